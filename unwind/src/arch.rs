@@ -1,0 +1,79 @@
+//! What differs between processors, as values of one trait. Both modules compile and are
+//! tested on every host; only the system call instruction and the wide compare
+//! of [`x86_64`] need the processor itself.
+
+pub mod aarch64;
+pub mod x86_64;
+
+pub use aarch64::Aarch64;
+pub use x86_64::X86_64;
+
+/// The processor this build runs on.
+#[cfg(target_arch = "x86_64")]
+pub type Native = X86_64;
+/// The processor this build runs on.
+#[cfg(target_arch = "aarch64")]
+pub type Native = Aarch64;
+
+/// Facts of a processor and its Linux ABI that the walk needs.
+pub trait Arch {
+    /// DWARF's number of the frame pointer.
+    const FP: u8;
+    /// DWARF's number of the stack pointer.
+    const SP: u8;
+    /// DWARF's number of the column that holds the return address.
+    const RETURN_ADDRESS: u8;
+    /// The number under which [`Arch::context_offset`] knows the pc.
+    const PC: u8;
+    /// Whether a call pushes the return address, so that it always lies at CFA - 8.
+    const CALL_PUSHES: bool;
+    /// Bytes from the stack pointer to the `ucontext` in a signal's frame, as
+    /// the frame's trampoline sees it.
+    const SIGNAL_CONTEXT: u64;
+    /// Bytes below the stack pointer that leaf functions may use.
+    const RED_ZONE: u64;
+    /// Bits of a return address that are address; the rest may be a signature.
+    const ADDRESS_MASK: u64;
+    /// Low bits of a pc that carry no information.
+    const PC_SHIFT: u32;
+    /// Bytes from the `ucontext`'s start to the saved register with this DWARF
+    /// number, or [`Arch::PC`].
+    fn context_offset(register: u8) -> Option<u64>;
+}
+
+/// How many of the first `count` bytes of `lows` are at most `low`; the bytes are
+/// sorted. `lows` is at least 16 bytes longer than `count`.
+#[inline(always)]
+pub fn count_at_most(lows: &[u8], count: usize, low: u8) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    return x86_64::count_at_most(lows, count, low);
+    #[cfg(not(target_arch = "x86_64"))]
+    return count_at_most_portable(lows, count, low);
+}
+
+/// [`count_at_most`] without wide instructions.
+pub fn count_at_most_portable(lows: &[u8], count: usize, low: u8) -> usize {
+    lows.iter().take(count).take_while(|&&byte| byte <= low).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_and_plain_count_agree() {
+        let mut lows = [0xffu8; 256 + 16];
+        for (i, byte) in lows.iter_mut().take(200).enumerate() {
+            *byte = (i + i / 7) as u8;
+        }
+        for count in [0, 1, 15, 16, 17, 31, 32, 100, 200] {
+            for low in 0..=255 {
+                assert_eq!(
+                    count_at_most(&lows, count, low),
+                    count_at_most_portable(&lows, count, low),
+                    "count {count} low {low}"
+                );
+            }
+        }
+    }
+}

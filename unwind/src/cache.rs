@@ -1,0 +1,78 @@
+//! pc -> rule, in front of the tables: direct-mapped, shared by all threads.
+//!
+//! An entry is one atomic word of 33 bits of tag and 31 bits of rule, so a reader
+//! sees a whole entry or another whole entry, and relaxed loads and stores are enough.
+//! Whoever changes the published tables clears the cache afterwards.
+
+use crate::arch::{Arch, Native};
+use crate::rule::Rule;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const BITS: u32 = 14;
+const ENTRIES: usize = 1 << BITS;
+const RULE_BITS: u32 = 31;
+
+/// The cache; 128 KiB.
+#[derive(Debug)]
+pub struct Cache {
+    entries: [AtomicU64; ENTRIES],
+}
+
+#[inline(always)]
+fn place(pc: u64) -> (usize, u64) {
+    let pc = pc >> Native::PC_SHIFT;
+    (pc as usize & (ENTRIES - 1), pc >> BITS & ((1 << (64 - RULE_BITS)) - 1))
+}
+
+impl Cache {
+    /// An empty cache.
+    #[allow(clippy::new_without_default)] // a default would be a 128 KiB temporary
+    pub const fn new() -> Cache {
+        Cache { entries: [const { AtomicU64::new(0) }; ENTRIES] }
+    }
+
+    /// The rule remembered for `pc`.
+    #[inline(always)]
+    pub fn get(&self, pc: u64) -> Option<Rule> {
+        let (at, tag) = place(pc);
+        let entry = self.entries.get(at)?.load(Relaxed);
+        if entry >> RULE_BITS == tag && entry != 0 { Some(Rule::from_bits(entry as u32)) } else { None }
+    }
+
+    /// Remembers `rule` for `pc`.
+    #[inline(always)]
+    pub fn put(&self, pc: u64, rule: Rule) {
+        let (at, tag) = place(pc);
+        if let Some(entry) = self.entries.get(at) {
+            entry.store(tag << RULE_BITS | u64::from(rule.bits()), Relaxed);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        for entry in &self.entries {
+            entry.store(0, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_only_for_the_very_pc() {
+        static CACHE: Cache = Cache::new();
+        let rule = Rule::sp(64, -16).unwrap();
+        let pc = 0x7f12_3456_7890;
+        assert_eq!(CACHE.get(pc), None);
+        CACHE.put(pc, rule);
+        assert_eq!(CACHE.get(pc), Some(rule));
+        // Same place, other tag.
+        let same_place = 1 << (BITS + Native::PC_SHIFT);
+        assert_eq!(CACHE.get(pc + same_place), None);
+        assert_eq!(CACHE.get(pc ^ 1 << 46), None);
+        CACHE.clear();
+        assert_eq!(CACHE.get(pc), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! DWARF expressions (DWARF 5, section 2.5), as far as call frame information
+//! uses them: no objects, no calls, no location lists. Bounded in steps and stack.
+
+use crate::memory::Memory;
+
+const STACK: usize = 12;
+const MAX_STEPS: usize = 64;
+
+/// Reads the bytes of an expression.
+struct Bytes<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Bytes<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn unsigned(&mut self, size: u32) -> Option<u64> {
+        let mut value = 0;
+        for n in 0..size {
+            value |= u64::from(self.byte()?) << (8 * n);
+        }
+        Some(value)
+    }
+
+    fn signed(&mut self, size: u32) -> Option<u64> {
+        let unused = 64 - 8 * size;
+        Some(((self.unsigned(size)? << unused) as i64 >> unused) as u64)
+    }
+
+    fn uleb(&mut self) -> Option<u64> {
+        let (mut value, mut shift) = (0u64, 0u32);
+        loop {
+            let byte = self.byte()?;
+            if shift < 64 {
+                value |= u64::from(byte & 0x7f) << shift;
+            }
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+    }
+
+    fn sleb(&mut self) -> Option<u64> {
+        let (mut value, mut shift) = (0u64, 0u32);
+        loop {
+            let byte = self.byte()?;
+            if shift < 64 {
+                value |= u64::from(byte & 0x7f) << shift;
+            }
+            shift += 7;
+            if byte & 0x80 == 0 {
+                if byte & 0x40 != 0 && shift < 64 {
+                    value |= u64::MAX << shift;
+                }
+                return Some(value);
+            }
+        }
+    }
+
+    fn jump(&mut self) -> Option<()> {
+        let distance = self.signed(2)? as i64 as isize;
+        self.at = self.at.checked_add_signed(distance)?;
+        (self.at <= self.bytes.len()).then_some(())
+    }
+}
+
+struct Stack {
+    values: [u64; STACK],
+    depth: usize,
+}
+
+impl Stack {
+    fn push(&mut self, value: u64) -> Option<()> {
+        *self.values.get_mut(self.depth)? = value;
+        self.depth += 1;
+        Some(())
+    }
+
+    fn pop(&mut self) -> Option<u64> {
+        self.depth = self.depth.checked_sub(1)?;
+        self.values.get(self.depth).copied()
+    }
+
+    fn peek(&self, from_top: usize) -> Option<u64> {
+        self.values.get(self.depth.checked_sub(from_top)?.checked_sub(1)?).copied()
+    }
+}
+
+/// The value of `expression`, with `initial` on the stack at its start.
+/// `register` answers by DWARF number. `None`: it cannot be computed.
+pub fn evaluate<M: Memory>(
+    expression: &[u8],
+    initial: Option<u64>,
+    memory: &mut M,
+    register: impl Fn(&mut M, u8) -> Option<u64>,
+) -> Option<u64> {
+    let mut code = Bytes { bytes: expression, at: 0 };
+    let mut stack = Stack { values: [0; STACK], depth: 0 };
+    if let Some(value) = initial {
+        stack.push(value)?;
+    }
+    for _ in 0..MAX_STEPS {
+        let Some(operation) = code.byte() else { return stack.pop() };
+        match operation {
+            0x06 => {
+                let address = stack.pop()?;
+                stack.push(memory.word(address)?)?;
+            }
+            0x08 | 0x0a | 0x0c | 0x0e => stack.push(code.unsigned(1 << ((operation - 0x08) / 2))?)?,
+            0x09 | 0x0b | 0x0d | 0x0f => stack.push(code.signed(1 << ((operation - 0x09) / 2))?)?,
+            0x10 => stack.push(code.uleb()?)?,
+            0x11 => stack.push(code.sleb()?)?,
+            0x12 => stack.push(stack.peek(0)?)?,
+            0x13 => drop(stack.pop()?),
+            0x14 => stack.push(stack.peek(1)?)?,
+            0x15 => {
+                let from_top = code.byte()?;
+                stack.push(stack.peek(from_top as usize)?)?;
+            }
+            0x16 => {
+                let (top, below) = (stack.pop()?, stack.pop()?);
+                stack.push(top)?;
+                stack.push(below)?;
+            }
+            0x19 => {
+                let value = stack.pop()?;
+                stack.push((value as i64).unsigned_abs())?;
+            }
+            0x1f => {
+                let value = stack.pop()?;
+                stack.push(value.wrapping_neg())?;
+            }
+            0x20 => {
+                let value = stack.pop()?;
+                stack.push(!value)?;
+            }
+            0x23 => {
+                let value = stack.pop()?;
+                stack.push(value.wrapping_add(code.uleb()?))?;
+            }
+            0x1a | 0x1c | 0x1e | 0x21 | 0x22 | 0x24..=0x27 | 0x29..=0x2e => {
+                let (right, left) = (stack.pop()?, stack.pop()?);
+                stack.push(binary(operation, left, right)?)?;
+            }
+            0x28 => {
+                if stack.pop()? != 0 {
+                    code.jump()?;
+                } else {
+                    code.signed(2)?;
+                }
+            }
+            0x2f => code.jump()?,
+            0x30..=0x4f => stack.push(u64::from(operation - 0x30))?,
+            0x70..=0x8f => {
+                let offset = code.sleb()?;
+                stack.push(register(memory, operation - 0x70)?.wrapping_add(offset))?;
+            }
+            0x92 => {
+                let number = u8::try_from(code.uleb()?).ok()?;
+                let offset = code.sleb()?;
+                stack.push(register(memory, number)?.wrapping_add(offset))?;
+            }
+            0x96 => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn binary(operation: u8, left: u64, right: u64) -> Option<u64> {
+    let (signed_left, signed_right) = (left as i64, right as i64);
+    let shift = u32::try_from(right).ok();
+    Some(match operation {
+        0x1a => left & right,
+        0x1c => left.wrapping_sub(right),
+        0x1e => left.wrapping_mul(right),
+        0x21 => left | right,
+        0x22 => left.wrapping_add(right),
+        0x24 => shift.and_then(|by| left.checked_shl(by)).unwrap_or(0),
+        0x25 => shift.and_then(|by| left.checked_shr(by)).unwrap_or(0),
+        0x26 => (signed_left >> right.min(63)) as u64,
+        0x27 => left ^ right,
+        0x29 => u64::from(left == right),
+        0x2a => u64::from(signed_left >= signed_right),
+        0x2b => u64::from(signed_left > signed_right),
+        0x2c => u64::from(signed_left <= signed_right),
+        0x2d => u64::from(signed_left < signed_right),
+        0x2e => u64::from(left != right),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Doubles;
+    impl Memory for Doubles {
+        fn word(&mut self, address: u64) -> Option<u64> {
+            Some(address * 2)
+        }
+        fn code(&mut self, _: u64, _: &mut [u8]) -> bool {
+            false
+        }
+    }
+
+    fn value(expression: &[u8]) -> Option<u64> {
+        evaluate(expression, None, &mut Doubles, |_, register| Some(1000 * u64::from(register)))
+    }
+
+    #[test]
+    fn the_plt_stubs_expression_depends_on_the_pc() {
+        // breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus
+        let expression = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
+        assert_eq!(value(&expression), Some(7000 + 8)); // 16000 & 15 == 0
+        let at_the_push =
+            evaluate(&expression, None, &mut Doubles, |_, r| Some(if r == 7 { 100 } else { 0x100b }));
+        assert_eq!(at_the_push, Some(116));
+    }
+
+    #[test]
+    fn hand_written_assembly_saves_the_stack_pointer_in_memory() {
+        // breg7 72; deref; plus_uconst 8: as perlasm code in libcrypto says it.
+        assert_eq!(value(&[0x77, 0xc8, 0x00, 0x06, 0x23, 8]), Some((7000 + 72) * 2 + 8));
+    }
+
+    #[test]
+    fn constants_are_extended_by_their_sign() {
+        assert_eq!(value(&[0x09, 0xff]), Some(u64::MAX));
+        assert_eq!(value(&[0x0b, 0xfe, 0xff]), Some(u64::MAX - 1));
+        assert_eq!(value(&[0x08, 0xff]), Some(255));
+        assert_eq!(value(&[0x11, 0x7f]), Some(u64::MAX));
+        assert_eq!(value(&[0x0e, 1, 2, 3, 4, 5, 6, 7, 8]), Some(0x0807_0605_0403_0201));
+    }
+
+    #[test]
+    fn broken_expressions_have_no_value() {
+        assert_eq!(value(&[]), None);
+        assert_eq!(value(&[0x22]), None, "plus without operands");
+        assert_eq!(value(&[0x77]), None, "register without an offset");
+        assert_eq!(value(&[0x2f, 0xfd, 0xff]), None, "an endless loop");
+        assert_eq!(value(&[0x2f, 0x00, 0x80]), None, "a jump out of the expression");
+        assert_eq!(value(&[0x30; 60]), None, "more than the stack holds");
+        assert_eq!(value(&[0xe0]), None, "an unknown operation");
+    }
+}

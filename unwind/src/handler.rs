@@ -1,0 +1,141 @@
+//! The signal handler: takes the interrupted registers, walks, leaves the stack in
+//! the slot that came with the signal. It waits for nothing, takes no lock, touches no errno.
+//!
+//! Signals of the same number that are not ours go to the handler that was there before.
+
+use crate::arch::Native;
+use crate::frames::Frames;
+use crate::memory::{self, OwnStack};
+use crate::published;
+use crate::registers::Registers;
+use crate::slot::{self, Ticket};
+use crate::walk::{self, Stop};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+
+/// `si_code` of signals sent by sigqueue(3) and its kin.
+pub const SI_QUEUE: i32 = -1;
+/// Bytes of `ucontext` that are read: all general registers.
+const CONTEXT_BYTES: u64 = 512;
+
+/// The start of Linux' `siginfo_t` for queued signals (sigaction(2)).
+#[derive(Debug)]
+#[repr(C)]
+pub struct QueuedSignal {
+    signal: i32,
+    errno: i32,
+    code: i32,
+    padding: i32,
+    pid: i32,
+    uid: u32,
+    value: u64,
+}
+
+static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+static PREVIOUS_TAKES_INFO: AtomicU32 = AtomicU32::new(0);
+static HANDLED: AtomicU32 = AtomicU32::new(0);
+
+/// Remembers the host's own handler (0: default or ignored) for signals that are
+/// not ours. Call before [`on_signal`] is installed.
+pub fn set_previous(handler: usize, takes_info: bool) {
+    PREVIOUS_TAKES_INFO.store(u32::from(takes_info), Relaxed);
+    PREVIOUS.store(handler, Release);
+}
+
+/// Signals of ours that were handled, whether or not in time; wraps around.
+pub fn handled() -> u32 {
+    HANDLED.load(Relaxed)
+}
+
+/// The handler to install with `SA_SIGINFO`.
+///
+/// # Safety
+/// To be called by the kernel only, as a signal handler with `SA_SIGINFO`.
+pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid siginfo, at least as long as our view of it.
+    let (code, pid, value) = unsafe { ((*info).code, (*info).pid, (*info).value) };
+    if code == SI_QUEUE
+        && pid == memory::process_id()
+        && let Some(ticket) = Ticket::from_value(value)
+    {
+        if slot::begin(ticket) {
+            // SAFETY: `context` is the kernel's ucontext of this thread, and the ticket is being written.
+            unsafe { answer(ticket, context as u64) };
+            slot::end(ticket);
+        }
+        HANDLED.fetch_add(1, Relaxed);
+        return;
+    }
+    // SAFETY: as this function's own.
+    unsafe { pass_on(signal, info, context) };
+}
+
+/// # Safety
+/// `context` is the address of this handler's ucontext; the slot of `ticket` is
+/// marked as being written, by this thread.
+unsafe fn answer(ticket: Ticket, context: u64) {
+    let Some(slot) = ticket.slot() else { return };
+    // SAFETY: an empty stack range; the context holds at least CONTEXT_BYTES (the kernel's frame is larger).
+    let mut memory = unsafe { OwnStack::new(0, 0, 0, context, CONTEXT_BYTES) };
+    let mut total = 0;
+    let mut stop = Stop::NotReady;
+    // SAFETY: the slot is marked as being written.
+    let rules = unsafe { published::current() };
+    if let (Some(rules), Some(start)) = (rules, Registers::from_context::<Native, _>(&mut memory, context)) {
+        let high = slot.high.load(Relaxed);
+        // SAFETY: the sampler found low..high to be the mapping of this thread's stack, on which the thread still
+        // stands if sp lies inside: nobody unmaps the stack that a thread runs on.
+        let mut memory =
+            unsafe { OwnStack::new(start.sp, slot.low.load(Relaxed), high, context, CONTEXT_BYTES) };
+        let mut frames = Frames::new(&slot.frames);
+        stop = walk::walk::<Native, _>(&rules, &mut memory, start, high, &mut frames);
+        total = frames.total();
+        slot.sp.store(start.sp, Relaxed);
+    }
+    slot.total.store(total as u32, Relaxed);
+    slot.stop.store(stop as u32, Relaxed);
+}
+
+/// # Safety
+/// As [`on_signal`].
+#[cold]
+unsafe fn pass_on(signal: c_int, info: *mut QueuedSignal, context: *mut c_void) {
+    let previous = PREVIOUS.load(Acquire);
+    if previous == 0 {
+        return;
+    }
+    if PREVIOUS_TAKES_INFO.load(Relaxed) != 0 {
+        // SAFETY: sigaction reported this address as a handler with SA_SIGINFO.
+        let handler: unsafe extern "C" fn(c_int, *mut QueuedSignal, *mut c_void) =
+            unsafe { core::mem::transmute(previous) };
+        // SAFETY: called with what the kernel passed to us.
+        unsafe { handler(signal, info, context) };
+    } else {
+        // SAFETY: sigaction reported this address as a handler without SA_SIGINFO.
+        let handler: unsafe extern "C" fn(c_int) = unsafe { core::mem::transmute(previous) };
+        // SAFETY: called with what the kernel passed to us.
+        unsafe { handler(signal) };
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use core::mem::offset_of;
+
+    #[test]
+    fn the_kernels_siginfo_has_the_value_where_we_read_it() {
+        assert_eq!(offset_of!(QueuedSignal, code), offset_of!(libc::siginfo_t, si_code));
+        // SAFETY: siginfo_t is plain data.
+        let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
+        let ours = (&raw mut info).cast::<QueuedSignal>();
+        // SAFETY: a siginfo_t is larger than our view of it.
+        unsafe {
+            (*ours).pid = 4711;
+            (*ours).uid = 12;
+            (*ours).value = 0x1234_5678_9abc_def0;
+            assert_eq!((info.si_pid(), info.si_uid()), (4711, 12));
+            assert_eq!(info.si_value().sival_ptr as u64, 0x1234_5678_9abc_def0);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What may run in a signal handler, or on a stack that is not ours.
+//!
+//! `no_std`, no dependency, no allocation, no panic, no libc, no thread-local, no
+//! lock: a handler that needs any of these can freeze or kill the program it
+//! interrupts. `link-gate/` links this crate against nothing to prove it.
+//!
+//! The way through: [`handler`] takes the interrupted [`registers`], [`walk`]s the
+//! stack with the rules of the published [`table`]s (through the [`cache`]),
+//! reading [`memory`] in bounds, and leaves the frames in the [`slot`] that the
+//! sender chose. The sampler thread uses the same walk for blocked threads, over
+//! a copy of their stacks.
+#![no_std]
+
+pub mod arch;
+pub mod cache;
+pub mod expression;
+pub mod frames;
+pub mod handler;
+pub mod memory;
+pub mod prologue;
+pub mod published;
+pub mod registers;
+pub mod rule;
+pub mod slot;
+pub mod system_call;
+pub mod table;
+pub mod walk;

@@ -1,0 +1,184 @@
+//! The CFA of a frame-pointer frame when the frame pointer itself is not known.
+//!
+//! For a thread blocked in a system call the kernel tells pc and sp only. Where the
+//! system call's wrapper did not save the frame pointer, a caller whose rule is
+//! "CFA = fp + 16" (code built with -O0 or -fno-omit-frame-pointer) would end the walk.
+//! But how far such a function moves sp stands in its first instructions:
+//!
+//! ```text
+//! push %rbp; mov %rsp,%rbp; [push …]…; [sub $N,%rsp]
+//! ```
+//!
+//! so at a call CFA = sp + N + pushes + 16, unless the function moves sp later
+//! (alloca, arguments on the stack). The result is believed only if a call
+//! instruction ends right before the return address found there, and, where that
+//! call names its target, if the target is this very function.
+//!
+//! x86-64 only: on aarch64 a function with a frame record saves its registers at sp.
+
+use crate::memory::Memory;
+use crate::published::Rules;
+use crate::rule::{Kind, Rule};
+use crate::table::Table;
+
+/// Rows to go back in search of the prologue.
+const MAX_ROWS_BACK: usize = 64;
+/// Bytes of instructions that are read behind `mov %rsp,%rbp`.
+const CODE: usize = 32;
+
+/// The CFA of the frame at `pc` (a lookup address) with stack pointer `sp`, whose
+/// `rule` is relative to the unknown frame pointer.
+pub(crate) fn cfa<M: Memory>(rules: &Rules<'_>, memory: &mut M, pc: u64, sp: u64, rule: Rule) -> Option<u64> {
+    if rule.cfa_offset() != 16 || rule.fp_offset() != -16 {
+        return None;
+    }
+    let table = &rules.snapshot.object(pc)?.table;
+    let body = body_start(table, memory, pc)?;
+    let mut code = [0; CODE];
+    if !memory.code(body.address, &mut code) {
+        return None;
+    }
+    let cfa = sp.checked_add(frame_bytes(&code)?)?.checked_add(16)?;
+    let return_address = memory.word(cfa.checked_sub(8)?)?;
+    is_after_call_of(rules, memory, return_address, body.function).then_some(cfa)
+}
+
+struct Body {
+    /// Behind `mov %rsp,%rbp`.
+    address: u64,
+    /// The function's first instruction; two are possible, with and without `endbr64`.
+    function: u64,
+}
+
+/// Goes back over the rows of `pc`'s function to the one that `mov %rsp,%rbp` begins.
+fn body_start<M: Memory>(table: &Table<'_>, memory: &mut M, pc: u64) -> Option<Body> {
+    let row = table.row(pc)?;
+    (row.saturating_sub(MAX_ROWS_BACK)..=row).rev().find_map(|row| {
+        let before = table.rule_of_row(row.checked_sub(1)?);
+        if table.rule_of_row(row).kind() != Kind::Fp || before != Rule::sp(16, -16)? {
+            return None;
+        }
+        let address = table.start_of_row(row)?;
+        let function = table.start_of_row(row - 1)?.checked_sub(1)?;
+        let (mut push, mut mov) = ([0; 1], [0; 3]);
+        let read = memory.code(function, &mut push) && memory.code(address.checked_sub(3)?, &mut mov);
+        (read && push == [0x55] && (mov == [0x48, 0x89, 0xe5] || mov == [0x48, 0x8b, 0xec]))
+            .then_some(Body { address, function })
+    })
+}
+
+/// How far the instructions of a prologue move sp down after `mov %rsp,%rbp`.
+fn frame_bytes(mut code: &[u8]) -> Option<u64> {
+    let mut bytes = 0;
+    loop {
+        code = match code {
+            // push %r8..%r15; push %rax..%rdi
+            [0x41, 0x50..=0x57, rest @ ..] | [0x50..=0x57, rest @ ..] => {
+                bytes += 8;
+                rest
+            }
+            // sub $imm8,%rsp; sub $imm32,%rsp
+            [0x48, 0x83, 0xec, size, ..] => return Some(bytes + u64::try_from(*size as i8).ok()?),
+            [0x48, 0x81, 0xec, a, b, c, d, ..] => {
+                return Some(bytes + u64::from(u32::from_le_bytes([*a, *b, *c, *d])));
+            }
+            // add $-128,%rsp
+            [0x48, 0x83, 0xc4, 0x80, ..] => return Some(bytes + 128),
+            // lea -N(%rsp),%rsp moves sp as well, and so does and $-N,%rsp, but by what is not known here
+            [0x48, 0x8d, 0x64 | 0xa4, 0x24, ..] | [0x48, 0x83, 0xe4, ..] | [0x48, 0x81, 0xe4, ..] => {
+                return None;
+            }
+            // mov register to register, which compilers put between the pushes
+            [opcode @ (0x89 | 0x8b), modrm, rest @ ..] if moves_register(0, *opcode, *modrm) => rest,
+            [rex @ 0x40..=0x4f, opcode @ (0x89 | 0x8b), modrm, rest @ ..]
+                if moves_register(*rex, *opcode, *modrm) =>
+            {
+                rest
+            }
+            // xor %reg,%reg
+            [0x31, modrm, rest @ ..] if modrm >> 6 == 3 => rest,
+            [0x45, 0x31, modrm, rest @ ..] if modrm >> 6 == 3 => rest,
+            _ => return Some(bytes),
+        };
+    }
+}
+
+/// Whether a mov with this REX prefix (0: none) copies one register to another that is not sp.
+fn moves_register(rex: u8, opcode: u8, modrm: u8) -> bool {
+    let (field, extension) =
+        if opcode == 0x89 { (modrm & 7, rex & 1) } else { (modrm >> 3 & 7, rex >> 2 & 1) };
+    modrm >> 6 == 3 && !(field == 4 && extension == 0)
+}
+
+/// Whether the instruction before `return_address` is a call, and, if it names
+/// its target, of `function` (or of the `endbr64` in front of it).
+fn is_after_call_of<M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    return_address: u64,
+    function: u64,
+) -> bool {
+    let mut code = [0; 7];
+    let Some(start) = return_address.checked_sub(7) else { return false };
+    if !rules.snapshot.is_executable(start) || !memory.code(start, &mut code) {
+        return false;
+    }
+    if let [_, _, 0xe8, a, b, c, d] = code {
+        let target = return_address.wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])));
+        let to_function = target == function || target.wrapping_add(4) == function;
+        // A call through the PLT lands in code that begins with an indirect jump.
+        if to_function || is_plt_stub(memory, target) {
+            return true;
+        }
+    }
+    // call *reg, call *disp(reg), with and without a REX prefix: ff /2, 2 to 7 bytes
+    let indirect = |length: usize| {
+        let instruction = code.get(7 - length..).unwrap_or(&[]);
+        let (opcode, modrm) = match instruction {
+            [0x40..=0x4f, opcode, modrm, ..] if length > 2 => (*opcode, *modrm),
+            [opcode, modrm, ..] => (*opcode, *modrm),
+            _ => return false,
+        };
+        opcode == 0xff && modrm >> 3 & 7 == 2
+    };
+    (2..=7).any(indirect)
+}
+
+fn is_plt_stub<M: Memory>(memory: &mut M, target: u64) -> bool {
+    let mut code = [0; 8];
+    memory.code(target, &mut code)
+        && matches!(
+            code,
+            [0xff, 0x25, ..]
+                | [0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, ..]
+                | [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, ..]
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prologues_tell_their_frames_size() {
+        let cases: [(&[u8], Option<u64>); 8] = [
+            // sub $0x20,%rsp
+            (&[0x48, 0x83, 0xec, 0x20, 0x90], Some(32)),
+            // push %rbx; sub $0x18,%rsp
+            (&[0x53, 0x48, 0x83, 0xec, 0x18], Some(32)),
+            // push %r12; mov %edi,%r12d; push %rbx; sub $0x110,%rsp
+            (&[0x41, 0x54, 0x41, 0x89, 0xfc, 0x53, 0x48, 0x81, 0xec, 0x10, 1, 0, 0], Some(288)),
+            // mov %edi,-4(%rbp): a leaf's first store; nothing was moved
+            (&[0x89, 0x7d, 0xfc, 0, 0], Some(0)),
+            // push %r15; add $-128,%rsp
+            (&[0x41, 0x57, 0x48, 0x83, 0xc4, 0x80], Some(136)),
+            // and $-32,%rsp: realigned
+            (&[0x48, 0x83, 0xe4, 0xe0], None),
+            (&[0x48, 0x8d, 0x64, 0x24, 0xf0], None),
+            (&[], Some(0)),
+        ];
+        for (code, expected) in cases {
+            assert_eq!(frame_bytes(code), expected, "{code:x?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The tables that handlers look into: one immutable snapshot behind one pointer.
+//!
+//! Idea: the sampler builds a new [`Snapshot`] aside, swaps the pointer, and frees
+//! the old one when no handler can hold it. Assumption: a handler loads the pointer only after it
+//! has marked its slot as being written (`slot::Lease`), and both sides use SeqCst:
+//! either the handler's load sees the new pointer, or the sampler's later look at
+//! the slots sees the mark. So "no slot is being written" after a swap means the
+//! old snapshot is nobody's (`slot::any_written`).
+
+use crate::cache::Cache;
+use crate::rule::{Extended, Rule};
+use crate::table::Table;
+use core::sync::atomic::{AtomicPtr, Ordering::SeqCst};
+
+/// Addresses `low..high`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First address.
+    pub low: u64,
+    /// The address behind the last.
+    pub high: u64,
+}
+
+/// One loaded object: the code its table covers.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    /// The executable memory.
+    pub text: Range,
+    /// The rules of that memory.
+    pub table: Table<'a>,
+}
+
+/// Everything a walk looks up.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// Sorted by address, not overlapping.
+    pub objects: &'a [Object<'a>],
+    /// All executable memory, with or without a table; sorted, not overlapping.
+    pub executable: &'a [Range],
+}
+
+impl<'a> Snapshot<'a> {
+    /// No tables at all.
+    pub const EMPTY: Snapshot<'static> = Snapshot { objects: &[], executable: &[] };
+
+    /// The object whose code holds `pc`.
+    #[inline]
+    pub fn object(&self, pc: u64) -> Option<&Object<'a>> {
+        let at = self.objects.partition_point(|object| object.text.low <= pc).checked_sub(1)?;
+        self.objects.get(at).filter(|object| pc < object.text.high)
+    }
+
+    /// Whether `address` lies in executable memory, as of when the snapshot was made.
+    pub fn is_executable(&self, address: u64) -> bool {
+        let after = self.executable.partition_point(|range| range.low <= address);
+        match after.checked_sub(1).and_then(|at| self.executable.get(at)) {
+            Some(range) => address < range.high,
+            None => false,
+        }
+    }
+}
+
+/// A snapshot together with the cache in front of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// The tables.
+    pub snapshot: &'a Snapshot<'a>,
+    /// What was looked up in them before.
+    pub cache: &'a Cache,
+}
+
+impl Rules<'_> {
+    /// The rule at `pc`.
+    #[inline(always)]
+    pub fn rule(&self, pc: u64) -> Rule {
+        match self.cache.get(pc) {
+            Some(rule) => rule,
+            None => self.look_up(pc),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, pc: u64) -> Rule {
+        let Some(object) = self.snapshot.object(pc) else { return Rule::NONE };
+        let rule = object.table.rule(pc);
+        self.cache.put(pc, rule);
+        rule
+    }
+
+    /// The extended rule and its expression bytes, for a `rule` found at `pc`.
+    pub(crate) fn extended(&self, pc: u64, rule: Rule) -> Option<(&Extended, &[u8])> {
+        let table = &self.snapshot.object(pc)?.table;
+        Some((table.extended_rule(rule)?, table.expressions))
+    }
+}
+
+static CURRENT: AtomicPtr<Snapshot<'static>> = AtomicPtr::new(core::ptr::null_mut());
+static CACHE: Cache = Cache::new();
+
+/// Puts `snapshot` (or, with null, none) in place and returns the one before.
+/// Call [`clear_cache`] afterwards, and again once the old one is retired: a
+/// handler that still held it may have cached one of its rules.
+///
+/// # Safety
+/// `snapshot` and all it refers to stay valid and unchanged until it was replaced
+/// and [`crate::slot::any_written`] was seen to be false afterwards.
+pub unsafe fn publish(snapshot: *mut Snapshot<'static>) -> *mut Snapshot<'static> {
+    CURRENT.swap(snapshot, SeqCst)
+}
+
+/// Forgets cached rules.
+pub fn clear_cache() {
+    CACHE.clear();
+}
+
+/// The published rules; `None` before the first [`publish`].
+///
+/// # Safety
+/// For handlers only after they marked their slot as being written, and only
+/// until they hand it back; for the thread that publishes at any time.
+#[inline(always)]
+pub unsafe fn current<'a>() -> Option<Rules<'a>> {
+    let pointer = CURRENT.load(SeqCst);
+    // SAFETY: `publish`'s caller keeps the snapshot valid while it can be held; ours holds it properly.
+    unsafe { pointer.as_ref() }.map(|snapshot| Rules { snapshot, cache: &CACHE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executable_ranges_have_exact_ends() {
+        let executable = [Range { low: 0x1000, high: 0x2000 }, Range { low: 0x3000, high: 0x3001 }];
+        let snapshot = Snapshot { objects: &[], executable: &executable };
+        for (address, expected) in
+            [(0xfff, false), (0x1000, true), (0x1fff, true), (0x2000, false), (0x3000, true), (0x3001, false)]
+        {
+            assert_eq!(snapshot.is_executable(address), expected, "{address:#x}");
+        }
+        assert!(!Snapshot::EMPTY.is_executable(0));
+    }
+}

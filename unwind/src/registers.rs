@@ -1,0 +1,40 @@
+//! The registers a walk starts from.
+
+use crate::arch::Arch;
+use crate::memory::Memory;
+
+/// Where a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// Program counter.
+    pub pc: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Frame pointer; not known for a thread that is blocked in a system call.
+    pub fp: Option<u64>,
+    /// Return address register, on processors whose calls do not push.
+    pub link: Option<u64>,
+    /// Address of the `ucontext` with all registers; 0: there is none.
+    pub context: u64,
+}
+
+impl Registers {
+    /// Of a thread blocked in a system call, as `/proc/PID/task/TID/syscall` (proc(5)) tells.
+    pub fn blocked(pc: u64, sp: u64) -> Registers {
+        Registers { pc, sp, fp: None, link: None, context: 0 }
+    }
+
+    /// From the `ucontext` at `context`, as far as it can be read.
+    #[inline(always)]
+    pub fn from_context<A: Arch, M: Memory>(memory: &mut M, context: u64) -> Option<Registers> {
+        let mut register = |number| of_context::<A, M>(memory, context, number);
+        let link = if A::CALL_PUSHES { None } else { register(A::RETURN_ADDRESS) };
+        Some(Registers { pc: register(A::PC)?, sp: register(A::SP)?, fp: register(A::FP), link, context })
+    }
+}
+
+/// A register by DWARF number out of the `ucontext` at `context`.
+#[inline(always)]
+pub(crate) fn of_context<A: Arch, M: Memory>(memory: &mut M, context: u64, number: u8) -> Option<u64> {
+    memory.word(context.checked_add(A::context_offset(number)?)?)
+}

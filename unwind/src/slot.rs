@@ -1,0 +1,238 @@
+//! Slots: where a handler leaves the stack it walked.
+//!
+//! Constraint: the sampler must never wait for a thread, and a thread may answer
+//! late or never (signals blocked, not scheduled under a CPU quota, gone).
+//! Idea: the sampler chooses a slot and sends its number and generation along with the signal.
+//! A slot's state is one word of phase and generation, changed by
+//! compare-and-swap only:
+//!
+//! ```text
+//! Free(g) --lend--> Lent(g) --handler--> Written(g) --handler--> Done(g) --take--> Free(g+1)
+//!                      `--revoke--> Free(g+1)
+//! ```
+//!
+//! A late handler finds another generation, or another phase, and writes nothing;
+//! a slot that is being written is left to its writer. Memory of slots is mapped
+//! in chunks on demand and stays mapped, so that a late handler never meets
+//! unmapped memory.
+//!
+//! Orderings: `Lent -> Written` is SeqCst, see `published`; `-> Done` releases
+//! what the handler wrote to the `take` that acquires it; `-> Lent` releases the
+//! bounds that the sampler wrote to the handler.
+
+use crate::frames::Storage;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+
+/// Slots in one chunk of memory.
+pub const CHUNK: usize = 32;
+/// Chunks there can be.
+pub const CHUNKS: usize = 128;
+/// Slots there can be: threads that can be asked at the same time.
+pub const SLOTS: usize = CHUNK * CHUNKS;
+
+/// Request and answer of one sample.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Slot {
+    /// Sampler to handler: the bounds of the thread's stack as far as known (0, 0: not known).
+    pub low: AtomicU64,
+    /// See `low`.
+    pub high: AtomicU64,
+    /// Handler to sampler: the stack pointer, so that the sampler can learn the bounds.
+    pub sp: AtomicU64,
+    /// Why the walk stopped (`walk::Stop`).
+    pub stop: AtomicU32,
+    /// Frames of the stack, kept or not.
+    pub total: AtomicU32,
+    /// The frames.
+    pub frames: Storage,
+}
+
+/// Bytes of one chunk; must be zero when it is given to [`add_chunk`].
+pub const CHUNK_BYTES: usize = CHUNK * size_of::<Slot>();
+
+const FREE: u64 = 0;
+const LENT: u64 = 1;
+const WRITTEN: u64 = 2;
+const DONE: u64 = 3;
+
+const fn state(generation: u32, phase: u64) -> u64 {
+    (generation as u64) << 2 | phase
+}
+
+static STATES: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
+static MEMORY: [AtomicPtr<Slot>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
+
+/// The number of a slot and the generation it was lent in: what travels with the signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    index: u16,
+    generation: u32,
+}
+
+/// Marks the signal's value as ours ("sw").
+const MAGIC: u64 = 0x7377 << 48;
+
+impl Ticket {
+    /// As a signal's value.
+    pub fn to_value(self) -> u64 {
+        MAGIC | u64::from(self.index) << 32 | u64::from(self.generation)
+    }
+
+    /// From a signal's value; `None` if it is not one of ours.
+    pub fn from_value(value: u64) -> Option<Ticket> {
+        let index = (value >> 32) as u16;
+        (value >> 48 == MAGIC >> 48 && usize::from(index) < SLOTS)
+            .then_some(Ticket { index, generation: value as u32 })
+    }
+
+    fn state(self) -> Option<&'static AtomicU64> {
+        STATES.get(usize::from(self.index))
+    }
+
+    /// The slot's memory, if its chunk is there.
+    pub fn slot(self) -> Option<&'static Slot> {
+        let index = usize::from(self.index);
+        let chunk = MEMORY.get(index / CHUNK)?.load(Acquire);
+        if chunk.is_null() {
+            return None;
+        }
+        // SAFETY: `add_chunk`'s caller gave CHUNK slots of zeroed memory for ever; all fields are atomics.
+        Some(unsafe { &*chunk.add(index % CHUNK) })
+    }
+
+    fn advance(self, from: u64, to: u64, success: core::sync::atomic::Ordering) -> bool {
+        let next = if to == FREE {
+            state(self.generation.wrapping_add(1), FREE)
+        } else {
+            state(self.generation, to)
+        };
+        match self.state() {
+            Some(word) => word.compare_exchange(state(self.generation, from), next, success, Relaxed).is_ok(),
+            None => false,
+        }
+    }
+}
+
+/// Gives the slots of `chunk` their memory. `false` if there is memory already.
+///
+/// # Safety
+/// `memory` is [`CHUNK_BYTES`] of zeroed, 8-aligned memory, used by nobody else,
+/// that stays mapped for as long as the process lives.
+pub unsafe fn add_chunk(chunk: usize, memory: *mut u8) -> bool {
+    match MEMORY.get(chunk) {
+        Some(place) => place.compare_exchange(core::ptr::null_mut(), memory.cast(), AcqRel, Relaxed).is_ok(),
+        None => false,
+    }
+}
+
+/// Whether the slots of `chunk` have their memory.
+pub fn has_chunk(chunk: usize) -> bool {
+    MEMORY.get(chunk).is_some_and(|place| !place.load(Acquire).is_null())
+}
+
+/// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds set.
+pub fn lend(hint: usize, low: u64, high: u64) -> Option<Ticket> {
+    let chunks = MEMORY.iter().take_while(|chunk| !chunk.load(Relaxed).is_null()).count();
+    let slots = chunks * CHUNK;
+    (0..slots).find_map(|n| {
+        let index = (hint % slots + n) % slots;
+        let word = STATES.get(index)?.load(Relaxed);
+        if word & 3 != FREE {
+            return None;
+        }
+        let ticket = Ticket { index: index as u16, generation: (word >> 2) as u32 };
+        let slot = ticket.slot()?;
+        slot.low.store(low, Relaxed);
+        slot.high.store(high, Relaxed);
+        ticket.advance(FREE, LENT, Release).then_some(ticket)
+    })
+}
+
+/// Handler: takes the slot for writing. `false`: it is too late, write nothing.
+#[inline(always)]
+pub fn begin(ticket: Ticket) -> bool {
+    ticket.advance(LENT, WRITTEN, SeqCst)
+}
+
+/// Handler: the answer is complete.
+#[inline(always)]
+pub fn end(ticket: Ticket) {
+    ticket.advance(WRITTEN, DONE, Release);
+}
+
+/// Sampler: whether the answer is there. The slot's content stays until [`release`].
+pub fn is_done(ticket: Ticket) -> bool {
+    ticket.state().is_some_and(|word| word.load(Acquire) == state(ticket.generation, DONE))
+}
+
+/// Sampler: gives an answered slot back.
+pub fn release(ticket: Ticket) {
+    ticket.advance(DONE, FREE, Release);
+}
+
+/// Sampler: takes an unanswered slot back. `false` if the thread is just answering, or has.
+pub fn revoke(ticket: Ticket) -> bool {
+    ticket.advance(LENT, FREE, AcqRel)
+}
+
+/// Whether any handler is between [`begin`] and [`end`] right now.
+pub fn any_written() -> bool {
+    STATES.iter().any(|word| word.load(SeqCst) & 3 == WRITTEN)
+}
+
+/// After fork, in the child: the threads that had slots do not exist here.
+pub fn reset_after_fork() {
+    for word in &STATES {
+        let generation = (word.load(Relaxed) >> 2) as u32;
+        word.store(state(generation.wrapping_add(1), FREE), Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+
+    fn with_memory() {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            let memory = std::vec![0u64; CHUNK_BYTES / 8].leak();
+            // SAFETY: zeroed, aligned, leaked.
+            assert!(unsafe { add_chunk(0, memory.as_mut_ptr().cast()) });
+        });
+    }
+
+    #[test]
+    fn a_late_answer_finds_nothing_to_write() {
+        with_memory();
+        let ticket = lend(0, 1, 2).unwrap();
+        assert!(revoke(ticket));
+        assert!(!begin(ticket), "revoked");
+        let next = lend(usize::from(ticket.index), 1, 2).unwrap();
+        assert!(!begin(ticket) || next.index != ticket.index, "another generation");
+        assert!(begin(next));
+        assert!(!begin(next), "one signal, one answer");
+        assert!(!revoke(next), "being written");
+        assert!(any_written());
+        end(next);
+        assert!(is_done(next) && !is_done(ticket));
+        assert!(!revoke(next), "answered");
+        release(next);
+        assert!(!is_done(next));
+    }
+
+    #[test]
+    fn a_signals_value_carries_the_ticket() {
+        let ticket = Ticket { index: 4095, generation: u32::MAX };
+        assert_eq!(Ticket::from_value(ticket.to_value()), Some(ticket));
+        assert_eq!(Ticket::from_value(0), None);
+        assert_eq!(Ticket::from_value(ticket.to_value() | 1 << 47), None, "no such slot");
+        assert_eq!(Ticket::from_value(ticket.to_value() ^ 1 << 60), None);
+    }
+
+    #[test]
+    fn a_slot_is_as_small_as_its_frames_allow() {
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 32);
+    }
+}

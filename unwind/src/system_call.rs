@@ -1,0 +1,68 @@
+//! The two system calls that the walk may make, without libc: they leave errno alone.
+
+/// An error number as the kernel has it (errno(3)).
+pub type Errno = i32;
+
+/// Not permitted: a seccomp filter or a policy refused the call.
+pub const EPERM: Errno = 1;
+/// The kernel does not know the call, or a filter says so.
+pub const ENOSYS: Errno = 38;
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub const PREAD64: usize = 17;
+    pub const PROCESS_VM_READV: usize = 310;
+}
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub const PREAD64: usize = 67;
+    pub const PROCESS_VM_READV: usize = 270;
+}
+
+/// # Safety
+/// The arguments must be right for the call `number`, as its man page says.
+#[inline]
+unsafe fn call6(number: usize, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the kernel's calling convention (syscall(2)); the caller vouches for the arguments.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b, in("rdx") c,
+            in("r10") d, in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        core::arch::asm!("svc 0", in("x8") number, inlateout("x0") a as isize => result, in("x1") b, in("x2") c,
+            in("x3") d, in("x4") e, in("x5") f, options(nostack));
+    }
+    result
+}
+
+fn checked(result: isize) -> Result<usize, Errno> {
+    if result < 0 { Err(-result as Errno) } else { Ok(result as usize) }
+}
+
+#[repr(C)]
+struct IoVec {
+    base: usize,
+    length: usize,
+}
+
+/// Copies memory of process `pid` (our own) into `buffer`, as far as it can be read.
+/// An address that is not mapped is an error, not a fault (process_vm_readv(2)).
+pub fn process_vm_readv(pid: i32, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let local = IoVec { base: buffer.as_mut_ptr() as usize, length: buffer.len() };
+    let remote = IoVec { base: address as usize, length: buffer.len() };
+    let arguments = [pid as usize, &raw const local as usize, 1, &raw const remote as usize, 1, 0];
+    // SAFETY: `local` describes `buffer`, which is ours to write; the kernel checks `remote`.
+    checked(unsafe { call6(number::PROCESS_VM_READV, arguments) })
+}
+
+/// Reads at `offset` of the file `fd` (pread(2)).
+pub fn pread(fd: i32, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let arguments = [fd as usize, buffer.as_mut_ptr() as usize, buffer.len(), offset as usize, 0, 0];
+    // SAFETY: the buffer is ours to write and has the length given.
+    checked(unsafe { call6(number::PREAD64, arguments) })
+}
