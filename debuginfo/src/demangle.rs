@@ -1,0 +1,135 @@
+//! Readable names: Rust's (legacy and v0, without the hash) and C++'s. What cannot
+//! be demangled within bounds keeps its mangled name. Swift's names need the
+//! process's own runtime and are not handled here.
+
+use std::fmt::{self, Write};
+
+/// Longer mangled names are left alone: nobody reads them, and demangling may cost
+/// far more than their length.
+const MAX_MANGLED_BYTES: usize = 4096;
+/// Back references can make a short name expand without end.
+const MAX_READABLE_BYTES: usize = 16 * 1024;
+/// Nesting of C++ names; the sampler thread's stack is small.
+#[cfg(feature = "cpp")]
+const MAX_NESTING: u32 = 96;
+
+/// Whether names are shown as people wrote them or as the linker knows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Names {
+    /// `core::fmt::write`, `std::vector<int>::push_back(int const&)`.
+    #[default]
+    Demangled,
+    /// `_ZN4core3fmt5write17h...E`.
+    Raw,
+}
+
+/// The readable form of a mangled name; `None` when it is not mangled, or not in a
+/// way that is understood.
+pub fn demangle(name: &str) -> Option<String> {
+    if name.len() > MAX_MANGLED_BYTES {
+        return None;
+    }
+    rust(name).or_else(|| cpp(name))
+}
+
+/// Whether this looks like a linker's name of a C++ or Rust function.
+pub(crate) fn is_mangled(name: &str) -> bool {
+    name.starts_with("_Z") || name.starts_with("_R") || name.starts_with("___Z")
+}
+
+fn rust(name: &str) -> Option<String> {
+    // Rust's legacy names are C++ names with a hash as their last part.
+    if name.starts_with("_Z") && !name.contains("17h") {
+        return None;
+    }
+    let symbol = rustc_demangle::try_demangle(name).ok()?;
+    if name.starts_with("_Z") && format!("{symbol}").len() == format!("{symbol:#}").len() {
+        return None;
+    }
+    let mut out = Bounded::default();
+    write!(out, "{symbol:#}").ok()?;
+    Some(out.0)
+}
+
+#[cfg(feature = "cpp")]
+fn cpp(name: &str) -> Option<String> {
+    if !name.starts_with("_Z") && !name.starts_with("___Z") {
+        return None;
+    }
+    let parse = cpp_demangle::ParseOptions::default().recursion_limit(MAX_NESTING);
+    let symbol = cpp_demangle::Symbol::new_with_options(name, &parse).ok()?;
+    let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_NESTING);
+    let mut out = Bounded::default();
+    symbol.structured_demangle(&mut out, &options).ok()?;
+    Some(out.0)
+}
+
+#[cfg(not(feature = "cpp"))]
+fn cpp(_name: &str) -> Option<String> {
+    None
+}
+
+/// A string that refuses to grow past [`MAX_READABLE_BYTES`].
+#[derive(Default)]
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.0.len() + part.len() > MAX_READABLE_BYTES {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(part);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rust_names_lose_their_hash() {
+        assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE").as_deref(), Some("core::fmt::write"));
+        assert_eq!(demangle("_RNvNtCs1234_7mycrate3foo3bar").as_deref(), Some("mycrate::foo::bar"));
+    }
+
+    #[test]
+    #[cfg(feature = "cpp")]
+    fn cpp_names_are_what_cpp_filt_prints() {
+        for (mangled, readable) in [
+            ("_ZN12_GLOBAL__N_14workEi", "(anonymous namespace)::work(int)"),
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                "std::vector<int, std::allocator<int> >::push_back(int const&)",
+            ),
+            ("_ZN3foo3barEv", "foo::bar()"),
+        ] {
+            assert_eq!(demangle(mangled).as_deref(), Some(readable));
+        }
+    }
+
+    #[test]
+    fn other_names_are_left_alone() {
+        for name in ["main", "_start", "", "_Z", "_R", "_ZZZZZZ", "_ZN", "Z3foov", "_RNvC", "$s4main"] {
+            assert_eq!(demangle(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_blow_up_are_left_alone() {
+        let long = format!("_ZN{}3fooEv", "3foo".repeat(2000));
+        assert_eq!(demangle(&long), None);
+        let nested = format!("_Z1f{}i", "P".repeat(3000));
+        assert_eq!(demangle(&nested), None);
+        // Every parameter is a pair of the one before: doubles each time.
+        let mut doubling = String::from("_Z1fSt4pairIiiE");
+        for n in 0..30 {
+            let back = match n {
+                0 => "S_".to_owned(),
+                n => format!("S{}_", char::from_digit(n - 1, 36).unwrap().to_ascii_uppercase()),
+            };
+            doubling.push_str(&format!("St4pairI{back}{back}E"));
+        }
+        assert!(demangle(&doubling).is_none_or(|name| name.len() <= MAX_READABLE_BYTES));
+    }
+}

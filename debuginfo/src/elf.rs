@@ -1,0 +1,321 @@
+//! An ELF file, read in parts: headers when it is opened, sections when they are
+//! asked for, always into owned memory and within a limit. 64-bit little-endian
+//! only, as are both architectures. What the sections say is not known here.
+
+mod image;
+
+use crate::error::Error;
+use flate2::read::ZlibDecoder;
+use image::Image;
+use object::LittleEndian as LE;
+use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64};
+use object::pod;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Headers a file may have: far more than any linker writes.
+const MAX_HEADERS: u64 = 1 << 16;
+/// Bytes of notes and of section names that are looked at.
+const MAX_SMALL_BYTES: u64 = 1 << 20;
+/// Note type of the build id, under the owner "GNU".
+const NT_GNU_BUILD_ID: u32 = 3;
+
+/// Reads the build id from the bytes of a note section or `PT_NOTE` segment.
+pub fn build_id_of_notes(notes: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = notes;
+    loop {
+        let (header, after) = rest.split_at_checked(12)?;
+        let word = |at: usize| {
+            let bytes = header.get(at..at + 4)?.try_into().ok()?;
+            Some(u32::from_le_bytes(bytes))
+        };
+        let (name_bytes, value_bytes, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
+        let (name, after) = split_padded(after, name_bytes)?;
+        // The last value may lack its padding.
+        let value = after.get(..value_bytes)?;
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" && !value.is_empty() {
+            return Some(value.to_vec());
+        }
+        rest = split_padded(after, value_bytes)?.1;
+    }
+}
+
+fn split_padded(bytes: &[u8], length: usize) -> Option<(&[u8], &[u8])> {
+    Some((bytes.get(..length)?, bytes.get(length.checked_next_multiple_of(4)?..)?))
+}
+
+/// One section header.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Its name, as far as it is UTF-8.
+    pub name: String,
+    /// `SHT_*`.
+    pub kind: u32,
+    /// `SHF_*`.
+    pub flags: u64,
+    /// Address in the object's own numbering.
+    pub address: u64,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Bytes in the file (none for `SHT_NOBITS`), or of memory.
+    pub size: u64,
+    /// The section that this one refers to (symbols: their strings).
+    pub link: u32,
+    /// Bytes of one entry, for tables.
+    pub entry_size: u64,
+}
+
+impl Section {
+    /// Whether it holds code.
+    pub fn is_executable(&self) -> bool {
+        self.flags & u64::from(elf::SHF_EXECINSTR) != 0
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.flags & u64::from(elf::SHF_COMPRESSED) != 0
+    }
+
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        address.wrapping_sub(self.address) < self.size
+    }
+}
+
+/// An opened ELF file or image.
+#[derive(Clone, Debug)]
+pub struct ElfFile {
+    image: Arc<Image>,
+    machine: u16,
+    sections: Vec<Section>,
+    build_id: Option<Vec<u8>>,
+}
+
+impl ElfFile {
+    /// Opens a regular file of at most `max_bytes` and reads its headers.
+    pub fn open(path: &Path, max_bytes: u64) -> Result<ElfFile, Error> {
+        ElfFile::parse(Image::open(path, max_bytes)?)
+    }
+
+    /// An ELF image in memory, for objects without a file such as the vdso.
+    pub fn from_memory(bytes: Arc<[u8]>) -> Result<ElfFile, Error> {
+        ElfFile::parse(Image::Memory(bytes))
+    }
+
+    fn parse(image: Image) -> Result<ElfFile, Error> {
+        let bytes = image.read(0, size_of::<FileHeader64<LE>>() as u64, MAX_SMALL_BYTES)?;
+        let (header, _) =
+            pod::from_bytes::<FileHeader64<LE>>(&bytes).map_err(|()| Error::Malformed("ELF header"))?;
+        let ident = &header.e_ident;
+        let known =
+            ident.magic == elf::ELFMAG && ident.class == elf::ELFCLASS64 && ident.data == elf::ELFDATA2LSB;
+        if !known {
+            return Err(Error::Malformed("ELF header (64-bit, little-endian)"));
+        }
+        let mut file = ElfFile {
+            machine: header.e_machine.get(LE),
+            sections: Vec::new(),
+            build_id: None,
+            image: Arc::new(image),
+        };
+        // Without section headers there is still the build id.
+        file.sections = file.read_sections(header).unwrap_or_default();
+        file.build_id = file.find_build_id(header);
+        Ok(file)
+    }
+
+    fn read_sections(&self, header: &FileHeader64<LE>) -> Result<Vec<Section>, Error> {
+        let start = header.e_shoff.get(LE);
+        let size = size_of::<SectionHeader64<LE>>() as u64;
+        if start == 0 || u64::from(header.e_shentsize.get(LE)) != size {
+            return Ok(Vec::new());
+        }
+        let malformed = |()| Error::Malformed("section headers");
+        let first = self.image.read(start, size, size)?;
+        let (first, _) = pod::from_bytes::<SectionHeader64<LE>>(&first).map_err(malformed)?;
+        // Numbers that do not fit the file header are in the first section header.
+        let count = match header.e_shnum.get(LE) {
+            0 => first.sh_size.get(LE),
+            count => u64::from(count),
+        };
+        let names = match header.e_shstrndx.get(LE) {
+            elf::SHN_XINDEX => first.sh_link.get(LE),
+            index => u32::from(index),
+        };
+        if count > MAX_HEADERS {
+            return Err(Error::TooLarge { what: "section headers", bytes: count.saturating_mul(size) });
+        }
+        let bytes = self.image.read(start, count * size, MAX_HEADERS * size)?;
+        let headers = pod::slice_from_all_bytes::<SectionHeader64<LE>>(&bytes).map_err(malformed)?;
+        let names = headers.get(names as usize).and_then(|names| {
+            self.image.read(names.sh_offset.get(LE), names.sh_size.get(LE), MAX_SMALL_BYTES).ok()
+        });
+        let names = names.unwrap_or_default();
+        let section = |header: &SectionHeader64<LE>| Section {
+            name: string_at(&names, header.sh_name.get(LE) as usize).unwrap_or_default().to_owned(),
+            kind: header.sh_type.get(LE),
+            flags: header.sh_flags.get(LE),
+            address: header.sh_addr.get(LE),
+            offset: header.sh_offset.get(LE),
+            size: header.sh_size.get(LE),
+            link: header.sh_link.get(LE),
+            entry_size: header.sh_entsize.get(LE),
+        };
+        Ok(headers.iter().map(section).collect())
+    }
+
+    fn find_build_id(&self, header: &FileHeader64<LE>) -> Option<Vec<u8>> {
+        let notes = self.sections.iter().filter(|section| section.kind == elf::SHT_NOTE);
+        let by_section = notes.filter_map(|section| {
+            build_id_of_notes(&self.image.read(section.offset, section.size, MAX_SMALL_BYTES).ok()?)
+        });
+        by_section.into_iter().next().or_else(|| self.build_id_of_segments(header))
+    }
+
+    fn build_id_of_segments(&self, header: &FileHeader64<LE>) -> Option<Vec<u8>> {
+        let size = size_of::<ProgramHeader64<LE>>() as u64;
+        if u64::from(header.e_phentsize.get(LE)) != size {
+            return None;
+        }
+        let bytes = u64::from(header.e_phnum.get(LE)) * size;
+        let bytes = self.image.read(header.e_phoff.get(LE), bytes, MAX_HEADERS * size).ok()?;
+        let segments = pod::slice_from_all_bytes::<ProgramHeader64<LE>>(&bytes).ok()?;
+        segments.iter().filter(|segment| segment.p_type.get(LE) == elf::PT_NOTE).find_map(|segment| {
+            let notes = self.image.read(segment.p_offset.get(LE), segment.p_filesz.get(LE), MAX_SMALL_BYTES);
+            build_id_of_notes(&notes.ok()?)
+        })
+    }
+
+    /// The build id, where the file has one.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.build_id.as_deref()
+    }
+
+    /// Whether the code is x86-64.
+    pub fn is_x86_64(&self) -> bool {
+        self.machine == elf::EM_X86_64
+    }
+
+    /// Whether the code is aarch64.
+    pub fn is_aarch64(&self) -> bool {
+        self.machine == elf::EM_AARCH64
+    }
+
+    /// All sections, in the file's order.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The first section of a name.
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+
+    /// The bytes of a section, decompressed (zlib), if they are at most `limit`.
+    pub fn bytes(&self, section: &Section, limit: u64) -> Result<Vec<u8>, Error> {
+        if section.kind == elf::SHT_NOBITS {
+            return Ok(Vec::new());
+        }
+        let bytes = self.image.read(section.offset, section.size, limit)?;
+        if section.is_compressed() { decompress(&bytes, limit) } else { Ok(bytes) }
+    }
+
+    /// The bytes of a section once decompressed, as its header has it.
+    pub(crate) fn full_size(&self, section: &Section) -> u64 {
+        let header_bytes = size_of::<CompressionHeader64<LE>>() as u64;
+        match section.kind {
+            elf::SHT_NOBITS => 0,
+            _ if section.is_compressed() => {
+                let header = self.image.read(section.offset, header_bytes, header_bytes).unwrap_or_default();
+                pod::from_bytes::<CompressionHeader64<LE>>(&header)
+                    .map_or(0, |(header, _)| header.ch_size.get(LE))
+            }
+            _ => section.size,
+        }
+    }
+
+    /// Reads exactly these bytes of the file.
+    pub(crate) fn read_exact(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+        self.image.read_exact(offset, buffer)
+    }
+
+    /// The CRC-32 of the whole file, as `.gnu_debuglink` holds it.
+    pub(crate) fn crc(&self) -> Result<u32, Error> {
+        let mut crc = flate2::Crc::new();
+        let mut buffer = vec![0; 1 << 16];
+        let mut offset = 0;
+        while offset < self.image.size() {
+            let part = (self.image.size() - offset).min(buffer.len() as u64);
+            let Some(part) = buffer.get_mut(..part as usize) else { break };
+            self.image.read_exact(offset, part)?;
+            crc.update(part);
+            offset += part.len() as u64;
+        }
+        Ok(crc.sum())
+    }
+}
+
+fn decompress(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Error> {
+    let (header, compressed) = pod::from_bytes::<CompressionHeader64<LE>>(bytes)
+        .map_err(|()| Error::Malformed("compressed section"))?;
+    if header.ch_type.get(LE) != elf::ELFCOMPRESS_ZLIB {
+        return Err(Error::Malformed("compressed section (zlib)"));
+    }
+    let size = header.ch_size.get(LE);
+    if size > limit {
+        return Err(Error::TooLarge { what: "compressed section", bytes: size });
+    }
+    // A small input cannot become a large allocation before it has delivered.
+    let mut out = Vec::new();
+    let read = ZlibDecoder::new(compressed).take(size).read_to_end(&mut out);
+    read.map_err(|_| Error::Malformed("compressed section"))?;
+    if out.len() as u64 == size { Ok(out) } else { Err(Error::Malformed("compressed section")) }
+}
+
+/// The NUL-terminated string at an offset of a string table.
+pub(crate) fn string_at(strings: &[u8], offset: usize) -> Option<&str> {
+    let rest = strings.get(offset..)?;
+    let end = rest.iter().position(|&byte| byte == 0)?;
+    std::str::from_utf8(rest.get(..end)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_id_is_found_behind_another_note() {
+        let mut notes = Vec::new();
+        for (name, kind, value) in [(&b"Xen\0"[..], 3, &b"abcdef"[..]), (b"GNU\0", 3, &[1, 2, 3, 4, 5])] {
+            notes.extend((name.len() as u32).to_le_bytes());
+            notes.extend((value.len() as u32).to_le_bytes());
+            notes.extend(u32::to_le_bytes(kind));
+            notes.extend(name);
+            notes.extend(value);
+            notes.resize(notes.len().next_multiple_of(4), 0);
+        }
+        assert_eq!(build_id_of_notes(&notes), Some(vec![1, 2, 3, 4, 5]));
+        for length in 0..notes.len() - 3 {
+            assert_eq!(build_id_of_notes(&notes[..length]), None);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_regular_file_is_refused() {
+        assert!(matches!(ElfFile::open(Path::new("/dev/zero"), u64::MAX), Err(Error::NotAFile(_))));
+        assert!(matches!(ElfFile::open(Path::new("/proc"), u64::MAX), Err(Error::NotAFile(_))));
+        assert!(matches!(ElfFile::open(Path::new("/no/such/file"), u64::MAX), Err(Error::Io { .. })));
+        let this = std::env::current_exe().unwrap();
+        assert!(matches!(ElfFile::open(&this, 1000), Err(Error::TooLarge { .. })));
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_a_failed_read() {
+        let path = std::env::temp_dir().join(format!("swipr-shrinking-{}", std::process::id()));
+        std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        let file = ElfFile::open(&path, u64::MAX).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        let text = file.section(".text").unwrap();
+        assert!(matches!(file.bytes(text, u64::MAX), Err(Error::Io { .. })));
+        std::fs::remove_file(&path).unwrap();
+    }
+}

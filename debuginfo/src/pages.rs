@@ -1,0 +1,236 @@
+//! DWARF sections of which only the touched pages are in memory, as a reader for
+//! gimli. A program with a gigabyte of debug information costs what its samples
+//! need. Pages stay until the whole section is dropped; how many there are is
+//! counted, so that the owner can decide when. Nothing is parsed here.
+
+use crate::elf::{ElfFile, Section};
+use crate::error::Error;
+use gimli::{LittleEndian, ReaderOffsetId};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+const PAGE_BYTES: usize = 4096;
+/// Sections are this far apart in the numbering of gimli's offset ids.
+const SECTION_STRIDE: u64 = 1 << 40;
+
+/// Bytes held by all sections of one object.
+pub(crate) type Counter = Arc<AtomicUsize>;
+
+/// One section.
+#[derive(Debug)]
+struct Pages {
+    id_base: u64,
+    size: usize,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Read when touched.
+    File { file: ElfFile, offset: u64, pages: Box<[OnceLock<Box<[u8]>>]>, held: Counter },
+    /// Here already, as compressed sections must be.
+    Memory(Vec<u8>),
+}
+
+impl Pages {
+    /// The bytes from `offset` to the end of their page, at least one.
+    fn from(&self, offset: usize) -> gimli::Result<&[u8]> {
+        let part = match &self.content {
+            Content::Memory(bytes) => bytes.get(offset..),
+            Content::File { file, offset: base, pages, held } => {
+                let slot = pages.get(offset / PAGE_BYTES).ok_or_else(end)?;
+                let page = match slot.get() {
+                    Some(page) => page,
+                    None => {
+                        let start = offset - offset % PAGE_BYTES;
+                        let mut page = vec![0; PAGE_BYTES.min(self.size - start)].into_boxed_slice();
+                        file.read_exact(base + start as u64, &mut page).map_err(|_| end())?;
+                        // Relaxed: a sum that only this object's owner reads, on this thread.
+                        held.fetch_add(page.len(), Ordering::Relaxed);
+                        slot.get_or_init(|| page)
+                    }
+                };
+                page.get(offset % PAGE_BYTES..)
+            }
+        };
+        part.filter(|part| !part.is_empty()).ok_or_else(end)
+    }
+}
+
+fn end() -> gimli::Error {
+    gimli::Error::UnexpectedEof(ReaderOffsetId(0))
+}
+
+/// A range of one section, as gimli reads it.
+#[derive(Clone, Debug)]
+pub(crate) struct PagedReader {
+    pages: Arc<Pages>,
+    start: usize,
+    end: usize,
+}
+
+impl PagedReader {
+    /// A section that does not exist.
+    pub(crate) fn empty() -> PagedReader {
+        PagedReader::over(Pages { id_base: 0, size: 0, content: Content::Memory(Vec::new()) })
+    }
+
+    /// The `number`-th section of an object; decompresses at most `limit` bytes.
+    pub(crate) fn new(
+        file: &ElfFile,
+        section: &Section,
+        number: u64,
+        limit: u64,
+        held: &Counter,
+    ) -> Result<PagedReader, Error> {
+        let id_base = number * SECTION_STRIDE;
+        if section.is_compressed() {
+            let bytes = file.bytes(section, limit)?;
+            held.fetch_add(bytes.len(), Ordering::Relaxed);
+            return Ok(PagedReader::over(Pages {
+                id_base,
+                size: bytes.len(),
+                content: Content::Memory(bytes),
+            }));
+        }
+        let too_large = Error::TooLarge { what: "debug section", bytes: section.size };
+        let Some(size) = usize::try_from(section.size).ok().filter(|_| section.size <= limit) else {
+            return Err(too_large);
+        };
+        // A file that ends earlier gives failed reads.
+        let pages =
+            std::iter::repeat_with(OnceLock::new).take(size.div_ceil(PAGE_BYTES)).collect::<Box<[_]>>();
+        held.fetch_add(size_of_val(&*pages), Ordering::Relaxed);
+        let content = Content::File { file: file.clone(), offset: section.offset, pages, held: held.clone() };
+        Ok(PagedReader::over(Pages { id_base, size, content }))
+    }
+
+    fn over(pages: Pages) -> PagedReader {
+        PagedReader { start: 0, end: pages.size, pages: Arc::new(pages) }
+    }
+
+    fn eof(&self) -> gimli::Error {
+        gimli::Error::UnexpectedEof(gimli::Reader::offset_id(self))
+    }
+
+    /// The bytes from `at` on that lie on one page.
+    fn part(&self, at: usize) -> gimli::Result<&[u8]> {
+        let part = self.pages.from(at)?;
+        Ok(part.get(..part.len().min(self.end.saturating_sub(at))).unwrap_or_default())
+    }
+}
+
+impl gimli::Reader for PagedReader {
+    type Endian = LittleEndian;
+    type Offset = usize;
+
+    fn endian(&self) -> LittleEndian {
+        LittleEndian
+    }
+
+    fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    fn empty(&mut self) {
+        self.start = self.end;
+    }
+
+    fn truncate(&mut self, len: usize) -> gimli::Result<()> {
+        if len > self.len() {
+            return Err(self.eof());
+        }
+        self.end = self.start + len;
+        Ok(())
+    }
+
+    fn offset_from(&self, base: &PagedReader) -> usize {
+        self.start.saturating_sub(base.start)
+    }
+
+    fn offset_id(&self) -> ReaderOffsetId {
+        ReaderOffsetId(self.pages.id_base + self.start as u64)
+    }
+
+    fn lookup_offset_id(&self, id: ReaderOffsetId) -> Option<usize> {
+        let offset = id.0.checked_sub(self.offset_id().0)?;
+        usize::try_from(offset).ok().filter(|&offset| offset <= self.len())
+    }
+
+    fn find(&self, byte: u8) -> gimli::Result<usize> {
+        let mut at = self.start;
+        while at < self.end {
+            let part = self.part(at)?;
+            if let Some(found) = part.iter().position(|&candidate| candidate == byte) {
+                return Ok(at + found - self.start);
+            }
+            at += part.len();
+        }
+        Err(self.eof())
+    }
+
+    fn skip(&mut self, len: usize) -> gimli::Result<()> {
+        if len > self.len() {
+            return Err(self.eof());
+        }
+        self.start += len;
+        Ok(())
+    }
+
+    fn split(&mut self, len: usize) -> gimli::Result<PagedReader> {
+        let mut first = self.clone();
+        first.truncate(len)?;
+        self.skip(len)?;
+        Ok(first)
+    }
+
+    fn to_slice(&self) -> gimli::Result<Cow<'_, [u8]>> {
+        if self.start == self.end {
+            return Ok(Cow::Borrowed(&[]));
+        }
+        let part = self.part(self.start)?;
+        if part.len() == self.len() {
+            return Ok(Cow::Borrowed(part));
+        }
+        let mut whole = Vec::new();
+        let mut at = self.start;
+        while at < self.end {
+            let part = self.part(at)?;
+            whole.extend_from_slice(part);
+            at += part.len();
+        }
+        Ok(Cow::Owned(whole))
+    }
+
+    fn to_string(&self) -> gimli::Result<Cow<'_, str>> {
+        match self.to_slice()? {
+            Cow::Borrowed(bytes) => {
+                std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| gimli::Error::BadUtf8)
+            }
+            Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).map_err(|_| gimli::Error::BadUtf8),
+        }
+    }
+
+    fn to_string_lossy(&self) -> gimli::Result<Cow<'_, str>> {
+        Ok(match self.to_slice()? {
+            Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        })
+    }
+
+    fn read_slice(&mut self, mut buffer: &mut [u8]) -> gimli::Result<()> {
+        if buffer.len() > self.len() {
+            return Err(self.eof());
+        }
+        while !buffer.is_empty() {
+            let part = self.part(self.start)?;
+            let count = part.len().min(buffer.len());
+            let (now, later) = buffer.split_at_mut(count);
+            now.copy_from_slice(part.get(..count).unwrap_or_default());
+            self.start += count;
+            buffer = later;
+        }
+        Ok(())
+    }
+}

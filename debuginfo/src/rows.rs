@@ -1,0 +1,86 @@
+//! From call frame information to an unwind table: all of an object's `.eh_frame`
+//! is run once, on the sampler thread, so that the handler only looks up.
+//!
+//! Here is the order of things: which frame descriptions there are
+//! (`descriptions`), what their instructions say at each pc (`machine`) and
+//! what rule that is (`convert`). Debug information is not read here, and
+//! neither is any file: the input is a copy of the process's own memory.
+
+mod convert;
+pub(crate) mod descriptions;
+mod machine;
+
+use crate::error::Error;
+use crate::table::{OwnedTable, TableBuilder};
+use convert::Converter;
+use descriptions::Descriptions;
+use machine::Machine;
+use std::ops::Range;
+use swipr_unwind::rule::Rule;
+
+/// Code up to which a table is built; larger ranges are garbage.
+const MAX_TEXT_BYTES: u64 = 4 << 30;
+/// What tables of large libraries have on average; only a first guess of the size.
+const ROWS_PER_FUNCTION: usize = 6;
+/// Holes between functions up to this size are padding, which no pc is ever in.
+const PADDING: u64 = 16;
+
+/// What a table is built from. Addresses are those of the running process; each
+/// slice is a copy of memory from its address on and may be longer than the
+/// section: a zero terminator, the search table's count, or the end stops it.
+#[derive(Clone, Debug)]
+pub struct UnwindInput<'a> {
+    /// The object's executable memory; functions elsewhere are left out.
+    pub text: Range<u64>,
+    /// Address and bytes of `.eh_frame_hdr`, where the object has one.
+    pub eh_frame_hdr: Option<(u64, &'a [u8])>,
+    /// Address and bytes of `.eh_frame`.
+    pub eh_frame: (u64, &'a [u8]),
+    /// Whether the code is aarch64 (else x86-64).
+    pub aarch64: bool,
+}
+
+/// Builds the unwind table of one object. Not async-signal-safe.
+///
+/// Overlapping descriptions: the later start wins, as a binary search by start
+/// finds it. What cannot be parsed has no rule; the rest still has.
+pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
+    let text_bytes = input.text.end.saturating_sub(input.text.start);
+    if text_bytes > MAX_TEXT_BYTES {
+        return Err(Error::TooLarge { what: "code", bytes: text_bytes });
+    }
+    let mut descriptions = Descriptions::new(input.eh_frame, input.aarch64);
+    let functions = descriptions.sorted(input.eh_frame_hdr, &input.text);
+    if functions.is_empty() {
+        return Err(Error::NoRows);
+    }
+    let mut builder = TableBuilder::new(input.text.start, functions.len() * ROWS_PER_FUNCTION);
+    let mut converter = Converter::new(input.eh_frame.1, input.aarch64);
+    let mut machine = Machine::new(input.aarch64);
+    let mut end = input.text.start;
+    let starts = functions.iter().skip(1).map(|next| next.start).chain([u64::MAX]);
+    for (&function, next) in functions.iter().zip(starts) {
+        let Some(description) = descriptions.parse(function) else {
+            builder.push(end.min(function.start), Rule::NONE);
+            end = function.start;
+            continue;
+        };
+        if function.start.saturating_sub(end) >= PADDING {
+            builder.push(end, Rule::NONE);
+        }
+        end = function.start.saturating_add(description.len()).min(next).min(input.text.end);
+        if description.is_signal_trampoline() {
+            builder.push(function.start, Rule::SIGNAL);
+            continue;
+        }
+        machine.run(&description, &descriptions, |pc, state| {
+            let inside = pc < end;
+            if inside {
+                builder.push(pc, state.map_or(Rule::NONE, |state| converter.rule(state)));
+            }
+            inside
+        });
+    }
+    let (extended, expressions) = converter.finish();
+    Ok(builder.finish(end, extended, expressions))
+}

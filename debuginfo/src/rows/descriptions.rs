@@ -1,0 +1,134 @@
+//! Which functions an `.eh_frame` describes, sorted, and each one's description
+//! parsed on demand. The search table of `.eh_frame_hdr` is preferred: it says how
+//! many there are, where the section itself may lack a terminator (vdso) or have
+//! one in its middle (some linkers). The section is walked where there is no table.
+
+use crate::fast_hash::FastMap;
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, LittleEndian, UnwindSection, Vendor};
+use std::ops::Range;
+
+/// How this crate reads call frame information.
+pub(crate) type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
+/// A parsed frame description.
+pub(crate) type Description<'a> = gimli::FrameDescriptionEntry<Slice<'a>>;
+type Common<'a> = gimli::CommonInformationEntry<Slice<'a>>;
+
+const ADDRESS_BYTES: u8 = 8;
+
+/// Where a function begins and where its description is in the section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Described {
+    /// First address.
+    pub(crate) start: u64,
+    /// Offset of the description in `.eh_frame`.
+    pub(crate) offset: usize,
+}
+
+/// An `.eh_frame` section at an address.
+pub(crate) struct Descriptions<'a> {
+    section: EhFrame<Slice<'a>>,
+    address: u64,
+    bases: BaseAddresses,
+    commons: FastMap<usize, Common<'a>>,
+}
+
+impl<'a> Descriptions<'a> {
+    /// The section's bytes as they are at `address`.
+    pub(crate) fn new((address, bytes): (u64, &'a [u8]), aarch64: bool) -> Descriptions<'a> {
+        let mut section = EhFrame::new(bytes, LittleEndian);
+        section.set_address_size(ADDRESS_BYTES);
+        if aarch64 {
+            section.set_vendor(Vendor::AArch64);
+        }
+        let bases = BaseAddresses::default().set_eh_frame(address);
+        Descriptions { section, address, bases, commons: FastMap::default() }
+    }
+
+    /// The section, for parsing instructions.
+    pub(crate) fn section(&self) -> &EhFrame<Slice<'a>> {
+        &self.section
+    }
+
+    /// What encoded pointers in the section are relative to.
+    pub(crate) fn bases(&self) -> &BaseAddresses {
+        &self.bases
+    }
+
+    /// The description at an offset of the section.
+    pub(crate) fn at(&mut self, offset: usize) -> gimli::Result<Description<'a>> {
+        let commons = &mut self.commons;
+        self.section.fde_from_offset(&self.bases, EhFrameOffset(offset), |section, bases, at| {
+            if let Some(common) = commons.get(&at.0) {
+                return Ok(common.clone());
+            }
+            let common = section.cie_from_offset(bases, at)?;
+            commons.insert(at.0, common.clone());
+            Ok(common)
+        })
+    }
+
+    /// All functions that begin in `text`, by start; of equal starts the last.
+    /// Not yet parsed: whether a description is sound shows in [`Self::at`].
+    pub(crate) fn sorted(&mut self, header: Option<(u64, &[u8])>, text: &Range<u64>) -> Vec<Described> {
+        let mut found = header.and_then(|header| self.by_header(header)).unwrap_or_else(|| self.by_walking());
+        found.retain(|described| text.contains(&described.start));
+        if !found.is_sorted() {
+            found.sort_unstable();
+        }
+        // `dedup_by` keeps the first of each run: make that the last of its start.
+        found.reverse();
+        found.dedup_by_key(|described| described.start);
+        found.reverse();
+        found
+    }
+
+    /// The description of a function found before, if it is what it was said to be.
+    pub(crate) fn parse(&mut self, described: Described) -> Option<Description<'a>> {
+        let description = self.at(described.offset).ok()?;
+        let sound = description.initial_address() == described.start && description.len() != 0;
+        sound.then_some(description)
+    }
+
+    /// The code ranges of all functions, by start.
+    pub(crate) fn ranges(&mut self) -> Vec<Range<u64>> {
+        let found = self.sorted(None, &(0..u64::MAX));
+        let range = |described| {
+            let description = self.parse(described)?;
+            Some(described.start..described.start.saturating_add(description.len()))
+        };
+        found.into_iter().filter_map(range).collect()
+    }
+
+    /// By the search table; `None` where it cannot be read to its end.
+    fn by_header(&self, (address, bytes): (u64, &[u8])) -> Option<Vec<Described>> {
+        let bases = BaseAddresses::default().set_eh_frame_hdr(address);
+        let header = EhFrameHdr::new(bytes, LittleEndian).parse(&bases, ADDRESS_BYTES).ok()?;
+        let table = header.table()?;
+        let mut entries = table.iter(&bases);
+        let mut found = Vec::new();
+        while let Some((start, description)) = entries.next().ok()? {
+            let offset = description.direct().ok()?.checked_sub(self.address)?;
+            found.push(Described { start: start.direct().ok()?, offset: usize::try_from(offset).ok()? });
+        }
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// From the section's beginning to its terminator or the first error.
+    fn by_walking(&mut self) -> Vec<Described> {
+        let section = self.section;
+        let bases = self.bases.clone();
+        let mut entries = section.entries(&bases);
+        let mut found = Vec::new();
+        while let Ok(Some(entry)) = entries.next() {
+            if let gimli::CieOrFde::Fde(partial) = entry {
+                let offset = partial.offset();
+                if let Ok(description) = self.at(offset)
+                    && description.len() != 0
+                {
+                    found.push(Described { start: description.initial_address(), offset });
+                }
+            }
+        }
+        found
+    }
+}

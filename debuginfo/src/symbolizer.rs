@@ -1,0 +1,203 @@
+//! From an address of an object to names, files and lines. Looks at an object's
+//! file when its first address is asked for, keeps what was found within a memory
+//! budget, and drops the objects that were used longest ago when that is full.
+//!
+//! Sources, in order: DWARF of the object or its separate debug file (with inlined
+//! frames), the symbol tables. Which object an address of the process belongs to,
+//! and code without an object (JIT), is not known here. Runs on the sampler
+//! thread; not async-signal-safe.
+
+mod names;
+mod object;
+
+use crate::demangle::Names;
+use names::NameStore;
+use object::Object;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Objects whose debug file may be open at a time: descriptors are the host's.
+const MAX_OPEN_FILES: usize = 32;
+
+/// Limits of a [`Symbolizer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes of memory for everything that is kept, and for a section that is read
+    /// at once; parsed DWARF is counted by estimate.
+    pub memory_bytes: usize,
+    /// Bytes of an object's debug sections above which it gets no lines.
+    pub debug_bytes: u64,
+    /// Bytes of an object file above which it is refused.
+    pub file_bytes: u64,
+}
+
+impl Default for Budget {
+    /// 64 MiB of memory, 1 GiB of debug sections, 4 GiB of file.
+    fn default() -> Budget {
+        Budget { memory_bytes: 64 << 20, debug_bytes: 1 << 30, file_bytes: 4 << 30 }
+    }
+}
+
+/// Which object an address is in.
+#[derive(Clone, Debug, Eq)]
+pub struct ObjectKey {
+    /// The object's file.
+    pub path: Arc<str>,
+    /// The build id that was read from the loaded object; empty if it has none.
+    /// A file with another one is refused.
+    pub build_id: Arc<[u8]>,
+    /// The whole ELF image, for objects that have no file (the vdso).
+    pub image: Option<Arc<[u8]>>,
+}
+
+impl PartialEq for ObjectKey {
+    fn eq(&self, other: &ObjectKey) -> bool {
+        self.path == other.path && self.build_id == other.build_id && self.image == other.image
+    }
+}
+
+impl Hash for ObjectKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Not the image: it is large, and the path tells it apart.
+        self.path.hash(state);
+        self.build_id.hash(state);
+    }
+}
+
+/// What kind of address is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lookup {
+    /// A program counter: the instruction at the address.
+    Pc,
+    /// A return address: the call before it, which may be the last instruction of
+    /// another line, inlined function, or function.
+    ReturnAddress,
+}
+
+/// A function at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name, readable.
+    pub name: Arc<str>,
+    /// The linker's name, where that is another.
+    pub mangled: Option<Arc<str>>,
+    /// Bytes from the function's start to the address; 0 for inlined functions.
+    pub offset: u64,
+    /// The source file of the instruction.
+    pub file: Option<Arc<str>>,
+    /// The line in that file.
+    pub line: Option<u32>,
+    /// Whether it was inlined into the next symbol of the slice.
+    pub inlined: bool,
+}
+
+/// What a symbolizer holds and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Objects that are held now.
+    pub objects: usize,
+    /// Bytes that are held now, parsed DWARF by estimate.
+    pub bytes: usize,
+    /// Look-ups that were answered from memory.
+    pub hits: u64,
+    /// Look-ups that were not.
+    pub misses: u64,
+    /// Files that are not what was asked for: another build id, no regular file,
+    /// too large, malformed.
+    pub refused_files: u64,
+    /// Files that could not be opened or read.
+    pub unreadable_files: u64,
+    /// Objects whose lines are left out because the debug information is malformed
+    /// or over the budget.
+    pub without_lines: u64,
+    /// Objects whose symbol tables are left out because they are over the budget.
+    pub without_symbols: u64,
+    /// Objects dropped to keep within the budget.
+    pub dropped_objects: u64,
+}
+
+/// Finds names, files and lines for addresses. See the module's text.
+pub struct Symbolizer {
+    budget: Budget,
+    names: NameStore,
+    objects: HashMap<ObjectKey, Object>,
+    /// Bytes of all objects.
+    bytes: usize,
+    now: u64,
+    stats: Stats,
+}
+
+impl Symbolizer {
+    /// An empty symbolizer.
+    pub fn new(budget: Budget) -> Symbolizer {
+        Symbolizer {
+            budget,
+            names: NameStore::default(),
+            objects: HashMap::new(),
+            bytes: 0,
+            now: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Whether names are made readable (as they are at first). Forgets all answers.
+    pub fn set_names(&mut self, names: Names) {
+        if self.names.style != names {
+            self.drop_all();
+            self.names.style = names;
+        }
+    }
+
+    /// The functions at an address in the object's own (link-time) numbering,
+    /// innermost first; empty if nothing is known.
+    pub fn resolve(&mut self, key: &ObjectKey, address: u64, lookup: Lookup) -> Arc<[Symbol]> {
+        self.now += 1;
+        if !self.objects.contains_key(key) {
+            let object = Object::load(key, &self.budget, &mut self.stats);
+            self.bytes += object.bytes();
+            self.objects.insert(key.clone(), object);
+        }
+        let Some(object) = self.objects.get_mut(key) else { return Arc::new([]) };
+        object.last_use = self.now;
+        if let Some(known) = object.known(address, lookup) {
+            self.stats.hits += 1;
+            return known;
+        }
+        self.stats.misses += 1;
+        let before = object.bytes();
+        let symbols = object.resolve(address, lookup, &mut self.names);
+        self.bytes = self.bytes - before + object.bytes();
+        self.keep_within_budget(key);
+        symbols
+    }
+
+    /// Drops objects, longest unused first, the current one last.
+    fn keep_within_budget(&mut self, current: &ObjectKey) {
+        let is_open = |object: &Object| object.has_lines();
+        while self.bytes + self.names.bytes() > self.budget.memory_bytes
+            || self.objects.values().filter(|object| is_open(object)).count() > MAX_OPEN_FILES
+        {
+            let others = self.objects.iter().filter(|(key, _)| *key != current);
+            let oldest = others.min_by_key(|(_, object)| object.last_use).map(|(key, _)| key.clone());
+            let Some(object) = self.objects.remove(oldest.as_ref().unwrap_or(current)) else { break };
+            self.bytes -= object.bytes();
+            self.stats.dropped_objects += 1;
+            drop(object);
+            self.names.forget_unused();
+        }
+    }
+
+    /// Forgets every object and name; the counters go on.
+    pub fn drop_all(&mut self) {
+        self.objects = HashMap::new();
+        self.names.clear();
+        self.bytes = 0;
+    }
+
+    /// What is held now, and the counters since the beginning.
+    pub fn stats(&self) -> Stats {
+        let bytes = self.bytes + self.names.bytes();
+        Stats { objects: self.objects.len(), bytes, ..self.stats }
+    }
+}

@@ -1,0 +1,247 @@
+//! Names, lines and inlined frames of small programs with a known truth, and of
+//! the same programs stripped, split and compressed.
+
+mod support;
+
+use std::path::Path;
+use support::{compile, directory, frames, function, key, line_of, resolve_all, run, section};
+use swipr_debuginfo::demangle::Names;
+use swipr_debuginfo::symbolizer::{Budget, Lookup, ObjectKey, Symbolizer};
+
+const C: &str = "inlines.c";
+const CPP: &str = "names.cpp";
+const RUST: &str = "modules.rs";
+const WITH_BUILD_ID: [&str; 3] = ["-g", "-O2", "-Wl,--build-id"];
+
+/// Some address of the function must resolve to exactly these frames.
+fn expect(program: &Path, symbol: &str, expected: &[(&str, u32, bool)]) {
+    let answers = resolve_all(&key(program), function(program, |name| name.contains(symbol)));
+    let expected: Vec<_> =
+        expected.iter().map(|&(name, line, inlined)| (name, Some(line), inlined)).collect();
+    let seen: Vec<_> = answers.iter().map(|answer| frames(answer)).collect();
+    assert!(seen.contains(&expected), "{expected:?} is not among {seen:#?}");
+}
+
+fn expect_c(program: &Path) {
+    let line = |mark| line_of(C, mark);
+    let chain = [
+        ("innermost", line("innermost"), true),
+        ("middle", line("middle"), true),
+        ("outer", line("outer"), false),
+    ];
+    expect(program, "outer", &chain);
+    expect(program, "hidden", &[("hidden", line("hidden"), false)]);
+}
+
+#[test]
+fn inlined_c_functions_come_innermost_first_with_their_lines() {
+    let program = compile(&directory("inlined_c"), C, &["-g", "-O2"]);
+    expect_c(&program);
+    let answers = resolve_all(&key(&program), function(&program, |name| name == "outer"));
+    let file = answers[0].last().unwrap().file.clone().unwrap();
+    assert!(file.ends_with("tests/programs/inlines.c"), "{file}");
+    for (offset, answer) in answers.iter().enumerate() {
+        let (outer, inlined) = answer.split_last().unwrap();
+        assert_eq!((&*outer.name, outer.offset, outer.inlined), ("outer", offset as u64, false));
+        assert!(inlined.iter().all(|symbol| symbol.inlined && symbol.offset == 0));
+    }
+}
+
+#[test]
+fn every_version_of_dwarf_and_compressed_sections_give_the_same_frames() {
+    let directory = directory("dwarf_versions");
+    for flags in [
+        &["-g", "-O2", "-gdwarf-4"][..],
+        &["-g", "-O2", "-gdwarf-5"],
+        &["-g", "-O2", "-gz=zlib"],
+        &["-g", "-O2", "-gdwarf-5", "-fdebug-types-section"],
+        &["-g", "-O2", "-no-pie"],
+    ] {
+        expect_c(&compile(&directory, C, flags));
+    }
+}
+
+#[test]
+fn cpp_names_are_readable() {
+    let program = compile(&directory("cpp"), CPP, &["-g", "-O2"]);
+    let line = |mark| line_of(CPP, mark);
+    expect(&program, "unnamed", &[("(anonymous namespace)::unnamed(int)", line("unnamed"), false)]);
+    expect(&program, "store", &[("shapes::Box<long>::store(long)", line("store"), false)]);
+    expect(&program, "plain", &[("plain(int)", line("plain"), false)]);
+    expect(&program, "with_c_name", &[("with_c_name", line("with_c_name"), false)]);
+    let twice = ("shapes::Box<long>::twice(long)", Some(line("twice")), true);
+    let answers = resolve_all(&key(&program), function(&program, |name| name == "main"));
+    assert!(answers.iter().any(|answer| frames(answer)[0] == twice && answer.len() == 2));
+    let (start, _) = function(&program, |name| name.contains("unnamed"));
+    let mut symbolizer = Symbolizer::new(Budget::default());
+    let readable = symbolizer.resolve(&key(&program), start, Lookup::Pc);
+    let mangled = readable[0].mangled.clone().unwrap();
+    symbolizer.set_names(Names::Raw);
+    let raw = symbolizer.resolve(&key(&program), start, Lookup::Pc);
+    assert_eq!((&raw[0].name, &raw[0].mangled), (&mangled, &None));
+    assert!(mangled.starts_with("_ZN12_GLOBAL__N_1"), "{mangled}");
+}
+
+#[test]
+fn rust_names_are_readable_in_both_manglings() {
+    let directory = directory("rust");
+    let line = |mark| line_of(RUST, mark);
+    for flags in [&["-g", "-O"][..], &["-g", "-O", "-C", "symbol-mangling-version=v0"]] {
+        let program = compile(&directory, RUST, flags);
+        let answers = resolve_all(&key(&program), function(&program, |name| name.contains("generic")));
+        // The one mangling names the generic's type, the other does not.
+        let is_chain = |answer: &[(&str, Option<u32>, bool)]| match answer {
+            [(inlined, at, true), (generic, from, false)] => {
+                *inlined == "modules::inner::inlined"
+                    && generic.starts_with("modules::inner::generic")
+                    && (*at, *from) == (Some(line("inlined")), Some(line("generic")))
+            }
+            _ => false,
+        };
+        assert!(answers.iter().any(|answer| is_chain(&frames(answer))), "{answers:#?}");
+        for answer in resolve_all(&key(&program), function(&program, |name| name.contains("speak"))) {
+            let outer = answer.last().unwrap();
+            assert_eq!(&*outer.name, "<modules::Dog as modules::Speak>::speak");
+            assert_ne!(outer.mangled, None);
+        }
+    }
+}
+
+/// Splits the debug information off into `NAME.debug` and strips the program.
+fn split(program: &Path) -> std::path::PathBuf {
+    let debug = program.with_extension("debug");
+    let (from, to) = (program.to_str().unwrap(), debug.to_str().unwrap());
+    run("objcopy", &["--only-keep-debug", from, to]);
+    run("strip", &["--strip-all", from]);
+    run("objcopy", &[&format!("--add-gnu-debuglink={to}"), from]);
+    debug
+}
+
+#[test]
+fn a_separate_debug_file_gives_what_was_stripped() {
+    let directory = directory("separate");
+    let program = compile(&directory, C, &WITH_BUILD_ID);
+    let (outer, hidden) =
+        (function(&program, |name| name == "outer"), function(&program, |name| name == "hidden"));
+    let before = (resolve_all(&key(&program), outer), resolve_all(&key(&program), hidden));
+    assert_eq!(&*before.1[0][0].name, "hidden");
+    let debug = split(&program);
+    assert_eq!((resolve_all(&key(&program), outer), resolve_all(&key(&program), hidden)), before);
+    // The second place.
+    let hidden_directory = directory.join(".debug");
+    std::fs::create_dir(&hidden_directory).unwrap();
+    std::fs::rename(&debug, hidden_directory.join(debug.file_name().unwrap())).unwrap();
+    assert_eq!(resolve_all(&key(&program), hidden), before.1);
+}
+
+#[test]
+fn a_debug_file_with_another_crc_or_build_id_is_refused() {
+    let program = compile(&directory("wrong_crc"), C, &WITH_BUILD_ID);
+    let (hidden, _) = function(&program, |name| name == "hidden");
+    let debug = split(&program);
+    let mut bytes = std::fs::read(&debug).unwrap();
+    bytes.push(0);
+    std::fs::write(&debug, &bytes).unwrap();
+    let mut symbolizer = Symbolizer::new(Budget::default());
+    assert!(symbolizer.resolve(&key(&program), hidden, Lookup::Pc).is_empty());
+    assert_eq!(symbolizer.stats().refused_files, 1);
+    // A debug file of another build: its own build id is wrong.
+    let other = compile(&directory("wrong_build_id"), C, &[&WITH_BUILD_ID[..], &["-DOTHER", "-O1"]].concat());
+    std::fs::copy(&other, &debug).unwrap();
+    let mut symbolizer = Symbolizer::new(Budget::default());
+    assert!(symbolizer.resolve(&key(&program), hidden, Lookup::Pc).is_empty());
+    assert_eq!(symbolizer.stats().refused_files, 1);
+}
+
+#[test]
+fn a_file_that_was_replaced_is_refused() {
+    let directory = directory("replaced");
+    let program = compile(&directory, C, &WITH_BUILD_ID);
+    let old = key(&program);
+    let (hidden, _) = function(&program, |name| name == "hidden");
+    compile(&directory, C, &[&WITH_BUILD_ID[..], &["-O0"]].concat());
+    assert_ne!(key(&program).build_id, old.build_id);
+    let mut symbolizer = Symbolizer::new(Budget::default());
+    assert!(symbolizer.resolve(&old, hidden, Lookup::Pc).is_empty());
+    assert_eq!(symbolizer.stats().refused_files, 1);
+    let gone = ObjectKey { path: "/no/such/file".into(), ..old };
+    assert!(symbolizer.resolve(&gone, hidden, Lookup::Pc).is_empty());
+    assert_eq!(symbolizer.stats().unreadable_files, 1);
+}
+
+#[test]
+fn without_dwarf_the_symbol_table_gives_names_and_offsets() {
+    let program = compile(&directory("without_dwarf"), C, &["-O2"]);
+    let (hidden, size) = function(&program, |name| name == "hidden");
+    for (offset, answer) in resolve_all(&key(&program), (hidden, size)).iter().enumerate() {
+        assert_eq!((&*answer[0].name, answer[0].offset, answer[0].line), ("hidden", offset as u64, None));
+    }
+    // A symbol of the same type, but not of code.
+    let (data, _) = function(&program, |name| name == "data_start");
+    assert!(resolve_all(&key(&program), (data, 1))[0].is_empty());
+}
+
+#[test]
+fn without_a_symbol_table_dwarf_gives_names_and_unwind_information_the_offsets() {
+    let program = compile(&directory("without_symtab"), C, &["-g", "-O2"]);
+    let (hidden, size) = function(&program, |name| name == "hidden");
+    let out = program.with_extension("bare");
+    let flags = ["--strip-all", "--keep-section=.debug_*", program.to_str().unwrap(), out.to_str().unwrap()];
+    run("objcopy", &flags);
+    for (offset, answer) in resolve_all(&key(&out), (hidden, size)).iter().enumerate() {
+        let outer = answer.last().unwrap();
+        assert_eq!((&*outer.name, outer.offset), ("hidden", offset as u64));
+        assert!(outer.line.is_some());
+    }
+}
+
+#[test]
+fn a_function_without_a_size_ends_where_its_unwind_information_does() {
+    let directory = directory("without_size");
+    let library = compile(&directory, "asm.c", &["-O2", "-shared", "-fPIC"]);
+    let (start, size) = function(&library, |name| name == "without_size");
+    assert_eq!(size, 0);
+    let answers = resolve_all(&key(&library), (start, 32));
+    let names: Vec<_> = answers.iter().map(|answer| answer.first().map(|symbol| &*symbol.name)).collect();
+    assert_eq!(names, [[Some("without_size"); 16], [None; 16]].concat());
+}
+
+#[test]
+fn plt_stubs_have_the_names_of_their_functions() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let directory = directory("plt");
+    let split_stubs = ["-O2", "-fcf-protection=full", "-Wl,-z,ibtplt"];
+    for (flags, name, expected) in [
+        (&["-O2", "-Wl,-z,lazy"][..], ".plt", &["puts@plt", "exit@plt"][..]),
+        (&["-O2"], ".plt.got", &["__cxa_finalize@plt"]),
+        (&split_stubs, ".plt.sec", &["puts@plt", "exit@plt"]),
+        (&split_stubs, ".plt", &["puts@plt", "exit@plt"]),
+    ] {
+        let program = compile(&directory, C, flags);
+        run("strip", &[program.to_str().unwrap()]);
+        let (start, size) = section(&program, name);
+        let answers = resolve_all(&key(&program), (start, size));
+        for function in expected {
+            let of_it: Vec<_> =
+                answers.iter().filter(|answer| frames(answer) == [(*function, None, false)]).collect();
+            assert!(matches!(of_it.len(), 8 | 16), "{function} in {name}: {answers:?}");
+            let offsets = of_it.iter().map(|answer| answer[0].offset);
+            assert!(offsets.eq(0..of_it.len() as u64));
+        }
+    }
+}
+
+#[test]
+fn a_return_address_belongs_to_the_call_before_it() {
+    let program = compile(&directory("return_address"), C, &["-g", "-O2"]);
+    let (leave, size) = function(&program, |name| name == "leave");
+    let mut symbolizer = Symbolizer::new(Budget::default());
+    let called = symbolizer.resolve(&key(&program), leave + size, Lookup::ReturnAddress);
+    let [called] = &*called else { panic!("{called:?}") };
+    let found = (&*called.name, called.offset, called.line);
+    assert_eq!(found, ("leave", size, Some(line_of(C, "leave"))));
+    let next = symbolizer.resolve(&key(&program), leave + size, Lookup::Pc);
+    assert_ne!(next.first().map(|symbol| &*symbol.name), Some("leave"));
+}
