@@ -1,0 +1,124 @@
+//! Stacks as text for people: what each thread is doing, then its frames, numbered
+//! from the leaf. Not for programs: they take `json`.
+
+use std::io::Write;
+
+use crate::clock::utc;
+use crate::entries::{Entry, elided_text, entries};
+use crate::model::{FrameKind, Function, Header, Sample, State, Summary};
+use crate::stats::{has_losses, stats_line, why_empty};
+use crate::{Format, Options, names, syscalls};
+
+pub(crate) fn make(options: &Options) -> Box<dyn Format> {
+    Box::new(Dump { options: options.clone(), pid: 0, empty: true })
+}
+
+struct Dump {
+    options: Options,
+    pid: u32,
+    empty: bool,
+}
+
+impl Format for Dump {
+    fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
+        self.pid = header.pid;
+        if let Some(title) = &self.options.title {
+            line(out, format_args!("{}", names::printable(title)));
+        }
+        line(
+            out,
+            format_args!(
+                "{} (pid {}), {}, {}",
+                names::printable(&header.process_name),
+                header.pid,
+                names::printable(&header.executable),
+                utc(header.start_ns)
+            ),
+        );
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        self.empty = false;
+        line(
+            out,
+            format_args!(
+                "\n\"{}\" tid {}, {}",
+                names::printable(&sample.thread.name),
+                sample.thread.tid,
+                state(sample.state)
+            ),
+        );
+        let mut any = false;
+        for (number, entry) in entries(sample.stack, &self.options).enumerate() {
+            any = true;
+            let text = self.entry(&entry);
+            line(out, format_args!("  #{number:<3} {text}"));
+        }
+        if !any {
+            line(out, format_args!("  [no stack]"));
+        }
+    }
+
+    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
+        if self.empty {
+            line(out, format_args!("\nno threads: {}", why_empty(summary)));
+        }
+        if self.empty || has_losses(summary) {
+            line(out, format_args!("\n{}", stats_line(summary)));
+        }
+    }
+}
+
+impl Dump {
+    fn entry(&self, entry: &Entry<'_>) -> String {
+        let (frame, function, inlined) = match entry {
+            Entry::Elided(count) => return elided_text(*count),
+            Entry::Frame { frame, function, inlined } => (*frame, *function, *inlined),
+        };
+        if frame.kind == FrameKind::Note {
+            return names::note(function.map_or("", |function| &function.name));
+        }
+        let module = names::module(frame, self.pid);
+        let name = function.and_then(|function| {
+            let name = names::symbol(function, self.options.names)?;
+            Some((name, function))
+        });
+        let address = frame.address;
+        match name {
+            None => format!("{address:#018x} {} ({module})", names::UNKNOWN),
+            Some((name, function)) if inlined => {
+                format!("{address:#018x} {name} [inlined] ({module}){}", place(function))
+            }
+            Some((name, function)) => {
+                let (offset, place) = (function.offset, place(function));
+                format!("{address:#018x} {name}+{offset:#x} ({module}){place}")
+            }
+        }
+    }
+}
+
+/// ` at file:line`, as far as it is known.
+fn place(function: &Function) -> String {
+    match (&function.file, function.line) {
+        (Some(file), Some(line)) => format!(" at {}:{line}", names::printable(file)),
+        (Some(file), None) => format!(" at {}", names::printable(file)),
+        (None, _) => String::new(),
+    }
+}
+
+fn state(state: State) -> String {
+    match state {
+        State::Running => "running".to_owned(),
+        State::Runnable => "waiting for a CPU".to_owned(),
+        State::Blocked(None) => "blocked".to_owned(),
+        State::Blocked(Some(number)) => match syscalls::name(number) {
+            Some(name) => format!("blocked in {name}"),
+            None => format!("blocked in system call {number}"),
+        },
+    }
+}
+
+fn line(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    // Writing to a Vec cannot fail.
+    let _ = writeln!(out, "{text}");
+}

@@ -1,0 +1,68 @@
+//! A stack as the lines that text formats show: inlined functions as entries of
+//! their own, over-deep stacks cut in the middle. Not here: how an entry is written.
+
+use crate::Options;
+use crate::model::{Frame, Function, Stack};
+
+/// One line of a stack.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry<'a> {
+    /// A frame, or a function inlined into it.
+    Frame {
+        frame: &'a Frame,
+        /// `None` when no name is known.
+        function: Option<&'a Function>,
+        inlined: bool,
+    },
+    /// So many frames were left out here.
+    Elided(usize),
+}
+
+/// The frames to show, leaf first, and how many are left out between the two parts.
+pub(crate) fn visible<'a>(stack: &'a Stack, options: &Options) -> (&'a [Frame], usize, &'a [Frame]) {
+    let frames = stack.frames.as_slice();
+    let Some(max_depth) = options.max_depth.map(|depth| depth.max(2)) else {
+        return (frames, 0, &[]);
+    };
+    if frames.len() <= max_depth {
+        return (frames, 0, &[]);
+    }
+    let outer_count = max_depth / 2;
+    let (rest, outer) = frames.split_at(frames.len() - outer_count);
+    let (inner, elided) = rest.split_at(max_depth - outer_count);
+    (inner, elided.len(), outer)
+}
+
+/// The functions of a frame that are to be shown, innermost first.
+pub(crate) fn shown_functions<'a>(frame: &'a Frame, options: &Options) -> &'a [Function] {
+    match frame.functions.split_last() {
+        Some((outermost, [_, ..])) if !options.inline => std::slice::from_ref(outermost),
+        _ => &frame.functions,
+    }
+}
+
+/// The text of the remark for left-out frames.
+pub(crate) fn elided_text(count: usize) -> String {
+    format!("[{count} frames elided]")
+}
+
+/// The entries of a stack, leaf first.
+pub(crate) fn entries<'a>(stack: &'a Stack, options: &'a Options) -> impl Iterator<Item = Entry<'a>> {
+    let (inner, elided, outer) = visible(stack, options);
+    inner
+        .iter()
+        .flat_map(|frame| of_frame(frame, options))
+        .chain((elided > 0).then_some(Entry::Elided(elided)))
+        .chain(outer.iter().flat_map(|frame| of_frame(frame, options)))
+}
+
+fn of_frame<'a>(frame: &'a Frame, options: &Options) -> impl Iterator<Item = Entry<'a>> {
+    let functions = shown_functions(frame, options);
+    let last = functions.len().saturating_sub(1);
+    let unnamed = functions.is_empty().then_some(Entry::Frame { frame, function: None, inlined: false });
+    functions
+        .iter()
+        .enumerate()
+        .map(move |(index, function)| Entry::Frame { frame, function: Some(function), inlined: index < last })
+        .chain(unnamed)
+}

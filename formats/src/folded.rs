@@ -1,0 +1,88 @@
+//! Folded stacks: `thread;root;…;leaf count`, one line a distinct stack, sorted.
+//! Not here: a flame graph made of them.
+//!
+//! Counts are samples or nanoseconds ([`Weight`]); lines with a count of 0 are left
+//! out, because some readers stop at one. Threads of the same name share their lines.
+//! What was lost is not told here unless nothing is left: every line is a stack to
+//! some readers.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use crate::aggregate::{Total, Totals};
+use crate::entries::{Entry, elided_text, entries};
+use crate::model::{FrameKind, Header, Sample, Summary};
+use crate::stats::{stats_line, why_empty};
+use crate::{Format, Options, Weight, names};
+
+pub(crate) fn make(options: &Options) -> Box<dyn Format> {
+    Box::new(Folded { options: options.clone(), pid: 0, totals: Some(Totals::new(options.merge_threads)) })
+}
+
+struct Folded {
+    options: Options,
+    pid: u32,
+    /// `None` once written.
+    totals: Option<Totals>,
+}
+
+impl Format for Folded {
+    fn begin(&mut self, header: &Header, _out: &mut Vec<u8>) {
+        self.pid = header.pid;
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
+        if let Some(totals) = &mut self.totals {
+            totals.add(sample);
+        }
+    }
+
+    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
+        let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+        for total in self.totals.take().map(Totals::finish).unwrap_or_default() {
+            let count = match self.options.weight {
+                Weight::Samples => total.sum.samples,
+                Weight::Nanoseconds => total.sum.ns,
+            };
+            if count > 0 {
+                let sum = lines.entry(self.line(&total)).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+        // Writing to a Vec cannot fail.
+        for (line, count) in &lines {
+            let _ = writeln!(out, "{line} {count}");
+        }
+        if lines.is_empty() {
+            let (why, stats) = (why_empty(summary), stats_line(summary));
+            let _ = writeln!(out, "# swipr: no samples: {why}; {stats}");
+        }
+    }
+}
+
+impl Folded {
+    fn line(&self, total: &Total) -> String {
+        let mut parts: Vec<String> =
+            entries(&total.stack, &self.options).map(|entry| self.part(&entry)).collect();
+        if parts.is_empty() {
+            parts.push("[no stack]".to_owned());
+        }
+        if let Some(thread) = &total.thread {
+            parts.push(names::thread(&thread.name));
+        }
+        parts.reverse();
+        parts.join(";")
+    }
+
+    fn part(&self, entry: &Entry<'_>) -> String {
+        match entry {
+            Entry::Elided(count) => elided_text(*count),
+            Entry::Frame { frame, function, .. } => match function {
+                Some(function) if frame.kind == FrameKind::Note => names::note(&function.name),
+                Some(function) => names::symbol(function, self.options.names)
+                    .unwrap_or_else(|| names::unnamed(frame, self.pid)),
+                None => names::unnamed(frame, self.pid),
+            },
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Small numbers for equal stacks and equal threads, in order of appearance.
+//! Memory grows with distinct stacks and threads, not with samples.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use crate::model::{Stack, Thread};
+use crate::recent::Recent;
+
+/// The number of a thing, and whether it was met for the first time.
+pub(crate) struct Interned {
+    pub(crate) id: usize,
+    pub(crate) new: bool,
+}
+
+/// Numbers for values of one type.
+pub(crate) struct Interner<T> {
+    ids: HashMap<T, usize>,
+}
+
+impl<T: Hash + Eq> Interner<T> {
+    pub(crate) fn new() -> Self {
+        Interner { ids: HashMap::new() }
+    }
+
+    pub(crate) fn intern(&mut self, value: T) -> Interned {
+        let next = self.ids.len();
+        let id = *self.ids.entry(value).or_insert(next);
+        Interned { id, new: id == next }
+    }
+
+    /// The values in the order of their numbers.
+    pub(crate) fn into_values(self) -> Vec<T> {
+        let mut values: Vec<(T, usize)> = self.ids.into_iter().collect();
+        values.sort_unstable_by_key(|&(_, id)| id);
+        values.into_iter().map(|(value, _)| value).collect()
+    }
+}
+
+/// Numbers for stacks; quick for a stack that is handed in again and again.
+pub(crate) struct Stacks {
+    recent: Recent<usize>,
+    interner: Interner<Arc<Stack>>,
+}
+
+impl Stacks {
+    pub(crate) fn new() -> Self {
+        Stacks { recent: Recent::new(), interner: Interner::new() }
+    }
+
+    pub(crate) fn intern(&mut self, stack: &Arc<Stack>) -> Interned {
+        let interner = &mut self.interner;
+        let mut new = false;
+        let id = *self.recent.get_or_make(stack, || {
+            let interned = interner.intern(Arc::clone(stack));
+            new = interned.new;
+            interned.id
+        });
+        Interned { id, new }
+    }
+
+    pub(crate) fn into_values(self) -> Vec<Arc<Stack>> {
+        self.interner.into_values()
+    }
+}
+
+/// Numbers for threads.
+pub(crate) type Threads = Interner<Arc<Thread>>;

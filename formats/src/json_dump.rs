@@ -1,0 +1,93 @@
+//! A recording as one JSON object, a sample an element: for stacks that a program
+//! reads. Not for symbolizing elsewhere (that is `raw.rs`): modules are given by
+//! their paths.
+//!
+//! ```text
+//! {"swipr":1,"pid":…,…,"samples":[
+//! {"time_ns":…,"tid":…,"name":…,"state":…,"syscall":…,"weight_ns":…,"frames":[…]},…
+//! ],"summary":{…}}
+//! ```
+//!
+//! Names are as they are, whatever is in them. `syscall` is the number,
+//! `syscall_name` its name where it is in the table.
+
+use crate::entries::{shown_functions, visible};
+use crate::json::{Members, string};
+use crate::model::{Frame, FrameKind, Function, Header, Sample, State, Summary};
+use crate::raw::{frame_object, header_fields, state_fields, summary_fields, thread_fields};
+use crate::{Format, Options, entries, syscalls};
+
+pub(crate) fn make(options: &Options) -> Box<dyn Format> {
+    Box::new(JsonDump { options: options.clone(), empty: true })
+}
+
+struct JsonDump {
+    options: Options,
+    empty: bool,
+}
+
+impl Format for JsonDump {
+    fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
+        let title = self.options.title.as_deref().map(string);
+        let object = header_fields(Members::object().field("swipr", 1), header)
+            .maybe("title", title)
+            .field("samples", "[")
+            .end();
+        // The object and its array stay open.
+        out.extend_from_slice(object.strip_suffix('}').unwrap_or(&object).as_bytes());
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(if self.empty { b"\n" } else { b",\n" });
+        self.empty = false;
+        let object = Members::object().field("time_ns", sample.time_ns);
+        let call = match sample.state {
+            State::Blocked(Some(number)) => syscalls::name(number).map(string),
+            _ => None,
+        };
+        let object = state_fields(thread_fields(object, sample.thread), sample.state)
+            .maybe("syscall_name", call)
+            .field("weight_ns", sample.weight_ns)
+            .field("frames", self.frames(sample));
+        out.extend_from_slice(object.end().as_bytes());
+    }
+
+    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
+        let summary = summary_fields(Members::object(), summary).end();
+        out.extend_from_slice(format!("\n],\"summary\":{summary}}}\n").as_bytes());
+    }
+}
+
+impl JsonDump {
+    fn frames(&self, sample: &Sample<'_>) -> String {
+        let (inner, elided, outer) = visible(sample.stack, &self.options);
+        let mut array = Members::array();
+        for frame in inner {
+            array = array.element(self.frame(frame));
+        }
+        if elided > 0 {
+            array = array.element(self.frame(&elided_frame(elided)));
+        }
+        for frame in outer {
+            array = array.element(self.frame(frame));
+        }
+        array.end()
+    }
+
+    fn frame(&self, frame: &Frame) -> String {
+        let module = frame.module.as_ref().map(|module| string(&module.path));
+        let shown = Frame { functions: shown_functions(frame, &self.options).into(), ..frame.clone() };
+        frame_object(&shown, module).end()
+    }
+}
+
+fn elided_frame(count: usize) -> Frame {
+    let note = Function {
+        name: entries::elided_text(count).into(),
+        mangled: None,
+        offset: 0,
+        file: None,
+        line: None,
+    };
+    Frame { address: 0, kind: FrameKind::Note, module: None, functions: [note].into() }
+}

@@ -1,0 +1,152 @@
+//! What a recording is made of: samples of stacks of frames, and what was lost.
+
+use std::sync::Arc;
+
+/// A file mapped into the profiled process, or a name for code without a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Module {
+    /// The file's path as the process sees it; `[vdso]`, `[jit]` and the like without a file.
+    pub path: String,
+    /// First address of the module's executable memory.
+    pub start: u64,
+    /// The address behind the module's executable memory.
+    pub end: u64,
+    /// File offset of `start`.
+    pub file_offset: u64,
+    /// GNU build id; empty when there is none.
+    pub build_id: Vec<u8>,
+}
+
+/// A function that an address belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// Demangled name.
+    pub name: Arc<str>,
+    /// The name as the object file has it, where it differs.
+    pub mangled: Option<Arc<str>>,
+    /// Bytes from the function's start to the address. 0 for inlined functions,
+    /// which have no start of their own.
+    pub offset: u64,
+    /// Source file of the address.
+    pub file: Option<Arc<str>>,
+    /// Source line of the address, from 1.
+    pub line: Option<u32>,
+}
+
+/// What kind of code, or of remark, a frame stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameKind {
+    /// Machine code of an object file.
+    Native,
+    /// Machine code without a file, made at run time.
+    Jit,
+    /// Not code but a remark, `[truncated: …]` or `[9 frames elided]`:
+    /// `functions` has one entry with that text, the address is 0.
+    Note,
+}
+
+/// One frame of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The pc, or the return address (the caller's next instruction).
+    pub address: u64,
+    /// What it is.
+    pub kind: FrameKind,
+    /// The module that holds `address`; `None` when unknown.
+    pub module: Option<Arc<Module>>,
+    /// Innermost first: inlined functions, then the function whose code it is.
+    /// Empty when no name is known.
+    pub functions: Arc<[Function]>,
+}
+
+/// A stack, leaf first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stack {
+    /// The frames, leaf first.
+    pub frames: Vec<Frame>,
+}
+
+/// The thread a sample was taken of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// Kernel thread id.
+    pub tid: u32,
+    /// Its name, as the program gave it: not trusted.
+    pub name: String,
+}
+
+/// What the thread was doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// On a CPU.
+    Running,
+    /// Ready to run but waiting for a CPU.
+    Runnable,
+    /// Blocked in the kernel; the number of the system call where known.
+    Blocked(Option<u32>),
+}
+
+/// One stack of one thread at one time.
+#[derive(Clone, Debug)]
+pub struct Sample<'a> {
+    /// Nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// Whose stack.
+    pub thread: &'a Arc<Thread>,
+    /// What it was doing.
+    pub state: State,
+    /// What the sample stands for: the interval in wall mode, the thread's CPU
+    /// time since its last sample in CPU mode. Nanoseconds.
+    pub weight_ns: u64,
+    /// The stack.
+    pub stack: &'a Arc<Stack>,
+}
+
+/// What a weight counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Every thread at every tick, on or off CPU.
+    Wall,
+    /// Only threads that used CPU time.
+    Cpu,
+}
+
+/// What is known before the first sample.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Process id as the process itself sees it.
+    pub pid: u32,
+    /// The program's name.
+    pub process_name: String,
+    /// Path of the executable.
+    pub executable: String,
+    /// Start of the recording, nanoseconds since the epoch.
+    pub start_ns: u64,
+    /// Time between two ticks, nanoseconds.
+    pub interval_ns: u64,
+    /// What weights count.
+    pub mode: Mode,
+}
+
+/// What is known after the last sample. Every loss has its count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How long the recording took, nanoseconds.
+    pub duration_ns: u64,
+    /// Threads seen (that passed the filter).
+    pub threads: u64,
+    /// Ticks at which threads were looked at.
+    pub ticks: u64,
+    /// Ticks left out because the agent came too late.
+    pub late: u64,
+    /// Samples written.
+    pub samples: u64,
+    /// Samples whose stack does not reach the thread's root.
+    pub truncated: u64,
+    /// Threads that a tick could not reach (signals blocked, not scheduled in time, gone).
+    pub missed: u64,
+    /// Samples thrown away because the reader of the output was too slow.
+    pub dropped: u64,
+    /// CPU mode: time used by threads that were never met running, nanoseconds.
+    pub unsampled_cpu_ns: u64,
+}

@@ -1,0 +1,139 @@
+//! pprof's profile, gzip'd: the form that `go tool pprof`, Grafana and Parca read.
+//! Not here: the wire format (`protobuf.rs`), and HTTP headers.
+//!
+//! Field numbers are those of `profile.proto` in the pprof repository. Each sample
+//! has two values, the number of samples and their nanoseconds; its labels are
+//! `thread`, `thread_id` (unless threads are merged) and `state`. The first mapping is
+//! the main program, as readers expect; ids count from 1. Inlined functions are lines
+//! of one location, innermost first. Addresses are as recorded: return addresses,
+//! except at the leaf.
+
+mod tables;
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::aggregate::{Total, Totals};
+use crate::entries::{elided_text, visible};
+use crate::model::{Header, Mode, Sample, Summary};
+use crate::protobuf::Message;
+use crate::stats::{stats_line, why_empty};
+use crate::{Format, Options, names};
+use tables::Tables;
+
+pub(crate) fn make(options: &Options) -> Box<dyn Format> {
+    Box::new(Pprof {
+        options: options.clone(),
+        header: None,
+        totals: Some(Totals::new(options.merge_threads)),
+    })
+}
+
+struct Pprof {
+    options: Options,
+    header: Option<Header>,
+    /// `None` once written.
+    totals: Option<Totals>,
+}
+
+impl Format for Pprof {
+    fn begin(&mut self, header: &Header, _out: &mut Vec<u8>) {
+        self.header = Some(header.clone());
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
+        if let Some(totals) = &mut self.totals {
+            totals.add(sample);
+        }
+    }
+
+    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
+        let totals = self.totals.take().map(Totals::finish).unwrap_or_default();
+        let Some(header) = self.header.take() else {
+            return;
+        };
+        let profile = profile(&self.options, &header, &totals, summary);
+        let mut encoder = GzEncoder::new(out, Compression::fast());
+        // Writing to a Vec cannot fail.
+        let _ = encoder.write_all(&profile.into_bytes());
+        let _ = encoder.finish();
+    }
+}
+
+fn profile(options: &Options, header: &Header, totals: &[Total], summary: &Summary) -> Message {
+    let mut tables = Tables::new(options, header);
+    for total in totals {
+        tables.reserve_main_mapping(&total.stack);
+    }
+    let clock = match header.mode {
+        Mode::Wall => "wall",
+        Mode::Cpu => "cpu",
+    };
+    let mut profile = Message::new();
+    profile.message(1, value_type(&mut tables, "samples", "count"));
+    profile.message(1, value_type(&mut tables, clock, "nanoseconds"));
+    for total in totals {
+        profile.message(2, sample(options, &mut tables, total));
+    }
+    profile.signed(9, header.start_ns);
+    profile.signed(10, summary.duration_ns);
+    profile.message(11, value_type(&mut tables, clock, "nanoseconds"));
+    profile.signed(12, header.interval_ns);
+    profile.packed(13, comments(options, &mut tables, summary, totals.is_empty()));
+    profile.number(14, tables.string(clock));
+    tables.write(&mut profile);
+    profile
+}
+
+fn value_type(tables: &mut Tables<'_>, kind: &str, unit: &str) -> Message {
+    let mut message = Message::new();
+    message.number(1, tables.string(kind));
+    message.number(2, tables.string(unit));
+    message
+}
+
+fn sample(options: &Options, tables: &mut Tables<'_>, total: &Total) -> Message {
+    let (inner, elided, outer) = visible(&total.stack, options);
+    let mut locations: Vec<u64> = inner.iter().map(|frame| tables.location(frame)).collect();
+    if elided > 0 {
+        locations.push(tables.note(&elided_text(elided)));
+    }
+    locations.extend(outer.iter().map(|frame| tables.location(frame)));
+    if locations.is_empty() {
+        locations.push(tables.note("[no stack]"));
+    }
+    let mut message = Message::new();
+    message.packed(1, locations);
+    message.packed(2, [total.sum.samples, total.sum.ns]);
+    if let Some(thread) = &total.thread {
+        let name = names::printable(&thread.name);
+        message.message(3, text_label(tables, "thread", &name));
+        let mut label = Message::new();
+        label.number(1, tables.string("thread_id"));
+        label.number(3, u64::from(thread.tid));
+        message.message(3, label);
+    }
+    message.message(3, text_label(tables, "state", total.activity.name()));
+    message
+}
+
+fn text_label(tables: &mut Tables<'_>, key: &str, value: &str) -> Message {
+    let mut label = Message::new();
+    label.number(1, tables.string(key));
+    label.number(2, tables.string(value));
+    label
+}
+
+fn comments(options: &Options, tables: &mut Tables<'_>, summary: &Summary, empty: bool) -> Vec<u64> {
+    let mut texts = Vec::new();
+    if let Some(title) = &options.title {
+        texts.push(names::printable(title));
+    }
+    texts.push(format!("swipr: {}", stats_line(summary)));
+    if empty {
+        texts.push(format!("swipr: no samples: {}", why_empty(summary)));
+    }
+    texts.iter().map(|text| tables.string(text)).collect()
+}

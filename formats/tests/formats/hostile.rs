@@ -1,0 +1,240 @@
+//! Names that try to break out of their place, as thread, function, file and module,
+//! read back with every sample, thread and frame.
+
+use std::collections::BTreeSet;
+use std::io::Cursor;
+
+use inferno::collapse::Collapse;
+use inferno::collapse::perf::{Folder, Options as FolderOptions};
+use swipr_formats::model::{Mode, State};
+use swipr_formats::{Names, Options, Weight};
+
+use crate::perf::read;
+use crate::pprof::decode;
+use crate::recording::{PID, Recording, at, function, module, native, stack, thread};
+
+const WEIGHT_NS: u64 = 1000;
+
+/// Names that were seen to hurt a reader, or are made to.
+fn names() -> Vec<String> {
+    let long = "x".repeat(10_000);
+    let mut names: Vec<String> = [
+        "",
+        " ",
+        "a",
+        "#",
+        "# ========",
+        "{\"meta\":1}",
+        "[unknown]",
+        "foo\n\nevil 1/2 3.4: 5 cpu-clock:\n\t00 pwned+0x0 (x)",
+        "foo\r\n\n",
+        "tab\tbed",
+        "foo)",
+        "(foo)",
+        "()",
+        "((((",
+        "/lib/x.so (deleted)",
+        "name with blanks",
+        "  leading and trailing  ",
+        "a;b;c",
+        ";",
+        "naïve→ünïcödé名前",
+        "12345",
+        "1.5:",
+        "foo 1.5:",
+        "foo 12",
+        "foo 12 13.5",
+        "77/78 1.5: 2 x:",
+        "0x1234",
+        "0Xabc",
+        "foo+0x12",
+        "a->b->c",
+        "->",
+        "-\u{0}>",
+        "(anonymous namespace)::f(int)",
+        "operator()(int)",
+        "Foo::operator()(int)::{lambda(int)#1}::operator()(int) const",
+        "closure #1 (Swift.Int) -> () in main.f() -> ()",
+        "<(A, B) as Trait>::method",
+        "<\"'>",
+        "core::ops::f::h0123456789abcdef",
+        "h0123456789abcdef",
+        "_$LP$h0123456789abcdef",
+        "nul\u{0}bell\u{7}esc\u{1b}[31m",
+        "next\u{85}line\u{2028}para\u{2029}nbsp\u{a0}bom\u{feff}",
+        "turned\u{202e}round",
+        "日本語の関数名はとても長いです",
+        "a→0123456789abcde",
+        "%s%n%20",
+        "\"quoted\\\"",
+        "<script>alert(1)</script>&amp;",
+        "java",
+        "kworker/0:1",
+        "x (in y)",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    // Every offset of a wide character to the end of the name.
+    names.extend((10..20).map(|tail| format!("wide→{}", "y".repeat(tail))));
+    names.push(long.clone());
+    names.push(format!("{long}("));
+    names.push(format!("({long}"));
+    names
+}
+
+/// A thread a name; each has one sample: the hostile function inlined into itself,
+/// then a plain one.
+fn recording() -> Recording {
+    let mut recording = Recording::new(Mode::Wall);
+    for (name, tid) in names().iter().zip(1000..) {
+        let frames = vec![
+            native(
+                0x10,
+                &module(name, 0),
+                vec![at(function(name, 0), name, 1), at(function(name, 0xabc), name, 2)],
+            ),
+            native(0x20, &module(name, 0), vec![]),
+            native(0x30, &module("/bin/app", 0), vec![function("main", 1)]),
+        ];
+        recording.add(&thread(tid, name), State::Running, WEIGHT_NS, &stack(frames));
+    }
+    recording
+}
+
+const FRAMES: usize = 4;
+
+fn all_options() -> Vec<Options> {
+    let mut all = Vec::new();
+    for names in [Names::Safe, Names::Raw, Names::Mangled] {
+        for (lines, compat) in [(false, false), (true, false), (false, true)] {
+            all.push(Options { names, lines, compat, weight: Weight::Nanoseconds, ..Options::default() });
+        }
+    }
+    all
+}
+
+/// inferno's lines: root first, each frame, then the count.
+fn collapse(perf: &str) -> Vec<(Vec<String>, u64)> {
+    let mut options = FolderOptions::default();
+    options.nthreads = 1;
+    options.include_tid = true;
+    let mut out = Vec::new();
+    Folder::from(options).collapse(Cursor::new(perf), &mut out).unwrap();
+    parse_folded(&String::from_utf8(out).unwrap())
+}
+
+fn parse_folded(text: &str) -> Vec<(Vec<String>, u64)> {
+    text.lines()
+        .map(|line| {
+            let (stack, count) = line.rsplit_once(' ').unwrap();
+            let parts = stack.split(';').map(str::to_owned).collect();
+            (parts, count.parse().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn inferno_finds_every_thread_sample_and_frame_of_perf_text() {
+    for options in all_options() {
+        let perf = recording().text("perf", &options);
+        let lines = collapse(&perf);
+        let mut tids = BTreeSet::new();
+        for (parts, count) in &lines {
+            assert_eq!(parts.len(), 1 + FRAMES, "{options:?} {parts:?}");
+            assert!(parts.iter().all(|part| !part.is_empty()), "{parts:?}");
+            // The other shape has no period.
+            assert_eq!(*count, if options.compat { 1 } else { WEIGHT_NS });
+            let (_, ids) = parts[0].rsplit_once('-').unwrap();
+            let (pid, tid) = ids.split_once('/').unwrap();
+            assert_eq!(pid, PID.to_string());
+            tids.insert(tid.parse::<usize>().unwrap());
+        }
+        let expected: BTreeSet<usize> = (1000..1000 + names().len()).collect();
+        assert_eq!(tids, expected, "{options:?}");
+    }
+}
+
+#[test]
+fn a_strict_reader_finds_every_thread_sample_and_frame_of_perf_text() {
+    for options in all_options() {
+        let perf = recording().text("perf", &options);
+        let samples = read(&perf);
+        assert_eq!(samples.len(), names().len());
+        for (sample, tid) in samples.iter().zip(1000..) {
+            assert_eq!((sample.pid, sample.tid), (PID, tid));
+            assert_eq!(sample.frames.len(), FRAMES, "{sample:?}");
+            for frame in &sample.frames {
+                assert!(!frame.symbol.starts_with(['(', ' ']), "{frame:?}");
+                assert!(!frame.symbol.starts_with("0x"), "{frame:?}");
+                assert!(!frame.symbol.contains("->"), "{frame:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn folded_text_is_what_inferno_makes_of_perf_text() {
+    let options = Options { weight: Weight::Nanoseconds, ..Options::default() };
+    let mut folder = FolderOptions::default();
+    folder.nthreads = 1;
+    let mut out = Vec::new();
+    Folder::from(folder).collapse(Cursor::new(recording().text("perf", &options)), &mut out).unwrap();
+    let theirs = comparable(&String::from_utf8(out).unwrap());
+    let ours = comparable(&recording().text("folded", &options));
+    assert!(ours.len() > names().len() / 2);
+    let unlike: Vec<_> = ours.symmetric_difference(&theirs).collect();
+    assert!(unlike.is_empty(), "{unlike:#?}");
+}
+
+/// Lines but for what inferno does to names: it cuts the parentheses of a call
+/// operator off, undoes escapes before a Rust hash, and would panic over some names
+/// of wide characters, in which perf text therefore has one replaced.
+fn comparable(folded: &str) -> BTreeSet<String> {
+    folded
+        .lines()
+        .filter(|line| !line.contains("h0123456789abcdef"))
+        .filter(|line| line.is_ascii() || line.contains("ünïcödé"))
+        .map(|line| line.replace("operator()", "operator"))
+        .collect()
+}
+
+#[test]
+fn inferno_draws_every_sample_of_folded_text() {
+    for options in all_options() {
+        let folded = recording().text("folded", &options);
+        let lines = parse_folded(&folded);
+        assert!(lines.iter().all(|(parts, _)| parts.len() == 1 + FRAMES));
+        let total: u64 = lines.iter().map(|(_, count)| count).sum();
+        assert_eq!(total, WEIGHT_NS * names().len() as u64);
+        let mut svg = Vec::new();
+        let mut drawing = inferno::flamegraph::Options::default();
+        drawing.no_sort = true;
+        inferno::flamegraph::from_lines(&mut drawing, folded.lines(), &mut svg).unwrap();
+        let svg = String::from_utf8(svg).unwrap();
+        let all = format!("<title>all ({},{:03} samples, 100%)</title>", total / 1000, total % 1000);
+        assert!(svg.contains(&all), "{options:?}");
+    }
+}
+
+#[test]
+fn pprof_keeps_every_thread_sample_and_frame() {
+    for options in all_options() {
+        let profile = decode(&recording().write("pprof", &options));
+        assert_eq!(profile.sample.len(), names().len());
+        for (sample, tid) in profile.sample.iter().zip(1000..) {
+            assert_eq!(profile.number(sample, "thread_id"), Some(tid));
+            assert_eq!(sample.value, [1, WEIGHT_NS as i64]);
+            assert_eq!(profile.frames(sample).len(), FRAMES);
+        }
+    }
+}
+
+#[test]
+fn a_dump_has_a_line_for_every_thread_and_frame() {
+    let dump = recording().text("dump", &Options::default());
+    let starting = |start: &str| dump.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!(starting("\""), names().len());
+    assert_eq!(starting("  #"), FRAMES * names().len());
+    assert_eq!(dump.lines().count(), (2 + FRAMES) * names().len() + 1);
+    assert!(dump.chars().all(|c| c == '\n' || !c.is_control()));
+}

@@ -1,0 +1,13 @@
+//! Recordings written in every format and read back by the programs people use, or
+//! compared with golden files.
+
+mod cases;
+mod golden;
+mod hostile;
+mod json;
+mod list;
+mod perf;
+mod pprof;
+mod profile_proto;
+mod recording;
+mod weights;
