@@ -1,0 +1,174 @@
+//! The agent: one a process. It starts and ends recordings; the server and the C interface ask it to.
+
+mod status;
+
+use crate::agent_threads;
+use crate::config::Config;
+use crate::counters::{AgentCounters, RecordingCounters};
+use crate::recording::{MAX_RECORDINGS, Output, Recorder, Request, StartError};
+use crate::sampler::{self, Active};
+use crate::writer::{QUEUE, Writer};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
+
+/// A recording that is under way.
+#[derive(Debug)]
+struct Running {
+    id: u64,
+    stop: Arc<AtomicBool>,
+}
+
+/// A recording that another thread wants to be started; see [`Agent::submit`].
+struct Submitted {
+    request: Request,
+    output: Box<dyn Output>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What all threads of the agent share.
+pub struct Agent {
+    log: crate::log::Log,
+    sampler: sampler::Handle,
+    counters: Arc<AgentCounters>,
+    symbolizer: Arc<Mutex<Symbolizer>>,
+    running: Mutex<Vec<Running>>,
+    submitted: Mutex<Vec<Submitted>>,
+    stopping: AtomicBool,
+    next_id: AtomicU64,
+    started: Instant,
+    address: Mutex<String>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Agent {
+    /// An agent that does not listen yet.
+    pub fn new(config: &Config) -> Agent {
+        Agent {
+            log: config.log,
+            sampler: sampler::Handle::new(config.signal),
+            counters: Arc::default(),
+            symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+            running: Mutex::default(),
+            submitted: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            next_id: AtomicU64::new(1),
+            started: Instant::now(),
+            address: Mutex::default(),
+        }
+    }
+
+    /// Where the server listens; empty before it does.
+    pub fn address(&self) -> String {
+        locked(&self.address).clone()
+    }
+
+    /// The server listens there now.
+    pub fn set_address(&self, address: String) {
+        self.log.line(format_args!("listening on {address}"));
+        *locked(&self.address) = address;
+    }
+
+    /// Leaves a recording for the server thread to start: recordings are started by a thread that has
+    /// the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and calling
+    /// [`Agent::nudge`]) ends the recording.
+    pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) {
+        locked(&self.submitted).push(Submitted { request, output, stop });
+    }
+
+    /// A recording's `stop` was set.
+    pub fn nudge(&self) {
+        self.sampler.notify();
+    }
+
+    /// Ends all recordings; no new ones are taken.
+    pub fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        for running in locked(&self.running).iter() {
+            running.stop.store(true, Relaxed);
+        }
+        for submitted in locked(&self.submitted).drain(..) {
+            submitted.output.finish(Err("the agent is stopping".into()));
+        }
+        self.sampler.close();
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        request: Request,
+        output: Box<dyn Output>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<(), (StartError, Box<dyn Output>)> {
+        let id = self.next_id.fetch_add(1, Relaxed);
+        {
+            let mut running = locked(&self.running);
+            if self.stopping.load(Relaxed) {
+                return Err((StartError::Stopping, output));
+            }
+            if running.len() >= MAX_RECORDINGS {
+                return Err((StartError::TooMany, output));
+            }
+            running.push(Running { id, stop: stop.clone() });
+        }
+        self.counters.recordings.add(1);
+        let (send, samples) = sync_channel(QUEUE);
+        let request = Arc::new(request);
+        let counters = Arc::<RecordingCounters>::default();
+        let active = Active::new(request.clone(), send, counters.clone(), stop.clone());
+        let symbolizer = self.symbolizer.clone();
+        let writer = Writer { request, samples, output, counters, stop, symbolizer };
+        let agent = self.clone();
+        // The writer goes into the thread; should the thread not start, dropping it tells the client.
+        let started = agent_threads::start("swipr-writer", move || {
+            writer.run();
+            locked(&agent.running).retain(|running| running.id != id);
+        });
+        if let Err(error) = started {
+            locked(&self.running).retain(|running| running.id != id);
+            self.log.line(format_args!("cannot start a writer thread: {error}"));
+            return Ok(());
+        }
+        if self.sampler.add(active) {
+            let agent = self.clone();
+            let started = agent_threads::start("swipr-sampler", move || {
+                sampler::run(&agent.sampler, &agent.counters, || locked(&agent.symbolizer).drop_all());
+            });
+            if let Err(error) = started {
+                self.sampler.abandon();
+                self.log.line(format_args!("cannot start the sampler thread: {error}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The agent as the server sees it.
+pub struct SharedAgent(pub Arc<Agent>);
+
+impl Recorder for SharedAgent {
+    fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError> {
+        self.0.begin(request, output, Arc::default()).map_err(|(error, _)| error)
+    }
+
+    fn status(&self) -> String {
+        status::json(&self.0)
+    }
+
+    fn attend(&self) {
+        let submitted = std::mem::take(&mut *locked(&self.0.submitted));
+        for Submitted { request, output, stop } in submitted {
+            if let Err((error, output)) = self.0.begin(request, output, stop) {
+                output.finish(Err(match error {
+                    StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
+                    StartError::Stopping => "the agent is stopping".into(),
+                    StartError::Failed(reason) => reason,
+                }));
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `/status`: what the agent is doing, and what it lost, as one JSON object.
+
+use super::{Agent, locked};
+use crate::platform::process;
+use serde_json::{Map, Value, json};
+
+/// The whole object.
+pub fn json(agent: &Agent) -> String {
+    let counters = &agent.counters;
+    let stops: Map<String, Value> =
+        counters.stops().map(|(stop, count)| (stop.text().into(), count.into())).collect();
+    let [objects, rows, bytes, build_ns, failed] = counters.tables.each_ref().map(|counter| counter.get());
+    let unreadable = counters.unreadable.get();
+    let signal = counters.signal.get();
+    // A writer may be symbolizing right now; the server does not wait for it.
+    let symbols = match agent.symbolizer.try_lock() {
+        Ok(symbolizer) => {
+            let stats = symbolizer.stats();
+            json!({
+                "objects": stats.objects,
+                "bytes": stats.bytes,
+                "refused_files": stats.refused_files,
+                "unreadable_files": stats.unreadable_files,
+                "dropped_objects": stats.dropped_objects,
+            })
+        }
+        Err(_) => json!("busy"),
+    };
+    let status = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": process::pid(),
+        "address": agent.address(),
+        "uptime_seconds": agent.started.elapsed().as_secs(),
+        "recordings": { "running": locked(&agent.running).len(), "started": counters.recordings.get() },
+        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable },
+        "blocked_threads_are_sampled_by": if unreadable == 0 { "copy" } else { "signal" },
+        "signal": if signal == 0 { Value::Null } else { signal.into() },
+        "sweeps": counters.sweeps.get(),
+        "stacks": {
+            "copied": counters.copied.get(),
+            "reused": counters.reused.get(),
+            "moved_while_copied": counters.moved.get(),
+            "signals_sent": counters.signals.get(),
+            "signals_answered": counters.answered.get(),
+        },
+        "walks_ended": stops,
+        "unwind_tables": {
+            "objects": objects, "without": failed, "rows": rows, "bytes": bytes, "build_ns": build_ns,
+        },
+        "symbols": symbols,
+    });
+    format!("{status}\n")
+}

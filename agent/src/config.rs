@@ -1,0 +1,259 @@
+//! Every environment variable, read once at start.
+//!
+//! [`VARIABLES`] is the one list; `docs/configuration.md` is tested against it.
+//! Not here: opening sockets (`listen.rs`), or reading a variable anywhere else.
+
+mod place;
+mod signal;
+
+pub use place::{Identity, Pattern, Place};
+
+use crate::log::Log;
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// An environment variable that the agent reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What holds when it is unset or empty.
+    pub default: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn variable(name: &'static str, default: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, default, meaning }
+}
+
+/// Every variable. Among those that say where the server listens, the first that is
+/// set wins; `SWIPR_LISTEN` comes on top of them.
+pub const VARIABLES: &[Variable] = &[
+    variable(
+        "SWIPR_SOCKET",
+        "see below",
+        "Path of the socket. Placeholders: `{PID}`, `{UUID}`, `{HOSTNAME}`, `{COMM}`.",
+    ),
+    variable(
+        "SWIPR_SAMPLING_SERVER_URL",
+        "",
+        "Where to listen: `unix:///path`, `http+unix://percent-encoded-path` or `http://HOST[:PORT]` (port 7377 unless given).",
+    ),
+    variable("PROFILE_RECORDER_SERVER_URL", "", "The same; the newer name."),
+    variable("SWIPR_SAMPLING_SERVER_URL_PATTERN", "", "The same with placeholders."),
+    variable("PROFILE_RECORDER_SERVER_URL_PATTERN", "", "The same with placeholders; the newer name."),
+    variable(
+        "SWIPR_LISTEN",
+        "",
+        "Listen here too: `127.0.0.1:7377` for TCP, `@name` for an abstract socket (placeholders as above).",
+    ),
+    variable("SWIPR_LISTEN_ANY", "0", "`1` allows TCP addresses that are not loopback; needs `SWIPR_TOKEN`."),
+    variable(
+        "SWIPR_TOKEN",
+        "",
+        "Secret that TCP clients must send, as `Authorization: Bearer …` or `?token=…`.",
+    ),
+    variable(
+        "SWIPR_ALLOW_UID",
+        "",
+        "User ids, separated by commas, that may connect besides our own and root.",
+    ),
+    variable(
+        "SWIPR_SIGNAL",
+        "chosen at the first recording",
+        "Signal to sample with: a number or a name such as `SIGURG`, `SIGPROF`, `SIGRTMIN+2`.",
+    ),
+    variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
+    variable(
+        "XDG_RUNTIME_DIR",
+        "",
+        "Where the socket goes if `/var/run` is not writable (set by the system, not by you).",
+    ),
+];
+
+/// Where the server listens unless a variable says otherwise, in docs' words.
+pub const DEFAULT_PLACES: &[&str] = &[
+    "/var/run/swipr-pid-{PID}.sock",
+    "$XDG_RUNTIME_DIR/swipr-pid-{PID}.sock",
+    "/tmp/swipr-<uid>/swipr-pid-{PID}.sock",
+];
+
+/// What the environment asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Where to listen; never empty, the main place first.
+    pub places: Vec<Place>,
+    /// `$XDG_RUNTIME_DIR`, for [`Place::Default`].
+    pub runtime_directory: Option<PathBuf>,
+    /// What TCP clients must send.
+    pub token: Option<String>,
+    /// Users that may connect besides our own and root.
+    pub allowed_uids: Vec<u32>,
+    /// The signal to sample with, if it is to be a certain one.
+    pub signal: Option<i32>,
+    /// Whether log lines are wanted.
+    pub log: Log,
+}
+
+/// A variable with a value that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Which variable.
+    pub variable: &'static str,
+    /// Its value (bytes that are no UTF-8 replaced); empty for secrets.
+    pub value: String,
+    /// What is wrong with it.
+    pub reason: String,
+    /// A value that would do.
+    pub example: &'static str,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Error { variable, value, reason, example } = self;
+        write!(f, "cannot use {variable}={value}: {reason}; ")?;
+        write!(f, "for example {variable}={example}")
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Config {
+    /// Reads the variables from this process's environment. Environment access is
+    /// not synchronised with a host that changes it from C: call this at start.
+    pub fn from_environment() -> Result<Config, Error> {
+        Config::parse(|name| std::env::var_os(name))
+    }
+
+    /// Reads the variables through `lookup`. An empty value is an unset one.
+    pub fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Config, Error> {
+        let reader = Reader { lookup: &lookup };
+        let token = reader.text("SWIPR_TOKEN", "a-long-random-word")?;
+        if token.as_deref().is_some_and(|token| !is_token(token)) {
+            return Err(Error {
+                variable: "SWIPR_TOKEN",
+                value: String::new(),
+                reason: "only letters, digits and -._~ may be in it".to_owned(),
+                example: "a-long-random-word",
+            });
+        }
+        let any = reader.choice("SWIPR_LISTEN_ANY", &["0", "1"])? == Some(1);
+        let exposure = match (any, token.is_some()) {
+            (true, true) => place::Exposure::Anywhere,
+            (true, false) => place::Exposure::NeedsToken,
+            (false, _) => place::Exposure::Loopback,
+        };
+        let mut places = vec![reader.main_place(exposure)?];
+        if let Some(text) = reader.text("SWIPR_LISTEN", place::LISTEN_EXAMPLE)? {
+            let place = Place::from_listen(&text, exposure);
+            places.push(reader.check("SWIPR_LISTEN", &text, place, place::LISTEN_EXAMPLE)?);
+        }
+        Ok(Config {
+            places,
+            runtime_directory: reader.value("XDG_RUNTIME_DIR").map(PathBuf::from),
+            token,
+            allowed_uids: reader.uids()?,
+            signal: reader.signal()?,
+            log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
+                Some(1 | 2) => Log::Stderr,
+                _ => Log::Off,
+            },
+        })
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~".contains(&b))
+}
+
+struct Reader<'a> {
+    lookup: &'a dyn Fn(&str) -> Option<OsString>,
+}
+
+impl Reader<'_> {
+    fn value(&self, variable: &str) -> Option<OsString> {
+        (self.lookup)(variable).filter(|value| !value.is_empty())
+    }
+
+    fn text(&self, variable: &'static str, example: &'static str) -> Result<Option<String>, Error> {
+        let Some(value) = self.value(variable) else {
+            return Ok(None);
+        };
+        match value.into_string() {
+            Ok(text) => Ok(Some(text)),
+            Err(value) => Err(Error {
+                variable,
+                value: value.to_string_lossy().into_owned(),
+                reason: "it is not UTF-8".to_owned(),
+                example,
+            }),
+        }
+    }
+
+    fn check<T>(
+        &self,
+        variable: &'static str,
+        value: &str,
+        parsed: Result<T, String>,
+        example: &'static str,
+    ) -> Result<T, Error> {
+        parsed.map_err(|reason| Error { variable, value: value.to_owned(), reason, example })
+    }
+
+    /// The index of the value in `values`.
+    fn choice(&self, variable: &'static str, values: &[&'static str]) -> Result<Option<usize>, Error> {
+        let Some(text) = self.text(variable, "1")? else {
+            return Ok(None);
+        };
+        let index = values.iter().position(|value| *value == text);
+        let index = index.ok_or_else(|| format!("it must be one of {}", values.join(", ")));
+        self.check(variable, &text, index, "1").map(Some)
+    }
+
+    fn main_place(&self, exposure: place::Exposure) -> Result<Place, Error> {
+        if let Some(value) = self.value("SWIPR_SOCKET") {
+            let place = Place::from_path(value.as_bytes());
+            let shown = value.to_string_lossy();
+            return self.check("SWIPR_SOCKET", &shown, place, place::SOCKET_EXAMPLE);
+        }
+        let literal = ["SWIPR_SAMPLING_SERVER_URL", "PROFILE_RECORDER_SERVER_URL"];
+        for variable in literal {
+            if let Some(url) = self.text(variable, place::URL_EXAMPLE)? {
+                let place = Place::from_url(&url, place::Braces::AreText, exposure);
+                return self.check(variable, &url, place, place::URL_EXAMPLE);
+            }
+        }
+        let patterns = ["SWIPR_SAMPLING_SERVER_URL_PATTERN", "PROFILE_RECORDER_SERVER_URL_PATTERN"];
+        for variable in patterns {
+            if let Some(url) = self.text(variable, place::URL_PATTERN_EXAMPLE)? {
+                let place = Place::from_url(&url, place::Braces::ArePlaceholders, exposure);
+                return self.check(variable, &url, place, place::URL_PATTERN_EXAMPLE);
+            }
+        }
+        Ok(Place::Default)
+    }
+
+    fn uids(&self) -> Result<Vec<u32>, Error> {
+        let Some(text) = self.text("SWIPR_ALLOW_UID", "1000,1001")? else {
+            return Ok(Vec::new());
+        };
+        let uids = text.split(',').map(|uid| {
+            let uid = uid.trim();
+            uid.parse::<u32>().map_err(|_| format!("\"{uid}\" is not a user id"))
+        });
+        self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
+    }
+
+    fn signal(&self) -> Result<Option<i32>, Error> {
+        let Some(text) = self.text("SWIPR_SIGNAL", "SIGURG")? else {
+            return Ok(None);
+        };
+        self.check("SWIPR_SIGNAL", &text, signal::parse(&text), "SIGURG").map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! Places to listen at, as variables spell them. Not here: opening them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// The port of `http://HOST` without one.
+const DEFAULT_PORT: u16 = 7377;
+
+pub(super) const SOCKET_EXAMPLE: &str = "/tmp/app-{PID}.sock";
+pub(super) const URL_EXAMPLE: &str = "unix:///tmp/app.sock";
+pub(super) const URL_PATTERN_EXAMPLE: &str = "unix:///tmp/app-{PID}.sock";
+pub(super) const LISTEN_EXAMPLE: &str = "127.0.0.1:7377";
+
+/// A place to listen at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A Unix socket in the first of [`super::DEFAULT_PLACES`] that works.
+    Default,
+    /// A Unix socket with this path.
+    Path(Pattern),
+    /// A Unix socket with this name in the kernel's abstract namespace (unix(7)).
+    Abstract(Pattern),
+    /// TCP.
+    Tcp(SocketAddr),
+}
+
+/// Which TCP addresses are allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exposure {
+    Loopback,
+    /// More than loopback is asked for, but there is no token.
+    NeedsToken,
+    Anywhere,
+}
+
+/// What `{…}` in a URL is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Braces {
+    AreText,
+    ArePlaceholders,
+}
+
+impl Place {
+    pub(super) fn from_path(path: &[u8]) -> Result<Place, String> {
+        if path.starts_with(b"@") {
+            return Err("abstract sockets are asked for with SWIPR_LISTEN".to_owned());
+        }
+        no_nul(path)?;
+        Pattern::parse(path).map(Place::Path)
+    }
+
+    pub(super) fn from_url(url: &str, braces: Braces, exposure: Exposure) -> Result<Place, String> {
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return Err("it is not a URL".to_owned());
+        };
+        let path = match scheme.to_ascii_lowercase().as_str() {
+            "http" => return tcp(rest, exposure),
+            "unix" => {
+                if !rest.starts_with('/') {
+                    return Err("unix:// is followed by an absolute path".to_owned());
+                }
+                percent_decode(rest)?
+            }
+            "http+unix" => {
+                // The path stands where a host name does; a URL path may follow.
+                let host = rest.split('/').next().unwrap_or(rest);
+                let path = percent_decode(if host.is_empty() { rest } else { host })?;
+                if !path.starts_with(b"/") {
+                    return Err("http+unix:// is followed by an absolute path".to_owned());
+                }
+                path
+            }
+            other => {
+                return Err(format!("{other}:// is not known (unix://, http+unix:// and http:// are)"));
+            }
+        };
+        no_nul(&path)?;
+        match braces {
+            Braces::AreText => Ok(Place::Path(Pattern::literal(&path))),
+            Braces::ArePlaceholders => Pattern::parse(&path).map(Place::Path),
+        }
+    }
+
+    pub(super) fn from_listen(text: &str, exposure: Exposure) -> Result<Place, String> {
+        if let Some(name) = text.strip_prefix('@') {
+            if name.is_empty() {
+                return Err("@ is followed by a name".to_owned());
+            }
+            no_nul(name.as_bytes())?;
+            return Pattern::parse(name.as_bytes()).map(Place::Abstract);
+        }
+        tcp(text.strip_prefix("http://").unwrap_or(text), exposure)
+    }
+}
+
+/// `HOST[:PORT][/]`. Names are not looked up: that could wait for a name server.
+fn tcp(text: &str, exposure: Exposure) -> Result<Place, String> {
+    let authority = text.strip_suffix('/').unwrap_or(text);
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port),
+        _ => (authority, ""),
+    };
+    let port = match port {
+        "" => DEFAULT_PORT,
+        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().map_err(|_| format!("{digits} is not a port (0 to 65535)"))?
+        }
+        other => return Err(format!("\"{other}\" is not a port")),
+    };
+    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    let address = if host.eq_ignore_ascii_case("localhost") {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    } else {
+        let parsed = match bare {
+            Some(v6) => v6.parse().map(IpAddr::V6).ok(),
+            None => host.parse().map(IpAddr::V4).ok(),
+        };
+        parsed.ok_or_else(|| format!("\"{host}\" is neither localhost nor an IP address"))?
+    };
+    match exposure {
+        _ if address.is_loopback() => {}
+        Exposure::Anywhere => {}
+        Exposure::NeedsToken => {
+            return Err("an address that is not loopback needs SWIPR_TOKEN as well".to_owned());
+        }
+        Exposure::Loopback => {
+            return Err(format!(
+                "{address} is not loopback; SWIPR_LISTEN_ANY=1 together with SWIPR_TOKEN allows it"
+            ));
+        }
+    }
+    Ok(Place::Tcp(SocketAddr::new(address, port)))
+}
+
+fn no_nul(bytes: &[u8]) -> Result<(), String> {
+    match bytes.contains(&0) {
+        true => Err("there is a NUL byte in it".to_owned()),
+        false => Ok(()),
+    }
+}
+
+fn percent_decode(text: &str) -> Result<Vec<u8>, String> {
+    crate::server::percent_decode(text.as_bytes())
+        .ok_or_else(|| "a % is not followed by two hexadecimal digits".to_owned())
+}
+
+/// What placeholders stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// `{PID}`: as the process itself sees it.
+    pub pid: u32,
+    /// `{UUID}`: random, new for every process.
+    pub uuid: String,
+    /// `{HOSTNAME}`.
+    pub hostname: String,
+    /// `{COMM}`: the calling thread's name, which at start is the program's.
+    pub comm: String,
+}
+
+/// A path or name with placeholders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(Vec<u8>),
+    Pid,
+    Uuid,
+    Hostname,
+    Comm,
+}
+
+impl Pattern {
+    /// A pattern without placeholders, whatever `text` has in it.
+    pub fn literal(text: &[u8]) -> Pattern {
+        Pattern(vec![Piece::Text(text.to_vec())])
+    }
+
+    /// Reads `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`. Other words in braces are
+    /// an error, so that a slip of the pen does not become part of a path.
+    pub fn parse(text: &[u8]) -> Result<Pattern, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(open) = rest.iter().position(|b| *b == b'{') {
+            let (before, from_brace) = rest.split_at(open);
+            let Some(close) = from_brace.iter().position(|b| *b == b'}') else {
+                return Err("a { is not closed".to_owned());
+            };
+            let (word, after) = from_brace.split_at(close + 1);
+            if !before.is_empty() {
+                pieces.push(Piece::Text(before.to_vec()));
+            }
+            pieces.push(match word {
+                b"{PID}" => Piece::Pid,
+                b"{UUID}" => Piece::Uuid,
+                b"{HOSTNAME}" => Piece::Hostname,
+                b"{COMM}" => Piece::Comm,
+                other => {
+                    return Err(format!(
+                        "{} is not one of {{PID}}, {{UUID}}, {{HOSTNAME}}, {{COMM}}",
+                        String::from_utf8_lossy(other)
+                    ));
+                }
+            });
+            rest = after;
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Text(rest.to_vec()));
+        }
+        Ok(Pattern(pieces))
+    }
+
+    /// The pattern with its placeholders filled in. Slashes and NUL bytes of names
+    /// become `_`: a thread's name must not choose a directory.
+    pub fn expand(&self, identity: &Identity) -> Vec<u8> {
+        let mut out = Vec::new();
+        let name = |text: &str, out: &mut Vec<u8>| {
+            out.extend(text.bytes().map(|b| match b {
+                b'/' | 0 => b'_',
+                other => other,
+            }));
+        };
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Pid => out.extend_from_slice(identity.pid.to_string().as_bytes()),
+                Piece::Uuid => name(&identity.uuid, &mut out),
+                Piece::Hostname => name(&identity.hostname, &mut out),
+                Piece::Comm => name(&identity.comm, &mut out),
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,100 @@
+//! What is counted: per recording, and for the agent as a whole.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use swipr_formats::model::Summary;
+use swipr_unwind::walk::Stop;
+
+/// A number that one thread adds to and others read.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds to it.
+    pub fn add(&self, number: u64) {
+        self.0.fetch_add(number, Relaxed);
+    }
+
+    /// Its value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Gives it a value.
+    pub fn set(&self, number: u64) {
+        self.0.store(number, Relaxed);
+    }
+}
+
+/// Of one recording; the fields are those of [`Summary`].
+#[derive(Debug, Default)]
+#[allow(missing_docs)] // see Summary
+pub struct RecordingCounters {
+    pub duration_ns: Counter,
+    pub threads: Counter,
+    pub ticks: Counter,
+    pub late: Counter,
+    pub samples: Counter,
+    pub truncated: Counter,
+    pub missed: Counter,
+    pub dropped: Counter,
+    pub unsampled_cpu_ns: Counter,
+}
+
+impl RecordingCounters {
+    /// The figures as they are now.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            duration_ns: self.duration_ns.get(),
+            threads: self.threads.get(),
+            ticks: self.ticks.get(),
+            late: self.late.get(),
+            samples: self.samples.get(),
+            truncated: self.truncated.get(),
+            missed: self.missed.get(),
+            dropped: self.dropped.get(),
+            unsampled_cpu_ns: self.unsampled_cpu_ns.get(),
+        }
+    }
+}
+
+/// Of the agent since it started.
+#[derive(Debug, Default)]
+pub struct AgentCounters {
+    /// Recordings started.
+    pub recordings: Counter,
+    /// Passes over the threads.
+    pub sweeps: Counter,
+    /// Stacks taken of blocked threads, without touching them.
+    pub copied: Counter,
+    /// Samples of threads that had not run since their last stack was taken.
+    pub reused: Counter,
+    /// Signals sent.
+    pub signals: Counter,
+    /// Stacks that threads left after a signal.
+    pub answered: Counter,
+    /// Copies thrown away because the thread woke up meanwhile.
+    pub moved: Counter,
+    /// Threads known at the last sweep.
+    pub threads: Counter,
+    /// Threads whose `syscall` file could not be read, so that they are always signalled.
+    pub unreadable: Counter,
+    /// The signal in use; 0: none yet.
+    pub signal: Counter,
+    /// Objects with an unwind table, their rows, bytes, and the time it took to build them.
+    pub tables: [Counter; 5],
+    stops: [Counter; Stop::ALL.len()],
+}
+
+impl AgentCounters {
+    /// A walk ended so.
+    pub fn stopped(&self, stop: Stop) {
+        if let Some(counter) = self.stops.get(stop as usize) {
+            counter.add(1);
+        }
+    }
+
+    /// How often walks ended for each reason.
+    pub fn stops(&self) -> impl Iterator<Item = (Stop, u64)> + '_ {
+        Stop::ALL.iter().zip(&self.stops).map(|(&stop, counter)| (stop, counter.get()))
+    }
+}

@@ -1,0 +1,56 @@
+//! Fork: the child gets an agent of its own.
+//!
+//! None of the agent's threads exists in the child, and what they held locked stays locked. So the child touches
+//! nothing of the old agent: it is leaked, the statics that handlers use are reset, and a new agent starts.
+//! vfork and posix_spawn do not come here, and need not.
+
+use crate::agent_threads;
+use crate::life;
+use crate::platform::{errno, process, signals};
+use std::cell::Cell;
+use std::sync::Once;
+use swipr_unwind::{memory, published, slot};
+
+thread_local! {
+    /// This thread has blocked our signal for the time of a fork.
+    static BLOCKED: Cell<Option<i32>> = const { Cell::new(None) };
+}
+
+/// Registers the handlers (pthread_atfork(3)), once.
+pub fn watch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        #[cfg(feature = "preload")]
+        crate::heap::prepare_for_fork();
+        // SAFETY: the three functions stay where they are: the library cannot be unloaded.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    });
+}
+
+/// A signal during fork makes the kernel begin the fork again: for a large process, for ever.
+unsafe extern "C" fn before() {
+    errno::kept(|| BLOCKED.set(life::signal().filter(|&signal| signals::block(signal))));
+}
+
+unsafe extern "C" fn in_parent() {
+    errno::kept(unblock);
+}
+
+unsafe extern "C" fn in_child() {
+    errno::kept(|| {
+        slot::reset_after_fork();
+        agent_threads::forget_after_fork();
+        // SAFETY: null; the old snapshot is leaked with its owner.
+        unsafe { published::publish(std::ptr::null_mut()) };
+        published::clear_cache();
+        memory::set_process(process::pid() as i32);
+        unblock();
+        life::restart_in_child();
+    });
+}
+
+fn unblock() {
+    if let Some(signal) = BLOCKED.take() {
+        signals::unblock(signal);
+    }
+}

@@ -1,0 +1,99 @@
+//! A process ends when its last thread has called pthread_exit(3), and the agent's threads must not keep it.
+//!
+//! glibc ends the process when the last of its threads ends, but it counts ours. The first thread can only go
+//! before the others by pthread_exit, which runs the destructors of thread-specific data (exit does not): ours tells the
+//! server thread, which from then on looks often whether any thread of the host is left. If none is, it
+//! does what glibc's last thread would have done: exit(3) with status 0. A program that starts the agent from another
+//! thread than its first cannot be told of this way: there the server looks once a second.
+
+use crate::agent_threads;
+use crate::life;
+use crate::platform::process;
+use crate::platform::threads::{self, TaskDirectory};
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How soon after the last thread's end the process ends.
+const OFTEN: Duration = Duration::from_millis(10);
+/// Where nobody will tell.
+const SELDOM: Duration = Duration::from_secs(1);
+
+const UNKNOWN: u8 = 0;
+const WATCHED: u8 = 1;
+const ENDED: u8 = 2;
+
+/// What is known of the process's first thread.
+static FIRST: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Called by the thread that starts the agent.
+pub fn watch_if_first() {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    FIRST.store(UNKNOWN, Relaxed);
+    if process::tid() != process::pid() {
+        return;
+    }
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: `key` is ours to write; the destructor stays where it is: the library cannot be unloaded.
+        (unsafe { libc::pthread_key_create(&mut key, Some(first_ended)) } == 0).then_some(key)
+    });
+    // The value only has to be something else than null.
+    let value: *const c_void = (&raw const FIRST).cast();
+    // SAFETY: the key was made above.
+    if key.is_some_and(|key| unsafe { libc::pthread_setspecific(key, value) } == 0) {
+        FIRST.store(WATCHED, Relaxed);
+    }
+}
+
+unsafe extern "C" fn first_ended(_: *mut c_void) {
+    FIRST.store(ENDED, Relaxed);
+    life::wake();
+}
+
+/// When the server must look although nothing woke it.
+pub fn timeout() -> Option<Duration> {
+    match FIRST.load(Relaxed) {
+        WATCHED => None,
+        ENDED => Some(OFTEN),
+        _ => Some(SELDOM),
+    }
+}
+
+/// The server thread is awake: looks who is left. Does not return when nobody is.
+pub fn look() {
+    match FIRST.load(Relaxed) {
+        WATCHED => return,
+        ENDED => {}
+        _ if threads::first_has_ended() => FIRST.store(ENDED, Relaxed),
+        _ => return,
+    }
+    if !host_is_left() {
+        process::exit_successfully();
+    }
+}
+
+fn host_is_left() -> bool {
+    let mut tids = vec![];
+    match TaskDirectory::open().and_then(|directory| directory.list(&mut tids)) {
+        // The first thread stays listed until the process ends.
+        Ok(()) if threads::first_has_ended() => {
+            tids.iter().any(|&tid| tid != process::pid() && !agent_threads::contains(tid))
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_whose_first_thread_lives_is_left_alone() {
+        watch_if_first(); // tests run on other threads
+        assert_eq!(timeout(), Some(SELDOM));
+        look();
+        assert!(host_is_left());
+    }
+}

@@ -1,0 +1,30 @@
+//! swipr: a sampling profiler that lives inside the process it profiles.
+//!
+//! The way of a sample: [`sampler`] sweeps over the threads, `swipr_unwind` walks their stacks, a
+//! [`writer`] gives the addresses names and writes them in the recording's format into a [`pipe`], whose
+//! other end the [`server`] sends to the client. `ARCHITECTURE.md` has the picture and the invariants.
+
+pub mod agent;
+pub mod agent_threads;
+pub mod config;
+#[cfg(feature = "preload")]
+mod constructor;
+pub mod counters;
+pub mod ffi;
+mod fork;
+#[cfg(feature = "preload")]
+mod heap;
+mod host_end;
+mod knock;
+pub mod life;
+pub mod listen;
+pub mod log;
+pub mod mappings;
+pub mod output;
+pub mod pipe;
+pub mod platform;
+pub mod recording;
+pub mod sampler;
+pub mod server;
+pub mod stack;
+pub mod writer;

@@ -1,0 +1,226 @@
+//! The agent's life: started by the constructor or by `swipr_start`, started anew in a forked child,
+//! stopped by `swipr_stop` or at exit. One a process.
+
+use crate::agent::{Agent, SharedAgent};
+use crate::config::{Config, Identity};
+use crate::listen::{Address, Directories, Listener, SocketFile};
+use crate::platform::descriptors;
+use crate::recording::{Output, Request};
+use crate::server::{Server, Settings};
+use crate::{agent_threads, fork, host_end, knock, log};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, Ordering::*};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+/// How long `swipr_start` waits for the server to listen, and `swipr_stop` for it to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why the agent did not start or stop.
+#[derive(Debug)]
+pub enum Error {
+    /// It runs already, or another thread is just starting or stopping it.
+    AlreadyRunning,
+    /// It does not run.
+    NotRunning,
+    /// It cannot listen.
+    Listen(String),
+    /// The operating system refused a thread, or did not answer in time.
+    Failed(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::AlreadyRunning => write!(f, "swipr is running already in this process"),
+            Error::NotRunning => write!(f, "swipr is not running; call swipr_start first"),
+            Error::Listen(reason) | Error::Failed(reason) => write!(f, "{reason}"),
+        }
+    }
+}
+
+/// Whether to wait until the server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Start and return at once.
+    No,
+    /// Return when it listens, or cannot.
+    Yes,
+}
+
+/// What there is once the server listens.
+struct Live {
+    agent: Arc<Agent>,
+    server: Server,
+    address: Address,
+    files: Vec<Arc<SocketFile>>,
+}
+
+const IDLE: u8 = 0;
+const CHANGING: u8 = 1;
+const RUNNING: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(IDLE);
+/// What the child of a fork starts anew with; leaked, so that it can be read without a lock.
+static CONFIG: AtomicPtr<Config> = AtomicPtr::new(std::ptr::null_mut());
+/// The live agent, leaked: exit handlers and the C interface may use it at any time.
+static LIVE: AtomicPtr<Live> = AtomicPtr::new(std::ptr::null_mut());
+/// The agent's threads have descriptors of their own, which a forked child does not have.
+static OWN_TABLE: AtomicBool = AtomicBool::new(false);
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+fn live() -> Option<&'static Live> {
+    // SAFETY: null, or leaked and never freed.
+    unsafe { LIVE.load(Acquire).as_ref() }
+}
+
+/// The signal that sampling uses, once it uses one.
+pub fn signal() -> Option<i32> {
+    Some(SIGNAL.load(Relaxed)).filter(|&signal| signal != 0)
+}
+
+/// Sampling uses this signal from now on.
+pub fn set_signal(signal: i32) {
+    SIGNAL.store(signal, Relaxed);
+}
+
+/// The running agent and where it listens.
+pub fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
+    live().filter(|_| STATE.load(Acquire) == RUNNING).map(|live| (&live.agent, &live.address))
+}
+
+/// Starts the agent.
+pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
+    if STATE.compare_exchange(IDLE, CHANGING, AcqRel, Relaxed).is_err() {
+        return Err(Error::AlreadyRunning);
+    }
+    fork::watch();
+    watch_exit();
+    host_end::watch_if_first();
+    CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
+    let (report, reported) = sync_channel(1);
+    let identity = Identity::of_this_process(); // here: the server thread has another name
+    let started = agent_threads::start("swipr-server", move || serve(&config, &identity, wait, &report));
+    if let Err(error) = started {
+        STATE.store(IDLE, Release);
+        return Err(Error::Failed(format!("cannot start the server thread: {error}")));
+    }
+    if wait == Wait::No {
+        return Ok(());
+    }
+    match reported.recv_timeout(PATIENCE) {
+        Ok(result) => result,
+        Err(_) => Err(Error::Failed("the server did not come up in time".into())),
+    }
+}
+
+/// The server thread's body.
+fn serve(config: &Config, identity: &Identity, wait: Wait, report: &SyncSender<Result<(), Error>>) {
+    OWN_TABLE.store(descriptors::leave_hosts_table(), Relaxed);
+    match listen(config, identity) {
+        Ok((live, event_loop)) => {
+            LIVE.store(Box::into_raw(Box::new(live)), Release);
+            STATE.store(RUNNING, Release);
+            let _ = report.try_send(Ok(()));
+            event_loop.run();
+            // Else somebody waits in `stop` and says so.
+            let _ = STATE.compare_exchange(RUNNING, IDLE, AcqRel, Relaxed);
+        }
+        Err(error) => {
+            match wait {
+                Wait::No => log::always(format_args!("not profiled: {error}")),
+                Wait::Yes => config.log.line(format_args!("not profiled: {error}")),
+            }
+            STATE.store(IDLE, Release);
+            let _ = report.try_send(Err(error));
+        }
+    }
+}
+
+fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::EventLoop), Error> {
+    let directories = Directories::system(config.runtime_directory.clone());
+    let mut listeners = vec![];
+    for place in &config.places {
+        match Listener::open(place, identity, &directories) {
+            Ok(listener) => listeners.push(listener),
+            // The first place is the one that clients know; a forked child cannot have its parent's TCP port.
+            Err(error) if listeners.is_empty() => return Err(Error::Listen(error.to_string())),
+            Err(error) => config.log.line(error),
+        }
+    }
+    let address = match listeners.first() {
+        Some(listener) => listener.address().clone(),
+        None => return Err(Error::Listen("there is no place to listen".into())),
+    };
+    let files = listeners.iter().filter_map(|listener| listener.file().cloned()).collect();
+    let agent = Arc::new(Agent::new(config));
+    agent.set_address(address.to_string());
+    let recorder = Arc::new(SharedAgent(agent.clone()));
+    let (server, event_loop) = Server::new(listeners, recorder, Settings::from(config))
+        .map_err(|error| Error::Failed(format!("cannot make the server: {error}")))?;
+    Ok((Live { agent, server, address, files }, event_loop))
+}
+
+/// Stops the agent: ends its recordings, removes its socket, ends its threads.
+pub fn stop() -> Result<(), Error> {
+    if STATE.compare_exchange(RUNNING, CHANGING, AcqRel, Relaxed).is_err() {
+        return Err(Error::NotRunning);
+    }
+    let Some(live) = live() else { return Err(Error::NotRunning) };
+    live.agent.stop();
+    // The server sees the stop when the connection opens, or at the latest when it closes.
+    let connection = knock::connect(&live.address);
+    live.server.stop();
+    drop(connection);
+    if !live.server.wait(PATIENCE) {
+        return Err(Error::Failed("the server did not end in time; swipr stays off".into()));
+    }
+    STATE.store(IDLE, Release);
+    Ok(())
+}
+
+/// Has the server start a recording; see [`Agent::submit`].
+pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), Error> {
+    let (agent, address) = running().ok_or(Error::NotRunning)?;
+    agent.submit(request, output, stop);
+    match knock::connect(address) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::Failed(format!("cannot reach the server at {address}: {error}"))),
+    }
+}
+
+/// Wakes the server thread, if there is one.
+pub fn wake() {
+    if let Some((_, address)) = running() {
+        let _ = knock::connect(address);
+    }
+}
+
+/// At exit(3), once: no more signals, and no socket is left behind.
+fn watch_exit() {
+    extern "C" fn at_exit() {
+        if let Some(live) = live() {
+            live.agent.stop();
+            live.files.iter().for_each(|file| file.remove());
+        }
+    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function stays where it is: the library cannot be unloaded.
+        unsafe { libc::atexit(at_exit) };
+    });
+}
+
+/// In the child of a fork: starts a new agent if the parent had one. Nothing of the old one is touched.
+pub fn restart_in_child() {
+    let ran = STATE.swap(IDLE, AcqRel) != IDLE;
+    if let Some(live) = live().filter(|_| !OWN_TABLE.load(Relaxed)) {
+        live.server.close_in_child();
+    }
+    LIVE.store(std::ptr::null_mut(), Release);
+    // SAFETY: null, or leaked and never freed.
+    if let Some(config) = unsafe { CONFIG.load(Acquire).as_ref() }.filter(|_| ran) {
+        let _ = start(config.clone(), Wait::No);
+    }
+}

@@ -1,0 +1,248 @@
+//! Opens the sockets that the server listens on, and removes their files again.
+//!
+//! Where that is: a place of the configuration, or the first of the default places
+//! that works. A file is ours from its first moment (mode 0600 without touching the
+//! process's umask), and only a file that is ours is ever removed.
+//! Not here: who may connect (`server/access.rs`).
+
+mod address;
+mod directory;
+mod file;
+mod identity;
+
+pub(crate) use address::local as local_address;
+pub use file::SocketFile;
+
+use crate::config::{Identity, Place};
+use crate::server::socket::Socket;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: libc::c_int = 128;
+
+/// The directories of the default places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directories {
+    /// `/var/run`.
+    pub run: PathBuf,
+    /// `$XDG_RUNTIME_DIR`.
+    pub runtime: Option<PathBuf>,
+    /// `/tmp`: a directory that everybody may write to, so one of our own is made in it.
+    pub temporary: PathBuf,
+}
+
+impl Directories {
+    /// The system's, with what the configuration says of `$XDG_RUNTIME_DIR`.
+    pub fn system(runtime: Option<PathBuf>) -> Directories {
+        Directories { run: PathBuf::from("/var/run"), runtime, temporary: PathBuf::from("/tmp") }
+    }
+}
+
+/// An address that something listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket's path.
+    Path(PathBuf),
+    /// A Unix socket's name in the abstract namespace, without its leading NUL.
+    Abstract(Vec<u8>),
+    /// TCP, with the port that was really given.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Path(path) => write!(f, "{}", path.display()),
+            Address::Abstract(name) => write!(f, "@{}", String::from_utf8_lossy(name)),
+            Address::Tcp(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// Why nothing listens.
+#[derive(Debug)]
+pub enum Error {
+    /// The path does not fit into an address (unix(7): 108 bytes with the final NUL).
+    TooLong {
+        /// The path or abstract name.
+        name: String,
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// Another process listens there.
+    InUse(String),
+    /// Something that is no socket, or not our user's, is in the way.
+    InTheWay(String),
+    /// A directory cannot be trusted.
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The operating system refused.
+    System {
+        /// What was tried on what.
+        tried: String,
+        /// Its reason.
+        source: io::Error,
+    },
+    /// None of the default places works: each with its reason.
+    Nowhere(Vec<Error>),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::TooLong { name, bytes } => write!(
+                f,
+                "cannot bind {name}: {bytes} bytes are too many for a socket's path, which has at most {}; choose a shorter one with SWIPR_SOCKET",
+                address::MOST_BYTES
+            ),
+            Error::InUse(name) => write!(f, "cannot bind {name}: another process listens there"),
+            Error::InTheWay(name) => {
+                write!(f, "cannot bind {name}: what is there is not a socket of this user")
+            }
+            Error::Directory { path, reason } => {
+                write!(f, "cannot use the directory {}: {reason}", path.display())
+            }
+            Error::System { tried, source } => write!(f, "cannot {tried}: {source}"),
+            Error::Nowhere(errors) => {
+                f.write_str("no place for the socket: ")?;
+                for (index, error) in errors.iter().enumerate() {
+                    f.write_str(if index == 0 { "" } else { "; " })?;
+                    error.fmt(f)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::System { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// A socket that listens. Dropping it closes it and removes its file.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    address: Address,
+    file: Option<Arc<SocketFile>>,
+}
+
+impl Listener {
+    /// Opens a place. `directories` matter for [`Place::Default`] only.
+    pub fn open(place: &Place, identity: &Identity, directories: &Directories) -> Result<Listener, Error> {
+        match place {
+            Place::Path(pattern) => {
+                let path = pattern.expand(identity);
+                let path = Path::new(OsStr::from_bytes(&path));
+                // A relative path must mean the same after the host changed its directory.
+                let path = std::path::absolute(path).map_err(|source| Error::System {
+                    tried: format!("find the directory of {}", path.display()),
+                    source,
+                })?;
+                Listener::at_path(path)
+            }
+            Place::Abstract(pattern) => Listener::at_address(Address::Abstract(pattern.expand(identity))),
+            Place::Tcp(address) => Listener::at_address(Address::Tcp(*address)),
+            Place::Default => Listener::at_default(identity.pid, directories),
+        }
+    }
+
+    fn at_default(pid: u32, directories: &Directories) -> Result<Listener, Error> {
+        let name = format!("swipr-pid-{pid}.sock");
+        let mut errors = Vec::new();
+        for directory in [Some(&directories.run), directories.runtime.as_ref()] {
+            let Some(directory) = directory else { continue };
+            match Listener::at_path(directory.join(&name)) {
+                Ok(listener) => return Ok(listener),
+                Err(error) => errors.push(error),
+            }
+        }
+        let own = directory::private(&directories.temporary);
+        match own.and_then(|directory| Listener::at_path(directory.join(&name))) {
+            Ok(listener) => Ok(listener),
+            Err(error) => {
+                errors.push(error);
+                Err(Error::Nowhere(errors))
+            }
+        }
+    }
+
+    fn at_path(path: PathBuf) -> Result<Listener, Error> {
+        let (socket, file) = file::bind(&path)?;
+        Listener::listening(socket, Address::Path(path), Some(Arc::new(file)))
+    }
+
+    fn at_address(address: Address) -> Result<Listener, Error> {
+        let socket = address::bind(&address)?;
+        Listener::listening(socket, address, None)
+    }
+
+    fn listening(socket: Socket, address: Address, file: Option<Arc<SocketFile>>) -> Result<Listener, Error> {
+        // SAFETY: listen(2) takes no pointers; the socket was bound a moment ago.
+        if unsafe { libc::listen(socket.fd(), BACKLOG) } != 0 {
+            return Err(refused("listen on", &address));
+        }
+        let address =
+            match address {
+                Address::Tcp(_) => Address::Tcp(address::local(&socket).map_err(|source| Error::System {
+                    tried: format!("find the port of {address}"),
+                    source,
+                })?),
+                other => other,
+            };
+        Ok(Listener { socket, address, file })
+    }
+
+    /// Opens the same address again, after the host closed the socket.
+    pub(crate) fn reopen(&self) -> Result<Listener, Error> {
+        match &self.address {
+            Address::Path(path) => Listener::at_path(path.clone()),
+            other => Listener::at_address(other.clone()),
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The file of a Unix socket with a path.
+    pub fn file(&self) -> Option<&Arc<SocketFile>> {
+        self.file.as_ref()
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            file.remove();
+        }
+    }
+}
+
+/// The error of the system call just made.
+fn refused(tried: &str, address: &Address) -> Error {
+    Error::System { source: io::Error::last_os_error(), tried: format!("{tried} {address}") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! A private directory inside one that everybody may write to.
+
+use super::Error;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// `<parent>/swipr-<uid>`, made with mode 0700. One that is there already must be a
+/// directory (no symlink) of our own user that nobody else can enter: anybody could
+/// have put it there to catch our socket.
+pub(super) fn private(parent: &Path) -> Result<PathBuf, Error> {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    let uid = unsafe { libc::geteuid() };
+    let path = parent.join(format!("swipr-{uid}"));
+    let system = |tried: &str, source| Error::System { tried: format!("{tried} {}", path.display()), source };
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(system("make the directory", error)),
+    }
+    let found = fs::symlink_metadata(&path).map_err(|e| system("look at", e))?;
+    let reason = if found.file_type().is_symlink() {
+        "it is a symlink"
+    } else if !found.is_dir() {
+        "it is not a directory"
+    } else if found.uid() != uid {
+        "another user owns it"
+    } else if found.mode() & 0o077 != 0 {
+        "other users can enter it"
+    } else {
+        return Ok(path);
+    };
+    Err(Error::Directory { path, reason })
+}

@@ -1,0 +1,100 @@
+//! The file of a Unix socket: made private, replaced only when stale, removed only
+//! while it is ours.
+
+use super::address::Raw;
+use super::{Address, Error};
+use crate::server::socket::Socket;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A socket's file as we made it.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    /// Who made it: a forked child must not remove its parent's file.
+    pid: u32,
+    /// It was given up to another file of the same path.
+    forgotten: AtomicBool,
+}
+
+impl SocketFile {
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Never removes it from here on. A new file of the same path may even have the
+    /// same inode number.
+    pub(crate) fn forget(&self) {
+        self.forgotten.store(true, Ordering::Relaxed);
+    }
+
+    /// Removes the file if it is still the one we made and we are the process that
+    /// made it. Harmless to call twice; callable from any thread.
+    pub fn remove(&self) {
+        if self.forgotten.load(Ordering::Relaxed) || self.pid != std::process::id() {
+            return;
+        }
+        if let Ok(found) = fs::symlink_metadata(&self.path)
+            && (found.dev(), found.ino()) == (self.device, self.inode)
+        {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Binds a socket to a path. A stale file of our own user is replaced.
+pub(super) fn bind(path: &Path) -> Result<(Socket, SocketFile), Error> {
+    let address = Address::Path(path.to_owned());
+    let raw = Raw::new(&address)?;
+    let failed = |tried: &str, source| Error::System { tried: format!("{tried} {address}"), source };
+    let socket = Socket::new(libc::AF_UNIX).map_err(|e| failed("open a socket for", e))?;
+    // bind(2) gives the file the mode of the socket's own inode less the umask
+    // (Linux, net/unix/af_unix.c), so that it is private from its first moment.
+    // SAFETY: fchmod(2) takes no pointers.
+    if unsafe { libc::fchmod(socket.fd(), 0o600) } != 0 {
+        return Err(failed("make private", io::Error::last_os_error()));
+    }
+    match raw.bind(&socket) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            clear_stale(path, &raw)?;
+            raw.bind(&socket).map_err(|e| failed("bind", e))?;
+        }
+        Err(error) => return Err(failed("bind", error)),
+    }
+    let made = fs::symlink_metadata(path).map_err(|e| failed("look at", e))?;
+    let file = SocketFile {
+        path: path.to_owned(),
+        device: made.dev(),
+        inode: made.ino(),
+        pid: std::process::id(),
+        forgotten: AtomicBool::new(false),
+    };
+    Ok((socket, file))
+}
+
+/// Removes a socket file that nobody listens on any more.
+fn clear_stale(path: &Path, raw: &Raw) -> Result<(), Error> {
+    let failed = |tried: &str, source| Error::System { tried: format!("{tried} {}", path.display()), source };
+    let name = || path.display().to_string();
+    let found = fs::symlink_metadata(path).map_err(|e| failed("look at", e))?;
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    let own_uid = unsafe { libc::geteuid() };
+    if !found.file_type().is_socket() || found.uid() != own_uid {
+        return Err(Error::InTheWay(name()));
+    }
+    let probe = Socket::new(libc::AF_UNIX).map_err(|e| failed("open a socket for", e))?;
+    match raw.connect(&probe) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(|e| failed("remove the stale", e))
+        }
+        // A full backlog (EAGAIN) is a sign of life as well.
+        _ => Err(Error::InUse(name())),
+    }
+}

@@ -1,0 +1,197 @@
+use super::*;
+use crate::config::Pattern;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory that is removed again.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("swipr-listen-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        Scratch(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(path: &Path) -> Result<Listener, Error> {
+    let place = Place::Path(Pattern::literal(path.as_os_str().as_bytes()));
+    let identity = Identity::of_this_process();
+    Listener::open(&place, &identity, &Directories::system(None))
+}
+
+fn default_in(directories: &Directories) -> Result<Listener, Error> {
+    Listener::open(&Place::Default, &Identity::of_this_process(), directories)
+}
+
+fn path_of(listener: &Listener) -> &Path {
+    listener.file().unwrap().path()
+}
+
+#[test]
+fn a_socket_is_private_and_is_removed_when_it_is_closed() {
+    let scratch = Scratch::new();
+    let path = scratch.join("s");
+    let listener = open(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    UnixStream::connect(&path).unwrap();
+    drop(listener);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+    let scratch = Scratch::new();
+    let path = scratch.join("s");
+    drop(UnixListener::bind(&path).unwrap());
+    let listener = open(&path).unwrap();
+    UnixStream::connect(&path).unwrap();
+    assert!(matches!(open(&path), Err(Error::InUse(_))));
+    UnixStream::connect(&path).unwrap();
+    drop(listener);
+}
+
+#[test]
+fn a_file_that_is_no_socket_stays() {
+    let scratch = Scratch::new();
+    let path = scratch.join("s");
+    fs::write(&path, "precious").unwrap();
+    assert!(matches!(open(&path), Err(Error::InTheWay(_))));
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+}
+
+#[test]
+fn a_symlink_is_not_followed() {
+    let scratch = Scratch::new();
+    let path = scratch.join("s");
+    symlink(scratch.join("elsewhere"), &path).unwrap();
+    assert!(matches!(open(&path), Err(Error::InTheWay(_))));
+    assert!(!scratch.join("elsewhere").exists());
+}
+
+#[test]
+fn a_socket_that_somebody_put_in_our_place_is_not_removed() {
+    let scratch = Scratch::new();
+    let path = scratch.join("s");
+    let listener = open(&path).unwrap();
+    fs::rename(&path, scratch.join("ours")).unwrap();
+    let other = UnixListener::bind(&path).unwrap();
+    drop(listener);
+    UnixStream::connect(&path).unwrap();
+    drop(other);
+}
+
+#[test]
+fn the_108_bytes_of_an_address_are_filled_but_not_passed() {
+    let scratch = Scratch::new();
+    let room = address::MOST_BYTES - scratch.0.as_os_str().len() - 1;
+    let longest = scratch.join(&"x".repeat(room));
+    drop(open(&longest).unwrap());
+    let too_long = scratch.join(&"x".repeat(room + 1));
+    let error = open(&too_long).unwrap_err().to_string();
+    assert!(error.contains("108 bytes are too many"), "{error}");
+    assert!(error.contains("SWIPR_SOCKET"), "{error}");
+    assert!(!too_long.exists());
+}
+
+#[test]
+fn the_default_places_are_tried_in_order() {
+    let scratch = Scratch::new();
+    let mut directories = Directories {
+        run: scratch.join("run"),
+        runtime: Some(scratch.join("user")),
+        temporary: scratch.0.clone(),
+    };
+    for directory in ["run", "user"] {
+        fs::create_dir(scratch.join(directory)).unwrap();
+    }
+    let name = format!("swipr-pid-{}.sock", std::process::id());
+    let first = default_in(&directories).unwrap();
+    assert_eq!(path_of(&first), scratch.join("run").join(&name));
+    directories.run = scratch.join("not there");
+    let second = default_in(&directories).unwrap();
+    assert_eq!(path_of(&second), scratch.join("user").join(&name));
+    directories.runtime = None;
+    let third = default_in(&directories).unwrap();
+    let own = third.file().unwrap().path().parent().unwrap().to_owned();
+    assert_eq!(own.parent(), Some(scratch.0.as_path()));
+    assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_directory_that_others_could_have_made_is_refused() {
+    let scratch = Scratch::new();
+    let directories =
+        Directories { run: scratch.join("not there"), runtime: None, temporary: scratch.0.clone() };
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    let own = scratch.join(&format!("swipr-{}", unsafe { libc::geteuid() }));
+    let refusal = || default_in(&directories).unwrap_err().to_string();
+
+    let target = scratch.join("target");
+    fs::create_dir(&target).unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&target, &own).unwrap();
+    assert!(refusal().contains("it is a symlink"), "{}", refusal());
+    fs::remove_file(&own).unwrap();
+
+    fs::write(&own, "").unwrap();
+    assert!(refusal().contains("not a directory"), "{}", refusal());
+    fs::remove_file(&own).unwrap();
+
+    fs::create_dir(&own).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o770)).unwrap();
+    assert!(refusal().contains("other users"), "{}", refusal());
+    // SAFETY: as above.
+    if unsafe { libc::geteuid() } == 0 {
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::chown(&own, Some(12345), None).unwrap();
+        assert!(refusal().contains("another user"), "{}", refusal());
+    }
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
+}
+
+#[test]
+fn an_abstract_name_is_taken_once() {
+    let identity = Identity::of_this_process();
+    let place = Place::Abstract(Pattern::parse(b"swipr-test-{UUID}").unwrap());
+    let directories = Directories::system(None);
+    let listener = Listener::open(&place, &identity, &directories).unwrap();
+    assert_eq!(listener.address().to_string(), format!("@swipr-test-{}", identity.uuid));
+    let again = Listener::open(&place, &identity, &directories);
+    assert!(matches!(again, Err(Error::InUse(_))));
+}
+
+#[test]
+fn tcp_reports_the_port_it_was_given() {
+    let identity = Identity::of_this_process();
+    let directories = Directories::system(None);
+    for text in ["127.0.0.1:0", "[::1]:0"] {
+        let place = Place::Tcp(text.parse().unwrap());
+        match Listener::open(&place, &identity, &directories) {
+            Ok(listener) => {
+                let Address::Tcp(address) = listener.address() else {
+                    panic!("{listener:?}");
+                };
+                assert_ne!(address.port(), 0);
+                std::net::TcpStream::connect(address).unwrap();
+            }
+            // Machines without IPv6 exist.
+            Err(error) => assert!(text.contains("::"), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The agent's own lines on stderr: none, unless they are asked for.
+//!
+//! A line is one `write(2)` to descriptor 2, past std's lock (a thread of the host
+//! may hold it, or may have held it when the process forked). Not here: what is
+//! worth a line; the results of recordings, which never go to stderr.
+
+use std::fmt::Display;
+
+/// A line is cut at this many bytes. Below `PIPE_BUF`, so that a pipe that has room
+/// at all takes it whole and at once (pipe(7)).
+const LINE_BYTES: usize = 1024;
+
+/// Whether lines are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Log {
+    /// Write nothing (`SWIPR_LOG` unset).
+    #[default]
+    Off,
+    /// Write to stderr (`SWIPR_LOG=1`).
+    Stderr,
+}
+
+impl Log {
+    /// Writes one line if lines are wanted. Never waits; not async-signal-safe.
+    pub fn line(self, text: impl Display) {
+        match self {
+            Log::Off => {}
+            Log::Stderr => always(text),
+        }
+    }
+}
+
+/// Writes one line whatever `SWIPR_LOG` says: for the one line that says why the
+/// agent could not start. Never waits; not async-signal-safe.
+pub fn always(text: impl Display) {
+    write_once(libc::STDERR_FILENO, &compose(std::process::id(), text));
+}
+
+/// `swipr[pid]: text` as one line without control characters.
+fn compose(pid: u32, text: impl Display) -> Vec<u8> {
+    let mut line = String::new();
+    for c in format!("swipr[{pid}]: {text}").chars() {
+        let c = if c.is_control() { ' ' } else { c };
+        if line.len() + c.len_utf8() >= LINE_BYTES {
+            break;
+        }
+        line.push(c);
+    }
+    line.push('\n');
+    line.into_bytes()
+}
+
+/// One write, if the descriptor takes it now. A reader that is gone must not
+/// kill the host by SIGPIPE, and one that is stuck must not make it wait.
+fn write_once(fd: libc::c_int, line: &[u8]) {
+    let mut ready = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: poll(2) reads and writes the one pollfd it is given.
+    if unsafe { libc::poll(&mut ready, 1, 0) } != 1 || ready.revents & libc::POLLOUT == 0 {
+        return;
+    }
+    let Some(guard) = PipeSignal::hold() else {
+        return;
+    };
+    // SAFETY: write(2) reads `line.len()` bytes from `line`.
+    unsafe { libc::write(fd, line.as_ptr().cast(), line.len()) };
+    drop(guard);
+}
+
+/// SIGPIPE is held back for this thread while one of these lives, and one that
+/// came meanwhile is taken back. write(2) sends it to the calling thread only.
+struct PipeSignal {
+    only_pipe: libc::sigset_t,
+    mask_before: libc::sigset_t,
+    pending_before: bool,
+}
+
+impl PipeSignal {
+    fn hold() -> Option<PipeSignal> {
+        // SAFETY: sigset_t is plain data, and all three sets are initialised by
+        // sigemptyset, sigpending and pthread_sigmask before anything reads them.
+        unsafe {
+            let mut only_pipe: libc::sigset_t = std::mem::zeroed();
+            let mut mask_before: libc::sigset_t = std::mem::zeroed();
+            let mut pending: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut only_pipe);
+            libc::sigaddset(&mut only_pipe, libc::SIGPIPE);
+            libc::sigpending(&mut pending);
+            if libc::pthread_sigmask(libc::SIG_BLOCK, &only_pipe, &mut mask_before) != 0 {
+                return None;
+            }
+            Some(PipeSignal {
+                only_pipe,
+                mask_before,
+                pending_before: libc::sigismember(&pending, libc::SIGPIPE) == 1,
+            })
+        }
+    }
+}
+
+impl Drop for PipeSignal {
+    fn drop(&mut self) {
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: both sets were initialised in `hold`; sigtimedwait(2) accepts a
+        // null siginfo; a zero timeout returns at once.
+        unsafe {
+            if !self.pending_before {
+                libc::sigtimedwait(&self.only_pipe, std::ptr::null_mut(), &at_once);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask_before, std::ptr::null_mut());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_pid_and_no_control_characters() {
+        let line = compose(42, "cannot bind /tmp/a\nb\u{1b}[31m");
+        assert_eq!(line, b"swipr[42]: cannot bind /tmp/a b [31m\n");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_characters() {
+        let line = compose(1, "ä".repeat(LINE_BYTES));
+        assert!(line.len() <= LINE_BYTES);
+        assert!(std::str::from_utf8(&line).is_ok_and(|text| text.ends_with("ä\n")));
+    }
+
+    #[test]
+    fn a_pipe_whose_reader_is_gone_leaves_no_signal_behind() {
+        let mut ends = [0; 2];
+        // SAFETY: pipe(2) fills the two descriptors; they are closed below.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        // SAFETY: ours, and closed once.
+        unsafe { libc::close(ends[0]) };
+        // With the default action (test programs ignore SIGPIPE) the line below
+        // would end the process, were the signal not held back.
+        // SAFETY: sets a disposition; no handler is involved.
+        let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        write_once(ends[1], b"nobody reads this\n");
+        // SAFETY: puts back what was there; the descriptor is ours, closed once.
+        unsafe {
+            libc::signal(libc::SIGPIPE, before);
+            libc::close(ends[1]);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What code is where: the loaded objects with their unwind tables, and all other executable memory.
+//!
+//! [`Tables`] belongs to the sampler. It keeps the objects' tables, publishes them to the handlers and hands
+//! out [`Mappings`]: an immutable view that a stack holds on to, so that its names
+//! can still be found after the object was unloaded.
+
+mod loaded;
+mod publication;
+
+use crate::platform::maps::{self, Mapping};
+use crate::platform::objects::{self, Changes};
+use loaded::LoadedObject;
+use publication::Publication;
+use std::sync::Arc;
+use swipr_debuginfo::symbolizer::ObjectKey;
+use swipr_formats::model::Module;
+use swipr_unwind::published::Range;
+
+/// A piece of executable memory.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// First address.
+    pub low: u64,
+    /// The address behind the last.
+    pub high: u64,
+    /// What it is called in the output.
+    pub module: Arc<Module>,
+    /// Where its names are found; `None` for memory without a file.
+    pub symbols: Option<Arc<Symbols>>,
+}
+
+/// Where an object's names are found.
+#[derive(Debug)]
+pub struct Symbols {
+    /// The file or image.
+    pub key: ObjectKey,
+    /// What to subtract from an address to get the address in the file.
+    pub bias: u64,
+}
+
+/// All executable memory at one time.
+#[derive(Debug, Default)]
+pub struct Mappings {
+    code: Vec<Code>,
+}
+
+impl Mappings {
+    /// The code that holds `address`.
+    pub fn find(&self, address: u64) -> Option<&Code> {
+        let at = self.code.partition_point(|code| code.low <= address).checked_sub(1)?;
+        self.code.get(at).filter(|code| address < code.high)
+    }
+}
+
+/// Figures for `/status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableFigures {
+    /// Objects that have a table.
+    pub objects: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Their memory.
+    pub bytes: u64,
+    /// Time spent on building tables since the start, nanoseconds.
+    pub build_ns: u64,
+    /// Objects whose table could not be built.
+    pub failed: u64,
+}
+
+/// The sampler's view of the process's code; see the module's text.
+#[derive(Debug)]
+pub struct Tables {
+    seen: Option<Changes>,
+    objects: Vec<Arc<LoadedObject>>,
+    maps: Vec<Mapping>,
+    executable: Vec<Range>,
+    current: Arc<Mappings>,
+    publication: Publication,
+    memory_file: i32,
+    figures: TableFigures,
+}
+
+impl Tables {
+    /// Nothing is known yet; `memory_file` as for [`swipr_unwind::memory::guarded_copy_or_file`].
+    pub fn new(memory_file: i32) -> Tables {
+        Tables {
+            seen: None,
+            objects: vec![],
+            maps: vec![],
+            executable: vec![],
+            current: Arc::default(),
+            publication: Publication::default(),
+            memory_file,
+            figures: TableFigures::default(),
+        }
+    }
+
+    /// The view at the time of the last refresh.
+    pub fn mappings(&self) -> &Arc<Mappings> {
+        &self.current
+    }
+
+    /// See [`TableFigures`].
+    pub fn figures(&self) -> TableFigures {
+        self.figures
+    }
+
+    /// Learns of objects that were loaded or unloaded. Cheap when there are none.
+    pub fn refresh(&mut self) {
+        self.publication.free_retired();
+        let changes = objects::changes();
+        if self.seen == Some(changes) {
+            return;
+        }
+        let started = std::time::Instant::now();
+        let old = std::mem::take(&mut self.objects);
+        for object in objects::list() {
+            let known = old.iter().find(|known| known.is(&object));
+            if let Some(loaded) =
+                known.cloned().or_else(|| LoadedObject::load(&object, self.memory_file).map(Arc::new))
+            {
+                self.objects.push(loaded);
+            }
+        }
+        self.objects.sort_by_key(|object| object.text().start);
+        self.objects.dedup_by(|later, earlier| later.text().start < earlier.text().end);
+        self.seen = Some(changes);
+        self.read_maps();
+        self.publish();
+        self.figures.build_ns += started.elapsed().as_nanos() as u64;
+    }
+
+    /// Reads the mappings again: stacks and code made at run time come and go without the loader's knowledge.
+    pub fn refresh_maps(&mut self) {
+        if self.read_maps() {
+            self.publish();
+        }
+    }
+
+    /// The writable mapping that holds a stack pointer, as of the last reading.
+    pub fn stack_of(&self, sp: u64) -> Option<(u64, u64)> {
+        let mapping = maps::find(&self.maps, sp).filter(|mapping| mapping.writable)?;
+        Some((mapping.low, mapping.high))
+    }
+
+    /// Whether `address` was executable at the last reading.
+    pub fn is_code(&self, address: u64) -> bool {
+        self.current.find(address).is_some()
+    }
+
+    /// Whether executable memory changed.
+    fn read_maps(&mut self) -> bool {
+        let Ok(maps) = maps::read() else { return false };
+        let executable = |maps: &[Mapping]| -> Vec<(u64, u64)> {
+            maps.iter()
+                .filter(|mapping| mapping.executable)
+                .map(|mapping| (mapping.low, mapping.high))
+                .collect()
+        };
+        let changed = executable(&maps) != executable(&self.maps);
+        self.maps = maps;
+        changed
+    }
+
+    /// The loader's objects, and what else is executable. A reading of the mappings that other threads change
+    /// meanwhile may lack some; the loader's word lacks none of its own.
+    fn publish(&mut self) {
+        let of_object = |object: &Arc<LoadedObject>| {
+            let describe = |range: Range| Code {
+                low: range.low,
+                high: range.high,
+                module: object.module().clone(),
+                symbols: Some(object.symbols().clone()),
+            };
+            object.code().map(describe).collect::<Vec<_>>()
+        };
+        let mut code: Vec<Code> = self.objects.iter().flat_map(of_object).collect();
+        let is_object = |low| self.objects.iter().any(|object| object.text().contains(&low));
+        let others = self.maps.iter().filter(|mapping| mapping.executable && !is_object(mapping.low));
+        code.extend(others.map(anonymous));
+        code.sort_by_key(|code| code.low);
+        self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
+        self.current = Arc::new(Mappings { code });
+        self.publication.publish(&self.objects, &self.executable);
+        let tables = || self.objects.iter().filter_map(|object| object.table());
+        self.figures.objects = tables().count() as u64;
+        self.figures.rows = tables().map(|table| table.rows() as u64).sum();
+        self.figures.bytes = tables().map(|table| table.bytes() as u64).sum();
+        self.figures.failed = self.objects.len() as u64 - self.figures.objects;
+    }
+}
+
+/// Executable memory that the loader does not know.
+fn anonymous(mapping: &Mapping) -> Code {
+    let has_file = mapping.path.starts_with('/') && !mapping.path.starts_with("/memfd:");
+    let path = match mapping.path.as_str() {
+        "" => "[jit]",
+        "[vsyscall]" => "[vsyscall]",
+        path if has_file => path.strip_suffix(" (deleted)").unwrap_or(path),
+        _ => "[jit]",
+    };
+    let module = Arc::new(Module {
+        path: path.into(),
+        start: mapping.low,
+        end: mapping.high,
+        file_offset: mapping.offset,
+        build_id: vec![],
+    });
+    Code { low: mapping.low, high: mapping.high, module, symbols: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_function_and_libc_have_modules_and_tables() {
+        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let here = this_function_and_libc_have_modules_and_tables as *const () as u64;
+        let code = tables.mappings().find(here).unwrap();
+        let executable = crate::platform::process::executable();
+        assert_eq!(code.module.path, executable);
+        assert!(code.symbols.as_ref().unwrap().bias < here);
+        assert!(tables.is_code(libc::malloc as *const () as u64));
+        assert!(!tables.is_code(8));
+        assert!(tables.figures().objects >= 3, "{:?}", tables.figures());
+        assert!(tables.figures().rows > 10_000, "{:?}", tables.figures());
+        // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+        let local = 0;
+        let stack = (0..1000).find_map(|_| {
+            tables.refresh_maps();
+            tables.stack_of(&raw const local as u64)
+        });
+        let (low, high) = stack.unwrap();
+        assert!(low < high && !tables.is_code(low));
+    }
+}

@@ -1,0 +1,211 @@
+//! One loaded object: where its code is, its unwind table, and where its names are.
+
+use super::Symbols;
+use crate::platform::objects::{self, Object, Segment};
+use crate::platform::process;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use swipr_debuginfo::elf::{ElfFile, build_id_of_notes};
+use swipr_debuginfo::rows::{UnwindInput, build_table};
+use swipr_debuginfo::symbolizer::ObjectKey;
+use swipr_debuginfo::table::OwnedTable;
+use swipr_formats::model::Module;
+use swipr_unwind::{memory, published};
+
+/// Larger unwind sections and images are not read.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct LoadedObject {
+    source: Object,
+    text: Range<u64>,
+    module: Arc<Module>,
+    symbols: Arc<Symbols>,
+    table: Option<LeakedTable>,
+}
+
+/// A table at an address that handlers may keep until its owner was retired.
+#[derive(Debug)]
+struct LeakedTable(*mut OwnedTable);
+
+// SAFETY: an owned pointer to data that is only read.
+unsafe impl Send for LeakedTable {}
+// SAFETY: as above.
+unsafe impl Sync for LeakedTable {}
+
+impl Drop for LeakedTable {
+    fn drop(&mut self) {
+        // SAFETY: made by Box::into_raw in `load`, freed once; `Publication` drops owners only
+        // when no handler can read the table.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+impl LoadedObject {
+    /// Reads what is needed of a loaded object; `None` if it has no code.
+    pub fn load(object: &Object, memory_file: i32) -> Option<LoadedObject> {
+        let reader = Reader { memory_file };
+        let code = || object.segments.iter().filter(|segment| segment.is_code());
+        let first = code().min_by_key(|segment| segment.address)?;
+        let text = first.address..code().map(|segment| segment.range().end).max()?;
+        let vdso = objects::vdso_address();
+        let is_vdso = vdso != 0 && object.segments.iter().any(|segment| segment.range().contains(&vdso));
+        let path = match object.name.as_str() {
+            _ if is_vdso => "[vdso]".into(),
+            "" => process::executable(),
+            name => name.to_string(),
+        };
+        let build_id = reader.build_id(object).unwrap_or_default();
+        let image = if is_vdso { reader.image(object, vdso) } else { None };
+        let table = reader
+            .unwind_sections(object)
+            .and_then(|sections| sections.table(&text))
+            .or_else(|| table_from_file(object, &path, &text))
+            .map(|table| LeakedTable(Box::into_raw(Box::new(table))));
+        let symbols = Symbols {
+            key: ObjectKey { path: path.as_str().into(), build_id: build_id.as_slice().into(), image },
+            bias: object.bias,
+        };
+        let module = Module { path, start: text.start, end: text.end, file_offset: first.offset, build_id };
+        Some(LoadedObject {
+            source: object.clone(),
+            text,
+            module: Arc::new(module),
+            symbols: Arc::new(symbols),
+            table,
+        })
+    }
+
+    /// Whether this is the object that the loader describes so.
+    pub fn is(&self, object: &Object) -> bool {
+        self.source == *object
+    }
+
+    /// From the first to behind the last byte of code.
+    pub fn text(&self) -> &Range<u64> {
+        &self.text
+    }
+
+    /// Its executable memory.
+    pub fn code(&self) -> impl Iterator<Item = published::Range> + '_ {
+        let code = self.source.segments.iter().filter(|segment| segment.is_code());
+        code.map(|segment| published::Range { low: segment.address, high: segment.range().end })
+    }
+
+    /// What it is called in the output.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// Where its names are.
+    pub fn symbols(&self) -> &Arc<Symbols> {
+        &self.symbols
+    }
+
+    /// Its unwind table.
+    pub fn table(&self) -> Option<&OwnedTable> {
+        // SAFETY: valid as long as `self`.
+        self.table.as_ref().map(|table| unsafe { &*table.0 })
+    }
+
+    /// For a snapshot, which keeps this object alive.
+    pub fn published(&self) -> Option<published::Object<'static>> {
+        let table = self.table.as_ref()?;
+        // SAFETY: the table stays where it is until this object is dropped; the snapshot that this
+        // goes into holds the object.
+        let table: &'static OwnedTable = unsafe { &*table.0 };
+        let text = published::Range { low: self.text.start, high: self.text.end };
+        Some(published::Object { text, table: table.view() })
+    }
+}
+
+/// A copy of `.eh_frame_hdr` and `.eh_frame` out of memory.
+struct UnwindSections {
+    header: u64,
+    start: u64,
+    bytes: Vec<u8>,
+    header_bytes: Vec<u8>,
+}
+
+impl UnwindSections {
+    fn table(&self, text: &Range<u64>) -> Option<OwnedTable> {
+        build_table(&UnwindInput {
+            text: text.clone(),
+            eh_frame_hdr: Some((self.header, &self.header_bytes)),
+            eh_frame: (self.start, &self.bytes),
+            aarch64: cfg!(target_arch = "aarch64"),
+        })
+        .ok()
+    }
+}
+
+/// Reads our own memory without ever faulting: an object may be unloaded at any time.
+struct Reader {
+    memory_file: i32,
+}
+
+impl Reader {
+    fn copy(&self, range: Range<u64>) -> Option<Vec<u8>> {
+        let length = range.end.checked_sub(range.start).filter(|&length| length <= MAX_BYTES)?;
+        let mut bytes = vec![0; length as usize];
+        let read = memory::guarded_copy_or_file(range.start, &mut bytes, self.memory_file);
+        bytes.truncate(read);
+        (read > 0).then_some(bytes)
+    }
+
+    fn build_id(&self, object: &Object) -> Option<Vec<u8>> {
+        let mut notes = object.segments.iter().filter(|segment| segment.kind == libc::PT_NOTE);
+        notes.find_map(|segment| build_id_of_notes(&self.copy(segment.range())?))
+    }
+
+    fn image(&self, object: &Object, start: u64) -> Option<Arc<[u8]>> {
+        let loaded = object.segments.iter().filter(|segment| segment.kind == libc::PT_LOAD);
+        let end = loaded.map(|segment| segment.range().end).max()?;
+        const PAGE: u64 = 4096; // section headers lie behind the loaded segment, in its last page
+        self.copy(start..end.next_multiple_of(PAGE)).map(Arc::from)
+    }
+
+    fn unwind_sections(&self, object: &Object) -> Option<UnwindSections> {
+        const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+        let header = object.segments.iter().find(|segment| segment.kind == PT_GNU_EH_FRAME)?;
+        let header_bytes = self.copy(header.range())?;
+        let start = eh_frame_pointer(&header_bytes, header.address)?;
+        let holds = |segment: &&Segment| segment.kind == libc::PT_LOAD && segment.range().contains(&start);
+        let end = object.segments.iter().find(holds)?.range().end;
+        let bytes = self.copy(start..end)?;
+        Some(UnwindSections { header: header.address, start, bytes, header_bytes })
+    }
+}
+
+/// Where `.eh_frame` is: the first encoded pointer of `.eh_frame_hdr` (LSB, "Exception Frames").
+fn eh_frame_pointer(header: &[u8], address: u64) -> Option<u64> {
+    let [1, encoding, _, _, a, b, c, d, ..] = *header else { return None };
+    let four = [a, b, c, d];
+    let value = match encoding & 0x0f {
+        0x03 => u64::from(u32::from_le_bytes(four)),
+        0x0b => i64::from(i32::from_le_bytes(four)) as u64,
+        _ => return None,
+    };
+    match encoding & 0x70 {
+        0x00 => Some(value),
+        0x10 => Some(value.wrapping_add(address + 4)),
+        0x30 => Some(value.wrapping_add(address)),
+        _ => None,
+    }
+}
+
+/// For where our own memory cannot be copied, and for objects without `.eh_frame_hdr`.
+fn table_from_file(object: &Object, path: &str, text: &Range<u64>) -> Option<OwnedTable> {
+    let file = ElfFile::open(Path::new(path), u64::MAX).ok()?;
+    let section = file.section(".eh_frame")?;
+    let bytes = file.bytes(section, MAX_BYTES).ok()?;
+    build_table(&UnwindInput {
+        text: text.clone(),
+        eh_frame_hdr: None,
+        eh_frame: (object.bias.wrapping_add(section.address), &bytes),
+        aarch64: cfg!(target_arch = "aarch64"),
+    })
+    .ok()
+}

@@ -1,0 +1,77 @@
+//! The snapshot of tables that handlers read, and when an old one may be freed.
+
+use super::loaded::LoadedObject;
+use std::sync::Arc;
+use swipr_unwind::published::{self, Object, Range, Snapshot};
+use swipr_unwind::slot;
+
+/// A published snapshot and what it refers to.
+#[derive(Debug)]
+struct Held {
+    snapshot: *mut Snapshot<'static>,
+    objects: *mut [Object<'static>],
+    executable: *mut [Range],
+    /// Whose tables the objects refer to.
+    _tables: Vec<Arc<LoadedObject>>,
+}
+
+/// Publishes snapshots; belongs to the sampler thread.
+#[derive(Debug, Default)]
+pub struct Publication {
+    current: Option<Held>,
+    retired: Vec<Held>,
+}
+
+// SAFETY: the pointers are owned, and what they point to is only read.
+unsafe impl Send for Publication {}
+
+impl Publication {
+    /// Makes these tables the ones that handlers use.
+    pub fn publish(&mut self, loaded: &[Arc<LoadedObject>], executable: &[Range]) {
+        let tables: Vec<Arc<LoadedObject>> = loaded.to_vec();
+        let objects: Box<[Object<'static>]> = tables.iter().filter_map(|object| object.published()).collect();
+        let executable = Box::leak(Box::<[Range]>::from(executable));
+        let objects = Box::leak(objects);
+        let snapshot = Box::leak(Box::new(Snapshot { objects, executable }));
+        let (objects, executable) =
+            (snapshot.objects as *const [_] as *mut _, snapshot.executable as *const [_] as *mut _);
+        let held = Held { snapshot, objects, executable, _tables: tables };
+        // SAFETY: `held` keeps all of it alive until no handler can have it any more, see `free_retired`.
+        unsafe { published::publish(held.snapshot) };
+        published::clear_cache();
+        self.retired.extend(self.current.replace(held));
+    }
+
+    /// Frees snapshots that were replaced, once no handler can hold one of them.
+    pub fn free_retired(&mut self) {
+        if !self.retired.is_empty() && !slot::any_written() {
+            self.retired.clear();
+            // A handler that still had an old snapshot may have cached a rule of it.
+            published::clear_cache();
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: made by Box::leak in `publish`, and freed once, here.
+        unsafe {
+            drop(Box::from_raw(self.snapshot));
+            drop(Box::from_raw(self.objects));
+            drop(Box::from_raw(self.executable));
+        }
+    }
+}
+
+impl Drop for Publication {
+    fn drop(&mut self) {
+        // SAFETY: null takes the tables away.
+        unsafe { published::publish(std::ptr::null_mut()) };
+        let held: Vec<Held> = self.current.take().into_iter().chain(self.retired.drain(..)).collect();
+        if slot::any_written() {
+            // A thread is just walking with them, and may be descheduled meanwhile: better leaked than freed under it.
+            std::mem::forget(held);
+        }
+        published::clear_cache();
+    }
+}

@@ -1,0 +1,106 @@
+//! A recording's output into a file, and waiting for its end.
+
+use crate::recording::{Closed, Output};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use swipr_formats::model::Summary;
+
+/// How a recording ended, for whoever waits for it.
+#[derive(Debug, Default)]
+pub struct Completion {
+    end: Mutex<Option<Result<Summary, String>>>,
+    ended: Condvar,
+}
+
+impl Completion {
+    fn set(&self, end: Result<Summary, String>) {
+        let mut place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        place.get_or_insert(end);
+        self.ended.notify_all();
+    }
+
+    /// Waits for the end, at most so long.
+    pub fn wait(&self, most: Duration) -> Option<Result<Summary, String>> {
+        let place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.ended.wait_timeout_while(place, most, |end| end.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+}
+
+/// Writes into a file, which is made anew at the first write.
+#[derive(Debug)]
+pub struct FileOutput {
+    path: PathBuf,
+    file: Option<File>,
+    error: Option<String>,
+    completion: Arc<Completion>,
+}
+
+impl FileOutput {
+    /// Nothing is opened yet: the file is opened by the thread that writes.
+    pub fn new(path: PathBuf, completion: Arc<Completion>) -> FileOutput {
+        FileOutput { path, file: None, error: None, completion }
+    }
+
+    fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(File::create(&self.path)?),
+        };
+        file.write_all(bytes)
+    }
+}
+
+impl Output for FileOutput {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Closed> {
+        self.try_write(bytes).map_err(|error| {
+            self.error = Some(format!("cannot write {}: {error}", self.path.display()));
+            Closed
+        })
+    }
+
+    fn is_closed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    fn finish(mut self: Box<Self>, end: Result<Summary, String>) {
+        self.file = None; // closed before anybody is told
+        let end = match self.error.take() {
+            Some(error) => Err(error),
+            None => end,
+        };
+        self.completion.set(end);
+    }
+}
+
+impl Drop for FileOutput {
+    fn drop(&mut self) {
+        self.completion.set(Err("the recording could not be started".into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_named_in_the_error() {
+        let completion = Arc::<Completion>::default();
+        let mut output = Box::new(FileOutput::new("/nonexistent/x.folded".into(), completion.clone()));
+        assert_eq!(output.write(b"x"), Err(Closed));
+        assert!(output.is_closed());
+        output.finish(Ok(Summary::default()));
+        let error = completion.wait(Duration::ZERO).unwrap().unwrap_err();
+        assert!(error.starts_with("cannot write /nonexistent/x.folded: "), "{error}");
+    }
+
+    #[test]
+    fn whoever_waits_hears_of_a_recording_that_never_began() {
+        let completion = Arc::<Completion>::default();
+        drop(FileOutput::new("x".into(), completion.clone()));
+        assert!(completion.wait(Duration::ZERO).unwrap().is_err());
+    }
+}

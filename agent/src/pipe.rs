@@ -1,0 +1,267 @@
+//! A bounded pipe of bytes between a recording's own thread and the server thread.
+//!
+//! The writer waits while the pipe is full, with a bound; the reader never waits.
+//! Not here: what the bytes mean, and who is woken when there are some.
+
+use crate::recording::{Closed, Output};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use swipr_formats::model::Summary;
+
+/// How long a writer waits for a reader that takes nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Tells the reader's thread that there is something to take.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Makes a pipe that holds at most `capacity` bytes (at least 1). `wake` is called
+/// from the writer's thread when bytes come into an empty pipe and when the
+/// recording ends; it must not wait.
+pub fn pipe(capacity: usize, wake: Wake) -> (PipeWriter, PipeReader) {
+    patient_pipe(capacity, wake, PATIENCE)
+}
+
+fn patient_pipe(capacity: usize, wake: Wake, patience: Duration) -> (PipeWriter, PipeReader) {
+    let shared = Arc::new(Shared { state: Mutex::new(State::default()), room: Condvar::new() });
+    let writer = PipeWriter { shared: Arc::clone(&shared), capacity: capacity.max(1), wake, patience };
+    (writer, PipeReader { shared })
+}
+
+#[derive(Default)]
+struct State {
+    bytes: VecDeque<u8>,
+    /// Bytes the reader has taken so far: tells progress from none.
+    taken: u64,
+    closed: bool,
+    end: Option<Result<Summary, String>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Signalled when the reader took something or went away.
+    room: Condvar,
+}
+
+impl Shared {
+    /// The state is consistent between any two statements, so a panic elsewhere
+    /// does not spoil it.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The recording's end of a pipe. Dropped without [`Output::finish`], it reports a
+/// recording that failed.
+pub struct PipeWriter {
+    shared: Arc<Shared>,
+    capacity: usize,
+    wake: Wake,
+    patience: Duration,
+}
+
+impl PipeWriter {
+    fn end(&self, end: Result<Summary, String>) {
+        let mut state = self.shared.lock();
+        if state.end.is_none() {
+            state.end = Some(end);
+            drop(state);
+            (self.wake)();
+        }
+    }
+}
+
+impl Output for PipeWriter {
+    /// Waits while the pipe is full: until the reader takes something, goes away, or
+    /// has taken nothing for 30 seconds, which closes the pipe.
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Closed> {
+        let mut state = self.shared.lock();
+        let mut progress = (state.taken, Instant::now());
+        loop {
+            if state.closed {
+                return Err(Closed);
+            }
+            let room = self.capacity.saturating_sub(state.bytes.len());
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            let was_empty = state.bytes.is_empty();
+            state.bytes.extend(now);
+            bytes = later;
+            if was_empty && !now.is_empty() {
+                drop(state);
+                (self.wake)();
+                state = self.shared.lock();
+            }
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            if state.taken != progress.0 {
+                progress = (state.taken, Instant::now());
+            }
+            let waited = progress.1.elapsed();
+            if waited >= self.patience {
+                state.closed = true;
+                state.bytes.clear();
+                return Err(Closed);
+            }
+            if state.bytes.len() >= self.capacity && !state.closed {
+                let bound = self.patience.saturating_sub(waited);
+                state = self.shared.room.wait_timeout(state, bound).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.shared.lock().closed
+    }
+
+    fn finish(self: Box<Self>, end: Result<Summary, String>) {
+        self.end(end);
+    }
+}
+
+impl Drop for PipeWriter {
+    fn drop(&mut self) {
+        self.end(Err("the recording stopped without a result".to_owned()));
+    }
+}
+
+impl fmt::Debug for PipeWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PipeWriter").finish_non_exhaustive()
+    }
+}
+
+/// The server's end of a pipe. Dropping it closes the pipe: the writer's next write
+/// fails, and one that waits returns at once.
+pub struct PipeReader {
+    shared: Arc<Shared>,
+}
+
+impl PipeReader {
+    /// Moves at most `most` bytes to the end of `into`; returns how many.
+    /// Never waits for the writer.
+    pub fn take(&mut self, into: &mut Vec<u8>, most: usize) -> usize {
+        let mut state = self.shared.lock();
+        let count = most.min(state.bytes.len());
+        into.extend(state.bytes.drain(..count));
+        if count > 0 {
+            state.taken = state.taken.wrapping_add(count as u64);
+            self.shared.room.notify_one();
+        }
+        count
+    }
+
+    /// How the recording ended, once all its bytes have been taken.
+    pub fn end(&mut self) -> Option<Result<Summary, String>> {
+        let state = self.shared.lock();
+        if state.bytes.is_empty() {
+            if state.closed && state.end.is_none() {
+                return Some(Err("the reader was too slow".to_owned()));
+            }
+            return state.end.clone();
+        }
+        None
+    }
+}
+
+impl Drop for PipeReader {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        state.bytes = VecDeque::new();
+        self.shared.room.notify_one();
+    }
+}
+
+impl fmt::Debug for PipeReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PipeReader").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    fn counted() -> (Arc<AtomicUsize>, Wake) {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        let wake: Wake = Arc::new(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        });
+        (count, wake)
+    }
+
+    #[test]
+    fn bytes_come_out_as_they_went_in_and_then_the_end() {
+        let (wakes, wake) = counted();
+        let (mut writer, mut reader) = pipe(100, wake);
+        writer.write(b"hello ").unwrap();
+        writer.write(b"world").unwrap();
+        assert_eq!(wakes.load(Ordering::SeqCst), 1, "one wake until it is drained");
+        Box::new(writer).finish(Ok(Summary::default()));
+        assert_eq!(reader.end(), None, "not before its last byte");
+        let mut out = Vec::new();
+        assert_eq!(reader.take(&mut out, 6), 6);
+        assert_eq!(reader.take(&mut out, 100), 5);
+        assert_eq!(out, b"hello world");
+        assert_eq!(reader.end(), Some(Ok(Summary::default())));
+        assert_eq!(wakes.load(Ordering::SeqCst), 2, "one for bytes, one for the end");
+    }
+
+    #[test]
+    fn a_write_larger_than_the_pipe_goes_through_in_pieces() {
+        let (_, wake) = counted();
+        let (mut writer, mut reader) = pipe(7, wake);
+        let sent: Vec<u8> = (0..1000u32).map(|i| i as u8).collect();
+        let expected = sent.clone();
+        let thread = thread::spawn(move || {
+            writer.write(&sent).unwrap();
+            Box::new(writer).finish(Err("over".to_owned()));
+        });
+        let mut out = Vec::new();
+        let end = loop {
+            assert!(reader.take(&mut out, 5) <= 5);
+            if let Some(end) = reader.end() {
+                break end;
+            }
+            thread::yield_now();
+        };
+        thread.join().unwrap();
+        assert_eq!(out, expected);
+        assert_eq!(end, Err("over".to_owned()));
+    }
+
+    #[test]
+    fn a_writer_that_waits_is_freed_when_the_reader_goes_away() {
+        let (_, wake) = counted();
+        let (mut writer, reader) = pipe(4, wake);
+        let thread = thread::spawn(move || {
+            let outcome = writer.write(b"too much for it");
+            (outcome, writer.is_closed())
+        });
+        drop(reader);
+        assert_eq!(thread.join().unwrap(), (Err(Closed), true));
+    }
+
+    #[test]
+    fn a_reader_that_takes_nothing_closes_the_pipe_in_the_end() {
+        let (_, wake) = counted();
+        let (mut writer, mut reader) = patient_pipe(4, wake, Duration::from_millis(10));
+        assert_eq!(writer.write(b"12345"), Err(Closed));
+        assert!(writer.is_closed());
+        assert!(reader.end().is_some_and(|end| end.is_err()));
+    }
+
+    #[test]
+    fn a_writer_that_disappears_is_a_recording_that_failed() {
+        let (_, wake) = counted();
+        let (writer, mut reader) = pipe(4, wake);
+        assert_eq!(reader.end(), None);
+        drop(writer);
+        assert!(reader.end().is_some_and(|end| end.is_err()));
+    }
+}

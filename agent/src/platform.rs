@@ -1,0 +1,14 @@
+//! What swipr needs of the operating system:
+//!
+//! - `threads`: which threads there are, their names, CPU clocks, and whether they are blocked;
+//! - `signals`: which signal to use, its handler, how to send it with a value;
+//! - `maps`: the process's mappings; `objects`: its loaded objects;
+//! - `descriptors`: a descriptor table of the agent's own;
+//! - `process`: who we are, and memory that stays mapped.
+//!
+//! `cfg(target_os)` stands here and below, nowhere else.
+
+#[cfg(target_os = "linux")]
+pub mod linux;
+#[cfg(target_os = "linux")]
+pub use linux::*;

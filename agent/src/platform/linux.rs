@@ -1,0 +1,9 @@
+//! Linux.
+
+pub mod descriptors;
+pub mod errno;
+pub mod maps;
+pub mod objects;
+pub mod process;
+pub mod signals;
+pub mod threads;

@@ -1,0 +1,77 @@
+//! The process's mappings, from `/proc/self/maps` (proc(5)).
+
+use std::io::{self, Read};
+
+/// One mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub low: u64,
+    /// The address behind the last.
+    pub high: u64,
+    /// Can be executed.
+    pub executable: bool,
+    /// Can be written.
+    pub writable: bool,
+    /// File offset of `low`.
+    pub offset: u64,
+    /// Path or `[name]`; empty for anonymous memory.
+    pub path: String,
+}
+
+/// All mappings, sorted by address.
+pub fn read() -> io::Result<Vec<Mapping>> {
+    let mut text = Vec::with_capacity(64 << 10);
+    std::fs::File::open("/proc/self/maps")?.read_to_end(&mut text)?;
+    let lines = text.split(|&byte| byte == b'\n');
+    Ok(lines.filter_map(|line| parse(&String::from_utf8_lossy(line))).collect())
+}
+
+/// The mapping of sorted `mappings` that holds `address`.
+pub fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+    let at = mappings.partition_point(|mapping| mapping.low <= address).checked_sub(1)?;
+    mappings.get(at).filter(|mapping| address < mapping.high)
+}
+
+fn parse(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (low, high) = fields.next()?.split_once('-')?;
+    let permissions = fields.next()?.as_bytes();
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let path = fields.nth(2).unwrap_or("").trim_start();
+    Some(Mapping {
+        low: u64::from_str_radix(low, 16).ok()?,
+        high: u64::from_str_radix(high, 16).ok()?,
+        executable: permissions.get(2) == Some(&b'x'),
+        writable: permissions.get(1) == Some(&b'w'),
+        offset,
+        path: path.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_every_kind_are_read() {
+        let file = parse("7f00-7fa0 r-xp 00001000 fd:00 1234     /usr/lib/with blank.so (deleted)").unwrap();
+        assert_eq!((file.low, file.high, file.offset), (0x7f00, 0x7fa0, 0x1000));
+        assert_eq!((file.executable, file.writable), (true, false));
+        assert_eq!(file.path, "/usr/lib/with blank.so (deleted)");
+        let anonymous = parse("7f00-7fa0 rw-p 00000000 00:00 0 ").unwrap();
+        assert_eq!((anonymous.path.as_str(), anonymous.writable), ("", true));
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn our_own_code_and_stack_are_found() {
+        let mappings = read().unwrap();
+        let here = our_own_code_and_stack_are_found as *const () as u64;
+        assert!(find(&mappings, here).unwrap().executable);
+        let local = 0;
+        assert!(find(&mappings, &raw const local as u64).unwrap().writable);
+        assert_eq!(find(&mappings, 8), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Who we are, and memory that stays mapped.
+
+/// Our process id, asked of the kernel each time (it changes at fork).
+pub fn pid() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// The calling thread's id.
+pub fn tid() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// The path of the executable; empty if it cannot be read.
+pub fn executable() -> String {
+    std::fs::read_link("/proc/self/exe").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Zeroed memory that is mapped until the process ends. `None`: no memory.
+pub fn map_forever(bytes: usize) -> Option<*mut u8> {
+    // SAFETY: a new private mapping, at an address of the kernel's choice.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    (memory != libc::MAP_FAILED).then_some(memory.cast())
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC).unwrap_or(0)
+}
+
+/// Nanoseconds since the epoch.
+pub fn epoch_ns() -> u64 {
+    clock_ns(libc::CLOCK_REALTIME).unwrap_or(0)
+}
+
+/// The time of a clock; `None` when there is no such clock (any more).
+pub fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is ours to write.
+    let result = unsafe { libc::clock_gettime(clock, &mut time) };
+    (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Ends the calling thread at once, without running anything of it. Its locks stay locked.
+pub fn end_thread() -> ! {
+    loop {
+        // SAFETY: exit(2) ends this thread only.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+}
+
+/// Whether the program runs with more rights than who started it (setuid; getauxval(3), AT_SECURE).
+pub fn is_privileged() -> bool {
+    // SAFETY: no preconditions.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// exit(3) with status 0, as the last thread of a process does.
+pub fn exit_successfully() -> ! {
+    // SAFETY: ends the process; runs the host's exit handlers as its last thread would have.
+    unsafe { libc::exit(0) }
+}

@@ -1,0 +1,188 @@
+//! Which signal asks a running thread for its stack, its handler, and how it is sent.
+
+use super::{process, threads::TaskDirectory};
+use std::io;
+use swipr_unwind::handler::{self, SI_QUEUE};
+use swipr_unwind::slot::Ticket;
+
+/// Signals to try, in this order: SIGURG is ignored by default and passed
+/// quietly by debuggers; real-time signals are seldom used; SIGPROF is last.
+fn candidates() -> impl Iterator<Item = i32> {
+    let (first, last) = (libc::SIGRTMIN(), libc::SIGRTMAX());
+    std::iter::once(libc::SIGURG).chain(first..=last).chain(std::iter::once(libc::SIGPROF))
+}
+
+/// What all threads together do with signals, one bit a signal, from `/proc/self/task/*/status`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    caught: u64,
+    blocked: u64,
+}
+
+fn uses() -> Uses {
+    let mut tids = vec![];
+    if let Ok(directory) = TaskDirectory::open() {
+        let _ = directory.list(&mut tids);
+    }
+    let mut uses = Uses::default();
+    // A thousand threads are looked at; who blocks a signal does so in all workers of a kind.
+    for tid in tids.iter().take(1000) {
+        let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap_or_default();
+        let mask = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+        };
+        if !crate::agent_threads::contains(*tid) {
+            uses.blocked |= mask("SigBlk:");
+        }
+        uses.caught |= mask("SigCgt:");
+    }
+    uses
+}
+
+fn current_action(signal: i32) -> Option<libc::sigaction> {
+    // SAFETY: sigaction is plain data, and the call only writes it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(signal, std::ptr::null(), &mut action) == 0).then_some(action)
+    }
+}
+
+/// The first candidate that has its default action and that nobody blocks;
+/// failing that, the first that nobody catches; failing that, SIGURG.
+fn choose() -> i32 {
+    let uses = uses();
+    let bit = |mask: u64, signal: i32| mask >> (signal - 1) & 1 == 1;
+    let is_default = |signal: i32| {
+        current_action(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL)
+            && !bit(uses.caught, signal)
+    };
+    candidates()
+        .find(|&signal| is_default(signal) && !bit(uses.blocked, signal))
+        .or_else(|| candidates().find(|&signal| is_default(signal)))
+        .unwrap_or(libc::SIGURG)
+}
+
+/// Chooses a signal (`wanted`: the user's choice) and installs our handler in
+/// front of the host's. It stays for ever: a late signal must not meet a default action.
+pub fn install(wanted: Option<i32>) -> io::Result<i32> {
+    let signal = wanted.unwrap_or_else(choose);
+    let before = current_action(signal).ok_or_else(io::Error::last_os_error)?;
+    let ours = handler::on_signal as *const () as usize;
+    if before.sa_sigaction == ours {
+        return Ok(signal);
+    }
+    let is_handler = before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN;
+    handler::set_previous(
+        if is_handler { before.sa_sigaction } else { 0 },
+        before.sa_flags & libc::SA_SIGINFO != 0,
+    );
+    // SAFETY: plain data; the handler has SA_SIGINFO's signature and is async-signal-safe.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = ours;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        libc::sigfillset(&mut action.sa_mask);
+        libc::sigaction(signal, &action, std::ptr::null_mut())
+    };
+    if result == 0 { Ok(signal) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether our handler is still the one for `signal`.
+pub fn is_installed(signal: i32) -> bool {
+    current_action(signal)
+        .is_some_and(|action| action.sa_sigaction == handler::on_signal as *const () as usize)
+}
+
+/// Linux' siginfo_t for a queued signal, in full size.
+#[repr(C)]
+struct Info {
+    signal: i32,
+    errno: i32,
+    code: i32,
+    padding: i32,
+    pid: i32,
+    uid: u32,
+    value: u64,
+    rest: [u64; 12],
+}
+
+/// Asks a thread of ours for its stack (rt_tgsigqueueinfo(2)). An error when it is gone.
+pub fn ask(tid: u32, signal: i32, ticket: Ticket) -> io::Result<()> {
+    let pid = process::pid() as i32;
+    // SAFETY: no preconditions.
+    let uid = unsafe { libc::getuid() };
+    let info = Info {
+        signal,
+        errno: 0,
+        code: SI_QUEUE,
+        padding: 0,
+        pid,
+        uid,
+        value: ticket.to_value(),
+        rest: [0; 12],
+    };
+    // SAFETY: `info` is a complete siginfo_t of 128 bytes.
+    let result =
+        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid as i32, signal, &raw const info) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn change_mask(how: libc::c_int, signal: i32) -> Option<libc::sigset_t> {
+    // SAFETY: plain data; changes this thread's own mask.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        (libc::pthread_sigmask(how, &set, &mut before) == 0).then_some(before)
+    }
+}
+
+/// Blocks a signal in the calling thread; `true` if it was not blocked before.
+pub fn block(signal: i32) -> bool {
+    // SAFETY: `before` is a valid set.
+    change_mask(libc::SIG_BLOCK, signal)
+        .is_some_and(|before| unsafe { libc::sigismember(&before, signal) } == 0)
+}
+
+/// Unblocks a signal in the calling thread.
+pub fn unblock(signal: i32) {
+    change_mask(libc::SIG_UNBLOCK, signal);
+}
+
+/// Runs `start` (which starts a thread) with all signals blocked that can be, so that the
+/// new thread never takes a signal that is meant for the host.
+pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
+    // SAFETY: plain data; blocks and restores this thread's own mask.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        for synchronous in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
+            libc::sigdelset(&mut all, synchronous);
+        }
+        let changed = libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before) == 0;
+        let result = start();
+        if changed {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signal_information_has_the_kernels_size() {
+        assert_eq!(size_of::<Info>(), size_of::<libc::siginfo_t>());
+    }
+
+    #[test]
+    fn sigurg_is_preferred() {
+        assert_eq!(candidates().next(), Some(libc::SIGURG));
+        assert_eq!(candidates().last(), Some(libc::SIGPROF));
+    }
+}

@@ -1,0 +1,202 @@
+//! The process's threads: which there are, their names and CPU clocks, and
+//! whether they are blocked (proc(5), clock_getcpuclockid(3)).
+
+use super::process::clock_ns;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+/// `/proc/self/task`, kept open.
+#[derive(Debug)]
+pub struct TaskDirectory {
+    file: File,
+}
+
+impl TaskDirectory {
+    /// Opens it; fails where /proc is not mounted.
+    pub fn open() -> io::Result<TaskDirectory> {
+        Ok(TaskDirectory { file: File::open("/proc/self/task")? })
+    }
+
+    /// How many threads there are, without listing them: the directory's link count.
+    pub fn count(&self) -> Option<u64> {
+        self.file.metadata().ok()?.nlink().checked_sub(2)
+    }
+
+    /// The ids of all threads. Not `read_dir`: that would use the host's malloc.
+    pub fn list(&self, tids: &mut Vec<u32>) -> io::Result<()> {
+        tids.clear();
+        let fd = self.file.as_raw_fd();
+        // SAFETY: lseek on our own descriptor.
+        unsafe { libc::lseek(fd, 0, libc::SEEK_SET) };
+        let mut buffer = [0u8; 8192];
+        loop {
+            // SAFETY: the kernel writes at most the buffer's length.
+            let length =
+                unsafe { libc::syscall(libc::SYS_getdents64, fd, buffer.as_mut_ptr(), buffer.len()) };
+            match length {
+                0 => return Ok(()),
+                length if length < 0 => return Err(io::Error::last_os_error()),
+                length => names(buffer.get(..length as usize).unwrap_or(&[]), tids),
+            }
+        }
+    }
+}
+
+/// The numbers among the names of getdents64's records: inode 8, offset 8, length 2, type 1, name.
+fn names(mut records: &[u8], tids: &mut Vec<u32>) {
+    while let Some(length) = records.get(16..18) {
+        let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
+        let Some(record) = records.get(..length).filter(|_| length > 19) else { return };
+        let name = record.get(19..).unwrap_or(&[]).split(|&byte| byte == 0).next().unwrap_or(&[]);
+        if let Some(tid) = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()) {
+            tids.push(tid);
+        }
+        records = records.get(length..).unwrap_or(&[]);
+    }
+}
+
+/// The CPU time a thread has used, nanoseconds; `None` when it is gone.
+pub fn cpu_ns(tid: u32) -> Option<u64> {
+    // The kernel's encoding of a thread's CPU clock (clock_getcpuclockid(3), CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
+    clock_ns((!tid << 3 | 6) as libc::clockid_t)
+}
+
+/// Whether the first thread has ended while others go on: its state is Z (proc(5)).
+pub fn first_has_ended() -> bool {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name, in parentheses, may contain anything.
+    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+}
+
+/// A thread's name; not trusted. Empty when the thread is gone.
+pub fn name(tid: u32) -> String {
+    let mut buffer = [0u8; 64];
+    let length = File::open(format!("/proc/self/task/{tid}/comm"))
+        .and_then(|file| file.read_at(&mut buffer, 0))
+        .unwrap_or(0);
+    let name = buffer.get(..length).unwrap_or(&[]);
+    String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(name)).into_owned()
+}
+
+/// Whether the thread blocks this signal (`SigBlk` of its status file).
+pub fn blocks_signal(tid: u32, signal: i32) -> Option<bool> {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+    Some(mask >> (signal - 1) & 1 == 1)
+}
+
+/// What the kernel says a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// Running or ready to run.
+    Running,
+    /// Blocked in the kernel, with its user-mode registers.
+    Blocked {
+        /// The system call; `None` for a page fault and the like.
+        system_call: Option<u32>,
+        /// Stack pointer.
+        sp: u64,
+        /// Program counter.
+        pc: u64,
+    },
+    /// Ended, or about to.
+    Gone,
+}
+
+/// A thread's `syscall` file, kept open.
+#[derive(Debug)]
+pub struct ActivityFile {
+    file: File,
+}
+
+impl ActivityFile {
+    /// Opens it. Refused when the process is not dumpable; missing on some sandboxed kernels.
+    pub fn open(tid: u32) -> io::Result<ActivityFile> {
+        Ok(ActivityFile { file: File::open(format!("/proc/self/task/{tid}/syscall"))? })
+    }
+
+    /// Reads it.
+    pub fn read(&self) -> io::Result<Activity> {
+        let mut buffer = [0u8; 256];
+        let length = self.file.read_at(&mut buffer, 0)?;
+        let text = buffer.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or("");
+        parse(text).ok_or_else(|| io::Error::other("unknown content of a syscall file"))
+    }
+}
+
+fn parse(text: &str) -> Option<Activity> {
+    let text = text.trim_end();
+    if text == "running" {
+        return Some(Activity::Running);
+    }
+    let mut words = text.split(' ');
+    let number: i64 = words.next()?.parse().ok()?;
+    let mut from_end = words.rev().map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+    let (pc, sp) = (from_end.next()??, from_end.next()??);
+    if pc == 0 {
+        return Some(Activity::Gone);
+    }
+    Some(Activity::Blocked { system_call: u32::try_from(number).ok(), sp, pc })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::process;
+
+    #[test]
+    fn all_forms_of_the_syscall_file_are_understood() {
+        assert_eq!(parse("running\n"), Some(Activity::Running));
+        assert_eq!(
+            parse("202 0x1 0x80 0x0 0x0 0x0 0x0 0x7ffd10 0x7f5a20\n"),
+            Some(Activity::Blocked { system_call: Some(202), sp: 0x7ffd10, pc: 0x7f5a20 })
+        );
+        assert_eq!(
+            parse("-1 0x7ffd10 0x7f5a20\n"),
+            Some(Activity::Blocked { system_call: None, sp: 0x7ffd10, pc: 0x7f5a20 })
+        );
+        assert_eq!(parse("0 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0"), Some(Activity::Gone));
+        for broken in ["", "walking", "1", "1 0x", "x 0x1 0x2", "1 1 2"] {
+            assert_eq!(parse(broken), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_thread_is_listed_counted_and_has_a_clock() {
+        let directory = TaskDirectory::open().unwrap();
+        let mut tids = vec![];
+        directory.list(&mut tids).unwrap();
+        assert!(tids.contains(&process::tid()));
+        assert!(directory.count().unwrap() >= 1);
+        assert!(cpu_ns(process::tid()).unwrap() > 0);
+        assert_eq!(blocks_signal(process::tid(), libc::SIGURG), Some(false));
+        assert!(!name(process::tid()).is_empty());
+    }
+
+    #[test]
+    fn a_blocked_thread_tells_its_system_call_and_its_clock_stands_still() {
+        let (send, receive) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            tell.send(process::tid()).unwrap();
+            let _ = receive.recv();
+        });
+        let tid = told.recv().unwrap();
+        let file = ActivityFile::open(tid).unwrap();
+        let blocked = (0..100_000).find_map(|_| match file.read().unwrap() {
+            Activity::Blocked { system_call, .. } => system_call,
+            _ => {
+                std::thread::yield_now();
+                None
+            }
+        });
+        assert_eq!(blocked, Some(libc::SYS_futex as u32));
+        assert_eq!(cpu_ns(tid), cpu_ns(tid));
+        drop(send);
+        thread.join().unwrap();
+        assert_eq!((0..100_000).find(|_| cpu_ns(tid).is_none()).map(|_| ()), Some(()));
+    }
+}

@@ -1,0 +1,73 @@
+//! What a client asks for, and the seam between the server (which parses requests
+//! and moves bytes) and the sampler (which makes them).
+
+use std::time::Duration;
+use swipr_formats::model::{Mode, Summary};
+
+/// Recordings that may run at the same time; one more is refused.
+pub const MAX_RECORDINGS: usize = 8;
+
+/// How long a recording lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// So many ticks.
+    Ticks(u64),
+    /// So much time, whatever number of ticks that makes.
+    Time(Duration),
+    /// Until it is told to stop.
+    Open,
+}
+
+/// One recording, as asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Time between two ticks.
+    pub interval: Duration,
+    /// How long.
+    pub length: Length,
+    /// What weights count.
+    pub mode: Mode,
+    /// Which output format, and its options.
+    pub format: swipr_formats::Selection,
+    /// Only threads whose name matches.
+    pub threads: Option<regex_lite::Regex>,
+    /// Look names up; `false` leaves module and offset.
+    pub symbolize: bool,
+}
+
+/// Why a recording could not be started.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// [`MAX_RECORDINGS`] are running.
+    TooMany,
+    /// The agent is stopping, or has turned itself off.
+    Stopping,
+    /// The operating system refused something; the text says what.
+    Failed(String),
+}
+
+/// The reader of an output is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+/// Where a recording's bytes go: a client's connection or a file.
+/// Used by one of the agent's own threads only.
+pub trait Output: Send {
+    /// Takes the bytes; may wait while the reader is behind, but not without a bound.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Closed>;
+    /// Whether nobody reads any more, so that the recording should end.
+    fn is_closed(&self) -> bool;
+    /// The recording is over: its figures, or why it failed.
+    fn finish(self: Box<Self>, end: Result<Summary, String>);
+}
+
+/// Who makes recordings. The server knows no more of the sampler than this.
+pub trait Recorder: Send + Sync {
+    /// Starts a recording that writes into `output` until it is over or
+    /// `output` is closed. Does not wait for the recording.
+    fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError>;
+    /// The server thread woke up: does what other threads of the process asked for.
+    fn attend(&self) {}
+    /// The agent's state as a JSON object (for `/status`).
+    fn status(&self) -> String;
+}

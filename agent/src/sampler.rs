@@ -1,0 +1,156 @@
+//! The sampler thread: sleeps until a recording's next tick, sweeps over the threads, hands what it found to the
+//! recordings' writers. It exists while there are recordings and a little longer, and it never waits for
+//! an application thread or for a reader of the output.
+
+mod active;
+mod sweep;
+mod threads;
+
+pub use active::{Active, Batch, Event};
+
+use crate::counters::AgentCounters;
+use crate::platform::process::monotonic_ns;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use sweep::Sweeper;
+
+/// How long the sampler and its tables stay after the last recording.
+const LINGER: Duration = Duration::from_secs(60);
+/// How often names and mappings are read again.
+const HOUSEKEEPING_NS: u64 = 1_000_000_000;
+
+#[derive(Debug, Default)]
+struct Inbox {
+    new: Vec<Active>,
+    /// The thread is there and will look at `new`.
+    attended: bool,
+    closed: bool,
+}
+
+/// How other threads reach the sampler.
+#[derive(Debug, Default)]
+pub struct Handle {
+    inbox: Mutex<Inbox>,
+    changed: Condvar,
+    /// The user's choice of a signal.
+    wanted_signal: Option<i32>,
+}
+
+impl Handle {
+    /// No recording yet; `wanted_signal`: the user's choice.
+    pub fn new(wanted_signal: Option<i32>) -> Handle {
+        Handle { wanted_signal, ..Handle::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a recording over; `true`: the caller must start the thread with [`run`].
+    pub fn add(&self, recording: Active) -> bool {
+        let mut inbox = self.lock();
+        inbox.new.push(recording);
+        self.changed.notify_all();
+        !std::mem::replace(&mut inbox.attended, true)
+    }
+
+    /// The thread could not be started: gives the recordings back by dropping them.
+    pub fn abandon(&self) {
+        let mut inbox = self.lock();
+        inbox.new.clear();
+        inbox.attended = false;
+    }
+
+    /// Something about a recording changed (it is to end).
+    pub fn notify(&self) {
+        let _inbox = self.lock();
+        self.changed.notify_all();
+    }
+
+    /// Ends all recordings and the thread.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until `deadline_ns` or a change; `None`: it is time to end.
+    fn wait(&self, deadline_ns: u64) -> Option<Vec<Active>> {
+        let mut inbox = self.lock();
+        if inbox.new.is_empty() && !inbox.closed {
+            let left = deadline_ns.saturating_sub(monotonic_ns());
+            if left > 0 {
+                let waited = self.changed.wait_timeout(inbox, Duration::from_nanos(left));
+                inbox = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        if inbox.closed {
+            inbox.attended = false;
+            inbox.new.clear();
+            return None;
+        }
+        Some(std::mem::take(&mut inbox.new))
+    }
+
+    /// After lingering: whether the thread may end, because nothing new came.
+    fn leave(&self) -> bool {
+        let mut inbox = self.lock();
+        if inbox.new.is_empty() {
+            inbox.attended = false;
+        }
+        !inbox.attended
+    }
+}
+
+/// The thread's body. `when_idle` is called before it ends for want of recordings.
+pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn()) {
+    let mut sweeper = match Sweeper::new(handle.wanted_signal, counters.clone()) {
+        Ok(sweeper) => sweeper,
+        Err(error) => {
+            crate::log::always(format_args!("cannot sample: {error}"));
+            handle.abandon();
+            return;
+        }
+    };
+    let mut recordings: Vec<Active> = vec![];
+    let mut housekeeping = 0;
+    loop {
+        let lingering = recordings.is_empty();
+        let deadline = next_deadline(&recordings, &sweeper, monotonic_ns());
+        let Some(new) = handle.wait(deadline) else { return };
+        if !new.is_empty() || recordings.iter().any(|recording| recording.is_due(monotonic_ns())) {
+            sweeper.refresh();
+        }
+        for recording in new {
+            sweeper.admit(recording, &mut recordings);
+        }
+        let now = monotonic_ns();
+        sweeper.collect(&mut recordings);
+        if now >= housekeeping && !recordings.is_empty() {
+            sweeper.housekeeping(&recordings);
+            housekeeping = now + HOUSEKEEPING_NS;
+        }
+        // Not `any`: every recording must hear of the time.
+        let due = recordings.iter_mut().fold(false, |due, recording| recording.begin_tick(now) | due);
+        if due {
+            sweeper.sweep(&mut recordings, now);
+        }
+        for recording in &mut recordings {
+            recording.flush();
+        }
+        let now = monotonic_ns();
+        sweeper.retire(&mut recordings, now);
+        if lingering && recordings.is_empty() && deadline <= now {
+            when_idle();
+            if handle.leave() {
+                return;
+            }
+        }
+    }
+}
+
+fn next_deadline(recordings: &[Active], sweeper: &Sweeper, now: u64) -> u64 {
+    let Some(tick) = recordings.iter().map(Active::next_wake).min() else {
+        return now + LINGER.as_nanos() as u64;
+    };
+    sweeper.collect_at().map_or(tick, |collect| tick.min(collect))
+}

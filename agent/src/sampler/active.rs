@@ -1,0 +1,216 @@
+//! A running recording, from the sampler's side.
+
+use crate::counters::RecordingCounters;
+use crate::platform::process::{epoch_ns, monotonic_ns};
+use crate::recording::{Length, Request};
+use crate::stack::RawStack;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use swipr_formats::model::{Mode, State, Thread};
+use swipr_unwind::walk::Stop;
+
+/// How long answers are waited for after the last tick.
+const GRACE_NS: u64 = 1_000_000_000;
+
+/// One sample on its way to the writer.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Whose.
+    pub thread: Arc<Thread>,
+    /// What the thread was doing.
+    pub state: State,
+    /// Nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// What it stands for, nanoseconds.
+    pub weight_ns: u64,
+    /// The stack.
+    pub stack: Arc<RawStack>,
+}
+
+/// What one sweep found.
+pub type Batch = Vec<Event>;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Active {
+    request: Arc<Request>,
+    output: SyncSender<Batch>,
+    counters: Arc<RecordingCounters>,
+    /// Set by the writer when nobody reads, by `swipr_recording_end`, and by `swipr_stop`.
+    stop: Arc<AtomicBool>,
+    batch: Batch,
+    /// Which of eight the recording is: its bit in the threads' masks.
+    place: usize,
+    started_ns: u64,
+    epoch_minus_monotonic: u64,
+    next_tick_ns: u64,
+    /// The tick of the sweep that is under way.
+    due: bool,
+    grace_until_ns: Option<u64>,
+}
+
+impl Active {
+    /// Starts when the sampler takes it.
+    pub fn new(
+        request: Arc<Request>,
+        output: SyncSender<Batch>,
+        counters: Arc<RecordingCounters>,
+        stop: Arc<AtomicBool>,
+    ) -> Active {
+        Active {
+            request,
+            output,
+            counters,
+            stop,
+            batch: vec![],
+            place: 0,
+            started_ns: 0,
+            epoch_minus_monotonic: 0,
+            next_tick_ns: 0,
+            due: false,
+            grace_until_ns: None,
+        }
+    }
+
+    /// The first tick is now.
+    pub fn start(&mut self, place: usize) {
+        let now = monotonic_ns();
+        self.place = place;
+        self.started_ns = now;
+        self.epoch_minus_monotonic = epoch_ns().wrapping_sub(now);
+        self.next_tick_ns = now;
+    }
+
+    /// Which of eight this recording is.
+    pub fn place(&self) -> usize {
+        self.place
+    }
+
+    /// This recording's bit.
+    pub fn bit(&self) -> u8 {
+        1 << self.place
+    }
+
+    /// What was asked for.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// The recording's figures.
+    pub fn counters(&self) -> &RecordingCounters {
+        &self.counters
+    }
+
+    fn interval_ns(&self) -> u64 {
+        (self.request.interval.as_nanos() as u64).max(1)
+    }
+
+    /// Whether ticks are still to come.
+    pub fn is_sampling(&self) -> bool {
+        self.grace_until_ns.is_none()
+    }
+
+    /// When the sampler has to look at this recording again.
+    pub fn next_wake(&self) -> u64 {
+        let end = match self.request.length {
+            Length::Time(duration) => self.started_ns.saturating_add(duration.as_nanos() as u64),
+            Length::Ticks(_) | Length::Open => u64::MAX,
+        };
+        self.grace_until_ns.unwrap_or(self.next_tick_ns.min(end))
+    }
+
+    /// Whether a tick is due at `now`.
+    pub fn is_due(&self, now: u64) -> bool {
+        self.is_sampling() && now >= self.next_tick_ns
+    }
+
+    /// Whether this recording takes part in the sweep at `now`; ticks that are over already are counted as late.
+    pub fn begin_tick(&mut self, now: u64) -> bool {
+        self.due = self.is_due(now) && !self.stop.load(Relaxed);
+        if self.due {
+            let late = (now - self.next_tick_ns) / self.interval_ns();
+            self.counters.late.add(late);
+            self.counters.ticks.add(1);
+            self.next_tick_ns += (late + 1) * self.interval_ns();
+        }
+        self.due
+    }
+
+    /// Takes part in the sweep under way.
+    pub fn is_in_sweep(&self) -> bool {
+        self.due
+    }
+
+    /// Wall mode: a sample for one tick.
+    pub fn wall_sample(&mut self, thread: &Arc<Thread>, tick_ns: u64, state: State, stack: &Arc<RawStack>) {
+        if self.request.mode == Mode::Wall {
+            self.push(thread, tick_ns, self.interval_ns(), state, stack);
+        }
+    }
+
+    /// CPU mode: a sample that stands for `cpu_ns` of CPU time.
+    pub fn cpu_sample(&mut self, thread: &Arc<Thread>, tick_ns: u64, cpu_ns: u64, stack: &Arc<RawStack>) {
+        if self.request.mode == Mode::Cpu && cpu_ns > 0 {
+            self.push(thread, tick_ns, cpu_ns, State::Running, stack);
+        }
+    }
+
+    fn push(
+        &mut self,
+        thread: &Arc<Thread>,
+        tick_ns: u64,
+        weight_ns: u64,
+        state: State,
+        stack: &Arc<RawStack>,
+    ) {
+        if stack.stop != Stop::Root {
+            self.counters.truncated.add(1);
+        }
+        self.batch.push(Event {
+            thread: thread.clone(),
+            state,
+            time_ns: tick_ns.wrapping_add(self.epoch_minus_monotonic),
+            weight_ns,
+            stack: stack.clone(),
+        });
+    }
+
+    /// Hands the samples to the writer, or drops and counts them when it is behind.
+    pub fn flush(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let batch = std::mem::take(&mut self.batch);
+        let count = batch.len() as u64;
+        match self.output.try_send(batch) {
+            Ok(()) => self.counters.samples.add(count),
+            Err(TrySendError::Full(_)) => self.counters.dropped.add(count),
+            Err(TrySendError::Disconnected(_)) => self.stop.store(true, Relaxed),
+        }
+    }
+
+    /// Whether the last tick is over; then answers are still waited for, for a while.
+    pub fn has_ended(&mut self, now: u64) -> bool {
+        let over = match self.request.length {
+            Length::Ticks(ticks) => self.counters.ticks.get() >= ticks,
+            Length::Time(duration) => u128::from(now - self.started_ns) >= duration.as_nanos(),
+            Length::Open => false,
+        };
+        if self.grace_until_ns.is_none() && (over || self.stop.load(Relaxed)) {
+            self.counters.duration_ns.set(now - self.started_ns);
+            self.grace_until_ns = Some(now + GRACE_NS);
+        }
+        self.grace_until_ns.is_some()
+    }
+
+    /// Whether answers need not be waited for any longer.
+    pub fn grace_is_over(&self, now: u64) -> bool {
+        self.grace_until_ns.is_some_and(|until| now >= until) || self.output_is_gone()
+    }
+
+    fn output_is_gone(&self) -> bool {
+        // The writer sets it when its reader is gone; nobody would see the late answers.
+        self.stop.load(Relaxed) && matches!(self.request.length, Length::Ticks(_) | Length::Time(_))
+    }
+}

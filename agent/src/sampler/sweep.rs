@@ -1,0 +1,363 @@
+//! One pass over the threads: who has not run keeps its stack; who is blocked has it copied; who runs is
+//! asked for it by a signal and answers later.
+
+mod ask;
+mod copy;
+
+use super::active::Active;
+use super::threads::{PendingTick, Sampled, Threads};
+use crate::counters::AgentCounters;
+use crate::mappings::Tables;
+use crate::platform::threads::{Activity, cpu_ns};
+use crate::platform::{process, signals};
+use crate::recording::MAX_RECORDINGS;
+use crate::stack::RawStack;
+use ask::Slots;
+use copy::Copier;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use swipr_formats::model::{Mode, State};
+use swipr_unwind::slot;
+
+/// Ticks that one unanswered signal can stand for; more are counted as missed.
+const MAX_PENDING_TICKS: usize = 4096;
+/// How soon after reading the mappings they may be read again because of unknown code.
+const MAPS_AT_MOST_EVERY_NS: u64 = 100_000_000;
+
+/// After a tick, how long until the answers of signalled threads are looked for.
+/// The next look comes after twice that time, and so on.
+const COLLECT_AFTER_NS: u64 = 1_000_000;
+
+/// What a sweep needs.
+#[derive(Debug)]
+pub struct Sweeper {
+    threads: Threads,
+    tables: Tables,
+    copier: Copier,
+    slots: Slots,
+    counters: Arc<AgentCounters>,
+    signal: i32,
+    maps_read_ns: u64,
+    /// When to look for answers next, and how long after that again.
+    collect_at_ns: u64,
+    collect_again_ns: u64,
+    unknown_code: bool,
+    _memory_file: Option<File>,
+}
+
+/// What became of a look at a thread.
+enum Look {
+    /// A stack for this tick.
+    Stack(State, Arc<RawStack>),
+    /// It is to be asked.
+    Running,
+    /// CPU mode does not care where it is blocked.
+    NotWanted,
+    Gone,
+}
+
+impl Sweeper {
+    /// Installs the signal handler.
+    pub fn new(wanted_signal: Option<i32>, counters: Arc<AgentCounters>) -> io::Result<Sweeper> {
+        swipr_unwind::memory::set_process(process::pid() as i32);
+        let signal = signals::install(wanted_signal)?;
+        counters.signal.set(signal as u64);
+        crate::life::set_signal(signal);
+        let memory_file = File::open("/proc/self/mem").ok();
+        let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
+        Ok(Sweeper {
+            threads: Threads::new()?,
+            tables: Tables::new(fd),
+            copier: Copier::new(fd),
+            slots: Slots::default(),
+            counters,
+            signal,
+            maps_read_ns: 0,
+            collect_at_ns: 0,
+            collect_again_ns: COLLECT_AFTER_NS,
+            unknown_code: false,
+            _memory_file: memory_file,
+        })
+    }
+
+    /// Learns of new code before a sweep.
+    pub fn refresh(&mut self) {
+        self.tables.refresh();
+        let figures = self.tables.figures();
+        let values = [figures.objects, figures.rows, figures.bytes, figures.build_ns, figures.failed];
+        self.counters.tables.iter().zip(values).for_each(|(counter, value)| counter.set(value));
+    }
+
+    /// Takes a new recording in.
+    pub fn admit(&mut self, mut recording: Active, recordings: &mut Vec<Active>) {
+        let taken = recordings.iter().fold(0u8, |bits, recording| bits | recording.bit());
+        let Some(place) = (0..MAX_RECORDINGS).find(|place| taken >> place & 1 == 0) else { return };
+        self.find_threads(recordings);
+        recording.start(place);
+        for thread in self.threads.iter_mut() {
+            let cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+            thread.recordings &= !recording.bit();
+            thread.counted &= !recording.bit();
+            if let Some(accounted) = thread.accounted_ns.get_mut(place) {
+                *accounted = cpu_ns;
+            }
+            apply_filter(thread, &recording);
+        }
+        recordings.push(recording);
+    }
+
+    /// Reads names and mappings again.
+    pub fn housekeeping(&mut self, recordings: &[Active]) {
+        self.read_maps();
+        for thread in self.threads.iter_mut() {
+            if thread.refresh_name() {
+                recordings.iter().for_each(|recording| apply_filter(thread, recording));
+            }
+            // A stack's memory may have been given back and taken for something else.
+            let (low, high) = thread.stack_bounds;
+            if high != 0 && self.tables.stack_of(low) != Some((low, high)) {
+                thread.stack_bounds = (0, 0);
+            }
+        }
+    }
+
+    fn read_maps(&mut self) {
+        self.tables.refresh_maps();
+        self.maps_read_ns = process::monotonic_ns();
+        self.unknown_code = false;
+    }
+
+    fn find_threads(&mut self, recordings: &mut [Active]) {
+        let Sweeper { threads, slots, .. } = self;
+        for mut thread in threads.refresh() {
+            settle_end(&mut thread, slots, recordings);
+        }
+        for thread in threads.iter_mut().filter(|thread| thread.fresh) {
+            recordings.iter().for_each(|recording| apply_filter(thread, recording));
+            thread.fresh = false;
+        }
+        let unreadable = threads.iter().filter(|thread| !thread.is_readable()).count();
+        self.counters.unreadable.set(unreadable as u64);
+        self.counters.threads.set(threads.len() as u64);
+    }
+
+    /// Looks at every thread for the recordings whose tick it is.
+    pub fn sweep(&mut self, recordings: &mut [Active], tick_ns: u64) {
+        self.counters.sweeps.add(1);
+        self.find_threads(recordings);
+        if self.unknown_code && tick_ns.saturating_sub(self.maps_read_ns) >= MAPS_AT_MOST_EVERY_NS {
+            self.read_maps();
+        }
+        let (mut due, mut wall) = (0, 0);
+        for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
+            due |= recording.bit();
+            wall |= if recording.request().mode == Mode::Wall { recording.bit() } else { 0 };
+        }
+        self.keep_handler(recordings);
+        self.collect_at_ns = tick_ns + COLLECT_AFTER_NS;
+        self.collect_again_ns = COLLECT_AFTER_NS;
+        let Sweeper { threads, tables, copier, slots, counters, signal, .. } = self;
+        for thread in threads.iter_mut() {
+            let wanted = due & thread.recordings;
+            if wanted == 0 {
+                continue;
+            }
+            count_thread(thread, recordings, wanted);
+            match look(thread, wanted & wall != 0, copier, tables, counters) {
+                Look::Stack(state, stack) => {
+                    for recording in of(recordings, wanted & wall) {
+                        recording.wall_sample(&thread.thread, tick_ns, state, &stack);
+                    }
+                }
+                Look::Running => {
+                    let tick = PendingTick { tick_ns, recordings: wanted, cpu_ns: thread.cpu_ns };
+                    if let Err(missed) = slots.ask(thread, tick, *signal, counters) {
+                        of(recordings, missed).for_each(|recording| recording.counters().missed.add(1));
+                    }
+                }
+                Look::NotWanted => {}
+                Look::Gone => thread.gone = true,
+            }
+        }
+    }
+
+    /// The host may have taken our signal for itself: then another one is used, and what
+    /// was asked by the old one and not answered is lost.
+    fn keep_handler(&mut self, recordings: &mut [Active]) {
+        if signals::is_installed(self.signal) {
+            return;
+        }
+        let Ok(signal) = signals::install(None) else { return };
+        self.signal = signal;
+        self.counters.signal.set(signal as u64);
+        crate::life::set_signal(signal);
+        for thread in self.threads.iter_mut() {
+            for recording in recordings.iter_mut() {
+                recording.counters().missed.add(forget_ticks(thread, recording.bit(), &mut self.slots));
+            }
+        }
+    }
+
+    /// When to look for answers; `None`: nothing was asked.
+    pub fn collect_at(&self) -> Option<u64> {
+        self.slots.has_pending().then_some(self.collect_at_ns)
+    }
+
+    /// Takes the answers that are there.
+    pub fn collect(&mut self, recordings: &mut [Active]) {
+        let Sweeper { threads, tables, slots, counters, unknown_code, .. } = self;
+        if !slots.has_pending() {
+            return;
+        }
+        self.collect_at_ns = process::monotonic_ns() + self.collect_again_ns;
+        self.collect_again_ns *= 2;
+        for thread in threads.iter_mut() {
+            let Some((pending, stack)) = slots.take_answer(thread, tables) else { continue };
+            counters.answered.add(1);
+            counters.stopped(stack.stop);
+            *unknown_code |=
+                stack.stop == swipr_unwind::walk::Stop::NoTable && !tables.is_code(stack.outermost());
+            let now_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+            // Until the clock moved, the thread was waiting for a CPU.
+            let later = pending.ticks.iter().skip(1).map(|tick| tick.cpu_ns).chain([u64::MAX]);
+            for (tick, later_ns) in pending.ticks.iter().zip(later) {
+                let state = if tick.cpu_ns == later_ns { State::Runnable } else { State::Running };
+                for recording in of(recordings, tick.recordings) {
+                    recording.wall_sample(&thread.thread, tick.tick_ns, state, &stack);
+                    if let Some(accounted) = thread.accounted_ns.get_mut(recording.place()) {
+                        let used = now_ns.saturating_sub(*accounted);
+                        recording.cpu_sample(&thread.thread, tick.tick_ns, used, &stack);
+                        *accounted = now_ns;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends recordings whose last tick is over and answered.
+    pub fn retire(&mut self, recordings: &mut Vec<Active>, now: u64) {
+        let Sweeper { threads, slots, .. } = self;
+        recordings.retain_mut(|recording| {
+            if !recording.has_ended(now) {
+                return true;
+            }
+            let bit = recording.bit();
+            let waits = threads.iter().any(|thread| {
+                let pending = thread.pending.as_ref();
+                pending.is_some_and(|pending| pending.ticks.iter().any(|tick| tick.recordings & bit != 0))
+            });
+            if waits && !recording.grace_is_over(now) {
+                return true;
+            }
+            for thread in threads.iter_mut() {
+                recording.counters().missed.add(forget_ticks(thread, bit, slots));
+                if recording.request().mode == Mode::Cpu && thread.recordings & bit != 0 {
+                    let accounted = thread.accounted_ns.get(recording.place()).copied().unwrap_or(0);
+                    let used = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns).saturating_sub(accounted);
+                    recording.counters().unsampled_cpu_ns.add(used);
+                }
+                thread.recordings &= !bit;
+            }
+            recording.flush();
+            false
+        });
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        for thread in self.threads.iter_mut() {
+            forget_ticks(thread, u8::MAX, &mut self.slots);
+        }
+    }
+}
+
+fn of(recordings: &mut [Active], bits: u8) -> impl Iterator<Item = &mut Active> {
+    recordings.iter_mut().filter(move |recording| recording.bit() & bits != 0)
+}
+
+fn apply_filter(thread: &mut Sampled, recording: &Active) {
+    let passes =
+        recording.request().threads.as_ref().is_none_or(|filter| filter.is_match(&thread.thread.name));
+    if passes && recording.is_sampling() {
+        thread.recordings |= recording.bit();
+    } else {
+        thread.recordings &= !recording.bit();
+    }
+}
+
+fn count_thread(thread: &mut Sampled, recordings: &mut [Active], wanted: u8) {
+    let new = wanted & !thread.counted;
+    if new != 0 {
+        of(recordings, new).for_each(|recording| recording.counters().threads.add(1));
+        thread.counted |= new;
+    }
+}
+
+/// Looks at one thread; `wall`: somebody wants to know where it is blocked.
+fn look(
+    thread: &mut Sampled,
+    wall: bool,
+    copier: &mut Copier,
+    tables: &Tables,
+    counters: &AgentCounters,
+) -> Look {
+    let Some(now_ns) = cpu_ns(thread.tid()) else { return Look::Gone };
+    if now_ns < thread.cpu_ns {
+        return Look::Gone; // another thread has got the id
+    }
+    let has_run = now_ns != thread.cpu_ns;
+    thread.cpu_ns = now_ns;
+    if let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == now_ns) {
+        counters.reused.add(1);
+        return Look::Stack(blocked.state, blocked.stack.clone());
+    }
+    thread.blocked = None;
+    if !wall && !has_run {
+        return Look::NotWanted;
+    }
+    match thread.activity() {
+        Some(Activity::Gone) => Look::NotWanted, // the first thread after pthread_exit: it stays listed
+        Some(Activity::Blocked { .. }) if !wall => Look::NotWanted,
+        Some(Activity::Blocked { system_call, sp, pc }) => {
+            match copier.copy(thread, sp, pc, State::Blocked(system_call), tables, counters) {
+                Some(blocked) => {
+                    let found = Look::Stack(blocked.state, blocked.stack.clone());
+                    thread.blocked = Some(blocked);
+                    found
+                }
+                None => Look::Running,
+            }
+        }
+        Some(Activity::Running) | None => Look::Running,
+    }
+}
+
+/// A thread ended: its unanswered ticks are lost.
+fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Active]) {
+    for recording in recordings.iter_mut() {
+        let bit = recording.bit();
+        recording.counters().missed.add(forget_ticks(thread, bit, slots));
+        if recording.request().mode == Mode::Cpu && thread.recordings & bit != 0 {
+            let accounted = thread.accounted_ns.get(recording.place()).copied().unwrap_or(0);
+            recording.counters().unsampled_cpu_ns.add(thread.cpu_ns.saturating_sub(accounted));
+        }
+    }
+    forget_ticks(thread, u8::MAX, slots);
+}
+
+/// Takes a recording's ticks out of what is asked of a thread and returns how many they were.
+fn forget_ticks(thread: &mut Sampled, bits: u8, slots: &mut Slots) -> u64 {
+    let Some(pending) = &mut thread.pending else { return 0 };
+    let forgotten = pending.ticks.iter().filter(|tick| tick.recordings & bits != 0).count() as u64;
+    pending.ticks.iter_mut().for_each(|tick| tick.recordings &= !bits);
+    pending.ticks.retain(|tick| tick.recordings != 0);
+    if pending.ticks.is_empty() && (slot::revoke(pending.ticket) || slot::is_done(pending.ticket)) {
+        slot::release(pending.ticket);
+        thread.pending = None;
+        slots.one_less();
+    }
+    forgotten
+}

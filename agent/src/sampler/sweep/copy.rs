@@ -1,0 +1,69 @@
+//! The stack of a blocked thread, without touching the thread.
+//!
+//! The kernel tells where it is blocked; its stack is copied while it stands still. That it did stand
+//! still is proved by its CPU clock, read before and after: a thread that ran meanwhile used time.
+
+use crate::counters::AgentCounters;
+use crate::mappings::Tables;
+use crate::platform::threads::cpu_ns;
+use crate::sampler::threads::{BlockedStack, Sampled};
+use crate::stack::RawStack;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use swipr_formats::model::State;
+use swipr_unwind::arch::Native;
+use swipr_unwind::frames::{CAPACITY, Frames, Storage};
+use swipr_unwind::memory::OtherStack;
+use swipr_unwind::published;
+use swipr_unwind::registers::Registers;
+use swipr_unwind::walk::walk;
+
+/// Bytes of stack copied at once: most stacks whole.
+const WINDOW_BYTES: usize = 16 << 10;
+
+/// Room for one copy.
+#[derive(Debug)]
+pub struct Copier {
+    window: Vec<u8>,
+    frames: Box<Storage>,
+    memory_file: i32,
+}
+
+impl Copier {
+    /// See [`swipr_unwind::memory::guarded_copy_or_file`] for `memory_file`.
+    pub fn new(memory_file: i32) -> Copier {
+        Copier {
+            window: vec![0; WINDOW_BYTES],
+            frames: Box::new([const { AtomicU64::new(0) }; CAPACITY]),
+            memory_file,
+        }
+    }
+
+    /// Walks the stack of a thread that was blocked at `sp` and `pc` when its clock
+    /// stood at `thread.cpu_ns`. `None`: it has gone on since.
+    pub fn copy(
+        &mut self,
+        thread: &Sampled,
+        sp: u64,
+        pc: u64,
+        state: State,
+        tables: &Tables,
+        counters: &AgentCounters,
+    ) -> Option<BlockedStack> {
+        // SAFETY: this is the thread that publishes.
+        let rules = unsafe { published::current() }?;
+        let mut memory = OtherStack::new(&mut self.window, self.memory_file);
+        let mut frames = Frames::new(&self.frames);
+        let (low, high) = thread.stack_bounds;
+        let high = if (low..high).contains(&sp) { high } else { 0 };
+        let stop = walk::<Native, _>(&rules, &mut memory, Registers::blocked(pc, sp), high, &mut frames);
+        if cpu_ns(thread.tid()) != Some(thread.cpu_ns) {
+            counters.moved.add(1);
+            return None;
+        }
+        counters.copied.add(1);
+        counters.stopped(stop);
+        let stack = RawStack::new(&self.frames, frames.total(), stop, tables.mappings());
+        Some(BlockedStack { cpu_ns: thread.cpu_ns, state, stack: Arc::new(stack) })
+    }
+}

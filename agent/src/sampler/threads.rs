@@ -1,0 +1,186 @@
+//! The threads that are sampled, and what is known of each.
+
+use crate::agent_threads;
+use crate::platform::descriptors;
+use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
+use crate::recording::MAX_RECORDINGS;
+use crate::stack::RawStack;
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use swipr_formats::model::{State, Thread};
+use swipr_unwind::slot::Ticket;
+
+/// A tick at which a thread was asked for its stack.
+#[derive(Debug)]
+pub struct PendingTick {
+    /// Monotonic time.
+    pub tick_ns: u64,
+    /// The recordings it belongs to.
+    pub recordings: u8,
+    /// The thread's CPU clock then.
+    pub cpu_ns: u64,
+}
+
+/// A signal that was sent and not answered yet.
+#[derive(Debug)]
+pub struct Pending {
+    /// The slot.
+    pub ticket: Ticket,
+    /// The ticks that the answer will stand for: a thread that did not get to its handler has not
+    /// gone on in its own code either, so the stack it will leave was its stack all the time.
+    pub ticks: Vec<PendingTick>,
+}
+
+/// A stack that holds as long as the CPU clock does not move.
+#[derive(Debug)]
+pub struct BlockedStack {
+    /// The clock when it was taken.
+    pub cpu_ns: u64,
+    /// What the thread waits in.
+    pub state: State,
+    /// The stack.
+    pub stack: Arc<RawStack>,
+}
+
+/// One thread.
+#[derive(Debug)]
+pub struct Sampled {
+    /// Id and name.
+    pub thread: Arc<Thread>,
+    /// The CPU clock at the last look.
+    pub cpu_ns: u64,
+    /// What each recording has accounted for already, on that clock.
+    pub accounted_ns: [u64; MAX_RECORDINGS],
+    /// Recordings whose filter lets this thread through.
+    pub recordings: u8,
+    /// Recordings that have counted this thread.
+    pub counted: u8,
+    /// The last stack taken while it was blocked.
+    pub blocked: Option<BlockedStack>,
+    /// The signal that is under way.
+    pub pending: Option<Pending>,
+    /// The mapping its stack pointer was last seen in; 0, 0: not known.
+    pub stack_bounds: (u64, u64),
+    /// It ended.
+    pub gone: bool,
+    /// No recording's filter was applied yet.
+    pub fresh: bool,
+    /// Kept open where descriptors are plenty, else opened for each look.
+    activity: Option<ActivityFile>,
+    readable: bool,
+    looks: u32,
+}
+
+impl Sampled {
+    fn new(tid: u32, keep: bool) -> Option<Sampled> {
+        let cpu_ns = threads::cpu_ns(tid)?;
+        let activity = ActivityFile::open(tid).ok();
+        Some(Sampled {
+            thread: Arc::new(Thread { tid, name: threads::name(tid) }),
+            cpu_ns,
+            accounted_ns: [0; MAX_RECORDINGS],
+            recordings: 0,
+            counted: 0,
+            blocked: None,
+            pending: None,
+            stack_bounds: (0, 0),
+            gone: false,
+            fresh: true,
+            readable: activity.is_some(),
+            activity: activity.filter(|_| keep),
+            looks: 0,
+        })
+    }
+
+    /// The thread's id.
+    pub fn tid(&self) -> u32 {
+        self.thread.tid
+    }
+
+    /// What the kernel says it is doing; `None` when it cannot be known.
+    pub fn activity(&self) -> Option<Activity> {
+        match &self.activity {
+            Some(file) => file.read().ok(),
+            None if self.readable => ActivityFile::open(self.tid()).ok()?.read().ok(),
+            None => None,
+        }
+    }
+
+    /// Whether the kernel lets us see what this thread is doing.
+    pub fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Reads the name again: often while the thread is young, seldom later.
+    /// `true` if it changed.
+    pub fn refresh_name(&mut self) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks > 4 && !self.looks.is_multiple_of(8) {
+            return false;
+        }
+        let name = threads::name(self.tid());
+        let changed = !name.is_empty() && name != self.thread.name;
+        if changed {
+            self.thread = Arc::new(Thread { tid: self.tid(), name });
+        }
+        changed
+    }
+}
+
+/// All threads but the agent's own.
+#[derive(Debug)]
+pub struct Threads {
+    directory: TaskDirectory,
+    known: HashMap<u32, Sampled>,
+    count: Option<u64>,
+    tids: Vec<u32>,
+    /// Threads whose files are kept open.
+    keep: usize,
+}
+
+impl Threads {
+    /// Fails where /proc is not there.
+    pub fn new() -> io::Result<Threads> {
+        let directory = TaskDirectory::open()?;
+        let keep = descriptors::limit() / 2;
+        Ok(Threads { directory, known: HashMap::new(), count: None, tids: vec![], keep })
+    }
+
+    /// All of them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sampled> {
+        self.known.values_mut()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Sampled> {
+        self.known.values()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Finds threads that were born, if the number of threads changed or one ended.
+    /// Returns those that ended.
+    pub fn refresh(&mut self) -> Vec<Sampled> {
+        let gone: Vec<u32> = self.known.values().filter(|thread| thread.gone).map(Sampled::tid).collect();
+        let ended: Vec<Sampled> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
+        let count = self.directory.count();
+        let unchanged = ended.is_empty() && count.is_some() && count == self.count;
+        if unchanged || self.directory.list(&mut self.tids).is_err() {
+            return ended;
+        }
+        self.count = count;
+        for &tid in &self.tids {
+            if self.known.contains_key(&tid) || agent_threads::contains(tid) {
+                continue;
+            }
+            if let Some(thread) = Sampled::new(tid, self.known.len() < self.keep) {
+                self.known.insert(tid, thread);
+            }
+        }
+        ended
+    }
+}

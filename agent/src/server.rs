@@ -1,0 +1,205 @@
+//! The HTTP server on the agent's socket: one thread, asleep unless a client speaks.
+//!
+//! It reads requests, asks a [`Recorder`] for recordings and moves their bytes. It
+//! never makes a sample, looks up no name, reads no file of the host, and waits
+//! nowhere but in its poller. `docs/http.md` is what clients are told.
+
+mod access;
+mod answer;
+mod chunked;
+mod connection;
+mod control;
+mod event_loop;
+mod head;
+mod help;
+mod parameters;
+mod percent;
+mod poller;
+mod recorded;
+mod routes;
+mod sample_request;
+pub(crate) mod socket;
+mod values;
+
+pub use event_loop::EventLoop;
+pub(crate) use percent::percent_decode;
+
+use crate::config::Config;
+use crate::listen::Listener;
+use crate::log::Log;
+use crate::recording::Recorder;
+use connection::Surroundings;
+use control::{Control, Noted};
+use event_loop::Listening;
+use poller::Poller;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Stack of the server thread. Nothing it calls goes deep: JSON is checked for its
+/// depth before it is parsed, regular expressions nest at most 50 deep.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// What the server needs of the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What TCP clients must send.
+    pub token: Option<String>,
+    /// Users that may connect to Unix sockets besides our own and root.
+    pub allowed_uids: Vec<u32>,
+    /// Whether log lines are wanted.
+    pub log: Log,
+    /// How long and how many.
+    pub limits: Limits,
+}
+
+/// How long clients may take, and how many there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For a request, from its first byte to the end of its head, and again to the
+    /// end of its body; for the first byte after connecting.
+    pub head: Duration,
+    /// Between an answer and the next request.
+    pub idle: Duration,
+    /// Without taking a byte of an answer.
+    pub stall: Duration,
+    /// For closing after the last answer.
+    pub linger: Duration,
+    /// Connections at once.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            stall: Duration::from_secs(30),
+            linger: Duration::from_secs(5),
+            connections: 64,
+        }
+    }
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Settings {
+            token: config.token.clone(),
+            allowed_uids: config.allowed_uids.clone(),
+            log: config.log,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// The handle of a server. Dropping it stops the server without waiting.
+pub struct Server {
+    control: Arc<Control>,
+    _noted: Option<Noted>,
+}
+
+impl Server {
+    /// Makes a server and the loop that a thread must run for it.
+    ///
+    /// That thread should have every signal blocked: the host's are not for it.
+    pub fn new(
+        listeners: Vec<Listener>,
+        recorder: Arc<dyn Recorder>,
+        settings: Settings,
+    ) -> io::Result<(Server, EventLoop)> {
+        let (waker, sleeper) = poller::waker()?;
+        let control = Arc::new(Control::new(waker));
+        for listener in &listeners {
+            control.add_file(listener);
+        }
+        let listening = listeners.into_iter();
+        let listening = listening.map(|listener| Listening::new(listener, &control));
+        let waking = Arc::clone(&control);
+        let event_loop = EventLoop {
+            listening: listening.collect(),
+            clients: Vec::new(),
+            around: Surroundings { recorder, settings, wake: Arc::new(move || waking.waker.wake()) },
+            sleeper_noted: control.note(&sleeper),
+            sleeper: Some(sleeper),
+            poller: Poller::new()?,
+            control: Arc::clone(&control),
+        };
+        let noted = control.note(control.waker.socket());
+        let server = Server { control, _noted: noted };
+        Ok((server, event_loop))
+    }
+
+    /// Makes a server and its thread, `swipr-server`. The thread has the caller's
+    /// signal mask: block every signal around this call.
+    pub fn start(
+        listeners: Vec<Listener>,
+        recorder: Arc<dyn Recorder>,
+        settings: Settings,
+    ) -> io::Result<Server> {
+        let (server, event_loop) = Server::new(listeners, recorder, settings)?;
+        let thread = thread::Builder::new().name("swipr-server".to_owned());
+        let thread = thread.stack_size(STACK_BYTES);
+        thread.spawn(move || event_loop.run())?;
+        Ok(server)
+    }
+
+    /// Removes the sockets' files and tells the thread to end. Does not wait.
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Waits until the thread has ended its work, at most so long; returns whether
+    /// it has. All connections are closed then.
+    pub fn wait(&self, bound: Duration) -> bool {
+        self.control.wait(bound)
+    }
+
+    /// For the child of a fork, which has this handle but not the thread: closes the
+    /// copies of the parent's sockets. Touches neither the parent's connections nor its
+    /// files. Takes no lock and frees nothing. The handle must not be dropped or used
+    /// afterwards: locks may be as the parent's thread held them.
+    pub fn close_in_child(&self) {
+        self.control.close_in_child();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for EventLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLoop").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+/// Compares a part of a page, between `<!-- NAME: generated -->` and `<!-- end -->`,
+/// with what the code says; with `SWIPR_BLESS=1` writes it.
+#[cfg(test)]
+pub(crate) fn assert_generated(page: &str, name: &str, expected: &str) {
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
+    let text = std::fs::read_to_string(page).unwrap();
+    let mark = format!("<!-- {name}: generated -->\n");
+    let (before, rest) = text.split_once(&mark).unwrap();
+    let (found, after) = rest.split_once("<!-- end -->").unwrap();
+    if std::env::var_os("SWIPR_BLESS").is_some() {
+        let text = format!("{before}{mark}{expected}<!-- end -->{after}");
+        std::fs::write(page, text).unwrap();
+    } else {
+        assert_eq!(found, expected, "{page} is not up to date; SWIPR_BLESS=1 rewrites it");
+    }
+}

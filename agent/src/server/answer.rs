@@ -1,0 +1,180 @@
+//! Answers that are known whole: their heads and bodies as bytes.
+//! Not here: answers that stream (`recorded.rs`).
+
+use super::head::{Keep, Method};
+
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    body: Body,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Body {
+    Bytes {
+        content_type: &'static str,
+        bytes: Vec<u8>,
+    },
+    /// What was wrong, and how it would have been right (or nothing).
+    Problem {
+        what: String,
+        example: String,
+    },
+}
+
+/// What the request says about the form of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) content: Content,
+    pub(super) keep: Keep,
+    pub(super) errors: Errors,
+}
+
+/// Whether the body is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Whole,
+    HeadOnly,
+}
+
+/// How errors are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Errors {
+    Text,
+    Json,
+}
+
+impl Form {
+    /// The form of an answer to something that was not understood.
+    pub(super) const LAST_WORD: Form =
+        Form { content: Content::Whole, keep: Keep::Close, errors: Errors::Text };
+
+    pub(super) fn content_of(method: &Method) -> Content {
+        match method {
+            Method::Head => Content::HeadOnly,
+            _ => Content::Whole,
+        }
+    }
+}
+
+impl Answer {
+    pub(super) fn text(text: impl Into<String>) -> Answer {
+        Answer::bytes(TEXT, text.into().into_bytes())
+    }
+
+    pub(super) fn json(text: String) -> Answer {
+        Answer::bytes(JSON, text.into_bytes())
+    }
+
+    pub(super) fn bytes(content_type: &'static str, bytes: Vec<u8>) -> Answer {
+        Answer { status: 200, headers: Vec::new(), body: Body::Bytes { content_type, bytes } }
+    }
+
+    /// An error: one line that says what is wrong.
+    pub(super) fn problem(status: u16, what: impl Into<String>) -> Answer {
+        Answer {
+            status,
+            headers: Vec::new(),
+            body: Body::Problem { what: what.into(), example: String::new() },
+        }
+    }
+
+    /// Adds how it would have been right.
+    pub(super) fn example(mut self, text: impl Into<String>) -> Answer {
+        if let Body::Problem { example, .. } = &mut self.body {
+            *example = text.into();
+        }
+        self
+    }
+
+    /// Adds a header. The value must not hold a client's text.
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Answer {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Appends the answer to `out`.
+    pub(super) fn encode(&self, form: Form, out: &mut Vec<u8>) {
+        let text;
+        let (content_type, body): (&str, &[u8]) = match (&self.body, form.errors) {
+            (Body::Bytes { content_type, bytes }, _) => (content_type, bytes),
+            (Body::Problem { what, example }, Errors::Text) => {
+                text = match example.as_str() {
+                    "" => format!("{}\n", one_line(what)),
+                    example => format!("{}\n{example}\n", one_line(what)),
+                };
+                (TEXT, text.as_bytes())
+            }
+            (Body::Problem { what, example }, Errors::Json) => {
+                let what = serde_json::Value::from(what.as_str());
+                text = match example.as_str() {
+                    "" => format!("{{\"error\":{what}}}\n"),
+                    example => {
+                        let example = serde_json::Value::from(example);
+                        format!("{{\"error\":{what},\"example\":{example}}}\n")
+                    }
+                };
+                (JSON, text.as_bytes())
+            }
+        };
+        head(self.status, form.keep, content_type, &self.headers, out);
+        out.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+        if form.content == Content::Whole {
+            out.extend_from_slice(body);
+        }
+    }
+}
+
+/// A client's text may be quoted in an error; it stays on its line.
+fn one_line(text: &str) -> String {
+    let blank = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(blank).collect()
+}
+
+/// Appends a status line and headers, without the empty line that ends them.
+pub(super) fn head(
+    status: u16,
+    keep: Keep,
+    content_type: &str,
+    headers: &[(&'static str, String)],
+    out: &mut Vec<u8>,
+) {
+    let mut text = format!("HTTP/1.1 {status} {}\r\n", reason(status));
+    text += &format!("Content-Type: {content_type}\r\n");
+    text += "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
+    for (name, value) in headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    if keep == Keep::Close {
+        text += "Connection: close\r\n";
+    }
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        417 => "Expectation Failed",
+        422 => "Unprocessable Content",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "Unknown",
+    }
+}

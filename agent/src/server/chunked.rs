@@ -1,0 +1,148 @@
+//! Bodies in chunks (RFC 9112, section 7.1). Extensions and trailers are skipped.
+
+use super::head::MOST_BODY_BYTES;
+
+/// Most bytes on the wire: a body in chunks of one byte still passes.
+const MOST_WIRE_BYTES: usize = 8 * MOST_BODY_BYTES;
+
+/// Puts a body together from bytes as they come.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    body: Vec<u8>,
+    wire_bytes: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// In a size, of which so many digits were seen.
+    #[default]
+    SizeStart,
+    Size(usize),
+    /// In what follows a size, up to the line's end.
+    Extension(usize),
+    SizeEnd(usize),
+    Data(usize),
+    DataReturn,
+    DataEnd,
+    TrailerStart,
+    Trailer,
+    TrailerEnd,
+    LastEnd,
+    Done,
+}
+
+/// Why a body cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bad {
+    TooLong,
+    Malformed,
+}
+
+impl Decoder {
+    /// Takes bytes; returns how many belong to the body, and the body when it is
+    /// complete.
+    pub(super) fn feed(&mut self, input: &[u8]) -> Result<(usize, Option<Vec<u8>>), Bad> {
+        let mut used = 0;
+        for byte in input {
+            used += 1;
+            self.wire_bytes += 1;
+            if self.wire_bytes > MOST_WIRE_BYTES {
+                return Err(Bad::TooLong);
+            }
+            self.state = self.step(*byte)?;
+            if self.state == State::Done {
+                return Ok((used, Some(std::mem::take(&mut self.body))));
+            }
+        }
+        Ok((used, None))
+    }
+
+    fn step(&mut self, byte: u8) -> Result<State, Bad> {
+        Ok(match (self.state, byte) {
+            (State::SizeStart, _) => State::Size(digit(byte)?),
+            (State::Size(size), b'\r') => State::SizeEnd(size),
+            (State::Size(size), b'\n') | (State::SizeEnd(size), b'\n') => after_size(size),
+            (State::Size(size), b';' | b' ' | b'\t') => State::Extension(size),
+            (State::Size(size), _) => {
+                let size = size.saturating_mul(16).saturating_add(digit(byte)?);
+                if self.body.len().saturating_add(size) > MOST_BODY_BYTES {
+                    return Err(Bad::TooLong);
+                }
+                State::Size(size)
+            }
+            (State::Extension(size), b'\n') => after_size(size),
+            (State::Extension(size), _) => State::Extension(size),
+            (State::Data(left), _) => {
+                if self.body.len() >= MOST_BODY_BYTES {
+                    return Err(Bad::TooLong);
+                }
+                self.body.push(byte);
+                match left.saturating_sub(1) {
+                    0 => State::DataReturn,
+                    left => State::Data(left),
+                }
+            }
+            (State::DataReturn, b'\r') => State::DataEnd,
+            (State::DataReturn | State::DataEnd, b'\n') => State::SizeStart,
+            (State::TrailerStart, b'\r') => State::LastEnd,
+            (State::TrailerStart | State::LastEnd, b'\n') => State::Done,
+            (State::TrailerStart, _) => State::Trailer,
+            (State::Trailer, b'\r') => State::TrailerEnd,
+            (State::Trailer | State::TrailerEnd, b'\n') => State::TrailerStart,
+            (State::Trailer, _) => State::Trailer,
+            _ => return Err(Bad::Malformed),
+        })
+    }
+}
+
+fn after_size(size: usize) -> State {
+    match size {
+        0 => State::TrailerStart,
+        size => State::Data(size),
+    }
+}
+
+fn digit(byte: u8) -> Result<usize, Bad> {
+    let digit = char::from(byte).to_digit(16).ok_or(Bad::Malformed)?;
+    usize::try_from(digit).map_err(|_| Bad::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn byte_by_byte(input: &[u8]) -> Result<Option<Vec<u8>>, Bad> {
+        let mut decoder = Decoder::default();
+        for byte in input {
+            if let (_, Some(body)) = decoder.feed(&[*byte])? {
+                return Ok(Some(body));
+            }
+        }
+        Ok(None)
+    }
+
+    #[test]
+    fn chunks_make_a_body_however_they_are_cut() {
+        let wire = b"4;name=value\r\nWiki\r\n5\r\npedia\r\nA\n0123456789\n0\r\nX: y\r\n\r\nGET";
+        let mut decoder = Decoder::default();
+        let (used, body) = decoder.feed(wire).unwrap();
+        assert_eq!(body.as_deref(), Some(&b"Wikipedia0123456789"[..]));
+        assert_eq!(&wire[used..], b"GET");
+        assert_eq!(byte_by_byte(wire).unwrap(), body);
+    }
+
+    #[test]
+    fn what_is_no_chunk_or_too_much_is_refused() {
+        for bad in ["x\r\n", "\r\n", "-1\r\n", "3\r\nabcd\r\n", "3\r\nabc0\r\n", "3\rabc"] {
+            assert_eq!(byte_by_byte(bad.as_bytes()), Err(Bad::Malformed), "{bad:?}");
+        }
+        for long in ["10001\r\n", "ffffffffffffffffffffffff\r\n"] {
+            assert_eq!(byte_by_byte(long.as_bytes()), Err(Bad::TooLong), "{long:?}");
+        }
+        let endless = b"1\r\nx\r\n".repeat(MOST_BODY_BYTES + 1);
+        assert_eq!(byte_by_byte(&endless), Err(Bad::TooLong));
+        let trailers = [b"0\r\n".to_vec(), b"a: b\r\n".repeat(100_000)].concat();
+        assert_eq!(byte_by_byte(&trailers), Err(Bad::TooLong));
+    }
+}

@@ -1,0 +1,303 @@
+//! One client: its requests one after the other, and its answers.
+//!
+//! Bytes come in and go out as the event loop finds them; nothing here waits.
+//! Not here: which socket is ready (`event_loop.rs`), what is asked (`connection/requests.rs`).
+
+mod requests;
+
+use super::Settings;
+use super::answer::Answer;
+use super::chunked::Decoder;
+use super::head::Head;
+use super::recorded::{Progress, Recorded};
+use super::socket::Socket;
+use crate::listen::Address;
+use crate::pipe::Wake;
+use crate::recording::Recorder;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 16 * 1024;
+/// Bytes that may wait for the client before a recording's next chunk is taken.
+const MOST_WAITING_BYTES: usize = 64 * 1024;
+/// Steps at a stretch, so that one client does not keep the others waiting.
+const STEPS: usize = 64;
+/// Most bytes that are read and thrown away after the last answer.
+const MOST_DRAINED_BYTES: usize = 4 * 1024 * 1024;
+
+/// What connections need of the server.
+pub(super) struct Surroundings {
+    pub(super) recorder: Arc<dyn Recorder>,
+    pub(super) settings: Settings,
+    pub(super) wake: Wake,
+}
+
+/// What is known of a client from its connection.
+#[derive(Debug)]
+pub(super) enum Gate {
+    /// May ask.
+    Open,
+    /// Gets this answer whatever it asks.
+    Refused(Answer),
+    /// Came by TCP to this address of ours: each request is checked.
+    Tcp(SocketAddr),
+}
+
+/// Whether a connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    GoesOn,
+    Ends,
+}
+
+enum State {
+    /// A head is expected, or has come in part.
+    Head,
+    /// The head is there, its body is not.
+    Body(Box<Head>, Decoder),
+    /// A recording is being answered with.
+    Recording(Box<Recorded>),
+    /// The last answer is on its way.
+    Ending,
+    /// The client has its answer and should close; what it still sends is thrown
+    /// away, because closing with bytes unread would take the answer back.
+    Draining(usize),
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Moved,
+    Waits,
+    Ends,
+}
+
+/// A client.
+pub(super) struct Connection {
+    pub(super) socket: Socket,
+    address: Arc<Address>,
+    gate: Gate,
+    state: State,
+    input: Vec<u8>,
+    /// Bytes of `input` that have been searched for a line's end.
+    searched: usize,
+    output: Vec<u8>,
+    sent: usize,
+    /// The client sends no more.
+    input_ended: bool,
+    /// The client was seen to have closed its sending side during a recording.
+    half_closed: bool,
+    /// There is more to do although the socket says nothing.
+    unfinished: bool,
+    /// When the present state began.
+    since: Instant,
+    /// When output last moved.
+    moved: Instant,
+    /// Requests answered.
+    answered: u64,
+}
+
+impl Connection {
+    pub(super) fn new(socket: Socket, address: Arc<Address>, gate: Gate, now: Instant) -> Connection {
+        Connection {
+            socket,
+            address,
+            gate,
+            state: State::Head,
+            input: Vec::new(),
+            searched: 0,
+            output: Vec::new(),
+            sent: 0,
+            input_ended: false,
+            half_closed: false,
+            unfinished: false,
+            since: now,
+            moved: now,
+            answered: 0,
+        }
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.output.len().saturating_sub(self.sent)
+    }
+
+    pub(super) fn is_recording(&self) -> bool {
+        matches!(self.state, State::Recording(_))
+    }
+
+    /// What to wait for.
+    pub(super) fn events(&self) -> i16 {
+        let out = match self.waiting_bytes() > 0 || self.unfinished {
+            true => libc::POLLOUT,
+            false => 0,
+        };
+        let input = match self.state {
+            State::Recording(_) if self.half_closed => 0,
+            State::Recording(_) => libc::POLLRDHUP,
+            State::Draining(_) => libc::POLLIN,
+            State::Head | State::Body(..) if !self.input_ended && out == 0 => libc::POLLIN,
+            _ => 0,
+        };
+        out | input
+    }
+
+    /// When to call [`Connection::out_of_time`].
+    pub(super) fn deadline(&self, settings: &Settings) -> Option<Instant> {
+        let limits = &settings.limits;
+        let (from, time): (Instant, Duration) = match self.state {
+            _ if self.waiting_bytes() > 0 => (self.moved, limits.stall),
+            State::Head if self.input.is_empty() && self.answered > 0 => (self.since, limits.idle),
+            State::Head | State::Body(..) => (self.since, limits.head),
+            State::Recording(_) => return None,
+            State::Ending | State::Draining(_) => (self.since, limits.linger),
+        };
+        from.checked_add(time)
+    }
+
+    /// The deadline has passed.
+    pub(super) fn out_of_time(&mut self, around: &Surroundings, now: Instant) -> Life {
+        let waits_for_request = match self.state {
+            State::Head => !self.input.is_empty(),
+            State::Body(..) => true,
+            _ => false,
+        };
+        if self.waiting_bytes() > 0 || !waits_for_request {
+            return Life::Ends;
+        }
+        let time = around.settings.limits.head;
+        let what = format!("the request was not complete after {time:?}");
+        self.last_word(&Answer::problem(408, what), now);
+        self.go_on(around, now)
+    }
+
+    /// Something happened on the socket.
+    pub(super) fn happened(&mut self, events: i16, around: &Surroundings, now: Instant) -> Life {
+        // On a Unix socket POLLHUP means that the peer has closed, not only ended
+        // its sending; on TCP that both sides have ended.
+        if events & (libc::POLLERR | libc::POLLNVAL | libc::POLLHUP) != 0 {
+            return Life::Ends;
+        }
+        if events & libc::POLLRDHUP != 0 {
+            // TCP cannot tell a client that only listens on from one that is gone.
+            if matches!(self.gate, Gate::Tcp(_)) {
+                return Life::Ends;
+            }
+            self.half_closed = true;
+        }
+        if events & libc::POLLIN != 0 && self.read(now) == Life::Ends {
+            return Life::Ends;
+        }
+        self.go_on(around, now)
+    }
+
+    fn read(&mut self, now: Instant) -> Life {
+        let mut bytes = [0; READ_BYTES];
+        let count = match self.socket.receive(&mut bytes) {
+            Ok(count) => count,
+            Err(error) => {
+                return match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Life::GoesOn,
+                    _ => Life::Ends,
+                };
+            }
+        };
+        if let State::Draining(drained) = &mut self.state {
+            *drained += count;
+            return match count == 0 || *drained > MOST_DRAINED_BYTES {
+                true => Life::Ends,
+                false => Life::GoesOn,
+            };
+        }
+        if count == 0 {
+            self.input_ended = true;
+        } else if self.input.is_empty() && matches!(self.state, State::Head) {
+            self.since = now;
+        }
+        self.input.extend(bytes.iter().take(count));
+        Life::GoesOn
+    }
+
+    /// Does what can be done without waiting.
+    pub(super) fn go_on(&mut self, around: &Surroundings, now: Instant) -> Life {
+        self.unfinished = false;
+        for _ in 0..STEPS {
+            if self.flush(now) == Life::Ends {
+                return Life::Ends;
+            }
+            match self.step(around, now) {
+                Step::Moved => {}
+                Step::Waits => return Life::GoesOn,
+                Step::Ends => return Life::Ends,
+            }
+        }
+        self.unfinished = true;
+        Life::GoesOn
+    }
+
+    fn flush(&mut self, now: Instant) -> Life {
+        while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match self.socket.send(rest) {
+                Ok(count) => {
+                    self.sent += count;
+                    self.moved = now;
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => return Life::GoesOn,
+                    _ => return Life::Ends,
+                },
+            }
+        }
+        self.output.clear();
+        self.sent = 0;
+        // The time a client has to take bytes starts when there are some.
+        self.moved = now;
+        Life::GoesOn
+    }
+
+    fn step(&mut self, around: &Surroundings, now: Instant) -> Step {
+        match std::mem::replace(&mut self.state, State::Ending) {
+            State::Recording(mut recorded) => {
+                let progress = match self.waiting_bytes() < MOST_WAITING_BYTES {
+                    true => recorded.pump(&mut self.output),
+                    false => Progress::Waits,
+                };
+                match progress {
+                    Progress::Over(keep) => self.finished(keep, now),
+                    Progress::Broken => return Step::Ends,
+                    Progress::Waits | Progress::Moved => self.state = State::Recording(recorded),
+                }
+                match progress {
+                    Progress::Waits => Step::Waits,
+                    _ => Step::Moved,
+                }
+            }
+            State::Ending if self.waiting_bytes() > 0 => Step::Waits,
+            State::Ending if self.input_ended => Step::Ends,
+            State::Ending => {
+                self.socket.end_of_sending();
+                self.since = now;
+                self.input = Vec::new();
+                self.state = State::Draining(0);
+                Step::Waits
+            }
+            State::Draining(drained) => {
+                self.state = State::Draining(drained);
+                Step::Waits
+            }
+            // One answer at a time: the next request waits until the client has it.
+            state if self.waiting_bytes() > 0 => {
+                self.state = state;
+                Step::Waits
+            }
+            State::Head => {
+                self.state = State::Head;
+                self.read_head(now)
+            }
+            State::Body(head, decoder) => self.read_body(head, decoder, around, now),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A connection's requests: from bytes to heads and bodies, and on to their answers.
+//! Not here: sockets and time (`connection.rs`), what routes do (`routes.rs`).
+
+use super::{Connection, Gate, State, Step, Surroundings};
+use crate::pipe::pipe;
+use crate::recording::{MAX_RECORDINGS, Request, StartError};
+use crate::server::access;
+use crate::server::answer::{Answer, Form};
+use crate::server::chunked::{Bad, Decoder};
+use crate::server::head::{self, Framing, Head, Keep, MOST_HEAD_BYTES, Parsed};
+use crate::server::recorded::{About, Recorded};
+use crate::server::routes::{self, Outcome};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Bytes between a recording and its answer.
+const PIPE_BYTES: usize = 256 * 1024;
+
+impl Connection {
+    pub(super) fn read_head(&mut self, now: Instant) -> Step {
+        let fresh = self.input.get(self.searched..).unwrap_or_default();
+        let worth_it = fresh.contains(&b'\n') || self.input.len() > MOST_HEAD_BYTES;
+        self.searched = self.input.len();
+        let parsed = match worth_it {
+            true => head::parse(&self.input),
+            false => Parsed::Incomplete,
+        };
+        match parsed {
+            Parsed::Complete(head, length) => {
+                self.input.drain(..length);
+                self.since = now;
+                if head.waits && head.framing != Framing::Length(0) && self.input.is_empty() {
+                    self.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                }
+                self.state = State::Body(head, Decoder::default());
+                Step::Moved
+            }
+            Parsed::Bad(answer) => {
+                self.last_word(&answer, now);
+                Step::Moved
+            }
+            Parsed::Incomplete if self.input_ended => self.cut_short(now),
+            Parsed::Incomplete => Step::Waits,
+        }
+    }
+
+    pub(super) fn read_body(
+        &mut self,
+        head: Box<Head>,
+        mut decoder: Decoder,
+        around: &Surroundings,
+        now: Instant,
+    ) -> Step {
+        let body = match head.framing {
+            Framing::Length(length) if self.input.len() >= length => {
+                let later = self.input.split_off(length);
+                Some(std::mem::replace(&mut self.input, later))
+            }
+            Framing::Length(_) => None,
+            Framing::Chunked => match decoder.feed(&self.input) {
+                Ok((used, body)) => {
+                    self.input.drain(..used);
+                    body
+                }
+                Err(bad) => {
+                    let answer = match bad {
+                        Bad::TooLong => head::body_too_long(),
+                        Bad::Malformed => Answer::problem(400, "the body's chunks are malformed"),
+                    };
+                    self.last_word(&answer, now);
+                    return Step::Moved;
+                }
+            },
+        };
+        match body {
+            Some(body) => {
+                self.searched = 0;
+                self.answer(&head, &body, around, now);
+                Step::Moved
+            }
+            None if self.input_ended => self.cut_short(now),
+            None => {
+                self.state = State::Body(head, decoder);
+                Step::Waits
+            }
+        }
+    }
+
+    /// The client ended in the middle, or before it began.
+    fn cut_short(&mut self, now: Instant) -> Step {
+        if self.input.is_empty() && matches!(self.state, State::Head) {
+            return Step::Ends;
+        }
+        self.last_word(&Answer::problem(400, "the request is not complete"), now);
+        Step::Moved
+    }
+
+    fn answer(&mut self, head: &Head, body: &[u8], around: &Surroundings, now: Instant) {
+        let refusal = match &self.gate {
+            Gate::Open => None,
+            Gate::Refused(answer) => Some(answer.clone()),
+            Gate::Tcp(local) => access::check_tcp(head, *local, around.settings.token.as_deref()).err(),
+        };
+        let outcome = match refusal {
+            Some(answer) => Outcome::Answer(answer),
+            None => routes::follow(head, body, around.recorder.as_ref(), &self.address),
+        };
+        match outcome {
+            Outcome::Answer(answer) => {
+                answer.encode(head.form(), &mut self.output);
+                self.finished(head.keep, now);
+            }
+            Outcome::Record(request) => self.record(head, *request, around, now),
+        }
+    }
+
+    fn record(&mut self, head: &Head, request: Request, around: &Surroundings, now: Instant) {
+        let example = routes::example(&head.path, &self.address);
+        let about = About::new(head, &request, example);
+        if Recorded::is_head_only(&about) {
+            let keep = about.head_only(&mut self.output);
+            self.finished(keep, now);
+            return;
+        }
+        let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&around.wake));
+        let answer = match around.recorder.start(request, Box::new(writer)) {
+            Ok(()) => {
+                self.state = State::Recording(Box::new(Recorded::new(reader, about)));
+                return;
+            }
+            Err(StartError::TooMany) => {
+                let what = format!("{MAX_RECORDINGS} recordings are running, which is the most");
+                Answer::problem(429, what).header("Retry-After", "5")
+            }
+            Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
+            Err(StartError::Failed(reason)) => {
+                Answer::problem(500, format!("the recording could not be started: {reason}"))
+            }
+        };
+        answer.encode(head.form(), &mut self.output);
+        self.finished(head.keep, now);
+    }
+
+    /// An answer is written; what comes next.
+    pub(super) fn finished(&mut self, keep: Keep, now: Instant) {
+        self.answered += 1;
+        self.since = now;
+        self.state = match keep {
+            Keep::Open => State::Head,
+            Keep::Close => State::Ending,
+        };
+    }
+
+    /// An answer after which nothing more is understood.
+    pub(super) fn last_word(&mut self, answer: &Answer, now: Instant) {
+        answer.encode(Form::LAST_WORD, &mut self.output);
+        self.finished(Keep::Close, now);
+    }
+}

@@ -1,0 +1,135 @@
+//! What the server's handle and its thread share: stop, done, the files to remove,
+//! and the sockets that the child of a fork must close.
+
+use super::poller::Waker;
+use super::socket::{Socket, cookie};
+use crate::listen::{Listener, SocketFile};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// More sockets than the server has at once.
+const SLOTS: usize = 96;
+/// No socket stands in the slot.
+const FREE: i32 = -1;
+
+/// Shared between handle and thread.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub(super) waker: Waker,
+    stopping: AtomicBool,
+    is_done: Mutex<bool>,
+    done: Condvar,
+    files: Mutex<Vec<Arc<SocketFile>>>,
+    /// Atomics and no lock: the child of a fork may find a lock taken for ever.
+    slots: Arc<[Slot; SLOTS]>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    fd: AtomicI32,
+    cookie: AtomicU64,
+}
+
+/// A socket's entry in the list of open ones; dropping it takes it off.
+#[derive(Debug)]
+pub(super) struct Noted {
+    slots: Arc<[Slot; SLOTS]>,
+    index: usize,
+}
+
+impl Control {
+    pub(super) fn new(waker: Waker) -> Control {
+        let slot = |_| Slot { fd: AtomicI32::new(FREE), cookie: AtomicU64::new(0) };
+        Control {
+            waker,
+            stopping: AtomicBool::new(false),
+            is_done: Mutex::new(false),
+            done: Condvar::new(),
+            files: Mutex::new(Vec::new()),
+            slots: Arc::new(std::array::from_fn(slot)),
+        }
+    }
+
+    /// Puts a socket on the list of open ones.
+    pub(super) fn note(&self, socket: &Socket) -> Option<Noted> {
+        let free = |slot: &Slot| slot.fd.load(Ordering::Relaxed) == FREE;
+        let index = self.slots.iter().position(free)?;
+        let slot = self.slots.get(index)?;
+        slot.cookie.store(socket.cookie(), Ordering::Relaxed);
+        // Release: who sees the number sees its cookie.
+        slot.fd.store(socket.fd(), Ordering::Release);
+        Some(Noted { slots: Arc::clone(&self.slots), index })
+    }
+
+    /// Closes, in the child of a fork, what it has of its parent's sockets. Takes no
+    /// lock and frees nothing.
+    pub(super) fn close_in_child(&self) {
+        for slot in self.slots.iter() {
+            // Acquire: pairs with the store in `note`.
+            let fd = slot.fd.load(Ordering::Acquire);
+            if fd != FREE && cookie(fd) == Some(slot.cookie.load(Ordering::Relaxed)) {
+                // SAFETY: close(2) takes no pointer; the number is still our socket.
+                unsafe { libc::close(fd) };
+            }
+        }
+    }
+
+    pub(super) fn add_file(&self, listener: &Listener) {
+        if let Some(file) = listener.file() {
+            self.files().push(Arc::clone(file));
+        }
+    }
+
+    /// A listener was opened again: its old file is not ours to remove any more.
+    pub(super) fn replace_file(&self, old: &Listener, new: &Listener) {
+        if let Some(file) = old.file() {
+            file.forget();
+            self.files().retain(|known| !Arc::ptr_eq(known, file));
+        }
+        self.add_file(new);
+        if self.is_stopping() {
+            self.remove_files();
+        }
+    }
+
+    fn remove_files(&self) {
+        for file in self.files().iter() {
+            file.remove();
+        }
+    }
+
+    fn files(&self) -> std::sync::MutexGuard<'_, Vec<Arc<SocketFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.remove_files();
+        self.waker.wake();
+    }
+
+    pub(super) fn done(&self) {
+        *self.is_done.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.done.notify_all();
+    }
+
+    /// Waits until the thread is done, at most so long; whether it is.
+    pub(super) fn wait(&self, bound: Duration) -> bool {
+        let is_done = self.is_done.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.done.wait_timeout_while(is_done, bound, |done| !*done);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slots.get(self.index) {
+            slot.fd.store(FREE, Ordering::Release);
+        }
+    }
+}

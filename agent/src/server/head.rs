@@ -1,0 +1,229 @@
+//! The head of a request: what the server needs of it, and where its body ends.
+//! Not here: whether it may be answered (`access.rs`), and how (`routes.rs`).
+
+use super::answer::{Answer, Errors, Form};
+use super::percent::percent_decode;
+
+/// Longest head; what is longer is refused.
+pub(super) const MOST_HEAD_BYTES: usize = 16 * 1024;
+/// Longest body, decoded.
+pub(super) const MOST_BODY_BYTES: usize = 64 * 1024;
+/// Most header lines.
+const MOST_HEADERS: usize = 100;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Head,
+    Post,
+    Other,
+}
+
+/// Whether another request may follow on the same connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    Open,
+    Close,
+}
+
+/// HTTP's version: 1.0 knows no chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    Http10,
+    Http11,
+}
+
+/// How long the body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// So many bytes.
+    Length(usize),
+    /// As the chunks say.
+    Chunked,
+}
+
+/// A request's head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) method: Method,
+    /// Percent-decoded.
+    pub(super) path: String,
+    /// As it was sent.
+    pub(super) query: String,
+    pub(super) version: Version,
+    pub(super) keep: Keep,
+    pub(super) framing: Framing,
+    /// The client waits for a word before it sends its body.
+    pub(super) waits: bool,
+    pub(super) errors: Errors,
+    pub(super) host: Option<String>,
+    pub(super) origin: Option<String>,
+    pub(super) authorization: Option<String>,
+}
+
+impl Head {
+    pub(super) fn form(&self) -> Form {
+        Form { content: Form::content_of(&self.method), keep: self.keep, errors: self.errors }
+    }
+}
+
+/// What a reader of heads makes of the bytes so far.
+#[derive(Debug)]
+pub(super) enum Parsed {
+    /// More bytes are needed.
+    Incomplete,
+    /// A head, and its length in bytes.
+    Complete(Box<Head>, usize),
+    /// No head will come of it.
+    Bad(Answer),
+}
+
+/// Reads a head from the start of `input`.
+pub(super) fn parse(input: &[u8]) -> Parsed {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    let length = match request.parse(input) {
+        Ok(httparse::Status::Complete(length)) if length <= MOST_HEAD_BYTES => length,
+        Ok(httparse::Status::Partial) if input.len() <= MOST_HEAD_BYTES => {
+            return Parsed::Incomplete;
+        }
+        Ok(_) => return Parsed::Bad(too_long(input)),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Parsed::Bad(Answer::problem(431, format!("more than {MOST_HEADERS} header lines")));
+        }
+        Err(httparse::Error::Version) => {
+            return Parsed::Bad(Answer::problem(505, "only HTTP/1.0 and HTTP/1.1 are spoken"));
+        }
+        Err(error) => {
+            return Parsed::Bad(Answer::problem(400, format!("not an HTTP request: {error}")));
+        }
+    };
+    match understood(&request) {
+        Ok(head) => Parsed::Complete(Box::new(head), length),
+        Err(answer) => Parsed::Bad(answer),
+    }
+}
+
+fn too_long(input: &[u8]) -> Answer {
+    let first_line = input.iter().position(|b| *b == b'\n');
+    if first_line.is_none_or(|end| end >= MOST_HEAD_BYTES) {
+        Answer::problem(414, format!("the target is longer than {MOST_HEAD_BYTES} bytes"))
+    } else {
+        Answer::problem(431, format!("the head is longer than {MOST_HEAD_BYTES} bytes"))
+    }
+}
+
+fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
+    let version = match request.version {
+        Some(0) => Version::Http10,
+        _ => Version::Http11,
+    };
+    let (path, query) = target(request.path.unwrap_or("/"))?;
+    let mut head = Head {
+        method: match request.method {
+            Some("GET") => Method::Get,
+            Some("HEAD") => Method::Head,
+            Some("POST") => Method::Post,
+            _ => Method::Other,
+        },
+        path,
+        query,
+        version,
+        keep: match version {
+            Version::Http10 => Keep::Close,
+            Version::Http11 => Keep::Open,
+        },
+        framing: Framing::Length(0),
+        waits: false,
+        errors: Errors::Text,
+        host: None,
+        origin: None,
+        authorization: None,
+    };
+    let mut length = None;
+    let mut chunked = false;
+    for header in request.headers.iter() {
+        let name = header.name.to_ascii_lowercase();
+        let value = String::from_utf8_lossy(header.value);
+        let value = value.trim();
+        match name.as_str() {
+            "host" => once(&mut head.host, "Host", value)?,
+            "origin" => once(&mut head.origin, "Origin", value)?,
+            "authorization" => once(&mut head.authorization, "Authorization", value)?,
+            "content-length" => once(&mut length, "Content-Length", value)?,
+            "transfer-encoding" => {
+                if chunked || !value.eq_ignore_ascii_case("chunked") {
+                    let what = "the only transfer encoding known here is chunked";
+                    return Err(Answer::problem(501, what));
+                }
+                chunked = true;
+            }
+            "connection" if has_word(value, "close") => head.keep = Keep::Close,
+            "expect" => {
+                if !value.eq_ignore_ascii_case("100-continue") {
+                    let what = "the only expectation known here is 100-continue";
+                    return Err(Answer::problem(417, what));
+                }
+                head.waits = version == Version::Http11;
+            }
+            "accept" if has_word(value, "application/json") => head.errors = Errors::Json,
+            _ => {}
+        }
+    }
+    head.framing = match (length, chunked) {
+        (Some(_), true) => {
+            let what = "both Content-Length and Transfer-Encoding: the body has no clear end";
+            return Err(Answer::problem(400, what));
+        }
+        (None, true) => Framing::Chunked,
+        (None, false) => Framing::Length(0),
+        (Some(text), false) => Framing::Length(content_length(&text)?),
+    };
+    Ok(head)
+}
+
+fn once(place: &mut Option<String>, name: &str, value: &str) -> Result<(), Answer> {
+    match place.replace(value.to_owned()) {
+        None => Ok(()),
+        Some(_) => Err(Answer::problem(400, format!("{name} is given twice"))),
+    }
+}
+
+fn content_length(text: &str) -> Result<usize, Answer> {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(Answer::problem(400, "Content-Length is not a number"));
+    }
+    match text.parse::<usize>() {
+        Ok(length) if length <= MOST_BODY_BYTES => Ok(length),
+        _ => Err(body_too_long()),
+    }
+}
+
+pub(super) fn body_too_long() -> Answer {
+    Answer::problem(413, format!("the body is longer than {MOST_BODY_BYTES} bytes"))
+}
+
+/// Whether a comma-separated list has that word (parameters of it aside).
+fn has_word(list: &str, word: &str) -> bool {
+    list.split(',').any(|item| {
+        let item = item.split(';').next().unwrap_or(item);
+        item.trim().eq_ignore_ascii_case(word)
+    })
+}
+
+/// Path and query of a target in origin form, or in absolute form, which servers
+/// must take too (RFC 9112, section 3.2.2).
+fn target(text: &str) -> Result<(String, String), Answer> {
+    let from_path = match text.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('/') && !scheme.contains('?') => {
+            rest.find(['/', '?']).map_or("/", |at| rest.get(at..).unwrap_or("/"))
+        }
+        _ => text,
+    };
+    let (path, query) = from_path.split_once('?').unwrap_or((from_path, ""));
+    let decoded = percent_decode(path.as_bytes()).and_then(|path| String::from_utf8(path).ok());
+    let path = decoded.ok_or_else(|| Answer::problem(400, "the path is not percent-encoded UTF-8"))?;
+    let path = if path.is_empty() { "/".to_owned() } else { path };
+    Ok((path, query.to_owned()))
+}

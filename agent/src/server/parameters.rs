@@ -1,0 +1,261 @@
+//! What can be asked of a recording: one list, for queries, for the JSON body, and
+//! for the help. Not here: which route takes which of them (`routes.rs`).
+
+use super::values::{self, MOST_DURATION_NS, MOST_TICKS, SECOND_NS};
+use crate::recording::{Length, Request};
+use std::time::Duration;
+use swipr_formats::model::Mode;
+use swipr_formats::{FORMATS, FormatInfo, Names, Options, Selection, Weight};
+
+/// A parameter of a recording.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) values: &'static str,
+    pub(super) meaning: &'static str,
+    set: fn(&mut Wish, &str) -> Result<(), String>,
+}
+
+/// Longest regular expression and longest title, in bytes.
+const MOST_TEXT_BYTES: usize = 1000;
+
+/// Every parameter.
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "seconds",
+        values: "number",
+        meaning: "how long (30 unless `samples` is given), at most 86400",
+        set: |wish, text| once(&mut wish.duration_ns, values::duration(text, SECOND_NS)),
+    },
+    Parameter {
+        name: "samples",
+        values: "number",
+        meaning: "how many ticks, instead of `seconds`; at most 10000000",
+        set: |wish, text| once(&mut wish.ticks, values::count(text, 1..=MOST_TICKS)),
+    },
+    Parameter {
+        name: "hz",
+        values: "number",
+        meaning: "ticks a second (100), at most 10000",
+        set: |wish, text| once(&mut wish.interval_ns, values::interval_of_hertz(text)),
+    },
+    Parameter {
+        name: "rate",
+        values: "number",
+        meaning: "another name of `hz`",
+        set: |wish, text| once(&mut wish.interval_ns, values::interval_of_hertz(text)),
+    },
+    Parameter {
+        name: "interval",
+        values: "time",
+        meaning: "time between ticks, instead of `hz`: `10ms`, `500us`, `0.5s`; from 100us to 1h",
+        set: |wish, text| once(&mut wish.interval_ns, values::interval(text)),
+    },
+    Parameter {
+        name: "mode",
+        values: "wall, cpu",
+        meaning: "every thread (wall), or only those that use CPU time (cpu)",
+        set: |wish, text| {
+            let mode = values::choice(text, &[("wall", Mode::Wall), ("cpu", Mode::Cpu)]);
+            once(&mut wish.mode, mode)
+        },
+    },
+    Parameter {
+        name: "format",
+        values: "see formats",
+        meaning: "what comes back",
+        set: |wish, text| once(&mut wish.format, format(text)),
+    },
+    Parameter {
+        name: "threads",
+        values: "regex",
+        meaning: "only threads whose name matches",
+        set: |wish, text| once(&mut wish.threads, regex(text)),
+    },
+    Parameter {
+        name: "names",
+        values: "safe, raw, mangled",
+        meaning: "function names: shortened, as demangled, or as in the object file",
+        set: |wish, text| {
+            let names = [("safe", Names::Safe), ("raw", Names::Raw), ("mangled", Names::Mangled)];
+            once(&mut wish.names, values::choice(text, &names))
+        },
+    },
+    Parameter {
+        name: "lines",
+        values: "true, false",
+        meaning: "write source files and lines where they are known (false)",
+        set: |wish, text| once(&mut wish.lines, values::switch(text)),
+    },
+    Parameter {
+        name: "inline",
+        values: "true, false",
+        meaning: "show inlined functions as frames of their own (true)",
+        set: |wish, text| once(&mut wish.inline, values::switch(text)),
+    },
+    Parameter {
+        name: "max_depth",
+        values: "number",
+        meaning: "keep so many frames of a stack, from 2; the middle goes",
+        set: |wish, text| once(&mut wish.max_depth, values::count(text, 2..=1_000_000)),
+    },
+    Parameter {
+        name: "title",
+        values: "text",
+        meaning: "a title, where the format has room for one",
+        set: |wish, text| once(&mut wish.title, title(text)),
+    },
+    Parameter {
+        name: "merge_threads",
+        values: "true, false",
+        meaning: "do not tell threads apart (false)",
+        set: |wish, text| once(&mut wish.merge_threads, values::switch(text)),
+    },
+    Parameter {
+        name: "weight",
+        values: "samples, ns",
+        meaning: "what the counts of `folded` count",
+        set: |wish, text| {
+            let weights = [("samples", Weight::Samples), ("ns", Weight::Nanoseconds)];
+            once(&mut wish.weight, values::choice(text, &weights))
+        },
+    },
+    Parameter {
+        name: "compat",
+        values: "true, false",
+        meaning: "perf text in swift-profile-recorder's shape (false)",
+        set: |wish, text| once(&mut wish.compat, values::switch(text)),
+    },
+    Parameter {
+        name: "symbolizer",
+        values: "native, fake",
+        meaning: "`fake` looks no names up and leaves module and offset",
+        set: |wish, text| {
+            let names = [("native", true), ("fake", false)];
+            once(&mut wish.symbolize, values::choice(text, &names))
+        },
+    },
+    Parameter {
+        name: "duration_ms",
+        values: "number",
+        meaning: "how long, in milliseconds",
+        set: |wish, text| once(&mut wish.duration_ns, values::duration(text, SECOND_NS / 1000)),
+    },
+];
+
+/// What a client asked for so far; `None` is what it did not mention.
+#[derive(Debug, Default)]
+pub(super) struct Wish {
+    pub(super) interval_ns: Option<u64>,
+    pub(super) ticks: Option<u64>,
+    pub(super) duration_ns: Option<u64>,
+    pub(super) format: Option<&'static FormatInfo>,
+    mode: Option<Mode>,
+    threads: Option<regex_lite::Regex>,
+    symbolize: Option<bool>,
+    names: Option<Names>,
+    lines: Option<bool>,
+    inline: Option<bool>,
+    max_depth: Option<u64>,
+    title: Option<String>,
+    merge_threads: Option<bool>,
+    weight: Option<Weight>,
+    compat: Option<bool>,
+}
+
+/// What holds for things a client did not mention.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Defaults {
+    pub(super) length: Length,
+    pub(super) format: &'static str,
+}
+
+impl Wish {
+    /// Sets a parameter of that name; the error says what is wrong with the value.
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let known = PARAMETERS.iter().find(|parameter| parameter.name == name);
+        let known = known.ok_or_else(|| "there is no such parameter".to_owned())?;
+        (known.set)(self, value)
+    }
+
+    /// The request; the error says which parameters do not go together.
+    pub(super) fn into_request(self, defaults: Defaults) -> Result<Request, String> {
+        let interval_ns = self.interval_ns.unwrap_or(10_000_000);
+        let length = match (self.ticks, self.duration_ns) {
+            (Some(_), Some(_)) => {
+                return Err("both a time and a number of samples are given: only one can hold".to_owned());
+            }
+            (Some(ticks), None) => Length::Ticks(ticks),
+            (None, Some(ns)) => Length::Time(Duration::from_nanos(ns)),
+            (None, None) => defaults.length,
+        };
+        match length {
+            Length::Ticks(ticks) if ticks.saturating_mul(interval_ns) > MOST_DURATION_NS => {
+                return Err(format!(
+                    "{ticks} samples every {:?} take longer than 24 h, which is the most",
+                    Duration::from_nanos(interval_ns)
+                ));
+            }
+            Length::Time(time) if time.as_nanos() / u128::from(interval_ns) > u128::from(MOST_TICKS) => {
+                return Err(format!(
+                    "{time:?} are more than {MOST_TICKS} samples every {:?}, which is the most",
+                    Duration::from_nanos(interval_ns)
+                ));
+            }
+            _ => {}
+        }
+        let format = match self.format {
+            Some(format) => format,
+            None => self::format(defaults.format)?,
+        };
+        let standard = Options::default();
+        Ok(Request {
+            interval: Duration::from_nanos(interval_ns),
+            length,
+            mode: self.mode.unwrap_or(Mode::Wall),
+            format: Selection {
+                format,
+                options: Options {
+                    names: self.names.unwrap_or(standard.names),
+                    lines: self.lines.unwrap_or(standard.lines),
+                    inline: self.inline.unwrap_or(standard.inline),
+                    merge_threads: self.merge_threads.unwrap_or(standard.merge_threads),
+                    compat: self.compat.unwrap_or(standard.compat),
+                    max_depth: self.max_depth.and_then(|n| usize::try_from(n).ok()),
+                    title: self.title,
+                    weight: self.weight.unwrap_or(standard.weight),
+                },
+            },
+            threads: self.threads,
+            symbolize: self.symbolize.unwrap_or(true),
+        })
+    }
+}
+
+fn once<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    match place.replace(value?) {
+        None => Ok(()),
+        Some(_) => Err("it is given twice, or together with another name of it".to_owned()),
+    }
+}
+
+fn format(text: &str) -> Result<&'static FormatInfo, String> {
+    swipr_formats::find(text).ok_or_else(|| {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        format!("\"{text}\" is not one of {}", names.join(", "))
+    })
+}
+
+fn regex(text: &str) -> Result<regex_lite::Regex, String> {
+    if text.len() > MOST_TEXT_BYTES {
+        return Err(format!("it is longer than {MOST_TEXT_BYTES} bytes"));
+    }
+    regex_lite::Regex::new(text).map_err(|error| format!("\"{text}\" is no regular expression: {error}"))
+}
+
+fn title(text: &str) -> Result<String, String> {
+    match text.len() > MOST_TEXT_BYTES || text.chars().any(char::is_control) {
+        true => Err(format!("it has control characters or more than {MOST_TEXT_BYTES} bytes")),
+        false => Ok(text.to_owned()),
+    }
+}

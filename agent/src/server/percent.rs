@@ -1,0 +1,51 @@
+//! Percent-encoding and query strings (RFC 3986; `+` is a blank in queries).
+
+/// `%41` becomes `A`. `None` where a `%` is not followed by two hexadecimal digits.
+pub(crate) fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        if *byte == b'%' {
+            let digit = |b: &u8| char::from(*b).to_digit(16);
+            let high = bytes.next().and_then(digit)?;
+            let low = bytes.next().and_then(digit)?;
+            out.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            out.push(*byte);
+        }
+    }
+    Some(out)
+}
+
+/// Names and values of a query, decoded, in order; or the piece that is not UTF-8 or
+/// not percent-encoded.
+pub(super) fn query(text: &str) -> Result<Vec<(String, String)>, String> {
+    let piece = |text: &str| {
+        let bytes: Vec<u8> = text.bytes().map(|b| if b == b'+' { b' ' } else { b }).collect();
+        percent_decode(&bytes).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| text.to_owned())
+    };
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Ok((piece(name)?, piece(value)?))
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_decoded() {
+        let pairs = query("a=1&&b=x%20y+z&c&d=%3D").unwrap();
+        let expected = [("a", "1"), ("b", "x y z"), ("c", ""), ("d", "=")];
+        assert_eq!(pairs.len(), expected.len());
+        for ((name, value), expected) in pairs.iter().zip(expected) {
+            assert_eq!((name.as_str(), value.as_str()), expected);
+        }
+        for bad in ["a=%", "a=%4", "a=%zz", "a=%ff", "%=1"] {
+            assert!(query(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Waiting for sockets, and waking the one who waits.
+//!
+//! mio reports edges; the server's connections want to hear again of what they left unread. So every wait registers
+//! its sockets anew: a registration reports what is ready already. There are never more than some seventy.
+//! Not here: what happens on a socket.
+
+use super::socket::Socket;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What is being waited for, and what came of it.
+#[derive(Debug)]
+pub(super) struct Poller {
+    poll: Poll,
+    events: Events,
+    entries: Vec<Entry>,
+}
+
+/// One descriptor of a wait.
+#[derive(Debug)]
+struct Entry {
+    fd: RawFd,
+    events: i16,
+    happened: i16,
+}
+
+impl Poller {
+    /// Waits for nothing yet.
+    pub(super) fn new() -> io::Result<Poller> {
+        Ok(Poller { poll: Poll::new()?, events: Events::with_capacity(128), entries: Vec::new() })
+    }
+
+    /// Starts a new list.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Adds a socket; returns its place in the list. Without any `events` only its
+    /// end is waited for (`POLLHUP`, `POLLERR`, `POLLNVAL`).
+    pub(super) fn add(&mut self, socket: &Socket, events: i16) -> usize {
+        self.entries.push(Entry { fd: socket.fd(), events, happened: 0 });
+        self.entries.len() - 1
+    }
+
+    /// Waits until something happens, or for `timeout` (`None`: for ever).
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let mut timeout = timeout;
+        for (place, entry) in self.entries.iter_mut().enumerate() {
+            entry.happened = 0;
+            let source = &mut SourceFd(&entry.fd);
+            if self.poll.registry().register(source, Token(place), interest(entry.events)).is_err() {
+                entry.happened = libc::POLLNVAL; // the host closed it, or put a file on its number
+                timeout = Some(Duration::ZERO);
+            }
+        }
+        let waited = self.poll.poll(&mut self.events, timeout);
+        for entry in self.entries.iter().filter(|entry| entry.happened != libc::POLLNVAL) {
+            // Fails for what was closed meanwhile, which took it off the list as well.
+            let _ = self.poll.registry().deregister(&mut SourceFd(&entry.fd));
+        }
+        match waited {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        for event in &self.events {
+            if let Some(entry) = self.entries.get_mut(event.token().0) {
+                entry.happened |= happened(event) & (entry.events | libc::POLLHUP | libc::POLLERR);
+            }
+        }
+        Ok(())
+    }
+
+    /// What happened at that place.
+    pub(super) fn happened(&self, place: usize) -> i16 {
+        self.entries.get(place).map_or(0, |entry| entry.happened)
+    }
+}
+
+/// The end of a descriptor is always reported, but mio wants to be asked for something.
+fn interest(events: i16) -> Interest {
+    let reading = (events & libc::POLLIN != 0).then_some(Interest::READABLE);
+    let writing = (events & libc::POLLOUT != 0).then_some(Interest::WRITABLE);
+    match (reading, writing) {
+        (Some(reading), Some(writing)) => reading.add(writing),
+        (one, other) => one.or(other).unwrap_or(Interest::PRIORITY),
+    }
+}
+
+fn happened(event: &mio::event::Event) -> i16 {
+    let bits = [
+        (event.is_readable(), libc::POLLIN),
+        (event.is_writable(), libc::POLLOUT),
+        (event.is_read_closed() && event.is_write_closed(), libc::POLLHUP),
+        (event.is_error(), libc::POLLERR),
+    ];
+    bits.into_iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit)
+}
+
+/// Wakes a thread that waits in [`Poller::wait`] with the [`Sleeper`]'s socket.
+#[derive(Debug)]
+pub(super) struct Waker {
+    socket: Socket,
+    /// A byte is on its way that the sleeper has not seen.
+    pending: AtomicBool,
+}
+
+impl Waker {
+    /// Wakes. Never waits; callable from any thread, not from a signal handler.
+    pub(super) fn wake(&self) {
+        // Who sets the flag sends the byte. Pairs with the swap in `drain`: who finds the
+        // flag set is heard when it is taken down.
+        if !self.pending.swap(true, Ordering::AcqRel) {
+            let sent = self.socket.send(&[1]);
+            // A full buffer wakes too. A socket that is not ours does not: the host closed
+            // it, or the caller has another descriptor table. The server's loop has a
+            // bound of its own while it must not miss a wake.
+            if sent.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+                self.pending.store(false, Ordering::Release);
+            }
+        }
+    }
+
+    /// What the child of a fork must close.
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Takes the sleeper's bytes; what is announced from here on wakes again, and what
+    /// was announced before can be seen now.
+    pub(super) fn drain(&self, sleeper: &Socket) {
+        let mut bytes = [0; 64];
+        while sleeper.receive(&mut bytes).is_ok_and(|count| count > 0) {}
+        // After the bytes are taken, not before: a byte sent in between would be taken
+        // with them and leave the flag set, and nobody would send again.
+        self.pending.swap(false, Ordering::AcqRel);
+    }
+}
+
+/// A waker and the socket that it makes readable.
+pub(super) fn waker() -> io::Result<(Waker, Socket)> {
+    let (socket, sleeper) = Socket::pair()?;
+    let pending = AtomicBool::new(false);
+    Ok((Waker { socket, pending }, sleeper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_wake_before_the_wait_is_not_lost_and_many_are_one() {
+        let (waker, sleeper) = waker().unwrap();
+        let mut poller = Poller::new().unwrap();
+        for _ in 0..3 {
+            for _ in 0..100_000 {
+                waker.wake();
+            }
+            poller.clear();
+            let place = poller.add(&sleeper, libc::POLLIN);
+            poller.wait(None).unwrap();
+            assert_eq!(poller.happened(place), libc::POLLIN);
+            waker.drain(&sleeper);
+            poller.wait(Some(Duration::ZERO)).unwrap();
+            assert_eq!(poller.happened(place), 0);
+            poller.clear();
+        }
+    }
+
+    #[test]
+    fn no_wake_is_lost_between_threads() {
+        const ROUNDS: usize = 20_000;
+        let (waker, sleeper) = waker().unwrap();
+        let said = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        let heard = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        let failed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for (said, heard) in said.iter().zip(&heard) {
+                let (waker, failed) = (&waker, &failed);
+                scope.spawn(move || {
+                    for round in 1..=ROUNDS {
+                        said.store(round, Ordering::Release);
+                        waker.wake();
+                        while heard.load(Ordering::Acquire) < round && !failed.load(Ordering::Relaxed) {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            let mut poller = Poller::new().unwrap();
+            while heard.iter().any(|heard| heard.load(Ordering::Relaxed) < ROUNDS) {
+                poller.clear();
+                let place = poller.add(&sleeper, libc::POLLIN);
+                poller.wait(Some(Duration::from_secs(10))).unwrap();
+                if poller.happened(place) == 0 {
+                    failed.store(true, Ordering::Relaxed);
+                    break;
+                }
+                waker.drain(&sleeper);
+                for (said, heard) in said.iter().zip(&heard) {
+                    heard.store(said.load(Ordering::Acquire), Ordering::Release);
+                }
+            }
+        });
+        assert!(!failed.into_inner(), "somebody waits and was not heard");
+    }
+}

@@ -1,0 +1,197 @@
+//! The answer to a request for a recording: its bytes as they come, in chunks.
+//!
+//! The status waits for the first bytes (for formats that write at the end, for the
+//! end): a recording that fails or finds nothing before that is told as an error and
+//! not as an empty profile. Not here: making the recording.
+
+use super::answer::{self, Answer, Content, Form};
+use super::head::{Head, Keep, Version};
+use crate::pipe::PipeReader;
+use crate::recording::Request;
+use swipr_formats::model::{Mode, Summary};
+use swipr_formats::{FormatInfo, stats_line};
+
+/// The header, or trailer, with the recording's figures.
+const STATS: &str = "X-Swipr-Stats";
+/// Most bytes held back while waiting for the end of a format that writes at the end.
+const MOST_HELD_BYTES: usize = 1024 * 1024;
+/// Largest chunk.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+/// An answer under way.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    reader: PipeReader,
+    about: About,
+    /// Bytes that wait for the status.
+    held: Vec<u8>,
+    head: Sent,
+}
+
+/// What the answer needs to know of the request.
+#[derive(Clone, Debug)]
+pub(super) struct About {
+    form: Form,
+    version: Version,
+    format: &'static FormatInfo,
+    mode: Mode,
+    threads: Option<String>,
+    /// A request that is right, for the text of an error.
+    example: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    NotYet,
+    Sent,
+}
+
+/// How far an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// There is nothing more to take now.
+    Waits,
+    /// Something was written, and there may be more.
+    Moved,
+    /// All is written.
+    Over(Keep),
+    /// The recording failed after its first bytes: only cutting the connection tells.
+    Broken,
+}
+
+impl About {
+    pub(super) fn new(head: &Head, request: &Request, example: String) -> About {
+        let mut form = head.form();
+        if head.version == Version::Http10 {
+            form.keep = Keep::Close;
+        }
+        About {
+            form,
+            version: head.version,
+            format: request.format.format,
+            mode: request.mode,
+            threads: request.threads.as_ref().map(|regex| regex.to_string()),
+            example,
+        }
+    }
+
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        let suffix = self.format.suffix;
+        let disposition = format!("attachment; filename=\"profile.{suffix}\"");
+        vec![("Content-Disposition", disposition)]
+    }
+
+    /// The answer to HEAD: what GET would say, without a recording.
+    pub(super) fn head_only(&self, out: &mut Vec<u8>) -> Keep {
+        answer::head(200, self.form.keep, self.format.mime, &self.headers(), out);
+        out.extend_from_slice(b"\r\n");
+        self.form.keep
+    }
+}
+
+impl Recorded {
+    pub(super) fn new(reader: PipeReader, about: About) -> Recorded {
+        Recorded { reader, about, held: Vec::new(), head: Sent::NotYet }
+    }
+
+    /// Takes what has come and appends it to `out`, at most a chunk.
+    pub(super) fn pump(&mut self, out: &mut Vec<u8>) -> Progress {
+        let before = self.held.len();
+        let taken = self.reader.take(&mut self.held, CHUNK_BYTES);
+        if taken == 0 {
+            return match self.reader.end() {
+                None => Progress::Waits,
+                Some(Ok(summary)) => self.end(&summary, out),
+                Some(Err(reason)) => self.fail(&reason, out),
+            };
+        }
+        if self.head == Sent::NotYet {
+            let enough = self.about.format.streams || before + taken > MOST_HELD_BYTES;
+            if !enough {
+                return Progress::Moved;
+            }
+            self.send_head(out);
+        }
+        self.send_chunk(out);
+        Progress::Moved
+    }
+
+    fn send_head(&mut self, out: &mut Vec<u8>) {
+        let About { form, format, .. } = &self.about;
+        let mut headers = self.about.headers();
+        if self.about.version == Version::Http11 {
+            headers.push(("Transfer-Encoding", "chunked".to_owned()));
+            headers.push(("Trailer", STATS.to_owned()));
+        }
+        answer::head(200, form.keep, format.mime, &headers, out);
+        out.extend_from_slice(b"\r\n");
+        self.head = Sent::Sent;
+    }
+
+    fn send_chunk(&mut self, out: &mut Vec<u8>) {
+        match self.about.version {
+            Version::Http10 => out.append(&mut self.held),
+            Version::Http11 => {
+                out.extend_from_slice(format!("{:x}\r\n", self.held.len()).as_bytes());
+                out.append(&mut self.held);
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    fn end(&mut self, summary: &Summary, out: &mut Vec<u8>) -> Progress {
+        let keep = self.about.form.keep;
+        if self.head == Sent::Sent {
+            if self.about.version == Version::Http11 {
+                let stats = stats_line(summary);
+                out.extend_from_slice(format!("0\r\n{STATS}: {stats}\r\n\r\n").as_bytes());
+            }
+            return Progress::Over(keep);
+        }
+        let answer = if self.held.is_empty() || summary.samples == 0 {
+            let stats = stats_line(summary);
+            let what = format!("no sample was taken ({stats}): {}", self.why(summary));
+            Answer::problem(422, what).example(self.about.example.clone())
+        } else {
+            let body = std::mem::take(&mut self.held);
+            let mut answer = Answer::bytes(self.about.format.mime, body);
+            answer.headers = self.about.headers();
+            answer
+        };
+        answer.header(STATS, stats_line(summary)).encode(self.about.form, out);
+        Progress::Over(keep)
+    }
+
+    fn fail(&mut self, reason: &str, out: &mut Vec<u8>) -> Progress {
+        match self.head {
+            Sent::Sent => Progress::Broken,
+            Sent::NotYet => {
+                let what = format!("the recording failed: {reason}");
+                Answer::problem(500, what).encode(self.about.form, out);
+                Progress::Over(self.about.form.keep)
+            }
+        }
+    }
+
+    fn why(&self, summary: &Summary) -> String {
+        match (&self.about.threads, self.about.mode) {
+            _ if summary.ticks == 0 => {
+                "it was over before its first tick; make it longer or the interval shorter".into()
+            }
+            (Some(regex), _) if summary.threads == 0 => {
+                format!("no thread's name matches threads={regex}")
+            }
+            _ if summary.dropped > 0 => "the output was read too slowly".into(),
+            _ if summary.missed > 0 => {
+                "no thread could be reached in time (signals blocked, or no CPU for them)".into()
+            }
+            (_, Mode::Cpu) => "no thread used CPU time; mode=wall shows threads that wait, too".into(),
+            (_, Mode::Wall) => "there was nothing to see".into(),
+        }
+    }
+
+    /// Whether the client wants no body; recordings are not made for those.
+    pub(super) fn is_head_only(about: &About) -> bool {
+        about.form.content == Content::HeadOnly
+    }
+}

@@ -1,0 +1,136 @@
+//! swift-profile-recorder's request: a JSON object, with fields of ours besides its own.
+
+use super::parameters::{Defaults, Wish};
+use crate::recording::{Length, Request};
+use serde_json::Value;
+
+/// A request that is right.
+pub(super) const EXAMPLE: &str =
+    r#"{"numberOfSamples":100,"timeInterval":"10 ms","format":"perfSymbolized"}"#;
+
+/// Deepest nesting of brackets that is parsed at all.
+const MOST_DEPTH: usize = 8;
+
+/// A field of the object: its name, and the parameter it sets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) parameter: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    TextOrNumber,
+    Switch,
+}
+
+const fn field(name: &'static str, parameter: &'static str, kind: Kind) -> Field {
+    Field { name, parameter, kind }
+}
+
+/// Every field.
+pub(super) static FIELDS: &[Field] = &[
+    field("numberOfSamples", "samples", Kind::Number),
+    field("timeInterval", "interval", Kind::TextOrNumber),
+    field("format", "format", Kind::Text),
+    field("symbolizer", "symbolizer", Kind::Text),
+    field("durationMs", "duration_ms", Kind::Number),
+    field("mode", "mode", Kind::Text),
+    field("threads", "threads", Kind::Text),
+    field("mergeThreads", "merge_threads", Kind::Switch),
+    field("names", "names", Kind::Text),
+    field("lines", "lines", Kind::Switch),
+    field("inline", "inline", Kind::Switch),
+    field("maxDepth", "max_depth", Kind::Number),
+    field("title", "title", Kind::Text),
+    field("weight", "weight", Kind::Text),
+    field("compat", "compat", Kind::Switch),
+];
+
+/// Reads the body; the error is one line that names the field.
+pub(super) fn parse(body: &[u8]) -> Result<Request, String> {
+    if body.trim_ascii().is_empty() {
+        return Err("the body is empty; it should be a JSON object".to_owned());
+    }
+    if is_deep(body) {
+        return Err("the body is not JSON of the right kind: it is nested too deeply".to_owned());
+    }
+    let value: Value =
+        serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
+    let Value::Object(object) = value else {
+        return Err("the body is JSON, but not an object".to_owned());
+    };
+    let mut wish = Wish::default();
+    for (name, value) in &object {
+        let Some(field) = FIELDS.iter().find(|field| field.name == name) else {
+            let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+            let known = names.join(", ");
+            return Err(format!("\"{name}\" is not a field known here ({known})"));
+        };
+        let wrong = |what: String| format!("\"{name}\": {what}");
+        // null is as if it were not there.
+        if let Some(text) = text(field.kind, value).map_err(wrong)? {
+            wish.set(field.parameter, &text).map_err(wrong)?;
+        }
+    }
+    if wish.ticks.is_none() && wish.duration_ns.is_none() {
+        return Err("\"numberOfSamples\" is missing".to_owned());
+    }
+    if wish.interval_ns.is_none() {
+        return Err("\"timeInterval\" is missing".to_owned());
+    }
+    wish.into_request(Defaults { length: Length::Ticks(1), format: "perf" })
+}
+
+/// Whether brackets nest deeper than any right request's. serde_json stops at a depth
+/// of 128 only, and by then has used more stack than a thread here has.
+fn is_deep(body: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in body {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MOST_DEPTH {
+            return true;
+        }
+    }
+    false
+}
+
+/// The value as a query would have it.
+fn text(kind: Kind, value: &Value) -> Result<Option<String>, String> {
+    match (kind, value) {
+        (_, Value::Null) => Ok(None),
+        (Kind::Text | Kind::TextOrNumber, Value::String(text)) => Ok(Some(text.clone())),
+        (Kind::Switch, Value::Bool(on)) => Ok(Some(on.to_string())),
+        (Kind::Number | Kind::TextOrNumber, Value::Number(number)) => Ok(Some(plain(number))),
+        (Kind::Text, other) => Err(format!("{} is not a string", shown(other))),
+        (Kind::Number, other) => Err(format!("{} is not a number", shown(other))),
+        (Kind::TextOrNumber, other) => Err(format!("{} is no time", shown(other))),
+        (Kind::Switch, other) => Err(format!("{} is not true or false", shown(other))),
+    }
+}
+
+/// A number without an exponent.
+fn plain(number: &serde_json::Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => float.to_string(),
+        _ => number.to_string(),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        other => other.to_string(),
+    }
+}

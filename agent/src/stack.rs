@@ -1,0 +1,69 @@
+//! A stack as it was walked: addresses, not yet names.
+
+use crate::mappings::Mappings;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use swipr_unwind::frames::{self, EXACT, Storage};
+use swipr_unwind::walk::Stop;
+
+/// Leaf first. Equal when the addresses are and the code was the same.
+#[derive(Clone, Debug)]
+pub struct RawStack {
+    /// Addresses; [`EXACT`] marks those that are no return addresses.
+    words: Box<[u64]>,
+    /// Frames left out behind the first [`frames::BEFORE_ELIDED`].
+    pub elided: usize,
+    /// Why the walk ended.
+    pub stop: Stop,
+    /// What code was where at that time.
+    pub mappings: Arc<Mappings>,
+}
+
+/// An address of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CodeAddress {
+    /// The address.
+    pub address: u64,
+    /// Whether a thread stood there, or will return to it.
+    pub exact: bool,
+}
+
+impl RawStack {
+    /// Of what a walk left in `storage`.
+    pub fn new(storage: &Storage, total: usize, stop: Stop, mappings: &Arc<Mappings>) -> RawStack {
+        RawStack {
+            words: frames::kept(storage, total).collect(),
+            elided: frames::elided(total),
+            stop,
+            mappings: mappings.clone(),
+        }
+    }
+
+    /// The kept frames, leaf first.
+    pub fn addresses(&self) -> impl Iterator<Item = CodeAddress> + '_ {
+        self.words.iter().map(|&word| CodeAddress { address: word & !EXACT, exact: word & EXACT != 0 })
+    }
+
+    /// The outermost address that was reached.
+    pub fn outermost(&self) -> u64 {
+        self.words.last().map_or(0, |word| word & !EXACT)
+    }
+}
+
+impl PartialEq for RawStack {
+    fn eq(&self, other: &RawStack) -> bool {
+        self.words == other.words
+            && self.elided == other.elided
+            && self.stop == other.stop
+            && Arc::ptr_eq(&self.mappings, &other.mappings)
+    }
+}
+
+impl Eq for RawStack {}
+
+impl Hash for RawStack {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.words.hash(state);
+        self.elided.hash(state);
+    }
+}

@@ -1,0 +1,116 @@
+//! Who may ask, by TCP and by abstract sockets.
+
+use super::support::{BOUND, Client, Player, serve};
+use std::net::TcpStream;
+use std::sync::Arc;
+use swipr::config::{Pattern, Place};
+use swipr::server::{Server, Settings};
+
+fn tcp(token: Option<&str>) -> (Server, String) {
+    let settings = Settings { token: token.map(str::to_owned), ..Settings::default() };
+    let place = Place::Tcp("127.0.0.1:0".parse().unwrap());
+    serve(&place, settings, &Arc::new(Player::default()))
+}
+
+fn status(address: &str, target: &str, headers: &str) -> u16 {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(BOUND)).unwrap();
+    let mut client = Client::over(stream);
+    client.send(format!("GET {target} HTTP/1.1\r\n{headers}\r\n"));
+    client.answer().status
+}
+
+#[test]
+fn a_web_page_cannot_ask_by_tcp() {
+    let (_server, address) = tcp(None);
+    for (headers, expected) in [
+        (format!("Host: {address}\r\n"), 200),
+        ("Host: localhost\r\n".to_owned(), 200),
+        (format!("Host: {address}\r\nOrigin: http://{address}\r\n"), 200),
+        (String::new(), 403),
+        ("Host: rebound.example\r\n".to_owned(), 403),
+        ("Host: 10.1.2.3\r\n".to_owned(), 403),
+        (format!("Host: {address}\r\nOrigin: http://evil.example\r\n"), 403),
+        (format!("Host: {address}\r\nOrigin: null\r\n"), 403),
+    ] {
+        assert_eq!(status(&address, "/health", &headers), expected, "{headers}");
+        assert_eq!(status(&address, "/profile", &headers), expected, "{headers}");
+    }
+}
+
+#[test]
+fn a_token_is_asked_for_by_tcp() {
+    let (_server, address) = tcp(Some("s3cret"));
+    for (target, headers, expected) in [
+        ("/health", "Authorization: Bearer s3cret\r\n", 200),
+        ("/health", "authorization: bearer s3cret\r\nHost: pod.example\r\n", 200),
+        ("/health?token=s3cret", "", 200),
+        ("/profile?samples=1&token=s3cret", "", 200),
+        ("/health", "", 401),
+        ("/health?token=", "", 401),
+        ("/health?token=s3cre", "", 401),
+        ("/health?token=s3crets", "", 401),
+        ("/health", "Authorization: Bearer wrong\r\n", 401),
+        ("/health", "Authorization: Basic s3cret\r\n", 401),
+        ("/health?token=s3cret", "Origin: http://evil.example\r\n", 403),
+    ] {
+        assert_eq!(status(&address, target, headers), expected, "{target} {headers}");
+    }
+}
+
+#[test]
+fn help_on_an_abstract_socket_has_its_commands() {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixStream};
+    let name = format!("swipr-http-test-{}", std::process::id());
+    let place = Place::Abstract(Pattern::literal(name.as_bytes()));
+    let player = Arc::new(Player::default());
+    let (_server, shown) = serve(&place, Settings::default(), &player);
+    assert_eq!(shown, format!("@{name}"));
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let mut client = Client::over(UnixStream::connect_addr(&address).unwrap());
+    client.send("GET / HTTP/1.1\r\n\r\n");
+    let text = client.answer().text();
+    assert!(text.contains(&format!("--abstract-unix-socket {name} ")), "{text}");
+}
+
+/// The status that a process of another user gets; needs root to become one.
+fn status_for_user(uid: libc::uid_t, name: &str) -> libc::c_int {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixStream};
+    // SAFETY: the child asks one question and leaves by _exit(2).
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let asked = std::panic::catch_unwind(|| {
+            // SAFETY: setresuid(2) takes no pointers; the child has one thread.
+            assert_eq!(unsafe { libc::setresuid(uid, uid, uid) }, 0);
+            let address = SocketAddr::from_abstract_name(name).unwrap();
+            let mut client = Client::over(UnixStream::connect_addr(&address).unwrap());
+            client.send("GET /health HTTP/1.1\r\n\r\n");
+            client.answer().status
+        });
+        // An exit status has 8 bits.
+        let code = asked.map_or(0, |status| libc::c_int::from(status / 100 * 10 + status % 100));
+        // SAFETY: _exit(2) does not return.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: waitpid(2) writes one int.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    libc::WEXITSTATUS(status)
+}
+
+#[test]
+fn a_stranger_is_refused_on_an_abstract_socket_unless_allowed() {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let name = format!("swipr-http-strangers-{}", std::process::id());
+    let place = Place::Abstract(Pattern::literal(name.as_bytes()));
+    let settings = Settings { allowed_uids: vec![12346], ..Settings::default() };
+    let (_server, _) = serve(&place, settings, &Arc::new(Player::default()));
+    assert_eq!(status_for_user(12345, &name), 43, "403");
+    assert_eq!(status_for_user(12346, &name), 20, "200");
+    assert_eq!(status_for_user(0, &name), 20, "200");
+}

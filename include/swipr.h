@@ -1,0 +1,128 @@
+/* swipr: a sampling profiler that lives inside the process it profiles.
+ *
+ * Link with -lswipr, or load the library with dlopen and use the swipr_..._fn types at the end for what
+ * dlsym finds. Preloaded with LD_PRELOAD it starts by itself and no call is needed.
+ *
+ * Generated from agent/src/ffi.rs; do not edit. SPDX-License-Identifier: MIT OR Apache-2.0 */
+
+#ifndef SWIPR_H
+#define SWIPR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// What an entry point answers: `SWIPR_OK`, or what went wrong; `swipr_last_error` has the words.
+typedef int32_t swipr_status;
+
+// Options of `swipr_start`. Set `size` to `sizeof(swipr_options)` and all that you do not need to zero:
+// later versions add fields at the end.
+typedef struct {
+  // `sizeof(swipr_options)`.
+  size_t size;
+  // Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or a URL
+  // (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`).
+  // NULL: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
+  // written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
+  const char *socket;
+} swipr_options;
+
+// Done.
+#define SWIPR_OK 0
+
+// A pointer is NULL that must not be, a number is out of its range, a format does not exist.
+#define SWIPR_INVALID_ARGUMENT 1
+
+// The agent runs already, or is just being started or stopped by another thread.
+#define SWIPR_ALREADY_RUNNING 2
+
+// The agent does not run: call `swipr_start` first.
+#define SWIPR_NOT_RUNNING 3
+
+// The agent cannot listen where it should.
+#define SWIPR_CANNOT_LISTEN 4
+
+// The recording could not be made or written.
+#define SWIPR_RECORDING_FAILED 5
+
+// The operating system refused something, or did not answer in time.
+#define SWIPR_FAILED 6
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Starts the agent in this process and waits until it listens.
+//
+// `options` may be NULL for the defaults. The environment variables of `docs/configuration.md` hold as
+// well; `options->socket` goes before them. After fork the child has an agent of its own.
+// Any thread may call it. Waits at most 5 seconds.
+//
+// Pointers:
+// `options` is NULL or points to a `swipr_options` whose strings are C strings.
+swipr_status swipr_start(const swipr_options *options);
+
+// Ends all recordings, removes the socket and ends the agent's threads. Waits at most 5 seconds.
+// `swipr_start` may be called again afterwards.
+swipr_status swipr_stop(void);
+
+// Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far as `capacity`
+// bytes hold it. Returns the length without the NUL; 0: the agent does not run.
+//
+// Pointers:
+// `buffer` is NULL or has room for `capacity` bytes.
+size_t swipr_socket_path(char *buffer,
+                         size_t capacity);
+
+// Takes `count` samples of every thread, `interval_us` microseconds apart, and writes them to the file `path`
+// in the given format ("perf", "folded", "pprof", ...). Waits until the file is complete. The calling thread is
+// sampled as well: it is waiting in this function.
+//
+// `count` is from 1 to 10 million, `interval_us` from 100 to 3,600,000,000.
+//
+// Pointers:
+// `path` and `format` are NULL (an error) or C strings.
+swipr_status swipr_record_to_file(const char *path,
+                                  const char *format,
+                                  uint64_t count,
+                                  uint64_t interval_us);
+
+// Begins to record every thread, each `interval_us` microseconds, into the file `path`, until
+// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait.
+//
+// Pointers:
+// `path` and `format` are NULL (an error) or C strings; `recording` is NULL (an error) or valid.
+swipr_status swipr_recording_begin(const char *path,
+                                   const char *format,
+                                   uint64_t interval_us,
+                                   uint64_t *recording);
+
+// Ends a recording and waits until its file is complete.
+swipr_status swipr_recording_end(uint64_t recording);
+
+// The version of the agent, "MAJOR.MINOR.PATCH".
+const char *swipr_version(void);
+
+// Copies what went wrong in this thread's last failing call, with a final NUL, into `buffer` as far as
+// `capacity` bytes hold it. Returns the length without the NUL; 0: nothing went wrong yet.
+//
+// Pointers:
+// `buffer` is NULL or has room for `capacity` bytes.
+size_t swipr_last_error(char *buffer,
+                        size_t capacity);
+
+
+/* Types for what dlsym(3) finds: `swipr_start_fn start = (swipr_start_fn)dlsym(library, "swipr_start");` */
+typedef swipr_status (*swipr_start_fn)(const swipr_options *options);
+typedef swipr_status (*swipr_stop_fn)(void);
+typedef size_t (*swipr_socket_path_fn)(char *buffer, size_t capacity);
+typedef swipr_status (*swipr_record_to_file_fn)(const char *path, const char *format, uint64_t count, uint64_t interval_us);
+typedef swipr_status (*swipr_recording_begin_fn)(const char *path, const char *format, uint64_t interval_us, uint64_t *recording);
+typedef swipr_status (*swipr_recording_end_fn)(uint64_t recording);
+typedef const char *(*swipr_version_fn)(void);
+typedef size_t (*swipr_last_error_fn)(char *buffer, size_t capacity);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* SWIPR_H */
