@@ -1,0 +1,61 @@
+/* The ways a process ends, each while it is recorded: the status and the fact that it
+ * ends are as without a profiler. The first argument says how. */
+// cflags: -O2
+#include "host.h"
+
+static volatile uint64_t sink;
+static pthread_t main_thread;
+
+FRAME static void work(void)
+{
+    while (!atomic_load(&host_ending))
+        sink++;
+}
+FRAME static void *burner_main(void *argument)
+{
+    work();
+    NOT_A_TAIL_CALL();
+    return argument;
+}
+static void *last_main(void *argument)
+{
+    pthread_join(main_thread, NULL);
+    host_wait_for_end();
+    return argument;
+}
+static void on_exit_say_ok(void)
+{
+    host_say("ok");
+}
+
+int main(int count, char **arguments)
+{
+    host_begin();
+    HOST_CHECK(count == 2);
+    const char *how = arguments[1];
+    main_thread = pthread_self();
+    host_thread("burner", burner_main, NULL);
+    while (sink == 0)
+        NOT_A_TAIL_CALL();
+    atexit(on_exit_say_ok);
+    if (strcmp(how, "last-thread") == 0) {
+        /* The process ends, with status 0, when the last of these has returned. */
+        host_thread("last", last_main, NULL);
+        host_say("ready");
+        pthread_exit(NULL);
+    }
+    host_say("ready");
+    host_wait_for_end();
+    if (strcmp(how, "exit") == 0)
+        exit(7);
+    if (strcmp(how, "_exit") == 0) {
+        host_say("ok");
+        _exit(8);
+    }
+    if (strcmp(how, "sigterm") == 0) {
+        host_say("ok");
+        kill(getpid(), SIGTERM);
+        pause();
+    }
+    return 9;
+}

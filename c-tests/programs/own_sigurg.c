@@ -1,0 +1,59 @@
+/* The host has a use of its own for SIGURG, as Go's runtime has: it must see every one
+ * of its signals. With `late` as argument it installs its handler only when told to,
+ * after the first recording may have taken the signal; recording must go on working. */
+// cflags: -O2
+#include "host.h"
+
+static atomic_long seen, from_elsewhere, raised;
+
+static void on_urgent(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)context;
+    atomic_fetch_add(&seen, 1);
+    if (info->si_code != SI_TKILL)
+        atomic_fetch_add(&from_elsewhere, 1);
+}
+static void install(void)
+{
+    struct sigaction action = {.sa_sigaction = on_urgent, .sa_flags = SA_SIGINFO | SA_RESTART};
+    HOST_CHECK(sigaction(SIGURG, &action, NULL) == 0);
+}
+FRAME static void raise_signals(void)
+{
+    while (!atomic_load(&host_ending) || atomic_load(&raised) < 10000) {
+        raise(SIGURG);
+        atomic_fetch_add(&raised, 1);
+    }
+}
+FRAME static void *raiser_main(void *argument)
+{
+    raise_signals();
+    NOT_A_TAIL_CALL();
+    return argument;
+}
+
+int main(int count, char **arguments)
+{
+    char line[64];
+    bool late = count == 2 && strcmp(arguments[1], "late") == 0;
+    pthread_t raiser;
+    host_begin();
+    if (late) {
+        host_say("ready");
+        HOST_CHECK(host_line(line, sizeof line) && strcmp(line, "install") == 0);
+    }
+    install();
+    raiser = host_thread("raiser", raiser_main, NULL);
+    while (atomic_load(&raised) < 100)
+        NOT_A_TAIL_CALL();
+    host_say(late ? "installed" : "ready");
+    host_wait_for_end();
+    pthread_join(raiser, NULL);
+    host_say("raised %ld seen %ld", atomic_load(&raised), atomic_load(&seen));
+    /* A signal of somebody else's that is pending swallows ours: none may be lost. */
+    HOST_CHECK(atomic_load(&seen) - atomic_load(&raised) >= 0);
+    /* Who was here first must see no signal but its own. */
+    HOST_CHECK(late || atomic_load(&from_elsewhere) == 0);
+    return host_end();
+}

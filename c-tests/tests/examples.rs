@@ -1,0 +1,135 @@
+//! The examples in `examples-c/`: they build with their Makefile and do what their first
+//! lines say.
+
+use std::path::PathBuf;
+use std::process::Command;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::expectation::check;
+use swipr_c_tests::host::{Host, record};
+use swipr_c_tests::recording::{folded, perf};
+use swipr_c_tests::{agent, program};
+
+/// Builds one example, as `make -C examples-c` does.
+fn built(name: &str) -> (Directory, PathBuf) {
+    let directory = Directory::new();
+    let executable = directory.path().join(name);
+    let library = agent::library();
+    let folder = library.parent().expect("the library's folder");
+    let result = Command::new("make")
+        .arg("-C")
+        .arg(agent::checkout().join("examples-c"))
+        .arg(format!("BUILD={}", directory.path().display()))
+        .arg(format!("LIBRARY={}", folder.display()))
+        .arg("CFLAGS=-O2 -g -Wall -Wextra -Werror")
+        .arg(&executable)
+        .output()
+        .expect("make can be started");
+    let errors = String::from_utf8_lossy(&result.stderr);
+    assert!(result.status.success(), "make {name} failed:\n{errors}");
+    (directory, executable)
+}
+
+#[test]
+fn start_listens_and_is_profiled() {
+    let (_directory, executable) = built("start");
+    let mut host = Host::spawn(Command::new(executable));
+    let socket = host.socket();
+    let hint = host.wait_for("  curl --unix-socket ");
+    assert!(hint.starts_with(&*socket.to_string_lossy()), "{hint}");
+    let recording = host.record("samples=50&hz=200");
+    let wanted = "share of start with stack worker;count_primes >= 0.4";
+    assert_eq!(check(wanted, &recording), Ok(()));
+    host.tell_end();
+    assert!(host.wait().success());
+    assert!(!socket.exists());
+}
+
+#[test]
+fn start_stop_profiles_one_part_of_itself_into_a_file() {
+    let (directory, executable) = built("start_stop");
+    let file = directory.path().join("part.folded");
+    let mut command = Command::new(executable);
+    command.arg(&file);
+    let mut host = Host::spawn(command);
+    host.wait_for(&file.to_string_lossy());
+    assert!(host.wait().success());
+    let text = std::fs::read_to_string(&file).expect("the recording");
+    let samples = folded(&text).expect("folded text");
+    assert!(samples.iter().any(|sample| {
+        let chain = sample.chain();
+        chain.contains("main") && chain.contains("compare")
+    }));
+}
+
+#[test]
+fn mini_demo_runs_without_the_agent() {
+    let (_directory, executable) = built("mini_demo");
+    let mut command = Command::new(executable);
+    command.args(["--iterations", "2", "--threads", "2"]);
+    let mut host = Host::spawn(command);
+    assert!(host.wait().success());
+}
+
+#[test]
+fn mini_demo_refuses_what_it_does_not_understand() {
+    let (_directory, executable) = built("mini_demo");
+    for wrong in [&["--burn"][..], &["--threads"], &["--iterations", "x"]] {
+        let result = Command::new(&executable).args(wrong).output();
+        let result = result.expect("mini_demo can be started");
+        assert_eq!(result.status.code(), Some(2), "{wrong:?}");
+        assert!(!result.stderr.is_empty());
+    }
+}
+
+#[test]
+fn mini_demo_preloaded_shows_what_its_threads_do() {
+    let (_directory, executable) = built("mini_demo");
+    let mut command = Command::new(executable);
+    command.args(["--threads", "2", "--iterations", "1000000"]).env("LD_PRELOAD", agent::library());
+    let host = Host::spawn(command);
+    let recording = record(&host.socket(), "samples=200&hz=200");
+    for line in [
+        "thread burn-cpu has stack burn_cpu;burn_cpu_once;integrate",
+        "thread burn-cpu has stack burn_cpu;burn_cpu_once;checksum",
+        "thread blocking has stack blocking;wait_for_slow_answer",
+        "thread blocking has stack blocking;wait_for_lock_holder",
+        "thread array-appends has stack array_appends;fill_array",
+        "every sample of * is complete",
+    ] {
+        assert_eq!(check(line, &recording), Ok(()));
+    }
+}
+
+#[test]
+fn mini_demo_starts_the_server_and_records_itself() {
+    let (directory, executable) = built("mini_demo");
+    let file = directory.path().join("itself.perf");
+    let library = agent::library();
+    let mut command = Command::new(executable);
+    command
+        .args(["--burn-cpu", "--iterations", "100", "--sampling-server"])
+        .arg("--output")
+        .arg(&file)
+        .env("LD_LIBRARY_PATH", library.parent().expect("a folder"));
+    let mut host = Host::spawn(command);
+    host.wait_for("curl --unix-socket ");
+    host.wait_for(&file.to_string_lossy());
+    assert!(host.wait().success());
+    let text = std::fs::read_to_string(&file).expect("the recording");
+    let samples = perf(&text).expect("perf text");
+    let of_thread = samples.iter().filter(|sample| sample.thread == "burn-cpu");
+    assert!(of_thread.map(|sample| sample.chain()).any(|chain| chain.contains("burn_cpu_once")));
+}
+
+#[test]
+fn the_header_is_plain_c99() {
+    let directory = Directory::new();
+    let source = directory.path().join("header.c");
+    std::fs::write(&source, "#include <swipr.h>\nint main(void) { return SWIPR_OK; }\n").expect("a C file");
+    let flags: Vec<String> = ["-std=c99", "-pedantic", "-fsyntax-only"]
+        .map(str::to_string)
+        .into_iter()
+        .chain(program::agent_flags())
+        .collect();
+    program::compile(&source, &directory.path().join("header"), &flags, &[]);
+}

@@ -1,0 +1,319 @@
+//! Each hazard's program, run under the agent. Most say themselves what they expect; the
+//! tests written out here are those in which the client, too, does something.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::expectation::{check, has_stack};
+use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
+use swipr_c_tests::http::{self, Answer};
+use swipr_c_tests::program::{Program, sources};
+use swipr_c_tests::recording;
+
+/// Compiles a program; the directory must live as long as it is used.
+fn compiled(name: &str) -> (Directory, Program) {
+    let directory = Directory::new();
+    let program = Program::compile(name, directory.path());
+    (directory, program)
+}
+
+/// One test for each program that says itself what it expects.
+macro_rules! programs {
+    ($($test:ident => $name:literal,)*) => {
+        $(#[test]
+        fn $test() {
+            let (_directory, program) = compiled($name);
+            host::run(&program);
+        })*
+        /// The programs that tell by their comments what is expected.
+        const TELLING: &[&str] = &[$($name),*];
+    };
+}
+
+programs! {
+    code_without_frame_pointers_is_walked_to_main => "no_frame_pointer",
+    unoptimised_blocked_threads_have_complete_stacks => "o0_blocked",
+    a_stack_of_5000_frames_keeps_both_its_ends => "deep_stack",
+    each_of_2000_threads_is_seen => "many_threads",
+    no_blocked_call_is_interrupted => "blocked_threads",
+    errno_is_kept_across_samples => "errno_kept",
+    vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",
+    threads_that_come_and_go_are_no_danger => "thread_churn",
+    a_sample_in_a_signal_handler_reaches_main => "signal_handler_stack",
+    users_of_alternate_stacks_are_sampled => "alternate_stack",
+    cpu_mode_shows_only_what_runs => "cpu_and_wall",
+}
+
+/// The programs whose tests are written out below.
+const WRITTEN_OUT: &[&str] = &[
+    "closed_by_client",
+    "dlopen_late",
+    "exit_while_recording",
+    "fork_child",
+    "low_fds",
+    "own_sigurg",
+    "swipr_start_api",
+];
+
+/// Sources that are no programs.
+const PARTS: &[&str] = &["late_library"];
+
+#[test]
+fn every_program_has_a_test() {
+    let tested: BTreeSet<String> =
+        [TELLING, WRITTEN_OUT, PARTS].concat().into_iter().map(str::to_string).collect();
+    let files: BTreeSet<String> = std::fs::read_dir(sources())
+        .expect("the folder of the programs")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter_map(|name| name.strip_suffix(".c").map(str::to_string))
+        .collect();
+    assert_eq!(files, tested);
+}
+
+#[test]
+fn every_program_is_content_without_the_agent() {
+    let needs_more = ["exit_while_recording", "swipr_start_api"];
+    for name in TELLING.iter().chain(WRITTEN_OUT) {
+        if needs_more.contains(name) {
+            continue;
+        }
+        let (_directory, program) = compiled(name);
+        let host = Host::start_with(Start { program: &program, arguments: &[], agent: Agent::Absent });
+        host.end();
+    }
+}
+
+/// Fails with everything that does not hold.
+fn expect(recording: &recording::Recording, lines: &[&str]) {
+    let failures: Vec<_> = lines.iter().filter_map(|line| check(line, recording).err()).collect();
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+/// Reads an answer until one of its samples has the stack.
+fn read_until_stack(answer: &mut Answer, stack: &str) {
+    wait_until(stack, || {
+        assert!(answer.read_more().expect("more of the recording"), "the recording ended without {stack}");
+        let text = String::from_utf8_lossy(&answer.body);
+        let whole = text.rfind("\n\n").map_or(0, |end| end + 2);
+        let samples = recording::perf(&text[..whole]).expect("perf text");
+        samples.iter().any(|sample| has_stack(sample, stack))
+    });
+}
+
+#[test]
+fn a_library_loaded_while_recording_has_names() {
+    let (_directory, program) = compiled("dlopen_late");
+    let mut host = Host::start(&program);
+    let mut answer = host.begin_recording("seconds=60&hz=100&format=perf");
+    host.tell("open");
+    host.wait_for("open done");
+    read_until_stack(&mut answer, "caller_main;late_function");
+    host.tell("close");
+    host.wait_for("close done");
+    drop(answer);
+    host.end();
+}
+
+#[test]
+fn libraries_that_come_and_go_while_recording_are_no_danger() {
+    let (_directory, program) = compiled("dlopen_late");
+    let mut host = Host::start(&program);
+    host.while_recorded("seconds=60&hz=1000&format=perf", |host| {
+        host.tell("cycle");
+        host.wait_for("cycle done");
+    });
+    let after = host.record("samples=100&hz=500");
+    expect(&after, &["every sample of steady has stack steady_main", "every sample of steady is complete"]);
+    host.end();
+}
+
+#[test]
+fn a_forked_child_has_its_own_socket_and_is_sampled() {
+    let (_directory, program) = compiled("fork_child");
+    let host = Host::start(&program);
+    let child = host.heard("child ").trim().parse().expect("a process id");
+    let of_child = host::record(&host.socket_of(child), "samples=50&hz=200");
+    let of_parent = host.record("samples=50&hz=200");
+    expect(
+        &of_child,
+        &[
+            "thread childworker has stack child_main;child_work",
+            "every sample of childworker is complete",
+            "thread burner is not sampled",
+        ],
+    );
+    expect(
+        &of_parent,
+        &[
+            "every sample of burner has stack burner_main;parent_work",
+            "every sample of burner is complete",
+            "thread childworker is not sampled",
+        ],
+    );
+    assert!(of_child.samples.iter().all(|sample| sample.pid == child));
+    host.end();
+}
+
+#[test]
+fn forking_and_spawning_go_on_while_recorded() {
+    let (_directory, program) = compiled("fork_child");
+    let mut host = Host::start(&program);
+    for what in ["forks", "spawns"] {
+        host.while_recorded("seconds=60&hz=1000&format=perf", |host| {
+            host.tell(what);
+            host.wait_for(&format!("{what} done"));
+        });
+        let after = host.record("samples=100&hz=500");
+        expect(&after, &["every sample of burner has stack burner_main;parent_work"]);
+    }
+    host.end();
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_nothing_behind() {
+    let (_directory, program) = compiled("closed_by_client");
+    let host = Host::start(&program);
+    let socket = host.socket();
+    drop(host.record("samples=10&hz=500"));
+    let count = |what: &str| {
+        let path = format!("/proc/{}/{what}", host.pid());
+        std::fs::read_dir(path).map_or(0, Iterator::count)
+    };
+    // Three looks that agree: what earlier clients held has been let go.
+    let mut before = (0, 0);
+    let mut agreed = 0;
+    wait_until("descriptors and threads to settle", || {
+        let now = (count("fd"), count("task"));
+        agreed = if now == before { agreed + 1 } else { 0 };
+        before = now;
+        agreed == 50
+    });
+
+    for _ in 0..20 {
+        // More than may run at once: those that lost their client have to end first.
+        wait_until("a recording to begin", || {
+            let target = "/profile?seconds=60&hz=200&format=perf";
+            http::get(&socket, target).expect("an answer").status == 200
+        });
+    }
+    for half in ["", "GET /pro", "GET /profile?seconds=5 HTTP/1.1\r\nHost: a"] {
+        let mut stream = UnixStream::connect(&socket).expect("a connection");
+        stream.write_all(half.as_bytes()).expect("half a request");
+    }
+    for _ in 0..1000 {
+        drop(UnixStream::connect(&socket).expect("a connection"));
+    }
+    let after = host.record("samples=100&hz=500");
+    expect(
+        &after,
+        &["every sample of burner has stack burner_main;work", "every sample of burner is complete"],
+    );
+    wait_until("descriptors and threads to be as before", || {
+        (count("fd"), count("task")) <= before && count("task") <= before.1
+    });
+    host.end();
+}
+
+#[test]
+fn a_host_with_its_own_sigurg_sees_every_one() {
+    let (_directory, program) = compiled("own_sigurg");
+    let host = Host::start(&program);
+    let recording = host.record("samples=1000&hz=1000");
+    expect(&recording, &["share of raiser with stack raiser_main;raise_signals >= 0.9"]);
+    host.end();
+}
+
+#[test]
+fn a_host_may_take_a_signal_that_the_agent_has_used() {
+    let (_directory, program) = compiled("own_sigurg");
+    let mut host =
+        Host::start_with(Start { program: &program, arguments: &[OsStr::new("late")], agent: Agent::Loaded });
+    expect(&host.record("samples=20&hz=500"), &["samples >= 20"]);
+    host.tell("install");
+    host.wait_for("installed");
+    // The first of these notices that the signal is no longer the agent's.
+    host.record("samples=100&hz=500");
+    let recording = host.record("samples=500&hz=1000");
+    expect(&recording, &["share of raiser with stack raiser_main;raise_signals >= 0.9"]);
+    host.end();
+}
+
+#[test]
+fn descriptors_0_to_2_are_the_hosts_and_16_are_enough() {
+    let (_directory, program) = compiled("low_fds");
+    let host = Host::start(&program);
+    let recording = host.record("samples=1000&hz=1000");
+    expect(&recording, &["share of burner with stack burner_main >= 0.9"]);
+    host.end();
+}
+
+/// Ends the program in one way, with and without the agent: the status is the same.
+fn ends_as_without_the_agent(how: &str) -> Host {
+    let (_directory, program) = compiled("exit_while_recording");
+    let start = |agent| Host::start_with(Start { program: &program, arguments: &[OsStr::new(how)], agent });
+    let alone = start(Agent::Absent).ended();
+    let mut host = start(Agent::Loaded);
+    let answer = host.begin_recording("seconds=60&hz=500&format=perf");
+    let recorded = host.ended();
+    assert_eq!(
+        (recorded.code(), recorded.signal()),
+        (alone.code(), alone.signal()),
+        "the status of a program that ends by {how}"
+    );
+    // The client is told by the end of its connection, whole or not.
+    if let Err(error) = answer.read_all() {
+        let silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        assert!(!silent, "the recording did not end: {error}");
+    }
+    host
+}
+
+/// No socket is left in the program's directory.
+fn left_no_socket(host: &Host) {
+    let left = std::fs::read_dir(host.directory()).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "files left in the directory of the sockets");
+}
+
+#[test]
+fn exit_while_recording_keeps_the_status_and_removes_the_socket() {
+    left_no_socket(&ends_as_without_the_agent("exit"));
+}
+
+#[test]
+fn returning_from_main_while_recording_keeps_the_status_and_removes_the_socket() {
+    left_no_socket(&ends_as_without_the_agent("return"));
+}
+
+#[test]
+fn the_last_thread_ends_the_process_while_recording() {
+    left_no_socket(&ends_as_without_the_agent("last-thread"));
+}
+
+#[test]
+fn ending_without_handlers_while_recording_keeps_the_status() {
+    ends_as_without_the_agent("_exit");
+}
+
+#[test]
+fn sigterm_ends_a_recorded_process() {
+    ends_as_without_the_agent("sigterm");
+}
+
+#[test]
+fn the_c_interface_starts_records_reports_errors_and_stops() {
+    let (_directory, program) = compiled("swipr_start_api");
+    let files = Directory::new();
+    let host = Host::start_with(Start {
+        program: &program,
+        arguments: &[files.path().as_os_str()],
+        agent: Agent::Loaded,
+    });
+    let recording = host.record("samples=50&hz=200");
+    expect(&recording, &["every sample of burner has stack burner_main;api_burn"]);
+    host.end();
+    let text = std::fs::read_to_string(files.path().join("whole.folded")).expect("a recording");
+    assert!(recording::folded(&text).is_ok_and(|samples| !samples.is_empty()));
+}

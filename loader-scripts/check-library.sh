@@ -1,0 +1,32 @@
+#!/bin/sh
+# check-library.sh LIBRARY: whether a built libswipr.so may be preloaded into anything: it exports nothing but swipr_*,
+# needs nothing but the C library's family, binds at load time, cannot be unloaded, and is small when stripped.
+set -eu
+library=$1
+limit=$((2048 * 1024))
+fail() { echo "check-library.sh: $*" >&2; exit 1; }
+
+exports=$(readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $5 != "LOCAL" && NR > 3 {sub(/@.*/, "", $8); print $8}' | grep -v '^$' | sort -u)
+echo "$exports" | grep -qx swipr_start || fail "swipr_start is not exported"
+foreign=$(echo "$exports" | grep -v '^swipr_' || true)
+[ -z "$foreign" ] || fail "exports what is not ours:
+$foreign"
+
+needed=$(readelf -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+for name in $needed; do
+  case $name in
+    libc.so.6 | libgcc_s.so.1 | ld-linux-x86-64.so.2 | ld-linux-aarch64.so.1 | libm.so.6 | libpthread.so.0 | libdl.so.2) ;;
+    *) fail "needs $name" ;;
+  esac
+done
+
+flags=$(readelf -dW "$library" | grep -E 'FLAGS')
+echo "$flags" | grep -q NOW || fail "is not bound at load time"
+echo "$flags" | grep -q NODELETE || fail "can be unloaded"
+
+copy=$(mktemp)
+trap 'rm -f "$copy"' EXIT
+strip -o "$copy" "$library"
+size=$(wc -c <"$copy")
+[ "$size" -le "$limit" ] || fail "is $size bytes when stripped; $limit are allowed"
+echo "$library: $(echo "$exports" | wc -l) exports, needs $(echo $needed | tr ' ' ','), $size bytes when stripped"
