@@ -44,6 +44,7 @@ programs! {
     threads_that_come_and_go_are_no_danger => "thread_churn",
     a_sample_in_a_signal_handler_reaches_main => "signal_handler_stack",
     users_of_alternate_stacks_are_sampled => "alternate_stack",
+    a_main_without_a_description_is_walked_through => "undescribed_main",
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
 }
 

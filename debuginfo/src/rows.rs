@@ -3,12 +3,16 @@
 //!
 //! Here is the order of things: which frame descriptions there are
 //! (`descriptions`), what their instructions say at each pc (`machine`) and
-//! what rule that is (`convert`). Debug information is not read here, and
+//! what rule that is (`convert`), and what `main`'s code says where nothing describes it
+//! (`straight`). Debug information is not read here, and
 //! neither is any file: the input is a copy of the process's own memory.
 
 mod convert;
 pub(crate) mod descriptions;
 mod machine;
+mod straight;
+
+pub use straight::main_of_start;
 
 use crate::error::Error;
 use crate::table::{OwnedTable, TableBuilder};
@@ -16,6 +20,7 @@ use convert::Converter;
 use descriptions::Descriptions;
 use machine::Machine;
 use std::ops::Range;
+use straight::Straight;
 use swipr_unwind::rule::Rule;
 
 /// Code up to which a table is built; larger ranges are garbage.
@@ -36,6 +41,9 @@ pub struct UnwindInput<'a> {
     pub eh_frame_hdr: Option<(u64, &'a [u8])>,
     /// Address and bytes of `.eh_frame`.
     pub eh_frame: (u64, &'a [u8]),
+    /// Address and code of the program's `main`: its instructions are read where `.eh_frame` does not
+    /// describe it, as in Rust programs built with `panic=abort`.
+    pub main: Option<(u64, &'a [u8])>,
     /// Whether the code is aarch64 (else x86-64).
     pub aarch64: bool,
 }
@@ -58,8 +66,10 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let mut converter = Converter::new(input.eh_frame.1, input.aarch64);
     let mut machine = Machine::new(input.aarch64);
     let mut end = input.text.start;
+    let mut main = input.main.filter(|_| !input.aarch64).and_then(|(start, code)| Straight::new(start, code));
     let starts = functions.iter().skip(1).map(|next| next.start).chain([u64::MAX]);
     for (&function, next) in functions.iter().zip(starts) {
+        end = push_main(&mut main, end..function.start, &mut builder);
         let Some(description) = descriptions.parse(function) else {
             builder.push(end.min(function.start), Rule::NONE);
             end = function.start;
@@ -81,6 +91,15 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
             inside
         });
     }
+    end = push_main(&mut main, end..input.text.end, &mut builder);
     let (extended, expressions) = converter.finish();
     Ok(builder.finish(end, extended, expressions))
+}
+
+/// Adds the rows of `main` if it lies in this hole between functions; returns where the hole goes on.
+fn push_main(main: &mut Option<Straight>, hole: Range<u64>, builder: &mut TableBuilder) -> u64 {
+    let Some(main) = main.take_if(|main| main.lies_in(hole.clone())) else { return hole.start };
+    builder.push(hole.start, Rule::NONE);
+    main.rows().for_each(|(pc, rule)| builder.push(pc, rule));
+    main.end()
 }

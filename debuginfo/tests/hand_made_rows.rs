@@ -46,11 +46,16 @@ impl Section {
     }
 
     fn table(&self, functions: &[Function]) -> OwnedTable {
+        self.table_with_main(functions, None)
+    }
+
+    fn table_with_main(&self, functions: &[Function], main: Option<(u64, &[u8])>) -> OwnedTable {
         let bytes = self.bytes(functions);
         let input = UnwindInput {
             text: 0x1000..0x9000,
             eh_frame_hdr: None,
             eh_frame: (ADDRESS, &bytes),
+            main,
             aarch64: self.aarch64,
         };
         build_table(&input).unwrap()
@@ -266,4 +271,24 @@ fn an_instruction_that_is_not_understood_ends_only_its_function() {
         [at(0x1000), at(0x1004), at(0x1008), at(0x1100)],
         [sp(8, 0), sp(16, 0), Rule::NONE, sp(24, 0)]
     );
+}
+
+#[test]
+fn a_main_that_nothing_describes_has_rows_only_in_a_hole_between_functions() {
+    // push %rax; call; pop %rcx; ret
+    let code = [0x50, 0xe8, 0, 0, 0, 0, 0x59, 0xc3];
+    let functions: [Function; 2] = [(0x1000..0x1100, &[]), (0x2000..0x2100, &[])];
+    let table = X86_64.table_with_main(&functions, Some((0x1800, &code)));
+    let rule = |pc| table.view().rule(pc);
+    assert_eq!([0x10ff, 0x1100, 0x17ff].map(rule), [sp(8, 0), Rule::NONE, Rule::NONE]);
+    assert_eq!([0x1800, 0x1801, 0x1806, 0x1807].map(rule), [sp(8, 0), sp(16, 0), sp(16, 0), sp(8, 0)]);
+    assert_eq!([0x1808, 0x1fff, 0x2000].map(rule), [Rule::NONE, Rule::NONE, sp(8, 0)]);
+    let table = X86_64.table_with_main(&functions, Some((0x2100, &code)));
+    assert_eq!([0x2101, 0x2108].map(|pc| table.view().rule(pc)), [sp(16, 0), Rule::NONE]);
+    // Described already, or in part: the description holds.
+    for start in [0x1040, 0x10fc, 0x1ffc] {
+        let table = X86_64.table_with_main(&functions, Some((start, &code)));
+        assert_eq!(table.view().rule(0x1041), sp(8, 0));
+        assert_eq!(table.view().rule(0x1ffd), Rule::NONE, "{start:#x}");
+    }
 }

@@ -8,8 +8,8 @@ pub const CAPACITY: usize = 1024;
 const HEAD: usize = 512;
 const RING: usize = CAPACITY - HEAD;
 
-/// Set in a frame's word when its address is where the thread stands: the innermost frame and what a
-/// signal interrupted. Other addresses are return addresses. (Bit 63: user addresses do not have it.)
+/// Set in a frame's word when its address is where the thread stands or will go on: the innermost frame, what a
+/// signal interrupted, and the trampoline behind a signal handler. Other addresses are return addresses. (Bit 63: user addresses do not have it.)
 pub const EXACT: u64 = 1 << 63;
 
 /// Room for the frames of one stack. Atomics because a handler writes what
@@ -32,17 +32,28 @@ impl<'a> Frames<'a> {
     /// Adds the next outer frame: its address, with [`EXACT`] where that holds.
     #[inline(always)]
     pub fn push(&mut self, address: u64) {
-        let at = if self.total < HEAD { self.total } else { HEAD + self.total % RING };
-        if let Some(word) = self.storage.get(at) {
+        if let Some(word) = self.storage.get(place(self.total)) {
             word.store(address, Relaxed);
         }
         self.total += 1;
+    }
+
+    /// Sets bits of the frame that was pushed last.
+    pub fn mark_last(&mut self, bits: u64) {
+        if let Some(word) = self.total.checked_sub(1).and_then(|last| self.storage.get(place(last))) {
+            word.store(word.load(Relaxed) | bits, Relaxed);
+        }
     }
 
     /// All frames that were pushed, also those no longer kept.
     pub fn total(&self) -> usize {
         self.total
     }
+}
+
+#[inline(always)]
+fn place(number: usize) -> usize {
+    if number < HEAD { number } else { HEAD + number % RING }
 }
 
 /// How many of `total` frames are not kept.

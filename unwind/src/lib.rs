@@ -25,3 +25,4 @@ pub mod slot;
 pub mod system_call;
 pub mod table;
 pub mod walk;
+pub mod x86_code;

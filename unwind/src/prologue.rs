@@ -20,11 +20,12 @@ use crate::memory::Memory;
 use crate::published::Rules;
 use crate::rule::{Kind, Rule};
 use crate::table::Table;
+use crate::x86_code::{Effect, Instruction};
 
 /// Rows to go back in search of the prologue.
 const MAX_ROWS_BACK: usize = 64;
 /// Bytes of instructions that are read behind `mov %rsp,%rbp`.
-const CODE: usize = 32;
+const CODE: usize = 64;
 
 /// The CFA of the frame at `pc` (a lookup address) with stack pointer `sp`, whose
 /// `rule` is relative to the unknown frame pointer.
@@ -70,44 +71,20 @@ fn body_start<M: Memory>(table: &Table<'_>, memory: &mut M, pc: u64) -> Option<B
 /// How far the instructions of a prologue move sp down after `mov %rsp,%rbp`.
 fn frame_bytes(mut code: &[u8]) -> Option<u64> {
     let mut bytes = 0;
-    loop {
-        code = match code {
-            // push %r8..%r15; push %rax..%rdi
-            [0x41, 0x50..=0x57, rest @ ..] | [0x50..=0x57, rest @ ..] => {
-                bytes += 8;
-                rest
-            }
-            // sub $imm8,%rsp; sub $imm32,%rsp
-            [0x48, 0x83, 0xec, size, ..] => return Some(bytes + u64::try_from(*size as i8).ok()?),
-            [0x48, 0x81, 0xec, a, b, c, d, ..] => {
-                return Some(bytes + u64::from(u32::from_le_bytes([*a, *b, *c, *d])));
-            }
-            // add $-128,%rsp
-            [0x48, 0x83, 0xc4, 0x80, ..] => return Some(bytes + 128),
-            // lea -N(%rsp),%rsp moves sp as well, and so does and $-N,%rsp, but by what is not known here
-            [0x48, 0x8d, 0x64 | 0xa4, 0x24, ..] | [0x48, 0x83, 0xe4, ..] | [0x48, 0x81, 0xe4, ..] => {
-                return None;
-            }
-            // mov register to register, which compilers put between the pushes
-            [opcode @ (0x89 | 0x8b), modrm, rest @ ..] if moves_register(0, *opcode, *modrm) => rest,
-            [rex @ 0x40..=0x4f, opcode @ (0x89 | 0x8b), modrm, rest @ ..]
-                if moves_register(*rex, *opcode, *modrm) =>
-            {
-                rest
-            }
-            // xor %reg,%reg
-            [0x31, modrm, rest @ ..] if modrm >> 6 == 3 => rest,
-            [0x45, 0x31, modrm, rest @ ..] if modrm >> 6 == 3 => rest,
-            _ => return Some(bytes),
-        };
+    while let Some(Instruction { length, effect }) = Instruction::decode(code) {
+        match effect {
+            Effect::None => {}
+            Effect::Push => bytes += 8,
+            Effect::Down(more) => return Some(bytes + u64::try_from(more).ok()?),
+            Effect::Pop | Effect::Call | Effect::Return => return Some(bytes),
+        }
+        code = code.get(length..)?;
     }
-}
-
-/// Whether a mov with this REX prefix (0: none) copies one register to another that is not sp.
-fn moves_register(rex: u8, opcode: u8, modrm: u8) -> bool {
-    let (field, extension) =
-        if opcode == 0x89 { (modrm & 7, rex & 1) } else { (modrm >> 3 & 7, rex >> 2 & 1) };
-    modrm >> 6 == 3 && !(field == 4 && extension == 0)
+    match code {
+        // lea -N(%rsp),%rsp moves sp as well, and so does and $-N,%rsp, but by what is not known here
+        [0x48, 0x8d, 0x64 | 0xa4, 0x24, ..] | [0x48, 0x83, 0xe4, ..] | [0x48, 0x81, 0xe4, ..] => None,
+        _ => Some(bytes),
+    }
 }
 
 /// Whether the instruction before `return_address` is a call, and, if it names
@@ -161,15 +138,17 @@ mod tests {
 
     #[test]
     fn prologues_tell_their_frames_size() {
-        let cases: [(&[u8], Option<u64>); 8] = [
+        let cases: [(&[u8], Option<u64>); 9] = [
             // sub $0x20,%rsp
             (&[0x48, 0x83, 0xec, 0x20, 0x90], Some(32)),
             // push %rbx; sub $0x18,%rsp
             (&[0x53, 0x48, 0x83, 0xec, 0x18], Some(32)),
             // push %r12; mov %edi,%r12d; push %rbx; sub $0x110,%rsp
             (&[0x41, 0x54, 0x41, 0x89, 0xfc, 0x53, 0x48, 0x81, 0xec, 0x10, 1, 0, 0], Some(288)),
-            // mov %edi,-4(%rbp): a leaf's first store; nothing was moved
-            (&[0x89, 0x7d, 0xfc, 0, 0], Some(0)),
+            // mov %edi,-4(%rbp): a leaf's first store; je: nothing was moved
+            (&[0x89, 0x7d, 0xfc, 0x74, 0], Some(0)),
+            // push %rbx; mov $-1,%r8; sub $0x68,%rsp: postgres's WaitEventSetWait
+            (&[0x53, 0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff, 0x48, 0x83, 0xec, 0x68], Some(112)),
             // push %r15; add $-128,%rsp
             (&[0x41, 0x57, 0x48, 0x83, 0xc4, 0x80], Some(136)),
             // and $-32,%rsp: realigned

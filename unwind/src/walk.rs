@@ -122,6 +122,14 @@ pub fn walk<A: Arch, M: Memory>(
         let cfa = match rule.kind() {
             Kind::Sp => frame.at.sp.wrapping_add(rule.cfa_offset()),
             Kind::Fp if let Some(fp) = frame.at.fp => fp.wrapping_add(rule.cfa_offset()),
+            Kind::Signal => {
+                // The kernel made this return address: it is the trampoline's first instruction.
+                frames.mark_last(EXACT);
+                match enter_interrupted::<A, M>(memory, &mut frame) {
+                    Ok(()) => continue,
+                    Err(stop) => return stop,
+                }
+            }
             _ => match step_rarely::<A, M>(rules, memory, &mut frame, rule) {
                 Ok(()) => continue,
                 Err(stop) => return stop,
@@ -186,17 +194,6 @@ fn step_rarely<A: Arch, M: Memory>(
             let cfa = frame.at.sp.wrapping_add(if pushed { 16 } else { 8 });
             ascend::<A, M>(memory, frame, cfa, 0)
         }
-        Kind::Signal => {
-            let context = frame.at.sp.wrapping_add(A::SIGNAL_CONTEXT);
-            let at = Registers::from_context::<A, M>(memory, context).ok_or(Stop::OutOfBounds)?;
-            if at.pc < LOWEST_PC && at.pc != 0 || at.sp == 0 {
-                return Err(Stop::OutOfBounds);
-            }
-            // The interrupted code may have had another stack: the limit holds if sp is below it.
-            let high = if at.sp > frame.at.sp { frame.limit } else { 0 };
-            *frame = Frame::new(at, high);
-            Ok(())
-        }
         Kind::Deref => {
             let fp = frame.at.fp.ok_or(Stop::FramePointerUnknown)?;
             let cfa = memory.word(fp.wrapping_add_signed(rule.deref_offset())).ok_or(Stop::OutOfBounds)?;
@@ -214,8 +211,23 @@ fn step_rarely<A: Arch, M: Memory>(
             ascend::<A, M>(memory, frame, cfa, rule.fp_offset())
         }
         Kind::Extended => step_extended::<A, M>(rules, memory, frame, rule),
-        Kind::None | Kind::Sp => step_without_table::<A, M>(rules, memory, frame),
+        Kind::None | Kind::Sp | Kind::Signal => step_without_table::<A, M>(rules, memory, frame),
     }
+}
+
+/// From the trampoline behind a signal handler to what the signal interrupted.
+#[cold]
+#[inline(never)]
+fn enter_interrupted<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame) -> Result<(), Stop> {
+    let context = frame.at.sp.wrapping_add(A::SIGNAL_CONTEXT);
+    let at = Registers::from_context::<A, M>(memory, context).ok_or(Stop::OutOfBounds)?;
+    if at.pc < LOWEST_PC && at.pc != 0 || at.sp == 0 {
+        return Err(Stop::OutOfBounds);
+    }
+    // The interrupted code may have had another stack: the limit holds if sp is below it.
+    let high = if at.sp > frame.at.sp { frame.limit } else { 0 };
+    *frame = Frame::new(at, high);
+    Ok(())
 }
 
 #[inline(never)]

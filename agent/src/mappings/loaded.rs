@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use swipr_debuginfo::elf::{ElfFile, build_id_of_notes};
-use swipr_debuginfo::rows::{UnwindInput, build_table};
+use swipr_debuginfo::rows::{UnwindInput, build_table, main_of_start};
 use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_debuginfo::table::OwnedTable;
 use swipr_formats::model::Module;
@@ -15,6 +15,8 @@ use swipr_unwind::{memory, published};
 
 /// Larger unwind sections and images are not read.
 const MAX_BYTES: u64 = 1 << 30;
+/// Bytes of `_start` and of `main` that are read.
+const MAIN_BYTES: u64 = 128;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -59,9 +61,11 @@ impl LoadedObject {
         };
         let build_id = reader.build_id(object).unwrap_or_default();
         let image = if is_vdso { reader.image(object, vdso) } else { None };
+        let main = reader.main_function(&text);
+        let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
         let table = reader
             .unwind_sections(object)
-            .and_then(|sections| sections.table(&text))
+            .and_then(|sections| sections.table(&text, main))
             .or_else(|| table_from_file(object, &path, &text))
             .map(|table| LeakedTable(Box::into_raw(Box::new(table))));
         let symbols = Symbols {
@@ -130,11 +134,12 @@ struct UnwindSections {
 }
 
 impl UnwindSections {
-    fn table(&self, text: &Range<u64>) -> Option<OwnedTable> {
+    fn table(&self, text: &Range<u64>, main: Option<(u64, &[u8])>) -> Option<OwnedTable> {
         build_table(&UnwindInput {
             text: text.clone(),
             eh_frame_hdr: Some((self.header, &self.header_bytes)),
             eh_frame: (self.start, &self.bytes),
+            main,
             aarch64: cfg!(target_arch = "aarch64"),
         })
         .ok()
@@ -165,6 +170,17 @@ impl Reader {
         let end = loaded.map(|segment| segment.range().end).max()?;
         const PAGE: u64 = 4096; // section headers lie behind the loaded segment, in its last page
         self.copy(start..end.next_multiple_of(PAGE)).map(Arc::from)
+    }
+
+    /// Address and first instructions of `main`, if this is the code of the executable.
+    fn main_function(&self, text: &Range<u64>) -> Option<(u64, Vec<u8>)> {
+        let entry = objects::entry_address();
+        let code = |address: u64| {
+            let end = address.saturating_add(MAIN_BYTES).min(text.end);
+            text.contains(&address).then(|| self.copy(address..end)).flatten()
+        };
+        let main = main_of_start(entry, &code(entry)?)?;
+        Some((main, code(main)?))
     }
 
     fn unwind_sections(&self, object: &Object) -> Option<UnwindSections> {
@@ -205,6 +221,7 @@ fn table_from_file(object: &Object, path: &str, text: &Range<u64>) -> Option<Own
         text: text.clone(),
         eh_frame_hdr: None,
         eh_frame: (object.bias.wrapping_add(section.address), &bytes),
+        main: None,
         aarch64: cfg!(target_arch = "aarch64"),
     })
     .ok()

@@ -171,6 +171,19 @@ fn a_signal_frame_leads_to_the_interrupted_pc_itself() {
 }
 
 #[test]
+fn the_trampoline_behind_a_handler_stands_at_its_first_instruction() {
+    // Its description begins one byte early, for those who look a return address up (as glibc's does).
+    let rows = [(0, Rule::SIGNAL), (0x10, sp(8, 0)), (0x40, Rule::END)];
+    let mut stack = vec![0; 40];
+    stack[0] = TEXT + 1;
+    let mut set = |register, value| stack[1 + X86_64::context_offset(register).unwrap() as usize / 8] = value;
+    set(X86_64::PC, TEXT + 0x50);
+    set(X86_64::SP, STACK + 39 * 8);
+    let result = world(&rows, &stack).walk_words::<X86_64>(at(0x18, 0, None));
+    assert_eq!(result, (vec![(TEXT + 0x18) | EXACT, (TEXT + 1) | EXACT, (TEXT + 0x50) | EXACT], Stop::Root));
+}
+
+#[test]
 fn code_without_a_table_is_left_by_its_frame_pointer() {
     let rows = [(0, fp(16, -16)), (0x40, Rule::END), (0x60, Rule::NONE)];
     let jit = 0x20010;

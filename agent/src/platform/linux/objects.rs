@@ -143,6 +143,12 @@ pub fn vdso_address() -> u64 {
     unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) }
 }
 
+/// Where the program begins: `_start` of the executable (getauxval(3)).
+pub fn entry_address() -> u64 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getauxval(libc::AT_ENTRY) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
