@@ -6,10 +6,10 @@ use crate::agent_threads;
 use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::recording::{MAX_RECORDINGS, Output, Recorder, Request, StartError};
+use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
-use crate::writer::{QUEUE, Writer};
+use crate::writer::Writer;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
@@ -116,7 +116,7 @@ impl Agent {
             running.push(Running { id, stop: stop.clone() });
         }
         self.counters.recordings.add(1);
-        let (send, samples) = sync_channel(QUEUE);
+        let (send, samples) = sample_queue(QUEUE_BYTES);
         let request = Arc::new(request);
         let counters = Arc::<RecordingCounters>::default();
         let active = Active::new(request.clone(), send, counters.clone(), stop.clone());

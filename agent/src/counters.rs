@@ -70,6 +70,8 @@ pub struct AgentCounters {
     pub reused: Counter,
     /// Signals sent.
     pub signals: Counter,
+    /// Signals that the kernel refused to send to a living thread.
+    pub refused: Counter,
     /// Stacks that threads left after a signal.
     pub answered: Counter,
     /// Copies thrown away because the thread woke up meanwhile.

@@ -24,6 +24,7 @@ pub mod output;
 pub mod pipe;
 pub mod platform;
 pub mod recording;
+pub mod sample_queue;
 pub mod sampler;
 pub mod server;
 pub mod stack;

@@ -131,10 +131,13 @@ impl Tables {
     }
 
     /// Reads the mappings again: stacks and code made at run time come and go without the loader's knowledge.
-    pub fn refresh_maps(&mut self) {
-        if self.read_maps() {
+    /// Returns whether executable memory changed.
+    pub fn refresh_maps(&mut self) -> bool {
+        let changed = self.read_maps();
+        if changed {
             self.publish();
         }
+        changed
     }
 
     /// The writable mapping that holds a stack pointer, as of the last reading.
@@ -143,14 +146,10 @@ impl Tables {
         Some((mapping.low, mapping.high))
     }
 
-    /// Whether `address` was executable at the last reading.
-    pub fn is_code(&self, address: u64) -> bool {
-        self.current.find(address).is_some()
-    }
-
     /// Whether executable memory changed.
     fn read_maps(&mut self) -> bool {
-        let Ok(maps) = maps::read() else { return false };
+        let Ok(mut maps) = maps::read() else { return false };
+        maps::keep_executable(&mut maps, &self.maps);
         let executable = |maps: &[Mapping]| -> Vec<(u64, u64)> {
             maps.iter()
                 .filter(|mapping| mapping.executable)
@@ -223,8 +222,8 @@ mod tests {
         let executable = crate::platform::process::executable();
         assert_eq!(code.module.path, executable);
         assert!(code.symbols.as_ref().unwrap().bias < here);
-        assert!(tables.is_code(libc::malloc as *const () as u64));
-        assert!(!tables.is_code(8));
+        assert!(tables.mappings().find(libc::malloc as *const () as u64).is_some());
+        assert!(tables.mappings().find(8).is_none());
         assert!(tables.figures().objects >= 3, "{:?}", tables.figures());
         assert!(tables.figures().rows > 10_000, "{:?}", tables.figures());
         // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
@@ -234,6 +233,6 @@ mod tests {
             tables.stack_of(&raw const local as u64)
         });
         let (low, high) = stack.unwrap();
-        assert!(low < high && !tables.is_code(low));
+        assert!(low < high && tables.mappings().find(low).is_none());
     }
 }

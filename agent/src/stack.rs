@@ -44,9 +44,9 @@ impl RawStack {
         self.words.iter().map(|&word| CodeAddress { address: word & !EXACT, exact: word & EXACT != 0 })
     }
 
-    /// The outermost address that was reached.
-    pub fn outermost(&self) -> u64 {
-        self.words.last().map_or(0, |word| word & !EXACT)
+    /// Memory that this takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<RawStack>() + size_of_val(&*self.words)
     }
 }
 

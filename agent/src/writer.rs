@@ -7,18 +7,16 @@ mod names;
 use crate::counters::RecordingCounters;
 use crate::platform::process;
 use crate::recording::{Closed, Output, Request};
-use crate::sampler::Batch;
+use crate::sample_queue::SampleReceiver;
 use names::StackNames;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_debuginfo::symbolizer::Symbolizer;
 use swipr_formats::Format;
 use swipr_formats::model::{Header, Sample};
 
-/// Sweeps that may wait for the writer before the sampler drops some.
-pub const QUEUE: usize = 64;
 /// How often the writer looks whether its reader is still there.
 const LOOK: Duration = Duration::from_millis(200);
 /// Output is handed on at the latest when there is so much of it.
@@ -29,7 +27,7 @@ pub struct Writer {
     /// What was asked for.
     pub request: Arc<Request>,
     /// From the sampler.
-    pub samples: Receiver<Batch>,
+    pub samples: SampleReceiver,
     /// To the client.
     pub output: Box<dyn Output>,
     /// The recording's figures.
@@ -57,7 +55,7 @@ impl Writer {
         let mut bytes = vec![];
         format.begin(&header(&self.request), &mut bytes);
         loop {
-            let batch = match self.samples.recv_timeout(LOOK) {
+            let batch = match self.samples.receive(LOOK) {
                 Ok(batch) => batch,
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {

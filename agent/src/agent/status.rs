@@ -41,6 +41,7 @@ pub fn json(agent: &Agent) -> String {
             "reused": counters.reused.get(),
             "moved_while_copied": counters.moved.get(),
             "signals_sent": counters.signals.get(),
+            "signals_refused": counters.refused.get(),
             "signals_answered": counters.answered.get(),
         },
         "walks_ended": stops,

@@ -3,10 +3,10 @@
 use crate::counters::RecordingCounters;
 use crate::platform::process::{epoch_ns, monotonic_ns};
 use crate::recording::{Length, Request};
+use crate::sample_queue::{Refused, SampleSender};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{SyncSender, TrySendError};
 use swipr_formats::model::{Mode, State, Thread};
 use swipr_unwind::walk::Stop;
 
@@ -35,7 +35,7 @@ pub type Batch = Vec<Event>;
 #[derive(Debug)]
 pub struct Active {
     request: Arc<Request>,
-    output: SyncSender<Batch>,
+    output: SampleSender,
     counters: Arc<RecordingCounters>,
     /// Set by the writer when nobody reads, by `swipr_recording_end`, and by `swipr_stop`.
     stop: Arc<AtomicBool>,
@@ -54,7 +54,7 @@ impl Active {
     /// Starts when the sampler takes it.
     pub fn new(
         request: Arc<Request>,
-        output: SyncSender<Batch>,
+        output: SampleSender,
         counters: Arc<RecordingCounters>,
         stop: Arc<AtomicBool>,
     ) -> Active {
@@ -183,10 +183,10 @@ impl Active {
         }
         let batch = std::mem::take(&mut self.batch);
         let count = batch.len() as u64;
-        match self.output.try_send(batch) {
+        match self.output.send(batch) {
             Ok(()) => self.counters.samples.add(count),
-            Err(TrySendError::Full(_)) => self.counters.dropped.add(count),
-            Err(TrySendError::Disconnected(_)) => self.stop.store(true, Relaxed),
+            Err(Refused::Full) => self.counters.dropped.add(count),
+            Err(Refused::Gone) => self.stop.store(true, Relaxed),
         }
     }
 

@@ -20,11 +20,13 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
 use swipr_unwind::slot;
+use swipr_unwind::walk::Stop;
 
 /// Ticks that one unanswered signal can stand for; more are counted as missed.
 const MAX_PENDING_TICKS: usize = 4096;
-/// How soon after reading the mappings they may be read again because of unknown code.
-const MAPS_AT_MOST_EVERY_NS: u64 = 100_000_000;
+/// How soon after reading the mappings they may be read again because of unknown code: then,
+/// while that tells nothing new, after twice that time, and so on.
+const MAPS_AGAIN_NS: u64 = 20_000_000;
 
 /// After a tick, how long until the answers of signalled threads are looked for.
 /// The next look comes after twice that time, and so on.
@@ -40,6 +42,7 @@ pub struct Sweeper {
     counters: Arc<AgentCounters>,
     signal: i32,
     maps_read_ns: u64,
+    maps_again_ns: u64,
     /// When to look for answers next, and how long after that again.
     collect_at_ns: u64,
     collect_again_ns: u64,
@@ -51,8 +54,8 @@ pub struct Sweeper {
 enum Look {
     /// A stack for this tick.
     Stack(State, Arc<RawStack>),
-    /// It is to be asked.
-    Running,
+    /// It is to be asked: it runs, or it will before anything can disturb it. The state where it is known already.
+    Ask(Option<State>),
     /// CPU mode does not care where it is blocked.
     NotWanted,
     Gone,
@@ -75,6 +78,7 @@ impl Sweeper {
             counters,
             signal,
             maps_read_ns: 0,
+            maps_again_ns: MAPS_AGAIN_NS,
             collect_at_ns: 0,
             collect_again_ns: COLLECT_AFTER_NS,
             unknown_code: false,
@@ -110,7 +114,9 @@ impl Sweeper {
 
     /// Reads names and mappings again.
     pub fn housekeeping(&mut self, recordings: &[Active]) {
-        self.read_maps();
+        if self.read_maps() {
+            self.maps_again_ns = MAPS_AGAIN_NS;
+        }
         for thread in self.threads.iter_mut() {
             if thread.refresh_name() {
                 recordings.iter().for_each(|recording| apply_filter(thread, recording));
@@ -123,10 +129,11 @@ impl Sweeper {
         }
     }
 
-    fn read_maps(&mut self) {
-        self.tables.refresh_maps();
+    fn read_maps(&mut self) -> bool {
+        let changed = self.tables.refresh_maps();
         self.maps_read_ns = process::monotonic_ns();
         self.unknown_code = false;
+        changed
     }
 
     fn find_threads(&mut self, recordings: &mut [Active]) {
@@ -147,8 +154,9 @@ impl Sweeper {
     pub fn sweep(&mut self, recordings: &mut [Active], tick_ns: u64) {
         self.counters.sweeps.add(1);
         self.find_threads(recordings);
-        if self.unknown_code && tick_ns.saturating_sub(self.maps_read_ns) >= MAPS_AT_MOST_EVERY_NS {
-            self.read_maps();
+        if self.unknown_code && tick_ns.saturating_sub(self.maps_read_ns) >= self.maps_again_ns {
+            let changed = self.read_maps();
+            self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
         }
         let (mut due, mut wall) = (0, 0);
         for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
@@ -158,7 +166,7 @@ impl Sweeper {
         self.keep_handler(recordings);
         self.collect_at_ns = tick_ns + COLLECT_AFTER_NS;
         self.collect_again_ns = COLLECT_AFTER_NS;
-        let Sweeper { threads, tables, copier, slots, counters, signal, .. } = self;
+        let Sweeper { threads, tables, copier, slots, counters, signal, unknown_code, .. } = self;
         for thread in threads.iter_mut() {
             let wanted = due & thread.recordings;
             if wanted == 0 {
@@ -167,12 +175,13 @@ impl Sweeper {
             count_thread(thread, recordings, wanted);
             match look(thread, wanted & wall != 0, copier, tables, counters) {
                 Look::Stack(state, stack) => {
+                    *unknown_code |= stack.stop == Stop::NoTable;
                     for recording in of(recordings, wanted & wall) {
                         recording.wall_sample(&thread.thread, tick_ns, state, &stack);
                     }
                 }
-                Look::Running => {
-                    let tick = PendingTick { tick_ns, recordings: wanted, cpu_ns: thread.cpu_ns };
+                Look::Ask(state) => {
+                    let tick = PendingTick { tick_ns, recordings: wanted, cpu_ns: thread.cpu_ns, state };
                     if let Err(missed) = slots.ask(thread, tick, *signal, counters) {
                         of(recordings, missed).for_each(|recording| recording.counters().missed.add(1));
                     }
@@ -207,23 +216,23 @@ impl Sweeper {
 
     /// Takes the answers that are there.
     pub fn collect(&mut self, recordings: &mut [Active]) {
-        let Sweeper { threads, tables, slots, counters, unknown_code, .. } = self;
+        let Sweeper { threads, tables, slots, counters, signal, unknown_code, .. } = self;
         if !slots.has_pending() {
             return;
         }
         self.collect_at_ns = process::monotonic_ns() + self.collect_again_ns;
         self.collect_again_ns *= 2;
         for thread in threads.iter_mut() {
-            let Some((pending, stack)) = slots.take_answer(thread, tables) else { continue };
-            counters.answered.add(1);
-            counters.stopped(stack.stop);
-            *unknown_code |=
-                stack.stop == swipr_unwind::walk::Stop::NoTable && !tables.is_code(stack.outermost());
+            let Some((pending, stack)) = slots.take_answer(thread, tables, *signal, counters) else {
+                continue;
+            };
+            *unknown_code |= stack.stop == Stop::NoTable;
             let now_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
             // Until the clock moved, the thread was waiting for a CPU.
             let later = pending.ticks.iter().skip(1).map(|tick| tick.cpu_ns).chain([u64::MAX]);
             for (tick, later_ns) in pending.ticks.iter().zip(later) {
-                let state = if tick.cpu_ns == later_ns { State::Runnable } else { State::Running };
+                let stood_still = tick.cpu_ns == later_ns;
+                let state = tick.state.unwrap_or(if stood_still { State::Runnable } else { State::Running });
                 for recording in of(recordings, tick.recordings) {
                     recording.wall_sample(&thread.thread, tick.tick_ns, state, &stack);
                     if let Some(accounted) = thread.accounted_ns.get_mut(recording.place()) {
@@ -321,6 +330,8 @@ fn look(
     match thread.activity() {
         Some(Activity::Gone) => Look::NotWanted, // the first thread after pthread_exit: it stays listed
         Some(Activity::Blocked { .. }) if !wall => Look::NotWanted,
+        // A page fault is not cut short by a signal, and the handler will know all registers.
+        Some(Activity::Blocked { system_call: None, .. }) => Look::Ask(Some(State::Blocked(None))),
         Some(Activity::Blocked { system_call, sp, pc }) => {
             match copier.copy(thread, sp, pc, State::Blocked(system_call), tables, counters) {
                 Some(blocked) => {
@@ -328,10 +339,10 @@ fn look(
                     thread.blocked = Some(blocked);
                     found
                 }
-                None => Look::Running,
+                None => Look::Ask(None),
             }
         }
-        Some(Activity::Running) | None => Look::Running,
+        Some(Activity::Running) | None => Look::Ask(None),
     }
 }
 

@@ -20,6 +20,8 @@ pub struct PendingTick {
     pub recordings: u8,
     /// The thread's CPU clock then.
     pub cpu_ns: u64,
+    /// What it was doing, where that was seen.
+    pub state: Option<State>,
 }
 
 /// A signal that was sent and not answered yet.
@@ -30,6 +32,8 @@ pub struct Pending {
     /// The ticks that the answer will stand for: a thread that did not get to its handler has not
     /// gone on in its own code either, so the stack it will leave was its stack all the time.
     pub ticks: Vec<PendingTick>,
+    /// It was asked a second time.
+    pub again: bool,
 }
 
 /// A stack that holds as long as the CPU clock does not move.

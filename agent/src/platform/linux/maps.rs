@@ -33,6 +33,15 @@ pub fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     mappings.get(at).filter(|mapping| address < mapping.high)
 }
 
+/// Run-time compilers take the right to execute a page away while they write into it, and other threads'
+/// stacks have it all the same: anonymous memory that was executable `before` stays so while it is mapped.
+pub fn keep_executable(mappings: &mut [Mapping], before: &[Mapping]) {
+    for mapping in mappings.iter_mut().filter(|mapping| !mapping.executable && mapping.path.is_empty()) {
+        let was = |at| find(before, at).is_some_and(|old| old.executable && old.path.is_empty());
+        mapping.executable = was(mapping.low) && was(mapping.high - 1);
+    }
+}
+
 fn parse(line: &str) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
     let (low, high) = fields.next()?.split_once('-')?;
@@ -63,6 +72,27 @@ mod tests {
         assert_eq!((anonymous.path.as_str(), anonymous.writable), ("", true));
         assert_eq!(parse(""), None);
         assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn code_stays_code_while_it_is_being_written() {
+        let mapping = |low, high, executable, path: &str| Mapping {
+            low,
+            high,
+            executable,
+            writable: !executable,
+            offset: 0,
+            path: path.into(),
+        };
+        let before = [mapping(0x1000, 0x5000, true, ""), mapping(0x6000, 0x7000, true, "/lib/x.so")];
+        let mut now = [
+            mapping(0x1000, 0x2000, true, ""),
+            mapping(0x2000, 0x3000, false, ""),
+            mapping(0x4000, 0x6000, false, ""),
+            mapping(0x6000, 0x7000, false, "/lib/x.so"),
+        ];
+        keep_executable(&mut now, &before);
+        assert_eq!(now.map(|mapping| mapping.executable), [true, true, false, false]);
     }
 
     #[test]

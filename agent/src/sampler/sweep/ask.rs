@@ -57,20 +57,33 @@ impl Slots {
             pending.ticks.push(tick);
             return Ok(());
         }
-        let Some(ticket) = self.lend(thread.stack_bounds) else { return lost };
-        if signals::ask(thread.tid(), signal, ticket).is_err() {
-            slot::revoke(ticket);
-            thread.gone = true;
-            return lost;
-        }
-        counters.signals.add(1);
-        self.pending += 1;
-        thread.pending = Some(Pending { ticket, ticks: vec![tick] });
+        let Some(ticket) = self.send(thread, signal, counters) else { return lost };
+        thread.pending = Some(Pending { ticket, ticks: vec![tick], again: false });
         Ok(())
     }
 
+    fn send(&mut self, thread: &mut Sampled, signal: i32, counters: &AgentCounters) -> Option<Ticket> {
+        let ticket = self.lend(thread.stack_bounds)?;
+        if let Err(error) = signals::ask(thread.tid(), signal, ticket) {
+            slot::revoke(ticket);
+            // EAGAIN: too many signals are queued (RLIMIT_SIGPENDING); EPERM: a seccomp filter refuses the call.
+            thread.gone = error.raw_os_error() == Some(libc::ESRCH);
+            counters.refused.add(u64::from(!thread.gone));
+            return None;
+        }
+        counters.signals.add(1);
+        self.pending += 1;
+        Some(ticket)
+    }
+
     /// The answer of a thread, if it is there.
-    pub fn take_answer(&mut self, thread: &mut Sampled, tables: &Tables) -> Option<(Pending, Arc<RawStack>)> {
+    pub fn take_answer(
+        &mut self,
+        thread: &mut Sampled,
+        tables: &Tables,
+        signal: i32,
+        counters: &AgentCounters,
+    ) -> Option<(Pending, Arc<RawStack>)> {
         let ticket = thread.pending.as_ref()?.ticket;
         if !slot::is_done(ticket) {
             return None;
@@ -80,12 +93,24 @@ impl Slots {
         let total = slot.total.load(Relaxed) as usize;
         let stack = RawStack::new(&slot.frames, total, stop, tables.mappings());
         let sp = slot.sp.load(Relaxed);
-        let (low, high) = thread.stack_bounds;
-        if !(low..high).contains(&sp) {
-            thread.stack_bounds = tables.stack_of(sp).unwrap_or((0, 0));
-        }
         slot::release(ticket);
         self.one_less();
+        counters.answered.add(1);
+        let (low, high) = thread.stack_bounds;
+        let new_stack = !(low..high).contains(&sp);
+        if new_stack {
+            thread.stack_bounds = tables.stack_of(sp).unwrap_or((0, 0));
+        }
+        // Where process_vm_readv is refused, a stack can be read only when its bounds are known: now they are.
+        let pending = thread.pending.as_ref()?;
+        if new_stack && stop == Stop::OutOfBounds && thread.stack_bounds != (0, 0) && !pending.again {
+            let ticket = self.send(thread, signal, counters);
+            if let (Some(ticket), Some(pending)) = (ticket, &mut thread.pending) {
+                (pending.ticket, pending.again) = (ticket, true);
+                return None;
+            }
+        }
+        counters.stopped(stop);
         Some((thread.pending.take()?, Arc::new(stack)))
     }
 }

@@ -1,0 +1,108 @@
+//! From the sampler to a recording's writer: a queue bounded in bytes, whose sender never waits.
+//!
+//! The bound is on memory, not on sweeps: finding the first names of a large program takes the writer a
+//! second or two, and what is sampled meanwhile fits.
+
+use crate::sampler::{Batch, Event};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Memory that the samples of one recording may take while they wait for their writer.
+pub const QUEUE_BYTES: usize = 16 << 20;
+
+/// Why a batch was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The writer is behind.
+    Full,
+    /// There is no writer any more.
+    Gone,
+}
+
+/// The sampler's end.
+#[derive(Debug)]
+pub struct SampleSender {
+    sender: Sender<(Batch, usize)>,
+    waiting: Arc<AtomicUsize>,
+    capacity: usize,
+}
+
+/// The writer's end.
+#[derive(Debug)]
+pub struct SampleReceiver {
+    receiver: Receiver<(Batch, usize)>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A queue of at most `capacity` bytes (and one batch).
+pub fn sample_queue(capacity: usize) -> (SampleSender, SampleReceiver) {
+    let (sender, receiver) = channel();
+    let waiting = Arc::<AtomicUsize>::default();
+    (SampleSender { sender, waiting: waiting.clone(), capacity }, SampleReceiver { receiver, waiting })
+}
+
+impl SampleSender {
+    /// Hands a batch over, or drops it.
+    pub fn send(&self, batch: Batch) -> Result<(), Refused> {
+        // Relaxed: a bound, not a hand-over; the channel orders the batches themselves.
+        if self.waiting.load(Relaxed) > self.capacity {
+            return Err(Refused::Full);
+        }
+        let bytes = batch.iter().map(bytes_of).sum();
+        self.waiting.fetch_add(bytes, Relaxed);
+        self.sender.send((batch, bytes)).map_err(|_| Refused::Gone)
+    }
+}
+
+impl SampleReceiver {
+    /// The next batch, waited for at most so long.
+    pub fn receive(&self, at_most: Duration) -> Result<Batch, RecvTimeoutError> {
+        let (batch, bytes) = self.receiver.recv_timeout(at_most)?;
+        self.waiting.fetch_sub(bytes, Relaxed);
+        Ok(batch)
+    }
+}
+
+/// What an event keeps alive. A blocked thread's stack is shared by its samples and by the thread itself.
+fn bytes_of(event: &Event) -> usize {
+    let sharers = Arc::strong_count(&event.stack).saturating_sub(1).max(1);
+    size_of::<Event>() + event.stack.bytes() / sharers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::RawStack;
+    use swipr_formats::model::{State, Thread};
+    use swipr_unwind::frames::Storage;
+    use swipr_unwind::walk::Stop;
+
+    fn batch(frames: usize) -> Batch {
+        let storage: Box<Storage> = Box::new([const { std::sync::atomic::AtomicU64::new(0) }; 1024]);
+        let stack = Arc::new(RawStack::new(&storage, frames, Stop::Root, &Arc::default()));
+        let thread = Arc::new(Thread { tid: 1, name: "t".into() });
+        vec![Event { thread, state: State::Running, time_ns: 0, weight_ns: 0, stack }]
+    }
+
+    #[test]
+    fn a_writer_that_is_behind_is_refused_samples_until_it_has_taken_some() {
+        let (sender, receiver) = sample_queue(10_000);
+        assert_eq!(sender.send(batch(1000)), Ok(()));
+        assert_eq!(sender.send(batch(1000)), Ok(()));
+        assert_eq!(sender.send(batch(1)), Err(Refused::Full));
+        assert_eq!(receiver.receive(Duration::ZERO).unwrap().len(), 1);
+        assert_eq!(sender.send(batch(1)), Ok(()));
+        drop(receiver);
+        assert_eq!(sender.send(batch(1)), Err(Refused::Gone));
+    }
+
+    #[test]
+    fn a_stack_that_many_samples_share_is_not_counted_for_each() {
+        let (sender, _receiver) = sample_queue(30_000);
+        let shared = batch(1000);
+        let sent = (0..1000).take_while(|_| sender.send(shared.clone()).is_ok()).count();
+        assert!((10..100).contains(&sent), "{sent}");
+    }
+}
