@@ -124,7 +124,7 @@ impl Agent {
         let writer = Writer { request, samples, output, counters, stop, symbolizer };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
-        let started = agent_threads::start("swipr-writer", move || {
+        let started = agent_threads::start("writer", move || {
             writer.run();
             locked(&agent.running).retain(|running| running.id != id);
         });
@@ -135,7 +135,7 @@ impl Agent {
         }
         if self.sampler.add(active) {
             let agent = self.clone();
-            let started = agent_threads::start("swipr-sampler", move || {
+            let started = agent_threads::start("sampler", move || {
                 sampler::run(&agent.sampler, &agent.counters, || locked(&agent.symbolizer).drop_all());
             });
             if let Err(error) = started {

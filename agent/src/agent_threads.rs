@@ -27,13 +27,16 @@ impl Drop for Registered {
     }
 }
 
-/// Starts a thread of the agent: named, with all signals blocked, not sampled.
+/// How the names of the agent's threads begin. A new thread has its parent's name first: one of these, too.
+const PREFIX: &str = "swipr-";
+
+/// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled.
 pub fn start<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     signals::with_signals_blocked(|| {
-        Builder::new().name(name.into()).stack_size(STACK_BYTES).spawn(move || {
+        Builder::new().name(format!("{PREFIX}{name}")).stack_size(STACK_BYTES).spawn(move || {
             let _registered = Registered::new(process::tid());
             body()
         })
@@ -43,6 +46,11 @@ pub fn start<T: Send + 'static>(
 /// Whether a thread is the agent's own.
 pub fn contains(tid: u32) -> bool {
     TIDS.iter().any(|place| place.load(Relaxed) == tid)
+}
+
+/// Whether a thread with this name may be the agent's own.
+pub fn is_our_name(name: &str) -> bool {
+    name.starts_with(PREFIX)
 }
 
 /// After fork, in the child: none of them exists here.

@@ -101,7 +101,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
     let (report, reported) = sync_channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
-    let started = agent_threads::start("swipr-server", move || serve(&config, &identity, wait, &report));
+    let started = agent_threads::start("server", move || serve(&config, &identity, wait, &report));
     if let Err(error) = started {
         STATE.store(IDLE, Release);
         return Err(Error::Failed(format!("cannot start the server thread: {error}")));

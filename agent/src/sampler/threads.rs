@@ -2,6 +2,7 @@
 
 use crate::agent_threads;
 use crate::platform::descriptors;
+use crate::platform::process::monotonic_ns;
 use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
 use crate::stack::RawStack;
@@ -10,6 +11,10 @@ use std::io;
 use std::sync::Arc;
 use swipr_formats::model::{State, Thread};
 use swipr_unwind::slot::Ticket;
+
+/// A thread of ours is not registered yet when it is born and not any more when it ends, and
+/// without CPU time that may last. A thread named like ours is believed to be the program's after so long.
+const PROBATION_NS: u64 = 10_000_000_000;
 
 /// A tick at which a thread was asked for its stack.
 #[derive(Debug)]
@@ -139,6 +144,8 @@ pub struct Threads {
     known: HashMap<u32, Sampled>,
     count: Option<u64>,
     tids: Vec<u32>,
+    /// Threads that seem to be ours, see [`PROBATION_NS`], and since when.
+    suspects: HashMap<u32, u64>,
     /// Threads whose files are kept open.
     keep: usize,
 }
@@ -148,7 +155,8 @@ impl Threads {
     pub fn new() -> io::Result<Threads> {
         let directory = TaskDirectory::open()?;
         let keep = descriptors::limit() / 2;
-        Ok(Threads { directory, known: HashMap::new(), count: None, tids: vec![], keep })
+        let (known, suspects) = (HashMap::new(), HashMap::new());
+        Ok(Threads { directory, known, count: None, tids: vec![], suspects, keep })
     }
 
     /// All of them.
@@ -172,13 +180,21 @@ impl Threads {
         let gone: Vec<u32> = self.known.values().filter(|thread| thread.gone).map(Sampled::tid).collect();
         let ended: Vec<Sampled> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
         let count = self.directory.count();
-        let unchanged = ended.is_empty() && count.is_some() && count == self.count;
+        let unchanged =
+            ended.is_empty() && self.suspects.is_empty() && count.is_some() && count == self.count;
         if unchanged || self.directory.list(&mut self.tids).is_err() {
             return ended;
         }
         self.count = count;
+        let now = monotonic_ns();
+        let before = std::mem::take(&mut self.suspects);
         for &tid in &self.tids {
             if self.known.contains_key(&tid) || agent_threads::contains(tid) {
+                continue;
+            }
+            let since = before.get(&tid).copied().unwrap_or(now);
+            if now - since < PROBATION_NS && agent_threads::is_our_name(&threads::name(tid)) {
+                self.suspects.insert(tid, since);
                 continue;
             }
             if let Some(thread) = Sampled::new(tid, self.known.len() < self.keep) {
@@ -186,5 +202,41 @@ impl Threads {
             }
         }
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::thread::Builder;
+
+    #[test]
+    fn a_thread_named_like_ours_is_not_sampled_before_it_is_known_whose_it_is() {
+        let (tell, told) = channel();
+        let (end, wait) = channel::<()>();
+        let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+        let spawned: Vec<_> = ["swipr-newborn", "programs-own"]
+            .map(|name| {
+                let (tell, wait) = (tell.clone(), wait.clone());
+                let body = move || {
+                    tell.send((name, crate::platform::process::tid())).unwrap();
+                    let _ = wait.lock().unwrap().recv();
+                };
+                Builder::new().name(name.into()).spawn(body).unwrap()
+            })
+            .into();
+        let tids: HashMap<&str, u32> = told.iter().take(2).collect();
+        let mut threads = Threads::new().unwrap();
+        for _ in 0..2 {
+            threads.refresh();
+            let known: Vec<u32> = threads.iter().map(Sampled::tid).collect();
+            assert!(known.contains(&tids["programs-own"]) && !known.contains(&tids["swipr-newborn"]));
+        }
+        threads.suspects.insert(tids["swipr-newborn"], 0);
+        threads.refresh();
+        assert!(threads.iter().any(|thread| thread.tid() == tids["swipr-newborn"]));
+        drop(end);
+        spawned.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }
