@@ -1,14 +1,16 @@
 //! The agent's own threads: they are not sampled and are started in one way.
 
-use crate::platform::{process, signals};
+use crate::platform::{process, signals, threads};
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
 
 /// The ids of the agent's threads; 0: a free place. Not behind a lock, which a
 /// fork could leave locked in the child. More places than the agent has threads:
 /// a server, a sampler, a writer for each recording.
 static TIDS: [AtomicU32; 32] = [const { AtomicU32::new(0) }; 32];
+/// CPU time of those that ended.
+static ENDED_NS: AtomicU64 = AtomicU64::new(0);
 /// Symbolizing descends into DWARF trees.
 const STACK_BYTES: usize = 1 << 20;
 
@@ -23,6 +25,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        ENDED_NS.fetch_add(threads::cpu_ns(self.0).unwrap_or(0), Relaxed);
         TIDS.iter().find(|place| place.compare_exchange(self.0, 0, Relaxed, Relaxed).is_ok());
     }
 }
@@ -48,6 +51,12 @@ pub fn contains(tid: u32) -> bool {
     TIDS.iter().any(|place| place.load(Relaxed) == tid)
 }
 
+/// CPU time that the agent's threads have used, nanoseconds.
+pub fn cpu_ns() -> u64 {
+    let live = TIDS.iter().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0);
+    live.filter_map(threads::cpu_ns).sum::<u64>() + ENDED_NS.load(Relaxed)
+}
+
 /// Whether a thread with this name may be the agent's own.
 pub fn is_our_name(name: &str) -> bool {
     name.starts_with(PREFIX)
@@ -56,4 +65,5 @@ pub fn is_our_name(name: &str) -> bool {
 /// After fork, in the child: none of them exists here.
 pub fn forget_after_fork() {
     TIDS.iter().for_each(|place| place.store(0, Relaxed));
+    ENDED_NS.store(0, Relaxed);
 }

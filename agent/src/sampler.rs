@@ -5,6 +5,7 @@
 mod active;
 mod sweep;
 mod threads;
+mod ticks;
 
 pub use active::{Active, Batch, Event};
 
@@ -111,6 +112,7 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
             return;
         }
     };
+    crate::platform::threads::ask_for_short_slices();
     let mut recordings: Vec<Active> = vec![];
     let mut housekeeping = 0;
     loop {
@@ -129,9 +131,9 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
             sweeper.housekeeping(&recordings);
             housekeeping = now + HOUSEKEEPING_NS;
         }
-        // Not `any`: every recording must hear of the time.
-        let due = recordings.iter_mut().fold(false, |due, recording| recording.begin_tick(now) | due);
-        if due {
+        if recordings.iter().any(|recording| recording.is_due(now)) {
+            let early = shared_sweep_ns(&recordings);
+            recordings.iter_mut().for_each(|recording| _ = recording.begin_tick(now, early));
             sweeper.sweep(&mut recordings, now);
         }
         for recording in &mut recordings {
@@ -146,6 +148,12 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
             }
         }
     }
+}
+
+/// How early a recording joins another one's sweep: half of the shortest interval.
+fn shared_sweep_ns(recordings: &[Active]) -> u64 {
+    let others = recordings.len().saturating_sub(1).min(1) as u64;
+    recordings.iter().map(Active::interval_ns).min().unwrap_or(0) / 2 * others
 }
 
 fn next_deadline(recordings: &[Active], sweeper: &Sweeper, now: u64) -> u64 {

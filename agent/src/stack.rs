@@ -39,6 +39,16 @@ impl RawStack {
         }
     }
 
+    /// Of CPU time during which nobody looked.
+    pub fn none() -> RawStack {
+        RawStack { words: Box::default(), elided: 0, stop: Stop::Root, mappings: Arc::default() }
+    }
+
+    /// Whether this is [`RawStack::none`]: a walk has one frame at least.
+    pub fn is_none(&self) -> bool {
+        self.words.is_empty()
+    }
+
     /// The kept frames, leaf first.
     pub fn addresses(&self) -> impl Iterator<Item = CodeAddress> + '_ {
         self.words.iter().map(|&word| CodeAddress { address: word & !EXACT, exact: word & EXACT != 0 })

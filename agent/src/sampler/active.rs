@@ -1,9 +1,11 @@
 //! A running recording, from the sampler's side.
 
+use crate::agent_threads;
 use crate::counters::RecordingCounters;
-use crate::platform::process::{epoch_ns, monotonic_ns};
+use crate::platform::process::{clock_ns, epoch_ns, monotonic_ns, pid};
 use crate::recording::{Length, Request};
 use crate::sample_queue::{Refused, SampleSender};
+use crate::sampler::ticks::Ticks;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,6 +14,9 @@ use swipr_unwind::walk::Stop;
 
 /// How long answers are waited for after the last tick.
 const GRACE_NS: u64 = 1_000_000_000;
+
+/// The threads' clocks are read one after the other: less than this is no missing thread.
+const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
 /// One sample on its way to the writer.
 #[derive(Clone, Debug)]
@@ -44,10 +49,13 @@ pub struct Active {
     place: usize,
     started_ns: u64,
     epoch_minus_monotonic: u64,
-    next_tick_ns: u64,
+    ticks: Ticks,
     /// The tick of the sweep that is under way.
     due: bool,
     grace_until_ns: Option<u64>,
+    /// CPU time of the program's threads at the start, and what samples stand for.
+    program_cpu_ns: u64,
+    sampled_cpu_ns: u64,
 }
 
 impl Active {
@@ -67,9 +75,11 @@ impl Active {
             place: 0,
             started_ns: 0,
             epoch_minus_monotonic: 0,
-            next_tick_ns: 0,
+            ticks: Ticks::new(1, 0),
             due: false,
             grace_until_ns: None,
+            program_cpu_ns: 0,
+            sampled_cpu_ns: 0,
         }
     }
 
@@ -78,8 +88,9 @@ impl Active {
         let now = monotonic_ns();
         self.place = place;
         self.started_ns = now;
+        self.program_cpu_ns = program_cpu_ns();
         self.epoch_minus_monotonic = epoch_ns().wrapping_sub(now);
-        self.next_tick_ns = now;
+        self.ticks = Ticks::new(self.interval_ns(), now);
     }
 
     /// Which of eight this recording is.
@@ -102,7 +113,8 @@ impl Active {
         &self.counters
     }
 
-    fn interval_ns(&self) -> u64 {
+    /// Time between two ticks.
+    pub fn interval_ns(&self) -> u64 {
         (self.request.interval.as_nanos() as u64).max(1)
     }
 
@@ -117,22 +129,21 @@ impl Active {
             Length::Time(duration) => self.started_ns.saturating_add(duration.as_nanos() as u64),
             Length::Ticks(_) | Length::Open => u64::MAX,
         };
-        self.grace_until_ns.unwrap_or(self.next_tick_ns.min(end))
+        self.grace_until_ns.unwrap_or(self.ticks.next_ns().min(end))
     }
 
     /// Whether a tick is due at `now`.
     pub fn is_due(&self, now: u64) -> bool {
-        self.is_sampling() && now >= self.next_tick_ns
+        self.is_sampling() && now >= self.ticks.next_ns()
     }
 
-    /// Whether this recording takes part in the sweep at `now`; ticks that are over already are counted as late.
-    pub fn begin_tick(&mut self, now: u64) -> bool {
-        self.due = self.is_due(now) && !self.stop.load(Relaxed);
+    /// Whether this recording takes part in the sweep at `now`, `early` at the most before its tick; ticks that are over
+    /// already are counted as late.
+    pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
+        self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
         if self.due {
-            let late = (now - self.next_tick_ns) / self.interval_ns();
-            self.counters.late.add(late);
+            self.counters.late.add(self.ticks.take(now));
             self.counters.ticks.add(1);
-            self.next_tick_ns += (late + 1) * self.interval_ns();
         }
         self.due
     }
@@ -152,7 +163,26 @@ impl Active {
     /// CPU mode: a sample that stands for `cpu_ns` of CPU time.
     pub fn cpu_sample(&mut self, thread: &Arc<Thread>, tick_ns: u64, cpu_ns: u64, stack: &Arc<RawStack>) {
         if self.request.mode == Mode::Cpu && cpu_ns > 0 {
+            self.sampled_cpu_ns += cpu_ns;
             self.push(thread, tick_ns, cpu_ns, State::Running, stack);
+        }
+    }
+
+    /// CPU mode: `cpu_ns` of CPU time since a thread's last sample, as the recording or the thread ends.
+    pub fn cpu_rest(&mut self, thread: &Arc<Thread>, now: u64, cpu_ns: u64) {
+        if self.request.mode == Mode::Cpu {
+            self.counters.unsampled_cpu_ns.add(cpu_ns);
+            self.cpu_sample(thread, now, cpu_ns, &Arc::new(RawStack::none()));
+        }
+    }
+
+    /// CPU mode, at the end: what the program used beyond all that is accounted for, that is
+    /// the last moments of threads that ended meanwhile. With it the weights sum to the program's CPU time.
+    pub fn cpu_of_ended_threads(&mut self, now: u64) {
+        let used = program_cpu_ns().saturating_sub(self.program_cpu_ns).saturating_sub(self.sampled_cpu_ns);
+        if self.request.threads.is_none() && used > CLOCKS_DIFFER_NS {
+            let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
+            self.cpu_rest(&thread, now, used);
         }
     }
 
@@ -213,4 +243,9 @@ impl Active {
         // The writer sets it when its reader is gone; nobody would see the late answers.
         self.stop.load(Relaxed) && matches!(self.request.length, Length::Ticks(_) | Length::Time(_))
     }
+}
+
+/// CPU time of the process without the agent's threads.
+fn program_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0).saturating_sub(agent_threads::cpu_ns())
 }

@@ -262,13 +262,11 @@ impl Sweeper {
             }
             for thread in threads.iter_mut() {
                 recording.counters().missed.add(forget_ticks(thread, bit, slots));
-                if recording.request().mode == Mode::Cpu && thread.recordings & bit != 0 {
-                    let accounted = thread.accounted_ns.get(recording.place()).copied().unwrap_or(0);
-                    let used = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns).saturating_sub(accounted);
-                    recording.counters().unsampled_cpu_ns.add(used);
-                }
+                let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+                account_rest(thread, recording, now, clock_ns);
                 thread.recordings &= !bit;
             }
+            recording.cpu_of_ended_threads(now);
             recording.flush();
             false
         });
@@ -348,15 +346,22 @@ fn look(
 
 /// A thread ended: its unanswered ticks are lost.
 fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Active]) {
+    let now = process::monotonic_ns();
     for recording in recordings.iter_mut() {
         let bit = recording.bit();
         recording.counters().missed.add(forget_ticks(thread, bit, slots));
-        if recording.request().mode == Mode::Cpu && thread.recordings & bit != 0 {
-            let accounted = thread.accounted_ns.get(recording.place()).copied().unwrap_or(0);
-            recording.counters().unsampled_cpu_ns.add(thread.cpu_ns.saturating_sub(accounted));
-        }
+        account_rest(thread, recording, now, thread.cpu_ns);
     }
     forget_ticks(thread, u8::MAX, slots);
+}
+
+/// CPU mode: what a thread used since its last sample, by its clock.
+fn account_rest(thread: &Sampled, recording: &mut Active, now: u64, clock_ns: u64) {
+    if thread.recordings & recording.bit() != 0
+        && let Some(accounted) = thread.accounted_ns.get(recording.place())
+    {
+        recording.cpu_rest(&thread.thread, now, clock_ns.saturating_sub(*accounted));
+    }
 }
 
 /// Takes a recording's ticks out of what is asked of a thread and returns how many they were.

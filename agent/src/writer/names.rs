@@ -41,6 +41,9 @@ impl StackNames {
         }
         let mut frames: Vec<Frame> =
             raw.addresses().map(|address| self.frame(&raw.mappings, address)).collect();
+        if raw.is_none() {
+            frames.push(note("[not sampled]".into()));
+        }
         if raw.elided > 0 {
             let at = BEFORE_ELIDED.min(frames.len());
             frames.insert(at, note(format!("[{} frames elided]", raw.elided)));
