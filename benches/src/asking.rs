@@ -1,0 +1,49 @@
+//! Asking one thread for its stack with the product's own signal and slot.
+
+use std::io;
+use swipr::platform::{process, signals};
+use swipr_unwind::slot::{self, CHUNK_BYTES, Ticket};
+
+/// A slot for a thread whose stack is `low..high`. There is one question at a time, so the first chunk is enough.
+pub fn lend((low, high): (u64, u64)) -> io::Result<Ticket> {
+    if !slot::has_chunk(0) {
+        let memory = process::map_forever(CHUNK_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: zeroed pages, mapped for ever, given away here.
+        unsafe { slot::add_chunk(0, memory) };
+    }
+    slot::lend(0, low, high).ok_or_else(|| io::Error::other("no slot is free"))
+}
+
+/// A ticket that no handler can use, for measuring a queued signal alone.
+pub fn ticket_of_nobody() -> io::Result<Ticket> {
+    let ticket = lend((0, 0))?;
+    slot::revoke(ticket);
+    Ok(ticket)
+}
+
+/// Sends a signal with tgkill(2).
+pub fn send(tid: u32, signal: i32) {
+    // SAFETY: no preconditions.
+    unsafe { libc::syscall(libc::SYS_tgkill, process::pid() as i32, tid as i32, signal) };
+}
+
+/// Sends a signal with a slot, as the agent does.
+pub fn ask(tid: u32, signal: i32, ticket: Ticket) {
+    let _ = signals::ask(tid, signal, ticket);
+}
+
+/// A signal handler as the kernel calls it.
+pub type Handler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Installs `handler` with the same flags and mask that the agent uses.
+pub fn install(signal: i32, handler: Handler) -> io::Result<()> {
+    // SAFETY: plain data; the handler has SA_SIGINFO's signature.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        libc::sigfillset(&mut action.sa_mask);
+        libc::sigaction(signal, &action, std::ptr::null_mut())
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,186 @@
+//! The ways to interrupt a running thread whose held times are compared: a signal number each, so that no
+//! handler has to find out which one it is.
+
+use crate::asking::{self, Handler};
+use crate::peers::{self, Buffer};
+use crate::target::Target;
+use crate::walking::{self, Timed};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use swipr::mappings::Tables;
+use swipr::platform::{process, signals};
+use swipr_unwind::memory;
+use swipr_unwind::slot::{self, Ticket};
+
+/// What a signal's handler does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Nothing: an empty handler, the least that an interruption costs.
+    Bare,
+    /// Nothing, but the signal carries a value as ours does.
+    BareQueued,
+    /// swipr's handler, as in the product: slot, walk, frames.
+    Swipr,
+    /// `unw_backtrace` of libunwind.
+    UnwBacktrace,
+    /// The `backtrace` crate.
+    BacktraceCrate,
+    /// `unw_step` of libunwind.
+    UnwStep,
+}
+
+impl Method {
+    /// All that can be measured here.
+    pub fn available() -> Vec<Method> {
+        let mut methods = vec![Method::Bare, Method::BareQueued, Method::Swipr, Method::BacktraceCrate];
+        if peers::libunwind().is_some() {
+            methods.extend([Method::UnwBacktrace, Method::UnwStep]);
+        }
+        methods
+    }
+
+    /// What it is called in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Bare => "bare signal",
+            Method::BareQueued => "bare signal with a value",
+            Method::Swipr => "swipr",
+            Method::UnwBacktrace => "libunwind `unw_backtrace`",
+            Method::BacktraceCrate => "`backtrace` crate",
+            Method::UnwStep => "libunwind `unw_step`",
+        }
+    }
+
+    fn signal(self) -> i32 {
+        libc::SIGRTMIN() + 2 + self as i32
+    }
+
+    fn peer(self) -> Option<Handler> {
+        match self {
+            Method::Bare | Method::BareQueued => Some(empty),
+            Method::Swipr => None,
+            Method::UnwBacktrace => Some(unw_backtrace),
+            Method::BacktraceCrate => Some(backtrace_crate),
+            Method::UnwStep => Some(unw_step),
+        }
+    }
+}
+
+static BUFFER: Buffer = Buffer::new();
+static PC: AtomicU64 = AtomicU64::new(0);
+static TIMED: Timed = Timed::new();
+static LOW: AtomicU64 = AtomicU64::new(0);
+static HIGH: AtomicU64 = AtomicU64::new(0);
+
+unsafe extern "C" fn empty(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
+
+unsafe extern "C" fn backtrace_crate(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    PC.store(walking::interrupted_pc(context as u64), Relaxed);
+    // SAFETY: one thread is interrupted, one signal at a time.
+    unsafe { BUFFER.fill(peers::by_backtrace_crate) };
+}
+
+unsafe extern "C" fn unw_backtrace(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    PC.store(walking::interrupted_pc(context as u64), Relaxed);
+    if let Some(libunwind) = peers::libunwind() {
+        // SAFETY: one thread is interrupted, one signal at a time.
+        unsafe { BUFFER.fill(|frames| libunwind.backtrace(frames)) };
+    }
+}
+
+unsafe extern "C" fn unw_step(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    PC.store(walking::interrupted_pc(context as u64), Relaxed);
+    if let Some(libunwind) = peers::libunwind() {
+        // SAFETY: one thread is interrupted, one signal at a time; the context is this handler's.
+        unsafe { BUFFER.fill(|frames| libunwind.step(context, frames)) };
+    }
+}
+
+unsafe extern "C" fn walk_alone(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel's context; the bounds are the target's; the tables stay while there is a `Bench`.
+    unsafe { TIMED.measure(context as u64, LOW.load(Relaxed), HIGH.load(Relaxed)) };
+}
+
+/// One interruption.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// How long the thread was kept from running, nanoseconds.
+    pub held_ns: f64,
+    /// Frames from the interrupted function on; 0 for bare signals.
+    pub frames: usize,
+}
+
+/// Handlers and tables, ready.
+#[derive(Debug)]
+pub struct Bench {
+    _tables: Tables,
+    nobody: Ticket,
+}
+
+impl Bench {
+    /// Installs all handlers and builds the tables.
+    pub fn new() -> io::Result<Bench> {
+        peers::warm_up();
+        memory::set_process(process::pid() as i32);
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        for method in Method::available() {
+            match method.peer() {
+                Some(handler) => asking::install(method.signal(), handler)?,
+                None => _ = signals::install(Some(method.signal()))?,
+            }
+        }
+        asking::install(walk_signal(), walk_alone)?;
+        Ok(Bench { _tables: tables, nobody: asking::ticket_of_nobody()? })
+    }
+
+    /// Interrupts the target once; `None` if something else interrupted it too.
+    pub fn sample(&self, target: &Target, method: Method) -> io::Result<Option<Sample>> {
+        let (tid, signal) = (target.tid, method.signal());
+        match method {
+            Method::Swipr => {
+                let ticket = asking::lend(target.bounds)?;
+                let held = target.held(|| asking::ask(tid, signal, ticket));
+                let frames = answered_frames(ticket);
+                Ok(held.zip(frames).map(|(held, frames)| Sample { held_ns: held.ns, frames }))
+            }
+            Method::Bare => {
+                let held = target.held(|| asking::send(tid, signal));
+                Ok(held.map(|held| Sample { held_ns: held.ns, frames: 0 }))
+            }
+            Method::BareQueued => {
+                let held = target.held(|| asking::ask(tid, signal, self.nobody));
+                Ok(held.map(|held| Sample { held_ns: held.ns, frames: 0 }))
+            }
+            _ => {
+                let held = target.held(|| asking::send(tid, signal));
+                // SAFETY: the target is running again, so its handler has returned.
+                let frames = held.map(|_| unsafe { BUFFER.stack(PC.load(Relaxed)) }.len());
+                Ok(held.zip(frames).map(|(held, frames)| Sample { held_ns: held.ns, frames }))
+            }
+        }
+    }
+
+    /// Ticks of a first and of a warm walk alone, and their frames.
+    pub fn walk_alone(&self, target: &Target) -> Option<(u64, u64, u64)> {
+        LOW.store(target.bounds.0, Relaxed);
+        HIGH.store(target.bounds.1, Relaxed);
+        target.held(|| asking::send(target.tid, walk_signal()))?;
+        Some((TIMED.first.load(Relaxed), TIMED.warm.load(Relaxed), TIMED.total.load(Relaxed)))
+    }
+}
+
+fn walk_signal() -> i32 {
+    libc::SIGRTMIN() + 1
+}
+
+/// The frames of an answered slot, which is given back; an unanswered one is taken back.
+fn answered_frames(ticket: Ticket) -> Option<usize> {
+    if !slot::is_done(ticket) {
+        slot::revoke(ticket);
+        return None;
+    }
+    let frames = ticket.slot().map(|slot| slot.total.load(Relaxed) as usize);
+    slot::release(ticket);
+    frames
+}
