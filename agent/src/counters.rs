@@ -1,6 +1,7 @@
 //! What is counted: per recording, and for the agent as a whole.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use swipr_formats::model::Summary;
 use swipr_unwind::walk::Stop;
 
@@ -85,6 +86,7 @@ pub struct AgentCounters {
     /// Objects with an unwind table, their rows, bytes, and the time it took to build them.
     pub tables: [Counter; 5],
     stops: [Counter; Stop::ALL.len()],
+    signal_blockers: Mutex<Vec<String>>,
 }
 
 impl AgentCounters {
@@ -93,6 +95,16 @@ impl AgentCounters {
         if let Some(counter) = self.stops.get(stop as usize) {
             counter.add(1);
         }
+    }
+
+    /// Names of the threads that run with our signal blocked.
+    pub fn signal_blockers(&self) -> Vec<String> {
+        self.signal_blockers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// See [`AgentCounters::signal_blockers`].
+    pub fn set_signal_blockers(&self, names: Vec<String>) {
+        *self.signal_blockers.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     /// How often walks ended for each reason.

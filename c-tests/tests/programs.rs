@@ -45,6 +45,7 @@ programs! {
     a_sample_in_a_signal_handler_reaches_main => "signal_handler_stack",
     users_of_alternate_stacks_are_sampled => "alternate_stack",
     a_main_without_a_description_is_walked_through => "undescribed_main",
+    a_thread_that_blocks_all_signals_is_seen_in_system_calls_and_nowhere_else => "signals_blocked",
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
 }
 

@@ -32,7 +32,7 @@ pub fn json(agent: &Agent) -> String {
         "address": agent.address(),
         "uptime_seconds": agent.started.elapsed().as_secs(),
         "recordings": { "running": locked(&agent.running).len(), "started": counters.recordings.get() },
-        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable },
+        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers() },
         "blocked_threads_are_sampled_by": if unreadable == 0 { "copy" } else { "signal" },
         "signal": if signal == 0 { Value::Null } else { signal.into() },
         "sweeps": counters.sweeps.get(),

@@ -125,16 +125,20 @@ impl Active {
 
     /// When the sampler has to look at this recording again.
     pub fn next_wake(&self) -> u64 {
-        let end = match self.request.length {
+        self.grace_until_ns.unwrap_or(self.ticks.next_ns().min(self.end_ns()))
+    }
+
+    /// From when on there are no ticks, where that is a matter of time.
+    fn end_ns(&self) -> u64 {
+        match self.request.length {
             Length::Time(duration) => self.started_ns.saturating_add(duration.as_nanos() as u64),
             Length::Ticks(_) | Length::Open => u64::MAX,
-        };
-        self.grace_until_ns.unwrap_or(self.ticks.next_ns().min(end))
+        }
     }
 
     /// Whether a tick is due at `now`.
     pub fn is_due(&self, now: u64) -> bool {
-        self.is_sampling() && now >= self.ticks.next_ns()
+        self.is_sampling() && now >= self.ticks.next_ns() && self.ticks.next_ns() < self.end_ns()
     }
 
     /// Whether this recording takes part in the sweep at `now`, `early` at the most before its tick; ticks that are over
@@ -224,7 +228,7 @@ impl Active {
     pub fn has_ended(&mut self, now: u64) -> bool {
         let over = match self.request.length {
             Length::Ticks(ticks) => self.counters.ticks.get() >= ticks,
-            Length::Time(duration) => u128::from(now - self.started_ns) >= duration.as_nanos(),
+            Length::Time(_) => now >= self.end_ns(),
             Length::Open => false,
         };
         if self.grace_until_ns.is_none() && (over || self.stop.load(Relaxed)) {

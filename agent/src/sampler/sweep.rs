@@ -58,6 +58,8 @@ enum Look {
     Ask(Option<State>),
     /// CPU mode does not care where it is blocked.
     NotWanted,
+    /// The first thread has ended and others go on: it stays listed.
+    Ended,
     Gone,
 }
 
@@ -107,19 +109,24 @@ impl Sweeper {
             if let Some(accounted) = thread.accounted_ns.get_mut(place) {
                 *accounted = cpu_ns;
             }
+            thread.refresh_name();
             apply_filter(thread, &recording);
         }
         recordings.push(recording);
     }
 
-    /// Reads names and mappings again.
+    /// Reads names and mappings again, and says whom the signal cannot reach.
     pub fn housekeeping(&mut self, recordings: &[Active]) {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
+        let mut blocking = vec![];
         for thread in self.threads.iter_mut() {
-            if thread.refresh_name() {
+            if thread.is_name_old() && thread.refresh_name() {
                 recordings.iter().for_each(|recording| apply_filter(thread, recording));
+            }
+            if thread.blocks_signal {
+                blocking.push(thread.thread.name.clone());
             }
             // A stack's memory may have been given back and taken for something else.
             let (low, high) = thread.stack_bounds;
@@ -127,6 +134,7 @@ impl Sweeper {
                 thread.stack_bounds = (0, 0);
             }
         }
+        self.counters.set_signal_blockers(blocking);
     }
 
     fn read_maps(&mut self) -> bool {
@@ -166,14 +174,29 @@ impl Sweeper {
         self.keep_handler(recordings);
         self.collect_at_ns = tick_ns + COLLECT_AFTER_NS;
         self.collect_again_ns = COLLECT_AFTER_NS;
+        // A thread that ended may have made room for one that was born: the kernel's count does not tell.
+        if self.look_at_threads(recordings, tick_ns, due, wall) {
+            self.find_threads(recordings);
+            self.look_at_threads(recordings, tick_ns, due, wall);
+        }
+    }
+
+    /// Looks at the threads that this tick has not seen yet; returns whether any of them has ended.
+    fn look_at_threads(&mut self, recordings: &mut [Active], tick_ns: u64, due: u8, wall: u8) -> bool {
         let Sweeper { threads, tables, copier, slots, counters, signal, unknown_code, .. } = self;
-        for thread in threads.iter_mut() {
+        let mut any_gone = false;
+        for thread in threads.iter_mut().filter(|thread| thread.seen_ns != tick_ns) {
+            thread.seen_ns = tick_ns;
             let wanted = due & thread.recordings;
-            if wanted == 0 {
-                continue;
+            let found = if wanted == 0 {
+                if cpu_ns(thread.tid()).is_none() { Look::Gone } else { Look::NotWanted }
+            } else {
+                look(thread, wanted & wall != 0, copier, tables, counters)
+            };
+            if !matches!(found, Look::Ended | Look::Gone) {
+                count_thread(thread, recordings, wanted);
             }
-            count_thread(thread, recordings, wanted);
-            match look(thread, wanted & wall != 0, copier, tables, counters) {
+            match found {
                 Look::Stack(state, stack) => {
                     *unknown_code |= stack.stop == Stop::NoTable;
                     for recording in of(recordings, wanted & wall) {
@@ -182,14 +205,17 @@ impl Sweeper {
                 }
                 Look::Ask(state) => {
                     let tick = PendingTick { tick_ns, recordings: wanted, cpu_ns: thread.cpu_ns, state };
-                    if let Err(missed) = slots.ask(thread, tick, *signal, counters) {
-                        of(recordings, missed).for_each(|recording| recording.counters().missed.add(1));
+                    for missed in slots.ask(thread, tick, *signal, counters).err().into_iter().flatten() {
+                        let recordings = of(recordings, missed.recordings);
+                        recordings.for_each(|recording| recording.counters().missed.add(1));
                     }
                 }
-                Look::NotWanted => {}
+                Look::NotWanted | Look::Ended => {}
                 Look::Gone => thread.gone = true,
             }
+            any_gone |= thread.gone;
         }
+        any_gone
     }
 
     /// The host may have taken our signal for itself: then another one is used, and what
@@ -326,7 +352,7 @@ fn look(
         return Look::NotWanted;
     }
     match thread.activity() {
-        Some(Activity::Gone) => Look::NotWanted, // the first thread after pthread_exit: it stays listed
+        Some(Activity::Gone) => Look::Ended,
         Some(Activity::Blocked { .. }) if !wall => Look::NotWanted,
         // A page fault is not cut short by a signal, and the handler will know all registers.
         Some(Activity::Blocked { system_call: None, .. }) => Look::Ask(Some(State::Blocked(None))),

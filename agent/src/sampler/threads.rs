@@ -71,6 +71,10 @@ pub struct Sampled {
     pub pending: Option<Pending>,
     /// The mapping its stack pointer was last seen in; 0, 0: not known.
     pub stack_bounds: (u64, u64),
+    /// It ran, at the last look, with our signal blocked: it is sampled in system calls only.
+    pub blocks_signal: bool,
+    /// The tick that saw it last.
+    pub seen_ns: u64,
     /// It ended.
     pub gone: bool,
     /// No recording's filter was applied yet.
@@ -94,6 +98,8 @@ impl Sampled {
             blocked: None,
             pending: None,
             stack_bounds: (0, 0),
+            blocks_signal: false,
+            seen_ns: 0,
             gone: false,
             fresh: true,
             readable: activity.is_some(),
@@ -121,13 +127,14 @@ impl Sampled {
         self.readable
     }
 
-    /// Reads the name again: often while the thread is young, seldom later.
-    /// `true` if it changed.
-    pub fn refresh_name(&mut self) -> bool {
+    /// Whether it is time to read the name again: at each of the first four calls, later at every fourth.
+    pub fn is_name_old(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks > 4 && !self.looks.is_multiple_of(8) {
-            return false;
-        }
+        self.looks <= 4 || self.looks.is_multiple_of(4)
+    }
+
+    /// Reads the name again. `true` if it changed.
+    pub fn refresh_name(&mut self) -> bool {
         let name = threads::name(self.tid());
         let changed = !name.is_empty() && name != self.thread.name;
         if changed {

@@ -3,7 +3,7 @@
 use super::MAX_PENDING_TICKS;
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
-use crate::platform::{process, signals};
+use crate::platform::{process, signals, threads};
 use crate::sampler::threads::{Pending, PendingTick, Sampled};
 use crate::stack::RawStack;
 use std::sync::Arc;
@@ -41,23 +41,30 @@ impl Slots {
     }
 
     /// Asks for a stack, or adds the tick to the question that is under way.
-    /// `Err`: the tick is lost for these recordings.
+    /// `Err`: these ticks are lost.
     pub fn ask(
         &mut self,
         thread: &mut Sampled,
         tick: PendingTick,
         signal: i32,
         counters: &AgentCounters,
-    ) -> Result<(), u8> {
-        let lost = Err(tick.recordings);
+    ) -> Result<(), Vec<PendingTick>> {
+        let tid = thread.tid();
         if let Some(pending) = &mut thread.pending {
+            // It ran and did not take the signal: where it has blocked it, the answer will be no answer to this.
+            let stood_still = pending.ticks.last().is_some_and(|last| last.cpu_ns == tick.cpu_ns);
+            thread.blocks_signal = !stood_still && threads::blocks_signal(tid, signal) == Some(true);
+            if thread.blocks_signal {
+                let earlier = std::mem::take(&mut pending.ticks);
+                return Err(earlier.into_iter().chain([tick]).collect());
+            }
             if pending.ticks.len() >= MAX_PENDING_TICKS {
-                return lost;
+                return Err(vec![tick]);
             }
             pending.ticks.push(tick);
             return Ok(());
         }
-        let Some(ticket) = self.send(thread, signal, counters) else { return lost };
+        let Some(ticket) = self.send(thread, signal, counters) else { return Err(vec![tick]) };
         thread.pending = Some(Pending { ticket, ticks: vec![tick], again: false });
         Ok(())
     }
@@ -111,6 +118,7 @@ impl Slots {
             }
         }
         counters.stopped(stop);
+        thread.blocks_signal = false;
         Some((thread.pending.take()?, Arc::new(stack)))
     }
 }

@@ -1,0 +1,58 @@
+/* A thread that blocks every signal, as librdkafka's threads do. While it computes nobody can ask it: that is
+ * counted, and no stack of another moment stands for it. In a system call it is seen as all others are. */
+// cflags: -O2
+// record: samples=100&hz=200
+// expect: every sample of sleeper has stack sleeper_main;sleep_masked
+// expect: every sample of sleeper is complete
+// expect: every sample of changing has stack changing_main;sleep_masked
+// expect: stats missed >= 1
+#include "host.h"
+#include <signal.h>
+
+static void block_all(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+FRAME static void sleep_masked(long microseconds)
+{
+    const struct timespec time = {microseconds / 1000000, microseconds % 1000000 * 1000};
+    nanosleep(&time, NULL);
+    NOT_A_TAIL_CALL();
+}
+FRAME static void compute(void)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 40);
+}
+FRAME static void *sleeper_main(void *argument)
+{
+    block_all();
+    host_arrive();
+    sleep_masked(3600L * 1000000);
+    return argument;
+}
+FRAME static void *changing_main(void *argument)
+{
+    block_all();
+    host_arrive();
+    while (!atomic_load(&host_ending)) {
+        compute();
+        sleep_masked(40000);
+    }
+    return argument;
+}
+
+int main(void)
+{
+    host_begin();
+    host_thread("sleeper", sleeper_main, NULL);
+    host_thread("changing", changing_main, NULL);
+    host_say("ready");
+    host_wait_for_end();
+    return host_end();
+}
