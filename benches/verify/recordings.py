@@ -130,8 +130,9 @@ class Recording:
 
 @lru_cache(maxsize=None)
 def is_signal_return(path, offset):
-    """Whether x86-64 code is the trampoline behind a signal handler: mov $15,%rax; syscall."""
-    return code_at(path, offset, 9) == b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
+    """Whether a place is in the trampoline behind a signal handler: mov $15,%rax; syscall."""
+    trampoline = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
+    return any(code_at(path, start, 9) == trampoline for start in (offset, max(offset - 7, 0)))
 
 
 @lru_cache(maxsize=None)
