@@ -14,7 +14,9 @@ static ENDED_NS: AtomicU64 = AtomicU64::new(0);
 /// Symbolizing descends into DWARF trees.
 const STACK_BYTES: usize = 1 << 20;
 
-struct Registered(u32);
+/// Its thread is one of the agent's as long as this lives.
+#[derive(Debug)]
+pub struct Registered(u32);
 
 impl Registered {
     fn new(tid: u32) -> Registered {
@@ -49,6 +51,18 @@ pub fn start<T: Send + 'static>(
 /// Whether a thread is the agent's own.
 pub fn contains(tid: u32) -> bool {
     TIDS.iter().any(|place| place.load(Relaxed) == tid)
+}
+
+/// Makes the calling thread, which was not started by [`start`], one of the agent's, `swipr-` and its `name`.
+pub fn register(name: &str) -> Registered {
+    threads::set_name(&format!("{PREFIX}{name}"));
+    Registered::new(process::tid())
+}
+
+/// How many there are.
+pub fn count() -> u64 {
+    let registered = TIDS.iter().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0);
+    registered.filter(|&tid| threads::cpu_ns(tid).is_some()).count() as u64
 }
 
 /// CPU time that the agent's threads have used, nanoseconds.

@@ -6,14 +6,19 @@
 
 use crate::agent_threads;
 use crate::life;
+use crate::platform::objects;
 use crate::platform::{errno, process, signals};
 use std::cell::Cell;
-use std::sync::Once;
+use std::mem::ManuallyDrop;
+use std::sync::{MutexGuard, Once};
 use swipr_unwind::{memory, published, slot};
 
 thread_local! {
     /// This thread has blocked our signal for the time of a fork.
     static BLOCKED: Cell<Option<i32>> = const { Cell::new(None) };
+    /// While this thread forks, none of the agent's holds the loader's lock. (Not dropped with the thread: a
+    /// destructor would be registered with the host's malloc.)
+    static NO_LOADER: Cell<Option<ManuallyDrop<MutexGuard<'static, ()>>>> = const { Cell::new(None) };
 }
 
 /// Registers the handlers (pthread_atfork(3)), once.
@@ -29,7 +34,10 @@ pub fn watch() {
 
 /// A signal during fork makes the kernel begin the fork again: for a large process, for ever.
 unsafe extern "C" fn before() {
-    errno::kept(|| BLOCKED.set(life::signal().filter(|&signal| signals::block(signal))));
+    errno::kept(|| {
+        NO_LOADER.set(Some(ManuallyDrop::new(objects::keep_out_of_loader())));
+        BLOCKED.set(life::signal().filter(|&signal| signals::block(signal)));
+    });
 }
 
 unsafe extern "C" fn in_parent() {
@@ -50,6 +58,7 @@ unsafe extern "C" fn in_child() {
 }
 
 fn unblock() {
+    drop(NO_LOADER.take().map(ManuallyDrop::into_inner));
     if let Some(signal) = BLOCKED.take() {
         signals::unblock(signal);
     }

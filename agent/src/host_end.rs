@@ -1,15 +1,18 @@
 //! A process ends when its last thread has called pthread_exit(3), and the agent's threads must not keep it.
 //!
 //! glibc ends the process when the last of its threads ends, but it counts ours. The first thread can only go
-//! before the others by pthread_exit, which runs the destructors of thread-specific data (exit does not): ours tells the
-//! server thread, which from then on looks often whether any thread of the host is left. If none is, it
-//! does what glibc's last thread would have done: exit(3) with status 0. A program that starts the agent from another
-//! thread than its first cannot be told of this way: there the server looks once a second.
+//! before the others by pthread_exit, which runs the destructors of thread-specific data (exit does not): ours starts
+//! a thread that from then on looks often whether any thread of the host is left. If none is, it
+//! does what glibc's last thread would have done: exit(3) with status 0. Not one of the agent's other threads: their
+//! descriptors are not the host's, whose exit handlers write to its files.
+//!
+//! A program that starts the agent from another thread than its first cannot be told of this way: there the server
+//! looks once a second, and ends the process with its own descriptors.
 
 use crate::agent_threads;
 use crate::life;
-use crate::platform::process;
 use crate::platform::threads::{self, TaskDirectory};
+use crate::platform::{process, signals};
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -48,6 +51,35 @@ pub fn watch_if_first() {
 }
 
 unsafe extern "C" fn first_ended(_: *mut c_void) {
+    // SAFETY: `end_with_the_last` has the signature asked for; the place for the id is ours.
+    let started = signals::with_signals_blocked(|| unsafe {
+        let mut thread = std::mem::zeroed();
+        libc::pthread_create(&mut thread, std::ptr::null(), end_with_the_last, std::ptr::null_mut()) == 0
+            && libc::pthread_detach(thread) == 0
+    });
+    if !started {
+        leave_it_to_the_server();
+    }
+}
+
+/// The body of a thread that shares the host's descriptors.
+extern "C" fn end_with_the_last(_: *mut c_void) -> *mut c_void {
+    let _registered = agent_threads::register("exit");
+    loop {
+        process::sleep(OFTEN);
+        // The first thread stays listed until the process ends.
+        match threads::count() {
+            Some(threads) if threads <= agent_threads::count() + 1 => process::exit_successfully(),
+            Some(_) => {}
+            None => {
+                leave_it_to_the_server();
+                return std::ptr::null_mut();
+            }
+        }
+    }
+}
+
+fn leave_it_to_the_server() {
     FIRST.store(ENDED, Relaxed);
     life::wake();
 }

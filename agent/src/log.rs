@@ -4,7 +4,9 @@
 //! may hold it, or may have held it when the process forked). Not here: what is
 //! worth a line; the results of recordings, which never go to stderr.
 
+use crate::platform::descriptors;
 use std::fmt::Display;
+use std::os::fd::AsRawFd;
 
 /// A line is cut at this many bytes. Below `PIPE_BUF`, so that a pipe that has room
 /// at all takes it whole and at once (pipe(7)).
@@ -33,7 +35,11 @@ impl Log {
 /// Writes one line whatever `SWIPR_LOG` says: for the one line that says why the
 /// agent could not start. Never waits; not async-signal-safe.
 pub fn always(text: impl Display) {
-    write_once(libc::STDERR_FILENO, &compose(std::process::id(), text));
+    let line = compose(std::process::id(), text);
+    match descriptors::hosts_stderr() {
+        Some(stderr) => write_once(stderr.as_raw_fd(), &line),
+        None => write_once(libc::STDERR_FILENO, &line),
+    }
 }
 
 /// `swipr[pid]: text` as one line without control characters.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_formats::model::Module;
 use swipr_unwind::published::Range;
+use swipr_unwind::slot::{Extent, StackBounds};
 
 /// A piece of executable memory.
 #[derive(Clone, Debug)]
@@ -141,9 +142,10 @@ impl Tables {
     }
 
     /// The writable mapping that holds a stack pointer, as of the last reading.
-    pub fn stack_of(&self, sp: u64) -> Option<(u64, u64)> {
+    pub fn stack_of(&self, sp: u64) -> Option<StackBounds> {
         let mapping = maps::find(&self.maps, sp).filter(|mapping| mapping.writable)?;
-        Some((mapping.low, mapping.high))
+        let extent = if mapping.path == "[stack]" { Extent::Whole } else { Extent::Shared };
+        Some(StackBounds { low: mapping.low, high: mapping.high, extent })
     }
 
     /// Whether executable memory changed.
@@ -232,7 +234,7 @@ mod tests {
             tables.refresh_maps();
             tables.stack_of(&raw const local as u64)
         });
-        let (low, high) = stack.unwrap();
-        assert!(low < high && tables.mappings().find(low).is_none());
+        let stack = stack.unwrap();
+        assert!(stack.low < stack.high && tables.mappings().find(stack.low).is_none());
     }
 }

@@ -11,6 +11,7 @@ pub use active::{Active, Batch, Event};
 
 use crate::counters::AgentCounters;
 use crate::platform::process::monotonic_ns;
+use crate::platform::threads::ask_for_short_slices;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sweep::Sweeper;
@@ -85,40 +86,54 @@ impl Handle {
             }
         }
         if inbox.closed {
-            inbox.attended = false;
-            inbox.new.clear();
             return None;
         }
         Some(std::mem::take(&mut inbox.new))
     }
 
-    /// After lingering: whether the thread may end, because nothing new came.
+    /// The thread has nothing of its own any more: whether it may end, because nothing new came or all is over.
     fn leave(&self) -> bool {
         let mut inbox = self.lock();
-        if inbox.new.is_empty() {
-            inbox.attended = false;
+        if inbox.closed {
+            inbox.new.clear();
         }
+        inbox.attended = !inbox.new.is_empty();
+        self.changed.notify_all();
         !inbox.attended
+    }
+
+    /// After [`Handle::close`]: waits until the thread has left, at most so long; whether it has.
+    pub fn wait_until_left(&self, at_most: Duration) -> bool {
+        let waited = self.changed.wait_timeout_while(self.lock(), at_most, |inbox| inbox.attended);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.attended
     }
 }
 
-/// The thread's body. `when_idle` is called before it ends for want of recordings.
+/// The thread's body. `when_idle` is called before it ends.
 pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn()) {
-    let mut sweeper = match Sweeper::new(handle.wanted_signal, counters.clone()) {
-        Ok(sweeper) => sweeper,
-        Err(error) => {
+    ask_for_short_slices();
+    loop {
+        // The sweeper, with the tables that handlers read, is gone before another thread may make one.
+        if let Err(error) = sample(handle, counters) {
             crate::log::always(format_args!("cannot sample: {error}"));
             handle.abandon();
+        }
+        when_idle();
+        if handle.leave() {
             return;
         }
-    };
-    crate::platform::threads::ask_for_short_slices();
+    }
+}
+
+/// Samples until there was nothing to do for a while, or all is over.
+fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()> {
+    let mut sweeper = Sweeper::new(handle.wanted_signal, counters.clone())?;
     let mut recordings: Vec<Active> = vec![];
     let mut housekeeping = 0;
     loop {
         let lingering = recordings.is_empty();
         let deadline = next_deadline(&recordings, &sweeper, monotonic_ns());
-        let Some(new) = handle.wait(deadline) else { return };
+        let Some(new) = handle.wait(deadline) else { return Ok(()) };
         if !new.is_empty() || recordings.iter().any(|recording| recording.is_due(monotonic_ns())) {
             sweeper.refresh();
         }
@@ -142,10 +157,7 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
         let now = monotonic_ns();
         sweeper.retire(&mut recordings, now);
         if lingering && recordings.is_empty() && deadline <= now {
-            when_idle();
-            if handle.leave() {
-                return;
-            }
+            return Ok(());
         }
     }
 }

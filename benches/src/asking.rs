@@ -2,21 +2,21 @@
 
 use std::io;
 use swipr::platform::{process, signals};
-use swipr_unwind::slot::{self, CHUNK_BYTES, Ticket};
+use swipr_unwind::slot::{self, CHUNK_BYTES, StackBounds, Ticket};
 
-/// A slot for a thread whose stack is `low..high`. There is one question at a time, so the first chunk is enough.
-pub fn lend((low, high): (u64, u64)) -> io::Result<Ticket> {
+/// A slot for a thread whose stack is there. There is one question at a time, so the first chunk is enough.
+pub fn lend(bounds: StackBounds) -> io::Result<Ticket> {
     if !slot::has_chunk(0) {
         let memory = process::map_forever(CHUNK_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: zeroed pages, mapped for ever, given away here.
         unsafe { slot::add_chunk(0, memory) };
     }
-    slot::lend(0, low, high).ok_or_else(|| io::Error::other("no slot is free"))
+    slot::lend(0, bounds).ok_or_else(|| io::Error::other("no slot is free"))
 }
 
 /// A ticket that no handler can use, for measuring a queued signal alone.
 pub fn ticket_of_nobody() -> io::Result<Ticket> {
-    let ticket = lend((0, 0))?;
+    let ticket = lend(StackBounds::default())?;
     slot::revoke(ticket);
     Ok(ticket)
 }

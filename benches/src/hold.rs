@@ -163,8 +163,8 @@ impl Bench {
 
     /// Ticks of a first and of a warm walk alone, and their frames.
     pub fn walk_alone(&self, target: &Target) -> Option<(u64, u64, u64)> {
-        LOW.store(target.bounds.0, Relaxed);
-        HIGH.store(target.bounds.1, Relaxed);
+        LOW.store(target.bounds.low, Relaxed);
+        HIGH.store(target.bounds.high, Relaxed);
         target.held(|| asking::send(target.tid, walk_signal()))?;
         Some((TIMED.first.load(Relaxed), TIMED.warm.load(Relaxed), TIMED.total.load(Relaxed)))
     }

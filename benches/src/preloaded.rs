@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use swipr::mappings::Tables;
 use swipr::platform::process;
 use swipr::platform::threads::{self, TaskDirectory};
+use swipr_unwind::slot::StackBounds;
 use swipr_unwind::walk::Stop;
 
 /// Environment variable: the file to write.
@@ -67,7 +68,7 @@ fn run(output: PathBuf, samples: u64) {
         depth: Series::default(),
         scale,
     };
-    let mut bounds: HashMap<u32, (u64, u64)> = HashMap::new();
+    let mut bounds: HashMap<u32, StackBounds> = HashMap::new();
     // Threads that did not answer: most block all signals.
     let mut silent: HashSet<u32> = HashSet::from([process::tid()]);
     let (started, mut written) = (Instant::now(), 0);
@@ -95,7 +96,7 @@ fn run(output: PathBuf, samples: u64) {
             let stack = bounds.entry(tid).or_default();
             match interrupter.take(tid, *stack) {
                 // The first answer of a thread only tells where its stack is.
-                Some(answer) if !(stack.0..stack.1).contains(&answer.sp) => {
+                Some(answer) if !stack.contains(answer.sp) => {
                     run.tables.refresh_maps();
                     *stack = run.tables.stack_of(answer.sp).unwrap_or_default();
                     run.findings.count("stack not known yet");

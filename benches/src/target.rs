@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::*;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use swipr::platform::{maps, process};
+use swipr_unwind::slot::{Extent, StackBounds};
 
 /// Pauses of the thread that are longer count as gaps, nanoseconds.
 const GAP_NS: f64 = 600.0;
@@ -28,7 +29,7 @@ pub struct Target {
     /// Its id.
     pub tid: u32,
     /// The mapping of its stack.
-    pub bounds: (u64, u64),
+    pub bounds: StackBounds,
     /// The first byte of its alternate stack, of [`SIGNAL_STACK_BYTES`].
     pub signal_stack: *mut u8,
 }
@@ -60,7 +61,8 @@ impl Target {
         let (tid, local) = receiver.recv().map_err(io::Error::other)?;
         let mappings = maps::read()?;
         let stack = maps::find(&mappings, local).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Target { watch, thread: Some(thread), scale, tid, bounds: (stack.low, stack.high), signal_stack })
+        let bounds = StackBounds { low: stack.low, high: stack.high, extent: Extent::Shared };
+        Ok(Target { watch, thread: Some(thread), scale, tid, bounds, signal_stack })
     }
 
     /// Calls `interrupt`, which sends one signal, and measures how long it kept the thread from running.

@@ -46,6 +46,8 @@ programs! {
     users_of_alternate_stacks_are_sampled => "alternate_stack",
     a_main_without_a_description_is_walked_through => "undescribed_main",
     a_thread_that_blocks_all_signals_is_seen_in_system_calls_and_nowhere_else => "signals_blocked",
+    only_the_stack_in_use_is_read_as_if_it_were_sure => "stale_frame_pointer",
+    who_waits_for_signals_gets_none_of_ours => "waits_for_signals",
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
 }
 
@@ -53,7 +55,9 @@ programs! {
 const WRITTEN_OUT: &[&str] = &[
     "closed_by_client",
     "dlopen_late",
+    "exec_chain",
     "exit_while_recording",
+    "first_thread_ends",
     "fork_child",
     "low_fds",
     "own_sigurg",
@@ -77,7 +81,7 @@ fn every_program_has_a_test() {
 
 #[test]
 fn every_program_is_content_without_the_agent() {
-    let needs_more = ["exit_while_recording", "swipr_start_api"];
+    let needs_more = ["exit_while_recording", "first_thread_ends", "swipr_start_api"];
     for name in TELLING.iter().chain(WRITTEN_OUT) {
         if needs_more.contains(name) {
             continue;
@@ -217,6 +221,37 @@ fn a_client_that_goes_away_leaves_nothing_behind() {
         (count("fd"), count("task")) <= before && count("task") <= before.1
     });
     host.end();
+}
+
+#[test]
+fn a_program_that_executes_another_is_not_killed_by_a_late_signal() {
+    let (_directory, program) = compiled("exec_chain");
+    let host = Host::start(&program);
+    let socket = host.socket();
+    for _ in 0..40 {
+        // Each program of the chain ends its recording; between two of them nobody listens.
+        if let Err(error) = http::get(&socket, "/profile?seconds=5&hz=2000&format=perf") {
+            assert!(error.kind() != ErrorKind::TimedOut, "{error}");
+        }
+        if std::fs::read_to_string(format!("/proc/{}/cmdline", host.pid()))
+            .is_ok_and(|line| line.ends_with("\x000\0"))
+        {
+            break;
+        }
+    }
+    host.end();
+}
+
+#[test]
+fn the_last_threads_end_ends_the_process_with_the_hosts_files() {
+    let (_directory, program) = compiled("first_thread_ends");
+    let files = Directory::new();
+    let file = files.path().join("file");
+    let host =
+        Host::start_with(Start { program: &program, arguments: &[file.as_os_str()], agent: Agent::Loaded });
+    std::fs::remove_file(host.socket()).expect("the socket");
+    host.end();
+    assert_eq!(std::fs::read_to_string(file).expect("the file"), "main\nworker\nexit\n");
 }
 
 #[test]

@@ -41,6 +41,24 @@ pub trait Arch {
     fn context_offset(register: u8) -> Option<u64>;
 }
 
+/// The calling thread's pointer to its control block. Every thread of a process with a C library has one: the
+/// compiler's stack protector reads it in most functions.
+#[inline(always)]
+pub fn thread_pointer() -> u64 {
+    let pointer: u64;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the block's first word, its own address (psABI, "Thread-Local Storage").
+    unsafe {
+        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads a register.
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, preserves_flags, nomem));
+    }
+    pointer
+}
+
 /// How many of the first `count` bytes of `lows` are at most `low`; the bytes are
 /// sorted. `lows` is at least 16 bytes longer than `count`.
 #[inline(always)]

@@ -3,7 +3,7 @@
 //!
 //! Signals of the same number that are not ours go to the handler that was there before.
 
-use crate::arch::Native;
+use crate::arch::{self, Native};
 use crate::frames::Frames;
 use crate::memory::{self, OwnStack};
 use crate::published;
@@ -31,15 +31,21 @@ pub struct QueuedSignal {
     value: u64,
 }
 
-static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
-static PREVIOUS_TAKES_INFO: AtomicU32 = AtomicU32::new(0);
+/// Signals there are (signal(7)), and the unused number 0.
+const SIGNALS: usize = 65;
+/// The host's handlers, by signal.
+static PREVIOUS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
+static PREVIOUS_TAKES_INFO: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
 static HANDLED: AtomicU32 = AtomicU32::new(0);
 
-/// Remembers the host's own handler (0: default or ignored) for signals that are
-/// not ours. Call before [`on_signal`] is installed.
-pub fn set_previous(handler: usize, takes_info: bool) {
-    PREVIOUS_TAKES_INFO.store(u32::from(takes_info), Relaxed);
-    PREVIOUS.store(handler, Release);
+/// Remembers the host's own handler (0: default or ignored) of a signal number, for signals that are
+/// not ours. Call before [`on_signal`] is installed for it.
+pub fn set_previous(signal: i32, handler: usize, takes_info: bool) {
+    let at = signal as usize;
+    if let (Some(previous), Some(takes)) = (PREVIOUS.get(at), PREVIOUS_TAKES_INFO.get(at)) {
+        takes.store(u32::from(takes_info), Relaxed);
+        previous.store(handler, Release);
+    }
 }
 
 /// Signals of ours that were handled, whether or not in time; wraps around.
@@ -82,13 +88,12 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     // SAFETY: the slot is marked as being written.
     let rules = unsafe { published::current() };
     if let (Some(rules), Some(start)) = (rules, Registers::from_context::<Native, _>(&mut memory, context)) {
-        let high = slot.high.load(Relaxed);
-        // SAFETY: the sampler found low..high to be the mapping of this thread's stack, on which the thread still
-        // stands if sp lies inside: nobody unmaps the stack that a thread runs on.
-        let mut memory =
-            unsafe { OwnStack::new(start.sp, slot.low.load(Relaxed), high, context, CONTEXT_BYTES) };
+        let bounds = slot.bounds();
+        let in_use = bounds.in_use_up_to(start.sp, arch::thread_pointer());
+        // SAFETY: frames between sp and the end of what is in use are this thread's, which cannot go on without them.
+        let mut memory = unsafe { OwnStack::new(start.sp, bounds.low, in_use, context, CONTEXT_BYTES) };
         let mut frames = Frames::new(&slot.frames);
-        stop = walk::walk::<Native, _>(&rules, &mut memory, start, high, &mut frames);
+        stop = walk::walk::<Native, _>(&rules, &mut memory, start, bounds.high, &mut frames);
         total = frames.total();
         slot.sp.store(start.sp, Relaxed);
     }
@@ -100,11 +105,13 @@ unsafe fn answer(ticket: Ticket, context: u64) {
 /// As [`on_signal`].
 #[cold]
 unsafe fn pass_on(signal: c_int, info: *mut QueuedSignal, context: *mut c_void) {
-    let previous = PREVIOUS.load(Acquire);
+    let at = signal as usize;
+    let (Some(previous), Some(takes_info)) = (PREVIOUS.get(at), PREVIOUS_TAKES_INFO.get(at)) else { return };
+    let previous = previous.load(Acquire);
     if previous == 0 {
         return;
     }
-    if PREVIOUS_TAKES_INFO.load(Relaxed) != 0 {
+    if takes_info.load(Relaxed) != 0 {
         // SAFETY: sigaction reported this address as a handler with SA_SIGINFO.
         let handler: unsafe extern "C" fn(c_int, *mut QueuedSignal, *mut c_void) =
             unsafe { core::mem::transmute(previous) };

@@ -68,8 +68,8 @@ impl OwnStack {
     /// `ucontext`, of `context_length` bytes.
     ///
     /// # Safety
-    /// If `sp` lies in `low..high`, that range is mapped for as long as the thread does not
-    /// return to the interrupted code; `context` points to `context_length` readable bytes.
+    /// If `sp` lies in `low..high`, everything from `sp` (less the red zone) to `high` is mapped for as long as the thread
+    /// does not return to the interrupted code; `context` points to `context_length` readable bytes.
     #[inline(always)]
     pub unsafe fn new(sp: u64, low: u64, high: u64, context: u64, context_length: u64) -> OwnStack {
         let inside = sp >= low && sp < high;

@@ -109,6 +109,11 @@ pub unsafe fn publish(snapshot: *mut Snapshot<'static>) -> *mut Snapshot<'static
     CURRENT.swap(snapshot, SeqCst)
 }
 
+/// Takes `snapshot` away, unless another one was put in its place.
+pub fn retract(snapshot: *mut Snapshot<'static>) {
+    let _ = CURRENT.compare_exchange(snapshot, core::ptr::null_mut(), SeqCst, SeqCst);
+}
+
 /// Forgets cached rules.
 pub fn clear_cache() {
     CACHE.clear();

@@ -38,6 +38,8 @@ pub struct Slot {
     pub low: AtomicU64,
     /// See `low`.
     pub high: AtomicU64,
+    /// How much of that is the thread's own ([`Extent`]).
+    pub extent: AtomicU32,
     /// Handler to sampler: the stack pointer, so that the sampler can learn the bounds.
     pub sp: AtomicU64,
     /// Why the walk stopped (`walk::Stop`).
@@ -46,6 +48,62 @@ pub struct Slot {
     pub total: AtomicU32,
     /// The frames.
     pub frames: Storage,
+}
+
+/// What is known of the mapping that a thread's stack is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Extent {
+    /// Other things may lie in it, too: memory that a program got by mmap(2) and gave to a thread as its stack.
+    #[default]
+    Shared = 0,
+    /// All of it is the stack: the kernel's `[stack]` of the first thread.
+    Whole = 1,
+}
+
+/// Where a thread's stack is; `low` = `high`: not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackBounds {
+    /// First address of the mapping.
+    pub low: u64,
+    /// The address behind its last.
+    pub high: u64,
+    /// See there.
+    pub extent: Extent,
+}
+
+impl Slot {
+    /// What [`lend`] was given.
+    #[inline(always)]
+    pub fn bounds(&self) -> StackBounds {
+        let extent =
+            if self.extent.load(Relaxed) == Extent::Whole as u32 { Extent::Whole } else { Extent::Shared };
+        StackBounds { low: self.low.load(Relaxed), high: self.high.load(Relaxed), extent }
+    }
+}
+
+impl StackBounds {
+    /// Up to where memory above `sp` is mapped for as long as the thread stands at `sp`: the C library puts the
+    /// thread's control block, which `thread_pointer` points to, at the upper end of its stack, whoever
+    /// allocated it (glibc's allocate_stack, also for pthread_attr_setstack(3)), and what lies
+    /// between are frames that are still in use. Beyond that, only the kernel's own `[stack]` is sure; 0: nothing is.
+    #[inline(always)]
+    pub fn in_use_up_to(&self, sp: u64, thread_pointer: u64) -> u64 {
+        if !self.contains(sp) {
+            0
+        } else if self.extent == Extent::Whole {
+            self.high
+        } else if self.low < thread_pointer && sp < thread_pointer && thread_pointer < self.high {
+            thread_pointer
+        } else {
+            0
+        }
+    }
+
+    /// Whether `sp` is in that mapping.
+    pub fn contains(&self, sp: u64) -> bool {
+        (self.low..self.high).contains(&sp)
+    }
 }
 
 /// Bytes of one chunk; must be zero when it is given to [`add_chunk`].
@@ -132,7 +190,7 @@ pub fn has_chunk(chunk: usize) -> bool {
 }
 
 /// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds set.
-pub fn lend(hint: usize, low: u64, high: u64) -> Option<Ticket> {
+pub fn lend(hint: usize, bounds: StackBounds) -> Option<Ticket> {
     let chunks = MEMORY.iter().take_while(|chunk| !chunk.load(Relaxed).is_null()).count();
     let slots = chunks * CHUNK;
     (0..slots).find_map(|n| {
@@ -143,8 +201,9 @@ pub fn lend(hint: usize, low: u64, high: u64) -> Option<Ticket> {
         }
         let ticket = Ticket { index: index as u16, generation: (word >> 2) as u32 };
         let slot = ticket.slot()?;
-        slot.low.store(low, Relaxed);
-        slot.high.store(high, Relaxed);
+        slot.low.store(bounds.low, Relaxed);
+        slot.high.store(bounds.high, Relaxed);
+        slot.extent.store(bounds.extent as u32, Relaxed);
         ticket.advance(FREE, LENT, Release).then_some(ticket)
     })
 }
@@ -204,12 +263,23 @@ mod tests {
     }
 
     #[test]
+    fn memory_above_the_control_block_is_not_believed_to_stay() {
+        let shared = StackBounds { low: 0x1000, high: 0x9000, extent: Extent::Shared };
+        assert_eq!(shared.in_use_up_to(0x2000, 0x4fc0), 0x4fc0);
+        assert_eq!(shared.in_use_up_to(0x5000, 0x4fc0), 0, "a stack of its own, in the same mapping");
+        assert_eq!(shared.in_use_up_to(0x2000, 0x20000), 0, "a coroutine's stack");
+        assert_eq!(shared.in_use_up_to(0x20000, 0x4fc0), 0);
+        let whole = StackBounds { extent: Extent::Whole, ..shared };
+        assert_eq!(whole.in_use_up_to(0x2000, 0x20000), 0x9000);
+    }
+
+    #[test]
     fn a_late_answer_finds_nothing_to_write() {
         with_memory();
-        let ticket = lend(0, 1, 2).unwrap();
+        let ticket = lend(0, StackBounds::default()).unwrap();
         assert!(revoke(ticket));
         assert!(!begin(ticket), "revoked");
-        let next = lend(usize::from(ticket.index), 1, 2).unwrap();
+        let next = lend(usize::from(ticket.index), StackBounds::default()).unwrap();
         assert!(!begin(ticket) || next.index != ticket.index, "another generation");
         assert!(begin(next));
         assert!(!begin(next), "one signal, one answer");
@@ -233,6 +303,6 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 32);
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 40);
     }
 }

@@ -65,8 +65,9 @@ impl Drop for Held {
 
 impl Drop for Publication {
     fn drop(&mut self) {
-        // SAFETY: null takes the tables away.
-        unsafe { published::publish(std::ptr::null_mut()) };
+        if let Some(current) = &self.current {
+            published::retract(current.snapshot);
+        }
         let held: Vec<Held> = self.current.take().into_iter().chain(self.retired.drain(..)).collect();
         if slot::any_written() {
             // A thread is just walking with them, and may be descheduled meanwhile: better leaked than freed under it.

@@ -13,13 +13,13 @@ use crate::platform::{process, signals};
 use crate::recording::MAX_RECORDINGS;
 use crate::stack::RawStack;
 use ask::Slots;
-use copy::Copier;
+use copy::{Copier, NotCopied};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
-use swipr_unwind::slot;
+use swipr_unwind::slot::{self, StackBounds};
 use swipr_unwind::walk::Stop;
 
 /// Ticks that one unanswered signal can stand for; more are counted as missed.
@@ -56,6 +56,8 @@ enum Look {
     Stack(State, Arc<RawStack>),
     /// It is to be asked: it runs, or it will before anything can disturb it. The state where it is known already.
     Ask(Option<State>),
+    /// It cannot be known now.
+    Missed,
     /// CPU mode does not care where it is blocked.
     NotWanted,
     /// The first thread has ended and others go on: it stays listed.
@@ -110,6 +112,8 @@ impl Sweeper {
                 *accounted = cpu_ns;
             }
             thread.refresh_name();
+            let activity = thread.activity();
+            note_signal_wait(thread, &activity);
             apply_filter(thread, &recording);
         }
         recordings.push(recording);
@@ -129,9 +133,9 @@ impl Sweeper {
                 blocking.push(thread.thread.name.clone());
             }
             // A stack's memory may have been given back and taken for something else.
-            let (low, high) = thread.stack_bounds;
-            if high != 0 && self.tables.stack_of(low) != Some((low, high)) {
-                thread.stack_bounds = (0, 0);
+            let bounds = thread.stack_bounds;
+            if self.tables.stack_of(bounds.low) != Some(bounds) {
+                thread.stack_bounds = StackBounds::default();
             }
         }
         self.counters.set_signal_blockers(blocking);
@@ -209,6 +213,9 @@ impl Sweeper {
                         let recordings = of(recordings, missed.recordings);
                         recordings.for_each(|recording| recording.counters().missed.add(1));
                     }
+                }
+                Look::Missed => {
+                    of(recordings, wanted).for_each(|recording| recording.counters().missed.add(1));
                 }
                 Look::NotWanted | Look::Ended => {}
                 Look::Gone => thread.gone = true,
@@ -351,23 +358,37 @@ fn look(
     if !wall && !has_run {
         return Look::NotWanted;
     }
-    match thread.activity() {
-        Some(Activity::Gone) => Look::Ended,
-        Some(Activity::Blocked { .. }) if !wall => Look::NotWanted,
+    let activity = thread.activity();
+    note_signal_wait(thread, &activity);
+    match activity {
+        Ok(Activity::Gone) => Look::Ended,
+        Ok(Activity::Blocked { .. }) if !wall => Look::NotWanted,
         // A page fault is not cut short by a signal, and the handler will know all registers.
-        Some(Activity::Blocked { system_call: None, .. }) => Look::Ask(Some(State::Blocked(None))),
-        Some(Activity::Blocked { system_call, sp, pc }) => {
+        Ok(Activity::Blocked { system_call: None, .. }) => Look::Ask(Some(State::Blocked(None))),
+        Ok(Activity::Blocked { system_call, sp, pc }) => {
             match copier.copy(thread, sp, pc, State::Blocked(system_call), tables, counters) {
-                Some(blocked) => {
+                Ok(blocked) => {
                     let found = Look::Stack(blocked.state, blocked.stack.clone());
                     thread.blocked = Some(blocked);
                     found
                 }
-                None => Look::Ask(None),
+                Err(NotCopied::HasMoved) => Look::Ask(None),
+                Err(NotCopied::NoTables) => Look::Missed,
             }
         }
-        Some(Activity::Running) | None => Look::Ask(None),
+        Ok(Activity::Running) => Look::Ask(None),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
+        // It may be blocked, and a signal would interrupt it: only where nobody can ever know is it sent.
+        Err(_) if thread.is_readable() => Look::Missed,
+        Err(_) => Look::Ask(None),
     }
+}
+
+/// A thread that waits for signals must not be handed ours, see [`ask`].
+fn note_signal_wait(thread: &mut Sampled, activity: &io::Result<Activity>) {
+    const SIGTIMEDWAIT: u32 = libc::SYS_rt_sigtimedwait as u32;
+    thread.waits_for_signals |=
+        matches!(activity, Ok(Activity::Blocked { system_call: Some(SIGTIMEDWAIT), .. }));
 }
 
 /// A thread ended: its unanswered ticks are lost.

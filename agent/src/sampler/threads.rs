@@ -10,11 +10,14 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use swipr_formats::model::{State, Thread};
-use swipr_unwind::slot::Ticket;
+use swipr_unwind::slot::{StackBounds, Ticket};
 
 /// A thread of ours is not registered yet when it is born and not any more when it ends, and
 /// without CPU time that may last. A thread named like ours is believed to be the program's after so long.
 const PROBATION_NS: u64 = 10_000_000_000;
+
+/// Descriptors that are not used for threads' files.
+const SPARE_DESCRIPTORS: usize = 24;
 
 /// A tick at which a thread was asked for its stack.
 #[derive(Debug)]
@@ -69,10 +72,14 @@ pub struct Sampled {
     pub blocked: Option<BlockedStack>,
     /// The signal that is under way.
     pub pending: Option<Pending>,
-    /// The mapping its stack pointer was last seen in; 0, 0: not known.
-    pub stack_bounds: (u64, u64),
+    /// The mapping its stack pointer was last seen in.
+    pub stack_bounds: StackBounds,
     /// It ran, at the last look, with our signal blocked: it is sampled in system calls only.
     pub blocks_signal: bool,
+    /// Its signal mask was seen to let our signal through.
+    pub is_mask_known: bool,
+    /// It was seen in sigtimedwait(2).
+    pub waits_for_signals: bool,
     /// The tick that saw it last.
     pub seen_ns: u64,
     /// It ended.
@@ -88,7 +95,11 @@ pub struct Sampled {
 impl Sampled {
     fn new(tid: u32, keep: bool) -> Option<Sampled> {
         let cpu_ns = threads::cpu_ns(tid)?;
-        let activity = ActivityFile::open(tid).ok();
+        let activity = ActivityFile::open(tid);
+        // Too few descriptors are a matter of the moment.
+        let lasting = [libc::EACCES, libc::EPERM, libc::ENOENT];
+        let refused = |error: &io::Error| error.raw_os_error().is_some_and(|code| lasting.contains(&code));
+        let readable = !activity.as_ref().is_err_and(refused);
         Some(Sampled {
             thread: Arc::new(Thread { tid, name: threads::name(tid) }),
             cpu_ns,
@@ -97,13 +108,15 @@ impl Sampled {
             counted: 0,
             blocked: None,
             pending: None,
-            stack_bounds: (0, 0),
+            stack_bounds: StackBounds::default(),
             blocks_signal: false,
+            is_mask_known: false,
+            waits_for_signals: false,
             seen_ns: 0,
             gone: false,
             fresh: true,
-            readable: activity.is_some(),
-            activity: activity.filter(|_| keep),
+            readable,
+            activity: activity.ok().filter(|_| keep),
             looks: 0,
         })
     }
@@ -113,12 +126,12 @@ impl Sampled {
         self.thread.tid
     }
 
-    /// What the kernel says it is doing; `None` when it cannot be known.
-    pub fn activity(&self) -> Option<Activity> {
+    /// What the kernel says it is doing.
+    pub fn activity(&self) -> io::Result<Activity> {
         match &self.activity {
-            Some(file) => file.read().ok(),
-            None if self.readable => ActivityFile::open(self.tid()).ok()?.read().ok(),
-            None => None,
+            Some(file) => file.read(),
+            None if self.readable => ActivityFile::open(self.tid())?.read(),
+            None => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
 
@@ -161,7 +174,8 @@ impl Threads {
     /// Fails where /proc is not there.
     pub fn new() -> io::Result<Threads> {
         let directory = TaskDirectory::open()?;
-        let keep = descriptors::limit() / 2;
+        let limit = descriptors::limit();
+        let keep = (limit / 2).min(limit.saturating_sub(SPARE_DESCRIPTORS));
         let (known, suspects) = (HashMap::new(), HashMap::new());
         Ok(Threads { directory, known, count: None, tids: vec![], suspects, keep })
     }

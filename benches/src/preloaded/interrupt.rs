@@ -9,7 +9,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 use swipr::platform::process;
-use swipr_unwind::slot::{self, Ticket};
+use swipr_unwind::slot::{self, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
 use swipr_unwind::{frames, handler, memory};
 
@@ -66,13 +66,13 @@ impl Interrupter {
     }
 
     /// Interrupts a thread whose stack is `bounds`. `None`: no answer in time.
-    pub fn take(&self, tid: u32, bounds: (u64, u64)) -> Option<Answer> {
+    pub fn take(&self, tid: u32, bounds: StackBounds) -> Option<Answer> {
         if STATE.load(Acquire) != IDLE {
             return None; // an earlier handler never ended
         }
         let ticket = asking::lend(bounds).ok()?;
-        LOW.store(bounds.0, Relaxed);
-        HIGH.store(bounds.1, Relaxed);
+        LOW.store(bounds.low, Relaxed);
+        HIGH.store(bounds.high, Relaxed);
         STATE.store(ASKED, Release);
         asking::ask(tid, self.signal, ticket);
         let asked = Instant::now();

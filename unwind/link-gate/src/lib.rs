@@ -75,7 +75,7 @@ pub unsafe extern "C" fn gate_publish(
 pub extern "C" fn gate_slots(hint: usize) -> bool {
     memory::set_process(1);
     published::clear_cache();
-    match slot::lend(hint, 0, 0) {
+    match slot::lend(hint, slot::StackBounds::default()) {
         Some(ticket) => slot::revoke(ticket) || slot::is_done(ticket) || slot::any_written(),
         None => false,
     }

@@ -7,15 +7,49 @@
 //! thread an empty table in one step, so that not one of the host's files
 //! is held open for even a moment. Threads that this thread starts share its table.
 
-/// Whether the calling thread now has a table of its own, with nothing in it but
-/// what the host had as 0, 1 and 2 (kept so that no file of ours ever gets these numbers,
-/// and for the log line). On older kernels, and where a filter refuses the
+use super::process;
+use crate::agent_threads;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Whether the calling thread now has a table of its own, with nothing in it but `/dev/null` as 0, 1 and 2, so
+/// that no file of ours ever gets these numbers. On older kernels, and where a filter refuses the
 /// call, the table stays the host's.
 pub fn leave_hosts_table() -> bool {
     const CLOSE_RANGE_UNSHARE: libc::c_uint = 1 << 1;
     // SAFETY: closes descriptors of this thread's copy of the table only: with UNSHARE the copy is made first.
+    let left = unsafe {
+        libc::syscall(libc::SYS_close_range, 0 as libc::c_uint, libc::c_uint::MAX, CLOSE_RANGE_UNSHARE) == 0
+    };
+    if left {
+        // The lowest free numbers: 0, 1, 2. Where there is no /dev/null, an event counter keeps the place.
+        for _ in 0..3 {
+            // SAFETY: a C string; both calls only make a descriptor, in our own table.
+            unsafe {
+                if libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) < 0 {
+                    libc::eventfd(0, libc::EFD_CLOEXEC);
+                }
+            }
+        }
+    }
+    left
+}
+
+/// The host's descriptor 2, for a thread of the agent that has left the host's table; `None`: use the number.
+pub fn hosts_stderr() -> Option<OwnedFd> {
+    if !agent_threads::contains(process::tid()) {
+        return None;
+    }
+    let flags = libc::O_WRONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: plain system calls with valid arguments; what they return is a descriptor of ours or an error.
     unsafe {
-        libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, CLOSE_RANGE_UNSHARE) == 0
+        let mut fd = libc::open(c"/proc/self/fd/2".as_ptr(), flags) as libc::c_long;
+        if fd < 0 {
+            // A socket cannot be opened by its name in /proc.
+            let process = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
+            fd = libc::syscall(libc::SYS_pidfd_getfd, process, libc::STDERR_FILENO, 0);
+            libc::close(process as libc::c_int);
+        }
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as libc::c_int))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A loaded object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,15 @@ impl Segment {
     }
 }
 
+/// Held while the loader calls back, and by a thread that forks: glibc does not free its own lock in the child, where
+/// the next dlopen(3) would wait for ever if one of our threads held it at that moment.
+static CALLING_LOADER: Mutex<()> = Mutex::new(());
+
+/// The loader calls none of ours while this lives.
+pub fn keep_out_of_loader() -> MutexGuard<'static, ()> {
+    CALLING_LOADER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// How often objects were loaded and unloaded since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
@@ -59,6 +69,7 @@ pub fn changes() -> Changes {
         1
     }
     let mut changes = Changes::default();
+    let _out = keep_out_of_loader();
     // SAFETY: `first` has the signature asked for and gets `changes`.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut changes).cast()) };
     changes
@@ -81,6 +92,7 @@ pub fn list() -> Vec<Object> {
             segments: Vec::with_capacity(capacity * 16),
             too_small: false,
         };
+        let _out = keep_out_of_loader();
         // SAFETY: `copy` has the signature asked for and gets `copied`.
         unsafe { libc::dl_iterate_phdr(Some(copy), (&raw mut copied).cast()) };
         if !copied.too_small || capacity > 1 << 20 {

@@ -59,6 +59,13 @@ pub fn end_thread() -> ! {
     }
 }
 
+/// Sleeps, without the locks that std::thread may take for a thread that it did not start.
+pub fn sleep(time: std::time::Duration) {
+    let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+    // SAFETY: the time is valid; what remains of it is not asked for.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
 /// Whether the program runs with more rights than who started it (setuid; getauxval(3), AT_SECURE).
 pub fn is_privileged() -> bool {
     // SAFETY: no preconditions.

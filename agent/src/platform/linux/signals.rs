@@ -5,12 +5,10 @@ use std::io;
 use swipr_unwind::handler::{self, SI_QUEUE};
 use swipr_unwind::slot::Ticket;
 
-/// Signals to try, in this order: SIGURG is ignored by default and passed
-/// quietly by debuggers; real-time signals are seldom used; SIGPROF is last.
-fn candidates() -> impl Iterator<Item = i32> {
-    let (first, last) = (libc::SIGRTMIN(), libc::SIGRTMAX());
-    std::iter::once(libc::SIGURG).chain(first..=last).chain(std::iter::once(libc::SIGPROF))
-}
+/// Signals to try, in this order: those that are ignored by default and mean little. A signal of ours that is still
+/// under way when the program executes another, or resets all its handlers, must not kill it, as real-time signals
+/// and SIGPROF would. Debuggers pass SIGURG quietly.
+const CANDIDATES: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 
 /// What all threads together do with signals, one bit a signal, from `/proc/self/task/*/status`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,8 +46,8 @@ fn current_action(signal: i32) -> Option<libc::sigaction> {
     }
 }
 
-/// The first candidate that has its default action and that nobody blocks;
-/// failing that, the first that nobody catches; failing that, SIGURG.
+/// The first candidate that has its default action and that nobody blocks; failing that, the first that nobody
+/// blocks (its handler gets what is not ours); failing that, SIGURG.
 fn choose() -> i32 {
     let uses = uses();
     let bit = |mask: u64, signal: i32| mask >> (signal - 1) & 1 == 1;
@@ -57,10 +55,10 @@ fn choose() -> i32 {
         current_action(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL)
             && !bit(uses.caught, signal)
     };
-    candidates()
-        .find(|&signal| is_default(signal) && !bit(uses.blocked, signal))
-        .or_else(|| candidates().find(|&signal| is_default(signal)))
-        .unwrap_or(libc::SIGURG)
+    let free = |signal: &i32| !bit(uses.blocked, *signal);
+    let mut candidates = CANDIDATES.into_iter().filter(free);
+    let unused = candidates.clone().find(|&signal| is_default(signal));
+    unused.or_else(|| candidates.next()).unwrap_or(libc::SIGURG)
 }
 
 /// Chooses a signal (`wanted`: the user's choice) and installs our handler in
@@ -74,6 +72,7 @@ pub fn install(wanted: Option<i32>) -> io::Result<i32> {
     }
     let is_handler = before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN;
     handler::set_previous(
+        signal,
         if is_handler { before.sa_sigaction } else { 0 },
         before.sa_flags & libc::SA_SIGINFO != 0,
     );
@@ -181,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn sigurg_is_preferred() {
-        assert_eq!(candidates().next(), Some(libc::SIGURG));
-        assert_eq!(candidates().last(), Some(libc::SIGPROF));
+    fn no_candidate_kills_by_default() {
+        assert!(CANDIDATES.iter().all(|signal| [libc::SIGURG, libc::SIGWINCH].contains(signal)));
+        assert!(CANDIDATES.contains(&choose()));
     }
 }

@@ -2,6 +2,7 @@
 //! whether they are blocked (proc(5), clock_getcpuclockid(3)).
 
 use super::process::clock_ns;
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -93,6 +94,18 @@ pub fn ask_for_short_slices() {
     };
     // SAFETY: the kernel reads `size` bytes; 0 is the calling thread.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+}
+
+/// How many threads the process has, without opening a file: the link count of `/proc/self/task` (proc(5)).
+pub fn count() -> Option<u64> {
+    std::fs::metadata("/proc/self/task").ok()?.nlink().checked_sub(2)
+}
+
+/// Names the calling thread (prctl(2), PR_SET_NAME).
+pub fn set_name(name: &str) {
+    let name = CString::new(name).unwrap_or_default();
+    // SAFETY: a C string, of which the kernel takes the first 15 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
 /// Whether the first thread has ended while others go on: its state is Z (proc(5)).

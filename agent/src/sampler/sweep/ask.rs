@@ -8,7 +8,7 @@ use crate::sampler::threads::{Pending, PendingTick, Sampled};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Ticket};
+use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
 
 /// The slots that are lent.
@@ -29,14 +29,14 @@ impl Slots {
         self.pending = self.pending.saturating_sub(1);
     }
 
-    fn lend(&mut self, (low, high): (u64, u64)) -> Option<Ticket> {
+    fn lend(&mut self, bounds: StackBounds) -> Option<Ticket> {
         self.next = self.next.wrapping_add(1);
-        slot::lend(self.next, low, high).or_else(|| {
+        slot::lend(self.next, bounds).or_else(|| {
             let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
             let memory = process::map_forever(CHUNK_BYTES)?;
             // SAFETY: zeroed pages, mapped for ever, given away here.
             unsafe { slot::add_chunk(chunk, memory) };
-            slot::lend(self.next, low, high)
+            slot::lend(self.next, bounds)
         })
     }
 
@@ -55,6 +55,7 @@ impl Slots {
             let stood_still = pending.ticks.last().is_some_and(|last| last.cpu_ns == tick.cpu_ns);
             thread.blocks_signal = !stood_still && threads::blocks_signal(tid, signal) == Some(true);
             if thread.blocks_signal {
+                thread.is_mask_known = false;
                 let earlier = std::mem::take(&mut pending.ticks);
                 return Err(earlier.into_iter().chain([tick]).collect());
             }
@@ -63,6 +64,10 @@ impl Slots {
             }
             pending.ticks.push(tick);
             return Ok(());
+        }
+        // Who blocks all signals may be waiting for them, with sigwait(3) or a signalfd(2), and would get ours.
+        if !can_be_asked(thread, signal) {
+            return Err(vec![tick]);
         }
         let Some(ticket) = self.send(thread, signal, counters) else { return Err(vec![tick]) };
         thread.pending = Some(Pending { ticket, ticks: vec![tick], again: false });
@@ -103,14 +108,13 @@ impl Slots {
         slot::release(ticket);
         self.one_less();
         counters.answered.add(1);
-        let (low, high) = thread.stack_bounds;
-        let new_stack = !(low..high).contains(&sp);
+        let new_stack = !thread.stack_bounds.contains(sp);
         if new_stack {
-            thread.stack_bounds = tables.stack_of(sp).unwrap_or((0, 0));
+            thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
         }
         // Where process_vm_readv is refused, a stack can be read only when its bounds are known: now they are.
         let pending = thread.pending.as_ref()?;
-        if new_stack && stop == Stop::OutOfBounds && thread.stack_bounds != (0, 0) && !pending.again {
+        if new_stack && stop == Stop::OutOfBounds && thread.stack_bounds.contains(sp) && !pending.again {
             let ticket = self.send(thread, signal, counters);
             if let (Some(ticket), Some(pending)) = (ticket, &mut thread.pending) {
                 (pending.ticket, pending.again) = (ticket, true);
@@ -121,4 +125,14 @@ impl Slots {
         thread.blocks_signal = false;
         Some((thread.pending.take()?, Arc::new(stack)))
     }
+}
+
+/// Whether a thread that runs is known not to block the signal. While it waits in sigtimedwait(2) the kernel shows what it
+/// waits for as not blocked, until it runs again: who was ever seen in there is not asked.
+fn can_be_asked(thread: &mut Sampled, signal: i32) -> bool {
+    if !thread.is_mask_known {
+        thread.blocks_signal = threads::blocks_signal(thread.tid(), signal) == Some(true);
+        thread.is_mask_known = !thread.blocks_signal;
+    }
+    thread.is_mask_known && !thread.waits_for_signals
 }

@@ -21,6 +21,15 @@ use swipr_unwind::walk::walk;
 /// Bytes of stack copied at once: most stacks whole.
 const WINDOW_BYTES: usize = 16 << 10;
 
+/// Why there is no copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotCopied {
+    /// The thread has gone on.
+    HasMoved,
+    /// There is nothing to walk with.
+    NoTables,
+}
+
 /// Room for one copy.
 #[derive(Debug)]
 pub struct Copier {
@@ -40,7 +49,7 @@ impl Copier {
     }
 
     /// Walks the stack of a thread that was blocked at `sp` and `pc` when its clock
-    /// stood at `thread.cpu_ns`. `None`: it has gone on since.
+    /// stood at `thread.cpu_ns`.
     pub fn copy(
         &mut self,
         thread: &Sampled,
@@ -49,21 +58,20 @@ impl Copier {
         state: State,
         tables: &Tables,
         counters: &AgentCounters,
-    ) -> Option<BlockedStack> {
+    ) -> Result<BlockedStack, NotCopied> {
         // SAFETY: this is the thread that publishes.
-        let rules = unsafe { published::current() }?;
+        let rules = unsafe { published::current() }.ok_or(NotCopied::NoTables)?;
         let mut memory = OtherStack::new(&mut self.window, self.memory_file);
         let mut frames = Frames::new(&self.frames);
-        let (low, high) = thread.stack_bounds;
-        let high = if (low..high).contains(&sp) { high } else { 0 };
+        let high = if thread.stack_bounds.contains(sp) { thread.stack_bounds.high } else { 0 };
         let stop = walk::<Native, _>(&rules, &mut memory, Registers::blocked(pc, sp), high, &mut frames);
         if cpu_ns(thread.tid()) != Some(thread.cpu_ns) {
             counters.moved.add(1);
-            return None;
+            return Err(NotCopied::HasMoved);
         }
         counters.copied.add(1);
         counters.stopped(stop);
         let stack = RawStack::new(&self.frames, frames.total(), stop, tables.mappings());
-        Some(BlockedStack { cpu_ns: thread.cpu_ns, state, stack: Arc::new(stack) })
+        Ok(BlockedStack { cpu_ns: thread.cpu_ns, state, stack: Arc::new(stack) })
     }
 }

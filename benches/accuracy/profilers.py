@@ -1,0 +1,160 @@
+"""The profilers that are compared: each records a running program and gives weighted stacks.
+
+A profiler is a function (program, seconds, hz, mode) -> {(thread, functions): weight}, the
+functions as a tuple, innermost first; None where it is not installed or refused. Not here:
+which programs there are, and what is true of them.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "verify"))
+from hosts import library, until  # noqa: E402
+from swipr_client import ask  # noqa: E402
+
+GPERFTOOLS = Path("/usr/lib/x86_64-linux-gnu/libprofiler.so.0")
+#: What switches gperftools on and off.
+SWITCH = signal.SIGUSR2
+
+
+class Program:
+    """A program that knows the truth; `environment` loads a profiler into it."""
+
+    def __init__(self, binary, folder, environment=None):
+        self.binary, self.folder = Path(binary), Path(folder)
+        variables = {**os.environ, **(environment or {})}
+        self.process = subprocess.Popen([str(binary)], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process.stdout.readline()
+        time.sleep(0.3)  # its threads have begun
+
+    def truth(self):
+        """What it has done so far, by cause."""
+        self.process.stdin.write(b"?\n")
+        self.process.stdin.flush()
+        return [int(word) for word in self.process.stdout.readline().split()]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def swipr(start, seconds, hz, mode):
+    """This profiler."""
+    environment = {"LD_PRELOAD": str(library()), "SWIPR_SOCKET": str(start.folder / "{PID}.sock")}
+    with Program(start.binary, start.folder, environment) as program:
+        path = start.folder / f"{program.process.pid}.sock"
+        until(path.exists, 10, "the socket")
+        before = program.truth()
+        answer = ask(path, f"/profile?seconds={seconds}&hz={hz}&mode={mode}&format=raw", timeout=seconds + 60)
+        after = program.truth()
+    threads, stacks, found, count = {}, {}, Counter(), 0
+    for line in answer.body.decode().splitlines():
+        record = json.loads(line)
+        if record["type"] == "thread":
+            threads[record["id"]] = record["name"]
+        elif record["type"] == "stack":
+            names = (function["name"] for frame in record["frames"] for function in frame.get("functions", []))
+            stacks[record["id"]] = tuple(names)
+        elif record["type"] == "sample":
+            found[threads[record["thread"]], stacks[record["stack"]]] += record["weight_ns"]
+            count += 1
+    return found, count, difference(before, after)
+
+
+def perf(start, seconds, hz, mode):
+    """perf record of the CPU clock; it has no wall mode without tracing the scheduler."""
+    if mode != "cpu" or not shutil.which("perf"):
+        return None
+    data = start.folder / "perf.data"
+    with Program(start.binary, start.folder) as program:
+        command = ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(hz), "--call-graph", "dwarf,4096",
+                   "-p", str(program.process.pid), "-o", str(data), "--", "sleep", str(seconds)]
+        before = program.truth()
+        done = subprocess.run(command, capture_output=True)
+        after = program.truth()
+    if done.returncode != 0:
+        return None
+    text = subprocess.run(["perf", "script", "-i", str(data), "-F", "comm,ip,sym"], capture_output=True).stdout.decode()
+    found, count = Counter(), 0
+    for block in text.split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        names = tuple(match[1] for line in lines[1:] if (match := re.fullmatch(r"\s*[0-9a-f]+ (.+?)(?: \(.*\))?", line)))
+        if names:
+            found[lines[0].strip(), names] += 1e9 / hz
+            count += 1
+    return found, count, difference(before, after)
+
+
+def gperftools(start, seconds, hz, mode):
+    """gperftools' CPU profiler, switched on and off by a signal."""
+    if mode != "cpu" or not GPERFTOOLS.exists():
+        return None
+    file = start.folder / "gperftools"
+    environment = {"LD_PRELOAD": str(GPERFTOOLS), "CPUPROFILE": str(file), "CPUPROFILESIGNAL": str(int(SWITCH)),
+                   "CPUPROFILE_FREQUENCY": str(hz)}
+    with Program(start.binary, start.folder, environment) as program:
+        before = program.truth()
+        program.process.send_signal(SWITCH)
+        time.sleep(seconds)
+        program.process.send_signal(SWITCH)
+        after = program.truth()
+        path = Path(f"{file}.0")
+        until(path.exists, 10, "gperftools' file")
+        time.sleep(0.2)
+        content = path.read_bytes()
+    functions = symbols(start.binary)
+    words, maps = split_profile(content)
+    base = next(int(line.split("-")[0], 16) for line in maps.splitlines() if str(start.binary) in line)
+    found, count, at, period = Counter(), 0, 5, words[3]
+    while at + 2 < len(words) and words[at + 2] != 0:
+        weight, depth = words[at], words[at + 1]
+        names = tuple(name_of(pc - base - (number > 0), functions) for number, pc in enumerate(words[at + 2:at + 2 + depth]))
+        found["?", names] += weight * period * 1000
+        count += weight
+        at += 2 + depth
+    return found, count, difference(before, after)
+
+
+def split_profile(content):
+    """The words of gperftools' binary profile, and the text behind them."""
+    words, at = [], 0
+    while at + 8 <= len(content):
+        words.append(struct.unpack_from("<Q", content, at)[0])
+        at += 8
+        if words[-3:] == [0, 1, 0]:
+            break
+    return words, content[at:].decode(errors="replace")
+
+
+def symbols(binary):
+    """[(start, end, name)] of a program's functions."""
+    lines = subprocess.run(["nm", "-S", str(binary)], capture_output=True).stdout.decode().splitlines()
+    fields = (line.split() for line in lines)
+    return [(int(f[0], 16), int(f[0], 16) + int(f[1], 16), f[3]) for f in fields if len(f) == 4 and f[2] in "tTwW"]
+
+
+def name_of(address, functions):
+    """The function at an address of the file."""
+    return next((name for start, end, name in functions if start <= address < end), "?")
+
+
+def difference(before, after):
+    """What was done in between."""
+    return [new - old for old, new in zip(before, after)]
+
+
+
+
+#: All of them, by name.
+PROFILERS = {"swipr": swipr, "perf (cpu-clock)": perf, "gperftools": gperftools}

@@ -1,0 +1,31 @@
+/* The first thread ends before the others, by pthread_exit. The process ends when the last of the program's threads
+ * does, with all that its exit handlers write, also when nobody can reach the socket any more. */
+// cflags: -O2
+#include "host.h"
+
+static FILE *file;
+
+static void *worker_main(void *argument)
+{
+    host_wait_for_end();
+    fprintf(file, "worker\n");
+    return argument;
+}
+static void at_exit(void)
+{
+    fprintf(file, "exit\n");
+    host_say(fflush(file) == 0 ? "ok" : "failed: fflush");
+}
+
+int main(int count, char **arguments)
+{
+    HOST_CHECK(count == 2);
+    host_begin();
+    file = fopen(arguments[1], "w");
+    HOST_CHECK(file != NULL);
+    fprintf(file, "main\n");
+    atexit(at_exit);
+    host_thread("worker", worker_main, NULL);
+    host_say("ready");
+    pthread_exit(NULL);
+}
