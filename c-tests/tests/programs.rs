@@ -56,6 +56,7 @@ const WRITTEN_OUT: &[&str] = &[
     "fork_child",
     "low_fds",
     "own_sigurg",
+    "stop_and_start",
     "swipr_start_api",
 ];
 
@@ -76,7 +77,7 @@ fn every_program_has_a_test() {
 
 #[test]
 fn every_program_is_content_without_the_agent() {
-    let needs_more = ["exit_while_recording", "swipr_start_api"];
+    let needs_more = ["exit_while_recording", "stop_and_start", "swipr_start_api"];
     for name in TELLING.iter().chain(WRITTEN_OUT) {
         if needs_more.contains(name) {
             continue;
@@ -317,4 +318,13 @@ fn the_c_interface_starts_records_reports_errors_and_stops() {
     host.end();
     let text = std::fs::read_to_string(files.path().join("whole.folded")).expect("a recording");
     assert!(recording::folded(&text).is_ok_and(|samples| !samples.is_empty()));
+}
+
+#[test]
+fn an_agent_that_is_stopped_and_started_again_and_again_runs_each_time() {
+    let (_directory, program) = compiled("stop_and_start");
+    let host = Host::start(&program);
+    let left = std::fs::read_dir(host.directory()).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "sockets left by lives that are over");
+    host.end();
 }
