@@ -56,6 +56,7 @@ const WRITTEN_OUT: &[&str] = &[
     "fork_child",
     "low_fds",
     "own_sigurg",
+    "preloaded_api",
     "stop_and_start",
     "swipr_start_api",
 ];
@@ -77,7 +78,7 @@ fn every_program_has_a_test() {
 
 #[test]
 fn every_program_is_content_without_the_agent() {
-    let needs_more = ["exit_while_recording", "stop_and_start", "swipr_start_api"];
+    let needs_more = ["exit_while_recording", "preloaded_api", "stop_and_start", "swipr_start_api"];
     for name in TELLING.iter().chain(WRITTEN_OUT) {
         if needs_more.contains(name) {
             continue;
@@ -327,4 +328,21 @@ fn an_agent_that_is_stopped_and_started_again_and_again_runs_each_time() {
     let left = std::fs::read_dir(host.directory()).map_or(0, Iterator::count);
     assert_eq!(left, 0, "sockets left by lives that are over");
     host.end();
+}
+
+#[test]
+fn a_preloaded_program_and_its_children_may_call_the_c_interface_at_once() {
+    let (_directory, program) = compiled("preloaded_api");
+    let files = Directory::new();
+    let host = Host::start_with(Start {
+        program: &program,
+        arguments: &[files.path().as_os_str()],
+        agent: Agent::Loaded,
+    });
+    host.end();
+    for name in ["started", "child-started", "child-at-once"] {
+        let path = files.path().join(format!("{name}.folded"));
+        let text = std::fs::read_to_string(path).expect("a recording");
+        assert!(recording::folded(&text).is_ok_and(|samples| !samples.is_empty()), "{name}");
+    }
 }
