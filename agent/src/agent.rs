@@ -121,7 +121,8 @@ impl Agent {
         let counters = Arc::<RecordingCounters>::default();
         let active = Active::new(request.clone(), send, counters.clone(), stop.clone());
         let symbolizer = self.symbolizer.clone();
-        let writer = Writer { request, samples, output, counters, stop, symbolizer };
+        let of_agent = self.counters.clone();
+        let writer = Writer { request, samples, output, counters, of_agent, stop, symbolizer };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
         let started = agent_threads::start("writer", move || {
@@ -135,10 +136,12 @@ impl Agent {
         }
         if self.sampler.add(active) {
             let agent = self.clone();
+            self.counters.start_anew();
             let started = agent_threads::start("sampler", move || {
                 sampler::run(&agent.sampler, &agent.counters, || locked(&agent.symbolizer).drop_all());
             });
             if let Err(error) = started {
+                self.counters.fail(format_args!("cannot start the sampler thread: {error}"));
                 self.sampler.abandon();
                 self.log.line(format_args!("cannot start the sampler thread: {error}"));
             }

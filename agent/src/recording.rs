@@ -57,6 +57,11 @@ pub trait Output: Send {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Closed>;
     /// Whether nobody reads any more, so that the recording should end.
     fn is_closed(&self) -> bool;
+    /// Whether a recording without a single sample is wanted all the same (a file is; a client is told why there
+    /// is none instead). If not, such a recording writes nothing.
+    fn takes_empty(&self) -> bool {
+        false
+    }
     /// The recording is over: its figures, or why it failed.
     fn finish(self: Box<Self>, end: Result<Summary, String>);
 }
