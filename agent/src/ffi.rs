@@ -9,7 +9,7 @@ use crate::output::{Completion, FileOutput};
 use crate::platform::errno;
 use crate::recording::{Length, Request};
 use std::cell::RefCell;
-use std::ffi::{CStr, OsString, c_char};
+use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct swipr_options {
     pub size: usize,
     /// Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or a URL
     /// (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`).
-    /// NULL: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
+    /// NULL or empty: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
     /// written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
     pub socket: *const c_char,
 }
@@ -142,20 +142,10 @@ pub unsafe extern "C" fn swipr_start(options: *const swipr_options) -> swipr_sta
             let pattern = unsafe { (*options).socket };
             if !pattern.is_null() {
                 // SAFETY: a C string, as the caller says.
-                socket = Some(unsafe { required(pattern, "options->socket") }?.to_string());
+                socket = Some(unsafe { required(pattern, "options->socket") }?);
             }
         }
-        let is_url = socket.as_ref().is_some_and(|socket| socket.contains("://"));
-        let lookup = |name: &str| -> Option<OsString> {
-            let places = ["SWIPR_SOCKET", "SWIPR_LISTEN"];
-            match &socket {
-                Some(url) if is_url && name == "SWIPR_SAMPLING_SERVER_URL" => Some(url.into()),
-                Some(path) if !is_url && name == "SWIPR_SOCKET" => Some(path.into()),
-                Some(_) if places.contains(&name) => None,
-                _ => std::env::var_os(name),
-            }
-        };
-        let config = Config::parse(lookup).map_err(|error| invalid(error.to_string()))?;
+        let config = Config::with_socket(socket).map_err(|error| invalid(error.to_string()))?;
         Ok(life::start(config, Wait::Yes)?)
     })
 }
