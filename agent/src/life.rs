@@ -9,7 +9,7 @@ use crate::listen::{Address, Directories, Listener, SocketFile};
 use crate::platform::descriptors;
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, fork, host_end, knock, log};
+use crate::{agent_threads, fork, host_end, knock};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
@@ -111,7 +111,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
     let (report, reported) = sync_channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
-    let started = agent_threads::start("server", move || serve(life, &config, &identity, wait, &report));
+    let started = agent_threads::start("server", move || serve(life, &config, &identity, &report));
     if let Err(error) = started {
         STATE.change(life, Phase::Starting, Phase::Idle);
         return Err(Error::Failed(format!("cannot start the server thread: {error}")));
@@ -126,13 +126,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
 }
 
 /// The server thread's body.
-fn serve(
-    life: Life,
-    config: &Config,
-    identity: &Identity,
-    wait: Wait,
-    report: &SyncSender<Result<(), Error>>,
-) {
+fn serve(life: Life, config: &Config, identity: &Identity, report: &SyncSender<Result<(), Error>>) {
     OWN_TABLE.store(descriptors::leave_hosts_table(), Relaxed);
     match listen(config, identity) {
         Ok((live, event_loop)) => {
@@ -144,10 +138,8 @@ fn serve(
             STATE.change(life, Phase::Running, Phase::Idle);
         }
         Err(error) => {
-            match wait {
-                Wait::No => log::always(format_args!("not profiled: {error}")),
-                Wait::Yes => config.log.line(format_args!("not profiled: {error}")),
-            }
+            // Only when asked: with a fixed place, every child of the host would say it on the host's stderr.
+            config.log.line(format_args!("not profiled: {error}"));
             STATE.change(life, Phase::Starting, Phase::Idle);
             let _ = report.try_send(Err(error));
         }

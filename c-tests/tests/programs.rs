@@ -6,6 +6,8 @@ use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use swipr_c_tests::agent;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::expectation::{check, has_stack};
 use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
@@ -345,4 +347,29 @@ fn a_preloaded_program_and_its_children_may_call_the_c_interface_at_once() {
         let text = std::fs::read_to_string(path).expect("a recording");
         assert!(recording::folded(&text).is_ok_and(|samples| !samples.is_empty()), "{name}");
     }
+}
+
+/// A shell whose children find the shell's socket where theirs should be; what is on stderr.
+fn errors_of_children(variable: &str, value: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-c", "(exec sleep 0.2); (exec sleep 0.2); :"])
+        .env("LD_PRELOAD", agent::library())
+        .env(variable, value)
+        .output()
+        .expect("a shell");
+    assert!(output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
+    let directory = Directory::new();
+    let socket = directory.path().join("fixed.sock");
+    assert_eq!(errors_of_children("SWIPR_SOCKET", &socket.to_string_lossy()), "");
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_told_without_being_asked() {
+    let errors = errors_of_children("SWIPR_SIGNAL", "SIGKILL");
+    assert!(errors.contains("not profiled: cannot use SWIPR_SIGNAL=SIGKILL: "), "{errors}");
 }
