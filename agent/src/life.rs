@@ -4,8 +4,8 @@
 mod phase;
 
 use crate::agent::{Agent, SharedAgent};
-use crate::config::{Config, Identity};
-use crate::listen::{Address, Directories, Listener, SocketFile};
+use crate::config::{Config, Identity, Place};
+use crate::listen::{Address, Directories, Listener, SocketFile, remove_neighbours};
 use crate::platform::descriptors;
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
@@ -130,9 +130,13 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &SyncSender<R
     OWN_TABLE.store(descriptors::leave_hosts_table(), Relaxed);
     match listen(config, identity) {
         Ok((live, event_loop)) => {
+            let file = live.files.first().cloned();
             LIVE.store(Box::into_raw(Box::new(live)), Release);
             STATE.change(life, Phase::Starting, Phase::Running);
             let _ = report.try_send(Ok(()));
+            if let (Some(Place::Default), Some(file)) = (config.places.first(), file) {
+                remove_neighbours(file.path());
+            }
             event_loop.run();
             // Else somebody waits in `stop` and says so, or has said so and the next life has begun.
             STATE.change(life, Phase::Running, Phase::Idle);
