@@ -29,6 +29,9 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
     Variable { name, default, meaning }
 }
 
+/// The variable that only the shared library's constructor reads.
+pub const AUTOSTART: &str = "SWIPR_AUTOSTART";
+
 /// Every variable. Among those that say where the server listens, the first that is
 /// set wins; `SWIPR_LISTEN` comes on top of them.
 pub const VARIABLES: &[Variable] = &[
@@ -67,6 +70,11 @@ pub const VARIABLES: &[Variable] = &[
         "Signal to sample with: a number or a name such as `SIGURG`, `SIGPROF`, `SIGRTMIN+2`.",
     ),
     variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
+    variable(
+        AUTOSTART,
+        "0",
+        "`1`: the agent starts also where `LD_PRELOAD` does not name it, as with `/etc/ld.so.preload`.",
+    ),
     variable(
         "XDG_RUNTIME_DIR",
         "",
