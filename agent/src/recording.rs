@@ -31,7 +31,7 @@ pub struct Request {
     pub format: swipr_formats::Selection,
     /// Only threads whose name matches.
     pub threads: Option<regex_lite::Regex>,
-    /// Look names up; `false` leaves module and offset.
+    /// Look names up; `false` leaves addresses and modules.
     pub symbolize: bool,
 }
 
