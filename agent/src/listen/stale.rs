@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Names that are read, in a directory that may be anybody's.
 const MOST_NAMES: usize = 1024;
-/// Sockets that are looked at.
+/// Sockets of dead processes that are looked at.
 const MOST_SOCKETS: usize = 64;
 
 /// Removes sockets beside `own`, a socket of the default name: those with that name for another process, which is
@@ -23,8 +23,8 @@ pub fn remove_neighbours(own: &Path) {
     let Some(directory) = own.parent().filter(|_| is_default) else { return };
     let Ok(entries) = fs::read_dir(directory) else { return };
     let names = entries.take(MOST_NAMES).filter_map(|entry| Some(entry.ok()?.file_name()));
-    let dead = names.filter(|name| name.to_str().and_then(pid_of).is_some()).take(MOST_SOCKETS);
-    for name in dead.filter(|name| name.to_str().and_then(pid_of).is_some_and(is_gone)) {
+    let gone = names.filter(|name| name.to_str().and_then(pid_of).is_some_and(is_gone));
+    for name in gone.take(MOST_SOCKETS) {
         let path = directory.join(name);
         if let Ok(raw) = Raw::new(&Address::Path(path.clone())) {
             let _ = file::clear_stale(&path, &raw);
