@@ -21,7 +21,7 @@ typedef struct {
   size_t size;
   // Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or a URL
   // (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`).
-  // NULL: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
+  // NULL or empty: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
   // written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
   const char *socket;
 } swipr_options;
@@ -32,7 +32,7 @@ typedef struct {
 // A pointer is NULL that must not be, a number is out of its range, a format does not exist.
 #define SWIPR_INVALID_ARGUMENT 1
 
-// The agent runs already, or is just being started or stopped by another thread.
+// The agent runs already, or is just being stopped by another thread.
 #define SWIPR_ALREADY_RUNNING 2
 
 // The agent does not run: call `swipr_start` first.
@@ -54,8 +54,10 @@ extern "C" {
 // Starts the agent in this process and waits until it listens.
 //
 // `options` may be NULL for the defaults. The environment variables of `docs/configuration.md` hold as
-// well; `options->socket` goes before them. After fork the child has an agent of its own.
-// Any thread may call it. Waits at most 5 seconds.
+// well; `options->socket` goes before those that say where to listen, but for `SWIPR_LISTEN`, which opens
+// a second place in any case. After fork the child has an agent of its own.
+// An agent that is just being started, because it was preloaded or because of a fork, is waited for: where
+// this answers `SWIPR_ALREADY_RUNNING`, recordings can be made. Any thread may call it. Waits at most 5 seconds.
 //
 // Pointers:
 // `options` is NULL or points to a `swipr_options` whose strings are C strings.
@@ -66,7 +68,8 @@ swipr_status swipr_start(const swipr_options *options);
 swipr_status swipr_stop(void);
 
 // Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far as `capacity`
-// bytes hold it. Returns the length without the NUL; 0: the agent does not run.
+// bytes hold it. Returns the length without the NUL; 0: the agent does not run. An agent that is just being
+// started is waited for, as in `swipr_start`.
 //
 // Pointers:
 // `buffer` is NULL or has room for `capacity` bytes.
@@ -87,7 +90,8 @@ swipr_status swipr_record_to_file(const char *path,
                                   uint64_t interval_us);
 
 // Begins to record every thread, each `interval_us` microseconds, into the file `path`, until
-// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait.
+// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait for samples; an agent
+// that is just being started is waited for, as in `swipr_start`.
 //
 // Pointers:
 // `path` and `format` are NULL (an error) or C strings; `recording` is NULL (an error) or valid.
@@ -96,7 +100,8 @@ swipr_status swipr_recording_begin(const char *path,
                                    uint64_t interval_us,
                                    uint64_t *recording);
 
-// Ends a recording and waits until its file is complete.
+// Ends a recording and waits until its file is complete. Recordings that were begun before a fork are the
+// parent's: in the child there is no recording of that number.
 swipr_status swipr_recording_end(uint64_t recording);
 
 // The version of the agent, "MAJOR.MINOR.PATCH".

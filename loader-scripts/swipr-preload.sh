@@ -65,7 +65,17 @@ case $(uname -s) in
 esac
 
 if [ -z "$lib" ]; then
-    here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 2
+    # The script may have been started by a symlink to it: the library is beside the file.
+    own=$0 links=0
+    while [ -L "$own" ] && [ "$links" -lt 40 ]; do
+        link=$(readlink -- "$own") || break
+        case $link in
+            /*) own=$link ;;
+            *) own=$(dirname -- "$own")/$link ;;
+        esac
+        links=$((links + 1))
+    done
+    here=$(CDPATH='' cd -- "$(dirname -- "$own")" && pwd -P) || exit 2
     for folder in "$here" "$here/../target/release" "$here/../lib"; do
         if [ -f "$folder/$name" ]; then
             lib=$(CDPATH='' cd -- "$folder" && pwd -P)/$name
@@ -205,6 +215,10 @@ check_elf() {
             "$(machine_name "$lib_machine") with $((lib_class * 32)) (build the library for it)"
     fi
     find_interpreter "$1"
+    # A loader started by hand has none itself; it reads the variable for what it starts.
+    case ${1##*/} in
+        ld-linux*.so* | ld-musl*.so* | ld64.so* | ld.so*) interpreter=${interpreter:-$1} ;;
+    esac
     if [ -z "$interpreter" ]; then
         refuse "$1 is static, no loader would read $variable" \
             "(link it dynamically, or link it with the Rust or C library of swipr)"

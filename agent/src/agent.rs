@@ -11,7 +11,7 @@ use crate::sampler::{self, Active};
 use crate::writer::Writer;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
 
 /// A recording that is under way.
@@ -98,6 +98,12 @@ impl Agent {
         self.sampler.close();
     }
 
+    /// After [`Agent::stop`]: waits until the sampler has ended, at most so long; whether it has. Two of
+    /// them, each with its own tables for the handlers, must not be there at once.
+    pub fn has_ended(&self, at_most: Duration) -> bool {
+        self.sampler.wait_until_left(at_most)
+    }
+
     fn begin(
         self: &Arc<Self>,
         request: Request,
@@ -121,12 +127,16 @@ impl Agent {
         let counters = Arc::<RecordingCounters>::default();
         let active = Active::new(request.clone(), send, counters.clone(), stop.clone());
         let symbolizer = self.symbolizer.clone();
-        let writer = Writer { request, samples, output, counters, stop, symbolizer };
+        let of_agent = self.counters.clone();
+        let writer = Writer { request, samples, output, counters, of_agent, stop, symbolizer };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
         let started = agent_threads::start("writer", move || {
             writer.run();
             locked(&agent.running).retain(|running| running.id != id);
+            if agent.stopping.load(Relaxed) {
+                locked(&agent.symbolizer).drop_all();
+            }
         });
         if let Err(error) = started {
             locked(&self.running).retain(|running| running.id != id);
@@ -135,10 +145,12 @@ impl Agent {
         }
         if self.sampler.add(active) {
             let agent = self.clone();
+            self.counters.start_anew();
             let started = agent_threads::start("sampler", move || {
                 sampler::run(&agent.sampler, &agent.counters, || locked(&agent.symbolizer).drop_all());
             });
             if let Err(error) = started {
+                self.counters.fail(format_args!("cannot start the sampler thread: {error}"));
                 self.sampler.abandon();
                 self.log.line(format_args!("cannot start the sampler thread: {error}"));
             }

@@ -29,6 +29,9 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
     Variable { name, default, meaning }
 }
 
+/// The variable that only the shared library's constructor reads.
+pub const AUTOSTART: &str = "SWIPR_AUTOSTART";
+
 /// Every variable. Among those that say where the server listens, the first that is
 /// set wins; `SWIPR_LISTEN` comes on top of them.
 pub const VARIABLES: &[Variable] = &[
@@ -68,11 +71,19 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
     variable(
+        AUTOSTART,
+        "0",
+        "`1`: the agent starts also where `LD_PRELOAD` does not name it, as with `/etc/ld.so.preload`.",
+    ),
+    variable(
         "XDG_RUNTIME_DIR",
         "",
         "Where the socket goes if `/var/run` is not writable (set by the system, not by you).",
     ),
 ];
+
+/// What errors in the C interface's choice of a place call it.
+const SOCKET_OPTION: &str = "options->socket";
 
 /// Where the server listens unless a variable says otherwise, in docs' words.
 pub const DEFAULT_PLACES: &[&str] = &[
@@ -101,7 +112,7 @@ pub struct Config {
 /// A variable with a value that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Which variable.
+    /// Which variable; or `options->socket`, what the C interface was given in place of one.
     pub variable: &'static str,
     /// Its value (bytes that are no UTF-8 replaced); empty for secrets.
     pub value: String,
@@ -128,8 +139,21 @@ impl Config {
         Config::parse(|name| std::env::var_os(name))
     }
 
+    /// The same, for a caller that says itself where the main place is: a path with placeholders, or a URL.
+    /// The variables that say so do not hold then. An empty text says nothing.
+    pub fn with_socket(socket: Option<&str>) -> Result<Config, Error> {
+        Config::parse_with_socket(socket, |name| std::env::var_os(name))
+    }
+
     /// Reads the variables through `lookup`. An empty value is an unset one.
     pub fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Config, Error> {
+        Config::parse_with_socket(None, lookup)
+    }
+
+    fn parse_with_socket(
+        socket: Option<&str>,
+        lookup: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Config, Error> {
         let reader = Reader { lookup: &lookup };
         let token = reader.text("SWIPR_TOKEN", "a-long-random-word")?;
         if token.as_deref().is_some_and(|token| !is_token(token)) {
@@ -146,7 +170,11 @@ impl Config {
             (true, false) => place::Exposure::NeedsToken,
             (false, _) => place::Exposure::Loopback,
         };
-        let mut places = vec![reader.main_place(exposure)?];
+        let main = match socket.filter(|socket| !socket.is_empty()) {
+            Some(socket) => reader.given_place(socket, exposure)?,
+            None => reader.main_place(exposure)?,
+        };
+        let mut places = vec![main];
         if let Some(text) = reader.text("SWIPR_LISTEN", place::LISTEN_EXAMPLE)? {
             let place = Place::from_listen(&text, exposure);
             places.push(reader.check("SWIPR_LISTEN", &text, place, place::LISTEN_EXAMPLE)?);
@@ -211,6 +239,15 @@ impl Reader<'_> {
         let index = values.iter().position(|value| *value == text);
         let index = index.ok_or_else(|| format!("it must be one of {}", values.join(", ")));
         self.check(variable, &text, index, "1").map(Some)
+    }
+
+    /// What `options->socket` of `swipr_start` says.
+    fn given_place(&self, socket: &str, exposure: place::Exposure) -> Result<Place, Error> {
+        let place = match socket.contains("://") {
+            true => Place::from_url(socket, place::Braces::AreText, exposure),
+            false => Place::from_path(socket.as_bytes()),
+        };
+        self.check(SOCKET_OPTION, socket, place, place::SOCKET_EXAMPLE)
     }
 
     fn main_place(&self, exposure: place::Exposure) -> Result<Place, Error> {

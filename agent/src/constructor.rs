@@ -3,7 +3,7 @@
 //! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with more rights than
 //! its user is left alone.
 
-use crate::config::Config;
+use crate::config::{AUTOSTART, Config};
 use crate::platform::{errno, process};
 use crate::{fork, life, log};
 use std::ffi::OsStr;
@@ -40,7 +40,7 @@ fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
         })
     };
     variable("LD_PRELOAD").is_some_and(|list| names_us(&list))
-        || variable("SWIPR_AUTOSTART").is_some_and(|value| value == "1")
+        || variable(AUTOSTART).is_some_and(|value| value == "1")
 }
 
 #[cfg(test)]

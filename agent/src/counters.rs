@@ -1,5 +1,6 @@
-//! What is counted: per recording, and for the agent as a whole.
+//! What is counted: per recording, and for the agent as a whole; and why there is nothing to count.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use swipr_formats::model::Summary;
@@ -87,9 +88,25 @@ pub struct AgentCounters {
     pub tables: [Counter; 5],
     stops: [Counter; Stop::ALL.len()],
     signal_blockers: Mutex<Vec<String>>,
+    failure: Mutex<Option<String>>,
 }
 
 impl AgentCounters {
+    /// The sampler cannot sample: what its recordings' clients are told.
+    pub fn fail(&self, reason: impl Display) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
+    }
+
+    /// A sampler is about to start: what the last one failed of is no longer so.
+    pub fn start_anew(&self) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Why the sampler could not sample, if it could not.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A walk ended so.
     pub fn stopped(&self, stop: Stop) {
         if let Some(counter) = self.stops.get(stop as usize) {

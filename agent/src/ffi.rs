@@ -2,18 +2,18 @@
 //!
 //! Every entry point checks its pointers, runs inside one panic boundary and returns a status.
 
+use crate::begun::{self, Begun};
 use crate::config::Config;
 use crate::life::{self, Wait};
 use crate::output::{Completion, FileOutput};
 use crate::platform::errno;
 use crate::recording::{Length, Request};
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::ffi::{CStr, OsString, c_char};
+use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 
@@ -25,7 +25,7 @@ pub type swipr_status = i32;
 pub const SWIPR_OK: swipr_status = 0;
 /// A pointer is NULL that must not be, a number is out of its range, a format does not exist.
 pub const SWIPR_INVALID_ARGUMENT: swipr_status = 1;
-/// The agent runs already, or is just being started or stopped by another thread.
+/// The agent runs already, or is just being stopped by another thread.
 pub const SWIPR_ALREADY_RUNNING: swipr_status = 2;
 /// The agent does not run: call `swipr_start` first.
 pub const SWIPR_NOT_RUNNING: swipr_status = 3;
@@ -46,7 +46,7 @@ pub struct swipr_options {
     pub size: usize,
     /// Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or a URL
     /// (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`).
-    /// NULL: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
+    /// NULL or empty: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
     /// written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
     pub socket: *const c_char,
 }
@@ -118,8 +118,10 @@ unsafe fn required<'a>(text: *const c_char, name: &str) -> Result<&'a str, Failu
 /// Starts the agent in this process and waits until it listens.
 ///
 /// `options` may be NULL for the defaults. The environment variables of `docs/configuration.md` hold as
-/// well; `options->socket` goes before them. After fork the child has an agent of its own.
-/// Any thread may call it. Waits at most 5 seconds.
+/// well; `options->socket` goes before those that say where to listen, but for `SWIPR_LISTEN`, which opens
+/// a second place in any case. After fork the child has an agent of its own.
+/// An agent that is just being started, because it was preloaded or because of a fork, is waited for: where
+/// this answers `SWIPR_ALREADY_RUNNING`, recordings can be made. Any thread may call it. Waits at most 5 seconds.
 ///
 /// # Safety
 /// `options` is NULL or points to a `swipr_options` whose strings are C strings.
@@ -140,20 +142,10 @@ pub unsafe extern "C" fn swipr_start(options: *const swipr_options) -> swipr_sta
             let pattern = unsafe { (*options).socket };
             if !pattern.is_null() {
                 // SAFETY: a C string, as the caller says.
-                socket = Some(unsafe { required(pattern, "options->socket") }?.to_string());
+                socket = Some(unsafe { required(pattern, "options->socket") }?);
             }
         }
-        let is_url = socket.as_ref().is_some_and(|socket| socket.contains("://"));
-        let lookup = |name: &str| -> Option<OsString> {
-            let places = ["SWIPR_SOCKET", "SWIPR_LISTEN"];
-            match &socket {
-                Some(url) if is_url && name == "SWIPR_SAMPLING_SERVER_URL" => Some(url.into()),
-                Some(path) if !is_url && name == "SWIPR_SOCKET" => Some(path.into()),
-                Some(_) if places.contains(&name) => None,
-                _ => std::env::var_os(name),
-            }
-        };
-        let config = Config::parse(lookup).map_err(|error| invalid(error.to_string()))?;
+        let config = Config::with_socket(socket).map_err(|error| invalid(error.to_string()))?;
         Ok(life::start(config, Wait::Yes)?)
     })
 }
@@ -166,7 +158,8 @@ pub extern "C" fn swipr_stop() -> swipr_status {
 }
 
 /// Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far as `capacity`
-/// bytes hold it. Returns the length without the NUL; 0: the agent does not run.
+/// bytes hold it. Returns the length without the NUL; 0: the agent does not run. An agent that is just being
+/// started is waited for, as in `swipr_start`.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `capacity` bytes.
@@ -174,7 +167,7 @@ pub extern "C" fn swipr_stop() -> swipr_status {
 pub unsafe extern "C" fn swipr_socket_path(buffer: *mut c_char, capacity: usize) -> usize {
     let mut length = 0;
     boundary(|| {
-        let address = life::running().map_or(String::new(), |(_, address)| address.to_string());
+        let address = life::settled().map_or(String::new(), |(_, address)| address.to_string());
         // SAFETY: the caller's contract.
         length = unsafe { copy_text(&address, buffer, capacity) };
         Ok(())
@@ -250,16 +243,9 @@ pub unsafe extern "C" fn swipr_record_to_file(
     })
 }
 
-struct Begun {
-    completion: Arc<Completion>,
-    stop: Arc<AtomicBool>,
-}
-
-static BEGUN: Mutex<Option<HashMap<u64, Begun>>> = Mutex::new(None);
-static NEXT: AtomicU64 = AtomicU64::new(1);
-
 /// Begins to record every thread, each `interval_us` microseconds, into the file `path`, until
-/// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait.
+/// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait for samples; an agent
+/// that is just being started is waited for, as in `swipr_start`.
 ///
 /// # Safety
 /// `path` and `format` are NULL (an error) or C strings; `recording` is NULL (an error) or valid.
@@ -277,25 +263,20 @@ pub unsafe extern "C" fn swipr_recording_begin(
         let stop = Arc::<AtomicBool>::default();
         // SAFETY: the caller's contract.
         let completion = unsafe { submit(path, format, interval_us, Length::Open, stop.clone()) }?;
-        let id = NEXT.fetch_add(1, Relaxed);
-        let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
-        begun.get_or_insert_default().insert(id, Begun { completion, stop });
+        let id = begun::insert(Begun { completion, stop });
         // SAFETY: checked above.
         unsafe { *recording = id };
         Ok(())
     })
 }
 
-/// Ends a recording and waits until its file is complete.
+/// Ends a recording and waits until its file is complete. Recordings that were begun before a fork are the
+/// parent's: in the child there is no recording of that number.
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
     boundary(|| {
-        let begun = {
-            let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
-            begun.as_mut().and_then(|begun| begun.remove(&recording))
-        };
         let Begun { completion, stop } =
-            begun.ok_or_else(|| invalid(format!("there is no recording {recording}")))?;
+            begun::take(recording).ok_or_else(|| invalid(format!("there is no recording {recording}")))?;
         stop.store(true, Relaxed);
         if let Some((agent, _)) = life::running() {
             agent.nudge();

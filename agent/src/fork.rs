@@ -4,10 +4,10 @@
 //! nothing of the old agent: it is leaked, the statics that handlers use are reset, and a new agent starts.
 //! vfork and posix_spawn do not come here, and need not.
 
-use crate::agent_threads;
 use crate::life;
 use crate::platform::objects;
 use crate::platform::{errno, process, signals};
+use crate::{agent_threads, begun};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::{MutexGuard, Once};
@@ -48,6 +48,7 @@ unsafe extern "C" fn in_child() {
     errno::kept(|| {
         slot::reset_after_fork();
         agent_threads::forget_after_fork();
+        begun::forget_after_fork();
         // SAFETY: null; the old snapshot is leaked with its owner.
         unsafe { published::publish(std::ptr::null_mut()) };
         published::clear_cache();

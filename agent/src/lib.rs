@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod agent_threads;
+mod begun;
 pub mod config;
 #[cfg(feature = "preload")]
 mod constructor;

@@ -1,20 +1,24 @@
 //! The agent's life: started by the constructor or by `swipr_start`, started anew in a forked child,
 //! stopped by `swipr_stop` or at exit. One a process.
 
+mod phase;
+
 use crate::agent::{Agent, SharedAgent};
-use crate::config::{Config, Identity};
-use crate::listen::{Address, Directories, Listener, SocketFile};
+use crate::config::{Config, Identity, Place};
+use crate::listen::{Address, Directories, Listener, SocketFile, remove_neighbours};
 use crate::platform::descriptors;
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, fork, host_end, knock, log};
+use crate::{agent_threads, fork, host_end, knock};
+use phase::{Life, Phase, State};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Once};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long `swipr_start` waits for the server to listen, and `swipr_stop` for it to end.
+/// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every other
+/// call for a start that is under way.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the agent did not start or stop.
@@ -57,11 +61,7 @@ struct Live {
     files: Vec<Arc<SocketFile>>,
 }
 
-const IDLE: u8 = 0;
-const CHANGING: u8 = 1;
-const RUNNING: u8 = 2;
-
-static STATE: AtomicU8 = AtomicU8::new(IDLE);
+static STATE: State = State::new();
 /// What the child of a fork starts anew with; leaked, so that it can be read without a lock.
 static CONFIG: AtomicPtr<Config> = AtomicPtr::new(std::ptr::null_mut());
 /// The live agent, leaked: exit handlers and the C interface may use it at any time.
@@ -87,52 +87,64 @@ pub fn set_signal(signal: i32) {
 
 /// The running agent and where it listens.
 pub fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
-    live().filter(|_| STATE.load(Acquire) == RUNNING).map(|live| (&live.agent, &live.address))
+    live().filter(|_| STATE.phase() == Phase::Running).map(|live| (&live.agent, &live.address))
 }
 
-/// Starts the agent.
+/// The same, for callers that may have come right after the program was loaded, or after a fork: an agent that is
+/// just being started is waited for.
+pub fn settled() -> Option<(&'static Arc<Agent>, &'static Address)> {
+    STATE.settled(Instant::now() + PATIENCE);
+    running()
+}
+
+/// Starts the agent. With [`Wait::Yes`] one that is just being started is waited for first, so that it runs
+/// when [`Error::AlreadyRunning`] comes back.
 pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
-    if STATE.compare_exchange(IDLE, CHANGING, AcqRel, Relaxed).is_err() {
-        return Err(Error::AlreadyRunning);
+    let deadline = Instant::now() + PATIENCE;
+    if wait == Wait::Yes {
+        STATE.settled(deadline);
     }
+    let life = STATE.begin().ok_or(Error::AlreadyRunning)?;
     fork::watch();
     watch_exit();
     host_end::watch_if_first();
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
     let (report, reported) = sync_channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
-    let started = agent_threads::start("server", move || serve(&config, &identity, wait, &report));
+    let started = agent_threads::start("server", move || serve(life, &config, &identity, &report));
     if let Err(error) = started {
-        STATE.store(IDLE, Release);
+        STATE.change(life, Phase::Starting, Phase::Idle);
         return Err(Error::Failed(format!("cannot start the server thread: {error}")));
     }
     if wait == Wait::No {
         return Ok(());
     }
-    match reported.recv_timeout(PATIENCE) {
+    match reported.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         Ok(result) => result,
         Err(_) => Err(Error::Failed("the server did not come up in time".into())),
     }
 }
 
 /// The server thread's body.
-fn serve(config: &Config, identity: &Identity, wait: Wait, report: &SyncSender<Result<(), Error>>) {
+fn serve(life: Life, config: &Config, identity: &Identity, report: &SyncSender<Result<(), Error>>) {
     OWN_TABLE.store(descriptors::leave_hosts_table(), Relaxed);
     match listen(config, identity) {
         Ok((live, event_loop)) => {
+            let file = live.files.first().cloned();
             LIVE.store(Box::into_raw(Box::new(live)), Release);
-            STATE.store(RUNNING, Release);
+            STATE.change(life, Phase::Starting, Phase::Running);
             let _ = report.try_send(Ok(()));
+            if let (Some(Place::Default), Some(file)) = (config.places.first(), file) {
+                remove_neighbours(file.path());
+            }
             event_loop.run();
-            // Else somebody waits in `stop` and says so.
-            let _ = STATE.compare_exchange(RUNNING, IDLE, AcqRel, Relaxed);
+            // Else somebody waits in `stop` and says so, or has said so and the next life has begun.
+            STATE.change(life, Phase::Running, Phase::Idle);
         }
         Err(error) => {
-            match wait {
-                Wait::No => log::always(format_args!("not profiled: {error}")),
-                Wait::Yes => config.log.line(format_args!("not profiled: {error}")),
-            }
-            STATE.store(IDLE, Release);
+            // Only when asked: with a fixed place, every child of the host would say it on the host's stderr.
+            config.log.line(format_args!("not profiled: {error}"));
+            STATE.change(life, Phase::Starting, Phase::Idle);
             let _ = report.try_send(Err(error));
         }
     }
@@ -164,25 +176,28 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::
 
 /// Stops the agent: ends its recordings, removes its socket, ends its threads.
 pub fn stop() -> Result<(), Error> {
-    if STATE.compare_exchange(RUNNING, CHANGING, AcqRel, Relaxed).is_err() {
-        return Err(Error::NotRunning);
-    }
-    let Some(live) = live() else { return Err(Error::NotRunning) };
+    let deadline = Instant::now() + PATIENCE;
+    STATE.settled(deadline);
+    let life = STATE.begin_stop().ok_or(Error::NotRunning)?;
+    let live = live().ok_or(Error::NotRunning)?;
     live.agent.stop();
     // The server sees the stop when the connection opens, or at the latest when it closes.
     let connection = knock::connect(&live.address);
     live.server.stop();
     drop(connection);
-    if !live.server.wait(PATIENCE) {
+    if !live.server.wait(deadline.saturating_duration_since(Instant::now())) {
         return Err(Error::Failed("the server did not end in time; swipr stays off".into()));
     }
-    STATE.store(IDLE, Release);
+    if !live.agent.has_ended(deadline.saturating_duration_since(Instant::now())) {
+        return Err(Error::Failed("the sampler did not end in time; swipr stays off".into()));
+    }
+    STATE.change(life, Phase::Stopping, Phase::Idle);
     Ok(())
 }
 
 /// Has the server start a recording; see [`Agent::submit`].
 pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), Error> {
-    let (agent, address) = running().ok_or(Error::NotRunning)?;
+    let (agent, address) = settled().ok_or(Error::NotRunning)?;
     agent.submit(request, output, stop);
     match knock::connect(address) {
         Ok(_) => Ok(()),
@@ -214,7 +229,7 @@ fn watch_exit() {
 
 /// In the child of a fork: starts a new agent if the parent had one. Nothing of the old one is touched.
 pub fn restart_in_child() {
-    let ran = STATE.swap(IDLE, AcqRel) != IDLE;
+    let ran = STATE.end_in_child();
     if let Some(live) = live().filter(|_| !OWN_TABLE.load(Relaxed)) {
         live.server.close_in_child();
     }

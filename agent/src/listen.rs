@@ -9,9 +9,11 @@ mod address;
 mod directory;
 mod file;
 mod identity;
+mod stale;
 
 pub(crate) use address::local as local_address;
 pub use file::SocketFile;
+pub use stale::remove_neighbours;
 
 use crate::config::{Identity, Place};
 use crate::server::socket::Socket;
@@ -102,7 +104,7 @@ impl fmt::Display for Error {
         match self {
             Error::TooLong { name, bytes } => write!(
                 f,
-                "cannot bind {name}: {bytes} bytes are too many for a socket's path, which has at most {}; choose a shorter one with SWIPR_SOCKET",
+                "cannot bind {name}: {bytes} bytes are too many for a socket's path, which has at most {}; choose a shorter one with SWIPR_SOCKET, or options->socket of swipr_start",
                 address::MOST_BYTES
             ),
             Error::InUse(name) => write!(f, "cannot bind {name}: another process listens there"),
@@ -163,7 +165,7 @@ impl Listener {
     }
 
     fn at_default(pid: u32, directories: &Directories) -> Result<Listener, Error> {
-        let name = format!("swipr-pid-{pid}.sock");
+        let name = default_name(pid);
         let mut errors = Vec::new();
         for directory in [Some(&directories.run), directories.runtime.as_ref()] {
             let Some(directory) = directory else { continue };
@@ -237,6 +239,11 @@ impl Drop for Listener {
             file.remove();
         }
     }
+}
+
+/// The file's name in the default places.
+fn default_name(pid: impl fmt::Display) -> String {
+    format!("swipr-pid-{pid}.sock")
 }
 
 /// The error of the system call just made.

@@ -32,8 +32,8 @@ impl Log {
     }
 }
 
-/// Writes one line whatever `SWIPR_LOG` says: for the one line that says why the
-/// agent could not start. Never waits; not async-signal-safe.
+/// Writes one line whatever `SWIPR_LOG` says: for the one line that says that a
+/// variable's value cannot be used. Never waits; not async-signal-safe.
 pub fn always(text: impl Display) {
     let line = compose(std::process::id(), text);
     match descriptors::hosts_stderr() {

@@ -66,6 +66,10 @@ impl Output for FileOutput {
         self.error.is_some()
     }
 
+    fn takes_empty(&self) -> bool {
+        true
+    }
+
     fn finish(mut self: Box<Self>, end: Result<Summary, String>) {
         self.file = None; // closed before anybody is told
         let end = match self.error.take() {

@@ -31,7 +31,7 @@ pub struct Request {
     pub format: swipr_formats::Selection,
     /// Only threads whose name matches.
     pub threads: Option<regex_lite::Regex>,
-    /// Look names up; `false` leaves module and offset.
+    /// Look names up; `false` leaves addresses and modules.
     pub symbolize: bool,
 }
 
@@ -57,6 +57,11 @@ pub trait Output: Send {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Closed>;
     /// Whether nobody reads any more, so that the recording should end.
     fn is_closed(&self) -> bool;
+    /// Whether a recording without a single sample is wanted all the same (a file is; a client is told why there
+    /// is none instead). If not, such a recording writes nothing.
+    fn takes_empty(&self) -> bool {
+        false
+    }
     /// The recording is over: its figures, or why it failed.
     fn finish(self: Box<Self>, end: Result<Summary, String>);
 }

@@ -115,7 +115,7 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
     loop {
         // The sweeper, with the tables that handlers read, is gone before another thread may make one.
         if let Err(error) = sample(handle, counters) {
-            crate::log::always(format_args!("cannot sample: {error}"));
+            counters.fail(format_args!("cannot sample: {error}"));
             handle.abandon();
         }
         when_idle();

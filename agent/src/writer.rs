@@ -3,8 +3,10 @@
 //! long to find hold up nobody else.
 
 mod names;
+#[cfg(test)]
+mod tests;
 
-use crate::counters::RecordingCounters;
+use crate::counters::{AgentCounters, RecordingCounters};
 use crate::platform::process;
 use crate::recording::{Closed, Output, Request};
 use crate::sample_queue::SampleReceiver;
@@ -15,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_debuginfo::symbolizer::Symbolizer;
 use swipr_formats::Format;
-use swipr_formats::model::{Header, Sample};
+use swipr_formats::model::{Header, Sample, Summary};
 
 /// How often the writer looks whether its reader is still there.
 const LOOK: Duration = Duration::from_millis(200);
@@ -32,6 +34,8 @@ pub struct Writer {
     pub output: Box<dyn Output>,
     /// The recording's figures.
     pub counters: Arc<RecordingCounters>,
+    /// The agent's: they tell whether the sampler could sample at all.
+    pub of_agent: Arc<AgentCounters>,
     /// Tells the sampler that nobody reads any more.
     pub stop: Arc<AtomicBool>,
     /// Shared by all writers.
@@ -43,16 +47,28 @@ impl Writer {
     pub fn run(mut self) {
         let mut format = (self.request.format.format.make)(&self.request.format.options);
         let end = match self.write(format.as_mut()) {
-            Ok(()) => Ok(self.counters.summary()),
+            Ok(()) => self.end(),
             Err(Closed) => Err("the reader of the output is gone".to_string()),
         };
         self.stop.store(true, Relaxed);
         self.output.finish(end);
     }
 
+    /// The figures; or, where there was no tick because the sampler failed, of what it failed.
+    fn end(&self) -> Result<Summary, String> {
+        let summary = self.counters.summary();
+        match self.of_agent.failure() {
+            Some(reason) if summary.ticks == 0 => Err(reason),
+            _ => Ok(summary),
+        }
+    }
+
+    /// Nothing is handed on before the first sample: whoever waits for a recording that found nothing is told so,
+    /// and gets no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<(), Closed> {
         let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize);
         let mut bytes = vec![];
+        let mut found_something = self.output.takes_empty();
         format.begin(&header(&self.request), &mut bytes);
         loop {
             let batch = match self.samples.receive(LOOK) {
@@ -65,6 +81,7 @@ impl Writer {
                     continue;
                 }
             };
+            found_something |= !batch.is_empty();
             for event in batch {
                 let stack = names.of(&event.stack);
                 let sample = Sample {
@@ -79,10 +96,17 @@ impl Writer {
                     self.hand_on(&mut bytes)?;
                 }
             }
+            if found_something {
+                self.hand_on(&mut bytes)?;
+            } else if self.output.is_closed() {
+                return Err(Closed);
+            }
+        }
+        if found_something && self.end().is_ok() {
+            format.finish(&self.counters.summary(), &mut bytes);
             self.hand_on(&mut bytes)?;
         }
-        format.finish(&self.counters.summary(), &mut bytes);
-        self.hand_on(&mut bytes)
+        Ok(())
     }
 
     fn hand_on(&mut self, bytes: &mut Vec<u8>) -> Result<(), Closed> {

@@ -179,6 +179,32 @@ fn a_library_beside_the_script_is_found() {
 }
 
 #[test]
+fn the_library_is_found_when_the_script_is_started_by_a_symlink() {
+    let (installed, elsewhere) = (Directory::new(), Directory::new());
+    copy(&scripts().join("swipr-preload.sh"), &installed.path().join("swipr-preload.sh"));
+    symlink(agent::library(), installed.path().join("libswipr.so")).expect("a link");
+    symlink(installed.path(), elsewhere.path().join("swipr")).expect("a link");
+    symlink("swipr/swipr-preload.sh", elsewhere.path().join("relative")).expect("a link");
+    let by_link = elsewhere.path().join("by-link");
+    symlink("relative", &by_link).expect("a link");
+    let mut command = Command::new(&by_link);
+    command.args(["sh", "-c", "echo \"$LD_PRELOAD\""]).env_remove("LD_PRELOAD");
+    let (code, out, errors) = output(&mut command);
+    let wanted = std::fs::canonicalize(installed.path()).expect("a path");
+    let wanted = format!("{}\n", wanted.join("libswipr.so").display());
+    assert_eq!((code, out), (Some(0), wanted), "{errors}");
+}
+
+#[test]
+fn a_loader_started_by_hand_is_not_taken_for_a_static_program() {
+    let loader = Path::new("/lib64/ld-linux-x86-64.so.2");
+    let directory = Directory::new();
+    let program = printer(&directory, "by-loader", &[]);
+    let (code, out, errors) = output(preload().arg(loader).arg(&program));
+    assert_eq!((code, out.as_str()), (Some(5), "started\n"), "{errors}");
+}
+
+#[test]
 fn scripts_arguments_and_exit_statuses_go_through() {
     let directory = Directory::new();
     let (code, out, errors) = output(preload().arg(printer(&directory, "plain", &[])));

@@ -6,6 +6,8 @@ use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use swipr_c_tests::agent;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::expectation::{check, has_stack};
 use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
@@ -61,6 +63,8 @@ const WRITTEN_OUT: &[&str] = &[
     "fork_child",
     "low_fds",
     "own_sigurg",
+    "preloaded_api",
+    "stop_and_start",
     "swipr_start_api",
 ];
 
@@ -81,7 +85,8 @@ fn every_program_has_a_test() {
 
 #[test]
 fn every_program_is_content_without_the_agent() {
-    let needs_more = ["exit_while_recording", "first_thread_ends", "swipr_start_api"];
+    let needs_more =
+        ["exit_while_recording", "first_thread_ends", "preloaded_api", "stop_and_start", "swipr_start_api"];
     for name in TELLING.iter().chain(WRITTEN_OUT) {
         if needs_more.contains(name) {
             continue;
@@ -353,4 +358,55 @@ fn the_c_interface_starts_records_reports_errors_and_stops() {
     host.end();
     let text = std::fs::read_to_string(files.path().join("whole.folded")).expect("a recording");
     assert!(recording::folded(&text).is_ok_and(|samples| !samples.is_empty()));
+}
+
+#[test]
+fn an_agent_that_is_stopped_and_started_again_and_again_runs_each_time() {
+    let (_directory, program) = compiled("stop_and_start");
+    let host = Host::start(&program);
+    let left = std::fs::read_dir(host.directory()).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "sockets left by lives that are over");
+    host.end();
+}
+
+#[test]
+fn a_preloaded_program_and_its_children_may_call_the_c_interface_at_once() {
+    let (_directory, program) = compiled("preloaded_api");
+    let files = Directory::new();
+    let host = Host::start_with(Start {
+        program: &program,
+        arguments: &[files.path().as_os_str()],
+        agent: Agent::Loaded,
+    });
+    host.end();
+    for name in ["started", "child-started", "child-at-once"] {
+        let path = files.path().join(format!("{name}.folded"));
+        let text = std::fs::read_to_string(path).expect("a recording");
+        assert!(recording::folded(&text).is_ok_and(|samples| !samples.is_empty()), "{name}");
+    }
+}
+
+/// A shell whose children find the shell's socket where theirs should be; what is on stderr.
+fn errors_of_children(variable: &str, value: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-c", "(exec sleep 0.2); (exec sleep 0.2); :"])
+        .env("LD_PRELOAD", agent::library())
+        .env(variable, value)
+        .output()
+        .expect("a shell");
+    assert!(output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
+    let directory = Directory::new();
+    let socket = directory.path().join("fixed.sock");
+    assert_eq!(errors_of_children("SWIPR_SOCKET", &socket.to_string_lossy()), "");
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_told_without_being_asked() {
+    let errors = errors_of_children("SWIPR_SIGNAL", "SIGKILL");
+    assert!(errors.contains("not profiled: cannot use SWIPR_SIGNAL=SIGKILL: "), "{errors}");
 }

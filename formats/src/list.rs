@@ -55,7 +55,7 @@ pub static FORMATS: &[FormatInfo] = &[
         aliases: &[],
         mime: "application/x-ndjson",
         suffix: "jsonl",
-        description: "JSON lines with addresses, modules and build ids, for swipr convert",
+        description: "JSON lines with addresses, modules and build ids, for programs of your own",
         streams: true,
         make: raw::make,
     },

@@ -13,6 +13,9 @@ pub(super) fn parse(text: &str) -> Result<i32, String> {
     if !(1..=last).contains(&number) {
         return Err(format!("signals are numbered 1 to {last}"));
     }
+    if [libc::SIGKILL, libc::SIGSTOP].contains(&number) {
+        return Err("that signal cannot be caught".to_owned());
+    }
     let reserved = libc::SIGSYS + 1..libc::SIGRTMIN();
     if UNUSABLE.contains(&number) || reserved.contains(&number) {
         return Err("that signal has another job that sampling would disturb".to_owned());
@@ -20,11 +23,9 @@ pub(super) fn parse(text: &str) -> Result<i32, String> {
     Ok(number)
 }
 
-/// Those that cannot be caught, and those that report a fault of the instruction
-/// that was just executed (signal(7)).
-const UNUSABLE: [i32; 10] = [
-    libc::SIGKILL,
-    libc::SIGSTOP,
+/// The one that has an effect even when it is caught, and those that report a fault of the
+/// instruction that was just executed (signal(7)).
+const UNUSABLE: [i32; 8] = [
     libc::SIGCONT,
     libc::SIGILL,
     libc::SIGTRAP,
@@ -49,6 +50,17 @@ fn named(name: &str) -> Option<i32> {
         ("XFSZ", libc::SIGXFSZ),
         ("CHLD", libc::SIGCHLD),
         ("PWR", libc::SIGPWR),
+        // To be refused with the reason.
+        ("KILL", libc::SIGKILL),
+        ("STOP", libc::SIGSTOP),
+        ("CONT", libc::SIGCONT),
+        ("ILL", libc::SIGILL),
+        ("TRAP", libc::SIGTRAP),
+        ("ABRT", libc::SIGABRT),
+        ("BUS", libc::SIGBUS),
+        ("FPE", libc::SIGFPE),
+        ("SEGV", libc::SIGSEGV),
+        ("SYS", libc::SIGSYS),
         ("RTMIN", libc::SIGRTMIN()),
         ("RTMAX", libc::SIGRTMAX()),
     ];
@@ -75,6 +87,17 @@ mod tests {
         }
         assert_eq!(parse("SIGRTMIN+2"), Ok(libc::SIGRTMIN() + 2));
         assert_eq!(parse("RTMAX-1"), Ok(libc::SIGRTMAX() - 1));
+    }
+
+    #[test]
+    fn a_signal_that_exists_is_not_refused_as_unknown() {
+        for name in ["SIGKILL", "9", "stop"] {
+            assert_eq!(parse(name), Err("that signal cannot be caught".to_owned()), "{name}");
+        }
+        for name in ["SIGSEGV", "11", "SIGCONT", "sys"] {
+            assert!(parse(name).is_err_and(|why| why.contains("another job")), "{name}");
+        }
+        assert_eq!(parse("SIGFOO"), Err("no signal has that name".to_owned()));
     }
 
     #[test]

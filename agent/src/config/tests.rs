@@ -42,7 +42,9 @@ fn every_variable_that_is_looked_up_is_in_the_list_and_the_other_way_round() {
     })
     .unwrap();
     let listed = VARIABLES.iter().map(|v| v.name.to_owned()).collect();
-    assert_eq!(seen.into_inner(), listed);
+    let mut read = seen.into_inner();
+    read.insert(AUTOSTART.to_owned());
+    assert_eq!(read, listed);
 }
 
 #[test]
@@ -188,4 +190,31 @@ fn the_table_in_the_documentation_is_the_list() {
     }
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
     crate::server::assert_generated(page, "variables", &table);
+}
+
+/// `SWIPR_LISTEN` was switched off by it, and its errors spoke of `SWIPR_SOCKET`.
+#[test]
+fn a_socket_given_by_the_program_goes_before_the_variables_but_for_listen() {
+    let variables = [
+        ("SWIPR_SOCKET", "/1"),
+        ("PROFILE_RECORDER_SERVER_URL", "unix:///2"),
+        ("SWIPR_LISTEN", "127.0.0.1:1"),
+    ];
+    let given = |socket| {
+        Config::parse_with_socket(socket, |name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    };
+    let places = |socket| given(Some(socket)).unwrap().places;
+    let pattern = Pattern::parse(b"/given-{PID}").unwrap();
+    assert_eq!(places("/given-{PID}"), [Place::Path(pattern), tcp("127.0.0.1:1")]);
+    assert_eq!(places("unix:///given"), [path("/given"), tcp("127.0.0.1:1")]);
+    assert_eq!(places("http://localhost:80"), [tcp("127.0.0.1:80"), tcp("127.0.0.1:1")]);
+    assert_eq!(places(""), [path("/1"), tcp("127.0.0.1:1")]);
+    assert_eq!(given(None), given(Some("")));
+    for wrong in ["/tmp/{pid}", "http://1.2.3.4:80", "gopher://x", "@x"] {
+        let text = given(Some(wrong)).unwrap_err().to_string();
+        assert!(text.starts_with(&format!("cannot use options->socket={wrong}: ")), "{text}");
+    }
 }

@@ -80,7 +80,7 @@ pub(super) fn bind(path: &Path) -> Result<(Socket, SocketFile), Error> {
 }
 
 /// Removes a socket file that nobody listens on any more.
-fn clear_stale(path: &Path, raw: &Raw) -> Result<(), Error> {
+pub(super) fn clear_stale(path: &Path, raw: &Raw) -> Result<(), Error> {
     let failed = |tried: &str, source| Error::System { tried: format!("{tried} {}", path.display()), source };
     let name = || path.display().to_string();
     let found = fs::symlink_metadata(path).map_err(|e| failed("look at", e))?;

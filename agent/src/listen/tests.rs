@@ -195,3 +195,43 @@ fn tcp_reports_the_port_it_was_given() {
         }
     }
 }
+
+/// Children of a shell or of Python's multiprocessing end by _exit(2); their sockets stayed for ever.
+#[test]
+fn sockets_that_dead_processes_left_are_removed_by_the_next_agent() {
+    let scratch = Scratch::new();
+    // Above the largest number that the kernel gives (PID_MAX_LIMIT, 2^22).
+    let dead = i32::MAX;
+    let stale = |name: String| {
+        let path = scratch.join(&name);
+        drop(UnixListener::bind(&path).unwrap());
+        path
+    };
+    let gone = [stale(default_name(dead)), stale(default_name(dead - 1))];
+    let alive = scratch.join(&default_name(dead - 2));
+    let listening = UnixListener::bind(&alive).unwrap();
+    let file = scratch.join(&default_name(dead - 3));
+    fs::write(&file, "no socket").unwrap();
+    let kept = [
+        alive,
+        file,
+        stale(default_name(1)),
+        stale(default_name(format!("0{dead}"))),
+        stale(default_name(-1)),
+        stale("app.sock".to_owned()),
+    ];
+
+    remove_neighbours(&scratch.join("app-1.sock"));
+    assert!(gone.iter().all(|path| path.exists()), "beside a socket of another name nothing is touched");
+
+    let directories = Directories { run: scratch.0.clone(), runtime: None, temporary: scratch.0.clone() };
+    let own = default_in(&directories).unwrap();
+    remove_neighbours(path_of(&own));
+    for path in &gone {
+        assert!(!path.exists(), "{path:?}");
+    }
+    for path in kept.iter().map(PathBuf::as_path).chain([path_of(&own)]) {
+        assert!(path.exists(), "{path:?}");
+    }
+    drop(listening);
+}

@@ -5,6 +5,8 @@ use super::head::{Keep, Method};
 
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
+/// How an example begins in a text.
+pub(super) const EXAMPLE: &str = "example: ";
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +117,8 @@ impl Answer {
                 text = match example.as_str() {
                     "" => format!("{{\"error\":{what}}}\n"),
                     example => {
+                        // The field's name says that it is one.
+                        let example = example.strip_prefix(EXAMPLE).unwrap_or(example);
                         let example = serde_json::Value::from(example);
                         format!("{{\"error\":{what},\"example\":{example}}}\n")
                     }

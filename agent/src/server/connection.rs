@@ -169,7 +169,7 @@ impl Connection {
         }
         let time = around.settings.limits.head;
         let what = format!("the request was not complete after {time:?}");
-        self.last_word(&Answer::problem(408, what), now);
+        self.last_word(Answer::problem(408, what), now);
         self.go_on(around, now)
     }
 

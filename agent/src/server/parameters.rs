@@ -129,7 +129,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "symbolizer",
         values: "native, fake",
-        meaning: "`fake` looks no names up and leaves module and offset",
+        meaning: "`fake` looks no names up: frames have their address and module, in `folded` the module only",
         set: |wish, text| {
             let names = [("native", true), ("fake", false)];
             once(&mut wish.symbolize, values::choice(text, &names))

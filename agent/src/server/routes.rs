@@ -3,7 +3,7 @@
 //! The help, 404's text, 405's `Allow` and the table in `docs/http.md` are made from
 //! it. Not here: reading requests, writing answers, who may ask.
 
-use super::answer::Answer;
+use super::answer::{Answer, EXAMPLE};
 use super::head::{Head, Method};
 use super::help;
 use super::parameters::{Defaults, Wish};
@@ -188,11 +188,11 @@ fn allow<'a>(routes: impl Iterator<Item = &'a Route>) -> String {
 
 /// A request for that path that is right.
 pub(super) fn example(path: &str, address: &Address) -> String {
-    let curl = |rest: &str| format!("example: {}", help::curl(address, rest));
+    let curl = |rest: &str| format!("{EXAMPLE}{}", help::curl(address, rest));
     match path {
         "/profile" => curl("/profile?seconds=5&hz=100&format=folded"),
         "/" | "/sample" | "/samples" => {
-            format!("example: {} -d '{}'", help::curl(address, path), sample_request::EXAMPLE)
+            format!("{} -d '{}'", curl(path), sample_request::EXAMPLE)
         }
         other => curl(other),
     }

@@ -272,6 +272,11 @@ fn requests_that_are_no_http_or_too_much_of_it_are_refused() {
         let shown: String = request.chars().take(60).collect();
         assert_eq!(answer.status, status, "{shown:?}: {}", answer.text());
         assert!(answer.complete);
+        if status == 400 {
+            let text = answer.text();
+            let second = text.lines().nth(1).unwrap_or_default();
+            assert!(second.starts_with("example: curl "), "{shown:?}: {text}");
+        }
     }
     let answer = stage.ask(b"GET /\xff\xfe HTTP/1.1\r\n\r\n");
     assert_eq!(answer.status, 400);
@@ -290,6 +295,10 @@ fn errors_are_json_for_those_who_accept_it() {
         assert_eq!(answer.header("Content-Type"), Some("application/json"));
         let value: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
         assert!(value["error"].is_string(), "{value}");
+        if answer.status == 400 {
+            let example = value["example"].as_str().unwrap_or_default();
+            assert!(example.starts_with("curl "), "{value}");
+        }
     }
 }
 

@@ -36,7 +36,7 @@ impl Connection {
                 Step::Moved
             }
             Parsed::Bad(answer) => {
-                self.last_word(&answer, now);
+                self.last_word(answer, now);
                 Step::Moved
             }
             Parsed::Incomplete if self.input_ended => self.cut_short(now),
@@ -67,7 +67,7 @@ impl Connection {
                         Bad::TooLong => head::body_too_long(),
                         Bad::Malformed => Answer::problem(400, "the body's chunks are malformed"),
                     };
-                    self.last_word(&answer, now);
+                    self.last_word(answer, now);
                     return Step::Moved;
                 }
             },
@@ -91,7 +91,7 @@ impl Connection {
         if self.input.is_empty() && matches!(self.state, State::Head) {
             return Step::Ends;
         }
-        self.last_word(&Answer::problem(400, "the request is not complete"), now);
+        self.last_word(Answer::problem(400, "the request is not complete"), now);
         Step::Moved
     }
 
@@ -151,8 +151,11 @@ impl Connection {
         };
     }
 
-    /// An answer after which nothing more is understood.
-    pub(super) fn last_word(&mut self, answer: &Answer, now: Instant) {
+    /// An answer after which nothing more is understood. What was asked for is not known: the example is any.
+    pub(super) fn last_word(&mut self, mut answer: Answer, now: Instant) {
+        if answer.status == 400 {
+            answer = answer.example(routes::example("/dump", &self.address));
+        }
         answer.encode(Form::LAST_WORD, &mut self.output);
         self.finished(Keep::Close, now);
     }

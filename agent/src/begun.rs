@@ -1,0 +1,58 @@
+//! The recordings that `swipr_recording_begin` has begun and nobody has ended yet.
+//!
+//! They are this process's own: the child of a fork has none of its parent's, whose writers do not exist there.
+
+use crate::output::Completion;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What it takes to end a recording.
+#[derive(Debug)]
+pub struct Begun {
+    /// Tells when it has ended.
+    pub completion: Arc<Completion>,
+    /// Set to end it.
+    pub stop: Arc<AtomicBool>,
+}
+
+type Recordings = Mutex<HashMap<u64, Begun>>;
+
+/// Leaked, so that a forked child can begin anew without touching a lock that may be held for ever.
+static RECORDINGS: AtomicPtr<Recordings> = AtomicPtr::new(std::ptr::null_mut());
+/// Goes on in the child: a number never means two recordings.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+fn recordings() -> MutexGuard<'static, HashMap<u64, Begun>> {
+    let mut known = RECORDINGS.load(Acquire);
+    if known.is_null() {
+        let new = Box::into_raw(Box::<Recordings>::default());
+        known = match RECORDINGS.compare_exchange(std::ptr::null_mut(), new, AcqRel, Acquire) {
+            Ok(_) => new,
+            Err(other) => {
+                // SAFETY: made above, and nobody else has seen it.
+                drop(unsafe { Box::from_raw(new) });
+                other
+            }
+        };
+    }
+    // SAFETY: not null, so leaked above by this thread or by the one that was faster; never freed.
+    unsafe { &*known }.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers a recording; its number.
+pub fn insert(begun: Begun) -> u64 {
+    let id = NEXT.fetch_add(1, Relaxed);
+    recordings().insert(id, begun);
+    id
+}
+
+/// The recording with that number, once.
+pub fn take(id: u64) -> Option<Begun> {
+    recordings().remove(&id)
+}
+
+/// In the child of a fork: there are none. Takes no lock and frees nothing.
+pub fn forget_after_fork() {
+    RECORDINGS.store(std::ptr::null_mut(), Release);
+}

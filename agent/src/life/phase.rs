@@ -1,0 +1,127 @@
+//! Where the agent is between one start and the next stop, as one word.
+//!
+//! The word has a number, too: which life it speaks of. The server thread of a life that was stopped may end when
+//! the next life has begun; what it says then must not be taken for news of that one.
+
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often somebody who waits for a start looks. It takes about a millisecond.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// What the agent is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing: there is none.
+    Idle,
+    /// It does not listen yet.
+    Starting,
+    /// It listens.
+    Running,
+    /// It is being stopped.
+    Stopping,
+}
+
+use Phase::*;
+
+/// Which start it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life(u64);
+
+/// The word: the life's number, and its phase in the last two bits.
+#[derive(Debug)]
+pub struct State(AtomicU64);
+
+impl State {
+    /// No life yet.
+    pub const fn new() -> State {
+        State(AtomicU64::new(0))
+    }
+
+    fn word(life: Life, phase: Phase) -> u64 {
+        life.0 << 2 | phase as u64
+    }
+
+    fn read(&self) -> (Life, Phase) {
+        let word = self.0.load(Acquire);
+        let phase = [Idle, Starting, Running, Stopping].into_iter().find(|&phase| phase as u64 == word & 3);
+        (Life(word >> 2), phase.unwrap_or(Idle))
+    }
+
+    /// The phase now.
+    pub fn phase(&self) -> Phase {
+        self.read().1
+    }
+
+    /// The phase once it is not [`Starting`] any more, or after the deadline. Looks instead of being woken: in
+    /// the child of a fork no lock can be relied on.
+    pub fn settled(&self, deadline: Instant) -> Phase {
+        while self.phase() == Starting && Instant::now() < deadline {
+            sleep(LOOK);
+        }
+        self.phase()
+    }
+
+    /// Begins a life, if there is none.
+    pub fn begin(&self) -> Option<Life> {
+        let (last, phase) = self.read();
+        let life = Life(last.0 + 1);
+        let from = State::word(last, Idle);
+        let begun = phase == Idle
+            && self.0.compare_exchange(from, State::word(life, Starting), AcqRel, Relaxed).is_ok();
+        begun.then_some(life)
+    }
+
+    /// Begins to end the running life, if there is one.
+    pub fn begin_stop(&self) -> Option<Life> {
+        let (life, _) = self.read();
+        self.change(life, Running, Stopping).then_some(life)
+    }
+
+    /// What a life does next, if it still is what it was; else nothing.
+    pub fn change(&self, life: Life, from: Phase, to: Phase) -> bool {
+        self.0.compare_exchange(State::word(life, from), State::word(life, to), AcqRel, Relaxed).is_ok()
+    }
+
+    /// In the child of a fork: whatever the parent was doing is over. Whether it did anything.
+    pub fn end_in_child(&self) -> bool {
+        let (life, phase) = self.read();
+        self.0.store(State::word(life, Idle), Release);
+        phase != Idle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half of all quick restarts were undone by the server thread of the life before.
+    #[test]
+    fn a_life_that_is_over_cannot_end_the_next_one() {
+        let state = State::new();
+        let first = state.begin().unwrap();
+        assert!(state.change(first, Starting, Running));
+        assert_eq!(state.begin(), None);
+        assert_eq!(state.begin_stop(), Some(first));
+        assert!(state.change(first, Stopping, Idle));
+        let second = state.begin().unwrap();
+        assert!(state.change(second, Starting, Running));
+        assert!(!state.change(first, Running, Idle));
+        assert_eq!(state.phase(), Running);
+    }
+
+    #[test]
+    fn waiting_for_a_start_ends_with_it_and_is_bounded() {
+        let state = State::new();
+        let life = state.begin().unwrap();
+        assert_eq!(state.settled(Instant::now()), Starting);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| state.settled(Instant::now() + Duration::from_secs(60)));
+            assert!(state.change(life, Starting, Running));
+            assert_eq!(waiting.join().unwrap(), Running);
+        });
+        assert!(state.end_in_child());
+        assert_eq!(state.phase(), Idle);
+    }
+}

@@ -1,0 +1,95 @@
+use super::*;
+use crate::pipe::{PipeReader, pipe};
+use crate::recording::Length;
+use crate::sample_queue::{QUEUE_BYTES, SampleSender, sample_queue};
+use crate::sampler::Event;
+use crate::stack::RawStack;
+use std::thread;
+use swipr_debuginfo::symbolizer::Budget;
+use swipr_formats::Selection;
+use swipr_formats::model::{Mode, State, Thread};
+use swipr_unwind::frames::Storage;
+use swipr_unwind::walk;
+
+/// A writer of that format, its sampler's end and its client's.
+fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
+    let format = Selection { format: swipr_formats::find(format).unwrap(), options: Default::default() };
+    let request = Request {
+        interval: Duration::from_millis(10),
+        length: Length::Ticks(1),
+        mode: Mode::Wall,
+        format,
+        threads: None,
+        symbolize: false,
+    };
+    let (sender, samples) = sample_queue(QUEUE_BYTES);
+    let (output, reader) = pipe(1 << 20, Arc::new(|| {}));
+    let writer = Writer {
+        request: Arc::new(request),
+        samples,
+        output: Box::new(output),
+        counters: Arc::default(),
+        of_agent: Arc::default(),
+        stop: Arc::default(),
+        symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+    };
+    (writer, sender, reader)
+}
+
+fn event() -> Event {
+    let storage: Box<Storage> = Box::new([const { std::sync::atomic::AtomicU64::new(0) }; 1024]);
+    let stack = Arc::new(RawStack::new(&storage, 1, walk::Stop::Root, &Arc::default()));
+    let thread = Arc::new(Thread { tid: 1, name: "t".into() });
+    Event { thread, state: State::Running, time_ns: 0, weight_ns: 0, stack }
+}
+
+fn bytes(reader: &mut PipeReader) -> usize {
+    reader.take(&mut vec![], usize::MAX)
+}
+
+/// Formats that stream wrote their header, which made 200 of what should have been 422.
+#[test]
+fn a_recording_that_found_nothing_writes_no_byte_in_any_format() {
+    for format in swipr_formats::FORMATS {
+        let (writer, sender, mut reader) = writer(format.name);
+        writer.counters.ticks.add(1);
+        sender.send(vec![]).unwrap();
+        drop(sender);
+        writer.run();
+        assert_eq!(bytes(&mut reader), 0, "{}", format.name);
+        assert!(reader.end().is_some_and(|end| end.is_ok()), "{}", format.name);
+    }
+}
+
+#[test]
+fn what_streams_comes_with_the_first_sample_and_not_only_at_the_end() {
+    let (writer, sender, mut reader) = writer("perf");
+    let running = thread::spawn(move || writer.run());
+    sender.send(vec![event()]).unwrap();
+    while bytes(&mut reader) == 0 {
+        assert_eq!(reader.end(), None);
+        thread::yield_now();
+    }
+    drop(sender);
+    running.join().unwrap();
+}
+
+#[test]
+fn a_sampler_that_could_not_sample_makes_the_recording_fail_with_its_reason() {
+    let (writer, sender, mut reader) = writer("perf");
+    writer.of_agent.fail("cannot read /proc/self/task");
+    drop(sender);
+    writer.run();
+    assert_eq!(bytes(&mut reader), 0);
+    assert_eq!(reader.end(), Some(Err("cannot read /proc/self/task".to_string())));
+}
+
+#[test]
+fn an_older_failure_does_not_spoil_a_recording_that_had_its_ticks() {
+    let (writer, sender, mut reader) = writer("perf");
+    writer.of_agent.fail("cannot read /proc/self/task");
+    writer.counters.ticks.add(1);
+    drop(sender);
+    writer.run();
+    assert!(reader.end().is_some_and(|end| end.is_ok()));
+}
