@@ -5,6 +5,7 @@
 //! can still be found after the object was unloaded.
 
 mod loaded;
+mod origin;
 mod publication;
 
 use crate::platform::maps::{self, Mapping};
@@ -15,6 +16,9 @@ use std::sync::Arc;
 use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_formats::model::Module;
 use swipr_unwind::published::Range;
+
+/// Readings of the mappings until all objects are in one.
+const MAX_READINGS: usize = 3;
 
 /// A piece of executable memory.
 #[derive(Clone, Debug)]
@@ -113,19 +117,26 @@ impl Tables {
             return;
         }
         let started = std::time::Instant::now();
+        let may_differ = self.seen.is_some_and(|seen| changes.unloads_since(seen));
         let old = std::mem::take(&mut self.objects);
-        for object in objects::list() {
-            let known = old.iter().find(|known| known.is(&object));
-            if let Some(loaded) =
-                known.cloned().or_else(|| LoadedObject::load(&object, self.memory_file).map(Arc::new))
-            {
-                self.objects.push(loaded);
+        let list = objects::list();
+        // A reading that lacks an object's file would leave its names without proof.
+        for _ in 0..MAX_READINGS {
+            self.read_maps();
+            if list.iter().all(|object| object.code_is_in(&self.maps)) {
+                break;
             }
+        }
+        for object in list {
+            let known = old.iter().find(|known| {
+                known.is(&object) && (!may_differ || known.is_unchanged(&self.maps, self.memory_file))
+            });
+            let load = || LoadedObject::load(&object, &self.maps, self.memory_file).map(Arc::new);
+            self.objects.extend(known.cloned().or_else(load));
         }
         self.objects.sort_by_key(|object| object.text().start);
         self.objects.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.seen = Some(changes);
-        self.read_maps();
         self.publish();
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
     }
@@ -150,11 +161,9 @@ impl Tables {
     fn read_maps(&mut self) -> bool {
         let Ok(mut maps) = maps::read() else { return false };
         maps::keep_executable(&mut maps, &self.maps);
-        let executable = |maps: &[Mapping]| -> Vec<(u64, u64)> {
-            maps.iter()
-                .filter(|mapping| mapping.executable)
-                .map(|mapping| (mapping.low, mapping.high))
-                .collect()
+        let place = |mapping: &Mapping| (mapping.low, mapping.high, mapping.inode);
+        let executable = |maps: &[Mapping]| {
+            maps.iter().filter(|mapping| mapping.executable).map(place).collect::<Vec<_>>()
         };
         let changed = executable(&maps) != executable(&self.maps);
         self.maps = maps;

@@ -5,6 +5,7 @@
 mod image;
 
 use crate::error::Error;
+use crate::identity::FileIdentity;
 use flate2::read::ZlibDecoder;
 use image::Image;
 use object::LittleEndian as LE;
@@ -209,6 +210,11 @@ impl ElfFile {
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
     }
+    /// Whether this was read from that file, which has not changed since.
+    pub fn is_of(&self, identity: &FileIdentity) -> bool {
+        matches!(&*self.image, Image::File { file, .. } if identity.is(file))
+    }
+
 
     /// The bytes of a section, decompressed (zlib), if they are at most `limit`.
     pub fn bytes(&self, section: &Section, limit: u64) -> Result<Vec<u8>, Error> {

@@ -77,7 +77,7 @@ fn the_vdso_is_read_from_memory() {
     let clock =
         file.dynamic_symbols().find(|symbol| symbol.name().is_ok_and(|name| name.ends_with("clock_gettime")));
     let clock = clock.expect("clock_gettime in the vdso");
-    let key = ObjectKey { path: name.into(), build_id: [].into(), image: Some(image.clone()) };
+    let key = ObjectKey { image: Some(image.clone()), ..ObjectKey::at(&name, &[]) };
     let mut symbolizer = Symbolizer::new(Budget::default());
     let found = symbolizer.resolve(&key, clock.address() + 1, Lookup::Pc);
     assert!(found[0].name.ends_with("clock_gettime"), "{found:?}");
@@ -182,7 +182,7 @@ fn garbage_gives_fewer_names_and_never_a_panic() {
             if round % 10 == 0 {
                 bytes.truncate(random.below(bytes.len() as u64) as usize);
             }
-            let key = ObjectKey { path: "garbage".into(), build_id: [].into(), image: Some(bytes.into()) };
+            let key = ObjectKey { image: Some(bytes.into()), ..ObjectKey::at("garbage", &[]) };
             let mut symbolizer = Symbolizer::new(Budget::default());
             for address in (main..main + size).step_by(7).chain([0, 1, main - 1, u64::MAX, random.next()]) {
                 named += symbolizer.resolve(&key, address, Lookup::Pc).len();

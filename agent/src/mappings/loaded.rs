@@ -1,12 +1,12 @@
 //! One loaded object: where its code is, its unwind table, and where its names are.
 
 use super::Symbols;
+use super::origin::Origin;
+use crate::platform::maps::Mapping;
 use crate::platform::objects::{self, Object, Segment};
-use crate::platform::process;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
-use swipr_debuginfo::elf::{ElfFile, build_id_of_notes};
+use swipr_debuginfo::elf::build_id_of_notes;
 use swipr_debuginfo::rows::{UnwindInput, build_table, main_of_start};
 use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_debuginfo::table::OwnedTable;
@@ -22,6 +22,7 @@ const MAIN_BYTES: u64 = 128;
 #[derive(Debug)]
 pub struct LoadedObject {
     source: Object,
+    origin: Origin,
     text: Range<u64>,
     module: Arc<Module>,
     symbols: Arc<Symbols>,
@@ -37,54 +38,69 @@ unsafe impl Send for LeakedTable {}
 // SAFETY: as above.
 unsafe impl Sync for LeakedTable {}
 
+impl LeakedTable {
+    fn new(table: OwnedTable) -> LeakedTable {
+        LeakedTable(Box::into_raw(Box::new(table)))
+    }
+}
+
 impl Drop for LeakedTable {
     fn drop(&mut self) {
-        // SAFETY: made by Box::into_raw in `load`, freed once; `Publication` drops owners only
+        // SAFETY: made by Box::into_raw in `new`, freed once; `Publication` drops owners only
         // when no handler can read the table.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
 
 impl LoadedObject {
-    /// Reads what is needed of a loaded object; `None` if it has no code.
-    pub fn load(object: &Object, memory_file: i32) -> Option<LoadedObject> {
+    /// Reads what is needed of a loaded object that is in one of `maps`; `None` if it has no code.
+    pub fn load(object: &Object, maps: &[Mapping], memory_file: i32) -> Option<LoadedObject> {
         let reader = Reader { memory_file };
         let code = || object.segments.iter().filter(|segment| segment.is_code());
         let first = code().min_by_key(|segment| segment.address)?;
         let text = first.address..code().map(|segment| segment.range().end).max()?;
         let vdso = objects::vdso_address();
         let is_vdso = vdso != 0 && object.segments.iter().any(|segment| segment.range().contains(&vdso));
-        let path = match object.name.as_str() {
-            _ if is_vdso => "[vdso]".into(),
-            "" => process::executable(),
-            name => name.to_string(),
-        };
-        let build_id = reader.build_id(object).unwrap_or_default();
+        let (origin, build_id) = reader.identity(object, maps);
+        let path = if is_vdso { "[vdso]" } else { &*origin.path };
         let image = if is_vdso { reader.image(object, vdso) } else { None };
         let main = reader.main_function(&text);
         let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
         let table = reader
             .unwind_sections(object)
             .and_then(|sections| sections.table(&text, main))
-            .or_else(|| table_from_file(object, &path, &text))
-            .map(|table| LeakedTable(Box::into_raw(Box::new(table))));
-        let symbols = Symbols {
-            key: ObjectKey { path: path.as_str().into(), build_id: build_id.as_slice().into(), image },
-            bias: object.bias,
+            .or_else(|| table_from_file(object.bias, &origin, &build_id, &text));
+        let key = match image {
+            Some(_) => ObjectKey { image, ..ObjectKey::at(path, &build_id) },
+            None => origin.key(&build_id),
         };
-        let module = Module { path, start: text.start, end: text.end, file_offset: first.offset, build_id };
+        let module = Module {
+            path: path.to_owned(),
+            start: text.start,
+            end: text.end,
+            file_offset: first.offset,
+            build_id,
+        };
         Some(LoadedObject {
             source: object.clone(),
             text,
             module: Arc::new(module),
-            symbols: Arc::new(symbols),
-            table,
+            symbols: Arc::new(Symbols { key, bias: object.bias }),
+            table: table.map(LeakedTable::new),
+            origin,
         })
     }
 
     /// Whether this is the object that the loader describes so.
     pub fn is(&self, object: &Object) -> bool {
         self.source == *object
+    }
+
+    /// Whether it is of the same file as when it was loaded: the loader may have unloaded it and loaded
+    /// another of the same size and name to the same place.
+    pub fn is_unchanged(&self, maps: &[Mapping], memory_file: i32) -> bool {
+        let (origin, build_id) = Reader { memory_file }.identity(&self.source, maps);
+        origin == self.origin && build_id == self.module.build_id
     }
 
     /// From the first to behind the last byte of code.
@@ -165,6 +181,12 @@ impl Reader {
         notes.find_map(|segment| build_id_of_notes(&self.copy(segment.range())?))
     }
 
+    /// Which file this is of, and its build id (empty: none).
+    fn identity(&self, object: &Object, maps: &[Mapping]) -> (Origin, Vec<u8>) {
+        let (origin, build_id) = (Origin::of_object(object, maps), self.build_id(object).unwrap_or_default());
+        (if build_id.is_empty() { origin.dated() } else { origin }, build_id)
+    }
+
     fn image(&self, object: &Object, start: u64) -> Option<Arc<[u8]>> {
         let loaded = object.segments.iter().filter(|segment| segment.kind == libc::PT_LOAD);
         let end = loaded.map(|segment| segment.range().end).max()?;
@@ -213,14 +235,14 @@ fn eh_frame_pointer(header: &[u8], address: u64) -> Option<u64> {
 }
 
 /// For where our own memory cannot be copied, and for objects without `.eh_frame_hdr`.
-fn table_from_file(object: &Object, path: &str, text: &Range<u64>) -> Option<OwnedTable> {
-    let file = ElfFile::open(Path::new(path), u64::MAX).ok()?;
+fn table_from_file(bias: u64, origin: &Origin, build_id: &[u8], text: &Range<u64>) -> Option<OwnedTable> {
+    let file = origin.open(build_id).ok()?;
     let section = file.section(".eh_frame")?;
     let bytes = file.bytes(section, MAX_BYTES).ok()?;
     build_table(&UnwindInput {
         text: text.clone(),
         eh_frame_hdr: None,
-        eh_frame: (object.bias.wrapping_add(section.address), &bytes),
+        eh_frame: (bias.wrapping_add(section.address), &bytes),
         main: None,
         aarch64: cfg!(target_arch = "aarch64"),
     })

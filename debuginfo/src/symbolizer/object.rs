@@ -36,7 +36,10 @@ impl Object {
         let path = Path::new(&*key.path);
         let opened = match &key.image {
             Some(image) => ElfFile::from_memory(image.clone()),
-            None => separate::open_with_build_id(path, &key.build_id, budget.file_bytes),
+            None => {
+                let places = key.links.iter().map(|link| Path::new(&**link)).chain([path]);
+                separate::open_loaded(places, &key.build_id, key.file.as_ref(), budget.file_bytes)
+            }
         };
         let file = match opened {
             Ok(file) => file,
