@@ -50,6 +50,7 @@ programs! {
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
     a_program_whose_executable_was_deleted_has_names => "deleted_executable",
     threads_that_outlive_the_first_one_have_names => "first_thread_ended",
+    code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
 }
 
 /// The programs whose tests are written out below.

@@ -2,11 +2,12 @@
 
 use super::Symbols;
 use super::origin::Origin;
-use crate::platform::maps::Mapping;
+use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Object, Segment};
 use std::ops::Range;
 use std::sync::Arc;
 use swipr_debuginfo::elf::build_id_of_notes;
+use swipr_debuginfo::error::Error;
 use swipr_debuginfo::rows::{UnwindInput, build_table, main_of_start};
 use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_debuginfo::table::OwnedTable;
@@ -88,6 +89,45 @@ impl LoadedObject {
             symbols: Arc::new(Symbols { key, bias: object.bias }),
             table: table.map(LeakedTable::new),
             origin,
+        })
+    }
+
+    /// Code of a file that the loader does not list: not yet, or because it is in a namespace of its own
+    /// (dlmopen(3)), or because the program has mapped it itself. `None`: no object file, or one
+    /// without code at this place.
+    pub fn of_mapping(mapping: &Mapping) -> Option<LoadedObject> {
+        let origin = Origin::of_mapping(mapping)?.dated();
+        let text = mapping.low..mapping.high;
+        let bytes = mapping.high - mapping.low;
+        // What was deleted and is out of reach is rather a compiler's memory than an object: closures of libffi
+        // and doubly mapped code are such files.
+        let (bias, build_id) = match origin.open(&[]) {
+            Ok(file) => {
+                let address = file.code_address(mapping.offset..mapping.offset.checked_add(bytes)?)?;
+                (mapping.low.wrapping_sub(address), file.build_id().unwrap_or_default().to_vec())
+            }
+            Err(Error::Malformed(_) | Error::NotAFile(_)) => return None,
+            Err(_) if mapping.path.ends_with(maps::DELETED) => return None,
+            Err(_) => (mapping.low.wrapping_sub(mapping.offset), vec![]),
+        };
+        let table = table_from_file(bias, &origin, &build_id, &text).map(LeakedTable::new);
+        let (kind, flags) = (libc::PT_LOAD, libc::PF_X);
+        let code = Segment { kind, flags, address: mapping.low, bytes, offset: mapping.offset };
+        let symbols = Symbols { key: origin.key(&build_id), bias };
+        let module = Module {
+            path: origin.path.clone(),
+            start: text.start,
+            end: text.end,
+            file_offset: mapping.offset,
+            build_id,
+        };
+        Some(LoadedObject {
+            source: Object { name: origin.path.clone(), bias, segments: vec![code] },
+            origin,
+            text,
+            module: Arc::new(module),
+            symbols: Arc::new(symbols),
+            table,
         })
     }
 
@@ -234,7 +274,7 @@ fn eh_frame_pointer(header: &[u8], address: u64) -> Option<u64> {
     }
 }
 
-/// For where our own memory cannot be copied, and for objects without `.eh_frame_hdr`.
+/// For where our own memory cannot be copied, for objects without `.eh_frame_hdr`, and for mapped files.
 fn table_from_file(bias: u64, origin: &Origin, build_id: &[u8], text: &Range<u64>) -> Option<OwnedTable> {
     let file = origin.open(build_id).ok()?;
     let section = file.section(".eh_frame")?;

@@ -49,6 +49,15 @@ impl Origin {
         }
     }
 
+    /// Of a mapping that the loader does not know; `None` without a file.
+    pub fn of_mapping(mapping: &Mapping) -> Option<Origin> {
+        Some(Origin {
+            path: mapping.file_path()?.to_owned(),
+            links: vec![mapping.file_link()],
+            file: Some(FileIdentity::new(mapping.device, mapping.inode)),
+        })
+    }
+
     /// Without a build id it is the time of its last change that tells a file from a later one.
     pub fn dated(self) -> Origin {
         let dated = self.file.and_then(|file| {
