@@ -197,7 +197,7 @@ impl Symbolizer {
 
     /// Drops objects, longest unused first, the current one last.
     fn keep_within_budget(&mut self, current: &ObjectKey) {
-        let is_open = |object: &Object| object.has_lines();
+        let is_open = |object: &Object| object.has_file();
         while self.bytes + self.names.bytes() > self.budget.memory_bytes
             || self.objects.values().filter(|object| is_open(object)).count() > MAX_OPEN_FILES
         {

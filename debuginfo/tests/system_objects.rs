@@ -61,7 +61,7 @@ fn a_stripped_library_blames_no_exported_neighbour() {
     if let Some(neighbour) = exported.iter().find(|symbol| symbol.name() == Ok("__xmknodat")) {
         let behind = neighbour.address() + neighbour.size();
         for address in behind..behind + 4096 {
-            assert_ne!(table.find(address).map(|found| found.name), Some("__xmknodat"));
+            assert_ne!(table.find(address).map(|found| found.name), Some("__xmknodat".into()));
         }
     }
 }
@@ -148,6 +148,42 @@ fn debug_information_over_the_budget_is_left_out_and_counted() {
     let mut symbolizer = Symbolizer::new(Budget { file_bytes: 100, ..Budget::default() });
     assert!(symbolizer.resolve(&key(&program), outer, Lookup::Pc).is_empty());
     assert_eq!(symbolizer.stats().refused_files, 1);
+}
+
+/// Clang's debug build has 60 MiB of names: all were dropped, and each offset was counted from the address itself.
+#[test]
+fn names_that_are_too_many_to_keep_are_read_from_the_file() {
+    let program = compile(&directory("many_names"), "inlines.c", &["-O2"]);
+    let (hidden, size) = function(&program, |name| name == "hidden");
+    let elf = ElfFile::open(&program, LIMIT).unwrap();
+    let strings = elf.section(".strtab").unwrap().size;
+    let bytes = std::fs::read(&program).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let (kept, left) = (SymbolTable::read(&elf, None, LIMIT), SymbolTable::read(&elf, None, 8 * strings - 1));
+    assert!(!left.is_over_limit() && left.len() == kept.len());
+    for address in (hidden..hidden + size).chain(file.symbols().map(|symbol| symbol.address())) {
+        assert_eq!(left.find(address), kept.find(address), "{address:#x}");
+    }
+    assert_eq!(left.find(hidden + 1).unwrap().name, "hidden");
+}
+
+#[test]
+fn without_room_for_symbols_the_offsets_are_those_of_the_unwind_information() {
+    let directory = directory("no_room");
+    let (source, many) = (directory.join("many.s"), directory.join("many.o"));
+    let label = |n| format!("many{n}: ret\n.type many{n}, @function\n.size many{n}, 1\n");
+    std::fs::write(&source, (0..20_000).map(label).collect::<String>()).unwrap();
+    support::run("as", &[source.to_str().unwrap(), "-o", many.to_str().unwrap()]);
+    let program = compile(&directory, "inlines.c", &["-g", "-O2", many.to_str().unwrap()]);
+    let (hidden, size) = function(&program, |name| name == "hidden");
+    let mut symbolizer = Symbolizer::new(Budget { memory_bytes: 600 << 10, ..Budget::default() });
+    for address in hidden..hidden + size {
+        let found = symbolizer.resolve(&key(&program), address, Lookup::Pc);
+        let outer = found.last().unwrap();
+        assert_eq!((&*outer.name, outer.offset), ("hidden", address - hidden));
+        assert!(outer.line.is_some());
+    }
+    assert_eq!((symbolizer.stats().without_symbols, symbolizer.stats().without_lines), (1, 0));
 }
 
 #[test]
