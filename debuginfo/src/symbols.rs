@@ -18,7 +18,7 @@ use names::{Name, Strings, SymbolNames};
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 use object::pod;
-use rank::{Binding, Rank, leading_underscores};
+use rank::{Binding, Rank};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ pub struct FoundSymbol<'a> {
 #[derive(Debug, Default)]
 pub struct SymbolTable {
     entries: Vec<Entry>,
-    /// Further names of functions, by address: those that people can have written.
+    /// Further names of functions, by address: those that are as good as the one that was taken.
     aliases: Vec<(u64, Name)>,
     names: SymbolNames,
     is_over_limit: bool,
@@ -181,22 +181,26 @@ impl SymbolTable {
         self.names.shrink();
     }
 
-    /// The best of the symbols of one address, with the size of the best that has one; the names of the
-    /// others become aliases.
+    /// The best of the symbols of one address, with the size of the best that has one; names that are as good
+    /// become aliases.
     fn best(&mut self, same: &[Candidate]) -> Option<Candidate> {
         let [first, rest @ ..] = same else { return None };
         if rest.is_empty() {
             return Some(*first);
         }
-        let mut named: Vec<_> = same.iter().map(|it| (it, self.names.text(it.name))).collect();
-        named.sort_by(|(a, a_name), (b, b_name)| a.rank.order(a_name).cmp(&b.rank.order(b_name)));
-        let size = named.iter().map(|(it, _)| it.size).find(|&size| size != 0).unwrap_or(0);
-        named.dedup_by(|(_, next), (_, kept)| next == kept);
+        let named = same.iter().map(|it| (it, self.names.text(it.name)));
+        let mut named: Vec<_> = named.map(|(it, name)| (it.rank.distance(&name), it, name)).collect();
+        named.sort_by(|(a_distance, a, a_name), (b_distance, b, b_name)| {
+            (a_distance, a.rank.is_unsized, a_name).cmp(&(b_distance, b.rank.is_unsized, b_name))
+        });
+        let size = named.iter().map(|(_, it, _)| it.size).find(|&size| size != 0).unwrap_or(0);
+        let (nearest, best, best_name) = named.first()?;
+        let best = Candidate { size, ..**best };
+        let others = named.iter().filter(|(distance, _, name)| distance == nearest && name != best_name);
         let aliases: Vec<_> =
-            named.iter().skip(1).filter(|(_, name)| !is_mangled(name)).map(|(it, _)| it.name).collect();
-        let best = named.first().map(|(it, _)| Candidate { size, ..**it });
+            others.filter(|(_, _, name)| !is_mangled(name)).map(|(_, it, _)| it.name).collect();
         self.aliases.extend(aliases.into_iter().map(|name| (first.start, name)));
-        best
+        Some(best)
     }
 
     /// The innermost function that covers an address.
@@ -208,13 +212,12 @@ impl SymbolTable {
         (!name.is_empty()).then_some(FoundSymbol { name, start: entry.start })
     }
 
-    /// Whether a found function is also called so, and that is no more of an inner name: `read` is
-    /// better than `__read`.
+    /// Whether a found function is also called so, and the one name is as good as the other: `read` is
+    /// better than `__read`, and a global name better than a local one.
     pub fn is_also(&self, found: &FoundSymbol, name: &str) -> bool {
         let first = self.aliases.partition_point(|&(start, _)| start < found.start);
         let mut of_it = self.aliases.iter().skip(first).take_while(|&&(start, _)| start == found.start);
-        leading_underscores(name) <= leading_underscores(&found.name)
-            && of_it.any(|&(_, alias)| self.names.text(alias) == name)
+        of_it.any(|&(_, alias)| self.names.text(alias) == name)
     }
 
     /// Whether symbols were left out because they need more memory than allowed.
@@ -348,12 +351,15 @@ mod tests {
             (1, 4, GLOBAL, "aliased"),
             (1, 4, GLOBAL, "zz_alias"),
             (1, 4, GLOBAL, "__under_alias"),
+            (1, 4, LOCAL, "aliased_impl"),
             (9, 4, GLOBAL, "other"),
         ]);
         let found = table.find(2).unwrap();
         assert_eq!(found.name, "aliased");
         assert!(table.is_also(&found, "zz_alias"));
-        assert!(!table.is_also(&found, "__under_alias") && !table.is_also(&found, "other"));
+        for other in ["__under_alias", "aliased_impl", "other", "aliased"] {
+            assert!(!table.is_also(&found, other), "{other}");
+        }
     }
 
     #[test]

@@ -37,13 +37,14 @@ impl Rank {
         (self.is_stub, self.is_untyped)
     }
 
-    /// What a symbol with this name is sorted by: `malloc` is better than `__libc_malloc`, though both are global.
-    pub(super) fn order(self, name: &str) -> ((bool, bool), usize, Binding, bool, &str) {
-        (self.class(), leading_underscores(name), self.binding, self.is_unsized, name)
+    /// How far a symbol with this name is from what people write: `malloc` is nearer than `__libc_malloc`,
+    /// though both are global.
+    pub(super) fn distance(self, name: &str) -> ((bool, bool), usize, Binding) {
+        (self.class(), leading_underscores(name), self.binding)
     }
 }
 
 /// How much of an inner name it is. The underscores of mangled names are not their author's.
-pub(super) fn leading_underscores(name: &str) -> usize {
+fn leading_underscores(name: &str) -> usize {
     if is_mangled(name) { 0 } else { name.bytes().take_while(|&byte| byte == b'_').count() }
 }
