@@ -7,6 +7,7 @@
 mod loaded;
 mod origin;
 mod publication;
+mod reader;
 
 use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Changes};
