@@ -5,7 +5,9 @@
 //! can still be found after the object was unloaded.
 
 mod loaded;
+mod origin;
 mod publication;
+mod reader;
 
 use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Changes};
@@ -16,6 +18,9 @@ use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_formats::model::Module;
 use swipr_unwind::published::Range;
 use swipr_unwind::slot::{Extent, StackBounds};
+
+/// Readings of the mappings until all objects are in one.
+const MAX_READINGS: usize = 3;
 
 /// A piece of executable memory.
 #[derive(Clone, Debug)]
@@ -73,6 +78,8 @@ pub struct TableFigures {
 pub struct Tables {
     seen: Option<Changes>,
     objects: Vec<Arc<LoadedObject>>,
+    /// Mapped files with code that the loader does not list; `None`: not an object file.
+    files: Vec<(Mapping, Option<Arc<LoadedObject>>)>,
     maps: Vec<Mapping>,
     executable: Vec<Range>,
     current: Arc<Mappings>,
@@ -87,6 +94,7 @@ impl Tables {
         Tables {
             seen: None,
             objects: vec![],
+            files: vec![],
             maps: vec![],
             executable: vec![],
             current: Arc::default(),
@@ -114,19 +122,26 @@ impl Tables {
             return;
         }
         let started = std::time::Instant::now();
+        let may_differ = self.seen.is_some_and(|seen| changes.unloads_since(seen));
         let old = std::mem::take(&mut self.objects);
-        for object in objects::list() {
-            let known = old.iter().find(|known| known.is(&object));
-            if let Some(loaded) =
-                known.cloned().or_else(|| LoadedObject::load(&object, self.memory_file).map(Arc::new))
-            {
-                self.objects.push(loaded);
+        let list = objects::list();
+        // A reading that lacks an object's file would leave its names without proof.
+        for _ in 0..MAX_READINGS {
+            self.read_maps();
+            if list.iter().all(|object| object.code_is_in(&self.maps)) {
+                break;
             }
+        }
+        for object in list {
+            let known = old.iter().find(|known| {
+                known.is(&object) && (!may_differ || known.is_unchanged(&self.maps, self.memory_file))
+            });
+            let load = || LoadedObject::load(&object, &self.maps, self.memory_file).map(Arc::new);
+            self.objects.extend(known.cloned().or_else(load));
         }
         self.objects.sort_by_key(|object| object.text().start);
         self.objects.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.seen = Some(changes);
-        self.read_maps();
         self.publish();
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
     }
@@ -152,11 +167,9 @@ impl Tables {
     fn read_maps(&mut self) -> bool {
         let Ok(mut maps) = maps::read() else { return false };
         maps::keep_executable(&mut maps, &self.maps);
-        let executable = |maps: &[Mapping]| -> Vec<(u64, u64)> {
-            maps.iter()
-                .filter(|mapping| mapping.executable)
-                .map(|mapping| (mapping.low, mapping.high))
-                .collect()
+        let place = |mapping: &Mapping| (mapping.low, mapping.high, mapping.inode);
+        let executable = |maps: &[Mapping]| {
+            maps.iter().filter(|mapping| mapping.executable).map(place).collect::<Vec<_>>()
         };
         let changed = executable(&maps) != executable(&self.maps);
         self.maps = maps;
@@ -166,32 +179,49 @@ impl Tables {
     /// The loader's objects, and what else is executable. A reading of the mappings that other threads change
     /// meanwhile may lack some; the loader's word lacks none of its own.
     fn publish(&mut self) {
-        let of_object = |object: &Arc<LoadedObject>| {
-            let describe = |range: Range| Code {
-                low: range.low,
-                high: range.high,
-                module: object.module().clone(),
-                symbols: Some(object.symbols().clone()),
-            };
-            object.code().map(describe).collect::<Vec<_>>()
+        let is_object = |mapping: &Mapping| {
+            let mut texts = self.objects.iter().map(|object| object.text());
+            texts.any(|text| mapping.low < text.end && text.start < mapping.high)
         };
-        let mut code: Vec<Code> = self.objects.iter().flat_map(of_object).collect();
-        let is_object = |low| self.objects.iter().any(|object| object.text().contains(&low));
-        let others = self.maps.iter().filter(|mapping| mapping.executable && !is_object(mapping.low));
-        code.extend(others.map(anonymous));
+        let others = self.maps.iter().filter(|mapping| mapping.executable && !is_object(mapping));
+        let (files, others): (Vec<_>, Vec<_>) = others.partition(|mapping| mapping.file_path().is_some());
+        let known = std::mem::take(&mut self.files);
+        let file = |mapping: &Mapping| {
+            let known = known.iter().find(|(known, _)| known == mapping).map(|(_, object)| object.clone());
+            known.unwrap_or_else(|| LoadedObject::of_mapping(mapping).map(Arc::new))
+        };
+        self.files = files.into_iter().map(|mapping| (mapping.clone(), file(mapping))).collect();
+
+        let mut objects = self.objects.clone();
+        objects.extend(self.files.iter().filter_map(|(_, object)| object.clone()));
+        objects.sort_by_key(|object| object.text().start);
+        let not_objects =
+            self.files.iter().filter(|(_, object)| object.is_none()).map(|(mapping, _)| mapping);
+        let mut code: Vec<Code> = objects.iter().flat_map(of_object).collect();
+        code.extend(others.into_iter().chain(not_objects).map(anonymous));
         code.sort_by_key(|code| code.low);
         self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
         self.current = Arc::new(Mappings { code });
-        self.publication.publish(&self.objects, &self.executable);
-        let tables = || self.objects.iter().filter_map(|object| object.table());
+        self.publication.publish(&objects, &self.executable);
+        let tables = || objects.iter().filter_map(|object| object.table());
         self.figures.objects = tables().count() as u64;
         self.figures.rows = tables().map(|table| table.rows() as u64).sum();
         self.figures.bytes = tables().map(|table| table.bytes() as u64).sum();
-        self.figures.failed = self.objects.len() as u64 - self.figures.objects;
+        self.figures.failed = objects.len() as u64 - self.figures.objects;
     }
 }
 
-/// Executable memory that the loader does not know.
+fn of_object(object: &Arc<LoadedObject>) -> Vec<Code> {
+    let describe = |range: Range| Code {
+        low: range.low,
+        high: range.high,
+        module: object.module().clone(),
+        symbols: Some(object.symbols().clone()),
+    };
+    object.code().map(describe).collect()
+}
+
+/// Executable memory without an object file.
 fn anonymous(mapping: &Mapping) -> Code {
     let has_file = mapping.path.starts_with('/') && !mapping.path.starts_with("/memfd:");
     let path = match mapping.path.as_str() {
@@ -236,5 +266,35 @@ mod tests {
         });
         let stack = stack.unwrap();
         assert!(stack.low < stack.high && tables.mappings().find(stack.low).is_none());
+    }
+
+    #[test]
+    fn code_of_a_file_that_the_program_maps_itself_is_found_in_the_file() {
+        use std::os::fd::AsRawFd;
+        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let bytes = file.metadata().unwrap().len() as usize;
+        let (rights, fd) = (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd());
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let low = unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, libc::MAP_PRIVATE, fd, 0) };
+        assert_ne!(low, libc::MAP_FAILED);
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let here = code_of_a_file_that_the_program_maps_itself_is_found_in_the_file as *const () as u64;
+        // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+        let found = (0..1000).find_map(|_| {
+            tables.refresh_maps();
+            Some((tables.mappings().find(here)?.clone(), tables.mappings().find(low as u64)?.clone()))
+        });
+        let (loaded, mapped) = found.unwrap();
+        assert_eq!(mapped.module.path, loaded.module.path);
+        assert_eq!(mapped.module.build_id, loaded.module.build_id);
+        let (loaded, mapped) = (loaded.symbols.unwrap(), mapped.symbols.unwrap());
+        let copy = here - loaded.bias + mapped.bias;
+        // SAFETY: both are code of this executable, which is mapped as long as the test.
+        let code = |address: u64| unsafe { *(address as *const [u8; 32]) };
+        assert_eq!(code(copy), code(here));
+        // SAFETY: the mapping is ours, and nothing refers to it any more.
+        unsafe { libc::munmap(low, bytes) };
     }
 }

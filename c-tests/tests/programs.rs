@@ -7,12 +7,12 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use swipr_c_tests::agent;
+use swipr_c_tests::agent::{self, library};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::expectation::{check, has_stack};
 use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
 use swipr_c_tests::http::{self, Answer};
-use swipr_c_tests::program::{Program, sources};
+use swipr_c_tests::program::{Program, compile, sources};
 use swipr_c_tests::recording;
 
 /// Compiles a program; the directory must live as long as it is used.
@@ -51,6 +51,9 @@ programs! {
     only_the_stack_in_use_is_read_as_if_it_were_sure => "stale_frame_pointer",
     who_waits_for_signals_gets_none_of_ours => "waits_for_signals",
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
+    a_program_whose_executable_was_deleted_has_names => "deleted_executable",
+    threads_that_outlive_the_first_one_have_names => "first_thread_ended",
+    code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
 }
 
 /// The programs whose tests are written out below.
@@ -59,8 +62,9 @@ const WRITTEN_OUT: &[&str] = &[
     "dlopen_late",
     "exec_chain",
     "exit_while_recording",
-    "first_thread_ends",
+    "last_thread_ends",
     "fork_child",
+    "hot_reload",
     "low_fds",
     "own_sigurg",
     "preloaded_api",
@@ -69,7 +73,7 @@ const WRITTEN_OUT: &[&str] = &[
 ];
 
 /// Sources that are no programs.
-const PARTS: &[&str] = &["late_library"];
+const PARTS: &[&str] = &["late_library", "reloaded_library"];
 
 #[test]
 fn every_program_has_a_test() {
@@ -85,8 +89,14 @@ fn every_program_has_a_test() {
 
 #[test]
 fn every_program_is_content_without_the_agent() {
-    let needs_more =
-        ["exit_while_recording", "first_thread_ends", "preloaded_api", "stop_and_start", "swipr_start_api"];
+    let needs_more = [
+        "exit_while_recording",
+        "last_thread_ends",
+        "hot_reload",
+        "preloaded_api",
+        "stop_and_start",
+        "swipr_start_api",
+    ];
     for name in TELLING.iter().chain(WRITTEN_OUT) {
         if needs_more.contains(name) {
             continue;
@@ -138,6 +148,58 @@ fn libraries_that_come_and_go_while_recording_are_no_danger() {
     });
     let after = host.record("samples=100&hz=500");
     expect(&after, &["every sample of steady has stack steady_main", "every sample of steady is complete"]);
+    host.end();
+}
+
+/// Two versions of a plug-in without build ids, alike in size and layout, were told apart by nothing: what ran after
+/// the second was loaded in place of the first was walked and named as if it were the first.
+#[test]
+fn a_library_reloaded_to_the_same_place_has_its_new_names_and_frames() {
+    let (directory, program) = compiled("hot_reload");
+    let library = |name: &str, flag: &str| {
+        let path = directory.path().join(name);
+        let flags = ["-shared", "-fPIC", "-O2", "-Wl,--build-id=none", flag].map(str::to_string);
+        compile(&sources().join("reloaded_library.c"), &path, &flags, &[]);
+        path
+    };
+    let (old, new) = (library("plugin.so", "-DOLD"), library("new.so", "-DNEW"));
+    let arguments = [old.as_os_str(), new.as_os_str()];
+    let mut host = Host::start_with(Start { program: &program, arguments: &arguments, agent: Agent::Loaded });
+    let mut answer = host.begin_recording("seconds=60&hz=100&format=perf");
+    read_until_stack(&mut answer, "caller_main;plugin_entry;old_work");
+    host.tell("reload");
+    host.wait_for("reload done");
+    read_until_stack(&mut answer, "caller_main;plugin_entry;new_work");
+    let after = host.record("samples=100&hz=500");
+    expect(
+        &after,
+        &[
+            "every sample of caller has stack caller_main;plugin_entry;new_work",
+            "every sample of caller is complete",
+        ],
+    );
+    drop(answer);
+    host.end();
+}
+
+/// The loader is then the kernel's idea of the executable, and the program had its names.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_started_through_the_loader_has_its_own_names() {
+    let (_directory, program) = compiled("o0_blocked");
+    let mut command = Command::new("/lib64/ld-linux-x86-64.so.2");
+    command.arg(&program.executable).env("LD_PRELOAD", library());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let recording = host.record("samples=50&hz=200");
+    expect(
+        &recording,
+        &[
+            "thread main has stack _start;main;host_wait_for_end;host_line",
+            "every sample of sleeper has stack sleeper_main;sleep_long",
+            "share of named frames in o0_blocked >= 0.99",
+        ],
+    );
     host.end();
 }
 
@@ -249,7 +311,7 @@ fn a_program_that_executes_another_is_not_killed_by_a_late_signal() {
 
 #[test]
 fn the_last_threads_end_ends_the_process_with_the_hosts_files() {
-    let (_directory, program) = compiled("first_thread_ends");
+    let (_directory, program) = compiled("last_thread_ends");
     let files = Directory::new();
     let file = files.path().join("file");
     let host =

@@ -12,6 +12,9 @@ const MAX_READABLE_BYTES: usize = 16 * 1024;
 /// Nesting of C++ names; the sampler thread's stack is small.
 #[cfg(feature = "cpp")]
 const MAX_NESTING: u32 = 96;
+/// Ends of lists in a C++ name at which the name itself may end.
+#[cfg(feature = "cpp")]
+const MAX_ENDS: usize = 64;
 
 /// Whether names are shown as people wrote them or as the linker knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +59,20 @@ fn cpp(name: &str) -> Option<String> {
     if !name.starts_with("_Z") && !name.starts_with("___Z") {
         return None;
     }
+    whole_cpp(name).or_else(|| cpp_without_types(name))
+}
+
+/// A template's name and arguments, without the types of result and parameters: those of `std::swap` and
+/// others hold an expression (`enable_if`) that the demangler cannot parse.
+#[cfg(feature = "cpp")]
+fn cpp_without_types(name: &str) -> Option<String> {
+    // Names have their lengths and lists their ends: a part that can be parsed is the whole name.
+    let ends = name.match_indices('E').map(|(at, _)| at + 1).take(MAX_ENDS);
+    ends.filter_map(|end| name.get(..end)).find_map(whole_cpp)
+}
+
+#[cfg(feature = "cpp")]
+fn whole_cpp(name: &str) -> Option<String> {
     let parse = cpp_demangle::ParseOptions::default().recursion_limit(MAX_NESTING);
     let symbol = cpp_demangle::Symbol::new_with_options(name, &parse).ok()?;
     let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_NESTING);
@@ -103,6 +120,26 @@ mod tests {
                 "std::vector<int, std::allocator<int> >::push_back(int const&)",
             ),
             ("_ZN3foo3barEv", "foo::bar()"),
+        ] {
+            assert_eq!(demangle(mangled).as_deref(), Some(readable));
+        }
+    }
+
+    /// `std::swap` was seen under its linker's name in every profile of programs compiled by GCC.
+    #[test]
+    #[cfg(feature = "cpp")]
+    fn templates_whose_types_cannot_be_parsed_keep_their_names() {
+        for (mangled, readable) in [
+            (
+                "_ZSt4swapI1SENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleI\
+                 S5_ESt18is_move_assignableIS5_EEE5valueEvE4typeERS5_SF_",
+                "std::swap<S>",
+            ),
+            (
+                "_ZSt4bindIZ4mainEUliE2_JiEENSt12_Bind_helperIXsrSt5__or_IJSt11is_integralINSt5decayIT_E4typeEESt7is_e\
+                 numIS7_EEE5valueES5_JDpT0_EE4typeEOS5_DpOSC_",
+                "std::bind<main::{lambda(int)#4}, int>",
+            ),
         ] {
             assert_eq!(demangle(mangled).as_deref(), Some(readable));
         }

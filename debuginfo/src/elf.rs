@@ -5,12 +5,14 @@
 mod image;
 
 use crate::error::Error;
+use crate::identity::FileIdentity;
 use flate2::read::ZlibDecoder;
 use image::Image;
 use object::LittleEndian as LE;
 use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::pod;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -171,14 +173,32 @@ impl ElfFile {
         by_section.into_iter().next().or_else(|| self.build_id_of_segments(header))
     }
 
-    fn build_id_of_segments(&self, header: &FileHeader64<LE>) -> Option<Vec<u8>> {
+    fn segments(&self, header: &FileHeader64<LE>) -> Option<Vec<ProgramHeader64<LE>>> {
         let size = size_of::<ProgramHeader64<LE>>() as u64;
         if u64::from(header.e_phentsize.get(LE)) != size {
             return None;
         }
         let bytes = u64::from(header.e_phnum.get(LE)) * size;
         let bytes = self.image.read(header.e_phoff.get(LE), bytes, MAX_HEADERS * size).ok()?;
-        let segments = pod::slice_from_all_bytes::<ProgramHeader64<LE>>(&bytes).ok()?;
+        pod::slice_from_all_bytes::<ProgramHeader64<LE>>(&bytes).ok().map(<[_]>::to_vec)
+    }
+
+    /// What address the first byte of a part of the file has in the object's own numbering, if there is
+    /// code in that part.
+    pub fn code_address(&self, part: Range<u64>) -> Option<u64> {
+        let bytes = self.image.read(0, size_of::<FileHeader64<LE>>() as u64, MAX_SMALL_BYTES).ok()?;
+        let (header, _) = pod::from_bytes::<FileHeader64<LE>>(&bytes).ok()?;
+        let segments = self.segments(header)?;
+        let code = segments.iter().find(|segment| {
+            let start = segment.p_offset.get(LE);
+            let is_code = segment.p_type.get(LE) == elf::PT_LOAD && segment.p_flags.get(LE) & elf::PF_X != 0;
+            is_code && start < part.end && part.start < start.saturating_add(segment.p_filesz.get(LE))
+        })?;
+        Some(part.start.wrapping_sub(code.p_offset.get(LE)).wrapping_add(code.p_vaddr.get(LE)))
+    }
+
+    fn build_id_of_segments(&self, header: &FileHeader64<LE>) -> Option<Vec<u8>> {
+        let segments = self.segments(header)?;
         segments.iter().filter(|segment| segment.p_type.get(LE) == elf::PT_NOTE).find_map(|segment| {
             let notes = self.image.read(segment.p_offset.get(LE), segment.p_filesz.get(LE), MAX_SMALL_BYTES);
             build_id_of_notes(&notes.ok()?)
@@ -188,6 +208,11 @@ impl ElfFile {
     /// The build id, where the file has one.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.build_id.as_deref()
+    }
+
+    /// Whether this was read from that file, which has not changed since.
+    pub fn is_of(&self, identity: &FileIdentity) -> bool {
+        matches!(&*self.image, Image::File { file, .. } if identity.is(file))
     }
 
     /// Whether the code is x86-64.

@@ -28,6 +28,8 @@ pub enum Error {
     Malformed(&'static str),
     /// The file's build id is not the one that was asked for: the file was replaced.
     BuildIdDiffers(PathBuf),
+    /// The file is not the one that was loaded: another has taken its place.
+    FileDiffers(PathBuf),
     /// There is nothing to unwind with.
     NoRows,
 }
@@ -49,6 +51,9 @@ impl fmt::Display for Error {
             Error::Malformed(what) => write!(f, "cannot parse {what}"),
             Error::BuildIdDiffers(path) => {
                 write!(f, "cannot use {}: its build id is not that of the loaded object", path.display())
+            }
+            Error::FileDiffers(path) => {
+                write!(f, "cannot use {}: it is not the file that was loaded", path.display())
             }
             Error::NoRows => write!(f, "cannot build an unwind table: no frame descriptions"),
         }

@@ -13,6 +13,7 @@ pub mod demangle;
 pub mod elf;
 pub mod error;
 mod fast_hash;
+pub mod identity;
 mod lines;
 mod pages;
 pub mod rows;

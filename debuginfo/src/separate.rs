@@ -1,9 +1,10 @@
-//! Finds the separate debug file of a stripped object: by build id, or by the name
+//! Opens the file of a loaded object, and finds the separate debug file of a stripped object: by build id, or by the name
 //! and CRC in its `.gnu_debuglink` (gdb's manual, "Debugging Information in
 //! Separate Files"). Nothing is downloaded.
 
 use crate::elf::ElfFile;
 use crate::error::Error;
+use crate::identity::FileIdentity;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -11,6 +12,32 @@ use std::path::{Component, Path, PathBuf};
 /// Where distributions install debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 const MAX_LINK_BYTES: u64 = 4096;
+
+/// Opens the file of a loaded object: the first of `places` where it still is. That it is the
+/// object's file shows in its build id (not empty), else in its identity; without either any will do.
+/// A relative path is none: the program may have changed its directory.
+pub fn open_loaded<'a>(
+    places: impl IntoIterator<Item = &'a Path>,
+    build_id: &[u8],
+    identity: Option<&FileIdentity>,
+    max_bytes: u64,
+) -> Result<ElfFile, Error> {
+    let mut refusal = None;
+    for place in places.into_iter().filter(|place| place.is_absolute()) {
+        let opened = open_with_build_id(place, build_id, max_bytes);
+        let opened = opened.and_then(|file| match identity.filter(|_| build_id.is_empty()) {
+            Some(identity) if !file.is_of(identity) => Err(Error::FileDiffers(place.to_owned())),
+            _ => Ok(file),
+        });
+        match opened {
+            Ok(file) => return Ok(file),
+            // What is wrong with a file that is there says more than that there is none.
+            Err(Error::Io { .. }) if refusal.is_some() => {}
+            Err(error) => refusal = Some(error),
+        }
+    }
+    Err(refusal.unwrap_or(Error::Malformed("object without a file")))
+}
 
 /// Opens a file that must have the build id of the loaded object (an empty one:
 /// unknown, any file will do).

@@ -11,6 +11,7 @@ mod names;
 mod object;
 
 use crate::demangle::Names;
+use crate::identity::FileIdentity;
 use names::NameStore;
 use object::Object;
 use std::collections::HashMap;
@@ -44,16 +45,37 @@ impl Default for Budget {
 pub struct ObjectKey {
     /// The object's file.
     pub path: Arc<str>,
+    /// Where that file is looked for besides, and before: the kernel's own links to mapped files go
+    /// on when the file was deleted. The same object has the same ones, so they are not compared.
+    pub links: Arc<[Arc<str>]>,
     /// The build id that was read from the loaded object; empty if it has none.
     /// A file with another one is refused.
     pub build_id: Arc<[u8]>,
+    /// The file that was mapped, for objects without a build id: another one is refused.
+    pub file: Option<FileIdentity>,
     /// The whole ELF image, for objects that have no file (the vdso).
     pub image: Option<Arc<[u8]>>,
 }
 
+impl ObjectKey {
+    /// Whatever file is at `path`, if it has this build id (empty: any).
+    pub fn at(path: &str, build_id: &[u8]) -> ObjectKey {
+        ObjectKey {
+            path: path.into(),
+            links: Arc::new([]),
+            build_id: build_id.into(),
+            file: None,
+            image: None,
+        }
+    }
+}
+
 impl PartialEq for ObjectKey {
     fn eq(&self, other: &ObjectKey) -> bool {
-        self.path == other.path && self.build_id == other.build_id && self.image == other.image
+        self.path == other.path
+            && self.build_id == other.build_id
+            && self.file == other.file
+            && self.image == other.image
     }
 }
 
@@ -62,6 +84,7 @@ impl Hash for ObjectKey {
         // Not the image: it is large, and the path tells it apart.
         self.path.hash(state);
         self.build_id.hash(state);
+        self.file.hash(state);
     }
 }
 
@@ -174,7 +197,7 @@ impl Symbolizer {
 
     /// Drops objects, longest unused first, the current one last.
     fn keep_within_budget(&mut self, current: &ObjectKey) {
-        let is_open = |object: &Object| object.has_lines();
+        let is_open = |object: &Object| object.has_file();
         while self.bytes + self.names.bytes() > self.budget.memory_bytes
             || self.objects.values().filter(|object| is_open(object)).count() > MAX_OPEN_FILES
         {

@@ -7,23 +7,33 @@
 //! that has no name: a stripped library's private function must not be blamed on
 //! the exported one that happens to lie before it.
 
+mod names;
 mod plt;
+mod rank;
 
-use crate::elf::{ElfFile, string_at};
+use crate::demangle::is_mangled;
+use crate::elf::{ElfFile, Section};
 use crate::rows::descriptions::Descriptions;
+use names::{Name, Strings, SymbolNames};
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 use object::pod;
+use rank::{Binding, Rank};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Entries before an address that are tried: how deep symbols nest in practice.
 const MAX_NESTED: usize = 16;
+/// Bytes of a symbol section that are in memory at a time: a whole number of symbols.
+const PART_BYTES: u64 = (64 << 10) * size_of::<Sym64<LE>>() as u64;
+/// The part of the limit up to which a string table is read; larger ones stay in the file.
+const STRINGS_SHARE: u64 = 8;
 
 /// A function found for an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSymbol<'a> {
     /// The linker's name without a version, or `name@plt`.
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     /// The function's first address, in the object's own numbering.
     pub start: u64,
 }
@@ -32,7 +42,10 @@ pub struct FoundSymbol<'a> {
 #[derive(Debug, Default)]
 pub struct SymbolTable {
     entries: Vec<Entry>,
-    names: String,
+    /// Further names of functions, by address: those that are as good as the one that was taken.
+    aliases: Vec<(u64, Name)>,
+    names: SymbolNames,
+    is_over_limit: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,15 +55,7 @@ struct Entry {
     name: Name,
 }
 
-/// A part of [`SymbolTable::names`].
-#[derive(Clone, Copy, Debug)]
-struct Name {
-    start: u32,
-    length: u32,
-}
-
-/// A symbol on its way into the table. The order of the fields is the order of
-/// preference among symbols of one address.
+/// A symbol on its way into the table.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     start: u64,
@@ -60,31 +65,25 @@ struct Candidate {
     name: Name,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
-    is_stub: bool,
-    is_untyped: bool,
-    binding: u8,
-    is_unsized: bool,
-}
-
 impl SymbolTable {
-    /// Reads the symbols of an object and of its separate debug file. Sections of
-    /// more than `limit` bytes are passed over.
+    /// Reads the symbols of an object and of its separate debug file. Symbols that need more than
+    /// `limit` bytes are left out, all of them, see [`Self::is_over_limit`].
     pub fn read(object: &ElfFile, debug: Option<&ElfFile>, limit: u64) -> SymbolTable {
         let mut table = SymbolTable::default();
         let mut candidates = Vec::new();
         for file in debug.into_iter().chain([object]) {
             for section in file.sections() {
-                if matches!(section.kind, elf::SHT_SYMTAB | elf::SHT_DYNSYM) {
-                    table.gather(file, section, limit, &mut candidates);
+                if matches!(section.kind, elf::SHT_SYMTAB | elf::SHT_DYNSYM)
+                    && !table.gather(file, section, limit, &mut candidates)
+                {
+                    return SymbolTable { is_over_limit: true, ..SymbolTable::default() };
                 }
             }
         }
         for stub in plt::stubs(object, limit) {
             let size = stub.range.end.saturating_sub(stub.range.start);
-            let rank = Rank { is_stub: true, is_untyped: false, binding: 0, is_unsized: false };
-            if let Some(name) = table.keep_name(&stub.name) {
+            let rank = Rank { is_stub: true, is_untyped: false, binding: Binding::Global, is_unsized: false };
+            if let Some(name) = table.names.keep(&stub.name) {
                 candidates.push(Candidate {
                     start: stub.range.start,
                     rank,
@@ -98,74 +97,67 @@ impl SymbolTable {
         table
     }
 
-    fn gather(
-        &mut self,
-        file: &ElfFile,
-        section: &crate::elf::Section,
-        limit: u64,
-        out: &mut Vec<Candidate>,
-    ) {
+    /// Whether it all stayed within the limit.
+    fn gather(&mut self, file: &ElfFile, section: &Section, limit: u64, out: &mut Vec<Candidate>) -> bool {
         let strings = file.sections().get(section.link as usize);
-        let Some(strings) = strings.and_then(|strings| file.bytes(strings, limit).ok()) else { return };
-        let Ok(bytes) = file.bytes(section, limit) else { return };
-        let whole = bytes.len() - bytes.len() % size_of::<Sym64<LE>>();
-        let Some(Ok(symbols)) = bytes.get(..whole).map(pod::slice_from_all_bytes::<Sym64<LE>>) else {
-            return;
-        };
-        for symbol in symbols {
-            let is_untyped = match symbol.st_info & 0xf {
-                elf::STT_FUNC | elf::STT_GNU_IFUNC => false,
-                elf::STT_NOTYPE => true,
-                _ => continue,
+        let strings = strings.and_then(|strings| self.names.strings(file, strings, limit / STRINGS_SHARE));
+        let Some(strings) = strings else { return true };
+        let symbol_bytes = size_of::<Sym64<LE>>() as u64;
+        let whole = section.size - section.size % symbol_bytes;
+        let mut at = 0;
+        while at < whole {
+            let part = Section {
+                offset: section.offset.saturating_add(at),
+                size: (whole - at).min(PART_BYTES),
+                ..section.clone()
             };
-            let Some(code) = file.sections().get(usize::from(symbol.st_shndx.get(LE))) else { continue };
-            let start = symbol.st_value.get(LE);
-            if !code.is_executable() || !code.contains(start) {
-                continue;
+            at += part.size;
+            let Ok(bytes) = file.bytes(&part, PART_BYTES) else { return true };
+            let Ok(symbols) = pod::slice_from_all_bytes::<Sym64<LE>>(&bytes) else { return true };
+            out.extend(symbols.iter().filter_map(|symbol| self.candidate(file, &strings, symbol)));
+            if size_of_val(out.as_slice()) as u64 + self.names.bytes() as u64 > limit {
+                return false;
             }
-            let name = string_at(&strings, symbol.st_name.get(LE) as usize).unwrap_or_default();
-            let name = without_version(name);
-            if name.is_empty() || is_mapping_symbol(name) {
-                continue;
-            }
-            let size = symbol.st_size.get(LE);
-            let binding = match symbol.st_info >> 4 {
-                elf::STB_GLOBAL | elf::STB_GNU_UNIQUE => 0,
-                elf::STB_LOCAL => 1,
-                _ => 2,
-            };
-            let rank = Rank { is_stub: false, is_untyped, binding, is_unsized: size == 0 };
-            let section_end = code.address.saturating_add(code.size);
-            let Some(name) = self.keep_name(name) else { return };
-            out.push(Candidate { start, rank, size, section_end, name });
         }
+        true
     }
 
-    fn keep_name(&mut self, name: &str) -> Option<Name> {
-        let start = u32::try_from(self.names.len()).ok()?;
-        self.names.push_str(name);
-        Some(Name { start, length: u32::try_from(name.len()).ok()? })
+    fn candidate(&mut self, file: &ElfFile, strings: &Strings, symbol: &Sym64<LE>) -> Option<Candidate> {
+        let is_untyped = match symbol.st_info & 0xf {
+            elf::STT_FUNC | elf::STT_GNU_IFUNC => false,
+            elf::STT_NOTYPE => true,
+            _ => return None,
+        };
+        let code = file.sections().get(usize::from(symbol.st_shndx.get(LE)))?;
+        let start = symbol.st_value.get(LE);
+        if !code.is_executable() || !code.contains(start) {
+            return None;
+        }
+        let name = self.names.add(strings, symbol.st_name.get(LE))?;
+        if is_untyped && is_mapping_symbol(&self.names.text(name)) {
+            return None;
+        }
+        let size = symbol.st_size.get(LE);
+        let binding = Binding::of(symbol.st_info >> 4);
+        let rank = Rank { is_stub: false, is_untyped, binding, is_unsized: size == 0 };
+        let section_end = code.address.saturating_add(code.size);
+        Some(Candidate { start, rank, size, section_end, name })
     }
 
-    fn text(&self, name: Name) -> &str {
-        let start = name.start as usize;
-        self.names.get(start..start + name.length as usize).unwrap_or_default()
-    }
-
-    /// Sorts, keeps one name an address, and gives every symbol an end.
+    /// Sorts, keeps the best name of each address and what else people call it, and gives every symbol an end.
     fn settle(&mut self, mut candidates: Vec<Candidate>, object: &ElfFile, limit: u64) {
-        candidates.sort_unstable_by(|a, b| {
-            let key = |c: &Candidate| (c.start, c.rank);
-            key(a).cmp(&key(b)).then_with(|| self.text(a.name).cmp(self.text(b.name)))
-        });
-        // The best name of an address, with the size of the best that has one.
-        candidates.dedup_by(|next, kept| {
-            let same = next.start == kept.start;
-            if same && kept.size == 0 {
-                kept.size = next.size;
+        candidates.sort_unstable_by_key(|candidate| (candidate.start, candidate.rank.class()));
+        let (mut at, mut kept) = (0, 0);
+        while let Some(rest @ [first, ..]) = candidates.get(at..) {
+            let same = rest.partition_point(|candidate| candidate.start == first.start);
+            let best = rest.get(..same).and_then(|same| self.best(same));
+            if let (Some(best), Some(place)) = (best, candidates.get_mut(kept)) {
+                *place = best;
+                kept += 1;
             }
-            same
-        });
+            at += same;
+        }
+        candidates.truncate(kept);
         // Labels inside of a function are not functions.
         let mut covered = 0;
         candidates.retain(|candidate| {
@@ -185,7 +177,30 @@ impl SymbolTable {
             };
             self.entries.push(Entry { start: candidate.start, end, name: candidate.name });
         }
-        self.names.shrink_to_fit();
+        self.aliases.shrink_to_fit();
+        self.names.shrink();
+    }
+
+    /// The best of the symbols of one address, with the size of the best that has one; names that are as good
+    /// become aliases.
+    fn best(&mut self, same: &[Candidate]) -> Option<Candidate> {
+        let [first, rest @ ..] = same else { return None };
+        if rest.is_empty() {
+            return Some(*first);
+        }
+        let named = same.iter().map(|it| (it, self.names.text(it.name)));
+        let mut named: Vec<_> = named.map(|(it, name)| (it.rank.distance(&name), it, name)).collect();
+        named.sort_by(|(a_distance, a, a_name), (b_distance, b, b_name)| {
+            (a_distance, a.rank.is_unsized, a_name).cmp(&(b_distance, b.rank.is_unsized, b_name))
+        });
+        let size = named.iter().map(|(_, it, _)| it.size).find(|&size| size != 0).unwrap_or(0);
+        let (nearest, best, best_name) = named.first()?;
+        let best = Candidate { size, ..**best };
+        let others = named.iter().filter(|(distance, _, name)| distance == nearest && name != best_name);
+        let aliases: Vec<_> =
+            others.filter(|(_, _, name)| !is_mangled(name)).map(|(_, it, _)| it.name).collect();
+        self.aliases.extend(aliases.into_iter().map(|name| (first.start, name)));
+        Some(best)
     }
 
     /// The innermost function that covers an address.
@@ -193,7 +208,26 @@ impl SymbolTable {
         let position = self.entries.partition_point(|entry| entry.start <= address);
         let before = self.entries.get(..position)?;
         let entry = before.iter().rev().take(MAX_NESTED).find(|entry| address < entry.end)?;
-        Some(FoundSymbol { name: self.text(entry.name), start: entry.start })
+        let name = self.names.text(entry.name);
+        (!name.is_empty()).then_some(FoundSymbol { name, start: entry.start })
+    }
+
+    /// Whether a found function is also called so, and the one name is as good as the other: `read` is
+    /// better than `__read`, and a global name better than a local one.
+    pub fn is_also(&self, found: &FoundSymbol, name: &str) -> bool {
+        let first = self.aliases.partition_point(|&(start, _)| start < found.start);
+        let mut of_it = self.aliases.iter().skip(first).take_while(|&&(start, _)| start == found.start);
+        of_it.any(|&(_, alias)| self.names.text(alias) == name)
+    }
+
+    /// Whether symbols were left out because they need more memory than allowed.
+    pub fn is_over_limit(&self) -> bool {
+        self.is_over_limit
+    }
+
+    /// Whether a file is held open for its names.
+    pub(crate) fn has_file(&self) -> bool {
+        self.names.are_in_files()
     }
 
     /// The number of functions.
@@ -208,7 +242,9 @@ impl SymbolTable {
 
     /// Heap bytes in use.
     pub fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>() + self.names.capacity()
+        self.entries.capacity() * size_of::<Entry>()
+            + self.aliases.capacity() * size_of::<(u64, Name)>()
+            + self.names.bytes()
     }
 }
 
@@ -246,7 +282,7 @@ mod tests {
         let mut table = SymbolTable::default();
         let mut list = Vec::new();
         for &(start, size, rank, name) in candidates {
-            let name = table.keep_name(name).unwrap();
+            let name = table.names.keep(name).unwrap();
             list.push(Candidate {
                 start,
                 rank: Rank { is_unsized: size == 0, ..rank },
@@ -260,41 +296,77 @@ mod tests {
         table
     }
 
-    const GLOBAL: Rank = Rank { is_stub: false, is_untyped: false, binding: 0, is_unsized: false };
-    const LOCAL: Rank = Rank { binding: 1, ..GLOBAL };
-    const WEAK: Rank = Rank { binding: 2, ..GLOBAL };
-    const LABEL: Rank = Rank { is_untyped: true, binding: 1, ..GLOBAL };
+    const GLOBAL: Rank =
+        Rank { is_stub: false, is_untyped: false, binding: Binding::Global, is_unsized: false };
+    const LOCAL: Rank = Rank { binding: Binding::Local, ..GLOBAL };
+    const WEAK: Rank = Rank { binding: Binding::Weak, ..GLOBAL };
+    const LABEL: Rank = Rank { is_untyped: true, binding: Binding::Local, ..GLOBAL };
 
     #[test]
     fn an_address_behind_a_symbol_has_no_name() {
         let table = table(&[(0x100, 0x10, GLOBAL, "a"), (0x200, 0, GLOBAL, "b"), (0x300, 8, GLOBAL, "c")]);
-        let name = |address| table.find(address).map(|found| found.name);
-        assert_eq!(name(0xff), None);
-        assert_eq!(name(0x10f), Some("a"));
-        assert_eq!(name(0x110), None);
-        assert_eq!(name(0x2ff), Some("b"));
-        assert_eq!(name(0x307), Some("c"));
-        assert_eq!(name(0x308), None);
+        let name = |address| table.find(address).map_or("none".into(), |found| found.name.into_owned());
+        assert_eq!(name(0xff), "none");
+        assert_eq!(name(0x10f), "a");
+        assert_eq!(name(0x110), "none");
+        assert_eq!(name(0x2ff), "b");
+        assert_eq!(name(0x307), "c");
+        assert_eq!(name(0x308), "none");
     }
 
     #[test]
-    fn global_names_win_over_local_and_these_over_weak() {
+    fn global_names_win_over_weak_and_these_over_local() {
         let table = table(&[
             (1, 4, WEAK, "weak"),
             (1, 4, LOCAL, "local"),
             (1, 4, GLOBAL, "global"),
-            (9, 4, WEAK, "weak"),
             (9, 4, LOCAL, "local"),
+            (9, 4, WEAK, "weak"),
         ]);
         assert_eq!(table.find(2).unwrap().name, "global");
-        assert_eq!(table.find(9).unwrap().name, "local");
+        assert_eq!(table.find(9).unwrap().name, "weak");
+    }
+
+    /// With the debug file of the C library, programs that call `read` were seen to spend their time in `__libc_read`.
+    #[test]
+    fn the_name_that_people_write_wins_over_inner_names() {
+        let table = table(&[
+            (1, 4, GLOBAL, "__libc_read"),
+            (1, 4, GLOBAL, "__read"),
+            (1, 4, WEAK, "read"),
+            (9, 4, GLOBAL, "__libc_malloc"),
+            (9, 4, GLOBAL, "_inner"),
+            (9, 4, GLOBAL, "malloc"),
+            (20, 4, WEAK, "_ZN5shape4areaEv"),
+            (20, 4, GLOBAL, "__plain"),
+        ]);
+        assert_eq!(table.find(2).unwrap().name, "read");
+        assert_eq!(table.find(9).unwrap().name, "malloc");
+        assert_eq!(table.find(20).unwrap().name, "_ZN5shape4areaEv");
+    }
+
+    #[test]
+    fn a_function_is_known_by_its_other_names() {
+        let table = table(&[
+            (1, 4, GLOBAL, "aliased"),
+            (1, 4, GLOBAL, "zz_alias"),
+            (1, 4, GLOBAL, "__under_alias"),
+            (1, 4, LOCAL, "aliased_impl"),
+            (9, 4, GLOBAL, "other"),
+        ]);
+        let found = table.find(2).unwrap();
+        assert_eq!(found.name, "aliased");
+        assert!(table.is_also(&found, "zz_alias"));
+        for other in ["__under_alias", "aliased_impl", "other", "aliased"] {
+            assert!(!table.is_also(&found, other), "{other}");
+        }
     }
 
     #[test]
     fn a_label_inside_of_a_function_is_not_a_function() {
         let table =
             table(&[(0x100, 0x50, GLOBAL, "outer"), (0x110, 0, LABEL, "loop"), (0x120, 8, LOCAL, "inner")]);
-        assert_eq!(table.find(0x112).unwrap(), FoundSymbol { name: "outer", start: 0x100 });
+        assert_eq!(table.find(0x112).unwrap(), FoundSymbol { name: "outer".into(), start: 0x100 });
         assert_eq!(table.find(0x121).unwrap().name, "inner");
         assert_eq!(table.find(0x130).unwrap().name, "outer");
     }

@@ -3,9 +3,12 @@
 
 mod support;
 
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use support::{compile, directory, frames, function, key, line_of, resolve_all, run, section};
 use swipr_debuginfo::demangle::Names;
+use swipr_debuginfo::identity::FileIdentity;
 use swipr_debuginfo::symbolizer::{Budget, Lookup, ObjectKey, Symbolizer};
 
 const C: &str = "inlines.c";
@@ -167,6 +170,32 @@ fn a_file_that_was_replaced_is_refused() {
     let gone = ObjectKey { path: "/no/such/file".into(), ..old };
     assert!(symbolizer.resolve(&gone, hidden, Lookup::Pc).is_empty());
     assert_eq!(symbolizer.stats().unreadable_files, 1);
+}
+
+/// A library without a build id was deployed anew while programs ran it: their samples had the names of the new one.
+#[test]
+fn a_file_without_build_id_that_was_replaced_is_refused_and_found_by_its_link() {
+    let directory = directory("replaced_without_build_id");
+    let program = compile(&directory, C, &["-g", "-O2", "-Wl,--build-id=none"]);
+    let (hidden, _) = function(&program, |name| name == "hidden");
+    let metadata = std::fs::metadata(&program).unwrap();
+    let identity = FileIdentity::new(metadata.dev(), metadata.ino());
+    let old = ObjectKey { file: Some(identity), ..key(&program) };
+    let fresh = || Symbolizer::new(Budget::default());
+    assert_eq!(&*fresh().resolve(&old, hidden, Lookup::Pc)[0].name, "hidden");
+    let mapped = std::fs::File::open(&program).unwrap();
+    std::fs::remove_file(&program).unwrap();
+    assert_eq!(compile(&directory, C, &["-g", "-O0", "-Wl,--build-id=none"]), program);
+    let mut symbolizer = fresh();
+    assert!(symbolizer.resolve(&old, hidden, Lookup::Pc).is_empty());
+    assert_eq!(symbolizer.stats().refused_files, 1);
+    let new = std::fs::metadata(&program).unwrap();
+    let new = ObjectKey { file: Some(FileIdentity::new(new.dev(), new.ino())), ..key(&program) };
+    let (hidden_now, _) = function(&program, |name| name == "hidden");
+    assert_eq!(&*symbolizer.resolve(&new, hidden_now, Lookup::Pc)[0].name, "hidden");
+    let link = format!("/proc/self/fd/{}", mapped.as_raw_fd());
+    let linked = ObjectKey { links: [link.as_str().into()].into(), ..old };
+    assert_eq!(&*fresh().resolve(&linked, hidden, Lookup::Pc)[0].name, "hidden");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_stripped_library_blames_no_exported_neighbour() {
     if let Some(neighbour) = exported.iter().find(|symbol| symbol.name() == Ok("__xmknodat")) {
         let behind = neighbour.address() + neighbour.size();
         for address in behind..behind + 4096 {
-            assert_ne!(table.find(address).map(|found| found.name), Some("__xmknodat"));
+            assert_ne!(table.find(address).map(|found| found.name), Some("__xmknodat".into()));
         }
     }
 }
@@ -77,7 +77,7 @@ fn the_vdso_is_read_from_memory() {
     let clock =
         file.dynamic_symbols().find(|symbol| symbol.name().is_ok_and(|name| name.ends_with("clock_gettime")));
     let clock = clock.expect("clock_gettime in the vdso");
-    let key = ObjectKey { path: name.into(), build_id: [].into(), image: Some(image.clone()) };
+    let key = ObjectKey { image: Some(image.clone()), ..ObjectKey::at(&name, &[]) };
     let mut symbolizer = Symbolizer::new(Budget::default());
     let found = symbolizer.resolve(&key, clock.address() + 1, Lookup::Pc);
     assert!(found[0].name.ends_with("clock_gettime"), "{found:?}");
@@ -150,6 +150,42 @@ fn debug_information_over_the_budget_is_left_out_and_counted() {
     assert_eq!(symbolizer.stats().refused_files, 1);
 }
 
+/// Clang's debug build has 60 MiB of names: all were dropped, and each offset was counted from the address itself.
+#[test]
+fn names_that_are_too_many_to_keep_are_read_from_the_file() {
+    let program = compile(&directory("many_names"), "inlines.c", &["-O2"]);
+    let (hidden, size) = function(&program, |name| name == "hidden");
+    let elf = ElfFile::open(&program, LIMIT).unwrap();
+    let strings = elf.section(".strtab").unwrap().size;
+    let bytes = std::fs::read(&program).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let (kept, left) = (SymbolTable::read(&elf, None, LIMIT), SymbolTable::read(&elf, None, 8 * strings - 1));
+    assert!(!left.is_over_limit() && left.len() == kept.len());
+    for address in (hidden..hidden + size).chain(file.symbols().map(|symbol| symbol.address())) {
+        assert_eq!(left.find(address), kept.find(address), "{address:#x}");
+    }
+    assert_eq!(left.find(hidden + 1).unwrap().name, "hidden");
+}
+
+#[test]
+fn without_room_for_symbols_the_offsets_are_those_of_the_unwind_information() {
+    let directory = directory("no_room");
+    let (source, many) = (directory.join("many.s"), directory.join("many.o"));
+    let label = |n| format!("many{n}: ret\n.type many{n}, @function\n.size many{n}, 1\n");
+    std::fs::write(&source, (0..20_000).map(label).collect::<String>()).unwrap();
+    support::run("as", &[source.to_str().unwrap(), "-o", many.to_str().unwrap()]);
+    let program = compile(&directory, "inlines.c", &["-g", "-O2", many.to_str().unwrap()]);
+    let (hidden, size) = function(&program, |name| name == "hidden");
+    let mut symbolizer = Symbolizer::new(Budget { memory_bytes: 600 << 10, ..Budget::default() });
+    for address in hidden..hidden + size {
+        let found = symbolizer.resolve(&key(&program), address, Lookup::Pc);
+        let outer = found.last().unwrap();
+        assert_eq!((&*outer.name, outer.offset), ("hidden", address - hidden));
+        assert!(outer.line.is_some());
+    }
+    assert_eq!((symbolizer.stats().without_symbols, symbolizer.stats().without_lines), (1, 0));
+}
+
 #[test]
 fn garbage_gives_fewer_names_and_never_a_panic() {
     let directory = directory("garbage");
@@ -182,7 +218,7 @@ fn garbage_gives_fewer_names_and_never_a_panic() {
             if round % 10 == 0 {
                 bytes.truncate(random.below(bytes.len() as u64) as usize);
             }
-            let key = ObjectKey { path: "garbage".into(), build_id: [].into(), image: Some(bytes.into()) };
+            let key = ObjectKey { image: Some(bytes.into()), ..ObjectKey::at("garbage", &[]) };
             let mut symbolizer = Symbolizer::new(Budget::default());
             for address in (main..main + size).step_by(7).chain([0, 1, main - 1, u64::MAX, random.next()]) {
                 named += symbolizer.resolve(&key, address, Lookup::Pc).len();
@@ -263,9 +299,9 @@ fn binutils_says_the_same() {
             compared += 1;
             let ours: Vec<_> = ours.iter().map(|symbol| (plain(&symbol.name), place(symbol))).collect();
             let theirs: Vec<_> = theirs.iter().map(|(name, place)| (plain(name), place.clone())).collect();
-            // A few names of the standard library's templates are beyond the demangler.
+            // Of a few templates of the standard library the demangler can read the name only.
             let is_equal = |(ours, theirs): (&(String, String), &(String, String))| {
-                ours.1 == theirs.1 && (ours.0 == theirs.0 || ours.0.starts_with("_ZSt"))
+                ours.1 == theirs.1 && (ours.0 == theirs.0 || theirs.0.contains(&format!("{}(", ours.0)))
             };
             if ours.len() == theirs.len() && ours.iter().zip(&theirs).all(is_equal) {
                 equal += 1;

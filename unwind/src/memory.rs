@@ -26,16 +26,17 @@ pub fn process_id() -> i32 {
     PID.load(Relaxed)
 }
 
-/// Copies our own memory at `address` through the kernel and returns how many
+/// Copies our own memory at `address` through the kernel (by the calling thread's id: the first thread's, which is the
+/// process's, may have ended and has no memory then) and returns how many
 /// bytes could be read from the start. Never faults. Async-signal-safe.
 pub fn guarded_copy(address: u64, buffer: &mut [u8]) -> usize {
-    system_call::process_vm_readv(PID.load(Relaxed), address, buffer).unwrap_or(0)
+    system_call::process_vm_readv(system_call::thread_id(), address, buffer).unwrap_or(0)
 }
 
 /// As [`guarded_copy`], with a descriptor of `/proc/self/mem` of the calling thread's
 /// own (see close_range(2)) for where process_vm_readv is refused; -1: none.
 pub fn guarded_copy_or_file(address: u64, buffer: &mut [u8], memory_file: i32) -> usize {
-    match system_call::process_vm_readv(PID.load(Relaxed), address, buffer) {
+    match system_call::process_vm_readv(system_call::thread_id(), address, buffer) {
         Ok(length) => length,
         Err(EPERM | ENOSYS) if memory_file >= 0 => {
             system_call::pread(memory_file, address, buffer).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The two system calls that the walk may make, without libc: they leave errno alone.
+//! The system calls that the walk may make, without libc: they leave errno alone.
 
 /// An error number as the kernel has it (errno(3)).
 pub type Errno = i32;
@@ -11,11 +11,13 @@ pub const ENOSYS: Errno = 38;
 #[cfg(target_arch = "x86_64")]
 mod number {
     pub const PREAD64: usize = 17;
+    pub const GETTID: usize = 186;
     pub const PROCESS_VM_READV: usize = 310;
 }
 #[cfg(target_arch = "aarch64")]
 mod number {
     pub const PREAD64: usize = 67;
+    pub const GETTID: usize = 178;
     pub const PROCESS_VM_READV: usize = 270;
 }
 
@@ -50,12 +52,18 @@ struct IoVec {
     length: usize,
 }
 
-/// Copies memory of process `pid` (our own) into `buffer`, as far as it can be read.
+/// The calling thread's id (gettid(2)).
+pub fn thread_id() -> i32 {
+    // SAFETY: no arguments; always succeeds.
+    unsafe { call6(number::GETTID, [0; 6]) as i32 }
+}
+
+/// Copies memory of the process of thread `tid` (our own) into `buffer`, as far as it can be read.
 /// An address that is not mapped is an error, not a fault (process_vm_readv(2)).
-pub fn process_vm_readv(pid: i32, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+pub fn process_vm_readv(tid: i32, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     let local = IoVec { base: buffer.as_mut_ptr() as usize, length: buffer.len() };
     let remote = IoVec { base: address as usize, length: buffer.len() };
-    let arguments = [pid as usize, &raw const local as usize, 1, &raw const remote as usize, 1, 0];
+    let arguments = [tid as usize, &raw const local as usize, 1, &raw const remote as usize, 1, 0];
     // SAFETY: `local` describes `buffer`, which is ours to write; the kernel checks `remote`.
     checked(unsafe { call6(number::PROCESS_VM_READV, arguments) })
 }

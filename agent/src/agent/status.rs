@@ -21,6 +21,8 @@ pub fn json(agent: &Agent) -> String {
                 "bytes": stats.bytes,
                 "refused_files": stats.refused_files,
                 "unreadable_files": stats.unreadable_files,
+                "without_symbols": stats.without_symbols,
+                "without_lines": stats.without_lines,
                 "dropped_objects": stats.dropped_objects,
             })
         }

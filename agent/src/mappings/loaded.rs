@@ -1,27 +1,24 @@
 //! One loaded object: where its code is, its unwind table, and where its names are.
 
 use super::Symbols;
+use super::origin::Origin;
+use super::reader::{MAX_BYTES, Reader};
+use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Object, Segment};
-use crate::platform::process;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
-use swipr_debuginfo::elf::{ElfFile, build_id_of_notes};
-use swipr_debuginfo::rows::{UnwindInput, build_table, main_of_start};
+use swipr_debuginfo::error::Error;
+use swipr_debuginfo::rows::{UnwindInput, build_table};
 use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_debuginfo::table::OwnedTable;
 use swipr_formats::model::Module;
-use swipr_unwind::{memory, published};
-
-/// Larger unwind sections and images are not read.
-const MAX_BYTES: u64 = 1 << 30;
-/// Bytes of `_start` and of `main` that are read.
-const MAIN_BYTES: u64 = 128;
+use swipr_unwind::published;
 
 /// See the module's text.
 #[derive(Debug)]
 pub struct LoadedObject {
     source: Object,
+    origin: Origin,
     text: Range<u64>,
     module: Arc<Module>,
     symbols: Arc<Symbols>,
@@ -37,44 +34,91 @@ unsafe impl Send for LeakedTable {}
 // SAFETY: as above.
 unsafe impl Sync for LeakedTable {}
 
+impl LeakedTable {
+    fn new(table: OwnedTable) -> LeakedTable {
+        LeakedTable(Box::into_raw(Box::new(table)))
+    }
+}
+
 impl Drop for LeakedTable {
     fn drop(&mut self) {
-        // SAFETY: made by Box::into_raw in `load`, freed once; `Publication` drops owners only
+        // SAFETY: made by Box::into_raw in `new`, freed once; `Publication` drops owners only
         // when no handler can read the table.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
 
 impl LoadedObject {
-    /// Reads what is needed of a loaded object; `None` if it has no code.
-    pub fn load(object: &Object, memory_file: i32) -> Option<LoadedObject> {
+    /// Reads what is needed of a loaded object that is in one of `maps`; `None` if it has no code.
+    pub fn load(object: &Object, maps: &[Mapping], memory_file: i32) -> Option<LoadedObject> {
         let reader = Reader { memory_file };
         let code = || object.segments.iter().filter(|segment| segment.is_code());
         let first = code().min_by_key(|segment| segment.address)?;
         let text = first.address..code().map(|segment| segment.range().end).max()?;
         let vdso = objects::vdso_address();
         let is_vdso = vdso != 0 && object.segments.iter().any(|segment| segment.range().contains(&vdso));
-        let path = match object.name.as_str() {
-            _ if is_vdso => "[vdso]".into(),
-            "" => process::executable(),
-            name => name.to_string(),
-        };
-        let build_id = reader.build_id(object).unwrap_or_default();
+        let (origin, build_id) = reader.identity(object, maps);
+        let path = if is_vdso { "[vdso]" } else { &*origin.path };
         let image = if is_vdso { reader.image(object, vdso) } else { None };
         let main = reader.main_function(&text);
         let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
         let table = reader
             .unwind_sections(object)
             .and_then(|sections| sections.table(&text, main))
-            .or_else(|| table_from_file(object, &path, &text))
-            .map(|table| LeakedTable(Box::into_raw(Box::new(table))));
-        let symbols = Symbols {
-            key: ObjectKey { path: path.as_str().into(), build_id: build_id.as_slice().into(), image },
-            bias: object.bias,
+            .or_else(|| table_from_file(object.bias, &origin, &build_id, &text));
+        let key = match image {
+            Some(_) => ObjectKey { image, ..ObjectKey::at(path, &build_id) },
+            None => origin.key(&build_id),
         };
-        let module = Module { path, start: text.start, end: text.end, file_offset: first.offset, build_id };
+        let module = Module {
+            path: path.to_owned(),
+            start: text.start,
+            end: text.end,
+            file_offset: first.offset,
+            build_id,
+        };
         Some(LoadedObject {
             source: object.clone(),
+            text,
+            module: Arc::new(module),
+            symbols: Arc::new(Symbols { key, bias: object.bias }),
+            table: table.map(LeakedTable::new),
+            origin,
+        })
+    }
+
+    /// Code of a file that the loader does not list: not yet, or because it is in a namespace of its own
+    /// (dlmopen(3)), or because the program has mapped it itself. `None`: no object file, or one
+    /// without code at this place.
+    pub fn of_mapping(mapping: &Mapping) -> Option<LoadedObject> {
+        let origin = Origin::of_mapping(mapping)?.dated();
+        let text = mapping.low..mapping.high;
+        let bytes = mapping.high - mapping.low;
+        // What was deleted and is out of reach is rather a compiler's memory than an object: closures of libffi
+        // and doubly mapped code are such files.
+        let (bias, build_id) = match origin.open(&[]) {
+            Ok(file) => {
+                let address = file.code_address(mapping.offset..mapping.offset.checked_add(bytes)?)?;
+                (mapping.low.wrapping_sub(address), file.build_id().unwrap_or_default().to_vec())
+            }
+            Err(Error::Malformed(_) | Error::NotAFile(_)) => return None,
+            Err(_) if mapping.path.ends_with(maps::DELETED) => return None,
+            Err(_) => (mapping.low.wrapping_sub(mapping.offset), vec![]),
+        };
+        let table = table_from_file(bias, &origin, &build_id, &text).map(LeakedTable::new);
+        let (kind, flags) = (libc::PT_LOAD, libc::PF_X);
+        let code = Segment { kind, flags, address: mapping.low, bytes, offset: mapping.offset };
+        let symbols = Symbols { key: origin.key(&build_id), bias };
+        let module = Module {
+            path: origin.path.clone(),
+            start: text.start,
+            end: text.end,
+            file_offset: mapping.offset,
+            build_id,
+        };
+        Some(LoadedObject {
+            source: Object { name: origin.path.clone(), bias, segments: vec![code] },
+            origin,
             text,
             module: Arc::new(module),
             symbols: Arc::new(symbols),
@@ -85,6 +129,13 @@ impl LoadedObject {
     /// Whether this is the object that the loader describes so.
     pub fn is(&self, object: &Object) -> bool {
         self.source == *object
+    }
+
+    /// Whether it is of the same file as when it was loaded: the loader may have unloaded it and loaded
+    /// another of the same size and name to the same place.
+    pub fn is_unchanged(&self, maps: &[Mapping], memory_file: i32) -> bool {
+        let (origin, build_id) = Reader { memory_file }.identity(&self.source, maps);
+        origin == self.origin && build_id == self.module.build_id
     }
 
     /// From the first to behind the last byte of code.
@@ -125,102 +176,15 @@ impl LoadedObject {
     }
 }
 
-/// A copy of `.eh_frame_hdr` and `.eh_frame` out of memory.
-struct UnwindSections {
-    header: u64,
-    start: u64,
-    bytes: Vec<u8>,
-    header_bytes: Vec<u8>,
-}
-
-impl UnwindSections {
-    fn table(&self, text: &Range<u64>, main: Option<(u64, &[u8])>) -> Option<OwnedTable> {
-        build_table(&UnwindInput {
-            text: text.clone(),
-            eh_frame_hdr: Some((self.header, &self.header_bytes)),
-            eh_frame: (self.start, &self.bytes),
-            main,
-            aarch64: cfg!(target_arch = "aarch64"),
-        })
-        .ok()
-    }
-}
-
-/// Reads our own memory without ever faulting: an object may be unloaded at any time.
-struct Reader {
-    memory_file: i32,
-}
-
-impl Reader {
-    fn copy(&self, range: Range<u64>) -> Option<Vec<u8>> {
-        let length = range.end.checked_sub(range.start).filter(|&length| length <= MAX_BYTES)?;
-        let mut bytes = vec![0; length as usize];
-        let read = memory::guarded_copy_or_file(range.start, &mut bytes, self.memory_file);
-        bytes.truncate(read);
-        (read > 0).then_some(bytes)
-    }
-
-    fn build_id(&self, object: &Object) -> Option<Vec<u8>> {
-        let mut notes = object.segments.iter().filter(|segment| segment.kind == libc::PT_NOTE);
-        notes.find_map(|segment| build_id_of_notes(&self.copy(segment.range())?))
-    }
-
-    fn image(&self, object: &Object, start: u64) -> Option<Arc<[u8]>> {
-        let loaded = object.segments.iter().filter(|segment| segment.kind == libc::PT_LOAD);
-        let end = loaded.map(|segment| segment.range().end).max()?;
-        const PAGE: u64 = 4096; // section headers lie behind the loaded segment, in its last page
-        self.copy(start..end.next_multiple_of(PAGE)).map(Arc::from)
-    }
-
-    /// Address and first instructions of `main`, if this is the code of the executable.
-    fn main_function(&self, text: &Range<u64>) -> Option<(u64, Vec<u8>)> {
-        let entry = objects::entry_address();
-        let code = |address: u64| {
-            let end = address.saturating_add(MAIN_BYTES).min(text.end);
-            text.contains(&address).then(|| self.copy(address..end)).flatten()
-        };
-        let main = main_of_start(entry, &code(entry)?)?;
-        Some((main, code(main)?))
-    }
-
-    fn unwind_sections(&self, object: &Object) -> Option<UnwindSections> {
-        const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
-        let header = object.segments.iter().find(|segment| segment.kind == PT_GNU_EH_FRAME)?;
-        let header_bytes = self.copy(header.range())?;
-        let start = eh_frame_pointer(&header_bytes, header.address)?;
-        let holds = |segment: &&Segment| segment.kind == libc::PT_LOAD && segment.range().contains(&start);
-        let end = object.segments.iter().find(holds)?.range().end;
-        let bytes = self.copy(start..end)?;
-        Some(UnwindSections { header: header.address, start, bytes, header_bytes })
-    }
-}
-
-/// Where `.eh_frame` is: the first encoded pointer of `.eh_frame_hdr` (LSB, "Exception Frames").
-fn eh_frame_pointer(header: &[u8], address: u64) -> Option<u64> {
-    let [1, encoding, _, _, a, b, c, d, ..] = *header else { return None };
-    let four = [a, b, c, d];
-    let value = match encoding & 0x0f {
-        0x03 => u64::from(u32::from_le_bytes(four)),
-        0x0b => i64::from(i32::from_le_bytes(four)) as u64,
-        _ => return None,
-    };
-    match encoding & 0x70 {
-        0x00 => Some(value),
-        0x10 => Some(value.wrapping_add(address + 4)),
-        0x30 => Some(value.wrapping_add(address)),
-        _ => None,
-    }
-}
-
-/// For where our own memory cannot be copied, and for objects without `.eh_frame_hdr`.
-fn table_from_file(object: &Object, path: &str, text: &Range<u64>) -> Option<OwnedTable> {
-    let file = ElfFile::open(Path::new(path), u64::MAX).ok()?;
+/// For where our own memory cannot be copied, for objects without `.eh_frame_hdr`, and for mapped files.
+fn table_from_file(bias: u64, origin: &Origin, build_id: &[u8], text: &Range<u64>) -> Option<OwnedTable> {
+    let file = origin.open(build_id).ok()?;
     let section = file.section(".eh_frame")?;
     let bytes = file.bytes(section, MAX_BYTES).ok()?;
     build_table(&UnwindInput {
         text: text.clone(),
         eh_frame_hdr: None,
-        eh_frame: (object.bias.wrapping_add(section.address), &bytes),
+        eh_frame: (bias.wrapping_add(section.address), &bytes),
         main: None,
         aarch64: cfg!(target_arch = "aarch64"),
     })

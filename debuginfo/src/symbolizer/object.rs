@@ -36,7 +36,10 @@ impl Object {
         let path = Path::new(&*key.path);
         let opened = match &key.image {
             Some(image) => ElfFile::from_memory(image.clone()),
-            None => separate::open_with_build_id(path, &key.build_id, budget.file_bytes),
+            None => {
+                let places = key.links.iter().map(|link| Path::new(&**link)).chain([path]);
+                separate::open_loaded(places, &key.build_id, key.file.as_ref(), budget.file_bytes)
+            }
         };
         let file = match opened {
             Ok(file) => file,
@@ -53,7 +56,8 @@ impl Object {
         let memory = budget.memory_bytes as u64;
         let mut symbols = SymbolTable::read(&file, debug.as_ref(), memory);
         // What cannot be kept would be read again for every address.
-        if symbols.bytes() > budget.memory_bytes / 2 {
+        let is_without = symbols.is_over_limit() || symbols.bytes() > budget.memory_bytes / 2;
+        if is_without {
             symbols = SymbolTable::default();
             stats.without_symbols += 1;
         }
@@ -64,15 +68,17 @@ impl Object {
             stats.without_lines += 1;
         }
         let functions = match &lines {
-            Some(_) if source.section(".symtab").is_none() => described_functions(&file, memory),
+            Some(_) if is_without || source.section(".symtab").is_none() => {
+                described_functions(&file, memory)
+            }
             _ => Vec::new(),
         };
         Object { symbols, lines, functions, ..Object::default() }
     }
 
     /// Whether a file is held open.
-    pub(super) fn has_lines(&self) -> bool {
-        self.lines.is_some()
+    pub(super) fn has_file(&self) -> bool {
+        self.lines.is_some() || self.symbols.has_file()
     }
 
     /// Bytes in use, parsed DWARF by estimate.
@@ -110,8 +116,8 @@ impl Object {
     ) -> Vec<Symbol> {
         let found = self.symbols.find(probe);
         let outer = frames.pop().unwrap_or(LineFrame { name: None, file: None, line: None });
-        let Some(name) = outer_name(outer.name.as_deref(), found) else { return Vec::new() };
-        let start = match found {
+        let Some(name) = self.outer_name(outer.name.as_deref(), found.as_ref()) else { return Vec::new() };
+        let start = match &found {
             Some(found) => found.start,
             None => function_at(&self.functions, probe).map_or(address, |function| function.start),
         };
@@ -127,15 +133,16 @@ impl Object {
         symbols.push(symbol(name, outer.file.as_deref(), outer.line, address.wrapping_sub(start), false));
         symbols
     }
-}
 
-/// The name of the function that has the code. DWARF's, if that is what the linker
-/// uses; else the symbol's, which tells namespaces, clones and cold parts apart.
-fn outer_name<'a>(dwarf: Option<&'a str>, found: Option<FoundSymbol<'a>>) -> Option<&'a str> {
-    match (dwarf, found) {
-        (Some(dwarf), _) if is_mangled(dwarf) => Some(dwarf),
-        (_, Some(found)) => Some(found.name),
-        (dwarf, None) => dwarf,
+    /// The name of the function that has the code. DWARF's, if that is what the linker uses or one of several
+    /// names that it knows; else the symbol's, which tells namespaces, clones and cold parts apart.
+    fn outer_name<'a>(&self, dwarf: Option<&'a str>, found: Option<&'a FoundSymbol>) -> Option<&'a str> {
+        match (dwarf, found) {
+            (Some(dwarf), _) if is_mangled(dwarf) => Some(dwarf),
+            (Some(dwarf), Some(found)) if self.symbols.is_also(found, dwarf) => Some(dwarf),
+            (_, Some(found)) => Some(&found.name),
+            (dwarf, None) => dwarf,
+        }
     }
 }
 

@@ -71,8 +71,7 @@ pub fn section(program: &Path, name: &str) -> (u64, u64) {
 pub fn key(program: &Path) -> ObjectKey {
     let bytes = std::fs::read(program).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
-    let build_id = file.build_id().unwrap().unwrap_or_default().into();
-    ObjectKey { path: program.to_str().unwrap().into(), build_id, image: None }
+    ObjectKey::at(program.to_str().unwrap(), file.build_id().unwrap().unwrap_or_default())
 }
 
 /// A fresh symbolizer's answers for every address of a range.

@@ -1,6 +1,10 @@
-//! The process's mappings, from `/proc/self/maps` (proc(5)).
+//! The process's mappings, from `/proc/thread-self/maps` (proc(5)).
 
+use std::fs::File;
 use std::io::{self, Read};
+
+/// What the kernel puts behind the path of a file that was deleted.
+pub const DELETED: &str = " (deleted)";
 
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +19,33 @@ pub struct Mapping {
     pub writable: bool,
     /// File offset of `low`.
     pub offset: u64,
+    /// Device of the file, as in `st_dev` (stat(2)).
+    pub device: u64,
+    /// Inode of the file; 0 without one.
+    pub inode: u64,
     /// Path or `[name]`; empty for anonymous memory.
     pub path: String,
+}
+
+impl Mapping {
+    /// The path of the file that is mapped, which may have been deleted.
+    pub fn file_path(&self) -> Option<&str> {
+        let path = Some(&*self.path).filter(|path| self.inode != 0 && path.starts_with('/'))?;
+        Some(path.strip_suffix(DELETED).unwrap_or(path))
+    }
+
+    /// The kernel's link to the file that is mapped; who may follow it is the kernel's choice.
+    pub fn file_link(&self) -> String {
+        format!("/proc/self/map_files/{:x}-{:x}", self.low, self.high)
+    }
 }
 
 /// All mappings, sorted by address.
 pub fn read() -> io::Result<Vec<Mapping>> {
     let mut text = Vec::with_capacity(64 << 10);
-    std::fs::File::open("/proc/self/maps")?.read_to_end(&mut text)?;
+    // `/proc/self` is the first thread's and empty once that has ended; `thread-self` is new in Linux 3.17.
+    let file = File::open("/proc/thread-self/maps").or_else(|_| File::open("/proc/self/maps"));
+    file?.read_to_end(&mut text)?;
     let lines = text.split(|&byte| byte == b'\n');
     Ok(lines.filter_map(|line| parse(&String::from_utf8_lossy(line))).collect())
 }
@@ -47,13 +70,19 @@ fn parse(line: &str) -> Option<Mapping> {
     let (low, high) = fields.next()?.split_once('-')?;
     let permissions = fields.next()?.as_bytes();
     let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let path = fields.nth(2).unwrap_or("").trim_start();
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let number = |text| u32::from_str_radix(text, 16).ok();
+    let device = libc::makedev(number(major)?, number(minor)?);
+    let inode = fields.next()?.parse().ok()?;
+    let path = fields.next().unwrap_or("").trim_start();
     Some(Mapping {
         low: u64::from_str_radix(low, 16).ok()?,
         high: u64::from_str_radix(high, 16).ok()?,
         executable: permissions.get(2) == Some(&b'x'),
         writable: permissions.get(1) == Some(&b'w'),
         offset,
+        device,
+        inode,
         path: path.into(),
     })
 }
@@ -68,8 +97,12 @@ mod tests {
         assert_eq!((file.low, file.high, file.offset), (0x7f00, 0x7fa0, 0x1000));
         assert_eq!((file.executable, file.writable), (true, false));
         assert_eq!(file.path, "/usr/lib/with blank.so (deleted)");
+        assert_eq!(file.file_path(), Some("/usr/lib/with blank.so"));
+        assert_eq!((file.device, file.inode), (0xfd00, 1234));
+        assert_eq!(file.file_link(), "/proc/self/map_files/7f00-7fa0");
         let anonymous = parse("7f00-7fa0 rw-p 00000000 00:00 0 ").unwrap();
         assert_eq!((anonymous.path.as_str(), anonymous.writable), ("", true));
+        assert_eq!(anonymous.file_path(), None);
         assert_eq!(parse(""), None);
         assert_eq!(parse("nonsense"), None);
     }
@@ -82,6 +115,8 @@ mod tests {
             executable,
             writable: !executable,
             offset: 0,
+            device: 0,
+            inode: 0,
             path: path.into(),
         };
         let before = [mapping(0x1000, 0x5000, true, ""), mapping(0x6000, 0x7000, true, "/lib/x.so")];

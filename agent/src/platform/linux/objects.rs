@@ -3,6 +3,7 @@
 //! The loader holds its lock while it calls back, so the callback only copies into
 //! memory that was reserved before; if that was too small, the copy is made again.
 
+use super::maps::{self, Mapping};
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,14 @@ pub struct Object {
     pub bias: u64,
     /// The segments, in the order of the program headers.
     pub segments: Vec<Segment>,
+}
+
+impl Object {
+    /// Whether all its code is in one of sorted `maps`.
+    pub fn code_is_in(&self, maps: &[Mapping]) -> bool {
+        let mut code = self.segments.iter().filter(|segment| segment.is_code());
+        code.all(|segment| maps::find(maps, segment.address).is_some())
+    }
 }
 
 /// One program header of an object.
@@ -59,6 +68,13 @@ pub fn keep_out_of_loader() -> MutexGuard<'static, ()> {
 pub struct Changes {
     adds: u64,
     subs: u64,
+}
+
+impl Changes {
+    /// Whether an object was unloaded since `earlier`: another may be where it was.
+    pub fn unloads_since(&self, earlier: Changes) -> bool {
+        self.subs != earlier.subs
+    }
 }
 
 /// The loader's counters.

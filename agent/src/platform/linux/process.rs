@@ -12,9 +12,15 @@ pub fn tid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// The path of the executable; empty if it cannot be read.
+/// The kernel's links to the executable's file, which go on when the file was deleted (proc(5)). The first thread's,
+/// `/proc/self/exe`, ends with that thread; the calling thread's own is new in Linux 3.17.
+pub const EXECUTABLE_LINKS: [&str; 2] = ["/proc/thread-self/exe", "/proc/self/exe"];
+
+/// The path of the executable, which may have been deleted; empty if it cannot be read.
 pub fn executable() -> String {
-    std::fs::read_link("/proc/self/exe").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+    let path = EXECUTABLE_LINKS.iter().find_map(|link| std::fs::read_link(link).ok()).unwrap_or_default();
+    let path = path.to_string_lossy();
+    path.strip_suffix(super::maps::DELETED).unwrap_or(&path).to_owned()
 }
 
 /// Zeroed memory that is mapped until the process ends. `None`: no memory.
