@@ -31,6 +31,9 @@ class Recording:
                 self.header = record
             elif kind == "end":
                 self.end = record
+        # CPU time since a thread's last sample, at its end or the recording's: no stack, and it says so.
+        self.rests = [sample for sample in self.samples if self.remarks(sample["stack"]) == ["[not sampled]"]]
+        self.samples = [sample for sample in self.samples if self.remarks(sample["stack"]) != ["[not sampled]"]]
         self.weights = Counter(sample["stack"] for sample in self.samples)
 
     def frames(self, stack):

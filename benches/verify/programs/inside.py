@@ -42,7 +42,7 @@ def look(body):
     """What a recording shows."""
     recording = Recording(body)
     checked, wrong = recording.contradictions()
-    return {"samples": len(recording.samples), "complete": recording.complete(), "states": recording.states(),
+    return {"samples": len(recording.samples) + len(recording.rests), "complete": recording.complete(), "states": recording.states(),
             "seen": len({thread["tid"] for thread in recording.threads.values()}), "false": sum(wrong.values()),
             "checked": checked, "why": {f"{reason} at {last}": entry[0] for (reason, last), entry in recording.incomplete().items()}}
 
