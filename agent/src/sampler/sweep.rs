@@ -3,23 +3,26 @@
 
 mod ask;
 mod copy;
+mod look;
+mod settle;
 
 use super::active::Active;
 use super::threads::{PendingTick, Sampled, Threads};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
-use crate::platform::threads::{Activity, cpu_ns};
+use crate::platform::threads::cpu_ns;
 use crate::platform::{process, signals};
 use crate::recording::MAX_RECORDINGS;
-use crate::stack::RawStack;
 use ask::Slots;
-use copy::{Copier, NotCopied};
+use copy::Copier;
+use look::{Look, look, note_signal_wait};
+use settle::{account_rest, forget_ticks, settle_end};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
-use swipr_unwind::slot::{self, StackBounds};
+use swipr_unwind::slot::StackBounds;
 use swipr_unwind::walk::Stop;
 
 /// Ticks that one unanswered signal can stand for; more are counted as missed.
@@ -48,21 +51,6 @@ pub struct Sweeper {
     collect_again_ns: u64,
     unknown_code: bool,
     _memory_file: Option<File>,
-}
-
-/// What became of a look at a thread.
-enum Look {
-    /// A stack for this tick.
-    Stack(State, Arc<RawStack>),
-    /// It is to be asked: it runs, or it will before anything can disturb it. The state where it is known already.
-    Ask(Option<State>),
-    /// It cannot be known now.
-    Missed,
-    /// CPU mode does not care where it is blocked.
-    NotWanted,
-    /// The first thread has ended and others go on: it stays listed.
-    Ended,
-    Gone,
 }
 
 impl Sweeper {
@@ -334,93 +322,4 @@ fn count_thread(thread: &mut Sampled, recordings: &mut [Active], wanted: u8) {
         of(recordings, new).for_each(|recording| recording.counters().threads.add(1));
         thread.counted |= new;
     }
-}
-
-/// Looks at one thread; `wall`: somebody wants to know where it is blocked.
-fn look(
-    thread: &mut Sampled,
-    wall: bool,
-    copier: &mut Copier,
-    tables: &Tables,
-    counters: &AgentCounters,
-) -> Look {
-    let Some(now_ns) = cpu_ns(thread.tid()) else { return Look::Gone };
-    if now_ns < thread.cpu_ns {
-        return Look::Gone; // another thread has got the id
-    }
-    let has_run = now_ns != thread.cpu_ns;
-    thread.cpu_ns = now_ns;
-    if let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == now_ns) {
-        counters.reused.add(1);
-        return Look::Stack(blocked.state, blocked.stack.clone());
-    }
-    thread.blocked = None;
-    if !wall && !has_run {
-        return Look::NotWanted;
-    }
-    let activity = thread.activity();
-    note_signal_wait(thread, &activity);
-    match activity {
-        Ok(Activity::Gone) => Look::Ended,
-        Ok(Activity::Blocked { .. }) if !wall => Look::NotWanted,
-        // A page fault is not cut short by a signal, and the handler will know all registers.
-        Ok(Activity::Blocked { system_call: None, .. }) => Look::Ask(Some(State::Blocked(None))),
-        Ok(Activity::Blocked { system_call, sp, pc }) => {
-            match copier.copy(thread, sp, pc, State::Blocked(system_call), tables, counters) {
-                Ok(blocked) => {
-                    let found = Look::Stack(blocked.state, blocked.stack.clone());
-                    thread.blocked = Some(blocked);
-                    found
-                }
-                Err(NotCopied::HasMoved) => Look::Ask(None),
-                Err(NotCopied::NoTables) => Look::Missed,
-            }
-        }
-        Ok(Activity::Running) => Look::Ask(None),
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
-        // It may be blocked, and a signal would interrupt it: only where nobody can ever know is it sent.
-        Err(_) if thread.is_readable() => Look::Missed,
-        Err(_) => Look::Ask(None),
-    }
-}
-
-/// A thread that waits for signals must not be handed ours, see [`ask`].
-fn note_signal_wait(thread: &mut Sampled, activity: &io::Result<Activity>) {
-    const SIGTIMEDWAIT: u32 = libc::SYS_rt_sigtimedwait as u32;
-    thread.waits_for_signals |=
-        matches!(activity, Ok(Activity::Blocked { system_call: Some(SIGTIMEDWAIT), .. }));
-}
-
-/// A thread ended: its unanswered ticks are lost.
-fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Active]) {
-    let now = process::monotonic_ns();
-    for recording in recordings.iter_mut() {
-        let bit = recording.bit();
-        recording.counters().missed.add(forget_ticks(thread, bit, slots));
-        account_rest(thread, recording, now, thread.cpu_ns);
-    }
-    forget_ticks(thread, u8::MAX, slots);
-}
-
-/// CPU mode: what a thread used since its last sample, by its clock.
-fn account_rest(thread: &Sampled, recording: &mut Active, now: u64, clock_ns: u64) {
-    if thread.recordings & recording.bit() != 0
-        && let Some(accounted) = thread.accounted_ns.get(recording.place())
-    {
-        recording.cpu_rest(&thread.thread, now, clock_ns.saturating_sub(*accounted));
-    }
-}
-
-/// Takes a recording's ticks out of what is asked of a thread and returns how many they were.
-fn forget_ticks(thread: &mut Sampled, bits: u8, slots: &mut Slots) -> u64 {
-    let Some(pending) = &mut thread.pending else { return 0 };
-    let forgotten = pending.ticks.iter().filter(|tick| tick.recordings & bits != 0).count() as u64;
-    pending.ticks.iter_mut().for_each(|tick| tick.recordings &= !bits);
-    pending.ticks.retain(|tick| tick.recordings != 0);
-    if pending.ticks.is_empty() && (slot::revoke(pending.ticket) || slot::is_done(pending.ticket)) {
-        slot::release(pending.ticket);
-        thread.pending = None;
-        slots.one_less();
-    }
-    forgotten
 }

@@ -1,0 +1,81 @@
+//! What a thread is doing: what its CPU clock, then the kernel, tell of it, without touching it.
+
+use super::copy::{Copier, NotCopied};
+use crate::counters::AgentCounters;
+use crate::mappings::Tables;
+use crate::platform::threads::{Activity, cpu_ns};
+use crate::sampler::threads::Sampled;
+use crate::stack::RawStack;
+use std::io;
+use std::sync::Arc;
+use swipr_formats::model::State;
+
+/// What became of a look at a thread.
+pub enum Look {
+    /// A stack for this tick.
+    Stack(State, Arc<RawStack>),
+    /// It is to be asked: it runs, or it will before anything can disturb it. The state where it is known already.
+    Ask(Option<State>),
+    /// It cannot be known now.
+    Missed,
+    /// CPU mode does not care where it is blocked.
+    NotWanted,
+    /// The first thread has ended and others go on: it stays listed.
+    Ended,
+    Gone,
+}
+
+/// Looks at a thread; `wall`: somebody wants to know where it is blocked.
+pub fn look(
+    thread: &mut Sampled,
+    wall: bool,
+    copier: &mut Copier,
+    tables: &Tables,
+    counters: &AgentCounters,
+) -> Look {
+    let Some(now_ns) = cpu_ns(thread.tid()) else { return Look::Gone };
+    if now_ns < thread.cpu_ns {
+        return Look::Gone; // another thread has got the id
+    }
+    let has_run = now_ns != thread.cpu_ns;
+    thread.cpu_ns = now_ns;
+    if let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == now_ns) {
+        counters.reused.add(1);
+        return Look::Stack(blocked.state, blocked.stack.clone());
+    }
+    thread.blocked = None;
+    if !wall && !has_run {
+        return Look::NotWanted;
+    }
+    let activity = thread.activity();
+    note_signal_wait(thread, &activity);
+    match activity {
+        Ok(Activity::Gone) => Look::Ended,
+        Ok(Activity::Blocked { .. }) if !wall => Look::NotWanted,
+        // A page fault is not cut short by a signal, and the handler will know all registers.
+        Ok(Activity::Blocked { system_call: None, .. }) => Look::Ask(Some(State::Blocked(None))),
+        Ok(Activity::Blocked { system_call, sp, pc }) => {
+            match copier.copy(thread, sp, pc, State::Blocked(system_call), tables, counters) {
+                Ok(blocked) => {
+                    let found = Look::Stack(blocked.state, blocked.stack.clone());
+                    thread.blocked = Some(blocked);
+                    found
+                }
+                Err(NotCopied::HasMoved) => Look::Ask(None),
+                Err(NotCopied::NoTables) => Look::Missed,
+            }
+        }
+        Ok(Activity::Running) => Look::Ask(None),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
+        // It may be blocked, and a signal would interrupt it: only where nobody can ever know is it sent.
+        Err(_) if thread.is_readable() => Look::Missed,
+        Err(_) => Look::Ask(None),
+    }
+}
+
+/// A thread that waits for signals must not be handed ours, see [`super::ask`].
+pub fn note_signal_wait(thread: &mut Sampled, activity: &io::Result<Activity>) {
+    const SIGTIMEDWAIT: u32 = libc::SYS_rt_sigtimedwait as u32;
+    thread.waits_for_signals |=
+        matches!(activity, Ok(Activity::Blocked { system_call: Some(SIGTIMEDWAIT), .. }));
+}

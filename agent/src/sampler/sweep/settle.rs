@@ -1,0 +1,42 @@
+//! When a thread or a recording ends: what was asked and not answered is missed, and CPU time since the last
+//! sample is accounted for.
+
+use super::ask::Slots;
+use crate::platform::process;
+use crate::sampler::active::Active;
+use crate::sampler::threads::Sampled;
+use swipr_unwind::slot;
+
+/// A thread ended: its unanswered ticks are lost.
+pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Active]) {
+    let now = process::monotonic_ns();
+    for recording in recordings.iter_mut() {
+        let bit = recording.bit();
+        recording.counters().missed.add(forget_ticks(thread, bit, slots));
+        account_rest(thread, recording, now, thread.cpu_ns);
+    }
+    forget_ticks(thread, u8::MAX, slots);
+}
+
+/// CPU mode: what a thread used since its last sample, by its clock.
+pub fn account_rest(thread: &Sampled, recording: &mut Active, now: u64, clock_ns: u64) {
+    if thread.recordings & recording.bit() != 0
+        && let Some(accounted) = thread.accounted_ns.get(recording.place())
+    {
+        recording.cpu_rest(&thread.thread, now, clock_ns.saturating_sub(*accounted));
+    }
+}
+
+/// Takes a recording's ticks out of what is asked of a thread and returns how many they were.
+pub fn forget_ticks(thread: &mut Sampled, bits: u8, slots: &mut Slots) -> u64 {
+    let Some(pending) = &mut thread.pending else { return 0 };
+    let forgotten = pending.ticks.iter().filter(|tick| tick.recordings & bits != 0).count() as u64;
+    pending.ticks.iter_mut().for_each(|tick| tick.recordings &= !bits);
+    pending.ticks.retain(|tick| tick.recordings != 0);
+    if pending.ticks.is_empty() && (slot::revoke(pending.ticket) || slot::is_done(pending.ticket)) {
+        slot::release(pending.ticket);
+        thread.pending = None;
+        slots.one_less();
+    }
+    forgotten
+}
