@@ -1,5 +1,6 @@
 //! What is counted: per recording, and for the agent as a whole; and why there is nothing to count.
 
+use crate::histogram::Histogram;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -87,6 +88,10 @@ pub struct AgentCounters {
     /// Objects with an unwind table, their rows, bytes, and the time it took to build them.
     pub tables: [Counter; 5],
     stops: [Counter; Stop::ALL.len()],
+    /// How long handlers took in the threads that were asked.
+    pub held: Histogram,
+    /// How long a pass over the threads took.
+    pub sweep: Histogram,
     signal_blockers: Mutex<Vec<String>>,
     failure: Mutex<Option<String>>,
 }

@@ -15,6 +15,7 @@ pub mod ffi;
 mod fork;
 #[cfg(feature = "preload")]
 mod heap;
+pub mod histogram;
 mod host_end;
 mod knock;
 pub mod life;

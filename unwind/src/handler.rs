@@ -80,6 +80,7 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
 /// `context` is the address of this handler's ucontext; the slot of `ticket` is
 /// marked as being written, by this thread.
 unsafe fn answer(ticket: Ticket, context: u64) {
+    let started = arch::ticks();
     let Some(slot) = ticket.slot() else { return };
     // SAFETY: an empty stack range; the context holds at least CONTEXT_BYTES (the kernel's frame is larger).
     let mut memory = unsafe { OwnStack::new(0, 0, 0, context, CONTEXT_BYTES) };
@@ -99,6 +100,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     }
     slot.total.store(total as u32, Relaxed);
     slot.stop.store(stop as u32, Relaxed);
+    slot.held.store(arch::ticks().wrapping_sub(started).min(u64::from(u32::MAX)) as u32, Relaxed);
 }
 
 /// # Safety

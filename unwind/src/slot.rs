@@ -40,6 +40,8 @@ pub struct Slot {
     pub high: AtomicU64,
     /// How much of that is the thread's own ([`Extent`]).
     pub extent: AtomicU32,
+    /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
+    pub held: AtomicU32,
     /// Handler to sampler: the stack pointer, so that the sampler can learn the bounds.
     pub sp: AtomicU64,
     /// Why the walk stopped (`walk::Stop`).

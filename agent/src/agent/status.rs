@@ -1,6 +1,8 @@
 //! `/status`: what the agent is doing, and what it lost, as one JSON object.
 
 use super::{Agent, locked};
+use crate::agent_threads;
+use crate::histogram::{Figures, Histogram};
 use crate::platform::process;
 use serde_json::{Map, Value, json};
 
@@ -46,6 +48,9 @@ pub fn json(agent: &Agent) -> String {
             "signals_refused": counters.refused.get(),
             "signals_answered": counters.answered.get(),
         },
+        "held": durations(&counters.held),
+        "sweep": durations(&counters.sweep),
+        "agent_cpu_ns": agent_threads::cpu_ns(),
         "walks_ended": stops,
         "unwind_tables": {
             "objects": objects, "without": failed, "rows": rows, "bytes": bytes, "build_ns": build_ns,
@@ -53,4 +58,10 @@ pub fn json(agent: &Agent) -> String {
         "symbols": symbols,
     });
     format!("{status}\n")
+}
+
+/// What handlers and sweeps took.
+fn durations(histogram: &Histogram) -> Value {
+    let Figures { count, p50_ns, p99_ns, largest_ns } = histogram.figures();
+    json!({ "count": count, "p50_ns": p50_ns, "p99_ns": p99_ns, "largest_ns": largest_ns })
 }

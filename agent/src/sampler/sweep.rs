@@ -16,7 +16,7 @@ use crate::recording::MAX_RECORDINGS;
 use ask::Slots;
 use copy::Copier;
 use look::{Look, look, note_signal_wait};
-use settle::{account_rest, forget_ticks, settle_end};
+use settle::{account_rest, forget_question, forget_ticks, settle_end};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -171,6 +171,7 @@ impl Sweeper {
             self.find_threads(recordings);
             self.look_at_threads(recordings, tick_ns, due, wall);
         }
+        self.counters.sweep.add(process::monotonic_ns().saturating_sub(tick_ns));
     }
 
     /// Looks at the threads that this tick has not seen yet; returns whether any of them has ended.
@@ -225,8 +226,9 @@ impl Sweeper {
         crate::life::set_signal(signal);
         for thread in self.threads.iter_mut() {
             for recording in recordings.iter_mut() {
-                recording.counters().missed.add(forget_ticks(thread, recording.bit(), &mut self.slots));
+                recording.counters().missed.add(forget_ticks(thread, recording.bit()));
             }
+            forget_question(thread, &mut self.slots);
         }
     }
 
@@ -268,7 +270,7 @@ impl Sweeper {
 
     /// Ends recordings whose last tick is over and answered.
     pub fn retire(&mut self, recordings: &mut Vec<Active>, now: u64) {
-        let Sweeper { threads, slots, .. } = self;
+        let Sweeper { threads, .. } = self;
         recordings.retain_mut(|recording| {
             if !recording.has_ended(now) {
                 return true;
@@ -282,7 +284,7 @@ impl Sweeper {
                 return true;
             }
             for thread in threads.iter_mut() {
-                recording.counters().missed.add(forget_ticks(thread, bit, slots));
+                recording.counters().missed.add(forget_ticks(thread, bit));
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
                 account_rest(thread, recording, now, clock_ns);
                 thread.recordings &= !bit;
@@ -297,7 +299,7 @@ impl Sweeper {
 impl Drop for Sweeper {
     fn drop(&mut self) {
         for thread in self.threads.iter_mut() {
-            forget_ticks(thread, u8::MAX, &mut self.slots);
+            forget_question(thread, &mut self.slots);
         }
     }
 }

@@ -125,12 +125,23 @@ pub fn name(tid: u32) -> String {
     String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(name)).into_owned()
 }
 
-/// Whether the thread blocks this signal (`SigBlk` of its status file).
-pub fn blocks_signal(tid: u32, signal: i32) -> Option<bool> {
+/// What a thread does with a signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignalState {
+    /// It has blocked it.
+    pub is_blocked: bool,
+    /// One that was sent to it has not been delivered.
+    pub is_pending: bool,
+}
+
+/// `SigBlk` and `SigPnd` of a thread's status file (proc(5)).
+pub fn signal_state(tid: u32, signal: i32) -> Option<SignalState> {
     let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?;
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
-    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-    Some(mask >> (signal - 1) & 1 == 1)
+    let has = |name: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (signal - 1) & 1 == 1)
+    };
+    Some(SignalState { is_blocked: has("SigBlk:")?, is_pending: has("SigPnd:")? })
 }
 
 /// What the kernel says a thread is doing.
@@ -217,7 +228,7 @@ mod tests {
         assert!(tids.contains(&process::tid()));
         assert!(directory.count().unwrap() >= 1);
         assert!(cpu_ns(process::tid()).unwrap() > 0);
-        assert_eq!(blocks_signal(process::tid(), libc::SIGURG), Some(false));
+        assert_eq!(signal_state(process::tid(), libc::SIGURG), Some(SignalState::default()));
         assert!(!name(process::tid()).is_empty());
     }
 

@@ -8,13 +8,36 @@ use crate::sampler::threads::{Pending, PendingTick, Sampled};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use swipr_unwind::arch;
 use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
+
+/// What a tick of [`arch::ticks`] is worth, by comparison with the system's clock since the beginning.
+#[derive(Debug)]
+struct TickScale {
+    started_ticks: u64,
+    started_ns: u64,
+}
+
+impl Default for TickScale {
+    fn default() -> TickScale {
+        TickScale { started_ticks: arch::ticks(), started_ns: process::monotonic_ns() }
+    }
+}
+
+impl TickScale {
+    fn ns(&self, ticks: u64) -> u64 {
+        let passed = arch::ticks().wrapping_sub(self.started_ticks).max(1);
+        let ns = process::monotonic_ns().saturating_sub(self.started_ns);
+        (u128::from(ticks) * u128::from(ns) / u128::from(passed)) as u64
+    }
+}
 
 /// The slots that are lent.
 #[derive(Debug, Default)]
 pub struct Slots {
     next: usize,
+    scale: TickScale,
     pending: usize,
 }
 
@@ -51,13 +74,21 @@ impl Slots {
     ) -> Result<(), Vec<PendingTick>> {
         let tid = thread.tid();
         if let Some(pending) = &mut thread.pending {
-            // It ran and did not take the signal: where it has blocked it, the answer will be no answer to this.
             let stood_still = pending.ticks.last().is_some_and(|last| last.cpu_ns == tick.cpu_ns);
-            thread.blocks_signal = !stood_still && threads::blocks_signal(tid, signal) == Some(true);
-            if thread.blocks_signal {
-                thread.is_mask_known = false;
-                let earlier = std::mem::take(&mut pending.ticks);
-                return Err(earlier.into_iter().chain([tick]).collect());
+            if !stood_still {
+                // It ran and did not take the signal: where it has blocked it, the answer will be no answer to this.
+                let state = threads::signal_state(tid, signal).unwrap_or_default();
+                thread.blocks_signal = state.is_blocked;
+                if state.is_blocked {
+                    thread.is_mask_known = false;
+                    let earlier = std::mem::take(&mut pending.ticks);
+                    return Err(earlier.into_iter().chain([tick]).collect());
+                }
+                if !state.is_pending && !slot::is_done(pending.ticket) {
+                    // The kernel dropped it: another one of the same number was under way.
+                    let sent = signals::ask(tid, signal, pending.ticket).is_ok();
+                    counters.signals.add(u64::from(sent));
+                }
             }
             if pending.ticks.len() >= MAX_PENDING_TICKS {
                 return Err(vec![tick]);
@@ -105,9 +136,11 @@ impl Slots {
         let total = slot.total.load(Relaxed) as usize;
         let stack = RawStack::new(&slot.frames, total, stop, tables.mappings());
         let sp = slot.sp.load(Relaxed);
+        let held = u64::from(slot.held.load(Relaxed));
         slot::release(ticket);
         self.one_less();
         counters.answered.add(1);
+        counters.held.add(self.scale.ns(held));
         let new_stack = !thread.stack_bounds.contains(sp);
         if new_stack {
             thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
@@ -131,7 +164,8 @@ impl Slots {
 /// waits for as not blocked, until it runs again: who was ever seen in there is not asked.
 fn can_be_asked(thread: &mut Sampled, signal: i32) -> bool {
     if !thread.is_mask_known {
-        thread.blocks_signal = threads::blocks_signal(thread.tid(), signal) == Some(true);
+        thread.blocks_signal =
+            threads::signal_state(thread.tid(), signal).is_some_and(|state| state.is_blocked);
         thread.is_mask_known = !thread.blocks_signal;
     }
     thread.is_mask_known && !thread.waits_for_signals

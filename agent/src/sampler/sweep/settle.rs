@@ -12,10 +12,10 @@ pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Act
     let now = process::monotonic_ns();
     for recording in recordings.iter_mut() {
         let bit = recording.bit();
-        recording.counters().missed.add(forget_ticks(thread, bit, slots));
+        recording.counters().missed.add(forget_ticks(thread, bit));
         account_rest(thread, recording, now, thread.cpu_ns);
     }
-    forget_ticks(thread, u8::MAX, slots);
+    forget_question(thread, slots);
 }
 
 /// CPU mode: what a thread used since its last sample, by its clock.
@@ -27,16 +27,24 @@ pub fn account_rest(thread: &Sampled, recording: &mut Active, now: u64, clock_ns
     }
 }
 
-/// Takes a recording's ticks out of what is asked of a thread and returns how many they were.
-pub fn forget_ticks(thread: &mut Sampled, bits: u8, slots: &mut Slots) -> u64 {
+/// Takes a recording's ticks out of what is asked of a thread and returns how many they were. The question stays: the kernel
+/// does not queue a second signal of the same number while the first is under way, so that a new question
+/// would be lost, and the answer to the old one would be nobody's.
+pub fn forget_ticks(thread: &mut Sampled, bits: u8) -> u64 {
     let Some(pending) = &mut thread.pending else { return 0 };
     let forgotten = pending.ticks.iter().filter(|tick| tick.recordings & bits != 0).count() as u64;
     pending.ticks.iter_mut().for_each(|tick| tick.recordings &= !bits);
     pending.ticks.retain(|tick| tick.recordings != 0);
-    if pending.ticks.is_empty() && (slot::revoke(pending.ticket) || slot::is_done(pending.ticket)) {
+    forgotten
+}
+
+/// Takes back what was asked of a thread that will not answer, or by a signal that is no longer ours.
+pub fn forget_question(thread: &mut Sampled, slots: &mut Slots) {
+    if let Some(pending) = &thread.pending
+        && (slot::revoke(pending.ticket) || slot::is_done(pending.ticket))
+    {
         slot::release(pending.ticket);
         thread.pending = None;
         slots.one_less();
     }
-    forgotten
 }

@@ -1,0 +1,84 @@
+//! Durations, counted in powers of two: what the agent knows of its own cost.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Buckets: the last one holds everything from 2^39 ns (nine minutes) on.
+const BUCKETS: usize = 40;
+
+/// Written by one thread, read by others.
+#[derive(Debug)]
+pub struct Histogram {
+    counts: [AtomicU64; BUCKETS],
+    largest_ns: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { counts: [const { AtomicU64::new(0) }; BUCKETS], largest_ns: AtomicU64::new(0) }
+    }
+}
+
+/// What [`Histogram::figures`] tells, nanoseconds. The percentiles are upper ends of buckets: at most twice too large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// How many were counted.
+    pub count: u64,
+    /// Half of them took at most so long.
+    pub p50_ns: u64,
+    /// 99 of 100 did.
+    pub p99_ns: u64,
+    /// The longest.
+    pub largest_ns: u64,
+}
+
+impl Histogram {
+    /// Counts one.
+    pub fn add(&self, ns: u64) {
+        let bucket = (u64::BITS - ns.leading_zeros()) as usize;
+        if let Some(count) = self.counts.get(bucket.min(BUCKETS - 1)) {
+            count.fetch_add(1, Relaxed);
+        }
+        self.largest_ns.fetch_max(ns, Relaxed);
+    }
+
+    /// The figures as they are now.
+    pub fn figures(&self) -> Figures {
+        let counts = self.counts.each_ref().map(|count| count.load(Relaxed));
+        let (count, largest_ns): (u64, u64) = (counts.iter().sum(), self.largest_ns.load(Relaxed));
+        let percentile = |part: u64| {
+            let wanted = (count * part).div_ceil(100);
+            let mut below = 0;
+            let bucket = counts.iter().position(|count| {
+                below += count;
+                below >= wanted
+            });
+            bucket.map_or(0, |bucket| ((1u64 << bucket) - 1).min(largest_ns))
+        };
+        Figures { count, p50_ns: percentile(50), p99_ns: percentile(99), largest_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_at_most_twice_too_large() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.figures(), Figures::default());
+        (1..=1000).for_each(|ns| histogram.add(ns));
+        let figures = histogram.figures();
+        assert_eq!((figures.count, figures.largest_ns), (1000, 1000));
+        assert!((500..1000).contains(&figures.p50_ns), "{figures:?}");
+        assert!((990..=1000).contains(&figures.p99_ns), "{figures:?}");
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_duration_have_a_place() {
+        let histogram = Histogram::default();
+        histogram.add(0);
+        assert_eq!(histogram.figures().p99_ns, 0);
+        histogram.add(u64::MAX);
+        assert_eq!((histogram.figures().count, histogram.figures().largest_ns), (2, u64::MAX));
+    }
+}
