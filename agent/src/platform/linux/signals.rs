@@ -46,7 +46,8 @@ fn current_action(signal: i32) -> Option<libc::sigaction> {
     }
 }
 
-/// The first candidate that has its default action and that nobody blocks; failing that, the first that nobody
+/// The first candidate that has its default action and that nobody blocks; failing that, the first with its default
+/// action (who blocks it may do so for a moment only, as raise(3) does); failing that, the first that nobody
 /// blocks (its handler gets what is not ours); failing that, SIGURG.
 fn choose() -> i32 {
     let uses = uses();
@@ -55,10 +56,12 @@ fn choose() -> i32 {
         current_action(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL)
             && !bit(uses.caught, signal)
     };
-    let free = |signal: &i32| !bit(uses.blocked, *signal);
-    let mut candidates = CANDIDATES.into_iter().filter(free);
-    let unused = candidates.clone().find(|&signal| is_default(signal));
-    unused.or_else(|| candidates.next()).unwrap_or(libc::SIGURG)
+    let is_free = |signal: i32| !bit(uses.blocked, signal);
+    let first = |suits: &dyn Fn(i32) -> bool| CANDIDATES.into_iter().find(|&signal| suits(signal));
+    first(&|signal| is_default(signal) && is_free(signal))
+        .or_else(|| first(&is_default))
+        .or_else(|| first(&is_free))
+        .unwrap_or(libc::SIGURG)
 }
 
 /// Chooses a signal (`wanted`: the user's choice) and installs our handler in
