@@ -2,6 +2,7 @@
 
 use super::{process, threads::TaskDirectory};
 use std::io;
+use std::time::Duration;
 use swipr_unwind::handler::{self, SI_QUEUE};
 use swipr_unwind::slot::Ticket;
 
@@ -9,6 +10,9 @@ use swipr_unwind::slot::Ticket;
 /// under way when the program executes another, or resets all its handlers, must not kill it, as real-time signals
 /// and SIGPROF would. Debuggers pass SIGURG quietly.
 const CANDIDATES: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
+
+/// Threads that block a candidate are looked at so often again.
+const LOOKS_AT_BLOCKED: u32 = 5;
 
 /// What all threads together do with signals, one bit a signal, from `/proc/self/task/*/status`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,20 +26,36 @@ fn uses() -> Uses {
     if let Ok(directory) = TaskDirectory::open() {
         let _ = directory.list(&mut tids);
     }
-    let mut uses = Uses::default();
     // A thousand threads are looked at; who blocks a signal does so in all workers of a kind.
-    for tid in tids.iter().take(1000) {
-        let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap_or_default();
-        let mask = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
-        };
-        if !crate::agent_threads::contains(*tid) {
-            uses.blocked |= mask("SigBlk:");
+    let tids = tids.into_iter().filter(|&tid| !crate::agent_threads::contains(tid)).take(1000);
+    let mut threads: Vec<(u32, Uses)> = tids.map(|tid| (tid, uses_of(tid))).collect();
+    // raise(3), pthread_create(3) and others block all signals for a moment: that is no use of them.
+    for _ in 0..LOOKS_AT_BLOCKED {
+        let mut blocking =
+            threads.iter_mut().filter(|(_, uses)| uses.blocked & candidate_bits() != 0).peekable();
+        if blocking.peek().is_none() {
+            break;
         }
-        uses.caught |= mask("SigCgt:");
+        process::sleep(Duration::from_millis(1));
+        blocking.for_each(|(tid, uses)| uses.blocked &= uses_of(*tid).blocked);
     }
-    uses
+    threads.iter().fold(Uses::default(), |all, (_, uses)| Uses {
+        caught: all.caught | uses.caught,
+        blocked: all.blocked | uses.blocked,
+    })
+}
+
+fn uses_of(tid: u32) -> Uses {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap_or_default();
+    let mask = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    };
+    Uses { caught: mask("SigCgt:"), blocked: mask("SigBlk:") }
+}
+
+fn candidate_bits() -> u64 {
+    CANDIDATES.iter().fold(0, |bits, signal| bits | 1 << (signal - 1))
 }
 
 fn current_action(signal: i32) -> Option<libc::sigaction> {
