@@ -3,6 +3,7 @@
 //! an application thread or for a reader of the output.
 
 mod active;
+mod held;
 mod sweep;
 mod threads;
 mod ticks;

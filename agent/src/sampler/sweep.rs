@@ -7,6 +7,7 @@ mod look;
 mod settle;
 
 use super::active::Active;
+use super::held::{account_rest, cpu_sample};
 use super::threads::{PendingTick, Sampled, Threads};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
@@ -16,7 +17,7 @@ use crate::recording::MAX_RECORDINGS;
 use ask::Slots;
 use copy::Copier;
 use look::{Look, look, note_signal_wait};
-use settle::{account_rest, forget_question, forget_ticks, settle_end};
+use settle::{forget_question, forget_ticks, settle_end};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -98,6 +99,9 @@ impl Sweeper {
             thread.counted &= !recording.bit();
             if let Some(accounted) = thread.accounted_ns.get_mut(place) {
                 *accounted = cpu_ns;
+            }
+            if let Some(held) = thread.held.get_mut(place) {
+                *held = None;
             }
             thread.refresh_name();
             let activity = thread.activity();
@@ -259,9 +263,8 @@ impl Sweeper {
                 for recording in of(recordings, tick.recordings) {
                     recording.wall_sample(&thread.thread, tick.tick_ns, state, &stack);
                     if let Some(accounted) = thread.accounted_ns.get_mut(recording.place()) {
-                        let used = now_ns.saturating_sub(*accounted);
-                        recording.cpu_sample(&thread.thread, tick.tick_ns, used, &stack);
-                        *accounted = now_ns;
+                        let used = now_ns.saturating_sub(std::mem::replace(accounted, now_ns));
+                        cpu_sample(thread, recording, tick.tick_ns, used, &stack);
                     }
                 }
             }

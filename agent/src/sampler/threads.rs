@@ -5,6 +5,7 @@ use crate::platform::descriptors;
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
+use crate::sampler::held::HeldSample;
 use crate::stack::RawStack;
 use std::collections::HashMap;
 use std::io;
@@ -64,6 +65,8 @@ pub struct Sampled {
     pub cpu_ns: u64,
     /// What each recording has accounted for already, on that clock.
     pub accounted_ns: [u64; MAX_RECORDINGS],
+    /// Each recording's last sample in CPU mode.
+    pub held: [Option<HeldSample>; MAX_RECORDINGS],
     /// Recordings whose filter lets this thread through.
     pub recordings: u8,
     /// Recordings that have counted this thread.
@@ -104,6 +107,7 @@ impl Sampled {
             thread: Arc::new(Thread { tid, name: threads::name(tid) }),
             cpu_ns,
             accounted_ns: [0; MAX_RECORDINGS],
+            held: [const { None }; MAX_RECORDINGS],
             recordings: 0,
             counted: 0,
             blocked: None,

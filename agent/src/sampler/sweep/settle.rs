@@ -1,9 +1,9 @@
-//! When a thread or a recording ends: what was asked and not answered is missed, and CPU time since the last
-//! sample is accounted for.
+//! When a thread or a recording ends: what was asked and not answered is missed.
 
 use super::ask::Slots;
 use crate::platform::process;
 use crate::sampler::active::Active;
+use crate::sampler::held::account_rest;
 use crate::sampler::threads::Sampled;
 use swipr_unwind::slot;
 
@@ -16,15 +16,6 @@ pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Act
         account_rest(thread, recording, now, thread.cpu_ns);
     }
     forget_question(thread, slots);
-}
-
-/// CPU mode: what a thread used since its last sample, by its clock.
-pub fn account_rest(thread: &Sampled, recording: &mut Active, now: u64, clock_ns: u64) {
-    if thread.recordings & recording.bit() != 0
-        && let Some(accounted) = thread.accounted_ns.get(recording.place())
-    {
-        recording.cpu_rest(&thread.thread, now, clock_ns.saturating_sub(*accounted));
-    }
 }
 
 /// Takes a recording's ticks out of what is asked of a thread and returns how many they were. The question stays: the kernel
