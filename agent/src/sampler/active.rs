@@ -83,12 +83,14 @@ impl Active {
         }
     }
 
-    /// The first tick is now.
+    /// The first tick is now. To be called after the threads' clocks were read, see [`Active::cpu_of_ended_threads`].
     pub fn start(&mut self, place: usize) {
         let now = monotonic_ns();
         self.place = place;
         self.started_ns = now;
-        self.program_cpu_ns = program_cpu_ns();
+        // The agent's first, then all: the difference is too large rather than too small.
+        let agent_ns = agent_threads::cpu_ns();
+        self.program_cpu_ns = process_cpu_ns().saturating_sub(agent_ns);
         self.epoch_minus_monotonic = epoch_ns().wrapping_sub(now);
         self.ticks = Ticks::new(self.interval_ns(), now);
     }
@@ -180,10 +182,19 @@ impl Active {
         }
     }
 
+    /// What the program has used since the start; to be called before the threads' clocks are read for the last time.
+    pub fn program_used_ns(&self) -> u64 {
+        let process_ns = process_cpu_ns();
+        process_ns.saturating_sub(agent_threads::cpu_ns()).saturating_sub(self.program_cpu_ns)
+    }
+
     /// CPU mode, at the end: what the program used beyond all that is accounted for, that is
     /// the last moments of threads that ended meanwhile. With it the weights sum to the program's CPU time.
-    pub fn cpu_of_ended_threads(&mut self, now: u64) {
-        let used = program_cpu_ns().saturating_sub(self.program_cpu_ns).saturating_sub(self.sampled_cpu_ns);
+    ///
+    /// The clocks cannot all be read at once. They are read in such an order that threads which run meanwhile make
+    /// the difference smaller, never larger: none that ended is made up.
+    pub fn cpu_of_ended_threads(&mut self, now: u64, program_used_ns: u64) {
+        let used = program_used_ns.saturating_sub(self.sampled_cpu_ns);
         if self.request.threads.is_none() && used > CLOCKS_DIFFER_NS {
             let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
             self.cpu_rest(&thread, now, used);
@@ -249,7 +260,7 @@ impl Active {
     }
 }
 
-/// CPU time of the process without the agent's threads.
-fn program_cpu_ns() -> u64 {
-    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0).saturating_sub(agent_threads::cpu_ns())
+/// CPU time of the process, the agent's threads and those that ended with it.
+fn process_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }

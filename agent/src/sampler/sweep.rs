@@ -92,17 +92,19 @@ impl Sweeper {
         let taken = recordings.iter().fold(0u8, |bits, recording| bits | recording.bit());
         let Some(place) = (0..MAX_RECORDINGS).find(|place| taken >> place & 1 == 0) else { return };
         self.find_threads(recordings);
-        recording.start(place);
         for thread in self.threads.iter_mut() {
             let cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-            thread.recordings &= !recording.bit();
-            thread.counted &= !recording.bit();
             if let Some(accounted) = thread.accounted_ns.get_mut(place) {
                 *accounted = cpu_ns;
             }
             if let Some(held) = thread.held.get_mut(place) {
                 *held = None;
             }
+        }
+        recording.start(place);
+        for thread in self.threads.iter_mut() {
+            thread.recordings &= !recording.bit();
+            thread.counted &= !recording.bit();
             thread.refresh_name();
             let activity = thread.activity();
             note_signal_wait(thread, &activity);
@@ -286,13 +288,14 @@ impl Sweeper {
             if waits && !recording.grace_is_over(now) {
                 return true;
             }
+            let program_used_ns = recording.program_used_ns();
             for thread in threads.iter_mut() {
                 recording.counters().missed.add(forget_ticks(thread, bit));
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
                 account_rest(thread, recording, now, clock_ns);
                 thread.recordings &= !bit;
             }
-            recording.cpu_of_ended_threads(now);
+            recording.cpu_of_ended_threads(now, program_used_ns);
             recording.flush();
             false
         });
