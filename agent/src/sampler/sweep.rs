@@ -61,13 +61,15 @@ impl Sweeper {
         let signal = signals::install(wanted_signal)?;
         counters.signal.set(signal as u64);
         crate::life::set_signal(signal);
+        let mut slots = Slots::default();
+        slots.use_signal(signal);
         let memory_file = File::open("/proc/thread-self/mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         Ok(Sweeper {
             threads: Threads::new()?,
             tables: Tables::new(fd),
             copier: Copier::new(fd),
-            slots: Slots::default(),
+            slots,
             counters,
             signal,
             maps_read_ns: 0,
@@ -228,6 +230,7 @@ impl Sweeper {
         }
         let Ok(signal) = signals::install(None) else { return };
         self.signal = signal;
+        self.slots.use_signal(signal);
         self.counters.signal.set(signal as u64);
         crate::life::set_signal(signal);
         for thread in self.threads.iter_mut() {

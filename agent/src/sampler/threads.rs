@@ -79,8 +79,8 @@ pub struct Sampled {
     pub stack_bounds: StackBounds,
     /// It ran, at the last look, with our signal blocked: it is sampled in system calls only.
     pub blocks_signal: bool,
-    /// Its signal mask was seen to let our signal through.
-    pub is_mask_known: bool,
+    /// How often its signal mask was seen to let our signal through.
+    pub clean_looks: u8,
     /// It was seen in sigtimedwait(2).
     pub waits_for_signals: bool,
     /// The tick that saw it last.
@@ -114,7 +114,7 @@ impl Sampled {
             pending: None,
             stack_bounds: StackBounds::default(),
             blocks_signal: false,
-            is_mask_known: false,
+            clean_looks: 0,
             waits_for_signals: false,
             seen_ns: 0,
             gone: false,

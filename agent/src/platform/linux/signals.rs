@@ -84,6 +84,11 @@ fn choose() -> i32 {
         .unwrap_or(libc::SIGURG)
 }
 
+/// Whether some thread blocks the signal, and not for a moment only.
+pub fn is_blocked_by_some(signal: i32) -> bool {
+    uses().blocked >> (signal - 1) & 1 == 1
+}
+
 /// Chooses a signal (`wanted`: the user's choice) and installs our handler in
 /// front of the host's. It stays for ever: a late signal must not meet a default action.
 pub fn install(wanted: Option<i32>) -> io::Result<i32> {

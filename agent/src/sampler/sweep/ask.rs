@@ -12,6 +12,9 @@ use swipr_unwind::arch;
 use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
 
+/// See [`Slots::use_signal`].
+const LOOKS_WHERE_BLOCKED: u8 = 16;
+
 /// What a tick of [`arch::ticks`] is worth, by comparison with the system's clock since the beginning.
 #[derive(Debug)]
 struct TickScale {
@@ -39,9 +42,16 @@ pub struct Slots {
     next: usize,
     scale: TickScale,
     pending: usize,
+    /// How often a thread's mask must be seen to let the signal through before it is asked.
+    clean_looks: u8,
 }
 
 impl Slots {
+    /// `signal` is used from now on. Where some thread blocks it for good, others may wait for signals.
+    pub fn use_signal(&mut self, signal: i32) {
+        self.clean_looks = if signals::is_blocked_by_some(signal) { LOOKS_WHERE_BLOCKED } else { 1 };
+    }
+
     /// Whether any signal is unanswered.
     pub fn has_pending(&self) -> bool {
         self.pending > 0
@@ -80,7 +90,7 @@ impl Slots {
                 let state = threads::signal_state(tid, signal).unwrap_or_default();
                 thread.blocks_signal = state.is_blocked;
                 if state.is_blocked {
-                    thread.is_mask_known = false;
+                    thread.clean_looks = 0;
                     let earlier = std::mem::take(&mut pending.ticks);
                     return Err(earlier.into_iter().chain([tick]).collect());
                 }
@@ -97,7 +107,7 @@ impl Slots {
             return Ok(());
         }
         // Who blocks all signals may be waiting for them, with sigwait(3) or a signalfd(2), and would get ours.
-        if !can_be_asked(thread, signal) {
+        if !can_be_asked(thread, signal, self.clean_looks) {
             return Err(vec![tick]);
         }
         let Some(ticket) = self.send(thread, signal, counters) else { return Err(vec![tick]) };
@@ -161,12 +171,12 @@ impl Slots {
 }
 
 /// Whether a thread that runs is known not to block the signal. While it waits in sigtimedwait(2) the kernel shows what it
-/// waits for as not blocked, until it runs again: who was ever seen in there is not asked.
-fn can_be_asked(thread: &mut Sampled, signal: i32) -> bool {
-    if !thread.is_mask_known {
+/// waits for as not blocked, until it runs again: who was ever seen in there is not asked, and `wanted` looks must agree.
+fn can_be_asked(thread: &mut Sampled, signal: i32, wanted: u8) -> bool {
+    if thread.clean_looks < wanted {
         thread.blocks_signal =
             threads::signal_state(thread.tid(), signal).is_some_and(|state| state.is_blocked);
-        thread.is_mask_known = !thread.blocks_signal;
+        thread.clean_looks = if thread.blocks_signal { 0 } else { thread.clean_looks + 1 };
     }
-    thread.is_mask_known && !thread.waits_for_signals
+    thread.clean_looks >= wanted && !thread.waits_for_signals
 }
