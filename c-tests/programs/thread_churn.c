@@ -8,6 +8,8 @@
 // expect: every sample of steady is complete
 #include "host.h"
 
+#include <sched.h>
+
 static volatile uint64_t sink;
 static atomic_ulong born;
 
@@ -57,6 +59,8 @@ int main(void)
         NOT_A_TAIL_CALL();
     for (int i = 0; i < 3; i++)
         spawners[i] = host_thread("spawner", spawner_main, NULL);
+    while (atomic_load(&born) == 0)
+        sched_yield();
     host_say("ready");
     host_wait_for_end();
     for (int i = 0; i < 3; i++)
