@@ -249,6 +249,10 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 impl Drop for Host {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let status = self.child.try_wait();
+            eprintln!("the program is {status:?} (None: it runs); it said {:?}", self.heard);
+        }
         // Both fail for a program that has ended, which is what is wanted.
         let _ = self.child.kill();
         let _ = self.child.wait();
