@@ -3,7 +3,7 @@
 use crate::model::Summary;
 
 /// `threads=8 ticks=800 samples=793 missed=7 truncated=0 late=0 dropped=0`, and
-/// ` unsampled_cpu_ns=…` where there is some.
+/// `filled`, `inferred`, `cpu_wait_ns`, `unsampled_cpu_ns` where there is some.
 ///
 /// No number stands after a blank: one reader takes such a comment line for a sample.
 pub fn stats_line(summary: &Summary) -> String {
@@ -17,8 +17,14 @@ pub fn stats_line(summary: &Summary) -> String {
         summary.late,
         summary.dropped
     );
-    if summary.unsampled_cpu_ns > 0 {
-        line.push_str(&format!(" unsampled_cpu_ns={}", summary.unsampled_cpu_ns));
+    let where_there_is_some = [
+        ("filled", summary.filled),
+        ("inferred", summary.inferred),
+        ("cpu_wait_ns", summary.cpu_wait_ns),
+        ("unsampled_cpu_ns", summary.unsampled_cpu_ns),
+    ];
+    for (name, number) in where_there_is_some.into_iter().filter(|&(_, number)| number > 0) {
+        line.push_str(&format!(" {name}={number}"));
     }
     line
 }
