@@ -12,7 +12,6 @@
 pub mod demangle;
 pub mod elf;
 pub mod error;
-mod fast_hash;
 pub mod identity;
 mod lines;
 mod pages;

@@ -2,7 +2,7 @@
 //! [`swipr_unwind::table::Table`] borrows, and the builder that fills them row by
 //! row. What the rows say is the business of [`crate::rows`].
 
-use crate::fast_hash::FastMap;
+use rustc_hash::FxHashMap;
 use swipr_unwind::rule::{Extended, Rule};
 use swipr_unwind::table::{BUCKET, LOWS_PADDING, Table};
 
@@ -62,7 +62,7 @@ pub(crate) struct TableBuilder {
     lows: Vec<u8>,
     ids: Vec<u16>,
     dictionary: Vec<Rule>,
-    numbers: FastMap<Rule, u16>,
+    numbers: FxHashMap<Rule, u16>,
     recent: [(Rule, u16); RECENT],
     /// The newest row: still replaceable by another at the same pc.
     pending: Option<(u64, Rule)>,
@@ -72,7 +72,7 @@ pub(crate) struct TableBuilder {
 impl TableBuilder {
     /// An empty table whose rows begin at `base` or later.
     pub(crate) fn new(base: u64, expected_rows: usize) -> TableBuilder {
-        let mut numbers = FastMap::default();
+        let mut numbers = FxHashMap::default();
         numbers.insert(Rule::NONE, NONE_ID);
         TableBuilder {
             base,

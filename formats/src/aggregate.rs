@@ -1,8 +1,9 @@
 //! Sums of samples by thread, state and stack, for the formats that write at the
 //! end. Not here: how a sum is written.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::intern::{Stacks, Threads};
 use crate::model::{Sample, Stack, State, Thread};
@@ -23,21 +24,24 @@ pub(crate) struct Total {
     pub(crate) sum: Sum,
 }
 
+/// What is told apart: the thread's number (`None`: threads are not), the state, the stack's number.
+type Key = (Option<usize>, State, usize);
+
 /// Adds samples up.
 pub(crate) struct Totals {
     merge_threads: bool,
     threads: Threads,
     stacks: Stacks,
-    sums: HashMap<(Option<usize>, State, usize), Sum>,
+    sums: FxHashMap<Key, Sum>,
 }
 
 impl Totals {
     pub(crate) fn new(merge_threads: bool) -> Self {
-        Totals { merge_threads, threads: Threads::new(), stacks: Stacks::new(), sums: HashMap::new() }
+        Totals { merge_threads, threads: Threads::new(), stacks: Stacks::new(), sums: FxHashMap::default() }
     }
 
     pub(crate) fn add(&mut self, sample: &Sample<'_>) {
-        let thread = (!self.merge_threads).then(|| self.threads.intern(Arc::clone(sample.thread)).id);
+        let thread = (!self.merge_threads).then(|| self.threads.intern(sample.thread).id);
         let stack = self.stacks.intern(sample.stack).id;
         let sum = self.sums.entry((thread, sample.state, stack)).or_default();
         let ticks = u64::from(sample.ticks);

@@ -38,32 +38,34 @@ impl<T: Hash + Eq> Interner<T> {
     }
 }
 
-/// Numbers for stacks; quick for a stack that is handed in again and again.
-pub(crate) struct Stacks {
-    recent: Recent<usize>,
-    interner: Interner<Arc<Stack>>,
+/// Numbers for what is handed in again and again behind the same `Arc`: quick for that.
+pub(crate) struct Shared<T> {
+    recent: Recent<T, usize>,
+    interner: Interner<Arc<T>>,
 }
 
-impl Stacks {
+impl<T: Hash + Eq> Shared<T> {
     pub(crate) fn new() -> Self {
-        Stacks { recent: Recent::new(), interner: Interner::new() }
+        Shared { recent: Recent::default(), interner: Interner::new() }
     }
 
-    pub(crate) fn intern(&mut self, stack: &Arc<Stack>) -> Interned {
+    pub(crate) fn intern(&mut self, value: &Arc<T>) -> Interned {
         let interner = &mut self.interner;
         let mut new = false;
-        let id = *self.recent.get_or_make(stack, || {
-            let interned = interner.intern(Arc::clone(stack));
+        let id = *self.recent.get_or_make(value, || {
+            let interned = interner.intern(Arc::clone(value));
             new = interned.new;
             interned.id
         });
         Interned { id, new }
     }
 
-    pub(crate) fn into_values(self) -> Vec<Arc<Stack>> {
+    pub(crate) fn into_values(self) -> Vec<Arc<T>> {
         self.interner.into_values()
     }
 }
 
+/// Numbers for stacks.
+pub(crate) type Stacks = Shared<Stack>;
 /// Numbers for threads.
-pub(crate) type Threads = Interner<Arc<Thread>>;
+pub(crate) type Threads = Shared<Thread>;

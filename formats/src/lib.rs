@@ -31,4 +31,5 @@ pub mod syscalls;
 
 pub use format::{Format, Names, Options, Weight};
 pub use list::{FORMATS, FormatInfo, Selection, find};
+pub use recent::Recent;
 pub use stats::stats_line;

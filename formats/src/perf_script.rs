@@ -33,7 +33,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
         process: String::new(),
         mode: Mode::Wall,
         empty: true,
-        stacks: Recent::new(),
+        stacks: Recent::default(),
     })
 }
 
@@ -45,7 +45,7 @@ struct PerfScript {
     mode: Mode,
     empty: bool,
     /// The frame lines of stacks.
-    stacks: Recent<Vec<u8>>,
+    stacks: Recent<Stack, Vec<u8>, 4096>,
 }
 
 impl Format for PerfScript {

@@ -37,7 +37,7 @@ impl Format for Raw {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
-        let thread = self.threads.intern(Arc::clone(sample.thread));
+        let thread = self.threads.intern(sample.thread);
         if thread.new {
             line(thread_fields(record("thread", thread.id), sample.thread), out);
         }

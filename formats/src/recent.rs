@@ -1,30 +1,36 @@
 //! What was made of stacks seen lately, found by the address of the shared stack.
 //!
-//! A thread that does not move hands in the same `Arc<Stack>` at every tick; looking
+//! A thread that does not move hands in the same `Arc` at every tick; looking
 //! at its frames again would make idle threads the dearest ones. Not an interner:
 //! equal stacks behind different `Arc`s are different here, and old entries go.
 
-use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
-use crate::model::Stack;
+use rustc_hash::FxHashMap;
 
-/// Entries kept before all are thrown away.
-const CAPACITY: usize = 4096;
-
-/// Values by stack identity.
-pub(crate) struct Recent<V> {
+/// Values by the identity of something shared. So many entries are kept before all are thrown away: enough
+/// for the idle threads of a large program, where a value is small.
+pub struct Recent<K, V, const CAPACITY: usize = 16_384> {
     /// The `Arc` is kept so that its address stays its own.
-    entries: HashMap<usize, (Arc<Stack>, V)>,
+    entries: FxHashMap<usize, (Arc<K>, V)>,
 }
 
-impl<V> Recent<V> {
-    pub(crate) fn new() -> Self {
-        Recent { entries: HashMap::new() }
+impl<K, V, const CAPACITY: usize> Default for Recent<K, V, CAPACITY> {
+    fn default() -> Self {
+        Recent { entries: FxHashMap::default() }
     }
+}
 
+impl<K, V, const CAPACITY: usize> fmt::Debug for Recent<K, V, CAPACITY> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recent({} entries)", self.entries.len())
+    }
+}
+
+impl<K, V, const CAPACITY: usize> Recent<K, V, CAPACITY> {
     /// The value of this very stack, made by `make` when it is not known.
-    pub(crate) fn get_or_make(&mut self, stack: &Arc<Stack>, make: impl FnOnce() -> V) -> &V {
+    pub fn get_or_make(&mut self, stack: &Arc<K>, make: impl FnOnce() -> V) -> &V {
         let address = Arc::as_ptr(stack).addr();
         if self.entries.len() >= CAPACITY && !self.entries.contains_key(&address) {
             self.entries.clear();
@@ -37,10 +43,11 @@ impl<V> Recent<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Stack;
 
     #[test]
     fn makes_a_value_once_for_the_same_stack() {
-        let mut recent = Recent::new();
+        let mut recent = Recent::<_, _, 100>::default();
         let stack = Arc::new(Stack { frames: Vec::new() });
         assert_eq!(*recent.get_or_make(&stack, || 1), 1);
         assert_eq!(*recent.get_or_make(&stack, || 2), 1);
@@ -48,7 +55,8 @@ mod tests {
 
     #[test]
     fn stays_bounded_and_never_mixes_up_stacks() {
-        let mut recent = Recent::new();
+        const CAPACITY: usize = 100;
+        let mut recent = Recent::<_, _, CAPACITY>::default();
         for number in 0..3 * CAPACITY {
             let stack = Arc::new(Stack { frames: Vec::new() });
             assert_eq!(*recent.get_or_make(&stack, || number), number);

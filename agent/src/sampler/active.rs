@@ -5,6 +5,7 @@ use crate::counters::RecordingCounters;
 use crate::platform::process::{clock_ns, epoch_ns, monotonic_ns, pid};
 use crate::recording::{Length, Request};
 use crate::sample_queue::{Refused, SampleSender};
+use crate::sampler::skipped::{MOST_LATE, Passed};
 use crate::sampler::ticks::Ticks;
 use crate::stack::RawStack;
 use std::sync::Arc;
@@ -54,8 +55,7 @@ pub struct Active {
     ticks: Ticks,
     /// The tick of the sweep that is under way.
     due: bool,
-    /// Ticks before it that came too late.
-    late: u64,
+    passed: Passed,
     grace_until_ns: Option<u64>,
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
@@ -81,7 +81,7 @@ impl Active {
             epoch_minus_monotonic: 0,
             ticks: Ticks::new(1, 0),
             due: false,
-            late: 0,
+            passed: Passed::default(),
             grace_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
@@ -153,8 +153,10 @@ impl Active {
     pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
         self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
         if self.due {
-            self.late = self.ticks.take(now);
-            self.counters.late.add(self.late);
+            let late = self.ticks.take(now);
+            self.counters.late.add(late);
+            self.passed.taken += 1;
+            self.passed.late += if late > MOST_LATE { 0 } else { late };
             self.counters.ticks.add(1);
         }
         self.due
@@ -165,9 +167,9 @@ impl Active {
         self.due
     }
 
-    /// How many ticks before the sweep under way came too late.
-    pub fn late(&self) -> u64 {
-        self.late
+    /// The ticks up to now.
+    pub fn passed(&self) -> Passed {
+        self.passed
     }
 
     /// Wall mode: samples for so many ticks in a row, the last of which was at `tick_ns`.
@@ -244,7 +246,9 @@ impl Active {
         if self.batch.is_empty() {
             return;
         }
-        let batch = std::mem::take(&mut self.batch);
+        // The next one will be about as large.
+        let next = Vec::with_capacity(self.batch.len());
+        let batch = std::mem::replace(&mut self.batch, next);
         let count = batch.iter().map(|event| u64::from(event.ticks)).sum();
         match self.output.send(batch) {
             Ok(()) => self.counters.samples.add(count),

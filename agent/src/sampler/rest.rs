@@ -4,8 +4,6 @@
 //! at the next look, proves where it was at the ticks between (`skipped.rs`). If it did run, its first moments are
 //! seen less well than without a rest; so there is none where looking costs next to nothing.
 
-use super::threads::Sampled;
-
 /// What one look at an idle thread costs.
 const LOOK_NS: u64 = 700;
 /// Looks at idle threads may take one part in so many of the time.
@@ -24,26 +22,30 @@ pub fn sweeps_a_look(threads: usize, interval_ns: u64) -> u32 {
     needed.min(allowed).clamp(1, LONGEST_SWEEPS) as u32
 }
 
-/// A thread's rest.
+/// A thread's rest. Sweeps are numbered from 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rest {
+    /// The last sweep that has looked.
+    looked: u64,
+    /// The sweeps before this one pass the thread by.
+    until: u64,
     /// Looks in a row that found the thread idle.
     idle: u32,
-    /// Sweeps that pass it by from now on.
-    left: u32,
 }
 
 impl Rest {
-    /// Whether this sweep passes the thread by.
-    pub fn passes_by(&mut self) -> bool {
-        let rests = self.left > 0;
-        self.left -= u32::from(rests);
-        rests
+    /// Whether this sweep is to look at the thread, which it then has.
+    pub fn is_due(&mut self, sweep: u64) -> bool {
+        let due = self.looked != sweep && sweep >= self.until;
+        if due {
+            self.looked = sweep;
+        }
+        due
     }
 
     /// The next sweep looks at it.
     pub fn end(&mut self) {
-        self.left = 0;
+        self.until = 0;
     }
 
     /// A look found the thread idle.
@@ -57,19 +59,13 @@ impl Rest {
         };
         let sweeps = sweeps.min(sweeps_a_look).max(1);
         // Threads that fell idle together are not all looked at in the same sweep.
-        self.left = if self.idle.is_multiple_of(IDLE_LOOKS) { tid % sweeps } else { sweeps - 1 };
+        let rest = if self.idle.is_multiple_of(IDLE_LOOKS) { tid % sweeps } else { sweeps - 1 };
+        self.until = self.looked + 1 + u64::from(rest);
     }
 
     /// A look found that it had run.
     pub fn has_run(&mut self) {
-        *self = Rest::default();
-    }
-}
-
-/// A thread that rests has passed by a tick of these recordings.
-pub fn note_passed(thread: &mut Sampled, recordings: u8) {
-    for (place, skipped) in thread.skipped.iter_mut().enumerate() {
-        skipped.rested += u32::from(recordings >> place & 1);
+        (self.idle, self.until) = (0, 0);
     }
 }
 
@@ -91,20 +87,21 @@ mod tests {
     fn rests_grow_and_end_when_the_thread_has_run() {
         let mut rest = Rest::default();
         let mut looks = vec![];
-        for sweep in 0..400 {
-            if !rest.passes_by() {
+        for sweep in 0..400u64 {
+            if rest.is_due(sweep + 1) {
                 looks.push(sweep);
                 rest.was_idle(3, 8);
             }
         }
-        assert_eq!(looks[..16], (0..16).collect::<Vec<_>>());
-        let gaps: Vec<i32> = looks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(looks[..16], (0..16).collect::<Vec<u64>>());
+        let gaps: Vec<u64> = looks.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(gaps[20..30].iter().all(|&gap| gap == 2), "{gaps:?}");
         assert!(gaps[40..60].iter().filter(|&&gap| gap == 4).count() >= 18, "{gaps:?}");
         assert!(gaps[70..].iter().filter(|&&gap| gap == 8).count() >= 10, "{gaps:?}");
         rest.has_run();
-        assert!(!rest.passes_by());
+        assert!(rest.is_due(401));
+        assert!(!rest.is_due(401), "once a sweep");
         rest.was_idle(3, 8);
-        assert!(!rest.passes_by());
+        assert!(rest.is_due(402));
     }
 }

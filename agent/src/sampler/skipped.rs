@@ -19,13 +19,41 @@ use swipr_formats::model::State;
 /// More ticks that came too late in a row are not told: they are only counted as late.
 pub const MOST_LATE: u64 = 1000;
 
+/// A recording's ticks up to some moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Those that had a sweep.
+    pub taken: u64,
+    /// Those that came too late.
+    pub late: u64,
+}
+
 /// How many ticks have passed a thread by since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
+struct Skipped {
     /// The sampler came too late.
-    pub late: u32,
+    late: u32,
     /// The thread rested.
-    pub rested: u32,
+    rested: u32,
+}
+
+/// From here on the recording's ticks are told of the thread.
+pub fn begin(thread: &mut Sampled, recording: &Active) {
+    if let Some(told) = thread.told.get_mut(recording.place()) {
+        *told = recording.passed();
+    }
+}
+
+/// What has not been told up to now, but for the tick of a look that tells itself.
+fn take(thread: &mut Sampled, recording: &Active, of_look: u64) -> Skipped {
+    let Some(told) = thread.told.get_mut(recording.place()) else { return Skipped::default() };
+    let now = recording.passed();
+    let before = std::mem::replace(told, now);
+    let number = |ticks: u64| u32::try_from(ticks).unwrap_or(u32::MAX);
+    Skipped {
+        late: number(now.late.saturating_sub(before.late)),
+        rested: number(now.taken.saturating_sub(before.taken).saturating_sub(of_look)),
+    }
 }
 
 /// What was known of a thread before a look.
@@ -100,7 +128,7 @@ impl Gap {
         now: Now<'_>,
         asked: &mut Vec<PendingTick>,
     ) {
-        let Some(skipped) = thread.skipped.get_mut(recording.place()).map(std::mem::take) else { return };
+        let skipped = take(thread, recording, 1);
         let ticks = skipped.late.saturating_add(skipped.rested);
         if ticks == 0 {
             return;
@@ -115,14 +143,14 @@ impl Gap {
         for (ticks, part) in parts.into_iter().filter(|&(ticks, _)| ticks > 0) {
             left -= ticks;
             let tick_ns = self.tick_ns.saturating_sub((u64::from(left) + 1) * interval_ns);
-            let nowhere = Arc::new(RawStack::none());
+            let nowhere = || Arc::new(RawStack::none());
             let (state, stack) = match (part, &self.before.blocked) {
-                (Part::Before, Some(blocked)) => (blocked.state, &blocked.stack),
-                (Part::Woken, Some(blocked)) => (State::Runnable, &blocked.stack),
-                (Part::Before | Part::Woken, None) => (State::Runnable, &nowhere),
-                (Part::Nowhere(state), _) => (state, &nowhere),
+                (Part::Before, Some(blocked)) => (blocked.state, blocked.stack.clone()),
+                (Part::Woken, Some(blocked)) => (State::Runnable, blocked.stack.clone()),
+                (Part::Before | Part::Woken, None) => (State::Runnable, nowhere()),
+                (Part::Nowhere(state), _) => (state, nowhere()),
                 (Part::Here(state), _) => match now.stack {
-                    Some(stack) => (state, stack),
+                    Some(stack) => (state, stack.clone()),
                     None => {
                         let (recordings, cpu_ns, state) = (recording.bit(), thread.cpu_ns, Some(state));
                         asked.push(PendingTick { tick_ns, ticks, recordings, cpu_ns, state });
@@ -130,7 +158,7 @@ impl Gap {
                     }
                 },
             };
-            recording.wall_sample(&thread.thread, tick_ns, ticks, state, stack);
+            recording.wall_sample(&thread.thread, tick_ns, ticks, state, &stack);
         }
     }
 
@@ -172,7 +200,7 @@ impl Gap {
 
 /// A recording ends while the thread rests: it has not moved, or it is not known.
 pub fn tell_rest(thread: &mut Sampled, recording: &mut Active, now_ns: u64, clock_ns: u64) {
-    let Some(skipped) = thread.skipped.get_mut(recording.place()).map(std::mem::take) else { return };
+    let skipped = take(thread, recording, 0);
     if skipped.rested == 0 {
         return;
     }
@@ -190,9 +218,10 @@ pub fn tell_rest(thread: &mut Sampled, recording: &mut Active, now_ns: u64, cloc
     }
 }
 
-/// Nothing will be known of the ticks that a recording has not seen; returns how many of them were no late ones.
-pub fn forget(thread: &mut Sampled, recording: &Active) -> u32 {
-    thread.skipped.get_mut(recording.place()).map_or(0, |skipped| std::mem::take(skipped).rested)
+/// Nothing will be known of the ticks that a recording has not been told, up to the tick of this look (`of_look`: 1) or all
+/// of them (0); returns how many of them were no late ones.
+pub fn forget(thread: &mut Sampled, recording: &Active, of_look: u64) -> u64 {
+    u64::from(take(thread, recording, of_look).rested)
 }
 
 #[cfg(test)]

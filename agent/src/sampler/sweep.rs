@@ -9,7 +9,7 @@ mod looks;
 mod settle;
 
 use super::active::Active;
-use super::skipped::Skipped;
+use super::skipped;
 use super::threads::{Sampled, Threads};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
@@ -53,6 +53,9 @@ pub struct Sweeper {
     collect_again_ns: u64,
     unknown_code: bool,
     under_way: Option<UnderWay>,
+    /// Threads that have ended, and those that were asked and have not answered.
+    gone: Vec<u32>,
+    asked: Vec<u32>,
     /// Of how many sweeps one looks at a thread that is idle for long.
     sweeps_a_look: u32,
     _memory_file: Option<File>,
@@ -82,6 +85,8 @@ impl Sweeper {
             collect_again_ns: COLLECT_AFTER_NS,
             unknown_code: false,
             under_way: None,
+            gone: vec![],
+            asked: vec![],
             sweeps_a_look: 1,
             _memory_file: memory_file,
         })
@@ -118,9 +123,6 @@ impl Sweeper {
             note_signal_wait(thread, &activity);
             thread.rest.end();
             thread.cpu_wait_ns();
-            if let Some(skipped) = thread.skipped.get_mut(place) {
-                *skipped = Skipped::default();
-            }
             apply_filter(thread, &recording);
         }
         recordings.push(recording);
@@ -156,17 +158,24 @@ impl Sweeper {
     }
 
     fn find_threads(&mut self, recordings: &mut [Active]) {
-        let Sweeper { threads, slots, .. } = self;
-        for mut thread in threads.refresh() {
+        let Sweeper { threads, slots, gone, counters, .. } = self;
+        let ended = threads.refresh(gone);
+        gone.clear();
+        let newborn = threads.take_newborn();
+        if ended.is_empty() && newborn.is_empty() {
+            return;
+        }
+        for mut thread in ended {
             settle_end(&mut thread, slots, recordings);
         }
-        for thread in threads.iter_mut().filter(|thread| thread.fresh) {
-            recordings.iter().for_each(|recording| apply_filter(thread, recording));
-            thread.fresh = false;
+        for tid in newborn {
+            if let Some(thread) = threads.get_mut(tid) {
+                recordings.iter().for_each(|recording| apply_filter(thread, recording));
+            }
         }
         let unreadable = threads.iter().filter(|thread| !thread.is_readable()).count();
-        self.counters.unreadable.set(unreadable as u64);
-        self.counters.threads.set(threads.len() as u64);
+        counters.unreadable.set(unreadable as u64);
+        counters.threads.set(threads.len() as u64);
     }
 
     /// The host may have taken our signal for itself: then another one is used, and what
@@ -205,6 +214,9 @@ fn apply_filter(thread: &mut Sampled, recording: &Active) {
     let passes =
         recording.request().threads.as_ref().is_none_or(|filter| filter.is_match(&thread.thread.name));
     if passes && recording.is_sampling() {
+        if thread.recordings & recording.bit() == 0 {
+            skipped::begin(thread, recording);
+        }
         thread.recordings |= recording.bit();
     } else {
         thread.recordings &= !recording.bit();

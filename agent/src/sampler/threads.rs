@@ -8,7 +8,7 @@ use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
 use crate::sampler::held::HeldSample;
 use crate::sampler::rest::Rest;
-use crate::sampler::skipped::Skipped;
+use crate::sampler::skipped::Passed;
 use crate::stack::RawStack;
 use std::collections::HashMap;
 use std::io;
@@ -90,21 +90,15 @@ pub struct Sampled {
     pub clean_looks: u8,
     /// It was seen in sigtimedwait(2).
     pub waits_for_signals: bool,
-    /// The tick that saw it last.
-    pub seen_ns: u64,
-    /// Ticks at which it was not looked at, by recording.
-    pub skipped: [Skipped; MAX_RECORDINGS],
-    /// Whether the next sweeps pass it by.
+    /// Which sweeps look at it.
     pub rest: Rest,
+    /// Up to which of its ticks each recording knows where it was (wall mode).
+    pub told: [Passed; MAX_RECORDINGS],
     /// The last look.
     pub looked_ns: u64,
     /// How long it has been seen to wait for a CPU since it last ran.
     pub seen_waiting_ns: u64,
     run_delay: RunDelay,
-    /// It ended.
-    pub gone: bool,
-    /// No recording's filter was applied yet.
-    pub fresh: bool,
     /// Kept open where descriptors are plenty, else opened for each look.
     activity: Option<ActivityFile>,
     readable: bool,
@@ -132,14 +126,11 @@ impl Sampled {
             blocks_signal: false,
             clean_looks: 0,
             waits_for_signals: false,
-            seen_ns: 0,
-            skipped: [Skipped::default(); MAX_RECORDINGS],
             rest: Rest::default(),
+            told: [Passed::default(); MAX_RECORDINGS],
             looked_ns: 0,
             seen_waiting_ns: 0,
             run_delay: RunDelay::default(),
-            gone: false,
-            fresh: true,
             readable,
             activity: activity.ok().filter(|_| keep),
             looks: 0,
@@ -193,6 +184,7 @@ impl Sampled {
 pub struct Threads {
     directory: TaskDirectory,
     known: HashMap<u32, Sampled>,
+    newborn: Vec<u32>,
     count: Option<u64>,
     tids: Vec<u32>,
     /// Threads that seem to be ours, see [`PROBATION_NS`], and since when.
@@ -207,8 +199,8 @@ impl Threads {
         let directory = TaskDirectory::open()?;
         let limit = descriptors::limit();
         let keep = limit.saturating_sub(SPARE_DESCRIPTORS) / FILES_OF_A_THREAD;
-        let (known, suspects) = (HashMap::new(), HashMap::new());
-        Ok(Threads { directory, known, count: None, tids: vec![], suspects, keep })
+        let (known, suspects, newborn) = <_>::default();
+        Ok(Threads { directory, known, newborn, count: None, tids: vec![], suspects, keep })
     }
 
     /// All of them.
@@ -221,15 +213,24 @@ impl Threads {
         self.known.values()
     }
 
+    /// One of them.
+    pub fn get_mut(&mut self, tid: u32) -> Option<&mut Sampled> {
+        self.known.get_mut(&tid)
+    }
+
+    /// Those that were found since the last call.
+    pub fn take_newborn(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.newborn)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Finds threads that were born, if the number of threads changed or one ended.
-    /// Returns those that ended.
-    pub fn refresh(&mut self) -> Vec<Sampled> {
-        let gone: Vec<u32> = self.known.values().filter(|thread| thread.gone).map(Sampled::tid).collect();
+    /// Finds threads that were born, if the number of threads changed or some are `gone`.
+    /// Returns those.
+    pub fn refresh(&mut self, gone: &[u32]) -> Vec<Sampled> {
         let ended: Vec<Sampled> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
         let count = self.directory.count();
         let unchanged =
@@ -251,6 +252,7 @@ impl Threads {
             }
             if let Some(thread) = Sampled::new(tid, self.known.len() < self.keep) {
                 self.known.insert(tid, thread);
+                self.newborn.push(tid);
             }
         }
         ended
@@ -281,12 +283,12 @@ mod tests {
         let tids: HashMap<&str, u32> = told.iter().take(2).collect();
         let mut threads = Threads::new().unwrap();
         for _ in 0..2 {
-            threads.refresh();
+            threads.refresh(&[]);
             let known: Vec<u32> = threads.iter().map(Sampled::tid).collect();
             assert!(known.contains(&tids["programs-own"]) && !known.contains(&tids["swipr-newborn"]));
         }
         threads.suspects.insert(tids["swipr-newborn"], 0);
-        threads.refresh();
+        threads.refresh(&[]);
         assert!(threads.iter().any(|thread| thread.tid() == tids["swipr-newborn"]));
         drop(end);
         spawned.into_iter().for_each(|thread| thread.join().unwrap());

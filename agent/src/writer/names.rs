@@ -2,9 +2,10 @@
 
 use crate::mappings::{Code, Mappings};
 use crate::stack::{CodeAddress, RawStack};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use swipr_debuginfo::symbolizer::{Lookup, Symbol, Symbolizer};
+use swipr_formats::Recent;
 use swipr_formats::model::{Frame, FrameKind, Function, Stack};
 use swipr_unwind::frames::BEFORE_ELIDED;
 use swipr_unwind::walk::Stop;
@@ -17,8 +18,10 @@ const MAX_FRAMES: usize = 65_536;
 pub struct StackNames {
     symbolizer: Arc<Mutex<Symbolizer>>,
     symbolize: bool,
-    stacks: HashMap<Arc<RawStack>, Arc<Stack>>,
-    frames: HashMap<CodeAddress, Frame>,
+    /// Of the very stack that a thread left, and of one like it.
+    recent: Recent<RawStack, Arc<Stack>>,
+    stacks: FxHashMap<Arc<RawStack>, Arc<Stack>>,
+    frames: FxHashMap<CodeAddress, Frame>,
     /// What `frames` holds for.
     mappings: Option<Arc<Mappings>>,
 }
@@ -26,11 +29,19 @@ pub struct StackNames {
 impl StackNames {
     /// `symbolize`: look names up; else frames have their module only.
     pub fn new(symbolizer: Arc<Mutex<Symbolizer>>, symbolize: bool) -> StackNames {
-        StackNames { symbolizer, symbolize, stacks: HashMap::new(), frames: HashMap::new(), mappings: None }
+        let (recent, stacks, frames) = <_>::default();
+        StackNames { symbolizer, symbolize, recent, stacks, frames, mappings: None }
     }
 
     /// The stack with names.
     pub fn of(&mut self, raw: &Arc<RawStack>) -> Arc<Stack> {
+        let mut recent = std::mem::take(&mut self.recent);
+        let stack = recent.get_or_make(raw, || self.like(raw)).clone();
+        self.recent = recent;
+        stack
+    }
+
+    fn like(&mut self, raw: &Arc<RawStack>) -> Arc<Stack> {
         if let Some(stack) = self.stacks.get(raw) {
             return stack.clone();
         }

@@ -3,8 +3,8 @@
 //! many there are, where the section itself may lack a terminator (vdso) or have
 //! one in its middle (some linkers). The section is walked where there is no table.
 
-use crate::fast_hash::FastMap;
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, LittleEndian, UnwindSection, Vendor};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// How this crate reads call frame information.
@@ -29,7 +29,7 @@ pub(crate) struct Descriptions<'a> {
     section: EhFrame<Slice<'a>>,
     address: u64,
     bases: BaseAddresses,
-    commons: FastMap<usize, Common<'a>>,
+    commons: FxHashMap<usize, Common<'a>>,
 }
 
 impl<'a> Descriptions<'a> {
@@ -41,7 +41,7 @@ impl<'a> Descriptions<'a> {
             section.set_vendor(Vendor::AArch64);
         }
         let bases = BaseAddresses::default().set_eh_frame(address);
-        Descriptions { section, address, bases, commons: FastMap::default() }
+        Descriptions { section, address, bases, commons: FxHashMap::default() }
     }
 
     /// The section, for parsing instructions.

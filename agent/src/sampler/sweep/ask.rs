@@ -132,8 +132,8 @@ impl Slots {
         if let Err(error) = signals::ask(thread.tid(), signal, ticket) {
             slot::revoke(ticket);
             // EAGAIN: too many signals are queued (RLIMIT_SIGPENDING); EPERM: a seccomp filter refuses the call.
-            thread.gone = error.raw_os_error() == Some(libc::ESRCH);
-            counters.refused.add(u64::from(!thread.gone));
+            // ESRCH: it is gone, as the next look will find.
+            counters.refused.add(u64::from(error.raw_os_error() != Some(libc::ESRCH)));
             return None;
         }
         counters.signals.add(1);

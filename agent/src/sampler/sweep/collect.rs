@@ -7,7 +7,7 @@ use crate::platform::threads::cpu_ns;
 use crate::sampler::active::Active;
 use crate::sampler::held::{account_rest, cpu_sample};
 use crate::sampler::skipped::tell_rest;
-use swipr_formats::model::State;
+use swipr_formats::model::{Mode, State};
 use swipr_unwind::walk::Stop;
 
 impl Sweeper {
@@ -18,15 +18,18 @@ impl Sweeper {
 
     /// Takes the answers that are there.
     pub fn collect(&mut self, recordings: &mut [Active]) {
-        let Sweeper { threads, tables, slots, counters, signal, unknown_code, .. } = self;
+        let Sweeper { threads, tables, slots, counters, signal, unknown_code, asked, .. } = self;
         if !slots.has_pending() {
             return;
         }
         self.collect_at_ns = process::monotonic_ns() + self.collect_again_ns;
         self.collect_again_ns *= 2;
-        for thread in threads.iter_mut() {
+        asked.retain(|&tid| {
+            let Some(thread) = threads.get_mut(tid).filter(|thread| thread.pending.is_some()) else {
+                return false;
+            };
             let Some((pending, stack)) = slots.take_answer(thread, tables, *signal, counters) else {
-                continue;
+                return true;
             };
             *unknown_code |= stack.stop == Stop::NoTable;
             let now_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
@@ -43,7 +46,8 @@ impl Sweeper {
                     }
                 }
             }
-        }
+            false
+        });
     }
 
     /// Ends recordings whose last tick is over and answered.
@@ -69,7 +73,9 @@ impl Sweeper {
                 recording.counters().missed.add(forget_ticks(thread, bit));
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
                 account_rest(thread, recording, now, clock_ns);
-                tell_rest(thread, recording, now, clock_ns);
+                if thread.recordings & bit != 0 && recording.request().mode == Mode::Wall {
+                    tell_rest(thread, recording, now, clock_ns);
+                }
                 thread.recordings &= !bit;
             }
             recording.cpu_of_ended_threads(now, program_used_ns);

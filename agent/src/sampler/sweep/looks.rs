@@ -5,8 +5,8 @@ use super::{COLLECT_AFTER_NS, MAPS_AGAIN_NS, Sweeper, of};
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::cpu_ns;
 use crate::sampler::active::Active;
-use crate::sampler::rest::{note_passed, sweeps_a_look};
-use crate::sampler::skipped::{self, Before, Gap, MOST_LATE, Now};
+use crate::sampler::rest::sweeps_a_look;
+use crate::sampler::skipped::{self, Before, Gap, Now};
 use crate::sampler::threads::{PendingTick, Sampled};
 use swipr_formats::model::{Mode, State};
 use swipr_unwind::walk::Stop;
@@ -19,21 +19,13 @@ const PAUSE_NS: u64 = 50_000;
 /// A sweep that is not over yet.
 #[derive(Debug)]
 pub struct UnderWay {
+    number: u64,
     tick_ns: u64,
     /// The recordings whose tick it is, and those of them in wall mode.
     due: u8,
     wall: u8,
     took_ns: u64,
     go_on_at_ns: u64,
-}
-
-/// How far a stretch of looks came.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stretch {
-    /// Threads are left.
-    unfinished: bool,
-    /// A thread has ended.
-    any_gone: bool,
 }
 
 impl Sweeper {
@@ -49,14 +41,20 @@ impl Sweeper {
         for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
             due |= recording.bit();
             wall |= if recording.request().mode == Mode::Wall { recording.bit() } else { 0 };
-            note_late(self.threads.iter_mut(), recording);
         }
         self.keep_handler(recordings);
         self.collect_at_ns = tick_ns + COLLECT_AFTER_NS;
         self.collect_again_ns = COLLECT_AFTER_NS;
         let shortest_ns = recordings.iter().map(Active::interval_ns).min().unwrap_or(u64::MAX);
         self.sweeps_a_look = sweeps_a_look(self.threads.len(), shortest_ns);
-        self.under_way = Some(UnderWay { tick_ns, due, wall, took_ns: 0, go_on_at_ns: 0 });
+        self.under_way = Some(UnderWay {
+            number: self.counters.sweeps.get(),
+            tick_ns,
+            due,
+            wall,
+            took_ns: 0,
+            go_on_at_ns: 0,
+        });
         self.go_on(recordings, QUESTIONS);
     }
 
@@ -80,40 +78,37 @@ impl Sweeper {
     fn go_on(&mut self, recordings: &mut [Active], questions: usize) {
         let Some(mut under_way) = self.under_way.take() else { return };
         let began_ns = monotonic_ns();
-        let mut stretch = self.look_at_threads(recordings, &under_way, questions);
+        let mut finished = self.look_at_threads(recordings, &under_way, questions);
         // A thread that ended may have made room for one that was born: the kernel's count does not tell.
-        if stretch.any_gone {
+        if !self.gone.is_empty() {
             self.find_threads(recordings);
-            stretch = self.look_at_threads(recordings, &under_way, questions);
+            finished = self.look_at_threads(recordings, &under_way, questions);
         }
         let now_ns = monotonic_ns();
         under_way.took_ns += now_ns.saturating_sub(began_ns);
-        if stretch.unfinished {
+        if finished {
+            self.counters.sweep.add(under_way.took_ns);
+        } else {
             under_way.go_on_at_ns = now_ns + PAUSE_NS;
             self.under_way = Some(under_way);
-        } else {
-            self.counters.sweep.add(under_way.took_ns);
         }
     }
 
-    /// Looks at the threads that this tick has not seen yet.
-    fn look_at_threads(&mut self, recordings: &mut [Active], at: &UnderWay, questions: usize) -> Stretch {
-        let mut stretch = Stretch::default();
+    /// Looks at the threads that this tick has not seen yet, until so many were asked; returns whether it saw all.
+    fn look_at_threads(&mut self, recordings: &mut [Active], at: &UnderWay, questions: usize) -> bool {
         let mut asked = 0;
-        for thread in self.threads.iter_mut().filter(|thread| thread.seen_ns != at.tick_ns) {
+        for thread in self.threads.iter_mut() {
             if asked == questions {
-                stretch.unfinished = true;
-                break;
+                return false;
             }
-            thread.seen_ns = at.tick_ns;
-            let wanted = at.due & thread.recordings;
-            if thread.rest.passes_by() {
-                note_passed(thread, wanted & at.wall);
+            if !thread.rest.is_due(at.number) {
                 continue;
             }
+            let wanted = at.due & thread.recordings;
             if wanted == 0 {
-                thread.gone = cpu_ns(thread.tid()).is_none();
-                stretch.any_gone |= thread.gone;
+                if cpu_ns(thread.tid()).is_none() {
+                    self.gone.push(thread.tid());
+                }
                 continue;
             }
             let before = Before::of(thread);
@@ -125,8 +120,9 @@ impl Sweeper {
                 _ => thread.rest.has_run(),
             }
             if matches!(found, Look::Ended | Look::Gone) {
-                thread.gone = matches!(found, Look::Gone);
-                stretch.any_gone |= thread.gone;
+                if matches!(found, Look::Gone) {
+                    self.gone.push(thread.tid());
+                }
                 continue;
             }
             count_thread(thread, recordings, wanted);
@@ -145,6 +141,9 @@ impl Sweeper {
                 }
                 Look::Ask(state) => {
                     asked += 1;
+                    if thread.pending.is_none() {
+                        self.asked.push(thread.tid());
+                    }
                     let mut ticks = vec![];
                     for recording in of(recordings, wall) {
                         let now = Now { state: state.unwrap_or(State::Running), stack: None };
@@ -165,25 +164,17 @@ impl Sweeper {
                 }
                 Look::Missed => {
                     for recording in of(recordings, wanted) {
-                        recording.counters().missed.add(1 + u64::from(skipped::forget(thread, recording)));
+                        let rested = match recording.request().mode {
+                            Mode::Wall => skipped::forget(thread, recording, 1),
+                            Mode::Cpu => 0,
+                        };
+                        recording.counters().missed.add(1 + rested);
                     }
                 }
                 Look::NotWanted | Look::Ended | Look::Gone => {}
             }
         }
-        stretch
-    }
-}
-
-/// Ticks before this one came too late: the next look at each thread tells what it was doing then.
-fn note_late<'a>(threads: impl Iterator<Item = &'a mut Sampled>, recording: &Active) {
-    let late = recording.late();
-    if late == 0 || late > MOST_LATE || recording.request().mode != Mode::Wall {
-        return;
-    }
-    let known = threads.filter(|thread| thread.recordings & recording.bit() != 0 && thread.looked_ns != 0);
-    for skipped in known.filter_map(|thread| thread.skipped.get_mut(recording.place())) {
-        skipped.late = skipped.late.saturating_add(late as u32);
+        true
     }
 }
 
