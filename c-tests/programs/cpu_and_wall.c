@@ -1,5 +1,5 @@
 /* One thread burns CPU, three are blocked. Wall mode shows all of them, CPU mode only
- * the one that runs. */
+ * the one that runs. So it is at 10,000 ticks a second. */
 // cflags: -O2
 // record: samples=200&hz=200&mode=wall
 // expect: every sample of burner has stack burner_main;burn
@@ -10,6 +10,10 @@
 // expect: thread sleeper is not sampled
 // expect: thread main is not sampled
 // record: samples=200&hz=200&mode=wall&format=folded
+// expect: every sample of sleeper has stack sleeper_main;sleep_long
+// expect: every sample of burner has stack burner_main;burn
+// record: samples=3000&hz=10000
+// expect: every tick is accounted for
 // expect: every sample of sleeper has stack sleeper_main;sleep_long
 // expect: every sample of burner has stack burner_main;burn
 #include "host.h"

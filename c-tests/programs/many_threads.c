@@ -1,10 +1,15 @@
-/* 2,000 blocked threads: more than any fixed table a profiler may have. All are seen. */
+/* 2,000 blocked threads: more than any fixed table a profiler may have. All are seen, at every tick, though not every
+ * sweep looks at each. */
 // cflags: -O2
 // record: samples=10&hz=20
 // expect: threads >= 2001
 // expect: samples >= 20000
 // expect: every sample of worker has stack worker_main;wait_for_work
 // expect: every sample of worker is complete
+// record: samples=300&hz=100&format=folded
+// expect: every tick is accounted for
+// expect: samples >= 600300
+// expect: share of worker with stack worker_main;wait_for_work >= 1
 #include "host.h"
 #include <semaphore.h>
 

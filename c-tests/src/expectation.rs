@@ -4,6 +4,7 @@
 //! samples >= 200
 //! threads >= 5
 //! stats truncated = 0
+//! every tick is accounted for              where no thread comes or goes
 //! thread THREAD has stack outer;inner      one sample at least
 //! thread THREAD is not sampled
 //! every sample of THREAD has stack outer;inner
@@ -29,6 +30,7 @@ pub fn check(line: &str, recording: &Recording) -> Result<(), String> {
             let (_, value) = found.ok_or_else(|| format!("{line}: there is no such figure"))?;
             compare(*value as f64, relation, wanted)
         }
+        ["every", "tick", "is", "accounted", "for"] => every_tick(recording),
         ["thread", thread, "has", "stack", stack] => {
             let samples = samples_of(recording, thread)?;
             match samples.iter().any(|sample| has_stack(sample, stack)) {
@@ -92,6 +94,21 @@ fn samples_of<'a>(recording: &'a Recording, thread: &str) -> Result<Vec<&'a Samp
     match samples.is_empty() {
         true => Err(format!("there is no sample of {thread}")),
         false => Ok(samples),
+    }
+}
+
+/// Each thread has one sample for each tick, or it is counted why it has none.
+fn every_tick(recording: &Recording) -> Result<(), String> {
+    let figure = |name: &str| {
+        let found = recording.stats.iter().find(|(known, _)| known == name);
+        found.map_or(0, |&(_, value)| value)
+    };
+    let written = recording.count() + recording.unseen;
+    let told = written + figure("missed") + figure("dropped");
+    let due = figure("threads") * figure("ticks") + figure("filled");
+    match told == due && written == figure("samples") {
+        true => Ok(()),
+        false => Err(format!("{told} of {due}, {written} of them samples: {:?}", recording.stats)),
     }
 }
 

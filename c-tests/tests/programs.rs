@@ -44,6 +44,7 @@ programs! {
     no_poll_that_does_not_wait_is_interrupted => "poll_without_waiting",
     errno_is_kept_across_samples => "errno_kept",
     vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",
+    threads_that_wait_for_a_cpu_are_seen_to => "waiting_for_cpu",
     threads_that_come_and_go_are_no_danger => "thread_churn",
     a_sample_in_a_signal_handler_reaches_main => "signal_handler_stack",
     users_of_alternate_stacks_are_sampled => "alternate_stack",
