@@ -56,6 +56,7 @@ impl RecordingCounters {
             missed: self.missed.get(),
             dropped: self.dropped.get(),
             unsampled_cpu_ns: self.unsampled_cpu_ns.get(),
+            ..Summary::default()
         }
     }
 

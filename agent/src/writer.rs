@@ -2,6 +2,7 @@
 //! recording's format. It is the only thread that waits for the reader of the output, and names that take
 //! long to find hold up nobody else.
 
+mod figures;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ use crate::counters::{AgentCounters, RecordingCounters};
 use crate::platform::process;
 use crate::recording::{Closed, Output, Request};
 use crate::sample_queue::SampleReceiver;
+use figures::Figures;
 use names::StackNames;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
@@ -47,7 +49,7 @@ impl Writer {
     pub fn run(mut self) {
         let mut format = (self.request.format.format.make)(&self.request.format.options);
         let end = match self.write(format.as_mut()) {
-            Ok(()) => self.end(),
+            Ok(end) => end,
             Err(Closed) => Err("the reader of the output is gone".to_string()),
         };
         self.stop.store(true, Relaxed);
@@ -55,8 +57,9 @@ impl Writer {
     }
 
     /// The figures; or, where there was no tick because the sampler failed, of what it failed.
-    fn end(&self) -> Result<Summary, String> {
-        let summary = self.counters.summary();
+    fn end(&self, figures: &Figures) -> Result<Summary, String> {
+        let mut summary = self.counters.summary();
+        figures.complete(&mut summary, &self.of_agent);
         match self.of_agent.failure() {
             Some(reason) if summary.ticks == 0 => Err(reason),
             _ => Ok(summary),
@@ -65,7 +68,8 @@ impl Writer {
 
     /// Nothing is handed on before the first sample: whoever waits for a recording that found nothing is told so,
     /// and gets no empty profile.
-    fn write(&mut self, format: &mut dyn Format) -> Result<(), Closed> {
+    fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
+        let mut figures = Figures::new(&self.of_agent);
         let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize);
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
@@ -91,6 +95,7 @@ impl Writer {
                     weight_ns: event.weight_ns,
                     stack: &stack,
                 };
+                figures.stopped(event.stack.stop);
                 format.sample(&sample, &mut bytes);
                 if bytes.len() >= ENOUGH {
                     self.hand_on(&mut bytes)?;
@@ -102,11 +107,12 @@ impl Writer {
                 return Err(Closed);
             }
         }
-        if found_something && self.end().is_ok() {
-            format.finish(&self.counters.summary(), &mut bytes);
+        let end = self.end(&figures);
+        if let (true, Ok(summary)) = (found_something, &end) {
+            format.finish(summary, &mut bytes);
             self.hand_on(&mut bytes)?;
         }
-        Ok(())
+        Ok(end)
     }
 
     fn hand_on(&mut self, bytes: &mut Vec<u8>) -> Result<(), Closed> {
