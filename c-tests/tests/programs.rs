@@ -56,7 +56,7 @@ programs! {
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
 }
 
-/// The programs whose tests are written out below.
+/// The programs whose tests are written out.
 const WRITTEN_OUT: &[&str] = &[
     "closed_by_client",
     "dlopen_late",
@@ -70,6 +70,9 @@ const WRITTEN_OUT: &[&str] = &[
     "preloaded_api",
     "stop_and_start",
     "swipr_start_api",
+    // In truth.rs.
+    "truth",
+    "truth_unoptimised",
 ];
 
 /// Sources that are no programs.
