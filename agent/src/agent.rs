@@ -9,7 +9,7 @@ use crate::counters::{AgentCounters, RecordingCounters};
 use crate::recording::{MAX_RECORDINGS, Output, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
-use crate::writer::Writer;
+use crate::writer::{Figures, Writer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -153,7 +153,8 @@ impl Agent {
         let active = Active::new(request.clone(), send, counters.clone(), stop.clone());
         let symbolizer = self.symbolizer.clone();
         let of_agent = self.counters.clone();
-        let writer = Writer { request, samples, output, counters, of_agent, stop, symbolizer };
+        let figures = Figures::new(&of_agent);
+        let writer = Writer { request, samples, output, counters, of_agent, figures, stop, symbolizer };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
         let started = agent_threads::start("writer", move || {

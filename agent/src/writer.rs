@@ -11,7 +11,7 @@ use crate::counters::{AgentCounters, RecordingCounters};
 use crate::platform::process;
 use crate::recording::{Closed, Output, Request};
 use crate::sample_queue::SampleReceiver;
-use figures::Figures;
+pub use figures::Figures;
 use names::StackNames;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
@@ -38,6 +38,8 @@ pub struct Writer {
     pub counters: Arc<RecordingCounters>,
     /// The agent's: they tell whether the sampler could sample at all.
     pub of_agent: Arc<AgentCounters>,
+    /// From before the sampler knew of the recording: its first sweep may be over before the writer runs.
+    pub figures: Figures,
     /// Tells the sampler that nobody reads any more.
     pub stop: Arc<AtomicBool>,
     /// Shared by all writers.
@@ -57,9 +59,9 @@ impl Writer {
     }
 
     /// The figures; or, where there was no tick because the sampler failed, of what it failed.
-    fn end(&self, figures: &Figures) -> Result<Summary, String> {
+    fn end(&self) -> Result<Summary, String> {
         let mut summary = self.counters.summary();
-        figures.complete(&mut summary, &self.of_agent);
+        self.figures.complete(&mut summary, &self.of_agent);
         match self.of_agent.failure() {
             Some(reason) if summary.ticks == 0 => Err(reason),
             _ => Ok(summary),
@@ -69,7 +71,6 @@ impl Writer {
     /// Nothing is handed on before the first sample: whoever waits for a recording that found nothing is told so,
     /// and gets no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
-        let mut figures = Figures::new(&self.of_agent);
         let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize);
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
@@ -95,7 +96,7 @@ impl Writer {
                     weight_ns: event.weight_ns,
                     stack: &stack,
                 };
-                figures.stopped(event.stack.stop);
+                self.figures.stopped(event.stack.stop);
                 format.sample(&sample, &mut bytes);
                 if bytes.len() >= ENOUGH {
                     self.hand_on(&mut bytes)?;
@@ -107,7 +108,7 @@ impl Writer {
                 return Err(Closed);
             }
         }
-        let end = self.end(&figures);
+        let end = self.end();
         if let (true, Ok(summary)) = (found_something, &end) {
             format.finish(summary, &mut bytes);
             self.hand_on(&mut bytes)?;

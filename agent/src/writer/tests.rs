@@ -24,12 +24,15 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
     let (output, reader) = pipe(1 << 20, Arc::new(|| {}));
+    let of_agent = Arc::<AgentCounters>::default();
+    of_agent.held.add(1_000_000_000); // of an earlier recording
     let writer = Writer {
         request: Arc::new(request),
         samples,
         output: Box::new(output),
         counters: Arc::default(),
-        of_agent: Arc::default(),
+        figures: Figures::new(&of_agent),
+        of_agent,
         stop: Arc::default(),
         symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
     };
@@ -102,7 +105,6 @@ fn an_older_failure_does_not_spoil_a_recording_that_had_its_ticks() {
 fn the_figures_tell_what_this_recording_cost_and_why_its_stacks_were_cut() {
     let (writer, sender, mut reader) = writer("perf");
     let of_agent = writer.of_agent.clone();
-    of_agent.held.add(1_000_000_000); // of an earlier recording
     writer.counters.ticks.add(1);
     let running = thread::spawn(move || writer.run());
     sender.send(vec![event(), event_that_ends(walk::Stop::TooDeep)]).unwrap();
