@@ -41,6 +41,9 @@ pub struct RecordingCounters {
     pub missed: Counter,
     pub dropped: Counter,
     pub unsampled_cpu_ns: Counter,
+    pub filled: Counter,
+    pub inferred: Counter,
+    pub cpu_wait_ns: Counter,
 }
 
 impl RecordingCounters {
@@ -56,6 +59,9 @@ impl RecordingCounters {
             missed: self.missed.get(),
             dropped: self.dropped.get(),
             unsampled_cpu_ns: self.unsampled_cpu_ns.get(),
+            filled: self.filled.get(),
+            inferred: self.inferred.get(),
+            cpu_wait_ns: self.cpu_wait_ns.get(),
             ..Summary::default()
         }
     }

@@ -83,7 +83,7 @@ mod tests {
         let storage: Box<Storage> = Box::new([const { std::sync::atomic::AtomicU64::new(0) }; 1024]);
         let stack = Arc::new(RawStack::new(&storage, frames, Stop::Root, &Arc::default()));
         let thread = Arc::new(Thread { tid: 1, name: "t".into() });
-        vec![Event { thread, state: State::Running, time_ns: 0, weight_ns: 0, stack }]
+        vec![Event { thread, state: State::Running, time_ns: 0, ticks: 1, weight_ns: 0, stack }]
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 mod active;
 mod held;
+mod rest;
+mod skipped;
 mod sweep;
 mod threads;
 mod ticks;
@@ -148,10 +150,12 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
             housekeeping = now + HOUSEKEEPING_NS;
         }
         if recordings.iter().any(|recording| recording.is_due(now)) {
+            sweeper.finish(&mut recordings);
             let early = shared_sweep_ns(&recordings);
             recordings.iter_mut().for_each(|recording| _ = recording.begin_tick(now, early));
             sweeper.sweep(&mut recordings, now);
         }
+        sweeper.go_on_if_due(&mut recordings);
         for recording in &mut recordings {
             recording.flush();
         }
@@ -173,5 +177,5 @@ fn next_deadline(recordings: &[Active], sweeper: &Sweeper, now: u64) -> u64 {
     let Some(tick) = recordings.iter().map(Active::next_wake).min() else {
         return now + LINGER.as_nanos() as u64;
     };
-    sweeper.collect_at().map_or(tick, |collect| tick.min(collect))
+    [Some(tick), sweeper.collect_at(), sweeper.go_on_at()].into_iter().flatten().min().unwrap_or(tick)
 }

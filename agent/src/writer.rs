@@ -25,6 +25,8 @@ use swipr_formats::model::{Header, Sample, Summary};
 const LOOK: Duration = Duration::from_millis(200);
 /// Output is handed on at the latest when there is so much of it.
 const ENOUGH: usize = 32 << 10;
+/// A stack that stood for longer is written in parts.
+const TICKS_AT_ONCE: u32 = 16;
 
 /// What a writer needs.
 pub struct Writer {
@@ -89,17 +91,25 @@ impl Writer {
             found_something |= !batch.is_empty();
             for event in batch {
                 let stack = names.of(&event.stack);
-                let sample = Sample {
-                    time_ns: event.time_ns,
-                    thread: &event.thread,
-                    state: event.state,
-                    weight_ns: event.weight_ns,
-                    stack: &stack,
-                };
-                self.figures.stopped(event.stack.stop);
-                format.sample(&sample, &mut bytes);
-                if bytes.len() >= ENOUGH {
-                    self.hand_on(&mut bytes)?;
+                self.figures.stopped(event.stack.stop, event.ticks);
+                let mut left = event.ticks;
+                while left > 0 {
+                    let ticks = left.min(TICKS_AT_ONCE);
+                    left -= ticks;
+                    let sample = Sample {
+                        time_ns: event
+                            .time_ns
+                            .saturating_sub(u64::from(left).saturating_mul(event.weight_ns)),
+                        ticks,
+                        thread: &event.thread,
+                        state: event.state,
+                        weight_ns: event.weight_ns,
+                        stack: &stack,
+                    };
+                    format.sample(&sample, &mut bytes);
+                    if bytes.len() >= ENOUGH {
+                        self.hand_on(&mut bytes)?;
+                    }
                 }
             }
             if found_something {

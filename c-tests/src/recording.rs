@@ -63,6 +63,8 @@ impl Sample {
 pub struct Recording {
     /// The samples.
     pub samples: Vec<Sample>,
+    /// How many more have no stack: nobody looked, as at ticks that came too late on a busy machine.
+    pub unseen: u64,
     /// The agent's own counts, `ticks=3 samples=7 …`.
     pub stats: Vec<(String, u64)>,
 }
@@ -71,8 +73,12 @@ impl Recording {
     /// Reads perf script or folded text, whichever it is.
     pub fn parse(text: &str, stats: &str) -> Result<Self, String> {
         let is_perf = text.starts_with('#') || text.contains("\n\t");
+        let samples = if is_perf { perf(text)? } else { folded(text)? };
+        let is_unseen = |sample: &Sample| sample.frames.iter().any(|frame| frame.name == "[not sampled]");
+        let (unseen, samples): (Vec<_>, Vec<_>) = samples.into_iter().partition(is_unseen);
         Ok(Self {
-            samples: if is_perf { perf(text)? } else { folded(text)? },
+            samples,
+            unseen: unseen.iter().map(|sample| sample.weight).sum(),
             stats: stats
                 .split_whitespace()
                 .filter_map(|pair| pair.split_once('='))
@@ -205,6 +211,7 @@ mod tests {
         assert!(first.frames[1].is_note() && !first.is_of_main_thread());
         assert!(recording.samples[1].is_of_main_thread());
         assert_eq!(recording.stats.len(), 2);
+        assert_eq!(recording.unseen, 0);
     }
 
     #[test]
@@ -212,6 +219,8 @@ mod tests {
         let samples = folded("work;main;leaf 7\nidle;main 2\n").expect("samples");
         assert_eq!((samples[0].weight, samples[1].weight), (7, 2));
         assert_eq!(samples[0].chain(), "work: main;leaf");
+        let seen = Recording::parse("work;main 3\nwork;[not sampled] 4\n", "").expect("samples");
+        assert_eq!((seen.count(), seen.unseen), (3, 4));
     }
 
     #[test]

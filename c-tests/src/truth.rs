@@ -30,8 +30,11 @@ const FOREIGN_FRAMES: usize = 6;
 
 /// Judges a stack of a `runner` or `waiter`.
 pub fn judge(sample: &Sample, jumps: Jumps) -> Verdict {
-    let names: Vec<&str> = sample.frames.iter().map(|frame| frame.name.as_str()).collect();
-    if sample.frames.iter().any(|frame| frame.is_note()) {
+    // A remark at the leaf tells what the thread waits for.
+    let is_state = |name: &&str| name.starts_with("[blocked") || *name == "[waiting for a CPU]";
+    let names = sample.frames.iter().map(|frame| frame.name.as_str());
+    let names: Vec<&str> = names.filter(|name| !is_state(name)).collect();
+    if names.iter().any(|name| name.starts_with("[truncated") || name.ends_with("elided]")) {
         return Verdict::Cut;
     }
     match fault(&names, jumps) {

@@ -41,6 +41,7 @@ programs! {
     a_stack_of_5000_frames_keeps_both_its_ends => "deep_stack",
     each_of_2000_threads_is_seen => "many_threads",
     no_blocked_call_is_interrupted => "blocked_threads",
+    no_poll_that_does_not_wait_is_interrupted => "poll_without_waiting",
     errno_is_kept_across_samples => "errno_kept",
     vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",
     threads_that_come_and_go_are_no_danger => "thread_churn",

@@ -7,33 +7,6 @@ use std::sync::Arc;
 use crate::intern::{Stacks, Threads};
 use crate::model::{Sample, Stack, State, Thread};
 
-/// What a thread was doing, without the system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Activity {
-    Running,
-    Runnable,
-    Blocked,
-}
-
-impl Activity {
-    pub(crate) fn of(state: State) -> Self {
-        match state {
-            State::Running => Activity::Running,
-            State::Runnable => Activity::Runnable,
-            State::Blocked(_) => Activity::Blocked,
-        }
-    }
-
-    /// The word all formats use for it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Activity::Running => "running",
-            Activity::Runnable => "runnable",
-            Activity::Blocked => "blocked",
-        }
-    }
-}
-
 /// How often, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
@@ -45,7 +18,7 @@ pub(crate) struct Sum {
 pub(crate) struct Total {
     /// `None` when threads are not told apart.
     pub(crate) thread: Option<Arc<Thread>>,
-    pub(crate) activity: Activity,
+    pub(crate) state: State,
     pub(crate) stack: Arc<Stack>,
     pub(crate) sum: Sum,
 }
@@ -55,7 +28,7 @@ pub(crate) struct Totals {
     merge_threads: bool,
     threads: Threads,
     stacks: Stacks,
-    sums: HashMap<(Option<usize>, Activity, usize), Sum>,
+    sums: HashMap<(Option<usize>, State, usize), Sum>,
 }
 
 impl Totals {
@@ -66,9 +39,10 @@ impl Totals {
     pub(crate) fn add(&mut self, sample: &Sample<'_>) {
         let thread = (!self.merge_threads).then(|| self.threads.intern(Arc::clone(sample.thread)).id);
         let stack = self.stacks.intern(sample.stack).id;
-        let sum = self.sums.entry((thread, Activity::of(sample.state), stack)).or_default();
-        sum.samples = sum.samples.saturating_add(1);
-        sum.ns = sum.ns.saturating_add(sample.weight_ns);
+        let sum = self.sums.entry((thread, sample.state, stack)).or_default();
+        let ticks = u64::from(sample.ticks);
+        sum.samples = sum.samples.saturating_add(ticks);
+        sum.ns = sum.ns.saturating_add(sample.weight_ns.saturating_mul(ticks));
     }
 
     /// The sums, ordered by first appearance of thread, then state, then stack.
@@ -78,10 +52,10 @@ impl Totals {
         let mut sums: Vec<_> = self.sums.into_iter().collect();
         sums.sort_unstable_by_key(|&(key, _)| key);
         sums.into_iter()
-            .filter_map(|((thread, activity, stack), sum)| {
+            .filter_map(|((thread, state, stack), sum)| {
                 Some(Total {
                     thread: thread.and_then(|id| threads.get(id).cloned()),
-                    activity,
+                    state,
                     stack: Arc::clone(stacks.get(stack)?),
                     sum,
                 })

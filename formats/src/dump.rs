@@ -5,9 +5,9 @@ use std::io::Write;
 
 use crate::clock::utc;
 use crate::entries::{Entry, elided_text, entries};
-use crate::model::{FrameKind, Function, Header, Sample, State, Summary};
+use crate::model::{FrameKind, Function, Header, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
-use crate::{Format, Options, names, syscalls};
+use crate::{Format, Options, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Dump { options: options.clone(), pid: 0, empty: true })
@@ -39,13 +39,26 @@ impl Format for Dump {
 
     fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
         self.empty = false;
+        (0..sample.ticks).for_each(|_| self.thread(sample, out));
+    }
+
+    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
+        if self.empty {
+            line(out, format_args!("\nno threads: {}", why_empty(summary)));
+        }
+        line(out, format_args!("\n{}", stats_line(summary)));
+    }
+}
+
+impl Dump {
+    fn thread(&self, sample: &Sample<'_>, out: &mut Vec<u8>) {
         line(
             out,
             format_args!(
                 "\n\"{}\" tid {}, {}",
                 names::printable(&sample.thread.name),
                 sample.thread.tid,
-                state(sample.state)
+                state::phrase(sample.state)
             ),
         );
         let mut any = false;
@@ -59,15 +72,6 @@ impl Format for Dump {
         }
     }
 
-    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
-        if self.empty {
-            line(out, format_args!("\nno threads: {}", why_empty(summary)));
-        }
-        line(out, format_args!("\n{}", stats_line(summary)));
-    }
-}
-
-impl Dump {
     fn entry(&self, entry: &Entry<'_>) -> String {
         let (frame, function, inlined) = match entry {
             Entry::Elided(count) => return elided_text(*count),
@@ -101,18 +105,6 @@ fn place(function: &Function) -> String {
         (Some(file), Some(line)) => format!(" at {}:{line}", names::printable(file)),
         (Some(file), None) => format!(" at {}", names::printable(file)),
         (None, _) => String::new(),
-    }
-}
-
-fn state(state: State) -> String {
-    match state {
-        State::Running => "running".to_owned(),
-        State::Runnable => "waiting for a CPU".to_owned(),
-        State::Blocked(None) => "blocked".to_owned(),
-        State::Blocked(Some(number)) => match syscalls::name(number) {
-            Some(name) => format!("blocked in {name}"),
-            None => format!("blocked in system call {number}"),
-        },
     }
 }
 

@@ -11,17 +11,23 @@ use std::io::Write;
 
 use crate::aggregate::{Total, Totals};
 use crate::entries::{Entry, elided_text, entries};
-use crate::model::{FrameKind, Header, Sample, Summary};
+use crate::model::{FrameKind, Header, Mode, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
-use crate::{Format, Options, Weight, names};
+use crate::{Format, Options, Weight, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
-    Box::new(Folded { options: options.clone(), pid: 0, totals: Some(Totals::new(options.merge_threads)) })
+    Box::new(Folded {
+        options: options.clone(),
+        pid: 0,
+        mode: Mode::Wall,
+        totals: Some(Totals::new(options.merge_threads)),
+    })
 }
 
 struct Folded {
     options: Options,
     pid: u32,
+    mode: Mode,
     /// `None` once written.
     totals: Option<Totals>,
 }
@@ -29,6 +35,7 @@ struct Folded {
 impl Format for Folded {
     fn begin(&mut self, header: &Header, _out: &mut Vec<u8>) {
         self.pid = header.pid;
+        self.mode = header.mode;
     }
 
     fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
@@ -66,6 +73,9 @@ impl Folded {
             entries(&total.stack, &self.options).map(|entry| self.part(&entry)).collect();
         if parts.is_empty() {
             parts.push("[no stack]".to_owned());
+        }
+        if let Some(leaf) = state::leaf(total.state, self.mode, &self.options) {
+            parts.insert(0, names::note(&leaf));
         }
         if let Some(thread) = &total.thread {
             parts.push(names::thread(&thread.name));

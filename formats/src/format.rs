@@ -62,6 +62,9 @@ pub struct Options {
     pub title: Option<String>,
     /// What folded counts count.
     pub weight: Weight,
+    /// Folded and perf script text, which have no other place for it: a remark at the leaf tells what a thread waits
+    /// for (wall mode).
+    pub states: bool,
 }
 
 impl Default for Options {
@@ -75,6 +78,7 @@ impl Default for Options {
             max_depth: None,
             title: None,
             weight: Weight::Samples,
+            states: true,
         }
     }
 }

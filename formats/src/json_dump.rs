@@ -38,18 +38,20 @@ impl Format for JsonDump {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
-        out.extend_from_slice(if self.empty { b"\n" } else { b",\n" });
-        self.empty = false;
-        let object = Members::object().field("time_ns", sample.time_ns);
-        let call = match sample.state {
-            State::Blocked(Some(number)) => syscalls::name(number).map(string),
-            _ => None,
-        };
-        let object = state_fields(thread_fields(object, sample.thread), sample.state)
-            .maybe("syscall_name", call)
-            .field("weight_ns", sample.weight_ns)
-            .field("frames", self.frames(sample));
-        out.extend_from_slice(object.end().as_bytes());
+        for time_ns in sample.times_ns() {
+            out.extend_from_slice(if self.empty { b"\n" } else { b",\n" });
+            self.empty = false;
+            let object = Members::object().field("time_ns", time_ns);
+            let call = match sample.state {
+                State::Blocked(Some(number)) => syscalls::name(number).map(string),
+                _ => None,
+            };
+            let object = state_fields(thread_fields(object, sample.thread), sample.state)
+                .maybe("syscall_name", call)
+                .field("weight_ns", sample.weight_ns)
+                .field("frames", self.frames(sample));
+            out.extend_from_slice(object.end().as_bytes());
+        }
     }
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {

@@ -25,6 +25,7 @@ mod pprof;
 mod protobuf;
 mod raw;
 mod recent;
+mod state;
 mod stats;
 pub mod syscalls;
 

@@ -76,7 +76,7 @@ pub struct Thread {
 }
 
 /// What the thread was doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// On a CPU.
     Running,
@@ -86,20 +86,32 @@ pub enum State {
     Blocked(Option<u32>),
 }
 
-/// One stack of one thread at one time.
+/// One stack of one thread, at one time or at several ticks in a row.
 #[derive(Clone, Debug)]
 pub struct Sample<'a> {
-    /// Nanoseconds since the epoch.
+    /// Nanoseconds since the epoch; of the last tick, where there are several.
     pub time_ns: u64,
+    /// How many ticks it stands for, at least 1. Each is a sample.
+    pub ticks: u32,
     /// Whose stack.
     pub thread: &'a Arc<Thread>,
     /// What it was doing.
     pub state: State,
-    /// What the sample stands for: the interval in wall mode, the thread's CPU
-    /// time since its last sample in CPU mode. Nanoseconds.
+    /// What one tick stands for: the interval in wall mode, the thread's CPU
+    /// time around its sample in CPU mode. Nanoseconds.
     pub weight_ns: u64,
     /// The stack.
     pub stack: &'a Arc<Stack>,
+}
+
+impl Sample<'_> {
+    /// When each of its ticks was. Where there are several the interval lies between them.
+    pub fn times_ns(&self) -> impl Iterator<Item = u64> + use<> {
+        let (last_ns, interval_ns) = (self.time_ns, self.weight_ns);
+        (0..u64::from(self.ticks))
+            .rev()
+            .map(move |before| last_ns.saturating_sub(before.saturating_mul(interval_ns)))
+    }
 }
 
 /// What a weight counts.
@@ -149,6 +161,12 @@ pub struct Summary {
     pub dropped: u64,
     /// CPU mode: time used by threads that were never met running, nanoseconds.
     pub unsampled_cpu_ns: u64,
+    /// Wall mode: samples for late ticks, told by the threads' clocks at the next tick.
+    pub filled: u64,
+    /// Wall mode: samples for ticks at which a thread was not looked at and whose clock moved meanwhile.
+    pub inferred: u64,
+    /// Time that the threads were ready to run and got no CPU, nanoseconds.
+    pub cpu_wait_ns: u64,
     /// Why stacks do not reach the root, and how many for each reason.
     pub truncated_by: Vec<(&'static str, u64)>,
     /// What the recording took, where that was measured.

@@ -13,7 +13,8 @@
 //! `perf script -F +srcline` writes it and is there only when lines are asked for:
 //! Firefox, speedscope and inferno pass over it, FlameGraph too, with a warning for
 //! each. Byte 0 is the first character of a sample line: a reader that finds anything
-//! else takes the file for something else. The recording's figures follow the last sample
+//! else takes the file for something else. In wall mode the leaf of a thread that does not run is a remark that tells
+//! what it waits for. The recording's figures follow the last sample
 //! as a comment: Firefox, speedscope, inferno and FlameGraph pass over it in silence.
 
 use std::borrow::Cow;
@@ -23,14 +24,14 @@ use crate::entries::{Entry, elided_text, entries};
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, Summary};
 use crate::recent::Recent;
 use crate::stats::{stats_line, why_empty};
-use crate::{Format, Options, names};
+use crate::{Format, Options, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(PerfScript {
         options: options.clone(),
         pid: 0,
         process: String::new(),
-        event: "wall-clock",
+        mode: Mode::Wall,
         empty: true,
         stacks: Recent::new(),
     })
@@ -41,7 +42,7 @@ struct PerfScript {
     pid: u32,
     /// The process's name as a thread's name.
     process: String,
-    event: &'static str,
+    mode: Mode,
     empty: bool,
     /// The frame lines of stacks.
     stacks: Recent<Vec<u8>>,
@@ -51,19 +52,22 @@ impl Format for PerfScript {
     fn begin(&mut self, header: &Header, _out: &mut Vec<u8>) {
         self.pid = header.pid;
         self.process = names::thread(&header.process_name);
-        self.event = match header.mode {
-            Mode::Wall => "wall-clock",
-            Mode::Cpu => "cpu-clock",
-        };
+        self.mode = header.mode;
     }
 
     fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
         self.empty = false;
-        self.sample_line(sample, out);
-        let (options, pid) = (&self.options, self.pid);
-        let lines = self.stacks.get_or_make(sample.stack, || stack_lines(sample.stack, options, pid));
-        out.extend_from_slice(lines);
-        out.push(b'\n');
+        let leaf = state::leaf(sample.state, self.mode, &self.options);
+        for time_ns in sample.times_ns() {
+            self.sample_line(sample, time_ns, out);
+            if let Some(leaf) = &leaf {
+                note_line(leaf, &self.options, out);
+            }
+            let (options, pid) = (&self.options, self.pid);
+            let lines = self.stacks.get_or_make(sample.stack, || stack_lines(sample.stack, options, pid));
+            out.extend_from_slice(lines);
+            out.push(b'\n');
+        }
     }
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
@@ -79,10 +83,10 @@ impl Format for PerfScript {
 }
 
 impl PerfScript {
-    fn sample_line(&self, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    fn sample_line(&self, sample: &Sample<'_>, time_ns: u64, out: &mut Vec<u8>) {
         let pid = self.pid;
-        let seconds = sample.time_ns / 1_000_000_000;
-        let nanos = sample.time_ns % 1_000_000_000;
+        let seconds = time_ns / 1_000_000_000;
+        let nanos = time_ns % 1_000_000_000;
         let (comm, tid) = if self.options.merge_threads {
             (Cow::Borrowed(&*self.process), pid)
         } else {
@@ -92,7 +96,11 @@ impl PerfScript {
         if self.options.compat {
             append(out, format_args!("{comm}-T{tid}     {pid}/{tid}     {seconds}.{nanos:09}:    swipr\n"));
         } else {
-            let (period, event) = (sample.weight_ns, self.event);
+            let event = match self.mode {
+                Mode::Wall => "wall-clock",
+                Mode::Cpu => "cpu-clock",
+            };
+            let period = sample.weight_ns;
             append(out, format_args!("{comm} {pid}/{tid} {seconds}.{nanos:09}: {period} {event}:\n"));
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! Field numbers are those of `profile.proto` in the pprof repository. Each sample
 //! has two values, the number of samples and their nanoseconds; its labels are
-//! `thread`, `thread_id` (unless threads are merged) and `state`. The first mapping is
+//! `thread`, `thread_id` (unless threads are merged), `state` and, of a blocked thread, the `syscall` it waits in. The first mapping is
 //! the main program, as readers expect; ids count from 1. Inlined functions are lines
 //! of one location, innermost first. Addresses are as recorded: return addresses,
 //! except at the leaf.
@@ -17,10 +17,10 @@ use flate2::write::GzEncoder;
 
 use crate::aggregate::{Total, Totals};
 use crate::entries::{elided_text, visible};
-use crate::model::{Header, Mode, Sample, Summary};
+use crate::model::{Header, Mode, Sample, State, Summary};
 use crate::protobuf::Message;
 use crate::stats::{stats_line, why_empty};
-use crate::{Format, Options, names};
+use crate::{Format, Options, names, state, syscalls};
 use tables::Tables;
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
@@ -115,7 +115,11 @@ fn sample(options: &Options, tables: &mut Tables<'_>, total: &Total) -> Message 
         label.number(3, u64::from(thread.tid));
         message.message(3, label);
     }
-    message.message(3, text_label(tables, "state", total.activity.name()));
+    message.message(3, text_label(tables, "state", state::word(total.state)));
+    if let State::Blocked(Some(number)) = total.state {
+        let call = syscalls::name(number).map_or_else(|| number.to_string(), str::to_owned);
+        message.message(3, text_label(tables, "syscall", &call));
+    }
     message
 }
 

@@ -12,13 +12,12 @@
 
 use std::sync::Arc;
 
-use crate::aggregate::Activity;
 use crate::intern::{Interner, Stacks, Threads};
 use crate::json::{Members, hex, hex_bytes, string};
 use crate::model::{
     Cost, Frame, FrameKind, Function, Header, Mode, Module, Sample, Stack, State, Summary, Thread,
 };
-use crate::{Format, Options};
+use crate::{Format, Options, state};
 
 /// Goes up when a reader of the version before would misread something.
 const VERSION: u32 = 1;
@@ -48,13 +47,16 @@ impl Format for Raw {
         if stack.new {
             self.stack(stack.id, sample.stack, out);
         }
-        let object = Members::object()
-            .field("type", string("sample"))
-            .field("time_ns", sample.time_ns)
-            .field("thread", thread.id);
-        let object =
-            state_fields(object, sample.state).field("weight_ns", sample.weight_ns).field("stack", stack.id);
-        line(object, out);
+        for time_ns in sample.times_ns() {
+            let object = Members::object()
+                .field("type", string("sample"))
+                .field("time_ns", time_ns)
+                .field("thread", thread.id);
+            let object = state_fields(object, sample.state)
+                .field("weight_ns", sample.weight_ns)
+                .field("stack", stack.id);
+            line(object, out);
+        }
     }
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
@@ -117,6 +119,9 @@ pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
         .field("truncated", summary.truncated)
         .field("missed", summary.missed)
         .field("dropped", summary.dropped)
+        .field("filled", summary.filled)
+        .field("inferred", summary.inferred)
+        .field("cpu_wait_ns", summary.cpu_wait_ns)
         .field("unsampled_cpu_ns", summary.unsampled_cpu_ns)
         .maybe("truncated_by", (!by.is_empty()).then(|| reasons.end()));
     let cost = summary.cost.iter().flat_map(Cost::fields);
@@ -134,7 +139,7 @@ pub(crate) fn state_fields(object: Members, state: State) -> Members {
         State::Blocked(call) => call,
         State::Running | State::Runnable => None,
     };
-    object.field("state", string(Activity::of(state).name())).maybe("syscall", call)
+    object.field("state", string(state::word(state))).maybe("syscall", call)
 }
 
 fn module_fields(object: Members, module: &Module) -> Members {

@@ -53,10 +53,10 @@ pub fn handled() -> u32 {
     HANDLED.load(Relaxed)
 }
 
-/// The handler to install with `SA_SIGINFO`.
+/// The handler to install with `SA_SIGINFO` and all signals blocked.
 ///
 /// # Safety
-/// To be called by the kernel only, as a signal handler with `SA_SIGINFO`.
+/// To be called by the kernel only, as a signal handler with `SA_SIGINFO` and a mask of all signals.
 pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo, at least as long as our view of it.
     let (code, pid, value) = unsafe { ((*info).code, (*info).pid, (*info).value) };
@@ -69,6 +69,11 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
             unsafe { answer(ticket, context as u64) };
             slot::end(ticket);
         }
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the kernel's ucontext; this handler is installed with all signals blocked.
+        unsafe {
+            crate::poll_again::poll_again(context)
+        };
         HANDLED.fetch_add(1, Relaxed);
         return;
     }

@@ -17,6 +17,7 @@ pub mod expression;
 pub mod frames;
 pub mod handler;
 pub mod memory;
+pub mod poll_again;
 pub mod prologue;
 pub mod published;
 pub mod registers;

@@ -5,5 +5,6 @@ pub mod errno;
 pub mod maps;
 pub mod objects;
 pub mod process;
+pub mod run_delay;
 pub mod signals;
 pub mod threads;

@@ -25,9 +25,11 @@ pub struct Event {
     pub thread: Arc<Thread>,
     /// What the thread was doing.
     pub state: State,
-    /// Nanoseconds since the epoch.
+    /// Nanoseconds since the epoch; of the last tick.
     pub time_ns: u64,
-    /// What it stands for, nanoseconds.
+    /// How many ticks in a row; each is a sample.
+    pub ticks: u32,
+    /// What a tick stands for, nanoseconds.
     pub weight_ns: u64,
     /// The stack.
     pub stack: Arc<RawStack>,
@@ -52,6 +54,8 @@ pub struct Active {
     ticks: Ticks,
     /// The tick of the sweep that is under way.
     due: bool,
+    /// Ticks before it that came too late.
+    late: u64,
     grace_until_ns: Option<u64>,
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
@@ -77,6 +81,7 @@ impl Active {
             epoch_minus_monotonic: 0,
             ticks: Ticks::new(1, 0),
             due: false,
+            late: 0,
             grace_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
@@ -148,7 +153,8 @@ impl Active {
     pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
         self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
         if self.due {
-            self.counters.late.add(self.ticks.take(now));
+            self.late = self.ticks.take(now);
+            self.counters.late.add(self.late);
             self.counters.ticks.add(1);
         }
         self.due
@@ -159,10 +165,23 @@ impl Active {
         self.due
     }
 
-    /// Wall mode: a sample for one tick.
-    pub fn wall_sample(&mut self, thread: &Arc<Thread>, tick_ns: u64, state: State, stack: &Arc<RawStack>) {
-        if self.request.mode == Mode::Wall {
-            self.push(thread, tick_ns, self.interval_ns(), state, stack);
+    /// How many ticks before the sweep under way came too late.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Wall mode: samples for so many ticks in a row, the last of which was at `tick_ns`.
+    pub fn wall_sample(
+        &mut self,
+        thread: &Arc<Thread>,
+        tick_ns: u64,
+        ticks: u32,
+        state: State,
+        stack: &Arc<RawStack>,
+    ) {
+        if self.request.mode == Mode::Wall && ticks > 0 {
+            let weight_ns = self.interval_ns();
+            self.push(Event { ticks, ..self.event(thread, tick_ns, weight_ns, state, stack) });
         }
     }
 
@@ -170,7 +189,7 @@ impl Active {
     pub fn cpu_sample(&mut self, thread: &Arc<Thread>, tick_ns: u64, cpu_ns: u64, stack: &Arc<RawStack>) {
         if self.request.mode == Mode::Cpu && cpu_ns > 0 {
             self.sampled_cpu_ns += cpu_ns;
-            self.push(thread, tick_ns, cpu_ns, State::Running, stack);
+            self.push(self.event(thread, tick_ns, cpu_ns, State::Running, stack));
         }
     }
 
@@ -201,24 +220,23 @@ impl Active {
         }
     }
 
-    fn push(
-        &mut self,
+    fn event(
+        &self,
         thread: &Arc<Thread>,
         tick_ns: u64,
         weight_ns: u64,
         state: State,
         stack: &Arc<RawStack>,
-    ) {
-        if stack.stop != Stop::Root {
-            self.counters.truncated.add(1);
+    ) -> Event {
+        let time_ns = tick_ns.wrapping_add(self.epoch_minus_monotonic);
+        Event { thread: thread.clone(), state, time_ns, ticks: 1, weight_ns, stack: stack.clone() }
+    }
+
+    fn push(&mut self, event: Event) {
+        if event.stack.stop != Stop::Root {
+            self.counters.truncated.add(u64::from(event.ticks));
         }
-        self.batch.push(Event {
-            thread: thread.clone(),
-            state,
-            time_ns: tick_ns.wrapping_add(self.epoch_minus_monotonic),
-            weight_ns,
-            stack: stack.clone(),
-        });
+        self.batch.push(event);
     }
 
     /// Hands the samples to the writer, or drops and counts them when it is behind.
@@ -227,7 +245,7 @@ impl Active {
             return;
         }
         let batch = std::mem::take(&mut self.batch);
-        let count = batch.len() as u64;
+        let count = batch.iter().map(|event| u64::from(event.ticks)).sum();
         match self.output.send(batch) {
             Ok(()) => self.counters.samples.add(count),
             Err(Refused::Full) => self.counters.dropped.add(count),

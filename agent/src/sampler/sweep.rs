@@ -2,13 +2,15 @@
 //! asked for it by a signal and answers later.
 
 mod ask;
+mod collect;
 mod copy;
 mod look;
+mod looks;
 mod settle;
 
 use super::active::Active;
-use super::held::{account_rest, cpu_sample};
-use super::threads::{PendingTick, Sampled, Threads};
+use super::skipped::Skipped;
+use super::threads::{Sampled, Threads};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::platform::threads::cpu_ns;
@@ -16,15 +18,14 @@ use crate::platform::{process, signals};
 use crate::recording::MAX_RECORDINGS;
 use ask::Slots;
 use copy::Copier;
-use look::{Look, look, note_signal_wait};
+use look::note_signal_wait;
+use looks::UnderWay;
 use settle::{forget_question, forget_ticks, settle_end};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use swipr_formats::model::{Mode, State};
 use swipr_unwind::slot::StackBounds;
-use swipr_unwind::walk::Stop;
 
 /// Ticks that one unanswered signal can stand for; more are counted as missed.
 const MAX_PENDING_TICKS: usize = 4096;
@@ -51,6 +52,9 @@ pub struct Sweeper {
     collect_at_ns: u64,
     collect_again_ns: u64,
     unknown_code: bool,
+    under_way: Option<UnderWay>,
+    /// Of how many sweeps one looks at a thread that is idle for long.
+    sweeps_a_look: u32,
     _memory_file: Option<File>,
 }
 
@@ -77,6 +81,8 @@ impl Sweeper {
             collect_at_ns: 0,
             collect_again_ns: COLLECT_AFTER_NS,
             unknown_code: false,
+            under_way: None,
+            sweeps_a_look: 1,
             _memory_file: memory_file,
         })
     }
@@ -110,6 +116,11 @@ impl Sweeper {
             thread.refresh_name();
             let activity = thread.activity();
             note_signal_wait(thread, &activity);
+            thread.rest.end();
+            thread.cpu_wait_ns();
+            if let Some(skipped) = thread.skipped.get_mut(place) {
+                *skipped = Skipped::default();
+            }
             apply_filter(thread, &recording);
         }
         recordings.push(recording);
@@ -158,70 +169,6 @@ impl Sweeper {
         self.counters.threads.set(threads.len() as u64);
     }
 
-    /// Looks at every thread for the recordings whose tick it is.
-    pub fn sweep(&mut self, recordings: &mut [Active], tick_ns: u64) {
-        self.counters.sweeps.add(1);
-        self.find_threads(recordings);
-        if self.unknown_code && tick_ns.saturating_sub(self.maps_read_ns) >= self.maps_again_ns {
-            let changed = self.read_maps();
-            self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
-        }
-        let (mut due, mut wall) = (0, 0);
-        for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
-            due |= recording.bit();
-            wall |= if recording.request().mode == Mode::Wall { recording.bit() } else { 0 };
-        }
-        self.keep_handler(recordings);
-        self.collect_at_ns = tick_ns + COLLECT_AFTER_NS;
-        self.collect_again_ns = COLLECT_AFTER_NS;
-        // A thread that ended may have made room for one that was born: the kernel's count does not tell.
-        if self.look_at_threads(recordings, tick_ns, due, wall) {
-            self.find_threads(recordings);
-            self.look_at_threads(recordings, tick_ns, due, wall);
-        }
-        self.counters.sweep.add(process::monotonic_ns().saturating_sub(tick_ns));
-    }
-
-    /// Looks at the threads that this tick has not seen yet; returns whether any of them has ended.
-    fn look_at_threads(&mut self, recordings: &mut [Active], tick_ns: u64, due: u8, wall: u8) -> bool {
-        let Sweeper { threads, tables, copier, slots, counters, signal, unknown_code, .. } = self;
-        let mut any_gone = false;
-        for thread in threads.iter_mut().filter(|thread| thread.seen_ns != tick_ns) {
-            thread.seen_ns = tick_ns;
-            let wanted = due & thread.recordings;
-            let found = if wanted == 0 {
-                if cpu_ns(thread.tid()).is_none() { Look::Gone } else { Look::NotWanted }
-            } else {
-                look(thread, wanted & wall != 0, copier, tables, counters)
-            };
-            if !matches!(found, Look::Ended | Look::Gone) {
-                count_thread(thread, recordings, wanted);
-            }
-            match found {
-                Look::Stack(state, stack) => {
-                    *unknown_code |= stack.stop == Stop::NoTable;
-                    for recording in of(recordings, wanted & wall) {
-                        recording.wall_sample(&thread.thread, tick_ns, state, &stack);
-                    }
-                }
-                Look::Ask(state) => {
-                    let tick = PendingTick { tick_ns, recordings: wanted, cpu_ns: thread.cpu_ns, state };
-                    for missed in slots.ask(thread, tick, *signal, counters).err().into_iter().flatten() {
-                        let recordings = of(recordings, missed.recordings);
-                        recordings.for_each(|recording| recording.counters().missed.add(1));
-                    }
-                }
-                Look::Missed => {
-                    of(recordings, wanted).for_each(|recording| recording.counters().missed.add(1));
-                }
-                Look::NotWanted | Look::Ended => {}
-                Look::Gone => thread.gone = true,
-            }
-            any_gone |= thread.gone;
-        }
-        any_gone
-    }
-
     /// The host may have taken our signal for itself: then another one is used, and what
     /// was asked by the old one and not answered is lost.
     fn keep_handler(&mut self, recordings: &mut [Active]) {
@@ -239,69 +186,6 @@ impl Sweeper {
             }
             forget_question(thread, &mut self.slots);
         }
-    }
-
-    /// When to look for answers; `None`: nothing was asked.
-    pub fn collect_at(&self) -> Option<u64> {
-        self.slots.has_pending().then_some(self.collect_at_ns)
-    }
-
-    /// Takes the answers that are there.
-    pub fn collect(&mut self, recordings: &mut [Active]) {
-        let Sweeper { threads, tables, slots, counters, signal, unknown_code, .. } = self;
-        if !slots.has_pending() {
-            return;
-        }
-        self.collect_at_ns = process::monotonic_ns() + self.collect_again_ns;
-        self.collect_again_ns *= 2;
-        for thread in threads.iter_mut() {
-            let Some((pending, stack)) = slots.take_answer(thread, tables, *signal, counters) else {
-                continue;
-            };
-            *unknown_code |= stack.stop == Stop::NoTable;
-            let now_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-            // Until the clock moved, the thread was waiting for a CPU.
-            let later = pending.ticks.iter().skip(1).map(|tick| tick.cpu_ns).chain([u64::MAX]);
-            for (tick, later_ns) in pending.ticks.iter().zip(later) {
-                let stood_still = tick.cpu_ns == later_ns;
-                let state = tick.state.unwrap_or(if stood_still { State::Runnable } else { State::Running });
-                for recording in of(recordings, tick.recordings) {
-                    recording.wall_sample(&thread.thread, tick.tick_ns, state, &stack);
-                    if let Some(accounted) = thread.accounted_ns.get_mut(recording.place()) {
-                        let used = now_ns.saturating_sub(std::mem::replace(accounted, now_ns));
-                        cpu_sample(thread, recording, tick.tick_ns, used, &stack);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Ends recordings whose last tick is over and answered.
-    pub fn retire(&mut self, recordings: &mut Vec<Active>, now: u64) {
-        let Sweeper { threads, .. } = self;
-        recordings.retain_mut(|recording| {
-            if !recording.has_ended(now) {
-                return true;
-            }
-            let bit = recording.bit();
-            let waits = threads.iter().any(|thread| {
-                let pending = thread.pending.as_ref();
-                pending.is_some_and(|pending| pending.ticks.iter().any(|tick| tick.recordings & bit != 0))
-            });
-            if waits && !recording.grace_is_over(now) {
-                return true;
-            }
-            let program_used_ns = recording.program_used_ns();
-            for thread in threads.iter_mut() {
-                recording.counters().missed.add(forget_ticks(thread, bit));
-                let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-                account_rest(thread, recording, now, clock_ns);
-                thread.recordings &= !bit;
-            }
-            recording.cpu_of_ended_threads(now, program_used_ns);
-            recording.flush();
-            false
-        });
     }
 }
 
@@ -324,13 +208,5 @@ fn apply_filter(thread: &mut Sampled, recording: &Active) {
         thread.recordings |= recording.bit();
     } else {
         thread.recordings &= !recording.bit();
-    }
-}
-
-fn count_thread(thread: &mut Sampled, recordings: &mut [Active], wanted: u8) {
-    let new = wanted & !thread.counted;
-    if new != 0 {
-        of(recordings, new).for_each(|recording| recording.counters().threads.add(1));
-        thread.counted |= new;
     }
 }

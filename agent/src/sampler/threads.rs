@@ -3,9 +3,12 @@
 use crate::agent_threads;
 use crate::platform::descriptors;
 use crate::platform::process::monotonic_ns;
+use crate::platform::run_delay::RunDelay;
 use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
 use crate::sampler::held::HeldSample;
+use crate::sampler::rest::Rest;
+use crate::sampler::skipped::Skipped;
 use crate::stack::RawStack;
 use std::collections::HashMap;
 use std::io;
@@ -19,12 +22,16 @@ const PROBATION_NS: u64 = 10_000_000_000;
 
 /// Descriptors that are not used for threads' files.
 const SPARE_DESCRIPTORS: usize = 24;
+/// `syscall` and `schedstat`.
+const FILES_OF_A_THREAD: usize = 2;
 
 /// A tick at which a thread was asked for its stack.
 #[derive(Debug)]
 pub struct PendingTick {
-    /// Monotonic time.
+    /// Monotonic time; of the last tick.
     pub tick_ns: u64,
+    /// How many ticks in a row.
+    pub ticks: u32,
     /// The recordings it belongs to.
     pub recordings: u8,
     /// The thread's CPU clock then.
@@ -46,7 +53,7 @@ pub struct Pending {
 }
 
 /// A stack that holds as long as the CPU clock does not move.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct BlockedStack {
     /// The clock when it was taken.
     pub cpu_ns: u64,
@@ -85,6 +92,15 @@ pub struct Sampled {
     pub waits_for_signals: bool,
     /// The tick that saw it last.
     pub seen_ns: u64,
+    /// Ticks at which it was not looked at, by recording.
+    pub skipped: [Skipped; MAX_RECORDINGS],
+    /// Whether the next sweeps pass it by.
+    pub rest: Rest,
+    /// The last look.
+    pub looked_ns: u64,
+    /// How long it has been seen to wait for a CPU since it last ran.
+    pub seen_waiting_ns: u64,
+    run_delay: RunDelay,
     /// It ended.
     pub gone: bool,
     /// No recording's filter was applied yet.
@@ -117,6 +133,11 @@ impl Sampled {
             clean_looks: 0,
             waits_for_signals: false,
             seen_ns: 0,
+            skipped: [Skipped::default(); MAX_RECORDINGS],
+            rest: Rest::default(),
+            looked_ns: 0,
+            seen_waiting_ns: 0,
+            run_delay: RunDelay::default(),
             gone: false,
             fresh: true,
             readable,
@@ -137,6 +158,12 @@ impl Sampled {
             None if self.readable => ActivityFile::open(self.tid())?.read(),
             None => Err(io::ErrorKind::PermissionDenied.into()),
         }
+    }
+
+    /// How long it waited for a CPU since the last call: known when it has got one.
+    pub fn cpu_wait_ns(&mut self) -> u64 {
+        let (tid, keep) = (self.tid(), self.activity.is_some());
+        self.run_delay.more_ns(tid, keep)
     }
 
     /// Whether the kernel lets us see what this thread is doing.
@@ -179,7 +206,7 @@ impl Threads {
     pub fn new() -> io::Result<Threads> {
         let directory = TaskDirectory::open()?;
         let limit = descriptors::limit();
-        let keep = (limit / 2).min(limit.saturating_sub(SPARE_DESCRIPTORS));
+        let keep = limit.saturating_sub(SPARE_DESCRIPTORS) / FILES_OF_A_THREAD;
         let (known, suspects) = (HashMap::new(), HashMap::new());
         Ok(Threads { directory, known, count: None, tids: vec![], suspects, keep })
     }

@@ -121,6 +121,12 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "states",
+        values: "true, false",
+        meaning: "wall mode, `perf` and `folded`: the leaf tells what a thread waits for, `[blocked in futex]` (true)",
+        set: |wish, text| once(&mut wish.states, values::switch(text)),
+    },
+    Parameter {
         name: "compat",
         values: "true, false",
         meaning: "perf text in swift-profile-recorder's shape (false)",
@@ -160,6 +166,7 @@ pub(super) struct Wish {
     title: Option<String>,
     merge_threads: Option<bool>,
     weight: Option<Weight>,
+    states: Option<bool>,
     compat: Option<bool>,
 }
 
@@ -224,6 +231,7 @@ impl Wish {
                     max_depth: self.max_depth.and_then(|n| usize::try_from(n).ok()),
                     title: self.title,
                     weight: self.weight.unwrap_or(standard.weight),
+                    states: self.states.unwrap_or(standard.states),
                 },
             },
             threads: self.threads,

@@ -65,6 +65,7 @@ pub(super) static ROUTES: &[Route] = &[
             "title",
             "merge_threads",
             "weight",
+            "states",
             "compat",
             "symbolizer",
         ],

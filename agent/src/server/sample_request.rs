@@ -47,6 +47,7 @@ pub(super) static FIELDS: &[Field] = &[
     field("maxDepth", "max_depth", Kind::Number),
     field("title", "title", Kind::Text),
     field("weight", "weight", Kind::Text),
+    field("states", "states", Kind::Switch),
     field("compat", "compat", Kind::Switch),
 ];
 

@@ -26,10 +26,10 @@ impl Figures {
         }
     }
 
-    /// A stack of the recording ends so.
-    pub fn stopped(&mut self, stop: Stop) {
+    /// A stack of the recording ends so, at so many ticks.
+    pub fn stopped(&mut self, stop: Stop, ticks: u32) {
         if let Some(count) = self.stops.get_mut(stop as usize) {
-            *count += 1;
+            *count += u64::from(ticks);
         }
     }
 

@@ -47,6 +47,7 @@ fn formats_that_stream_write_each_sample_and_the_others_none() {
             let mut out = Vec::new();
             let sample = Sample {
                 time_ns: owned.time_ns,
+                ticks: 1,
                 thread: &owned.thread,
                 state: owned.state,
                 weight_ns: owned.weight_ns,

@@ -64,6 +64,7 @@ impl Recording {
         for owned in &self.samples {
             let sample = Sample {
                 time_ns: owned.time_ns,
+                ticks: 1,
                 thread: &owned.thread,
                 state: owned.state,
                 weight_ns: owned.weight_ns,

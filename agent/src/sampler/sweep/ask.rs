@@ -73,46 +73,58 @@ impl Slots {
         })
     }
 
-    /// Asks for a stack, or adds the tick to the question that is under way.
-    /// `Err`: these ticks are lost.
+    /// Asks for a stack, or adds the ticks to the question that is under way. Returns those that are lost.
     pub fn ask(
         &mut self,
         thread: &mut Sampled,
-        tick: PendingTick,
+        ticks: Vec<PendingTick>,
         signal: i32,
         counters: &AgentCounters,
-    ) -> Result<(), Vec<PendingTick>> {
-        let tid = thread.tid();
-        if let Some(pending) = &mut thread.pending {
-            let stood_still = pending.ticks.last().is_some_and(|last| last.cpu_ns == tick.cpu_ns);
-            if !stood_still {
-                // It ran and did not take the signal: where it has blocked it, the answer will be no answer to this.
-                let state = threads::signal_state(tid, signal).unwrap_or_default();
-                thread.blocks_signal = state.is_blocked;
-                if state.is_blocked {
-                    thread.clean_looks = 0;
-                    let earlier = std::mem::take(&mut pending.ticks);
-                    return Err(earlier.into_iter().chain([tick]).collect());
-                }
-                if !state.is_pending && !slot::is_done(pending.ticket) {
-                    // The kernel dropped it: another one of the same number was under way.
-                    let sent = signals::ask(tid, signal, pending.ticket).is_ok();
-                    counters.signals.add(u64::from(sent));
-                }
-            }
-            if pending.ticks.len() >= MAX_PENDING_TICKS {
-                return Err(vec![tick]);
-            }
-            pending.ticks.push(tick);
-            return Ok(());
+    ) -> Vec<PendingTick> {
+        if let Some(mut pending) = thread.pending.take() {
+            let lost = self.ask_again(thread, &mut pending, ticks, signal, counters);
+            thread.pending = Some(pending);
+            return lost;
         }
         // Who blocks all signals may be waiting for them, with sigwait(3) or a signalfd(2), and would get ours.
         if !can_be_asked(thread, signal, self.clean_looks) {
-            return Err(vec![tick]);
+            return ticks;
         }
-        let Some(ticket) = self.send(thread, signal, counters) else { return Err(vec![tick]) };
-        thread.pending = Some(Pending { ticket, ticks: vec![tick], again: false });
-        Ok(())
+        let Some(ticket) = self.send(thread, signal, counters) else { return ticks };
+        thread.pending = Some(Pending { ticket, ticks, again: false });
+        vec![]
+    }
+
+    fn ask_again(
+        &mut self,
+        thread: &mut Sampled,
+        pending: &mut Pending,
+        ticks: Vec<PendingTick>,
+        signal: i32,
+        counters: &AgentCounters,
+    ) -> Vec<PendingTick> {
+        let tid = thread.tid();
+        let stood_still = pending.ticks.last().is_some_and(|last| last.cpu_ns == thread.cpu_ns);
+        if !stood_still {
+            // It ran and did not take the signal: where it has blocked it, the answer will be no answer to this.
+            let state = threads::signal_state(tid, signal).unwrap_or_default();
+            thread.blocks_signal = state.is_blocked;
+            if state.is_blocked {
+                thread.clean_looks = 0;
+                let earlier = std::mem::take(&mut pending.ticks);
+                return earlier.into_iter().chain(ticks).collect();
+            }
+            if !state.is_pending && !slot::is_done(pending.ticket) {
+                // The kernel dropped it: another one of the same number was under way.
+                let sent = signals::ask(tid, signal, pending.ticket).is_ok();
+                counters.signals.add(u64::from(sent));
+            }
+        }
+        if pending.ticks.len() >= MAX_PENDING_TICKS {
+            return ticks;
+        }
+        pending.ticks.extend(ticks);
+        vec![]
     }
 
     fn send(&mut self, thread: &mut Sampled, signal: i32, counters: &AgentCounters) -> Option<Ticket> {

@@ -65,7 +65,11 @@ pub fn look(
                 Err(NotCopied::NoTables) => Look::Missed,
             }
         }
-        Ok(Activity::Running) => Look::Ask(None),
+        // A thread on a CPU uses time; one that does not is waiting for a CPU.
+        Ok(Activity::Running) => {
+            let stands_still = cpu_ns(thread.tid()) == Some(now_ns);
+            Look::Ask(stands_still.then_some(State::Runnable))
+        }
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
         // It may be blocked, and a signal would interrupt it: only where nobody can ever know is it sent.
         Err(_) if thread.is_readable() => Look::Missed,

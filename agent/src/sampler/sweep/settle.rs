@@ -4,6 +4,7 @@ use super::ask::Slots;
 use crate::platform::process;
 use crate::sampler::active::Active;
 use crate::sampler::held::account_rest;
+use crate::sampler::skipped;
 use crate::sampler::threads::Sampled;
 use swipr_unwind::slot;
 
@@ -12,7 +13,8 @@ pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Act
     let now = process::monotonic_ns();
     for recording in recordings.iter_mut() {
         let bit = recording.bit();
-        recording.counters().missed.add(forget_ticks(thread, bit));
+        let rested = skipped::forget(thread, recording);
+        recording.counters().missed.add(forget_ticks(thread, bit) + u64::from(rested));
         account_rest(thread, recording, now, thread.cpu_ns);
     }
     forget_question(thread, slots);
@@ -23,7 +25,8 @@ pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Act
 /// would be lost, and the answer to the old one would be nobody's.
 pub fn forget_ticks(thread: &mut Sampled, bits: u8) -> u64 {
     let Some(pending) = &mut thread.pending else { return 0 };
-    let forgotten = pending.ticks.iter().filter(|tick| tick.recordings & bits != 0).count() as u64;
+    let forgotten = pending.ticks.iter().filter(|tick| tick.recordings & bits != 0);
+    let forgotten = forgotten.map(|tick| u64::from(tick.ticks)).sum();
     pending.ticks.iter_mut().for_each(|tick| tick.recordings &= !bits);
     pending.ticks.retain(|tick| tick.recordings != 0);
     forgotten

@@ -1,0 +1,110 @@
+//! Idle threads rest: where there are many of them, not every sweep looks at each.
+//!
+//! A thread that has not run for many looks is looked at in every second, fourth, eighth sweep only. Its clock, unchanged
+//! at the next look, proves where it was at the ticks between (`skipped.rs`). If it did run, its first moments are
+//! seen less well than without a rest; so there is none where looking costs next to nothing.
+
+use super::threads::Sampled;
+
+/// What one look at an idle thread costs.
+const LOOK_NS: u64 = 700;
+/// Looks at idle threads may take one part in so many of the time.
+const SHARE: u64 = 100;
+/// No thread goes without a look for longer.
+const LONGEST_NS: u64 = 200_000_000;
+/// Idle looks before the first rest.
+const IDLE_LOOKS: u32 = 16;
+const LONGEST_SWEEPS: u64 = 8;
+
+/// Of how many sweeps one may look at a thread that is idle for long.
+pub fn sweeps_a_look(threads: usize, interval_ns: u64) -> u32 {
+    let interval_ns = interval_ns.max(1);
+    let needed = (threads as u64).saturating_mul(LOOK_NS * SHARE).div_ceil(interval_ns);
+    let allowed = (LONGEST_NS / interval_ns).max(1);
+    needed.min(allowed).clamp(1, LONGEST_SWEEPS) as u32
+}
+
+/// A thread's rest.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rest {
+    /// Looks in a row that found the thread idle.
+    idle: u32,
+    /// Sweeps that pass it by from now on.
+    left: u32,
+}
+
+impl Rest {
+    /// Whether this sweep passes the thread by.
+    pub fn passes_by(&mut self) -> bool {
+        let rests = self.left > 0;
+        self.left -= u32::from(rests);
+        rests
+    }
+
+    /// The next sweep looks at it.
+    pub fn end(&mut self) {
+        self.left = 0;
+    }
+
+    /// A look found the thread idle.
+    pub fn was_idle(&mut self, tid: u32, sweeps_a_look: u32) {
+        self.idle = self.idle.saturating_add(1);
+        let sweeps = match self.idle / IDLE_LOOKS {
+            0 => 1,
+            1 => 2,
+            2..=3 => 4,
+            _ => 8,
+        };
+        let sweeps = sweeps.min(sweeps_a_look).max(1);
+        // Threads that fell idle together are not all looked at in the same sweep.
+        self.left = if self.idle.is_multiple_of(IDLE_LOOKS) { tid % sweeps } else { sweeps - 1 };
+    }
+
+    /// A look found that it had run.
+    pub fn has_run(&mut self) {
+        *self = Rest::default();
+    }
+}
+
+/// A thread that rests has passed by a tick of these recordings.
+pub fn note_passed(thread: &mut Sampled, recordings: u8) {
+    for (place, skipped) in thread.skipped.iter_mut().enumerate() {
+        skipped.rested += u32::from(recordings >> place & 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_threads_and_slow_ticks_need_no_rest() {
+        assert_eq!(sweeps_a_look(100, 10_000_000), 1);
+        assert_eq!(sweeps_a_look(1000, 10_000_000), 7);
+        assert_eq!(sweeps_a_look(5000, 10_000_000), 8);
+        assert_eq!(sweeps_a_look(100, 100_000), 8);
+        assert_eq!(sweeps_a_look(5000, 1_000_000_000), 1, "a rest would last longer than 200 ms");
+        assert_eq!(sweeps_a_look(5000, 60_000_000), 3);
+    }
+
+    #[test]
+    fn rests_grow_and_end_when_the_thread_has_run() {
+        let mut rest = Rest::default();
+        let mut looks = vec![];
+        for sweep in 0..400 {
+            if !rest.passes_by() {
+                looks.push(sweep);
+                rest.was_idle(3, 8);
+            }
+        }
+        assert_eq!(looks[..16], (0..16).collect::<Vec<_>>());
+        let gaps: Vec<i32> = looks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps[20..30].iter().all(|&gap| gap == 2), "{gaps:?}");
+        assert!(gaps[40..60].iter().filter(|&&gap| gap == 4).count() >= 18, "{gaps:?}");
+        assert!(gaps[70..].iter().filter(|&&gap| gap == 8).count() >= 10, "{gaps:?}");
+        rest.has_run();
+        assert!(!rest.passes_by());
+        rest.was_idle(3, 8);
+        assert!(!rest.passes_by());
+    }
+}

@@ -1,0 +1,80 @@
+//! Answers of threads that were asked, and the ends of recordings.
+
+use super::settle::forget_ticks;
+use super::{Sweeper, of};
+use crate::platform::process;
+use crate::platform::threads::cpu_ns;
+use crate::sampler::active::Active;
+use crate::sampler::held::{account_rest, cpu_sample};
+use crate::sampler::skipped::tell_rest;
+use swipr_formats::model::State;
+use swipr_unwind::walk::Stop;
+
+impl Sweeper {
+    /// When to look for answers; `None`: nothing was asked.
+    pub fn collect_at(&self) -> Option<u64> {
+        self.slots.has_pending().then_some(self.collect_at_ns)
+    }
+
+    /// Takes the answers that are there.
+    pub fn collect(&mut self, recordings: &mut [Active]) {
+        let Sweeper { threads, tables, slots, counters, signal, unknown_code, .. } = self;
+        if !slots.has_pending() {
+            return;
+        }
+        self.collect_at_ns = process::monotonic_ns() + self.collect_again_ns;
+        self.collect_again_ns *= 2;
+        for thread in threads.iter_mut() {
+            let Some((pending, stack)) = slots.take_answer(thread, tables, *signal, counters) else {
+                continue;
+            };
+            *unknown_code |= stack.stop == Stop::NoTable;
+            let now_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+            // Until the clock moved, the thread was waiting for a CPU.
+            let later = pending.ticks.iter().skip(1).map(|tick| tick.cpu_ns).chain([u64::MAX]);
+            for (tick, later_ns) in pending.ticks.iter().zip(later) {
+                let stood_still = tick.cpu_ns == later_ns;
+                let state = tick.state.unwrap_or(if stood_still { State::Runnable } else { State::Running });
+                for recording in of(recordings, tick.recordings) {
+                    recording.wall_sample(&thread.thread, tick.tick_ns, tick.ticks, state, &stack);
+                    if let Some(accounted) = thread.accounted_ns.get_mut(recording.place()) {
+                        let used = now_ns.saturating_sub(std::mem::replace(accounted, now_ns));
+                        cpu_sample(thread, recording, tick.tick_ns, used, &stack);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends recordings whose last tick is over and answered.
+    pub fn retire(&mut self, recordings: &mut Vec<Active>, now: u64) {
+        if self.go_on_at().is_some() && recordings.iter_mut().any(|recording| recording.has_ended(now)) {
+            self.finish(recordings);
+        }
+        let Sweeper { threads, .. } = self;
+        recordings.retain_mut(|recording| {
+            if !recording.has_ended(now) {
+                return true;
+            }
+            let bit = recording.bit();
+            let waits = threads.iter().any(|thread| {
+                let pending = thread.pending.as_ref();
+                pending.is_some_and(|pending| pending.ticks.iter().any(|tick| tick.recordings & bit != 0))
+            });
+            if waits && !recording.grace_is_over(now) {
+                return true;
+            }
+            let program_used_ns = recording.program_used_ns();
+            for thread in threads.iter_mut() {
+                recording.counters().missed.add(forget_ticks(thread, bit));
+                let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+                account_rest(thread, recording, now, clock_ns);
+                tell_rest(thread, recording, now, clock_ns);
+                thread.recordings &= !bit;
+            }
+            recording.cpu_of_ended_threads(now, program_used_ns);
+            recording.flush();
+            false
+        });
+    }
+}

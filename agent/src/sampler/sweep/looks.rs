@@ -1,0 +1,216 @@
+//! The looks of one sweep: at every thread once, the questions among them a few at a time.
+
+use super::look::{Look, look};
+use super::{COLLECT_AFTER_NS, MAPS_AGAIN_NS, Sweeper, of};
+use crate::platform::process::monotonic_ns;
+use crate::platform::threads::cpu_ns;
+use crate::sampler::active::Active;
+use crate::sampler::rest::{note_passed, sweeps_a_look};
+use crate::sampler::skipped::{self, Before, Gap, MOST_LATE, Now};
+use crate::sampler::threads::{PendingTick, Sampled};
+use swipr_formats::model::{Mode, State};
+use swipr_unwind::walk::Stop;
+
+/// Threads that are asked at a stretch: a signal to each thread of a large program at the same moment would be a
+/// jolt to it. The others are asked a little later in the same tick.
+const QUESTIONS: usize = 16;
+const PAUSE_NS: u64 = 50_000;
+
+/// A sweep that is not over yet.
+#[derive(Debug)]
+pub struct UnderWay {
+    tick_ns: u64,
+    /// The recordings whose tick it is, and those of them in wall mode.
+    due: u8,
+    wall: u8,
+    took_ns: u64,
+    go_on_at_ns: u64,
+}
+
+/// How far a stretch of looks came.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    /// Threads are left.
+    unfinished: bool,
+    /// A thread has ended.
+    any_gone: bool,
+}
+
+impl Sweeper {
+    /// Begins to look at every thread for the recordings whose tick it is; see [`Sweeper::go_on_at`].
+    pub fn sweep(&mut self, recordings: &mut [Active], tick_ns: u64) {
+        self.counters.sweeps.add(1);
+        self.find_threads(recordings);
+        if self.unknown_code && tick_ns.saturating_sub(self.maps_read_ns) >= self.maps_again_ns {
+            let changed = self.read_maps();
+            self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
+        }
+        let (mut due, mut wall) = (0, 0);
+        for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
+            due |= recording.bit();
+            wall |= if recording.request().mode == Mode::Wall { recording.bit() } else { 0 };
+            note_late(self.threads.iter_mut(), recording);
+        }
+        self.keep_handler(recordings);
+        self.collect_at_ns = tick_ns + COLLECT_AFTER_NS;
+        self.collect_again_ns = COLLECT_AFTER_NS;
+        let shortest_ns = recordings.iter().map(Active::interval_ns).min().unwrap_or(u64::MAX);
+        self.sweeps_a_look = sweeps_a_look(self.threads.len(), shortest_ns);
+        self.under_way = Some(UnderWay { tick_ns, due, wall, took_ns: 0, go_on_at_ns: 0 });
+        self.go_on(recordings, QUESTIONS);
+    }
+
+    /// When to call [`Sweeper::go_on_if_due`]; `None`: the sweep is over.
+    pub fn go_on_at(&self) -> Option<u64> {
+        self.under_way.as_ref().map(|under_way| under_way.go_on_at_ns)
+    }
+
+    /// Goes on with the sweep where it is time to.
+    pub fn go_on_if_due(&mut self, recordings: &mut [Active]) {
+        if self.go_on_at().is_some_and(|at| at <= monotonic_ns()) {
+            self.go_on(recordings, QUESTIONS);
+        }
+    }
+
+    /// Ends the sweep now.
+    pub fn finish(&mut self, recordings: &mut [Active]) {
+        self.go_on(recordings, usize::MAX);
+    }
+
+    fn go_on(&mut self, recordings: &mut [Active], questions: usize) {
+        let Some(mut under_way) = self.under_way.take() else { return };
+        let began_ns = monotonic_ns();
+        let mut stretch = self.look_at_threads(recordings, &under_way, questions);
+        // A thread that ended may have made room for one that was born: the kernel's count does not tell.
+        if stretch.any_gone {
+            self.find_threads(recordings);
+            stretch = self.look_at_threads(recordings, &under_way, questions);
+        }
+        let now_ns = monotonic_ns();
+        under_way.took_ns += now_ns.saturating_sub(began_ns);
+        if stretch.unfinished {
+            under_way.go_on_at_ns = now_ns + PAUSE_NS;
+            self.under_way = Some(under_way);
+        } else {
+            self.counters.sweep.add(under_way.took_ns);
+        }
+    }
+
+    /// Looks at the threads that this tick has not seen yet.
+    fn look_at_threads(&mut self, recordings: &mut [Active], at: &UnderWay, questions: usize) -> Stretch {
+        let mut stretch = Stretch::default();
+        let mut asked = 0;
+        for thread in self.threads.iter_mut().filter(|thread| thread.seen_ns != at.tick_ns) {
+            if asked == questions {
+                stretch.unfinished = true;
+                break;
+            }
+            thread.seen_ns = at.tick_ns;
+            let wanted = at.due & thread.recordings;
+            if thread.rest.passes_by() {
+                note_passed(thread, wanted & at.wall);
+                continue;
+            }
+            if wanted == 0 {
+                thread.gone = cpu_ns(thread.tid()).is_none();
+                stretch.any_gone |= thread.gone;
+                continue;
+            }
+            let before = Before::of(thread);
+            let found = look(thread, wanted & at.wall != 0, &mut self.copier, &self.tables, &self.counters);
+            match &found {
+                Look::Stack(..) | Look::NotWanted if thread.cpu_ns == before.cpu_ns() => {
+                    thread.rest.was_idle(thread.tid(), self.sweeps_a_look);
+                }
+                _ => thread.rest.has_run(),
+            }
+            if matches!(found, Look::Ended | Look::Gone) {
+                thread.gone = matches!(found, Look::Gone);
+                stretch.any_gone |= thread.gone;
+                continue;
+            }
+            count_thread(thread, recordings, wanted);
+            let waited_ns = new_wait_ns(thread, &before, &found, at.tick_ns, of(recordings, wanted));
+            thread.looked_ns = at.tick_ns;
+            let gap = Gap { before, tick_ns: at.tick_ns, waited_ns };
+            let wall = wanted & at.wall;
+            match found {
+                Look::Stack(state, stack) => {
+                    self.unknown_code |= stack.stop == Stop::NoTable;
+                    for recording in of(recordings, wall) {
+                        let now = Now { state, stack: Some(&stack) };
+                        gap.tell(thread, recording, now, &mut vec![]);
+                        recording.wall_sample(&thread.thread, at.tick_ns, 1, state, &stack);
+                    }
+                }
+                Look::Ask(state) => {
+                    asked += 1;
+                    let mut ticks = vec![];
+                    for recording in of(recordings, wall) {
+                        let now = Now { state: state.unwrap_or(State::Running), stack: None };
+                        gap.tell(thread, recording, now, &mut ticks);
+                    }
+                    let cpu_ns = thread.cpu_ns;
+                    ticks.push(PendingTick {
+                        tick_ns: at.tick_ns,
+                        ticks: 1,
+                        recordings: wanted,
+                        cpu_ns,
+                        state,
+                    });
+                    for missed in self.slots.ask(thread, ticks, self.signal, &self.counters) {
+                        let ticks = u64::from(missed.ticks);
+                        of(recordings, missed.recordings).for_each(|of| of.counters().missed.add(ticks));
+                    }
+                }
+                Look::Missed => {
+                    for recording in of(recordings, wanted) {
+                        recording.counters().missed.add(1 + u64::from(skipped::forget(thread, recording)));
+                    }
+                }
+                Look::NotWanted | Look::Ended | Look::Gone => {}
+            }
+        }
+        stretch
+    }
+}
+
+/// Ticks before this one came too late: the next look at each thread tells what it was doing then.
+fn note_late<'a>(threads: impl Iterator<Item = &'a mut Sampled>, recording: &Active) {
+    let late = recording.late();
+    if late == 0 || late > MOST_LATE || recording.request().mode != Mode::Wall {
+        return;
+    }
+    let known = threads.filter(|thread| thread.recordings & recording.bit() != 0 && thread.looked_ns != 0);
+    for skipped in known.filter_map(|thread| thread.skipped.get_mut(recording.place())) {
+        skipped.late = skipped.late.saturating_add(late as u32);
+    }
+}
+
+/// How long the thread waited for a CPU since the last look, as far as that has not been seen already.
+fn new_wait_ns<'a>(
+    thread: &mut Sampled,
+    before: &Before,
+    found: &Look,
+    tick_ns: u64,
+    recordings: impl Iterator<Item = &'a mut Active>,
+) -> u64 {
+    if thread.cpu_ns != before.cpu_ns() {
+        let waited_ns = thread.cpu_wait_ns();
+        recordings.for_each(|recording| recording.counters().cpu_wait_ns.add(waited_ns));
+        return waited_ns.saturating_sub(std::mem::take(&mut thread.seen_waiting_ns));
+    }
+    if matches!(found, Look::Ask(_)) && thread.looked_ns != 0 {
+        let since_ns = tick_ns.saturating_sub(thread.looked_ns);
+        thread.seen_waiting_ns += if before.was_blocked() { since_ns / 2 } else { since_ns };
+    }
+    0
+}
+
+fn count_thread(thread: &mut Sampled, recordings: &mut [Active], wanted: u8) {
+    let new = wanted & !thread.counted;
+    if new != 0 {
+        of(recordings, new).for_each(|recording| recording.counters().threads.add(1));
+        thread.counted |= new;
+    }
+}
