@@ -1,5 +1,6 @@
 //! The agent: one a process. It starts and ends recordings; the server and the C interface ask it to.
 
+mod metrics;
 mod status;
 
 use crate::agent_threads;
@@ -8,7 +9,7 @@ use crate::counters::{AgentCounters, RecordingCounters};
 use crate::recording::{MAX_RECORDINGS, Output, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
-use crate::writer::Writer;
+use crate::writer::{Figures, Writer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
 struct Running {
     id: u64,
     stop: Arc<AtomicBool>,
+    counters: Arc<RecordingCounters>,
 }
 
 /// A recording that another thread wants to be started; see [`Agent::submit`].
@@ -35,6 +37,8 @@ pub struct Agent {
     counters: Arc<AgentCounters>,
     symbolizer: Arc<Mutex<Symbolizer>>,
     running: Mutex<Vec<Running>>,
+    /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
+    ended: RecordingCounters,
     submitted: Mutex<Vec<Submitted>>,
     stopping: AtomicBool,
     next_id: AtomicU64,
@@ -55,6 +59,7 @@ impl Agent {
             counters: Arc::default(),
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
             running: Mutex::default(),
+            ended: RecordingCounters::default(),
             submitted: Mutex::default(),
             stopping: AtomicBool::new(false),
             next_id: AtomicU64::new(1),
@@ -104,6 +109,26 @@ impl Agent {
         self.sampler.wait_until_left(at_most)
     }
 
+    /// A recording is over; its counts stay.
+    fn forget(&self, id: u64) {
+        locked(&self.running).retain(|running| {
+            let stays = running.id != id;
+            if !stays {
+                self.ended.add(&running.counters);
+            }
+            stays
+        });
+    }
+
+    /// How many recordings run, and the sums over all that there were.
+    fn recorded(&self) -> (usize, RecordingCounters) {
+        let running = locked(&self.running);
+        let sums = RecordingCounters::default();
+        sums.add(&self.ended);
+        running.iter().for_each(|running| sums.add(&running.counters));
+        (running.len(), sums)
+    }
+
     fn begin(
         self: &Arc<Self>,
         request: Request,
@@ -111,6 +136,7 @@ impl Agent {
         stop: Arc<AtomicBool>,
     ) -> Result<(), (StartError, Box<dyn Output>)> {
         let id = self.next_id.fetch_add(1, Relaxed);
+        let counters = Arc::<RecordingCounters>::default();
         {
             let mut running = locked(&self.running);
             if self.stopping.load(Relaxed) {
@@ -119,27 +145,27 @@ impl Agent {
             if running.len() >= MAX_RECORDINGS {
                 return Err((StartError::TooMany, output));
             }
-            running.push(Running { id, stop: stop.clone() });
+            running.push(Running { id, stop: stop.clone(), counters: counters.clone() });
         }
         self.counters.recordings.add(1);
         let (send, samples) = sample_queue(QUEUE_BYTES);
         let request = Arc::new(request);
-        let counters = Arc::<RecordingCounters>::default();
         let active = Active::new(request.clone(), send, counters.clone(), stop.clone());
         let symbolizer = self.symbolizer.clone();
         let of_agent = self.counters.clone();
-        let writer = Writer { request, samples, output, counters, of_agent, stop, symbolizer };
+        let figures = Figures::new(&of_agent);
+        let writer = Writer { request, samples, output, counters, of_agent, figures, stop, symbolizer };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
         let started = agent_threads::start("writer", move || {
             writer.run();
-            locked(&agent.running).retain(|running| running.id != id);
+            agent.forget(id);
             if agent.stopping.load(Relaxed) {
                 locked(&agent.symbolizer).drop_all();
             }
         });
         if let Err(error) = started {
-            locked(&self.running).retain(|running| running.id != id);
+            self.forget(id);
             self.log.line(format_args!("cannot start a writer thread: {error}"));
             return Ok(());
         }
@@ -168,7 +194,11 @@ impl Recorder for SharedAgent {
     }
 
     fn status(&self) -> String {
-        status::json(&self.0)
+        format!("{}\n", status::json(&self.0))
+    }
+
+    fn metrics(&self) -> String {
+        metrics::text(&status::json(&self.0), &self.0.counters)
     }
 
     fn attend(&self) {

@@ -62,7 +62,22 @@ impl RecordingCounters {
             filled: self.filled.get(),
             inferred: self.inferred.get(),
             cpu_wait_ns: self.cpu_wait_ns.get(),
+            ..Summary::default()
         }
+    }
+
+    /// Adds another recording's counts of what was taken and what was lost.
+    pub fn add(&self, other: &RecordingCounters) {
+        let pairs = [
+            (&self.ticks, &other.ticks),
+            (&self.late, &other.late),
+            (&self.samples, &other.samples),
+            (&self.truncated, &other.truncated),
+            (&self.missed, &other.missed),
+            (&self.dropped, &other.dropped),
+            (&self.unsampled_cpu_ns, &other.unsampled_cpu_ns),
+        ];
+        pairs.into_iter().for_each(|(to, from)| to.add(from.get()));
     }
 }
 

@@ -9,12 +9,26 @@ const BUCKETS: usize = 40;
 #[derive(Debug)]
 pub struct Histogram {
     counts: [AtomicU64; BUCKETS],
+    sum_ns: AtomicU64,
     largest_ns: AtomicU64,
+}
+
+/// A histogram at one moment, or between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    counts: [u64; BUCKETS],
+    /// Of all that were counted.
+    pub sum_ns: u64,
+    largest_ns: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { counts: [const { AtomicU64::new(0) }; BUCKETS], largest_ns: AtomicU64::new(0) }
+        Histogram {
+            counts: [const { AtomicU64::new(0) }; BUCKETS],
+            sum_ns: AtomicU64::new(0),
+            largest_ns: AtomicU64::new(0),
+        }
     }
 }
 
@@ -38,13 +52,49 @@ impl Histogram {
         if let Some(count) = self.counts.get(bucket.min(BUCKETS - 1)) {
             count.fetch_add(1, Relaxed);
         }
+        self.sum_ns.fetch_add(ns, Relaxed);
         self.largest_ns.fetch_max(ns, Relaxed);
     }
 
     /// The figures as they are now.
     pub fn figures(&self) -> Figures {
-        let counts = self.counts.each_ref().map(|count| count.load(Relaxed));
-        let (count, largest_ns): (u64, u64) = (counts.iter().sum(), self.largest_ns.load(Relaxed));
+        self.counts().figures()
+    }
+
+    /// All of it as it is now.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            counts: self.counts.each_ref().map(|count| count.load(Relaxed)),
+            sum_ns: self.sum_ns.load(Relaxed),
+            largest_ns: self.largest_ns.load(Relaxed),
+        }
+    }
+}
+
+impl Counts {
+    /// What was counted since `earlier`. The longest is not known then: it is that of all.
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        let mut counts = self.counts;
+        counts
+            .iter_mut()
+            .zip(earlier.counts)
+            .for_each(|(count, before)| *count = count.saturating_sub(before));
+        let sum_ns = self.sum_ns.wrapping_sub(earlier.sum_ns);
+        Counts { counts, sum_ns, largest_ns: self.largest_ns }
+    }
+
+    /// For each bucket its upper end, which belongs to it, and how many are at most so long.
+    pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.counts.iter().enumerate().scan(0, |below, (bucket, count)| {
+            *below += count;
+            Some((upper_end(bucket), *below))
+        })
+    }
+
+    /// See [`Figures`].
+    pub fn figures(&self) -> Figures {
+        let Counts { counts, largest_ns, .. } = *self;
+        let count = counts.iter().sum::<u64>();
         let percentile = |part: u64| {
             let wanted = (count * part).div_ceil(100);
             let mut below = 0;
@@ -52,10 +102,14 @@ impl Histogram {
                 below += count;
                 below >= wanted
             });
-            bucket.map_or(0, |bucket| ((1u64 << bucket) - 1).min(largest_ns))
+            bucket.map_or(0, |bucket| upper_end(bucket).min(largest_ns))
         };
         Figures { count, p50_ns: percentile(50), p99_ns: percentile(99), largest_ns }
     }
+}
+
+fn upper_end(bucket: usize) -> u64 {
+    (1u64 << bucket) - 1
 }
 
 #[cfg(test)]
@@ -71,6 +125,18 @@ mod tests {
         assert_eq!((figures.count, figures.largest_ns), (1000, 1000));
         assert!((500..1000).contains(&figures.p50_ns), "{figures:?}");
         assert!((990..=1000).contains(&figures.p99_ns), "{figures:?}");
+    }
+
+    #[test]
+    fn what_came_later_has_figures_of_its_own() {
+        let histogram = Histogram::default();
+        (0..100).for_each(|_| histogram.add(1_000_000));
+        let earlier = histogram.counts();
+        (0..10).for_each(|_| histogram.add(1000));
+        let later = histogram.counts().since(&earlier);
+        assert_eq!((later.figures().count, later.figures().p99_ns, later.sum_ns), (10, 1023, 10_000));
+        assert_eq!(later.cumulative().find(|&(end, _)| end == 1023), Some((1023, 10)));
+        assert_eq!(later.cumulative().find(|&(end, _)| end == 511), Some((511, 0)));
     }
 
     #[test]

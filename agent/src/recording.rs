@@ -75,4 +75,6 @@ pub trait Recorder: Send + Sync {
     fn attend(&self) {}
     /// The agent's state as a JSON object (for `/status`).
     fn status(&self) -> String;
+    /// The same for Prometheus (for `/metrics`).
+    fn metrics(&self) -> String;
 }

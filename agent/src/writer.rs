@@ -2,6 +2,7 @@
 //! recording's format. It is the only thread that waits for the reader of the output, and names that take
 //! long to find hold up nobody else.
 
+mod figures;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ use crate::counters::{AgentCounters, RecordingCounters};
 use crate::platform::process;
 use crate::recording::{Closed, Output, Request};
 use crate::sample_queue::SampleReceiver;
+pub use figures::Figures;
 use names::StackNames;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
@@ -38,6 +40,8 @@ pub struct Writer {
     pub counters: Arc<RecordingCounters>,
     /// The agent's: they tell whether the sampler could sample at all.
     pub of_agent: Arc<AgentCounters>,
+    /// From before the sampler knew of the recording: its first sweep may be over before the writer runs.
+    pub figures: Figures,
     /// Tells the sampler that nobody reads any more.
     pub stop: Arc<AtomicBool>,
     /// Shared by all writers.
@@ -49,7 +53,7 @@ impl Writer {
     pub fn run(mut self) {
         let mut format = (self.request.format.format.make)(&self.request.format.options);
         let end = match self.write(format.as_mut()) {
-            Ok(()) => self.end(),
+            Ok(end) => end,
             Err(Closed) => Err("the reader of the output is gone".to_string()),
         };
         self.stop.store(true, Relaxed);
@@ -58,7 +62,8 @@ impl Writer {
 
     /// The figures; or, where there was no tick because the sampler failed, of what it failed.
     fn end(&self) -> Result<Summary, String> {
-        let summary = self.counters.summary();
+        let mut summary = self.counters.summary();
+        self.figures.complete(&mut summary, &self.of_agent);
         match self.of_agent.failure() {
             Some(reason) if summary.ticks == 0 => Err(reason),
             _ => Ok(summary),
@@ -67,7 +72,7 @@ impl Writer {
 
     /// Nothing is handed on before the first sample: whoever waits for a recording that found nothing is told so,
     /// and gets no empty profile.
-    fn write(&mut self, format: &mut dyn Format) -> Result<(), Closed> {
+    fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
         let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize);
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
@@ -86,6 +91,7 @@ impl Writer {
             found_something |= !batch.is_empty();
             for event in batch {
                 let stack = names.of(&event.stack);
+                self.figures.stopped(event.stack.stop, event.ticks);
                 let mut left = event.ticks;
                 while left > 0 {
                     let ticks = left.min(TICKS_AT_ONCE);
@@ -112,11 +118,12 @@ impl Writer {
                 return Err(Closed);
             }
         }
-        if found_something && self.end().is_ok() {
-            format.finish(&self.counters.summary(), &mut bytes);
+        let end = self.end();
+        if let (true, Ok(summary)) = (found_something, &end) {
+            format.finish(summary, &mut bytes);
             self.hand_on(&mut bytes)?;
         }
-        Ok(())
+        Ok(end)
     }
 
     fn hand_on(&mut self, bytes: &mut Vec<u8>) -> Result<(), Closed> {

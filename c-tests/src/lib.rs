@@ -13,3 +13,4 @@ pub mod host;
 pub mod http;
 pub mod program;
 pub mod recording;
+pub mod truth;

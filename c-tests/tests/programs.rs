@@ -55,10 +55,11 @@ programs! {
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
     a_program_whose_executable_was_deleted_has_names => "deleted_executable",
     threads_that_outlive_the_first_one_have_names => "first_thread_ended",
+    who_holds_locks_is_sampled_and_never_waited_for => "locks_held",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
 }
 
-/// The programs whose tests are written out below.
+/// The programs whose tests are written out.
 const WRITTEN_OUT: &[&str] = &[
     "closed_by_client",
     "dlopen_late",
@@ -66,12 +67,17 @@ const WRITTEN_OUT: &[&str] = &[
     "exit_while_recording",
     "last_thread_ends",
     "fork_child",
+    "handler_stack",
     "hot_reload",
     "low_fds",
+    "no_system_calls",
     "own_sigurg",
     "preloaded_api",
     "stop_and_start",
     "swipr_start_api",
+    // In truth.rs.
+    "truth",
+    "truth_unoptimised",
 ];
 
 /// Sources that are no programs.
@@ -473,4 +479,37 @@ fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
 fn a_value_that_cannot_be_used_is_told_without_being_asked() {
     let errors = errors_of_children("SWIPR_SIGNAL", "SIGKILL");
     assert!(errors.contains("not profiled: cannot use SWIPR_SIGNAL=SIGKILL: "), "{errors}");
+}
+
+/// With a stack this small left, a thread is still safe.
+const HANDLER_STACK_BYTES: u64 = 512;
+
+#[test]
+fn the_handler_needs_little_stack() {
+    let (_directory, program) = compiled("handler_stack");
+    let mut host = Host::start(&program);
+    let recording = host.record("seconds=2&hz=2000&format=folded&inline=false&threads=runner%7Cwaiter");
+    expect(&recording, &["samples >= 500"]);
+    host.tell_end();
+    let used: u64 = host.wait_for("used").parse().expect("a number");
+    assert!(host.ended().success());
+    println!("the handler used {used} bytes of stack below the kernel's frame");
+    assert!(used > 0, "the handler ran somewhere else");
+    assert!(used <= HANDLER_STACK_BYTES, "{used} bytes below the kernel's frame");
+}
+
+#[test]
+fn the_handler_makes_no_system_call() {
+    let (_directory, program) = compiled("no_system_calls");
+    let mut host = Host::start(&program);
+    let expected = [
+        "share of closed with stack closed_main;compute;compute >= 0.9",
+        "every sample of closed is complete",
+    ];
+    // The handler asks the kernel to read the stack until the sampler knows where it is.
+    expect(&host.record("samples=100&hz=500"), &expected);
+    host.tell("close");
+    host.wait_for("done");
+    expect(&host.record("samples=500&hz=1000"), &expected);
+    host.end();
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::clock::utc;
 use crate::entries::{Entry, elided_text, entries};
 use crate::model::{FrameKind, Function, Header, Sample, Summary};
-use crate::stats::{has_losses, stats_line, why_empty};
+use crate::stats::{stats_line, why_empty};
 use crate::{Format, Options, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
@@ -46,9 +46,7 @@ impl Format for Dump {
         if self.empty {
             line(out, format_args!("\nno threads: {}", why_empty(summary)));
         }
-        if self.empty || has_losses(summary) {
-            line(out, format_args!("\n{}", stats_line(summary)));
-        }
+        line(out, format_args!("\n{}", stats_line(summary)));
     }
 }
 

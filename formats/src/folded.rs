@@ -3,8 +3,8 @@
 //!
 //! Counts are samples or nanoseconds ([`Weight`]); lines with a count of 0 are left
 //! out, because some readers stop at one. Threads of the same name share their lines.
-//! What was lost is not told here unless nothing is left: every line is a stack to
-//! some readers.
+//! The recording's figures are not told here unless nothing is left: readers know no comments
+//! (flamegraph.pl and inferno warn of such a line, others take it for a stack).
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -167,4 +167,36 @@ pub struct Summary {
     pub inferred: u64,
     /// Time that the threads were ready to run and got no CPU, nanoseconds.
     pub cpu_wait_ns: u64,
+    /// Why stacks do not reach the root, and how many for each reason.
+    pub truncated_by: Vec<(&'static str, u64)>,
+    /// What the recording took, where that was measured.
+    pub cost: Option<Cost>,
+}
+
+/// What sampling took while a recording ran, nanoseconds. Recordings that run at the same time share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Half of the interrupted threads were held at most so long. Percentiles are at most twice too large.
+    pub held_p50_ns: u64,
+    /// 99 of 100 were.
+    pub held_p99_ns: u64,
+    /// Half of the passes over the threads took at most so long.
+    pub sweep_p50_ns: u64,
+    /// 99 of 100 did.
+    pub sweep_p99_ns: u64,
+    /// CPU time of the agent's own threads.
+    pub agent_cpu_ns: u64,
+}
+
+impl Cost {
+    /// The figures and their names.
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 5] {
+        [
+            ("held_p50_ns", self.held_p50_ns),
+            ("held_p99_ns", self.held_p99_ns),
+            ("sweep_p50_ns", self.sweep_p50_ns),
+            ("sweep_p99_ns", self.sweep_p99_ns),
+            ("agent_cpu_ns", self.agent_cpu_ns),
+        ]
+    }
 }

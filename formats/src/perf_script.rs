@@ -14,8 +14,8 @@
 //! Firefox, speedscope and inferno pass over it, FlameGraph too, with a warning for
 //! each. Byte 0 is the first character of a sample line: a reader that finds anything
 //! else takes the file for something else. In wall mode the leaf of a thread that does not run is a remark that tells
-//! what it waits for. Counts of what was lost follow the last
-//! sample as a comment.
+//! what it waits for. The recording's figures follow the last sample
+//! as a comment: Firefox, speedscope, inferno and FlameGraph pass over it in silence.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -23,7 +23,7 @@ use std::io::Write;
 use crate::entries::{Entry, elided_text, entries};
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, Summary};
 use crate::recent::Recent;
-use crate::stats::{has_losses, stats_line, why_empty};
+use crate::stats::{stats_line, why_empty};
 use crate::{Format, Options, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
@@ -76,7 +76,7 @@ impl Format for PerfScript {
             let why = why_empty(summary);
             // The one header that readers know: all of its lines, in this order.
             append(out, format_args!("# ========\n# swipr: no samples: {why}\n# {stats}\n# ========\n#\n"));
-        } else if has_losses(summary) && !self.options.compat {
+        } else if !self.options.compat {
             append(out, format_args!("# swipr: {stats}\n"));
         }
     }

@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use crate::intern::{Interner, Stacks, Threads};
 use crate::json::{Members, hex, hex_bytes, string};
-use crate::model::{Frame, FrameKind, Function, Header, Mode, Module, Sample, Stack, State, Summary, Thread};
+use crate::model::{
+    Cost, Frame, FrameKind, Function, Header, Mode, Module, Sample, Stack, State, Summary, Thread,
+};
 use crate::{Format, Options, state};
 
 /// Goes up when a reader of the version before would misread something.
@@ -106,7 +108,9 @@ pub(crate) fn header_fields(object: Members, header: &Header) -> Members {
 
 /// What is known after the last sample.
 pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
-    object
+    let by = &summary.truncated_by;
+    let reasons = by.iter().fold(Members::object(), |object, (reason, count)| object.field(reason, count));
+    let object = object
         .field("duration_ns", summary.duration_ns)
         .field("threads", summary.threads)
         .field("ticks", summary.ticks)
@@ -119,6 +123,9 @@ pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
         .field("inferred", summary.inferred)
         .field("cpu_wait_ns", summary.cpu_wait_ns)
         .field("unsampled_cpu_ns", summary.unsampled_cpu_ns)
+        .maybe("truncated_by", (!by.is_empty()).then(|| reasons.end()));
+    let cost = summary.cost.iter().flat_map(Cost::fields);
+    cost.fold(object, |object, (name, ns)| object.field(name, ns))
 }
 
 /// A thread's id and name.

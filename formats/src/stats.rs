@@ -1,9 +1,10 @@
 //! The counts of a recording in one line, for comments and headers.
 
-use crate::model::Summary;
+use crate::model::{Cost, Summary};
 
-/// `threads=8 ticks=800 samples=793 missed=7 truncated=0 late=0 dropped=0`, and
-/// `filled`, `inferred`, `cpu_wait_ns`, `unsampled_cpu_ns` where there is some.
+/// `threads=8 ticks=800 samples=793 missed=7 truncated=3 late=0 dropped=0`, then what there is of
+/// ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and ` held_p50_ns=… held_p99_ns=…
+/// sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`.
 ///
 /// No number stands after a blank: one reader takes such a comment line for a sample.
 pub fn stats_line(summary: &Summary) -> String {
@@ -26,16 +27,18 @@ pub fn stats_line(summary: &Summary) -> String {
     for (name, number) in where_there_is_some.into_iter().filter(|&(_, number)| number > 0) {
         line.push_str(&format!(" {name}={number}"));
     }
+    if !summary.truncated_by.is_empty() {
+        let reasons: Vec<String> = summary
+            .truncated_by
+            .iter()
+            .map(|(reason, count)| format!("{}:{count}", reason.replace(' ', "-")))
+            .collect();
+        line.push_str(&format!(" truncated_by={}", reasons.join(",")));
+    }
+    for (name, ns) in summary.cost.iter().flat_map(Cost::fields) {
+        line.push_str(&format!(" {name}={ns}"));
+    }
     line
-}
-
-/// Whether anything that belongs to the recording is missing from it.
-pub(crate) fn has_losses(summary: &Summary) -> bool {
-    summary.missed > 0
-        || summary.truncated > 0
-        || summary.late > 0
-        || summary.dropped > 0
-        || summary.unsampled_cpu_ns > 0
 }
 
 /// Why a recording has no sample, in words.

@@ -1,13 +1,15 @@
-//! `/status`: what the agent is doing, and what it lost, as one JSON object.
+//! `/status`: what the agent is doing, and what it lost, as one JSON object. `/metrics` is made of the same.
 
-use super::{Agent, locked};
+use super::Agent;
 use crate::agent_threads;
 use crate::histogram::{Figures, Histogram};
 use crate::platform::process;
 use serde_json::{Map, Value, json};
 
 /// The whole object.
-pub fn json(agent: &Agent) -> String {
+pub fn json(agent: &Agent) -> Value {
+    let (running, recorded) = agent.recorded();
+    let recorded = recorded.summary();
     let counters = &agent.counters;
     let stops: Map<String, Value> =
         counters.stops().map(|(stop, count)| (stop.text().into(), count.into())).collect();
@@ -30,15 +32,23 @@ pub fn json(agent: &Agent) -> String {
         }
         Err(_) => json!("busy"),
     };
-    let status = json!({
+    json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::pid(),
         "address": agent.address(),
         "uptime_seconds": agent.started.elapsed().as_secs(),
-        "recordings": { "running": locked(&agent.running).len(), "started": counters.recordings.get() },
+        "recordings": { "running": running, "started": counters.recordings.get() },
         "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers() },
         "blocked_threads_are_sampled_by": if unreadable == 0 { "copy" } else { "signal" },
         "signal": if signal == 0 { Value::Null } else { signal.into() },
+        "samples": {
+            "taken": recorded.samples,
+            "truncated": recorded.truncated,
+            "missed": recorded.missed,
+            "dropped": recorded.dropped,
+            "unsampled_cpu_ns": recorded.unsampled_cpu_ns,
+        },
+        "ticks": { "taken": recorded.ticks, "late": recorded.late },
         "sweeps": counters.sweeps.get(),
         "stacks": {
             "copied": counters.copied.get(),
@@ -56,8 +66,7 @@ pub fn json(agent: &Agent) -> String {
             "objects": objects, "without": failed, "rows": rows, "bytes": bytes, "build_ns": build_ns,
         },
         "symbols": symbols,
-    });
-    format!("{status}\n")
+    })
 }
 
 /// What handlers and sweeps took.

@@ -4,6 +4,8 @@
 use super::head::{Keep, Method};
 
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+/// Prometheus' text format; scrapers tell by the version how to read it.
+pub(super) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const JSON: &str = "application/json";
 /// How an example begins in a text.
 pub(super) const EXAMPLE: &str = "example: ";

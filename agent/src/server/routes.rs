@@ -3,7 +3,7 @@
 //! The help, 404's text, 405's `Allow` and the table in `docs/http.md` are made from
 //! it. Not here: reading requests, writing answers, who may ask.
 
-use super::answer::{Answer, EXAMPLE};
+use super::answer::{Answer, EXAMPLE, METRICS};
 use super::head::{Head, Method};
 use super::help;
 use super::parameters::{Defaults, Wish};
@@ -32,6 +32,7 @@ enum Action {
     Dump,
     Health,
     Status,
+    Metrics,
 }
 
 /// Every route. Those for GET answer HEAD too.
@@ -84,6 +85,13 @@ pub(super) static ROUTES: &[Route] = &[
         does: "the agent's state as JSON",
         parameters: &[],
         action: Action::Status,
+    },
+    Route {
+        method: Method::Get,
+        paths: &["/metrics"],
+        does: "the figures of /status for Prometheus",
+        parameters: &[],
+        action: Action::Metrics,
     },
 ];
 
@@ -143,6 +151,7 @@ fn try_follow(
         Action::Help => Answer::text(help::text(address)),
         Action::Health => Answer::text("OK\n"),
         Action::Status => Answer::json(recorder.status()),
+        Action::Metrics => Answer::bytes(METRICS, recorder.metrics().into_bytes()),
         Action::Sample => {
             let request = sample_request::parse(body).map_err(wrong)?;
             return Ok(Outcome::Record(Box::new(request)));

@@ -24,12 +24,15 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
     let (output, reader) = pipe(1 << 20, Arc::new(|| {}));
+    let of_agent = Arc::<AgentCounters>::default();
+    of_agent.held.add(1_000_000_000); // of an earlier recording
     let writer = Writer {
         request: Arc::new(request),
         samples,
         output: Box::new(output),
         counters: Arc::default(),
-        of_agent: Arc::default(),
+        figures: Figures::new(&of_agent),
+        of_agent,
         stop: Arc::default(),
         symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
     };
@@ -37,8 +40,12 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
 }
 
 fn event() -> Event {
+    event_that_ends(walk::Stop::Root)
+}
+
+fn event_that_ends(stop: walk::Stop) -> Event {
     let storage: Box<Storage> = Box::new([const { std::sync::atomic::AtomicU64::new(0) }; 1024]);
-    let stack = Arc::new(RawStack::new(&storage, 1, walk::Stop::Root, &Arc::default()));
+    let stack = Arc::new(RawStack::new(&storage, 1, stop, &Arc::default()));
     let thread = Arc::new(Thread { tid: 1, name: "t".into() });
     Event { thread, state: State::Running, time_ns: 0, ticks: 1, weight_ns: 0, stack }
 }
@@ -92,4 +99,28 @@ fn an_older_failure_does_not_spoil_a_recording_that_had_its_ticks() {
     drop(sender);
     writer.run();
     assert!(reader.end().is_some_and(|end| end.is_ok()));
+}
+
+#[test]
+fn the_figures_tell_what_this_recording_cost_and_why_its_stacks_were_cut() {
+    let (writer, sender, mut reader) = writer("perf");
+    let of_agent = writer.of_agent.clone();
+    writer.counters.ticks.add(1);
+    let running = thread::spawn(move || writer.run());
+    sender.send(vec![event(), event_that_ends(walk::Stop::TooDeep)]).unwrap();
+    let mut text = vec![];
+    while reader.take(&mut text, usize::MAX) == 0 {
+        thread::yield_now();
+    }
+    of_agent.held.add(1000);
+    of_agent.sweep.add(50_000);
+    drop(sender);
+    running.join().unwrap();
+    reader.take(&mut text, usize::MAX);
+    let Some(Ok(summary)) = reader.end() else { panic!("the recording failed") };
+    let cost = summary.cost.unwrap();
+    assert_eq!((cost.held_p50_ns, cost.held_p99_ns, cost.sweep_p99_ns), (1023, 1023, 50_000));
+    assert_eq!(summary.truncated_by, [("too deep", 1)]);
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.lines().last(), Some(&*format!("# swipr: {}", swipr_formats::stats_line(&summary))));
 }

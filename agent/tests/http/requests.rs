@@ -26,6 +26,7 @@ fn right_queries_are_understood() {
         ("/health?", 200, "OK\n"),
         ("/health?token=whatever", 200, "OK\n"),
         ("/status", 200, "{\"state\":\"asleep\"}"),
+        ("/metrics", 200, "asleep 1\n"),
         ("/profile", 200, "interval=10ms length=Time(30s) mode=Wall format=perf threads=None symbolize=true"),
         ("/profile?seconds=1.5", 200, "length=Time(1.5s)"),
         ("/profile?samples=7", 200, "length=Ticks(7)"),

@@ -67,6 +67,10 @@ impl Recorder for Handle {
     fn status(&self) -> String {
         "{\"state\":\"asleep\"}".to_owned()
     }
+
+    fn metrics(&self) -> String {
+        "# TYPE asleep gauge\nasleep 1\n".to_owned()
+    }
 }
 
 fn figures(samples: u64) -> Summary {

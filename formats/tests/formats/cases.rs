@@ -1,6 +1,6 @@
 //! The recordings that golden files are made of.
 
-use swipr_formats::model::{FrameKind, Mode, State};
+use swipr_formats::model::{Cost, FrameKind, Mode, State};
 
 use crate::recording::{Recording, at, bare, function, module, native, stack, thread};
 
@@ -38,6 +38,14 @@ pub fn everything() -> Recording {
     recording.add(&first, State::Running, 10_000_000, &stack(vec![]));
     recording.summary.threads = 2;
     recording.summary.truncated = 1;
+    recording.summary.truncated_by = vec![("no unwind information", 1)];
+    recording.summary.cost = Some(Cost {
+        held_p50_ns: 1023,
+        held_p99_ns: 4095,
+        sweep_p50_ns: 16_383,
+        sweep_p99_ns: 65_535,
+        agent_cpu_ns: 5_000_000,
+    });
     recording
 }
 

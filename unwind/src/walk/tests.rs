@@ -264,8 +264,8 @@ fn endless_recursion_ends_at_the_limit_and_keeps_both_ends() {
 }
 
 /// A caller at 0x100 with a frame pointer, blocked below it: the callee's rule is
-/// sp-relative and does not save the frame pointer.
-fn blocked_under_a_frame_pointer(call: [u8; 5]) -> (Vec<u64>, Stop) {
+/// sp-relative and does not save the frame pointer. `later`: what the function does last.
+fn blocked_under_a_frame_pointer(call: [u8; 5], later: &[u8]) -> (Vec<u64>, Stop) {
     let rows = [
         (0, sp(8, 0)),     // the wrapper of the system call
         (0x100, sp(8, 0)), // push %rbp
@@ -281,6 +281,7 @@ fn blocked_under_a_frame_pointer(call: [u8; 5]) -> (Vec<u64>, Stop) {
     let function = [0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x18];
     text[0x100..0x109].copy_from_slice(&function);
     text[0x200..0x209].copy_from_slice(&function);
+    text[0x140..0x140 + later.len()].copy_from_slice(later);
     text[0x240..0x245].copy_from_slice(&call); // returns to 0x245
     let stack = [
         TEXT + 0x10e, // the wrapper's return address
@@ -307,17 +308,21 @@ fn blocked_under_a_frame_pointer(call: [u8; 5]) -> (Vec<u64>, Stop) {
 fn an_unknown_frame_pointer_is_found_by_the_prologue() {
     let to_function = [0xe8, 0xbb, 0xfe, 0xff, 0xff]; // call 0x100
     let expected = vec![TEXT + 4, TEXT + 0x10e, TEXT + 0x245, TEXT + 0x308];
-    assert_eq!(blocked_under_a_frame_pointer(to_function), (expected.clone(), Stop::Root));
+    assert_eq!(blocked_under_a_frame_pointer(to_function, &[]), (expected.clone(), Stop::Root));
     let indirect = [0x90, 0x90, 0x90, 0xff, 0xd0]; // call *%rax
-    assert_eq!(blocked_under_a_frame_pointer(indirect), (expected, Stop::Root));
+    assert_eq!(blocked_under_a_frame_pointer(indirect, &[]), (expected, Stop::Root));
 }
 
 #[test]
 fn a_prologue_that_does_not_fit_the_caller_is_not_believed() {
     let cut = (vec![TEXT + 4, TEXT + 0x10e], Stop::FramePointerUnknown);
     let to_another = [0xe8, 0xbb, 0xfd, 0xff, 0xff]; // call 0x0
-    assert_eq!(blocked_under_a_frame_pointer(to_another), cut);
-    assert_eq!(blocked_under_a_frame_pointer([0x90; 5]), cut, "no call at all");
+    assert_eq!(blocked_under_a_frame_pointer(to_another, &[]), cut);
+    assert_eq!(blocked_under_a_frame_pointer([0x90; 5], &[]), cut, "no call at all");
+    // Room on the stack that is not cleared has return addresses of earlier calls in it, which were taken for this one's: wrong
+    // stacks, and not cut.
+    let indirect = [0x90, 0x90, 0x90, 0xff, 0xd0];
+    assert_eq!(blocked_under_a_frame_pointer(indirect, &[0x48, 0x29, 0xc4]), cut, "sub %rax,%rsp: alloca");
 }
 
 #[test]

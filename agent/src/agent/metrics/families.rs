@@ -1,0 +1,200 @@
+//! Which figure of `/status` is which metric. Names as Prometheus wants them: base units, `_total` where a figure only grows.
+
+use crate::counters::AgentCounters;
+use crate::histogram::Histogram;
+
+/// Metrics of one name.
+#[derive(Debug)]
+pub struct Family {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub help: &'static str,
+    /// The label that tells its samples apart; empty where there is one only.
+    pub label: &'static str,
+    pub sources: &'static [Source],
+}
+
+/// Where a value stands in `/status`: a number, an object (a sample for each of its numbers), or a list (its length).
+#[derive(Debug)]
+pub struct Source {
+    /// A JSON pointer.
+    pub at: &'static str,
+    pub label_value: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Counter,
+    Gauge,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        }
+    }
+}
+
+impl Family {
+    /// `/status` has nanoseconds, and says so in its fields' names.
+    pub fn value(&self, number: f64) -> f64 {
+        let in_ns = self.sources.iter().all(|source| source.at.ends_with("_ns"));
+        if in_ns { number / 1e9 } else { number }
+    }
+}
+
+const fn one(name: &'static str, kind: Kind, sources: &'static [Source; 1], help: &'static str) -> Family {
+    Family { name, kind, help, label: "", sources }
+}
+
+const fn at(at: &'static str) -> [Source; 1] {
+    [Source { at, label_value: "" }]
+}
+
+const fn labelled(label_value: &'static str, at: &'static str) -> Source {
+    Source { at, label_value }
+}
+
+use Kind::{Counter, Gauge};
+
+/// All but the histograms.
+pub static FAMILIES: &[Family] = &[
+    one("swipr_uptime_seconds", Gauge, &at("/uptime_seconds"), "How long the agent has been there."),
+    one("swipr_recordings_running", Gauge, &at("/recordings/running"), "Recordings under way."),
+    one("swipr_recordings_total", Counter, &at("/recordings/started"), "Recordings started."),
+    one("swipr_threads", Gauge, &at("/threads/sampled"), "Threads at the last sweep."),
+    one(
+        "swipr_threads_without_syscall_file",
+        Gauge,
+        &at("/threads/without_syscall_file"),
+        "Threads of which the kernel does not say whether they are blocked; they are signalled.",
+    ),
+    one(
+        "swipr_threads_with_signal_blocked",
+        Gauge,
+        &at("/threads/run_with_our_signal_blocked"),
+        "Threads that run with the agent's signal blocked and are seen in system calls only.",
+    ),
+    one("swipr_ticks_total", Counter, &at("/ticks/taken"), "Ticks of all recordings."),
+    one(
+        "swipr_ticks_late_total",
+        Counter,
+        &at("/ticks/late"),
+        "Ticks left out because the agent came too late.",
+    ),
+    one("swipr_samples_total", Counter, &at("/samples/taken"), "Samples of all recordings."),
+    Family {
+        name: "swipr_samples_lost_total",
+        kind: Counter,
+        help: "Samples that could not be taken (missed) or not be written in time (dropped).",
+        label: "reason",
+        sources: &[labelled("missed", "/samples/missed"), labelled("dropped", "/samples/dropped")],
+    },
+    one(
+        "swipr_samples_truncated_total",
+        Counter,
+        &at("/samples/truncated"),
+        "Samples whose stack does not reach the thread's root.",
+    ),
+    one(
+        "swipr_unsampled_cpu_seconds_total",
+        Counter,
+        &at("/samples/unsampled_cpu_ns"),
+        "CPU mode: CPU time of threads that no sample met.",
+    ),
+    one("swipr_sweeps_total", Counter, &at("/sweeps"), "Passes over the threads."),
+    Family {
+        name: "swipr_stacks_total",
+        kind: Counter,
+        help: "Stacks, by how they were taken: copied (blocked threads), reused (threads that had not run), signalled (running threads).",
+        label: "by",
+        sources: &[
+            labelled("copy", "/stacks/copied"),
+            labelled("reuse", "/stacks/reused"),
+            labelled("signal", "/stacks/signals_answered"),
+        ],
+    },
+    one(
+        "swipr_copies_discarded_total",
+        Counter,
+        &at("/stacks/moved_while_copied"),
+        "Copies thrown away because the thread woke up meanwhile.",
+    ),
+    one("swipr_signals_sent_total", Counter, &at("/stacks/signals_sent"), "Signals sent to running threads."),
+    one(
+        "swipr_signals_refused_total",
+        Counter,
+        &at("/stacks/signals_refused"),
+        "Signals that the kernel refused.",
+    ),
+    Family {
+        name: "swipr_walks_total",
+        kind: Counter,
+        help: "Walks of stacks, by why they ended.",
+        label: "end",
+        sources: &at("/walks_ended"),
+    },
+    one(
+        "swipr_agent_cpu_seconds_total",
+        Counter,
+        &at("/agent_cpu_ns"),
+        "CPU time of the agent's own threads.",
+    ),
+    one("swipr_unwind_tables", Gauge, &at("/unwind_tables/objects"), "Object files with an unwind table."),
+    one(
+        "swipr_unwind_tables_without",
+        Gauge,
+        &at("/unwind_tables/without"),
+        "Object files without an unwind table.",
+    ),
+    one("swipr_unwind_table_rows", Gauge, &at("/unwind_tables/rows"), "Rows of the unwind tables."),
+    one("swipr_unwind_table_bytes", Gauge, &at("/unwind_tables/bytes"), "Size of the unwind tables."),
+    one(
+        "swipr_unwind_table_build_seconds",
+        Gauge,
+        &at("/unwind_tables/build_ns"),
+        "Time it took to make the unwind tables.",
+    ),
+    one("swipr_symbol_objects", Gauge, &at("/symbols/objects"), "Object files whose symbols are held."),
+    one("swipr_symbol_bytes", Gauge, &at("/symbols/bytes"), "Memory that symbols take."),
+    Family {
+        name: "swipr_symbol_files_passed_over_total",
+        kind: Counter,
+        help: "Object files, or separate files of debug information, that were passed over, by why.",
+        label: "reason",
+        sources: &[
+            labelled("refused", "/symbols/refused_files"),
+            labelled("unreadable", "/symbols/unreadable_files"),
+        ],
+    },
+    Family {
+        name: "swipr_symbol_objects_without_total",
+        kind: Counter,
+        help: "Object files without symbols, or without lines.",
+        label: "what",
+        sources: &[
+            labelled("symbols", "/symbols/without_symbols"),
+            labelled("lines", "/symbols/without_lines"),
+        ],
+    },
+    one(
+        "swipr_symbol_objects_dropped_total",
+        Counter,
+        &at("/symbols/dropped_objects"),
+        "Object files whose symbols were given up for want of memory.",
+    ),
+];
+
+type Named = (&'static str, &'static str, fn(&AgentCounters) -> &Histogram);
+
+/// Durations.
+pub static HISTOGRAMS: &[Named] = &[
+    ("swipr_hold_seconds", "How long the signal handler held a thread.", |counters| &counters.held),
+    ("swipr_sweep_seconds", "How long a pass over the threads took.", |counters| &counters.sweep),
+];
+
+/// Figures of `/status` that no metric tells: identities, and percentiles of what are histograms here.
+#[cfg(test)]
+pub const NOT_METRICS: &[&str] = &["/pid", "/signal", "/held", "/sweep"];
