@@ -76,6 +76,9 @@ impl RecordingCounters {
             (&self.missed, &other.missed),
             (&self.dropped, &other.dropped),
             (&self.unsampled_cpu_ns, &other.unsampled_cpu_ns),
+            (&self.filled, &other.filled),
+            (&self.inferred, &other.inferred),
+            (&self.cpu_wait_ns, &other.cpu_wait_ns),
         ];
         pairs.into_iter().for_each(|(to, from)| to.add(from.get()));
     }

@@ -97,7 +97,7 @@ int main(int count, char **arguments)
     HOST_CHECK(file_holds(path, "burner"));
     snprintf(path, sizeof path, "%s/whole.folded", arguments[1]);
     HOST_CHECK(swipr_record_to_file(path, "folded", 50, 2000) == SWIPR_OK);
-    HOST_CHECK(file_holds(path, "burner_main;api_burn "));
+    HOST_CHECK(file_holds(path, "burner_main;api_burn"));
 
     /* A recording around a piece of code has that code in it. */
     snprintf(path, sizeof path, "%s/between.folded", arguments[1]);
@@ -130,7 +130,7 @@ int main(int count, char **arguments)
     HOST_CHECK(stat(again, &file) == 0 && S_ISSOCK(file.st_mode));
     snprintf(path, sizeof path, "%s/again.folded", arguments[1]);
     HOST_CHECK(swipr_record_to_file(path, "folded", 20, 2000) == SWIPR_OK);
-    HOST_CHECK(file_holds(path, "burner_main;api_burn "));
+    HOST_CHECK(file_holds(path, "burner_main;api_burn"));
     HOST_CHECK(swipr_stop() == SWIPR_OK);
 
     atomic_store(&stop_burner, true);

@@ -5,7 +5,7 @@
 // expect: every tick is accounted for
 // expect: every sample of burner has stack burner_main;burn
 // expect: share of burner with stack burn;[waiting* >= 0.5
-// expect: share of burner with stack burn;[waiting* <= 0.97
+// expect: share of burner with stack burn;[waiting* <= 0.9999
 // expect: stats cpu_wait_ns >= 1000000000
 // expect: thread main has stack [blocked*
 // record: samples=400&hz=200&states=false&format=folded

@@ -104,6 +104,24 @@ pub static FAMILIES: &[Family] = &[
         &at("/samples/unsampled_cpu_ns"),
         "CPU mode: CPU time of threads that no sample met.",
     ),
+    one(
+        "swipr_samples_filled_total",
+        Counter,
+        &at("/samples/filled"),
+        "Wall mode: samples for late ticks, told by the threads' clocks.",
+    ),
+    one(
+        "swipr_samples_inferred_total",
+        Counter,
+        &at("/samples/inferred"),
+        "Wall mode: samples that the threads' clocks make likely and do not prove.",
+    ),
+    one(
+        "swipr_cpu_wait_seconds_total",
+        Counter,
+        &at("/samples/cpu_wait_ns"),
+        "Time that recorded threads were ready to run and got no CPU.",
+    ),
     one("swipr_sweeps_total", Counter, &at("/sweeps"), "Passes over the threads."),
     Family {
         name: "swipr_stacks_total",
