@@ -6,15 +6,22 @@
 //! The crate is a shared library, too ([`preloaded`]), which the `agreement` bench loads into real programs.
 
 pub mod asking;
+pub mod bars;
 pub mod busy;
 pub mod children;
+pub mod client;
 pub mod comparison;
+pub mod crowd;
 pub mod figures;
 pub mod hold;
 pub mod machine;
 pub mod peers;
+pub mod perf;
 pub mod preloaded;
+pub mod programs;
+pub mod recorded_by;
 pub mod recorder;
+pub mod samply;
 pub mod synthetic;
 pub mod target;
 pub mod ticks;

@@ -2,11 +2,11 @@
 
 use crate::asking;
 use crate::comparison::TIMES;
-use crate::peers::{self, Buffer};
+use crate::peers::{self, Buffer, Framehop};
 use crate::ticks;
 use crate::walking::{self, Timed};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 use swipr::platform::process;
 use swipr_unwind::slot::{self, StackBounds, Ticket};
@@ -31,6 +31,7 @@ static TICKS: [AtomicU64; TIMES.len()] = [const { AtomicU64::new(0) }; TIMES.len
 static LIBGCC: Buffer = Buffer::new();
 static OTHERS: Buffer = Buffer::new();
 static TIMED: Timed = Timed::new();
+static FRAMEHOP: AtomicPtr<Framehop> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Two stacks of one moment.
 #[derive(Debug)]
@@ -63,6 +64,11 @@ impl Interrupter {
         let signal = libc::SIGRTMAX() - 3;
         asking::install(signal, on_signal)?;
         Ok(Interrupter { signal })
+    }
+
+    /// Lets framehop learn of the objects that are loaded now. Its unwinder before is never freed.
+    pub fn objects_changed(&self) {
+        FRAMEHOP.store(Box::into_raw(Box::new(Framehop::of_loaded_objects())), Release);
     }
 
     /// Interrupts a thread whose stack is `bounds`. `None`: no answer in time.
@@ -121,19 +127,33 @@ unsafe extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, 
         PC.store(walking::interrupted_pc(context as u64), Relaxed);
         // SAFETY: this handler is the only one that walks (see STATE); the tables are refreshed between questions only.
         unsafe { TIMED.measure(context as u64, LOW.load(Relaxed), HIGH.load(Relaxed)) };
+        let (low, high) = (LOW.load(Relaxed), HIGH.load(Relaxed));
+        let framehop = FRAMEHOP.load(Acquire);
+        let start = walking::interrupted(context as u64);
+        // SAFETY: as above; an unwinder that was given is never freed.
+        let hop = start.zip(unsafe { framehop.as_ref() }).map_or(0, |(start, framehop)| {
+            // SAFETY: as above; the interrupted thread stands on that stack.
+            warm_ticks_of(|| unsafe { OTHERS.fill(|frames| framehop.walk(start, low, high, frames)) })
+        });
         // SAFETY: as above.
-        let libgcc = ticks_of(|| unsafe { LIBGCC.fill(peers::by_backtrace_crate) });
+        let libgcc = warm_ticks_of(|| unsafe { LIBGCC.fill(peers::by_backtrace_crate) });
         let (mut fast, mut step) = (0, 0);
         if let Some(libunwind) = peers::libunwind() {
             // SAFETY: as above.
-            fast = ticks_of(|| unsafe { OTHERS.fill(|frames| libunwind.backtrace(frames)) });
+            fast = warm_ticks_of(|| unsafe { OTHERS.fill(|frames| libunwind.backtrace(frames)) });
             // SAFETY: as above; the context is this handler's.
-            step = ticks_of(|| unsafe { OTHERS.fill(|frames| libunwind.step(context, frames)) });
+            step = warm_ticks_of(|| unsafe { OTHERS.fill(|frames| libunwind.step(context, frames)) });
         }
-        let times = [first, TIMED.warm.load(Relaxed), libgcc, fast, step];
+        let times = [first, TIMED.warm.load(Relaxed), hop, fast, libgcc, step];
         TICKS.iter().zip(times).for_each(|(place, ticks)| place.store(ticks, Relaxed));
     });
     STATE.store(ANSWERED, Release);
+}
+
+/// Of a second time.
+fn warm_ticks_of(mut action: impl FnMut()) -> u64 {
+    action();
+    ticks_of(action)
 }
 
 fn ticks_of(action: impl FnOnce()) -> u64 {
