@@ -1,6 +1,6 @@
 /* A profiler of per-thread CPU timers, to be preloaded and compared with: timer_create(2) on the CPU clock of every
    thread there is when SIGUSR2 switches it on, SIGEV_THREAD_ID, SIGPROF. Switched off, it writes a line for each
-   sample to $TIMERS_OUTPUT, `thread weight_ns address...`, innermost first.
+   sample to $TIMERS_OUTPUT, `thread weight_ns address...`, innermost first, addresses as in the program's file.
 
    TIMERS_HZ             samples a second of CPU time
    TIMERS_SET_AGAIN=0    the timer repeats; a sample weighs a period for each expiration, 1 + si_overrun
@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <execinfo.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -115,16 +116,26 @@ static void switch_on(int own) {
     if (tasks) closedir(tasks);
 }
 
+/* The first object is the program; what is added to addresses in its file. */
+static int find_program(struct dl_phdr_info *object, size_t size, void *bias) {
+    (void)size;
+    *(unsigned long *)bias = object->dlpi_addr;
+    return 1;
+}
+
 static void switch_off(const char *output) {
     atomic_store(&on, 0);
     for (int i = 0; i < thread_count; i++) timer_delete(threads[i].timer);
     usleep(10000); /* until late handlers are gone */
     FILE *file = output ? fopen(output, "w") : NULL;
+    unsigned long program = 0;
+    dl_iterate_phdr(find_program, &program);
     if (!file) return;
     int count = used < SAMPLES ? used : SAMPLES;
     for (int i = 0; i < count; i++) {
         fprintf(file, "%s %llu", threads[samples[i].thread].name, samples[i].weight);
-        for (int j = OWN_FRAMES; j < samples[i].count; j++) fprintf(file, " %p", samples[i].frames[j]);
+        for (int j = OWN_FRAMES; j < samples[i].count; j++)
+            fprintf(file, " %#lx", (unsigned long)samples[i].frames[j] - program);
         fprintf(file, "\n");
     }
     fprintf(file, "end %d\n", count);

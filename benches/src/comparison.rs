@@ -41,13 +41,9 @@ pub struct Findings {
     reasons: BTreeMap<String, u64>,
 }
 
-/// The ways to walk that are timed: the first walk at a sample finds the caches as the program left them; all others
-/// are second ones.
-pub const TIMES: [&str; 6] = ["swipr, first touch", SWIPR_WARM, PEERS[0], PEERS[1], PEERS[2], PEERS[3]];
-/// The way that peers are compared with.
-pub const SWIPR_WARM: &str = "swipr";
-/// The others; pprof-rs walks by the `backtrace` crate, which is libgcc's unwinder, gperftools by `unw_step`.
-pub const PEERS: [&str; 4] = ["framehop", "`unw_backtrace`", "`backtrace` crate", "`unw_step`"];
+/// The ways to walk that are timed, ours first. pprof-rs walks by the `backtrace` crate, which is libgcc's unwinder,
+/// gperftools by `unw_step`.
+pub const WAYS: [&str; 5] = ["swipr", "framehop", "`unw_backtrace`", "`backtrace` crate", "`unw_step`"];
 
 impl Findings {
     /// Counts one more of `key`, which has no line break.

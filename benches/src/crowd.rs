@@ -4,7 +4,7 @@
 //! It answers each line on its input with one on its output: to [`REPORT`] a [`Report`], to [`ASK_ALL`] how long one
 //! such pass took, nanoseconds.
 
-use crate::asking;
+use crate::asking::{self, Stack};
 use crate::synthetic::{self, Watch};
 use std::hint::black_box;
 use std::io::{self, BufRead, Write};
@@ -63,7 +63,7 @@ impl Report {
 
 /// Runs `waiting` threads that wait and `busy` ones that work, until its input ends.
 pub fn main(waiting: usize, busy: usize) -> io::Result<()> {
-    asking::install(signal(), answer)?;
+    asking::install(signal(), answer, Stack::Alternate)?;
     let (sender, receiver) = channel();
     for number in 0..waiting {
         // One half waits for a futex, the other in a sleep.

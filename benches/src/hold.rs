@@ -1,7 +1,7 @@
 //! The ways to interrupt a running thread whose held times are compared: a signal number each, so that no
 //! handler has to find out which one it is.
 
-use crate::asking::{self, Handler};
+use crate::asking::{self, Handler, Stack};
 use crate::peers::{self, Buffer, Framehop};
 use crate::target::Target;
 use crate::walking::{self, Timed};
@@ -166,12 +166,12 @@ impl Bench {
         tables.refresh();
         for method in Method::available() {
             match method.peer() {
-                Some(handler) => asking::install(method.signal(), handler)?,
+                Some(handler) => asking::install(method.signal(), handler, Stack::Alternate)?,
                 None if method == Method::Swipr => _ = signals::install(Some(method.signal()))?,
                 None => {}
             }
         }
-        asking::install(walk_signal(), walk_alone)?;
+        asking::install(walk_signal(), walk_alone, Stack::Alternate)?;
         Ok(Bench { _tables: tables, nobody: asking::ticket_of_nobody()? })
     }
 

@@ -7,7 +7,7 @@
 mod interrupt;
 mod pprof;
 
-use crate::comparison::{Difference, Findings, TIMES, compare};
+use crate::comparison::{Difference, Findings, WAYS, compare};
 use crate::figures::Series;
 use crate::ticks::Scale;
 use interrupt::{Answer, Interrupter};
@@ -67,7 +67,8 @@ extern "C" fn on_load() {
 struct Run {
     tables: Tables,
     findings: Findings,
-    times: [Series; TIMES.len()],
+    first: [Series; WAYS.len()],
+    warm: [Series; WAYS.len()],
     depth: Series,
     scale: Scale,
 }
@@ -80,7 +81,8 @@ fn run(output: PathBuf, samples: u64) {
     let mut run = Run {
         tables,
         findings: Findings::default(),
-        times: Default::default(),
+        first: Default::default(),
+        warm: Default::default(),
         depth: Series::default(),
         scale,
     };
@@ -142,7 +144,8 @@ impl Run {
     fn add(&mut self, answer: &Answer) {
         self.findings.count("samples");
         self.depth.push(answer.total as f64);
-        for (series, &ticks) in self.times.iter_mut().zip(&answer.ticks) {
+        let ticks = answer.first.iter().chain(&answer.warm);
+        for (series, &ticks) in self.first.iter_mut().chain(&mut self.warm).zip(ticks) {
             if ticks != 0 {
                 series.push(self.scale.ns(0, ticks));
             }
@@ -192,8 +195,9 @@ impl Run {
     }
 
     fn write(&mut self, output: &Path) {
-        for (name, series) in TIMES.iter().zip(&self.times) {
-            self.findings.set_series(name, series);
+        for (name, (first, warm)) in WAYS.iter().zip(self.first.iter().zip(&self.warm)) {
+            self.findings.set_series(&format!("{name} first"), first);
+            self.findings.set_series(&format!("{name} warm"), warm);
         }
         self.findings.set_series("depth", &self.depth);
         self.findings.set("rows", self.tables.figures().rows);

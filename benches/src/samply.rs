@@ -41,7 +41,9 @@ impl Samply {
         let mut running = Running::start(command.arg(&self.output))?;
         std::thread::sleep(BEGINNING);
         if running.child().try_wait()?.is_some() {
-            return Err(io::Error::other("samply ended: is it allowed?"));
+            return Err(io::Error::other(
+                "samply ended: it wants kernel.perf_event_paranoid to be 1 or lower",
+            ));
         }
         self.running = Some(running);
         Ok(())

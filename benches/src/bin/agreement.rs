@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use swipr_benches::bars::figure;
 use swipr_benches::children::{Directory, Running};
-use swipr_benches::comparison::{Findings, PEERS, SWIPR_WARM, TIMES};
+use swipr_benches::comparison::{Findings, WAYS};
 use swipr_benches::figures::{Series, Table};
 use swipr_benches::machine;
 use swipr_benches::preloaded::{self, DONE, OUTPUT, SAMPLES};
@@ -19,14 +19,22 @@ const LONGEST: Duration = Duration::from_secs(150);
 /// Reasons that are printed of each program.
 const REASONS: usize = 12;
 
-/// The largest and smallest of what was found in the programs.
+/// What was found in the programs.
 #[derive(Default)]
 struct Bars {
     equal: Series,
     complete: Series,
+    first: Walks,
+    warm: Walks,
+}
+
+/// Whole walks, for each of [`WAYS`].
+#[derive(Default)]
+struct Walks {
+    /// Nanoseconds a frame of ours.
     per_frame: Series,
-    first_per_frame: Series,
-    ratios: [Series; PEERS.len()],
+    /// Against ours.
+    ratios: [Series; WAYS.len()],
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -47,13 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "complete",
         "threads without answer",
     ]);
-    let mut headings = vec!["program"];
-    headings.extend(TIMES);
-    headings.extend(["ns a frame, first touch", "warm"]);
-    let mut times = Table::new(&headings);
-    let mut headings = vec!["program"];
-    headings.extend(PEERS);
-    let mut ratios = Table::new(&headings);
+    let headings: Vec<&str> = ["program"].into_iter().chain(WAYS).chain(["ns a frame"]).collect();
+    let (mut first, mut warm) = (Table::new(&headings), Table::new(&headings));
     let mut bars = Bars::default();
     let mut reasons = String::new();
     for mut program in programs::all(&directory)? {
@@ -65,14 +68,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         };
         stacks.row(stacks_of(program.name, &findings, &mut bars));
-        times.row(times_of(program.name, &findings, &mut bars));
-        ratios.row(ratios_of(program.name, &findings, &mut bars));
+        first.row(walks_of(program.name, &findings, "first", &mut bars.first));
+        warm.row(walks_of(program.name, &findings, "warm", &mut bars.warm));
         for (reason, count) in findings.reasons().into_iter().take(REASONS) {
             reasons.push_str(&format!("{}: {count} x {reason}\n", program.name));
         }
     }
-    println!("{}\nWhole walks, ns, p50 / p99:\n\n{}", stacks.text(), times.text());
-    println!("How many times longer than swipr's, warm, p50 / p50:\n\n{}\n{reasons}", ratios.text());
+    println!("{}\nWhole walks, ns, p50 / p99 (p50 / swipr's).", stacks.text());
+    println!("The first walk at a sample, each way in turn being the first:\n\n{}", first.text());
+    println!("Walked again at the same sample:\n\n{}\n{reasons}", warm.text());
     bars.hand_over();
     Ok(())
 }
@@ -94,28 +98,21 @@ fn stacks_of(name: &str, findings: &Findings, bars: &mut Bars) -> Vec<String> {
     ]
 }
 
-fn times_of(name: &str, findings: &Findings, bars: &mut Bars) -> Vec<String> {
-    let depth = findings.get("depth p50").max(1) as f64;
-    let per_frame = |key: &str| findings.get(&format!("{key} p50")) as f64 / depth;
-    let (first, warm) = (per_frame(TIMES[0]), per_frame(SWIPR_WARM));
-    bars.first_per_frame.push(first);
-    bars.per_frame.push(warm);
+fn walks_of(name: &str, findings: &Findings, when: &str, walks: &mut Walks) -> Vec<String> {
+    let median = |way: &str| findings.get(&format!("{way} {when} p50")) as f64;
+    let ours = median(WAYS[0]);
+    let per_frame = ours / findings.get("depth p50").max(1) as f64;
+    walks.per_frame.push(per_frame);
     let mut row = vec![name.to_string()];
-    row.extend(TIMES.iter().map(|key| both(findings, key)));
-    row.extend([first, warm].map(|ns| format!("{ns:.1}")));
-    row
-}
-
-fn ratios_of(name: &str, findings: &Findings, bars: &mut Bars) -> Vec<String> {
-    let median = |key: &str| findings.get(&format!("{key} p50")) as f64;
-    let mut row = vec![name.to_string()];
-    for (peer, series) in PEERS.iter().zip(&mut bars.ratios) {
-        let ratio = median(peer) / median(SWIPR_WARM);
+    for (way, ratios) in WAYS.iter().zip(&mut walks.ratios) {
+        let ratio = median(way) / ours;
+        let text = both(findings, &format!("{way} {when}"));
+        row.push(if ratio > 0.0 { format!("{text} ({ratio:.1})") } else { text });
         if ratio > 0.0 {
-            series.push(ratio);
+            ratios.push(ratio);
         }
-        row.push(if ratio > 0.0 { format!("{ratio:.1}") } else { "–".into() });
     }
+    row.push(format!("{per_frame:.1}"));
     row
 }
 
@@ -129,21 +126,17 @@ fn both(findings: &Findings, key: &str) -> String {
 
 impl Bars {
     fn hand_over(&self) {
-        let (lowest, highest) =
-            (|series: &Series| series.percentile(0.0), |series: &Series| series.percentile(1.0));
+        let lowest = |series: &Series| series.percentile(0.0);
         figure("agreement", lowest(&self.equal), &format!("{} of the programs", self.equal.spread(3)));
         figure("complete", lowest(&self.complete), &format!("{} of the programs", self.complete.spread(3)));
-        for (peer, ratios) in PEERS.iter().zip(&self.ratios) {
-            figure(
-                &format!("walk {peer}"),
-                ratios.median(),
-                &format!("{} of the programs", ratios.spread(1)),
-            );
-            figure(&format!("walk lowest {peer}"), lowest(ratios), "");
+        for (when, walks) in [("first", &self.first), ("warm", &self.warm)] {
+            for (way, ratios) in WAYS.iter().zip(&walks.ratios) {
+                let spread = format!("{} of the programs", ratios.spread(1));
+                figure(&format!("walk {when} {way}"), ratios.median(), &spread);
+            }
+            let spread = format!("{} of the programs", walks.per_frame.spread(1));
+            figure(&format!("walk {when} ns a frame"), walks.per_frame.median(), &spread);
         }
-        let spread = |series: &Series| format!("{} of the programs", series.spread(1));
-        figure("walk first touch", highest(&self.first_per_frame), &spread(&self.first_per_frame));
-        figure("walk warm", highest(&self.per_frame), &spread(&self.per_frame));
     }
 }
 

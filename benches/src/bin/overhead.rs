@@ -1,7 +1,7 @@
 //! What a recording costs the program that is recorded: CPU time of two busy threads for the same work, with and without.
 //!
 //! `cargo build --release -p swipr --features preload`, then
-//! `cargo run --release -p swipr-benches --bin overhead -- [PAIRS]`
+//! `cargo run --release -p swipr-benches --bin overhead -- [PAIRS [HZ...]]`
 
 use std::error::Error;
 use swipr_benches::bars::figure;
@@ -15,11 +15,13 @@ use swipr_benches::recorded_by::{self, Profiler};
 const BUSY: &str = "--busy";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let argument = std::env::args().nth(1);
+    let mut arguments = std::env::args().skip(1);
+    let argument = arguments.next();
     if argument.as_deref() == Some(BUSY) {
         return Ok(busy::main()?);
     }
     let pairs: usize = argument.map_or(Ok(60), |text| text.parse())?;
+    let wanted = arguments.map(|text| text.parse()).collect::<Result<Vec<u32>, _>>()?;
     let directory = Directory::new()?;
     println!("{}\n{pairs} pairs of units with and without, interleaved\n", machine::description());
     let mut table = Table::new(&[
@@ -32,7 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "pairs",
     ]);
     for profiler in recorded_by::all(&directory)? {
-        for &hz in profiler.rates() {
+        let rates =
+            profiler.rates().iter().filter(|hz| **hz == 0 || wanted.is_empty() || wanted.contains(hz));
+        for &hz in rates {
             match measure(&profiler, hz, pairs) {
                 Ok(ratios) => table.row(row(&profiler, hz, &ratios)),
                 Err(error) => println!("{} at {hz} Hz: {error}: left out\n", profiler.name()),
@@ -73,10 +77,11 @@ fn measure(profiler: &Profiler, hz: u32, pairs: usize) -> Result<Ratios, Box<dyn
     let mut command = children::command(&program.to_string_lossy(), profiler.library());
     profiler.prepare(&mut command, hz);
     let mut busy = Conversation::start(command.arg(BUSY))?;
+    // When the first unit is done all threads have begun.
+    unit(&mut busy)?;
     let mut attached = profiler.attach(&busy.process, hz)?;
     let units = profiler.units_at_once();
     let mut ratios = Ratios::default();
-    unit(&mut busy)?;
     for pair in 0..=pairs.div_ceil(units) {
         let (mut with, mut without) = (vec![], vec![]);
         for recorded in if pair % 2 == 0 { [false, true] } else { [true, false] } {

@@ -20,6 +20,8 @@ use swipr_debuginfo::rows::{UnwindInput, build_table};
 
 /// Tables built of each object.
 const BUILDS: usize = 7;
+/// Smaller tables say more about a clock than about rows.
+const SMALLEST: usize = 10_000;
 /// Random places that are looked up, and how often all of them.
 const PLACES: usize = 100_000;
 const ROUNDS: usize = 5;
@@ -88,6 +90,9 @@ fn measure(
         aarch64: file.architecture() == object::Architecture::Aarch64,
     };
     let built = build_table(&input)?;
+    if built.rows() < SMALLEST {
+        return Err("only a small table".into());
+    }
     let millions = built.rows() as f64 / 1e6;
     let mut build = Series::default();
     for _ in 0..BUILDS {
@@ -104,11 +109,8 @@ fn measure(
     let per_row = built.bytes() as f64 / built.rows() as f64;
     let per_million: Series =
         [0.0, 0.5, 1.0].into_iter().map(|part| build.percentile(part) / millions).collect();
-    // Small tables say more about a clock than about rows.
-    if built.rows() >= 20_000 {
-        bytes.push(per_row);
-        times.push(per_million.median());
-    }
+    bytes.push(per_row);
+    times.push(per_million.median());
     table.row(vec![
         path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         built.rows().to_string(),
