@@ -1,10 +1,9 @@
 //! The profilers whose cost is measured: how each is brought to a running program, switched on and off.
 
 use crate::children::{Directory, Running, agent_library, gperftools};
-use crate::perf::Perf;
+use crate::outside::Outside;
 use crate::preloaded::{PPROF, PPROF_HZ, library};
 use crate::recorder::Recorder;
-use crate::samply::Samply;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,19 +39,12 @@ pub enum Profiler {
         /// Rates that it is measured at.
         rates: &'static [u32],
     },
-    /// `perf record` of the CPU clock.
-    Perf {
+    /// A program that attaches.
+    Outside {
         /// What it is called.
         name: &'static str,
-        /// The value of `--call-graph`.
-        call_graph: &'static str,
-        /// For its pipes.
-        folder: PathBuf,
-    },
-    /// samply, attached.
-    Samply {
-        /// For its profile.
-        folder: PathBuf,
+        /// Its name and arguments, where the rate goes in for `{hz}` and the recorded process for `{pid}`.
+        arguments: Vec<String>,
     },
 }
 
@@ -65,20 +57,27 @@ pub enum Attached {
     Swipr(PathBuf, u32, Option<Recorder>),
     /// The process to send [`SWITCH`] to.
     Switched(u32),
-    /// A running perf.
-    Perf(Perf),
-    /// samply.
-    Samply(Samply),
+    /// A program that attaches.
+    Outside(Outside),
 }
 
 /// All that can be measured here.
 pub fn all(directory: &Directory) -> io::Result<Vec<Profiler>> {
+    let outside = |name, command: &str| {
+        let arguments = command.split(' ').map(str::to_string).collect();
+        Profiler::Outside { name, arguments }
+    };
+    let perf = "perf record -q -e cpu-clock -F {hz} -p {pid} -o /dev/null --call-graph";
+    let profile = directory.path("samply.json");
     let mut all = vec![
         Profiler::Nobody,
         Profiler::Swipr { library: agent_library()?, socket: directory.path("busy.sock") },
-        Profiler::Perf { name: "perf, stacks copied", call_graph: "dwarf", folder: directory.path("") },
-        Profiler::Perf { name: "perf, frame pointers", call_graph: "fp", folder: directory.path("") },
-        Profiler::Samply { folder: directory.path("") },
+        outside("perf, stacks copied", &format!("{perf} dwarf")),
+        outside("perf, frame pointers", &format!("{perf} fp")),
+        outside(
+            "samply",
+            &format!("samply record --save-only -r {{hz}} -p {{pid}} -o {}", profile.display()),
+        ),
     ];
     if let Some(library) = gperftools() {
         let variables = vec![
@@ -125,8 +124,7 @@ impl Profiler {
         match self {
             Profiler::Nobody => "nobody",
             Profiler::Swipr { .. } => "swipr",
-            Profiler::Preloaded { name, .. } | Profiler::Perf { name, .. } => name,
-            Profiler::Samply { .. } => "samply",
+            Profiler::Preloaded { name, .. } | Profiler::Outside { name, .. } => name,
         }
     }
 
@@ -142,7 +140,7 @@ impl Profiler {
 
     /// Units of work for each time that it is switched on.
     pub fn units_at_once(&self) -> usize {
-        if matches!(self, Profiler::Samply { .. }) { 10 } else { 1 }
+        if matches!(self, Profiler::Outside { .. }) { 10 } else { 1 }
     }
 
     /// What is preloaded into the program.
@@ -172,10 +170,11 @@ impl Profiler {
             Profiler::Nobody => Attached::Nothing,
             Profiler::Swipr { socket, .. } => Attached::Swipr(socket.clone(), hz, None),
             Profiler::Preloaded { .. } => Attached::Switched(program.pid()),
-            Profiler::Perf { call_graph, folder, .. } => {
-                Attached::Perf(Perf::attach(program.pid(), hz, call_graph, folder)?)
+            Profiler::Outside { arguments, .. } => {
+                let (hz, pid) = (hz.to_string(), program.pid().to_string());
+                let filled = |word: &String| word.replace("{hz}", &hz).replace("{pid}", &pid);
+                Attached::Outside(Outside::new(arguments.iter().map(filled).collect()))
             }
-            Profiler::Samply { folder } => Attached::Samply(Samply::new(program.pid(), hz, folder)),
         })
     }
 }
@@ -187,8 +186,7 @@ impl Attached {
             Attached::Nothing => {}
             Attached::Swipr(socket, hz, recorder) => *recorder = Some(Recorder::start(socket, *hz)?),
             Attached::Switched(pid) => switch(*pid),
-            Attached::Perf(perf) => perf.tell("enable")?,
-            Attached::Samply(samply) => samply.begin()?,
+            Attached::Outside(outside) => outside.begin()?,
         }
         Ok(())
     }
@@ -210,8 +208,7 @@ impl Attached {
                 }
             }
             Attached::Switched(pid) => switch(*pid),
-            Attached::Perf(perf) => perf.tell("disable")?,
-            Attached::Samply(samply) => samply.end()?,
+            Attached::Outside(outside) => outside.end()?,
         }
         Ok(())
     }
@@ -219,8 +216,7 @@ impl Attached {
     /// CPU time of a profiler that is a process of its own, nanoseconds.
     pub fn own_cpu_ns(&self) -> u64 {
         match self {
-            Attached::Perf(perf) => perf.process.cpu_ns(),
-            Attached::Samply(samply) => samply.cpu_ns(),
+            Attached::Outside(outside) => outside.cpu_ns(),
             _ => 0,
         }
     }

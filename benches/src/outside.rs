@@ -1,55 +1,44 @@
-//! samply, which attaches to a running program and records it until it is interrupted.
+//! Profilers that are programs of their own: they attach to a running program and record until they are interrupted.
 
 use crate::children::{self, Running};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What it needs until it samples; it does not say when it begins.
+/// What one needs until it samples; they do not say when they begin.
 const BEGINNING: Duration = Duration::from_millis(1500);
-/// How long it may take to write its profile.
+/// How long one may take to write what it recorded.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How to start it, and the one that runs.
 #[derive(Debug)]
-pub struct Samply {
-    pid: u32,
-    hz: u32,
-    output: PathBuf,
+pub struct Outside {
+    arguments: Vec<String>,
     running: Option<Running>,
 }
 
-impl Samply {
-    /// One that does not run yet.
-    pub fn new(pid: u32, hz: u32, folder: &Path) -> Samply {
-        Samply { pid, hz, output: folder.join("samply.json"), running: None }
+impl Outside {
+    /// One that does not run yet: the program's name and its arguments.
+    pub fn new(arguments: Vec<String>) -> Outside {
+        Outside { arguments, running: None }
     }
 
     /// Starts it.
     pub fn begin(&mut self) -> io::Result<()> {
-        let mut command = children::command("samply", None);
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.args([
-            "record",
-            "--save-only",
-            "-r",
-            &self.hz.to_string(),
-            "-p",
-            &self.pid.to_string(),
-            "-o",
-        ]);
-        let mut running = Running::start(command.arg(&self.output))?;
+        let (name, arguments) = self.arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = children::command(name, None);
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).args(arguments);
+        let mut running = Running::start(&mut command)?;
         std::thread::sleep(BEGINNING);
         if running.child().try_wait()?.is_some() {
             return Err(io::Error::other(
-                "samply ended: it wants kernel.perf_event_paranoid to be 1 or lower",
+                "it ended at once; kernel.perf_event_paranoid may be too high for it",
             ));
         }
         self.running = Some(running);
         Ok(())
     }
 
-    /// Interrupts it and waits until it has written its profile.
+    /// Interrupts it and waits until it has written what it recorded.
     pub fn end(&mut self) -> io::Result<()> {
         let Some(mut running) = self.running.take() else { return Ok(()) };
         // SAFETY: a signal to our own child, which has not been reaped.
