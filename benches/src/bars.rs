@@ -6,9 +6,10 @@ use std::io::Write;
 /// Environment variable: the file that figures are added to; unset, they are only in the tables.
 pub const FIGURES: &str = "SWIPR_BENCH_FIGURES";
 
-/// Adds a figure: what it is called in `benches/bars.py`, its value, and its spread in words.
+/// Adds a figure: what it is called in `benches/bars.py`, its value, and its spread in words. What is not a number was
+/// not measured.
 pub fn figure(name: &str, value: f64, spread: &str) {
-    let Some(path) = std::env::var_os(FIGURES) else { return };
+    let Some(path) = std::env::var_os(FIGURES).filter(|_| !value.is_nan()) else { return };
     let line = format!("{name}\t{value}\t{spread}\n");
     let written = OpenOptions::new()
         .create(true)

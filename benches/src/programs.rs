@@ -126,7 +126,10 @@ pub fn all(directory: &Directory) -> io::Result<Vec<Program>> {
         rustc(directory)?,
         redis(directory),
     ];
-    programs.extend(postgres(directory)?);
+    match postgres(directory) {
+        Ok(program) => programs.extend(program),
+        Err(error) => println!("postgres: {error}: left out\n"),
+    }
     Ok(programs)
 }
 

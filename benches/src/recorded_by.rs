@@ -85,7 +85,7 @@ pub fn all(directory: &Directory) -> io::Result<Vec<Profiler>> {
             ("CPUPROFILESIGNAL", SWITCH.to_string()),
             ("CPUPROFILE_FREQUENCY", "{hz}".to_string()),
         ];
-        all.push(Profiler::Preloaded { name: "gperftools", library, variables, rates: &[100] });
+        all.push(Profiler::Preloaded { name: "gperftools", library, variables, rates: &[100, 1000] });
     }
     let variables = vec![(PPROF, "-".to_string()), (PPROF_HZ, "{hz}".to_string())];
     all.push(Profiler::Preloaded { name: "pprof-rs", library: library()?, variables, rates: &[100, 1000] });
@@ -138,9 +138,9 @@ impl Profiler {
         }
     }
 
-    /// Units of work for each time that it is switched on.
-    pub fn units_at_once(&self) -> usize {
-        if matches!(self, Profiler::Outside { .. }) { 10 } else { 1 }
+    /// Units of work for each time that it is switched on, of so many that are wanted.
+    pub fn units_at_once(&self, wanted: usize) -> usize {
+        if matches!(self, Profiler::Outside { .. }) { wanted.clamp(1, 10) } else { 1 }
     }
 
     /// What is preloaded into the program.

@@ -80,7 +80,7 @@ fn measure(profiler: &Profiler, hz: u32, pairs: usize) -> Result<Ratios, Box<dyn
     // When the first unit is done all threads have begun.
     unit(&mut busy)?;
     let mut attached = profiler.attach(&busy.process, hz)?;
-    let units = profiler.units_at_once();
+    let units = profiler.units_at_once(pairs);
     let mut ratios = Ratios::default();
     for pair in 0..=pairs.div_ceil(units) {
         let (mut with, mut without) = (vec![], vec![]);

@@ -115,10 +115,10 @@ fn by_swipr(
     let after = client::status(&socket)?;
     let noticed = report(&mut crowd)?.since(threads_before);
     let settled = looks.len() / 4;
-    let per_pass =
-        looks.get(settled).zip(looks.last()).map_or(f64::NAN, |((cpu, sweeps), (cpu_end, sweeps_end))| {
-            (cpu_end - cpu) / (sweeps_end - sweeps).max(1.0) / 1e6
-        });
+    let span = looks.get(settled).zip(looks.last()).filter(|((_, sweeps), (_, last))| last > sweeps);
+    let per_pass = span.map_or(f64::NAN, |((cpu, sweeps), (cpu_end, sweeps_end))| {
+        (cpu_end - cpu) / (sweeps_end - sweeps) / 1e6
+    });
     let (p50, p99) = (number(&after, "/sweep/p50_ns") / 1e6, number(&after, "/sweep/p99_ns") / 1e6);
     let agent_ms =
         (number(&after, "/agent_cpu_ns") - number(&before, "/agent_cpu_ns")) / 1e6 / seconds as f64;

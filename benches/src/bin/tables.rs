@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut bytes, mut times) = (Series::default(), Series::default());
     for path in files {
         if let Err(error) = measure(&path, &mut table, &mut bytes, &mut times) {
-            println!("{}: {error}: left out\n", path.display());
+            println!("{}: {error}: left out\n", name(&path));
         }
     }
     figure("table bytes a row", bytes.percentile(1.0), &format!("{} of the objects", bytes.spread(2)));
@@ -112,7 +112,7 @@ fn measure(
     bytes.push(per_row);
     times.push(per_million.median());
     table.row(vec![
-        path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        name(path),
         built.rows().to_string(),
         format!("{per_row:.2}"),
         format!("{:.2}", build.median()),
@@ -123,6 +123,10 @@ fn measure(
         format!("{:.1}", theirs / ours),
     ]);
     Ok(())
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn random_places(range: Range<u64>) -> Vec<u64> {
