@@ -46,7 +46,7 @@ impl Framehop {
     #[inline(never)]
     pub unsafe fn walk(&self, start: Registers, low: u64, high: u64, frames: &mut [u64]) -> usize {
         let mut read = |address: u64| {
-            let inside = address >= low && address <= high.saturating_sub(8) && address % 8 == 0;
+            let inside = address >= low && address <= high.saturating_sub(8) && address.is_multiple_of(8);
             // SAFETY: inside the stack, by the caller's contract readable.
             if inside { Ok(unsafe { (address as *const u64).read_volatile() }) } else { Err(()) }
         };

@@ -147,7 +147,7 @@ unsafe fn walk_all(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mu
     let walk = |way: usize| match way {
         // SAFETY: all of it comes from the kernel; a `siginfo_t` begins with a `QueuedSignal`. A second call finds
         // its slot answered, and writes nothing.
-        0 => _ = unsafe { handler::on_signal(signal, info.cast(), context) },
+        0 => unsafe { handler::on_signal(signal, info.cast(), context) },
         1 => {
             if let (Some(start), Some(framehop)) = (start, framehop) {
                 // SAFETY: by this function's contract; the interrupted thread stands on that stack.
