@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "verify"))
 from hosts import library, until  # noqa: E402
 from swipr_client import ask  # noqa: E402
 
+HERE = Path(__file__).resolve().parent
 GPERFTOOLS = Path("/usr/lib/x86_64-linux-gnu/libprofiler.so.0")
 #: What switches gperftools on and off.
 SWITCH = signal.SIGUSR2
@@ -96,25 +97,31 @@ def perf(start, seconds, hz, mode):
     return found, count, difference(before, after)
 
 
-def gperftools(start, seconds, hz, mode):
-    """gperftools' CPU profiler, switched on and off by a signal."""
-    if mode != "cpu" or not GPERFTOOLS.exists():
-        return None
-    file = start.folder / "gperftools"
-    environment = {"LD_PRELOAD": str(GPERFTOOLS), "CPUPROFILE": str(file), "CPUPROFILESIGNAL": str(int(SWITCH)),
-                   "CPUPROFILE_FREQUENCY": str(hz)}
+def switched(start, seconds, environment, output):
+    """Runs the program with a preloaded profiler that a signal switches; the truth, when `output` is there."""
     with Program(start.binary, start.folder, environment) as program:
         before = program.truth()
         program.process.send_signal(SWITCH)
         time.sleep(seconds)
         program.process.send_signal(SWITCH)
         after = program.truth()
-        path = Path(f"{file}.0")
-        until(path.exists, 10, "gperftools' file")
-        time.sleep(0.2)
-        content = path.read_bytes()
+        until(output.exists, 10, f"{output}")
+        time.sleep(0.5)
+    return difference(before, after)
+
+
+def gperftools(start, seconds, hz, mode):
+    """gperftools' CPU profiler."""
+    if mode != "cpu" or not GPERFTOOLS.exists():
+        return None
+    file = start.folder / "gperftools"
+    environment = {"LD_PRELOAD": str(GPERFTOOLS), "CPUPROFILE": str(file), "CPUPROFILESIGNAL": str(int(SWITCH)),
+                   "CPUPROFILE_FREQUENCY": str(hz)}
+    path = Path(f"{file}.0")
+    path.unlink(missing_ok=True)
+    truth = switched(start, seconds, environment, path)
+    words, maps = split_profile(path.read_bytes())
     functions = symbols(start.binary)
-    words, maps = split_profile(content)
     base = next(int(line.split("-")[0], 16) for line in maps.splitlines() if str(start.binary) in line)
     found, count, at, period = Counter(), 0, 5, words[3]
     while at + 2 < len(words) and words[at + 2] != 0:
@@ -123,7 +130,49 @@ def gperftools(start, seconds, hz, mode):
         found["?", names] += weight * period * 1000
         count += weight
         at += 2 + depth
-    return found, count, difference(before, after)
+    return found, count, truth
+
+
+def pprof_rs(start, seconds, hz, mode):
+    """pprof-rs, in the library of the benches."""
+    library_of_benches = library().with_name("libswipr_benches.so")
+    if mode != "cpu" or not library_of_benches.exists():
+        return None
+    file = start.folder / "pprof"
+    file.unlink(missing_ok=True)
+    environment = {"LD_PRELOAD": str(library_of_benches), "SWIPR_BENCH_PPROF": str(file), "SWIPR_BENCH_PPROF_HZ": str(hz)}
+    truth = switched(start, seconds, environment, file)
+    found, count = Counter(), 0
+    for line in file.read_text(errors="replace").splitlines():
+        stack, _, samples = line.rpartition(" ")
+        thread, *names = stack.split(";")
+        found[thread, tuple(names)] += int(samples) * 1e9 / hz
+        count += int(samples)
+    return found, count, truth
+
+
+def timers(set_again):
+    """Per-thread CPU timers (timers.c): repeating ones, or ones that are set again to a random time."""
+    def profiler(start, seconds, hz, mode):
+        compiled, file = start.folder / "timers.so", start.folder / "timers"
+        if mode != "cpu":
+            return None
+        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-pthread", HERE / "timers.c", "-o", compiled], check=True)
+        file.unlink(missing_ok=True)
+        environment = {"LD_PRELOAD": str(compiled), "TIMERS_HZ": str(hz), "TIMERS_SET_AGAIN": str(set_again),
+                       "TIMERS_OUTPUT": str(file)}
+        truth = switched(start, seconds, environment, file)
+        functions = symbols(start.binary)
+        found, count = Counter(), 0
+        for line in file.read_text().splitlines():
+            thread, weight, *addresses = line.split()
+            if thread == "end":
+                break
+            names = tuple(name_of(int(address, 16) - (number > 0), functions) for number, address in enumerate(addresses))
+            found[thread, names] += int(weight)
+            count += 1
+        return found, count, truth
+    return profiler
 
 
 def split_profile(content):
@@ -155,6 +204,12 @@ def difference(before, after):
 
 
 
-
 #: All of them, by name.
-PROFILERS = {"swipr": swipr, "perf (cpu-clock)": perf, "gperftools": gperftools}
+PROFILERS = {
+    "swipr": swipr,
+    "per-thread timers, repeating": timers(0),
+    "per-thread timers, set again": timers(1),
+    "perf (cpu-clock)": perf,
+    "gperftools": gperftools,
+    "pprof-rs": pprof_rs,
+}

@@ -35,13 +35,25 @@ pub fn ask(tid: u32, signal: i32, ticket: Ticket) {
 /// A signal handler as the kernel calls it.
 pub type Handler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Installs `handler` with the same flags and mask that the agent uses.
-pub fn install(signal: i32, handler: Handler) -> io::Result<()> {
+/// Where a handler runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// On the thread's alternate stack where it has one, as the agent's handler.
+    Alternate,
+    /// On the interrupted stack. framehop needs more than the alternate stacks that Rust gives its threads.
+    Interrupted,
+}
+
+/// Installs `handler` with the same mask that the agent uses.
+pub fn install(signal: i32, handler: Handler, stack: Stack) -> io::Result<()> {
     // SAFETY: plain data; the handler has SA_SIGINFO's signature.
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        if stack == Stack::Alternate {
+            action.sa_flags |= libc::SA_ONSTACK;
+        }
         libc::sigfillset(&mut action.sa_mask);
         libc::sigaction(signal, &action, std::ptr::null_mut())
     };

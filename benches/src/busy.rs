@@ -11,7 +11,7 @@ const THREADS: usize = 2;
 /// Functions that call each other before the work begins.
 const DEPTH: u32 = 30;
 /// A unit of work takes about so long.
-const UNIT_NS: u64 = 500_000_000;
+const UNIT_NS: u64 = 250_000_000;
 
 /// What one unit of work took, nanoseconds of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

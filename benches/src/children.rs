@@ -1,10 +1,11 @@
 //! Programs that are started to be measured: what they cost, what memory is theirs, how often their threads woke.
 
 use std::fs::read_to_string;
-use std::io;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use swipr::platform::process;
 
 /// How long a child may take to get ready.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -104,6 +105,24 @@ impl Running {
         Ok((kib("Private_Dirty:").unwrap_or(0), kib("Private_Clean:").unwrap_or(0)))
     }
 
+    /// Its id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// CPU time of all its threads, nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        // The clock of another process: linux/posix-timers_types.h, CPUCLOCK_SCHED without the bit for a thread.
+        process::clock_ns((!(self.child.id() as i32) << 3) | 2).unwrap_or(0)
+    }
+
+    /// CPU time of its threads of this name, nanoseconds.
+    pub fn cpu_ns_of(&self, name: &str) -> u64 {
+        let named = self.threads().into_iter().filter(|(_, status)| field(status, "Name:") == Some(name));
+        let text = |tid| read_to_string(self.process().join(format!("task/{tid}/schedstat"))).ok();
+        named.filter_map(|(tid, _)| text(tid)?.split(' ').next()?.parse::<u64>().ok()).sum()
+    }
+
     /// Whether there is a thread of this name.
     pub fn has_thread(&self, name: &str) -> bool {
         self.threads().iter().any(|(_, status)| field(status, "Name:") == Some(name))
@@ -120,6 +139,40 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A running child that answers each line with a line.
+#[derive(Debug)]
+pub struct Conversation {
+    /// The child.
+    pub process: Running,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Conversation {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> io::Result<Conversation> {
+        let mut process = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+        let pipes = process.child().stdin.take().zip(process.child().stdout.take());
+        let (input, output) = pipes.ok_or_else(|| io::Error::other("no pipes to the child"))?;
+        Ok(Conversation { process, input, output: BufReader::new(output) })
+    }
+
+    /// The next line.
+    pub fn hear(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        match self.output.read_line(&mut line)? {
+            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the child ended")),
+            _ => Ok(line),
+        }
+    }
+
+    /// Says a line and waits for the answer.
+    pub fn ask(&mut self, line: &str) -> io::Result<String> {
+        self.input.write_all(format!("{line}\n").as_bytes())?;
+        self.hear()
     }
 }
 

@@ -41,8 +41,9 @@ pub struct Findings {
     reasons: BTreeMap<String, u64>,
 }
 
-/// The figures of one way to walk, of which there are a first touch and others.
-pub const TIMES: [&str; 5] = ["swipr first", "swipr warm", "libgcc", "unw_backtrace", "unw_step"];
+/// The ways to walk that are timed, ours first. pprof-rs walks by the `backtrace` crate, which is libgcc's unwinder,
+/// gperftools by `unw_step`.
+pub const WAYS: [&str; 5] = ["swipr", "framehop", "`unw_backtrace`", "`backtrace` crate", "`unw_step`"];
 
 impl Findings {
     /// Counts one more of `key`, which has no line break.
@@ -135,9 +136,9 @@ mod tests {
         findings.count("samples");
         findings.count("samples");
         findings.reason("ours ends in libx.so+0x10: no unwind information".into());
-        findings.set_series("libgcc", &[3.0, 1.0, 2.0].into_iter().collect());
+        findings.set_series("depth", &[3.0, 1.0, 2.0].into_iter().collect());
         let read = Findings::parse(&findings.text());
-        assert_eq!((read.get("samples"), read.get("libgcc p50"), read.get("none")), (2, 2, 0));
+        assert_eq!((read.get("samples"), read.get("depth p50"), read.get("none")), (2, 2, 0));
         assert_eq!(read.reasons(), [("ours ends in libx.so+0x10: no unwind information", 1)]);
     }
 }

@@ -44,6 +44,18 @@ impl Series {
         self.percentile(0.5)
     }
 
+    /// Between which values the true median lies with 95 % confidence, by the order of the values alone.
+    pub fn median_interval(&self) -> (f64, f64) {
+        let half = 0.98 / (self.len().max(1) as f64).sqrt();
+        (self.percentile((0.5 - half).max(0.0)), self.percentile((0.5 + half).min(1.0)))
+    }
+
+    /// [`Series::median_interval`] as text, with so many digits behind the point.
+    pub fn interval(&self, digits: usize) -> String {
+        let (low, high) = self.median_interval();
+        format!("{low:.digits$}–{high:.digits$}")
+    }
+
     /// `smallest–largest`, with so many digits behind the point.
     pub fn spread(&self, digits: usize) -> String {
         format!("{:.digits$}–{:.digits$}", self.percentile(0.0), self.percentile(1.0))
@@ -109,6 +121,13 @@ mod tests {
         assert_eq!(series.percentile(0.9), 5.0);
         assert_eq!(series.spread(1), "1.0–5.0");
         assert!(Series::default().median().is_nan());
+    }
+
+    #[test]
+    fn the_medians_interval_narrows_with_more_values() {
+        let series = |count: u32| (0..=count).map(f64::from).collect::<Series>();
+        assert_eq!(series(3).median_interval(), (0.0, 3.0));
+        assert_eq!(series(100).interval(0), "40–60");
     }
 
     #[test]

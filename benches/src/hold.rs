@@ -1,11 +1,12 @@
 //! The ways to interrupt a running thread whose held times are compared: a signal number each, so that no
 //! handler has to find out which one it is.
 
-use crate::asking::{self, Handler};
-use crate::peers::{self, Buffer};
+use crate::asking::{self, Handler, Stack};
+use crate::peers::{self, Buffer, Framehop};
 use crate::target::Target;
 use crate::walking::{self, Timed};
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use swipr::mappings::Tables;
 use swipr::platform::{process, signals};
@@ -27,15 +28,27 @@ pub enum Method {
     BacktraceCrate,
     /// `unw_step` of libunwind.
     UnwStep,
+    /// framehop, with a cache that does not allocate.
+    Framehop,
+    /// pprof-rs's own handler.
+    Pprof,
+    /// gperftools' own handler.
+    Gperftools,
 }
+
+static PPROF_SIGNAL: OnceLock<Option<i32>> = OnceLock::new();
+static GPERFTOOLS_SIGNAL: OnceLock<Option<i32>> = OnceLock::new();
 
 impl Method {
     /// All that can be measured here.
     pub fn available() -> Vec<Method> {
-        let mut methods = vec![Method::Bare, Method::BareQueued, Method::Swipr, Method::BacktraceCrate];
-        if peers::libunwind().is_some() {
-            methods.extend([Method::UnwBacktrace, Method::UnwStep]);
-        }
+        let own = [Method::Bare, Method::BareQueued, Method::Swipr, Method::Framehop, Method::BacktraceCrate];
+        let libunwind = [Method::UnwBacktrace, Method::UnwStep];
+        let handlers = [(Method::Pprof, &PPROF_SIGNAL), (Method::Gperftools, &GPERFTOOLS_SIGNAL)];
+        let handlers = handlers.into_iter().filter(|(_, signal)| signal.get().is_some_and(Option::is_some));
+        let mut methods = own.to_vec();
+        methods.extend(libunwind.into_iter().filter(|_| peers::libunwind().is_some()));
+        methods.extend(handlers.map(|(method, _)| method));
         methods
     }
 
@@ -48,17 +61,31 @@ impl Method {
             Method::UnwBacktrace => "libunwind `unw_backtrace`",
             Method::BacktraceCrate => "`backtrace` crate",
             Method::UnwStep => "libunwind `unw_step`",
+            Method::Framehop => "framehop",
+            Method::Pprof => "pprof-rs, its handler",
+            Method::Gperftools => "gperftools, its handler",
         }
     }
 
+    /// Whether its handler runs on the alternate stack: that of whole profilers does not.
+    pub fn uses_signal_stack(self) -> bool {
+        !matches!(self, Method::Pprof | Method::Gperftools)
+    }
+
     fn signal(self) -> i32 {
-        libc::SIGRTMIN() + 2 + self as i32
+        let installed = |place: &OnceLock<Option<i32>>| place.get().copied().flatten().unwrap_or(0);
+        match self {
+            Method::Pprof => installed(&PPROF_SIGNAL),
+            Method::Gperftools => installed(&GPERFTOOLS_SIGNAL),
+            _ => libc::SIGRTMIN() + 2 + self as i32,
+        }
     }
 
     fn peer(self) -> Option<Handler> {
         match self {
             Method::Bare | Method::BareQueued => Some(empty),
-            Method::Swipr => None,
+            Method::Swipr | Method::Pprof | Method::Gperftools => None,
+            Method::Framehop => Some(framehop),
             Method::UnwBacktrace => Some(unw_backtrace),
             Method::BacktraceCrate => Some(backtrace_crate),
             Method::UnwStep => Some(unw_step),
@@ -71,6 +98,7 @@ static PC: AtomicU64 = AtomicU64::new(0);
 static TIMED: Timed = Timed::new();
 static LOW: AtomicU64 = AtomicU64::new(0);
 static HIGH: AtomicU64 = AtomicU64::new(0);
+static FRAMEHOP: OnceLock<Framehop> = OnceLock::new();
 
 unsafe extern "C" fn empty(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
@@ -93,6 +121,15 @@ unsafe extern "C" fn unw_step(_: libc::c_int, _: *mut libc::siginfo_t, context: 
     if let Some(libunwind) = peers::libunwind() {
         // SAFETY: one thread is interrupted, one signal at a time; the context is this handler's.
         unsafe { BUFFER.fill(|frames| libunwind.step(context, frames)) };
+    }
+}
+
+unsafe extern "C" fn framehop(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    if let (Some(framehop), Some(start)) = (FRAMEHOP.get(), walking::interrupted(context as u64)) {
+        PC.store(start.pc, Relaxed);
+        let (low, high) = (LOW.load(Relaxed), HIGH.load(Relaxed));
+        // SAFETY: one thread is interrupted, one signal at a time; the bounds are the target's.
+        unsafe { BUFFER.fill(|frames| framehop.walk(start, low, high, frames)) };
     }
 }
 
@@ -121,22 +158,28 @@ impl Bench {
     /// Installs all handlers and builds the tables.
     pub fn new() -> io::Result<Bench> {
         peers::warm_up();
+        FRAMEHOP.get_or_init(Framehop::of_loaded_objects);
+        GPERFTOOLS_SIGNAL.get_or_init(peers::hold_gperftools_handler);
+        PPROF_SIGNAL.get_or_init(peers::hold_pprof_handler);
         memory::set_process(process::pid() as i32);
         let mut tables = Tables::new(-1);
         tables.refresh();
         for method in Method::available() {
             match method.peer() {
-                Some(handler) => asking::install(method.signal(), handler)?,
-                None => _ = signals::install(Some(method.signal()))?,
+                Some(handler) => asking::install(method.signal(), handler, Stack::Alternate)?,
+                None if method == Method::Swipr => _ = signals::install(Some(method.signal()))?,
+                None => {}
             }
         }
-        asking::install(walk_signal(), walk_alone)?;
+        asking::install(walk_signal(), walk_alone, Stack::Alternate)?;
         Ok(Bench { _tables: tables, nobody: asking::ticket_of_nobody()? })
     }
 
     /// Interrupts the target once; `None` if something else interrupted it too.
     pub fn sample(&self, target: &Target, method: Method) -> io::Result<Option<Sample>> {
         let (tid, signal) = (target.tid, method.signal());
+        LOW.store(target.bounds.low, Relaxed);
+        HIGH.store(target.bounds.high, Relaxed);
         match method {
             Method::Swipr => {
                 let ticket = asking::lend(target.bounds)?;
@@ -144,7 +187,7 @@ impl Bench {
                 let frames = answered_frames(ticket);
                 Ok(held.zip(frames).map(|(held, frames)| Sample { held_ns: held.ns, frames }))
             }
-            Method::Bare => {
+            Method::Bare | Method::Pprof | Method::Gperftools => {
                 let held = target.held(|| asking::send(tid, signal));
                 Ok(held.map(|held| Sample { held_ns: held.ns, frames: 0 }))
             }

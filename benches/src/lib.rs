@@ -6,14 +6,20 @@
 //! The crate is a shared library, too ([`preloaded`]), which the `agreement` bench loads into real programs.
 
 pub mod asking;
+pub mod bars;
 pub mod busy;
 pub mod children;
+pub mod client;
 pub mod comparison;
+pub mod crowd;
 pub mod figures;
 pub mod hold;
 pub mod machine;
+pub mod outside;
 pub mod peers;
 pub mod preloaded;
+pub mod programs;
+pub mod recorded_by;
 pub mod recorder;
 pub mod synthetic;
 pub mod target;

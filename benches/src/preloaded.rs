@@ -1,16 +1,19 @@
 //! The library that `agreement` loads into a real program: it interrupts the program's threads, lets swipr's
 //! handler and libgcc walk the same stack in the same handler, and writes what it found to a file.
 //!
-//! It starts only where [`OUTPUT`] is set. It is a test rig, not the agent: it may take
+//! It starts only where [`OUTPUT`] is set. (Where [`PPROF`] is, it is pprof-rs instead, as a program would have it.) It is a test rig, not the agent: it may take
 //! locks in a handler (libgcc and libunwind do), interrupts blocked threads too, and its waits are bounded.
 
 mod interrupt;
+mod pprof;
 
-use crate::comparison::{Difference, Findings, TIMES, compare};
+use crate::comparison::{Difference, Findings, WAYS, compare};
 use crate::figures::Series;
 use crate::ticks::Scale;
 use interrupt::{Answer, Interrupter};
+pub use pprof::{PPROF, PPROF_HZ};
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use swipr::mappings::Tables;
@@ -34,11 +37,24 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// The figure that says that the run is over.
 pub const DONE: &str = "done";
 
+/// The shared library of this very crate: cargo puts it beside the program, or one folder below.
+pub fn library() -> io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let places =
+        ["libswipr_benches.so", "deps/libswipr_benches.so"].map(|place| program.with_file_name(place));
+    let newest =
+        places.into_iter().filter_map(|place| Some((place.metadata().ok()?.modified().ok()?, place))).max();
+    let (_, path) =
+        newest.ok_or_else(|| io::Error::other("libswipr_benches.so is not beside this program"))?;
+    Ok(path)
+}
+
 #[used]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
 static ON_LOAD: extern "C" fn() = on_load;
 
 extern "C" fn on_load() {
+    pprof::start_if_asked();
     let Some(output) = std::env::var_os(OUTPUT) else { return };
     let samples = std::env::var(SAMPLES).ok().and_then(|text| text.parse().ok()).unwrap_or(1000);
     // Programs that this one starts are not measured.
@@ -51,7 +67,8 @@ extern "C" fn on_load() {
 struct Run {
     tables: Tables,
     findings: Findings,
-    times: [Series; TIMES.len()],
+    first: [Series; WAYS.len()],
+    warm: [Series; WAYS.len()],
     depth: Series,
     scale: Scale,
 }
@@ -64,20 +81,25 @@ fn run(output: PathBuf, samples: u64) {
     let mut run = Run {
         tables,
         findings: Findings::default(),
-        times: Default::default(),
+        first: Default::default(),
+        warm: Default::default(),
         depth: Series::default(),
         scale,
     };
     let mut bounds: HashMap<u32, StackBounds> = HashMap::new();
     // Threads that did not answer: most block all signals.
     let mut silent: HashSet<u32> = HashSet::from([process::tid()]);
-    let (started, mut written) = (Instant::now(), 0);
+    let (started, mut written, mut objects) = (Instant::now(), 0, 0);
     while run.findings.get("samples") < samples
         && run.findings.get("lost") < MAX_LOST
         && started.elapsed() < LONGEST
     {
         // All handlers have answered (or the run is given up), so none holds the old tables.
         run.tables.refresh();
+        if run.tables.figures().objects != objects {
+            objects = run.tables.figures().objects;
+            interrupter.objects_changed();
+        }
         let mut tids = vec![];
         let _ = directory.list(&mut tids);
         // Blocked threads stand where they stood: they would only add the same stack again and again.
@@ -122,7 +144,8 @@ impl Run {
     fn add(&mut self, answer: &Answer) {
         self.findings.count("samples");
         self.depth.push(answer.total as f64);
-        for (series, &ticks) in self.times.iter_mut().zip(&answer.ticks) {
+        let ticks = answer.first.iter().chain(&answer.warm);
+        for (series, &ticks) in self.first.iter_mut().chain(&mut self.warm).zip(ticks) {
             if ticks != 0 {
                 series.push(self.scale.ns(0, ticks));
             }
@@ -172,8 +195,9 @@ impl Run {
     }
 
     fn write(&mut self, output: &Path) {
-        for (name, series) in TIMES.iter().zip(&self.times) {
-            self.findings.set_series(name, series);
+        for (name, (first, warm)) in WAYS.iter().zip(self.first.iter().zip(&self.warm)) {
+            self.findings.set_series(&format!("{name} first"), first);
+            self.findings.set_series(&format!("{name} warm"), warm);
         }
         self.findings.set_series("depth", &self.depth);
         self.findings.set("rows", self.tables.figures().rows);

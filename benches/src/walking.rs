@@ -14,11 +14,16 @@ const WARM: u64 = 4;
 /// Bytes of the context that are read: all general registers.
 const CONTEXT_BYTES: u64 = 512;
 
-/// The interrupted pc out of a handler's context; 0 if it cannot be read.
-pub fn interrupted_pc(context: u64) -> u64 {
+/// The interrupted registers out of a handler's context.
+pub fn interrupted(context: u64) -> Option<Registers> {
     // SAFETY: an empty stack range; the kernel's context is larger than CONTEXT_BYTES.
     let mut memory = unsafe { OwnStack::new(0, 0, 0, context, CONTEXT_BYTES) };
-    Registers::from_context::<Native, _>(&mut memory, context).map_or(0, |registers| registers.pc)
+    Registers::from_context::<Native, _>(&mut memory, context)
+}
+
+/// The interrupted pc out of a handler's context; 0 if it cannot be read.
+pub fn interrupted_pc(context: u64) -> u64 {
+    interrupted(context).map_or(0, |registers| registers.pc)
 }
 
 /// A place for a walk's frames, and what the walk took.
@@ -75,9 +80,7 @@ impl Timed {
     unsafe fn walk(&self, context: u64, low: u64, high: u64) {
         // SAFETY: nobody publishes meanwhile, so the snapshot stays.
         let Some(rules) = (unsafe { published::current() }) else { return };
-        // SAFETY: an empty stack range; the kernel's context is larger than CONTEXT_BYTES.
-        let mut memory = unsafe { OwnStack::new(0, 0, 0, context, CONTEXT_BYTES) };
-        let Some(start) = Registers::from_context::<Native, _>(&mut memory, context) else { return };
+        let Some(start) = interrupted(context) else { return };
         // SAFETY: the caller vouches for the range; the interrupted thread stands on it.
         let mut memory = unsafe { OwnStack::new(start.sp, low, high, context, CONTEXT_BYTES) };
         let mut frames = Frames::new(&self.frames);

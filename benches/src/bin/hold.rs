@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::time::Duration;
+use swipr_benches::bars::figure;
 use swipr_benches::figures::{Series, Table};
 use swipr_benches::hold::{Bench, Method};
 use swipr_benches::target::{SIGNAL_STACK_BYTES, Target};
@@ -35,6 +36,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     if peers::libunwind().is_none() {
         println!("libunwind.so.8 is not installed: left out");
+    }
+    let methods = Method::available();
+    for handler in [Method::Pprof, Method::Gperftools].into_iter().filter(|method| !methods.contains(method))
+    {
+        println!("{}: not installed, or it refused: left out", handler.name());
     }
     let mut held = Table::new(&[
         "frames",
@@ -126,6 +132,9 @@ fn measure_held(
         let ratios: Series = pairs.map(|(block, bare)| block.median() / bare.median()).collect();
         let frames = measured.frames.median();
         let per_frame = (series.median() - bare_whole.median()) / frames;
+        let (p50, p99) = [0.5, 0.99].map(|part| series.percentile(part) / bare_whole.percentile(part)).into();
+        figure(&format!("held p50 {} {depth}", method.name()), p50, &ratios.spread(2));
+        figure(&format!("held p99 {} {depth}", method.name()), p99, "");
         table.row(vec![
             depth.to_string(),
             method.name().into(),
@@ -133,9 +142,9 @@ fn measure_held(
             format!("{:.0}", series.percentile(0.99)),
             medians.spread(0),
             format!("{:.0}", series.median() - bare_whole.median()),
-            format!("{:.2}", series.median() / bare_whole.median()),
+            format!("{p50:.2}"),
             ratios.spread(2),
-            format!("{:.2}", series.percentile(0.99) / bare_whole.percentile(0.99)),
+            format!("{p99:.2}"),
             if frames > 0.0 { format!("{per_frame:.1}") } else { "–".into() },
             if frames > 0.0 { format!("{frames:.0}") } else { "–".into() },
             measured.lost.to_string(),
@@ -162,6 +171,11 @@ fn measure_walk(
         std::thread::sleep(Duration::from_micros(50));
     }
     for (name, series) in [("after the cache was cleared", cold), ("warm", warm)] {
+        figure(
+            &format!("walk alone {name} {depth}"),
+            series.median(),
+            &format!("p99 {:.1}", series.percentile(0.99)),
+        );
         let percentile = |part| format!("{:.1}", series.percentile(part));
         table.row(vec![depth.to_string(), name.into(), percentile(0.5), percentile(0.99)]);
     }
@@ -174,7 +188,7 @@ fn measure_stack(
     table: &mut Table,
 ) -> Result<(), Box<dyn Error>> {
     let mut kernel = 0;
-    for method in Method::available() {
+    for method in Method::available().into_iter().filter(|method| method.uses_signal_stack()) {
         for cold in [false, true] {
             let Some(used) = stack_used(bench, target, method, cold)? else { continue };
             let name = match (method, cold) {
@@ -188,7 +202,13 @@ fn measure_stack(
                 kernel = used;
                 table.row(vec![depth.to_string(), name.into(), used.to_string()]);
             } else {
-                table.row(vec![depth.to_string(), name.into(), used.saturating_sub(kernel).to_string()]);
+                let above = used.saturating_sub(kernel);
+                figure(
+                    &format!("stack {} {depth}{}", method.name(), if cold { " cold" } else { "" }),
+                    above as f64,
+                    "",
+                );
+                table.row(vec![depth.to_string(), name.into(), above.to_string()]);
             }
         }
     }

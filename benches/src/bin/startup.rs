@@ -7,6 +7,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use swipr_benches::bars::figure;
 use swipr_benches::children::{self, Directory, Running, agent_library, gperftools};
 use swipr_benches::figures::{Series, Table};
 use swipr_benches::machine;
@@ -74,6 +75,10 @@ fn start_up(library: &Path, directory: &Directory, rounds: usize) -> Result<(), 
             row.extend([0.0, 0.5, 0.9].map(|part| format!("{:.0}", series.percentile(part))));
             let added = |part| base.map_or(0.0, |base| series.percentile(part) - base.percentile(part));
             row.extend([0.0, 0.5].map(|part| format!("{:.0}", added(part))));
+            if std::ptr::eq(series, wall_of) {
+                let spread = format!("{:.0} by the fastest", added(0.0));
+                figure(&format!("start-up {}", name.trim_matches('*')), added(0.5), &spread);
+            }
         }
         table.row(row);
     }
@@ -115,7 +120,7 @@ fn idle(library: &Path, directory: &Directory) -> Result<(), Box<dyn Error>> {
             std::thread::sleep(WATCHED);
             let (after, threads) = profiled.switches_of_others();
             println!("threads of the idle agent: {threads}");
-            wake_ups.push(after.saturating_sub(before) as f64);
+            wake_ups.push(after.saturating_sub(before) as f64 * 60.0 / WATCHED.as_secs_f64());
         }
     }
     let mut table = Table::new(&["idle /bin/sleep", "without", "with", "added", "min–max with"]);
@@ -127,7 +132,11 @@ fn idle(library: &Path, directory: &Directory) -> Result<(), Box<dyn Error>> {
         let (before, after) = (without.median(), with.median());
         table.row(vec![name.into(), figure(before), figure(after), figure(after - before), with.spread(0)]);
     }
-    println!("wake-ups of the agent in {} s: {}\n", WATCHED.as_secs(), wake_ups.median());
+    let watched = WATCHED.as_secs();
+    println!("wake-ups of the agent: {} a minute (watched for {watched} s)\n", wake_ups.median());
+    figure("idle wake-ups", wake_ups.median(), &format!("watched for {watched} s"));
+    let private = with.dirty.median() - without.dirty.median();
+    figure("idle memory", private, &format!("{} in all", with.dirty.spread(0)));
     println!("{}", table.text());
     Ok(())
 }

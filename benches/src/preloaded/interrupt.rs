@@ -1,12 +1,12 @@
 //! One interruption of a thread of the host: swipr's own handler first, then its peers, on the same stack.
 
-use crate::asking;
-use crate::comparison::TIMES;
-use crate::peers::{self, Buffer};
+use crate::asking::{self, Stack};
+use crate::comparison::WAYS;
+use crate::peers::{self, Buffer, Framehop};
 use crate::ticks;
 use crate::walking::{self, Timed};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 use swipr::platform::process;
 use swipr_unwind::slot::{self, StackBounds, Ticket};
@@ -27,10 +27,13 @@ static STATE: AtomicU64 = AtomicU64::new(IDLE);
 static LOW: AtomicU64 = AtomicU64::new(0);
 static HIGH: AtomicU64 = AtomicU64::new(0);
 static PC: AtomicU64 = AtomicU64::new(0);
-static TICKS: [AtomicU64; TIMES.len()] = [const { AtomicU64::new(0) }; TIMES.len()];
+static TURN: AtomicU64 = AtomicU64::new(0);
+static FIRST: [AtomicU64; WAYS.len()] = [const { AtomicU64::new(0) }; WAYS.len()];
+static WARM: [AtomicU64; WAYS.len()] = [const { AtomicU64::new(0) }; WAYS.len()];
 static LIBGCC: Buffer = Buffer::new();
 static OTHERS: Buffer = Buffer::new();
 static TIMED: Timed = Timed::new();
+static FRAMEHOP: AtomicPtr<Framehop> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Two stacks of one moment.
 #[derive(Debug)]
@@ -45,8 +48,10 @@ pub struct Answer {
     pub libgcc: Vec<u64>,
     /// The stack pointer.
     pub sp: u64,
-    /// What each of [`TIMES`] took; 0: not measured.
-    pub ticks: [u64; TIMES.len()],
+    /// What the one of [`WAYS`] that was the first took; 0: the others.
+    pub first: [u64; WAYS.len()],
+    /// What each of [`WAYS`] took when all had walked before.
+    pub warm: [u64; WAYS.len()],
 }
 
 /// Proof that the handler is installed.
@@ -61,8 +66,13 @@ impl Interrupter {
         peers::warm_up();
         memory::set_process(process::pid() as i32);
         let signal = libc::SIGRTMAX() - 3;
-        asking::install(signal, on_signal)?;
+        asking::install(signal, on_signal, Stack::Interrupted)?;
         Ok(Interrupter { signal })
+    }
+
+    /// Lets framehop learn of the objects that are loaded now. Its unwinder before is never freed.
+    pub fn objects_changed(&self) {
+        FRAMEHOP.store(Box::into_raw(Box::new(Framehop::of_loaded_objects())), Release);
     }
 
     /// Interrupts a thread whose stack is `bounds`. `None`: no answer in time.
@@ -104,7 +114,8 @@ impl Interrupter {
             // SAFETY: answered, so no handler fills the buffer.
             libgcc: unsafe { LIBGCC.stack(PC.load(Relaxed)) },
             sp: slot.sp.load(Relaxed),
-            ticks: std::array::from_fn(|n| TICKS.get(n).map_or(0, |ticks| ticks.load(Relaxed))),
+            first: FIRST.each_ref().map(|ticks| ticks.load(Relaxed)),
+            warm: WARM.each_ref().map(|ticks| ticks.load(Relaxed)),
         };
         slot::release(ticket);
         Some(answer)
@@ -116,24 +127,57 @@ unsafe extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, 
         return; // too late: given up
     }
     swipr::platform::errno::kept(|| {
-        // SAFETY: all of it comes from the kernel; a `siginfo_t` begins with a `QueuedSignal`.
-        let first = ticks_of(|| unsafe { handler::on_signal(signal, info.cast(), context) });
-        PC.store(walking::interrupted_pc(context as u64), Relaxed);
         // SAFETY: this handler is the only one that walks (see STATE); the tables are refreshed between questions only.
-        unsafe { TIMED.measure(context as u64, LOW.load(Relaxed), HIGH.load(Relaxed)) };
-        // SAFETY: as above.
-        let libgcc = ticks_of(|| unsafe { LIBGCC.fill(peers::by_backtrace_crate) });
-        let (mut fast, mut step) = (0, 0);
-        if let Some(libunwind) = peers::libunwind() {
-            // SAFETY: as above.
-            fast = ticks_of(|| unsafe { OTHERS.fill(|frames| libunwind.backtrace(frames)) });
-            // SAFETY: as above; the context is this handler's.
-            step = ticks_of(|| unsafe { OTHERS.fill(|frames| libunwind.step(context, frames)) });
-        }
-        let times = [first, TIMED.warm.load(Relaxed), libgcc, fast, step];
-        TICKS.iter().zip(times).for_each(|(place, ticks)| place.store(ticks, Relaxed));
+        unsafe { walk_all(signal, info, context) };
     });
     STATE.store(ANSWERED, Release);
+}
+
+/// Each way in turn is the first that touches the stack at a sample: its time as a profiler has it. After that all
+/// walk once more, warm.
+///
+/// # Safety
+/// In a signal handler, whose arguments these are; nobody else walks, and no other tables are published meanwhile.
+unsafe fn walk_all(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let start = walking::interrupted(context as u64);
+    PC.store(start.map_or(0, |start| start.pc), Relaxed);
+    let (low, high) = (LOW.load(Relaxed), HIGH.load(Relaxed));
+    // SAFETY: an unwinder that was given is never freed.
+    let framehop = unsafe { FRAMEHOP.load(Acquire).as_ref() };
+    let walk = |way: usize| match way {
+        // SAFETY: all of it comes from the kernel; a `siginfo_t` begins with a `QueuedSignal`. A second call finds
+        // its slot answered, and writes nothing.
+        0 => unsafe { handler::on_signal(signal, info.cast(), context) },
+        1 => {
+            if let (Some(start), Some(framehop)) = (start, framehop) {
+                // SAFETY: by this function's contract; the interrupted thread stands on that stack.
+                unsafe { OTHERS.fill(|frames| framehop.walk(start, low, high, frames)) };
+            }
+        }
+        // SAFETY: by this function's contract.
+        3 => unsafe { LIBGCC.fill(peers::by_backtrace_crate) },
+        _ => {
+            let Some(libunwind) = peers::libunwind() else { return };
+            match way {
+                // SAFETY: by this function's contract.
+                2 => unsafe { OTHERS.fill(|frames| libunwind.backtrace(frames)) },
+                // SAFETY: by this function's contract.
+                _ => unsafe { OTHERS.fill(|frames| libunwind.step(context, frames)) },
+            }
+        }
+    };
+    let turn = TURN.fetch_add(1, Relaxed) as usize % WAYS.len();
+    let first = ticks_of(|| walk(turn));
+    FIRST.iter().for_each(|place| place.store(0, Relaxed));
+    if let Some(place) = FIRST.get(turn) {
+        place.store(first, Relaxed);
+    }
+    (0..WAYS.len()).filter(|&way| way != turn).for_each(walk);
+    // SAFETY: by this function's contract.
+    unsafe { TIMED.measure(context as u64, low, high) };
+    for (way, place) in WARM.iter().enumerate() {
+        place.store(if way == 0 { TIMED.warm.load(Relaxed) } else { ticks_of(|| walk(way)) }, Relaxed);
+    }
 }
 
 fn ticks_of(action: impl FnOnce()) -> u64 {
