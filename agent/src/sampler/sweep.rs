@@ -25,6 +25,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use swipr_formats::model::Mode;
 use swipr_unwind::slot::StackBounds;
 
 /// Ticks that one unanswered signal can stand for; more are counted as missed.
@@ -118,11 +119,16 @@ impl Sweeper {
         for thread in self.threads.iter_mut() {
             thread.recordings &= !recording.bit();
             thread.counted &= !recording.bit();
-            thread.refresh_name();
-            let activity = thread.activity();
-            note_signal_wait(thread, &activity);
+            if thread.looked_ns != 0 {
+                thread.refresh_name(); // else it was found just now
+            }
+            if recording.request().mode == Mode::Cpu {
+                // In wall mode the first sweep looks at all of them.
+                let activity = thread.activity();
+                note_signal_wait(thread, &activity);
+            }
             thread.rest.end();
-            thread.cpu_wait_ns();
+            thread.forget_cpu_wait();
             apply_filter(thread, &recording);
         }
         recordings.push(recording);

@@ -157,6 +157,14 @@ impl Sampled {
         self.run_delay.more_ns(tid, keep)
     }
 
+    /// From now on only.
+    pub fn forget_cpu_wait(&mut self) {
+        // Who has not been followed so far has not run since it is known.
+        if self.run_delay.is_followed() {
+            self.cpu_wait_ns();
+        }
+    }
+
     /// Whether the kernel lets us see what this thread is doing.
     pub fn is_readable(&self) -> bool {
         self.readable

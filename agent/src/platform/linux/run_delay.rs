@@ -4,22 +4,28 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// A thread's delay, from when on it is asked for.
+/// A thread's delay since it was first asked for.
 #[derive(Debug, Default)]
 pub struct RunDelay {
     file: Option<File>,
-    last_ns: u64,
+    last_ns: Option<u64>,
 }
 
 impl RunDelay {
-    /// How much was added since the last call; 0 where the kernel does not count. `keep`: the file stays open.
+    /// Whether it has been asked for.
+    pub fn is_followed(&self) -> bool {
+        self.last_ns.is_some()
+    }
+
+    /// How much was added since the last call; 0 at the first, and where the kernel does not count. `keep`: the file
+    /// stays open.
     pub fn more_ns(&mut self, tid: u32, keep: bool) -> u64 {
         let opened = if self.file.is_none() { open(tid) } else { None };
         let Some(now_ns) = self.file.as_ref().or(opened.as_ref()).and_then(read) else { return 0 };
         if keep && self.file.is_none() {
             self.file = opened;
         }
-        now_ns.saturating_sub(std::mem::replace(&mut self.last_ns, now_ns))
+        now_ns.saturating_sub(self.last_ns.replace(now_ns).unwrap_or(now_ns))
     }
 }
 

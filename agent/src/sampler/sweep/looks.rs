@@ -191,7 +191,12 @@ fn new_wait_ns<'a>(
         recordings.for_each(|recording| recording.counters().cpu_wait_ns.add(waited_ns));
         return waited_ns.saturating_sub(std::mem::take(&mut thread.seen_waiting_ns));
     }
-    if matches!(found, Look::Ask(_)) && thread.looked_ns != 0 {
+    if !matches!(found, Look::Ask(_)) {
+        return 0;
+    }
+    if thread.looked_ns == 0 {
+        thread.cpu_wait_ns(); // to be followed from now on
+    } else {
         let since_ns = tick_ns.saturating_sub(thread.looked_ns);
         thread.seen_waiting_ns += if before.was_blocked() { since_ns / 2 } else { since_ns };
     }
