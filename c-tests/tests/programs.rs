@@ -53,6 +53,8 @@ programs! {
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
     a_program_whose_executable_was_deleted_has_names => "deleted_executable",
     threads_that_outlive_the_first_one_have_names => "first_thread_ended",
+    functions_that_are_bound_at_their_first_call_have_callers => "lazy_binding",
+    frames_relative_to_any_register_are_left => "frame_in_another_register",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
 }
 
@@ -73,7 +75,7 @@ const WRITTEN_OUT: &[&str] = &[
 ];
 
 /// Sources that are no programs.
-const PARTS: &[&str] = &["late_library", "reloaded_library"];
+const PARTS: &[&str] = &["late_library", "lazily_bound", "reloaded_library"];
 
 #[test]
 fn every_program_has_a_test() {

@@ -2,7 +2,7 @@
 
 use super::Symbols;
 use super::origin::Origin;
-use super::reader::{MAX_BYTES, Reader};
+use super::reader::{MAX_BYTES, Reader, frame_header};
 use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Object, Segment};
 use std::ops::Range;
@@ -23,6 +23,8 @@ pub struct LoadedObject {
     module: Arc<Module>,
     symbols: Arc<Symbols>,
     table: Option<LeakedTable>,
+    /// Address of `.eh_frame_hdr`; 0: none.
+    frame_header: u64,
 }
 
 /// A table at an address that handlers may keep until its owner was retired.
@@ -78,6 +80,7 @@ impl LoadedObject {
             build_id,
         };
         Some(LoadedObject {
+            frame_header: frame_header(object).map_or(0, |segment| segment.address),
             source: object.clone(),
             text,
             module: Arc::new(module),
@@ -123,6 +126,8 @@ impl LoadedObject {
             module: Arc::new(module),
             symbols: Arc::new(symbols),
             table,
+            // Where such a file's other parts are mapped is not known.
+            frame_header: 0,
         })
     }
 
@@ -172,7 +177,7 @@ impl LoadedObject {
         // goes into holds the object.
         let table: &'static OwnedTable = unsafe { &*table.0 };
         let text = published::Range { low: self.text.start, high: self.text.end };
-        Some(published::Object { text, table: table.view() })
+        Some(published::Object { text, table: table.view(), frame_header: self.frame_header })
     }
 }
 

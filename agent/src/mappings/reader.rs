@@ -84,8 +84,7 @@ impl Reader {
 
     /// Where and what they are; `None`: the object has none, or cannot be read.
     pub fn unwind_sections(&self, object: &Object) -> Option<UnwindSections> {
-        const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
-        let header = object.segments.iter().find(|segment| segment.kind == PT_GNU_EH_FRAME)?;
+        let header = frame_header(object)?;
         let header_bytes = self.copy(header.range())?;
         let start = eh_frame_pointer(&header_bytes, header.address)?;
         let holds = |segment: &&Segment| segment.kind == libc::PT_LOAD && segment.range().contains(&start);
@@ -93,6 +92,12 @@ impl Reader {
         let bytes = self.copy(start..end)?;
         Some(UnwindSections { header: header.address, start, bytes, header_bytes })
     }
+}
+
+/// Where `.eh_frame_hdr` is.
+pub fn frame_header(object: &Object) -> Option<&Segment> {
+    const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+    object.segments.iter().find(|segment| segment.kind == PT_GNU_EH_FRAME)
 }
 
 /// Where `.eh_frame` is: the first encoded pointer of `.eh_frame_hdr` (LSB, "Exception Frames").

@@ -30,6 +30,11 @@ impl Arch for Aarch64 {
             _ => None,
         }
     }
+
+    #[inline]
+    fn is_callee_saved(register: u8) -> bool {
+        matches!(register, 19..=29)
+    }
 }
 
 #[cfg(test)]
