@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             text: start..end,
             eh_frame_hdr: section(".eh_frame_hdr"),
             eh_frame: section(".eh_frame").ok_or("no .eh_frame")?,
+            debug_frame: None,
             main: None,
             aarch64: file.architecture() == object::Architecture::Aarch64,
         };

@@ -24,12 +24,18 @@ pub struct UnwindSections {
 }
 
 impl UnwindSections {
-    /// The unwind table of the code in `text`; `main` as for [`UnwindInput::main`].
-    pub fn table(&self, text: &Range<u64>, main: Option<(u64, &[u8])>) -> Option<OwnedTable> {
+    /// The unwind table of the code in `text`; `main` and `debug_frame` as in [`UnwindInput`].
+    pub fn table(
+        &self,
+        text: &Range<u64>,
+        main: Option<(u64, &[u8])>,
+        debug_frame: Option<(u64, &[u8])>,
+    ) -> Option<OwnedTable> {
         build_table(&UnwindInput {
             text: text.clone(),
             eh_frame_hdr: Some((self.header, &self.header_bytes)),
             eh_frame: (self.start, &self.bytes),
+            debug_frame,
             main,
             aarch64: cfg!(target_arch = "aarch64"),
         })
