@@ -29,7 +29,7 @@ static HINT: AtomicUsize = AtomicUsize::new(0);
 static NOT_NOTED: AtomicU64 = AtomicU64::new(0);
 
 /// One registration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Registration {
     /// Where the information begins.
     pub address: u64,

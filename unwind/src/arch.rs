@@ -23,6 +23,8 @@ pub trait Arch {
     const SP: u8;
     /// DWARF's number of the column that holds the return address.
     const RETURN_ADDRESS: u8;
+    /// DWARF's number of [`crate::registers::Registers::link`].
+    const LINK: u8;
     /// The number under which [`Arch::context_offset`] knows the pc.
     const PC: u8;
     /// Whether a call pushes the return address, so that it always lies at CFA - 8.

@@ -6,6 +6,7 @@
 
 use super::published_table::PublishedTable;
 use crate::registered_frames::{self, Registration};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use swipr_debuginfo::rows::{UnwindInput, build_table, described_code};
@@ -23,7 +24,7 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Default)]
 pub struct Registered {
     generation: u64,
-    tables: Vec<(Registration, Option<Arc<PublishedTable>>)>,
+    tables: HashMap<Registration, Option<Arc<PublishedTable>>>,
 }
 
 impl Registered {
@@ -34,15 +35,14 @@ impl Registered {
             return false;
         }
         self.generation = generation;
-        let old = std::mem::take(&mut self.tables);
-        let known = |registration| old.iter().find(|(known, _)| *known == registration);
-        let of = |registration| match known(registration) {
-            Some((_, table)) => (registration, table.clone()),
-            None => (registration, table(registration, memory_file).map(Arc::new)),
+        let mut old = std::mem::take(&mut self.tables);
+        let of = |registration| {
+            let known = old.remove(&registration);
+            (registration, known.unwrap_or_else(|| table(registration, memory_file).map(Arc::new)))
         };
         self.tables = registered_frames::list().map(of).collect();
-        let still: Vec<Registration> = registered_frames::list().collect();
-        self.tables.retain(|(registration, _)| still.contains(registration));
+        let still: HashSet<Registration> = registered_frames::list().collect();
+        self.tables.retain(|registration, _| still.contains(registration));
         true
     }
 
@@ -54,7 +54,7 @@ impl Registered {
                 .checked_sub(1)
                 .is_none_or(|at| others.get(at).is_none_or(|other| other.text().end <= table.text().start))
         };
-        self.tables.iter().filter_map(|(_, table)| table.as_ref()).filter(is_outside).cloned().collect()
+        self.tables.values().flatten().filter(is_outside).cloned().collect()
     }
 }
 

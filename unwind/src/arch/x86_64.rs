@@ -16,6 +16,7 @@ impl Arch for X86_64 {
     const FP: u8 = 6;
     const SP: u8 = 7;
     const RETURN_ADDRESS: u8 = 16;
+    const LINK: u8 = 5; // rdi
     const PC: u8 = 16;
     const CALL_PUSHES: bool = true;
     const SIGNAL_CONTEXT: u64 = 0;

@@ -124,7 +124,7 @@ fn register<A: Arch, M: Memory>(
         at.fp
     } else if number == A::PC {
         Some(at.pc)
-    } else if number == A::RETURN_ADDRESS {
+    } else if number == A::LINK && (at.link.is_some() || at.context == 0) {
         at.link
     } else if at.context != 0 {
         of_context::<A, M>(memory, at.context, number)

@@ -446,3 +446,20 @@ fn a_register_that_nobody_keeps_ends_the_walk() {
         assert_eq!(under_a_cfa_in_rbx(broken, known), cut(Stop::Unsupported), "{broken:x?}");
     }
 }
+
+#[test]
+fn a_return_address_in_the_blocked_system_calls_first_argument_is_found() {
+    // vfork pops its return address into rdi: CFA = rsp, and the child may overwrite what is below.
+    let extended = [Extended {
+        cfa: CfaRule::Register(7, 0),
+        fp: ValueRule::Same,
+        return_address: ValueRule::Register(5),
+    }];
+    let rows = [(0, Rule::extended(0).unwrap()), (0x20, sp(16, 0)), (0x40, Rule::END)];
+    let world = World { extended: &extended, ..world(&rows, &[7, TEXT + 0x48, 0]) };
+    let start = Registers::blocked_with_argument::<X86_64>(TEXT + 4, STACK, TEXT + 0x28);
+    assert_eq!(world.walk::<X86_64>(start), (vec![TEXT + 4, TEXT + 0x28, TEXT + 0x48], Stop::Root));
+    assert_eq!(world.walk::<X86_64>(Registers::blocked(TEXT + 4, STACK)).0, vec![TEXT + 4]);
+    // An interrupted thread's link register is its own.
+    assert_eq!(Registers::blocked_with_argument::<Aarch64>(4, 8, 1).link, None);
+}

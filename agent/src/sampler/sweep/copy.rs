@@ -50,13 +50,12 @@ impl Copier {
         }
     }
 
-    /// Walks the stack of a thread that was blocked at `sp` and `pc` when its clock
+    /// Walks the stack of a thread that was blocked at `start` when its clock
     /// stood at `thread.cpu_ns`.
     pub fn copy(
         &mut self,
         thread: &Sampled,
-        sp: u64,
-        pc: u64,
+        start: Registers,
         state: State,
         tables: &Tables,
         counters: &AgentCounters,
@@ -65,8 +64,8 @@ impl Copier {
         let rules = unsafe { published::current() }.ok_or(NotCopied::NoTables)?;
         let mut memory = OtherStack::new(&mut self.window, self.memory_file);
         let mut frames = Frames::new(&self.frames);
-        let high = if thread.stack_bounds.contains(sp) { thread.stack_bounds.high } else { 0 };
-        let (start, workspace) = (Registers::blocked(pc, sp), &mut *self.workspace);
+        let high = if thread.stack_bounds.contains(start.sp) { thread.stack_bounds.high } else { 0 };
+        let workspace = &mut *self.workspace;
         let stop = walk::<Native, _>(&rules, &mut memory, start, high, &mut frames, workspace);
         if cpu_ns(thread.tid()) != Some(thread.cpu_ns) {
             counters.moved.add(1);
