@@ -156,6 +156,7 @@ FRAME static void *burner_main(void *argument)
     through_rbx(second, burn);
     size_t most = used();
     host_say("handler stack: %zu above an empty handler's %zu", most > empty ? most - empty : 0, empty);
+    /* The deepest way: a frame by an expression, met again while a register is recovered. */
     HOST_CHECK(most <= empty + 768);
     return argument;
 }
