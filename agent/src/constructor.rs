@@ -5,7 +5,7 @@
 
 use crate::config::{AUTOSTART, Config};
 use crate::platform::{errno, process};
-use crate::{fork, life, log};
+use crate::{fork, frame_registration, life, log};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -15,6 +15,7 @@ extern "C" fn on_load() {
             // The default hook would print to the host's stderr.
             std::panic::set_hook(Box::new(|_| {}));
             fork::watch();
+            frame_registration::prepare();
             if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
                 match Config::from_environment() {
                     Ok(config) => {

@@ -14,6 +14,8 @@ pub mod counters;
 pub mod ffi;
 mod fork;
 #[cfg(feature = "preload")]
+mod frame_registration;
+#[cfg(feature = "preload")]
 mod heap;
 pub mod histogram;
 mod host_end;
@@ -26,6 +28,7 @@ pub mod output;
 pub mod pipe;
 pub mod platform;
 pub mod recording;
+pub mod registered_frames;
 pub mod sample_queue;
 pub mod sampler;
 pub mod server;

@@ -4,15 +4,20 @@
 //! out [`Mappings`]: an immutable view that a stack holds on to, so that its names
 //! can still be found after the object was unloaded.
 
+mod debug_frame;
 mod loaded;
 mod origin;
 mod publication;
+mod published_table;
 mod reader;
+mod registered;
 
 use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Changes};
 use loaded::LoadedObject;
 use publication::Publication;
+use published_table::PublishedTable;
+use registered::Registered;
 use std::sync::Arc;
 use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_formats::model::Module;
@@ -83,6 +88,8 @@ pub struct Tables {
     maps: Vec<Mapping>,
     executable: Vec<Range>,
     current: Arc<Mappings>,
+    /// Code made at run time whose frames the program registered.
+    registered: Registered,
     publication: Publication,
     memory_file: i32,
     figures: TableFigures,
@@ -98,6 +105,7 @@ impl Tables {
             maps: vec![],
             executable: vec![],
             current: Arc::default(),
+            registered: Registered::default(),
             publication: Publication::default(),
             memory_file,
             figures: TableFigures::default(),
@@ -118,10 +126,15 @@ impl Tables {
     pub fn refresh(&mut self) {
         self.publication.free_retired();
         let changes = objects::changes();
+        let started = std::time::Instant::now();
+        let is_registered_anew = self.registered.refresh(self.memory_file);
         if self.seen == Some(changes) {
+            if is_registered_anew {
+                self.publish();
+                self.figures.build_ns += started.elapsed().as_nanos() as u64;
+            }
             return;
         }
-        let started = std::time::Instant::now();
         let may_differ = self.seen.is_some_and(|seen| changes.unloads_since(seen));
         let old = std::mem::take(&mut self.objects);
         let list = objects::list();
@@ -202,12 +215,16 @@ impl Tables {
         code.sort_by_key(|code| code.low);
         self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
         self.current = Arc::new(Mappings { code });
-        self.publication.publish(&objects, &self.executable);
-        let tables = || objects.iter().filter_map(|object| object.table());
-        self.figures.objects = tables().count() as u64;
-        self.figures.rows = tables().map(|table| table.rows() as u64).sum();
-        self.figures.bytes = tables().map(|table| table.bytes() as u64).sum();
-        self.figures.failed = objects.len() as u64 - self.figures.objects;
+        let mut tables: Vec<Arc<PublishedTable>> =
+            objects.iter().filter_map(|object| object.table().cloned()).collect();
+        self.figures.failed = (objects.len() - tables.len()) as u64;
+        tables.extend(self.registered.outside(&tables));
+        tables.sort_by_key(|table| table.text().start);
+        tables.dedup_by(|later, earlier| later.text().start < earlier.text().end);
+        self.figures.objects = tables.len() as u64;
+        self.figures.rows = tables.iter().map(|table| table.table().rows() as u64).sum();
+        self.figures.bytes = tables.iter().map(|table| table.table().bytes() as u64).sum();
+        self.publication.publish(tables, &self.executable);
     }
 }
 

@@ -7,6 +7,7 @@ use swipr_unwind::arch::Native;
 use swipr_unwind::frames::{CAPACITY, Frames, Storage};
 use swipr_unwind::memory::OwnStack;
 use swipr_unwind::registers::Registers;
+use swipr_unwind::walk::Workspace;
 use swipr_unwind::{published, walk};
 
 /// Warm walks of which the mean is taken.
@@ -84,7 +85,14 @@ impl Timed {
         // SAFETY: the caller vouches for the range; the interrupted thread stands on it.
         let mut memory = unsafe { OwnStack::new(start.sp, low, high, context, CONTEXT_BYTES) };
         let mut frames = Frames::new(&self.frames);
-        black_box(walk::walk::<Native, _>(&rules, &mut memory, start, high, &mut frames));
+        black_box(walk::walk::<Native, _>(
+            &rules,
+            &mut memory,
+            start,
+            high,
+            &mut frames,
+            &mut Workspace::new(),
+        ));
         self.total.store(frames.total() as u64, Relaxed);
     }
 }

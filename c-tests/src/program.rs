@@ -73,7 +73,7 @@ impl Program {
         compile(&source, &executable, &arguments, &directives.libraries);
         let library = directives.library.map(|file| {
             let object = directory.join(file.replace(".c", ".so"));
-            let shared = ["-shared".to_string(), "-fPIC".into(), "-O2".into()];
+            let shared = ["-shared", "-fPIC", "-O2", "-Wl,-z,lazy"].map(str::to_string);
             compile(&sources().join(file), &object, &shared, &[]);
             object
         });

@@ -56,6 +56,14 @@ programs! {
     a_program_whose_executable_was_deleted_has_names => "deleted_executable",
     threads_that_outlive_the_first_one_have_names => "first_thread_ended",
     who_holds_locks_is_sampled_and_never_waited_for => "locks_held",
+    functions_that_are_bound_at_their_first_call_have_callers => "lazy_binding",
+    frames_relative_to_any_register_are_left => "frame_in_another_register",
+    code_made_at_run_time_is_left_by_what_the_program_registered => "registered_code",
+    code_described_in_debug_frame_alone_is_left => "only_debug_frame",
+    a_handler_that_interrupted_a_handler_is_walked_to_the_root => "nested_signals",
+    stacks_of_coroutines_reach_their_entries => "coroutines",
+    a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",
+    cold_parts_of_functions_have_callers => "hot_and_cold",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
 }
 
@@ -81,7 +89,7 @@ const WRITTEN_OUT: &[&str] = &[
 ];
 
 /// Sources that are no programs.
-const PARTS: &[&str] = &["late_library", "reloaded_library"];
+const PARTS: &[&str] = &["late_library", "lazily_bound", "reloaded_library"];
 
 #[test]
 fn every_program_has_a_test() {

@@ -8,6 +8,7 @@
 //! neither is any file: the input is a copy of the process's own memory.
 
 mod convert;
+mod debug_frame;
 pub(crate) mod descriptions;
 mod machine;
 mod straight;
@@ -17,6 +18,7 @@ pub use straight::main_of_start;
 use crate::error::Error;
 use crate::table::{OwnedTable, TableBuilder};
 use convert::Converter;
+use debug_frame::DebugFunctions;
 use descriptions::Descriptions;
 use machine::Machine;
 use std::ops::Range;
@@ -41,6 +43,9 @@ pub struct UnwindInput<'a> {
     pub eh_frame_hdr: Option<(u64, &'a [u8])>,
     /// Address and bytes of `.eh_frame`.
     pub eh_frame: (u64, &'a [u8]),
+    /// What was added to the addresses in the file, and the bytes of the file's `.debug_frame`, for code that
+    /// `.eh_frame` does not describe.
+    pub debug_frame: Option<(u64, &'a [u8])>,
     /// Address and code of the program's `main`: its instructions are read where `.eh_frame` does not
     /// describe it, as in Rust programs built with `panic=abort`.
     pub main: Option<(u64, &'a [u8])>,
@@ -59,7 +64,10 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     }
     let mut descriptions = Descriptions::new(input.eh_frame, input.aarch64);
     let functions = descriptions.sorted(input.eh_frame_hdr, &input.text);
-    if functions.is_empty() {
+    let debug =
+        input.debug_frame.map(|(bias, bytes)| DebugFunctions::new(bias, bytes, input.aarch64, &input.text));
+    let debug = debug.filter(|debug| !debug.is_empty());
+    if functions.is_empty() && debug.is_none() {
         return Err(Error::NoRows);
     }
     let mut builder = TableBuilder::new(input.text.start, functions.len() * ROWS_PER_FUNCTION);
@@ -67,9 +75,15 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let mut machine = Machine::new(input.aarch64);
     let mut end = input.text.start;
     let mut main = input.main.filter(|_| !input.aarch64).and_then(|(start, code)| Straight::new(start, code));
+    let mut undescribed = 0;
     let starts = functions.iter().skip(1).map(|next| next.start).chain([u64::MAX]);
     for (&function, next) in functions.iter().zip(starts) {
         end = push_main(&mut main, end..function.start, &mut builder);
+        if let Some(debug) = &debug {
+            end = debug.fill(end..function.start, &mut machine, &mut converter, &mut builder);
+            converter.read_from(input.eh_frame.1);
+        }
+        undescribed += function.start.saturating_sub(end);
         let Some(description) = descriptions.parse(function) else {
             builder.push(end.min(function.start), Rule::NONE);
             end = function.start;
@@ -83,7 +97,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
             builder.push(function.start, Rule::SIGNAL);
             continue;
         }
-        machine.run(&description, &descriptions, |pc, state| {
+        machine.run(&description, descriptions.section(), descriptions.bases(), |pc, state| {
             let inside = pc < end;
             if inside {
                 builder.push(pc, state.map_or(Rule::NONE, |state| converter.rule(state)));
@@ -92,8 +106,28 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
         });
     }
     end = push_main(&mut main, end..input.text.end, &mut builder);
+    if let Some(debug) = &debug {
+        end = debug.fill(end..input.text.end, &mut machine, &mut converter, &mut builder);
+    }
+    undescribed += input.text.end.saturating_sub(end);
     let (extended, expressions) = converter.finish();
-    Ok(builder.finish(end, extended, expressions))
+    Ok(builder.finish(end, extended, expressions, undescribed))
+}
+
+/// From the first to behind the last byte of the code that the descriptions at address `first` and behind it are of.
+pub fn described_code(eh_frame: (u64, &[u8]), first: u64, aarch64: bool) -> Option<Range<u64>> {
+    let first = usize::try_from(first.checked_sub(eh_frame.0)?).ok()?;
+    let mut descriptions = Descriptions::new(eh_frame, aarch64);
+    let functions = descriptions.sorted(None, &(0..u64::MAX));
+    let mut code: Option<Range<u64>> = None;
+    for function in functions.into_iter().filter(|function| function.offset >= first) {
+        if let Some(description) = descriptions.parse(function) {
+            let end = function.start.saturating_add(description.len());
+            let whole = code.get_or_insert(function.start..end);
+            whole.end = whole.end.max(end);
+        }
+    }
+    code
 }
 
 /// Adds the rows of `main` if it lies in this hole between functions; returns where the hole goes on.

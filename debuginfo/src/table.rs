@@ -16,9 +16,15 @@ pub struct OwnedTable {
     dictionary: Vec<Rule>,
     extended: Vec<Extended>,
     expressions: Vec<u8>,
+    undescribed: u64,
 }
 
 impl OwnedTable {
+    /// Bytes of code that no rule was found for.
+    pub fn undescribed(&self) -> u64 {
+        self.undescribed
+    }
+
     /// The arrays as the unwinder reads them.
     pub fn view(&self) -> Table<'_> {
         Table {
@@ -145,7 +151,13 @@ impl TableBuilder {
     }
 
     /// Ends the table at `end`, the end of the last function's code.
-    pub(crate) fn finish(mut self, end: u64, extended: Vec<Extended>, expressions: Vec<u8>) -> OwnedTable {
+    pub(crate) fn finish(
+        mut self,
+        end: u64,
+        extended: Vec<Extended>,
+        expressions: Vec<u8>,
+        undescribed: u64,
+    ) -> OwnedTable {
         self.push(end, Rule::NONE);
         if let Some((pc, rule)) = self.pending.take() {
             self.write(pc, rule);
@@ -160,6 +172,7 @@ impl TableBuilder {
             dictionary: self.dictionary,
             extended,
             expressions,
+            undescribed,
         };
         table.index.shrink_to_fit();
         table.lows.shrink_to_fit();
@@ -185,7 +198,7 @@ mod tests {
         builder.push(0x1010, rule(8));
         builder.push(0x1011, rule(16));
         builder.push(0x1500, rule(24));
-        let table = builder.finish(0x1510, Vec::new(), Vec::new());
+        let table = builder.finish(0x1510, Vec::new(), Vec::new(), 0);
         let view = table.view();
         for (pc, expected) in [
             (0x0fff, Rule::NONE),
@@ -211,7 +224,7 @@ mod tests {
         builder.push(4, rule(16));
         builder.push(4, rule(8));
         builder.push(9, rule(8));
-        let table = builder.finish(12, Vec::new(), Vec::new());
+        let table = builder.finish(12, Vec::new(), Vec::new(), 0);
         assert_eq!(table.rows(), 2);
         assert_eq!(table.view().rule(11), rule(8));
     }
@@ -222,7 +235,7 @@ mod tests {
         for n in 0..70_000 {
             builder.push(n, Rule::sp((n as i64 % 16_000) * 8, 8 + (n as i64 / 16_000) * 8).unwrap());
         }
-        let table = builder.finish(70_000, Vec::new(), Vec::new());
+        let table = builder.finish(70_000, Vec::new(), Vec::new(), 0);
         assert_eq!(table.view().rule(65_000).fp_offset(), 40);
         assert_eq!(table.view().rule(69_999), Rule::NONE);
     }

@@ -55,6 +55,7 @@ impl Section {
             text: 0x1000..0x9000,
             eh_frame_hdr: None,
             eh_frame: (ADDRESS, &bytes),
+            debug_frame: None,
             main,
             aarch64: self.aarch64,
         };
@@ -290,5 +291,63 @@ fn a_main_that_nothing_describes_has_rows_only_in_a_hole_between_functions() {
         let table = X86_64.table_with_main(&functions, Some((start, &code)));
         assert_eq!(table.view().rule(0x1041), sp(8, 0));
         assert_eq!(table.view().rule(0x1ffd), Rule::NONE, "{start:#x}");
+    }
+}
+
+/// A `.debug_frame` of the same shape: common entries have another mark, and are named by their offset.
+fn debug_frame(functions: &[Function]) -> Vec<u8> {
+    let mut section = Vec::new();
+    push(&mut section, &[&[0xff; 4][..], &[1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x80 | 16, 1]].concat());
+    for (code, instructions) in functions {
+        let mut description = 0_u32.to_le_bytes().to_vec();
+        description.extend(code.start.to_le_bytes());
+        description.extend((code.end - code.start).to_le_bytes());
+        description.extend(*instructions);
+        push(&mut section, &description);
+    }
+    section
+}
+
+#[test]
+fn debug_frame_describes_what_eh_frame_does_not() {
+    let eh_frame = X86_64.bytes(&[(0x2000..0x2100, &[0x41, 0x0e, 16]), (0x3000..0x3100, &[])]);
+    let pushes: &[u8] = &[0x41, 0x0e, 32];
+    // In the file's own numbering, which is lower by 0x1000; one before, one in both, one between, one behind, one nowhere.
+    let functions = [0x100..0x180, 0x1000..0x1100, 0x1800..0x1900, 0x2400..0x2480, 0x20_0000..0x20_0020]
+        .map(|code| (code, pushes));
+    let debug = debug_frame(&functions);
+    fn input<'a>(eh_frame: &'a [u8], debug_frame: Option<(u64, &'a [u8])>) -> UnwindInput<'a> {
+        let text = 0x1000..0x9000;
+        UnwindInput {
+            text,
+            eh_frame_hdr: None,
+            eh_frame: (ADDRESS, eh_frame),
+            debug_frame,
+            main: None,
+            aarch64: false,
+        }
+    }
+    let table = build_table(&input(&eh_frame, Some((0x1000, &debug)))).unwrap();
+    let at = |pc| table.view().rule(pc);
+    assert_eq!(
+        [at(0x1100), at(0x1101), at(0x117f), at(0x1180)],
+        [sp(8, 0), sp(32, 0), sp(32, 0), Rule::NONE]
+    );
+    assert_eq!([at(0x2001), at(0x20ff), at(0x2100)], [sp(16, 0), sp(16, 0), Rule::NONE]);
+    assert_eq!([at(0x2800), at(0x28ff), at(0x2900), at(0x3050)], [sp(8, 0), sp(32, 0), Rule::NONE, sp(8, 0)]);
+    assert_eq!([at(0x3400), at(0x3401), at(0x3480)], [sp(8, 0), sp(32, 0), Rule::NONE]);
+    let without = build_table(&input(&eh_frame, None)).unwrap();
+    assert_eq!(without.undescribed(), 0x8000 - 0x100 - 0x100);
+    assert_eq!(without.view().rule(0x1101), Rule::NONE);
+    let alone = build_table(&input(&[], Some((0x1000, &debug)))).unwrap();
+    assert_eq!([alone.view().rule(0x2001), alone.view().rule(0x2100)], [sp(32, 0), Rule::NONE]);
+    assert!(build_table(&input(&[], Some((0x100_0000, &debug)))).is_err());
+    // Damage gives fewer rows and never a panic.
+    for at in 0..debug.len() {
+        let mut damaged = debug.clone();
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            damaged[at] = value;
+            let _ = build_table(&input(&eh_frame, Some((0x1000, &damaged))));
+        }
     }
 }

@@ -44,6 +44,7 @@ impl Sections {
             text: self.text.clone(),
             eh_frame_hdr: self.header.as_ref().map(|(address, bytes)| (*address, &bytes[..])),
             eh_frame: (self.frames.0, &self.frames.1),
+            debug_frame: None,
             main: None,
             aarch64: self.aarch64,
         }
@@ -331,6 +332,7 @@ fn garbage_gives_fewer_rows_and_never_a_panic() {
             text,
             eh_frame_hdr: if round % 2 == 0 { header } else { None },
             eh_frame: (sections.frames.0, &frames),
+            debug_frame: None,
             main: None,
             aarch64: round % 11 == 0,
         };

@@ -23,6 +23,8 @@ pub trait Arch {
     const SP: u8;
     /// DWARF's number of the column that holds the return address.
     const RETURN_ADDRESS: u8;
+    /// DWARF's number of [`crate::registers::Registers::link`].
+    const LINK: u8;
     /// The number under which [`Arch::context_offset`] knows the pc.
     const PC: u8;
     /// Whether a call pushes the return address, so that it always lies at CFA - 8.
@@ -39,6 +41,8 @@ pub trait Arch {
     /// Bytes from the `ucontext`'s start to the saved register with this DWARF
     /// number, or [`Arch::PC`].
     fn context_offset(register: u8) -> Option<u64>;
+    /// Whether a function gives this register back to its caller as it was.
+    fn is_callee_saved(register: u8) -> bool;
 }
 
 /// The calling thread's pointer to its control block. Every thread of a process with a C library has one: the

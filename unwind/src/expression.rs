@@ -70,12 +70,19 @@ impl Bytes<'_> {
     }
 }
 
-struct Stack {
+/// What an expression computes with; lent by the caller, whose own stack may be short.
+#[derive(Debug)]
+pub struct Stack {
     values: [u64; STACK],
     depth: usize,
 }
 
 impl Stack {
+    /// An empty one.
+    pub const fn new() -> Stack {
+        Stack { values: [0; STACK], depth: 0 }
+    }
+
     fn push(&mut self, value: u64) -> Option<()> {
         *self.values.get_mut(self.depth)? = value;
         self.depth += 1;
@@ -92,16 +99,23 @@ impl Stack {
     }
 }
 
+impl Default for Stack {
+    fn default() -> Stack {
+        Stack::new()
+    }
+}
+
 /// The value of `expression`, with `initial` on the stack at its start.
 /// `register` answers by DWARF number. `None`: it cannot be computed.
 pub fn evaluate<M: Memory>(
     expression: &[u8],
     initial: Option<u64>,
     memory: &mut M,
-    register: impl Fn(&mut M, u8) -> Option<u64>,
+    stack: &mut Stack,
+    mut register: impl FnMut(&mut M, u8) -> Option<u64>,
 ) -> Option<u64> {
     let mut code = Bytes { bytes: expression, at: 0 };
-    let mut stack = Stack { values: [0; STACK], depth: 0 };
+    stack.depth = 0;
     if let Some(value) = initial {
         stack.push(value)?;
     }
@@ -211,7 +225,9 @@ mod tests {
     }
 
     fn value(expression: &[u8]) -> Option<u64> {
-        evaluate(expression, None, &mut Doubles, |_, register| Some(1000 * u64::from(register)))
+        evaluate(expression, None, &mut Doubles, &mut Stack::new(), |_, register| {
+            Some(1000 * u64::from(register))
+        })
     }
 
     #[test]
@@ -219,8 +235,9 @@ mod tests {
         // breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus
         let expression = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
         assert_eq!(value(&expression), Some(7000 + 8)); // 16000 & 15 == 0
-        let at_the_push =
-            evaluate(&expression, None, &mut Doubles, |_, r| Some(if r == 7 { 100 } else { 0x100b }));
+        let at_the_push = evaluate(&expression, None, &mut Doubles, &mut Stack::new(), |_, r| {
+            Some(if r == 7 { 100 } else { 0x100b })
+        });
         assert_eq!(at_the_push, Some(116));
     }
 

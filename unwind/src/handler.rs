@@ -3,13 +3,13 @@
 //!
 //! Signals of the same number that are not ours go to the handler that was there before.
 
-use crate::arch::{self, Native};
+use crate::arch::{self, Arch, Native};
 use crate::frames::Frames;
 use crate::memory::{self, OwnStack};
 use crate::published;
-use crate::registers::Registers;
+use crate::registers::of_context;
 use crate::slot::{self, Ticket};
-use crate::walk::{self, Stop};
+use crate::walk::{Stop, walk_interrupted};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -93,15 +93,17 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     let mut stop = Stop::NotReady;
     // SAFETY: the slot is marked as being written.
     let rules = unsafe { published::current() };
-    if let (Some(rules), Some(start)) = (rules, Registers::from_context::<Native, _>(&mut memory, context)) {
+    if let (Some(rules), Some(sp)) = (rules, of_context::<Native, _>(&mut memory, context, Native::SP)) {
         let bounds = slot.bounds();
-        let in_use = bounds.in_use_up_to(start.sp, arch::thread_pointer());
+        let in_use = bounds.in_use_up_to(sp, arch::thread_pointer());
         // SAFETY: frames between sp and the end of what is in use are this thread's, which cannot go on without them.
-        let mut memory = unsafe { OwnStack::new(start.sp, bounds.low, in_use, context, CONTEXT_BYTES) };
+        let mut memory = unsafe { OwnStack::new(sp, bounds.low, in_use, context, CONTEXT_BYTES) };
         let mut frames = Frames::new(&slot.frames);
-        stop = walk::walk::<Native, _>(&rules, &mut memory, start, bounds.high, &mut frames);
+        // SAFETY: the slot is marked as being written, by this handler.
+        let room = unsafe { slot.workspace() };
+        stop = walk_interrupted::<Native, _>(&rules, &mut memory, context, bounds.high, &mut frames, room);
         total = frames.total();
-        slot.sp.store(start.sp, Relaxed);
+        slot.sp.store(sp, Relaxed);
     }
     slot.total.store(total as u32, Relaxed);
     slot.stop.store(stop as u32, Relaxed);

@@ -14,6 +14,8 @@
 pub mod arch;
 pub mod cache;
 pub mod expression;
+mod frame_description;
+mod frame_reader;
 pub mod frames;
 pub mod handler;
 pub mod memory;
@@ -22,6 +24,7 @@ pub mod prologue;
 pub mod published;
 pub mod registers;
 pub mod rule;
+pub mod saved_register;
 pub mod slot;
 pub mod system_call;
 pub mod table;

@@ -45,11 +45,15 @@ pub fn guarded_copy_or_file(address: u64, buffer: &mut [u8], memory_file: i32) -
     }
 }
 
+#[cold]
+#[inline(never)]
 fn guarded_word(address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     (guarded_copy(address, &mut bytes) == 8).then(|| u64::from_ne_bytes(bytes))
 }
 
+#[cold]
+#[inline(never)]
 fn guarded_code(address: u64, buffer: &mut [u8]) -> bool {
     guarded_copy(address, buffer) == buffer.len()
 }

@@ -28,6 +28,9 @@ pub struct Object<'a> {
     pub text: Range,
     /// The rules of that memory.
     pub table: Table<'a>,
+    /// Address of the object's `.eh_frame_hdr`, through which its frame descriptions are found; 0: there is none.
+    /// The object may be unloaded: only for guarded reads.
+    pub frame_header: u64,
 }
 
 /// Everything a walk looks up.
@@ -86,6 +89,11 @@ impl Rules<'_> {
         let rule = object.table.rule(pc);
         self.cache.put(pc, rule);
         rule
+    }
+
+    /// The `.eh_frame_hdr` of the object that holds `pc`.
+    pub(crate) fn frame_header(&self, pc: u64) -> Option<u64> {
+        Some(self.snapshot.object(pc)?.frame_header).filter(|&address| address != 0)
     }
 
     /// The extended rule and its expression bytes, for a `rule` found at `pc`.

@@ -12,7 +12,8 @@ pub struct Registers {
     pub sp: u64,
     /// Frame pointer; not known for a thread that is blocked in a system call.
     pub fp: Option<u64>,
-    /// Return address register, on processors whose calls do not push.
+    /// [`Arch::LINK`]: the return address register, on processors whose calls do not push; elsewhere
+    /// the first argument of the system call that a thread is blocked in, where vfork(2) keeps its return address.
     pub link: Option<u64>,
     /// Address of the `ucontext` with all registers; 0: there is none.
     pub context: u64,
@@ -22,6 +23,12 @@ impl Registers {
     /// Of a thread blocked in a system call, as `/proc/PID/task/TID/syscall` (proc(5)) tells.
     pub fn blocked(pc: u64, sp: u64) -> Registers {
         Registers { pc, sp, fp: None, link: None, context: 0 }
+    }
+
+    /// As [`Registers::blocked`], with the system call's first argument.
+    pub fn blocked_with_argument<A: Arch>(pc: u64, sp: u64, first_argument: u64) -> Registers {
+        let link = if A::CALL_PUSHES { Some(first_argument) } else { None };
+        Registers { link, ..Registers::blocked(pc, sp) }
     }
 
     /// From the `ucontext` at `context`, as far as it can be read.

@@ -21,6 +21,8 @@
 //! bounds that the sampler wrote to the handler.
 
 use crate::frames::Storage;
+use crate::walk::Workspace;
+use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 /// Slots in one chunk of memory.
@@ -50,7 +52,12 @@ pub struct Slot {
     pub total: AtomicU32,
     /// The frames.
     pub frames: Storage,
+    /// The handler's own, between [`begin`] and [`end`].
+    workspace: UnsafeCell<Workspace>,
 }
+
+// SAFETY: all else are atomics; the workspace is reached through `Slot::workspace` only, whose caller is alone.
+unsafe impl Sync for Slot {}
 
 /// What is known of the mapping that a thread's stack is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +82,17 @@ pub struct StackBounds {
 }
 
 impl Slot {
+    /// Room for the walk.
+    ///
+    /// # Safety
+    /// The calling handler has marked this slot as being written ([`begin`]), and keeps no other reference to it.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn workspace(&self) -> &mut Workspace {
+        // SAFETY: one handler at a time marks a slot, and it is the caller.
+        unsafe { &mut *self.workspace.get() }
+    }
+
     /// What [`lend`] was given.
     #[inline(always)]
     pub fn bounds(&self) -> StackBounds {
@@ -157,7 +175,8 @@ impl Ticket {
         if chunk.is_null() {
             return None;
         }
-        // SAFETY: `add_chunk`'s caller gave CHUNK slots of zeroed memory for ever; all fields are atomics.
+        // SAFETY: `add_chunk`'s caller gave CHUNK slots of zeroed memory for ever; all fields are atomics, but for the
+        // workspace, for which any memory is good.
         Some(unsafe { &*chunk.add(index % CHUNK) })
     }
 
@@ -305,6 +324,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 40);
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 40 + size_of::<Workspace>());
+        assert!(size_of::<Workspace>() <= 1024);
     }
 }

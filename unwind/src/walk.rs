@@ -4,14 +4,21 @@
 //! registers known) and for one that is blocked (another's stack, pc and sp known).
 //! It is bounded in frames, goes strictly upwards within a stack, and says why it stopped.
 
+mod extended;
+mod recovery;
+mod workspace;
+
+pub use workspace::Workspace;
+
 use crate::arch::Arch;
-use crate::expression;
 use crate::frames::{EXACT, Frames};
 use crate::memory::Memory;
 use crate::prologue;
 use crate::published::Rules;
-use crate::registers::{Registers, of_context};
-use crate::rule::{CfaRule, Expression, Extended, Kind, Rule, ValueRule};
+use crate::registers::Registers;
+use crate::rule::{Kind, Rule};
+use recovery::Known;
+use workspace::{Scratch, State};
 
 /// Frames that a walk follows at most.
 pub const MAX_FRAMES: usize = 16_384;
@@ -71,7 +78,24 @@ impl Stop {
     }
 }
 
+/// Why a frame was not left.
+#[derive(Clone, Copy)]
+enum Halt {
+    Stop(Stop),
+    /// The value of this register, by DWARF number, is needed for it.
+    Needs(u8),
+    /// It is a signal's frame, behind which another stack may begin.
+    Signal,
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Halt {
+        Halt::Stop(stop)
+    }
+}
+
 /// One frame on the way up.
+#[derive(Clone, Copy)]
 struct Frame {
     at: Registers,
     /// `pc` is where the thread stands, not a return address.
@@ -114,32 +138,141 @@ pub fn walk<A: Arch, M: Memory>(
     start: Registers,
     high: u64,
     frames: &mut Frames<'_>,
+    workspace: &mut Workspace,
 ) -> Stop {
-    let mut frame = Frame::new(start, high);
-    for _ in 0..MAX_FRAMES {
-        frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
-        let rule = rules.rule(frame.look_up());
-        let cfa = match rule.kind() {
-            Kind::Sp => frame.at.sp.wrapping_add(rule.cfa_offset()),
-            Kind::Fp if let Some(fp) = frame.at.fp => fp.wrapping_add(rule.cfa_offset()),
-            Kind::Signal => {
-                // The kernel made this return address: it is the trampoline's first instruction.
-                frames.mark_last(EXACT);
-                match enter_interrupted::<A, M>(memory, &mut frame) {
-                    Ok(()) => continue,
-                    Err(stop) => return stop,
-                }
-            }
-            _ => match step_rarely::<A, M>(rules, memory, &mut frame, rule) {
-                Ok(()) => continue,
-                Err(stop) => return stop,
-            },
-        };
-        if let Err(stop) = ascend::<A, M>(memory, &mut frame, cfa, rule.fp_offset()) {
+    workspace.begin(&start, high);
+    // SAFETY: begun in the line above.
+    go_on::<A, M>(rules, memory, unsafe { workspace.state() }, frames)
+}
+
+/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace.
+#[inline(always)]
+pub fn walk_interrupted<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    context: u64,
+    high: u64,
+    frames: &mut Frames<'_>,
+    workspace: &mut Workspace,
+) -> Stop {
+    if !workspace.begin_interrupted::<A, M>(memory, context, high) {
+        return Stop::OutOfBounds;
+    }
+    // SAFETY: `begin_interrupted` has begun it where it answers true.
+    go_on::<A, M>(rules, memory, unsafe { workspace.state() }, frames)
+}
+
+#[inline(always)]
+fn go_on<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    state: &mut State,
+    frames: &mut Frames<'_>,
+) -> Stop {
+    loop {
+        let outcome = follow::<A, M>(rules, memory, state, frames)
+            .and_then(|rule| leave_rarely::<A, M>(rules, memory, state, rule, frames));
+        if let Err(stop) = outcome {
             return stop;
         }
     }
-    Stop::TooDeep
+}
+
+/// Leaves the frame at which the walk stands, whose `rule` is one of the rarer ones.
+#[inline(never)]
+fn leave_rarely<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    state: &mut State,
+    rule: Rule,
+    frames: &mut Frames<'_>,
+) -> Result<(), Stop> {
+    // Each time another register is needed, and there are not many.
+    loop {
+        let State { frame, number, origin, scratch, .. } = &mut *state;
+        match leave::<A, M>(rules, memory, frame, rule, origin.known(*number), scratch) {
+            Ok(()) => break,
+            Err(Halt::Stop(stop)) => return Err(stop),
+            Err(Halt::Needs(register)) => {
+                if !recovery::recover::<A, M>(rules, memory, state, register) {
+                    return Err(Stop::Unsupported);
+                }
+            }
+            Err(Halt::Signal) => {
+                // The kernel made this return address: it is the trampoline's first instruction.
+                frames.mark_last(EXACT);
+                enter_interrupted::<A, M>(memory, frame)?;
+                origin.move_to(frame, *number + 1);
+                break;
+            }
+        }
+    }
+    state.number += 1;
+    Ok(())
+}
+
+/// Goes on as long as frames have rules of the usual kinds; the rule of the first that has not.
+#[inline(never)]
+fn follow<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    state: &mut State,
+    frames: &mut Frames<'_>,
+) -> Result<Rule, Stop> {
+    let mut frame = state.frame;
+    for number in state.number..MAX_FRAMES {
+        frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
+        let rule = rules.rule(frame.look_up());
+        let Some(cfa) = cfa(&frame, rule) else {
+            (state.frame, state.number) = (frame, number);
+            return Ok(rule);
+        };
+        ascend::<A, M>(memory, &mut frame, cfa, rule.fp_offset())?;
+    }
+    Err(Stop::TooDeep)
+}
+
+/// The CFA by the rules that nearly all code has.
+#[inline(always)]
+fn cfa(frame: &Frame, rule: Rule) -> Option<u64> {
+    match rule.kind() {
+        Kind::Sp => Some(frame.at.sp.wrapping_add(rule.cfa_offset())),
+        Kind::Fp => frame.at.fp.map(|fp| fp.wrapping_add(rule.cfa_offset())),
+        _ => None,
+    }
+}
+
+/// Goes from a frame to its caller's, on the way that a walk has gone before.
+#[inline(always)]
+fn step<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+    known: Known<'_>,
+    scratch: &mut Scratch,
+) -> Result<(), Halt> {
+    let rule = rules.rule(frame.look_up());
+    match cfa(frame, rule) {
+        Some(cfa) => Ok(ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?),
+        None => leave::<A, M>(rules, memory, frame, rule, known, scratch),
+    }
+}
+
+/// Leaves a frame with one of the rarer rules. Inlined: two short calls, not one within the other.
+#[inline(always)]
+fn leave<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+    rule: Rule,
+    known: Known<'_>,
+    scratch: &mut Scratch,
+) -> Result<(), Halt> {
+    if rule.kind() == Kind::Extended {
+        extended::step::<A, M>(rules, memory, frame, rule, known, scratch)
+    } else {
+        step_rarely::<A, M>(rules, memory, frame, rule)
+    }
 }
 
 /// Leaves a frame whose CFA is known and whose registers were saved as compilers do.
@@ -186,32 +319,32 @@ fn step_rarely<A: Arch, M: Memory>(
     memory: &mut M,
     frame: &mut Frame,
     rule: Rule,
-) -> Result<(), Stop> {
+) -> Result<(), Halt> {
     match rule.kind() {
-        Kind::End => Err(Stop::Root),
+        Kind::End => Err(Stop::Root.into()),
         Kind::Plt => {
             let pushed = frame.at.pc & 15 >= rule.plt_threshold();
             let cfa = frame.at.sp.wrapping_add(if pushed { 16 } else { 8 });
-            ascend::<A, M>(memory, frame, cfa, 0)
+            Ok(ascend::<A, M>(memory, frame, cfa, 0)?)
         }
         Kind::Deref => {
             let fp = frame.at.fp.ok_or(Stop::FramePointerUnknown)?;
             let cfa = memory.word(fp.wrapping_add_signed(rule.deref_offset())).ok_or(Stop::OutOfBounds)?;
             if !frame.in_stack(cfa) {
-                return Err(Stop::OutOfBounds);
+                return Err(Stop::OutOfBounds.into());
             }
             let caller_fp = memory.word(fp).ok_or(Stop::OutOfBounds)?;
             let pc = memory.word(cfa.wrapping_sub(8)).ok_or(Stop::OutOfBounds)?;
-            enter_caller::<A>(frame, pc, cfa, Some(caller_fp))
+            Ok(enter_caller::<A>(frame, pc, cfa, Some(caller_fp))?)
         }
         Kind::Fp => {
             let look_up = frame.look_up();
             let cfa =
                 prologue::cfa(rules, memory, look_up, frame.at.sp, rule).ok_or(Stop::FramePointerUnknown)?;
-            ascend::<A, M>(memory, frame, cfa, rule.fp_offset())
+            Ok(ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?)
         }
-        Kind::Extended => step_extended::<A, M>(rules, memory, frame, rule),
-        Kind::None | Kind::Sp | Kind::Signal => step_without_table::<A, M>(rules, memory, frame),
+        Kind::Signal => Err(Halt::Signal),
+        Kind::None | Kind::Sp | Kind::Extended => Ok(step_without_table::<A, M>(rules, memory, frame)?),
     }
 }
 
@@ -228,68 +361,6 @@ fn enter_interrupted<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame) -> R
     let high = if at.sp > frame.at.sp { frame.limit } else { 0 };
     *frame = Frame::new(at, high);
     Ok(())
-}
-
-#[inline(never)]
-fn step_extended<A: Arch, M: Memory>(
-    rules: &Rules<'_>,
-    memory: &mut M,
-    frame: &mut Frame,
-    rule: Rule,
-) -> Result<(), Stop> {
-    let (Extended { cfa, fp, return_address }, expressions) =
-        rules.extended(frame.look_up(), rule).ok_or(Stop::Unsupported)?;
-    let at = frame.at;
-    let register = |memory: &mut M, number: u8| {
-        if number == A::SP {
-            Some(at.sp)
-        } else if number == A::FP {
-            at.fp
-        } else if number == A::PC {
-            Some(at.pc)
-        } else if number == A::RETURN_ADDRESS {
-            at.link
-        } else if at.context != 0 {
-            of_context::<A, M>(memory, at.context, number)
-        } else {
-            None // callee-saved registers are not followed beyond the interrupted frame
-        }
-    };
-    let bytes = |range: &Expression| {
-        let start = range.start as usize;
-        expressions.get(start..start + range.length as usize)
-    };
-    let cfa = match cfa {
-        CfaRule::Register(number, offset) => {
-            register(memory, *number).map(|value| value.wrapping_add_signed(*offset))
-        }
-        CfaRule::Expression(range) => {
-            bytes(range).and_then(|code| expression::evaluate(code, None, memory, register))
-        }
-    }
-    .ok_or(if at.fp.is_none() { Stop::FramePointerUnknown } else { Stop::Unsupported })?;
-    if !frame.in_stack(cfa) {
-        return Err(Stop::OutOfBounds);
-    }
-    let mut value = |rule: &ValueRule, same: Option<u64>| match rule {
-        ValueRule::Same => same,
-        ValueRule::Undefined => None,
-        ValueRule::AtCfa(offset) => memory.word(cfa.wrapping_add_signed(*offset)),
-        ValueRule::Cfa(offset) => Some(cfa.wrapping_add_signed(*offset)),
-        ValueRule::Register(number) => register(memory, *number),
-        ValueRule::At(range) => bytes(range)
-            .and_then(|code| expression::evaluate(code, Some(cfa), memory, register))
-            .and_then(|address| memory.word(address)),
-        ValueRule::Value(range) => {
-            bytes(range).and_then(|code| expression::evaluate(code, Some(cfa), memory, register))
-        }
-    };
-    if *return_address == ValueRule::Undefined {
-        return Err(Stop::Root);
-    }
-    let pc = value(return_address, at.link).ok_or(Stop::Unsupported)?;
-    let fp = value(fp, at.fp);
-    enter_caller::<A>(frame, pc, cfa, fp)
 }
 
 /// Code without unwind information (made at run time, or hand-written): follow

@@ -4,6 +4,7 @@ use super::Agent;
 use crate::agent_threads;
 use crate::histogram::{Figures, Histogram};
 use crate::platform::process;
+use crate::registered_frames;
 use serde_json::{Map, Value, json};
 
 /// The whole object.
@@ -67,6 +68,7 @@ pub fn json(agent: &Agent) -> Value {
         "walks_ended": stops,
         "unwind_tables": {
             "objects": objects, "without": failed, "rows": rows, "bytes": bytes, "build_ns": build_ns,
+            "registrations_not_noted": registered_frames::not_noted(),
         },
         "symbols": symbols,
     })

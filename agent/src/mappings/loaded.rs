@@ -1,8 +1,9 @@
 //! One loaded object: where its code is, its unwind table, and where its names are.
 
-use super::Symbols;
 use super::origin::Origin;
-use super::reader::{MAX_BYTES, Reader};
+use super::published_table::PublishedTable;
+use super::reader::{MAX_BYTES, Reader, frame_header};
+use super::{Symbols, debug_frame};
 use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Object, Segment};
 use std::ops::Range;
@@ -22,30 +23,7 @@ pub struct LoadedObject {
     text: Range<u64>,
     module: Arc<Module>,
     symbols: Arc<Symbols>,
-    table: Option<LeakedTable>,
-}
-
-/// A table at an address that handlers may keep until its owner was retired.
-#[derive(Debug)]
-struct LeakedTable(*mut OwnedTable);
-
-// SAFETY: an owned pointer to data that is only read.
-unsafe impl Send for LeakedTable {}
-// SAFETY: as above.
-unsafe impl Sync for LeakedTable {}
-
-impl LeakedTable {
-    fn new(table: OwnedTable) -> LeakedTable {
-        LeakedTable(Box::into_raw(Box::new(table)))
-    }
-}
-
-impl Drop for LeakedTable {
-    fn drop(&mut self) {
-        // SAFETY: made by Box::into_raw in `new`, freed once; `Publication` drops owners only
-        // when no handler can read the table.
-        drop(unsafe { Box::from_raw(self.0) });
-    }
+    table: Option<Arc<PublishedTable>>,
 }
 
 impl LoadedObject {
@@ -62,10 +40,21 @@ impl LoadedObject {
         let image = if is_vdso { reader.image(object, vdso) } else { None };
         let main = reader.main_function(&text);
         let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
-        let table = reader
-            .unwind_sections(object)
-            .and_then(|sections| sections.table(&text, main))
-            .or_else(|| table_from_file(object.bias, &origin, &build_id, &text));
+        let sections = reader.unwind_sections(object);
+        let from_memory = |debug_frame: Option<(u64, &[u8])>| {
+            sections.as_ref().and_then(|it| it.table(&text, main, debug_frame))
+        };
+        let table = match from_memory(None) {
+            Some(table) if !is_vdso && debug_frame::is_wanted(&table) => {
+                let debug_frame = debug_frame::of_object(&origin, &build_id);
+                let better = debug_frame.and_then(|bytes| from_memory(Some((object.bias, &bytes))));
+                better.or(Some(table))
+            }
+            Some(table) => Some(table),
+            None => table_from_file(object.bias, &origin, &build_id, &text),
+        };
+        let header = frame_header(object).map_or(0, |segment| segment.address);
+        let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), header)));
         let key = match image {
             Some(_) => ObjectKey { image, ..ObjectKey::at(path, &build_id) },
             None => origin.key(&build_id),
@@ -82,7 +71,7 @@ impl LoadedObject {
             text,
             module: Arc::new(module),
             symbols: Arc::new(Symbols { key, bias: object.bias }),
-            table: table.map(LeakedTable::new),
+            table,
             origin,
         })
     }
@@ -105,7 +94,9 @@ impl LoadedObject {
             Err(_) if mapping.path.ends_with(maps::DELETED) => return None,
             Err(_) => (mapping.low.wrapping_sub(mapping.offset), vec![]),
         };
-        let table = table_from_file(bias, &origin, &build_id, &text).map(LeakedTable::new);
+        let table = table_from_file(bias, &origin, &build_id, &text);
+        // Where such a file's other parts are mapped is not known.
+        let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), 0)));
         let (kind, flags) = (libc::PT_LOAD, libc::PF_X);
         let code = Segment { kind, flags, address: mapping.low, bytes, offset: mapping.offset };
         let symbols = Symbols { key: origin.key(&build_id), bias };
@@ -160,33 +151,32 @@ impl LoadedObject {
     }
 
     /// Its unwind table.
-    pub fn table(&self) -> Option<&OwnedTable> {
-        // SAFETY: valid as long as `self`.
-        self.table.as_ref().map(|table| unsafe { &*table.0 })
-    }
-
-    /// For a snapshot, which keeps this object alive.
-    pub fn published(&self) -> Option<published::Object<'static>> {
-        let table = self.table.as_ref()?;
-        // SAFETY: the table stays where it is until this object is dropped; the snapshot that this
-        // goes into holds the object.
-        let table: &'static OwnedTable = unsafe { &*table.0 };
-        let text = published::Range { low: self.text.start, high: self.text.end };
-        Some(published::Object { text, table: table.view() })
+    pub fn table(&self) -> Option<&Arc<PublishedTable>> {
+        self.table.as_ref()
     }
 }
 
 /// For where our own memory cannot be copied, for objects without `.eh_frame_hdr`, and for mapped files.
 fn table_from_file(bias: u64, origin: &Origin, build_id: &[u8], text: &Range<u64>) -> Option<OwnedTable> {
     let file = origin.open(build_id).ok()?;
-    let section = file.section(".eh_frame")?;
-    let bytes = file.bytes(section, MAX_BYTES).ok()?;
-    build_table(&UnwindInput {
-        text: text.clone(),
-        eh_frame_hdr: None,
-        eh_frame: (bias.wrapping_add(section.address), &bytes),
-        main: None,
-        aarch64: cfg!(target_arch = "aarch64"),
-    })
-    .ok()
+    let section = file.section(".eh_frame");
+    let read = section.and_then(|section| Some((section.address, file.bytes(section, MAX_BYTES).ok()?)));
+    let (address, bytes) = read.unwrap_or_default();
+    let with = |debug_frame: Option<(u64, &[u8])>| {
+        let input = UnwindInput {
+            text: text.clone(),
+            eh_frame_hdr: None,
+            eh_frame: (bias.wrapping_add(address), &bytes),
+            debug_frame,
+            main: None,
+            aarch64: cfg!(target_arch = "aarch64"),
+        };
+        build_table(&input).ok()
+    };
+    let table = with(None);
+    if table.as_ref().is_some_and(|table| !debug_frame::is_wanted(table)) {
+        return table;
+    }
+    let debug_frame = debug_frame::of_object(origin, build_id);
+    debug_frame.and_then(|bytes| with(Some((bias, &bytes)))).or(table)
 }

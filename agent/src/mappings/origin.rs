@@ -72,6 +72,11 @@ impl Origin {
         separate::open_loaded(self.places(), build_id, self.file.as_ref(), u64::MAX)
     }
 
+    /// Opens the file where it is certain that it is the one whose code is mapped.
+    pub fn open_proven(&self, build_id: &[u8]) -> Option<ElfFile> {
+        if build_id.is_empty() && self.file.is_none() { None } else { self.open(build_id).ok() }
+    }
+
     /// For the symbolizer.
     pub fn key(&self, build_id: &[u8]) -> ObjectKey {
         ObjectKey {

@@ -1,6 +1,6 @@
 //! The snapshot of tables that handlers read, and when an old one may be freed.
 
-use super::loaded::LoadedObject;
+use super::published_table::PublishedTable;
 use std::sync::Arc;
 use swipr_unwind::published::{self, Object, Range, Snapshot};
 use swipr_unwind::slot;
@@ -12,7 +12,7 @@ struct Held {
     objects: *mut [Object<'static>],
     executable: *mut [Range],
     /// Whose tables the objects refer to.
-    _tables: Vec<Arc<LoadedObject>>,
+    _tables: Vec<Arc<PublishedTable>>,
 }
 
 /// Publishes snapshots; belongs to the sampler thread.
@@ -26,10 +26,9 @@ pub struct Publication {
 unsafe impl Send for Publication {}
 
 impl Publication {
-    /// Makes these tables the ones that handlers use.
-    pub fn publish(&mut self, loaded: &[Arc<LoadedObject>], executable: &[Range]) {
-        let tables: Vec<Arc<LoadedObject>> = loaded.to_vec();
-        let objects: Box<[Object<'static>]> = tables.iter().filter_map(|object| object.published()).collect();
+    /// Makes these tables, which are sorted and do not overlap, the ones that handlers use.
+    pub fn publish(&mut self, tables: Vec<Arc<PublishedTable>>, executable: &[Range]) {
+        let objects: Box<[Object<'static>]> = tables.iter().map(|table| table.published()).collect();
         let executable = Box::leak(Box::<[Range]>::from(executable));
         let objects = Box::leak(objects);
         let snapshot = Box::leak(Box::new(Snapshot { objects, executable }));

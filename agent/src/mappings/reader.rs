@@ -24,12 +24,18 @@ pub struct UnwindSections {
 }
 
 impl UnwindSections {
-    /// The unwind table of the code in `text`; `main` as for [`UnwindInput::main`].
-    pub fn table(&self, text: &Range<u64>, main: Option<(u64, &[u8])>) -> Option<OwnedTable> {
+    /// The unwind table of the code in `text`; `main` and `debug_frame` as in [`UnwindInput`].
+    pub fn table(
+        &self,
+        text: &Range<u64>,
+        main: Option<(u64, &[u8])>,
+        debug_frame: Option<(u64, &[u8])>,
+    ) -> Option<OwnedTable> {
         build_table(&UnwindInput {
             text: text.clone(),
             eh_frame_hdr: Some((self.header, &self.header_bytes)),
             eh_frame: (self.start, &self.bytes),
+            debug_frame,
             main,
             aarch64: cfg!(target_arch = "aarch64"),
         })
@@ -84,8 +90,7 @@ impl Reader {
 
     /// Where and what they are; `None`: the object has none, or cannot be read.
     pub fn unwind_sections(&self, object: &Object) -> Option<UnwindSections> {
-        const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
-        let header = object.segments.iter().find(|segment| segment.kind == PT_GNU_EH_FRAME)?;
+        let header = frame_header(object)?;
         let header_bytes = self.copy(header.range())?;
         let start = eh_frame_pointer(&header_bytes, header.address)?;
         let holds = |segment: &&Segment| segment.kind == libc::PT_LOAD && segment.range().contains(&start);
@@ -93,6 +98,12 @@ impl Reader {
         let bytes = self.copy(start..end)?;
         Some(UnwindSections { header: header.address, start, bytes, header_bytes })
     }
+}
+
+/// Where `.eh_frame_hdr` is.
+pub fn frame_header(object: &Object) -> Option<&Segment> {
+    const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+    object.segments.iter().find(|segment| segment.kind == PT_GNU_EH_FRAME)
 }
 
 /// Where `.eh_frame` is: the first encoded pointer of `.eh_frame_hdr` (LSB, "Exception Frames").

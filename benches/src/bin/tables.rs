@@ -87,6 +87,7 @@ fn measure(
         eh_frame_hdr: section(".eh_frame_hdr"),
         eh_frame: section(".eh_frame").ok_or("no .eh_frame")?,
         main: None,
+        debug_frame: None,
         aarch64: file.architecture() == object::Architecture::Aarch64,
     };
     let built = build_table(&input)?;

@@ -47,6 +47,11 @@ impl<'a> Converter<'a> {
         }
     }
 
+    /// The states that come next point into another section.
+    pub(crate) fn read_from(&mut self, section: &'a [u8]) {
+        self.section = section;
+    }
+
     /// The extended rules and the bytes of their expressions.
     pub(crate) fn finish(self) -> (Vec<Extended>, Vec<u8>) {
         (self.extended, self.expressions)

@@ -3,9 +3,9 @@
 //! gimli decodes the instructions; its own rows track every register, which
 //! costs several times as much. What a state means as a rule is not known here.
 
-use super::descriptions::{Description, Descriptions, Slice};
+use super::descriptions::{Description, Slice};
 use gimli::CallFrameInstruction as Instruction;
-use gimli::Register;
+use gimli::{BaseAddresses, Register, UnwindSection};
 use std::ops::Range;
 
 /// Nested `remember_state` up to which instructions are believed.
@@ -95,10 +95,11 @@ impl Machine {
 
     /// Calls `row` with each pc and the state that holds from it on (`None`:
     /// nothing is known), in order, until it returns false.
-    pub(crate) fn run(
+    pub(crate) fn run<'a>(
         &mut self,
-        description: &Description<'_>,
-        descriptions: &Descriptions<'_>,
+        description: &Description<'a>,
+        section: &impl UnwindSection<Slice<'a>>,
+        bases: &BaseAddresses,
         mut row: impl FnMut(u64, Option<&State>) -> bool,
     ) {
         let common = description.cie();
@@ -107,7 +108,6 @@ impl Machine {
         self.remembered.clear();
         let mut pc = description.initial_address();
         let factors = (common.code_alignment_factor(), common.data_alignment_factor());
-        let (section, bases) = (descriptions.section(), descriptions.bases());
         let mut run =
             |machine: &mut Machine, instructions| machine.follow(instructions, factors, &mut pc, &mut row);
         let outcome = run(self, common.instructions(section, bases)).and_then(|()| {

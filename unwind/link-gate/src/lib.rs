@@ -12,7 +12,8 @@ use swipr_unwind::arch::Native;
 use swipr_unwind::frames::{Frames, Storage};
 use swipr_unwind::memory::OtherStack;
 use swipr_unwind::registers::Registers;
-use swipr_unwind::{handler, memory, published, slot, walk};
+use swipr_unwind::walk::{self, Workspace};
+use swipr_unwind::{handler, memory, published, slot};
 
 unsafe extern "C" {
     /// Exists nowhere: a reference to it fails the link.
@@ -49,7 +50,14 @@ pub unsafe extern "C" fn gate_walk(
     let mut frames = Frames::new(storage);
     // SAFETY: only linked, never run.
     let Some(rules) = (unsafe { published::current() }) else { return 0 };
-    walk::walk::<Native, _>(&rules, &mut stack, Registers::blocked(pc, sp), 0, &mut frames) as u32
+    walk::walk::<Native, _>(
+        &rules,
+        &mut stack,
+        Registers::blocked(pc, sp),
+        0,
+        &mut frames,
+        &mut Workspace::new(),
+    ) as u32
 }
 
 /// Whoever writes the statics: without it the compiler would see that there never are tables or slots,

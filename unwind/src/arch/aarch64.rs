@@ -15,6 +15,7 @@ impl Arch for Aarch64 {
     const FP: u8 = 29;
     const SP: u8 = 31;
     const RETURN_ADDRESS: u8 = 30;
+    const LINK: u8 = 30;
     const PC: u8 = 32; // aadwarf64
     const CALL_PUSHES: bool = false;
     const SIGNAL_CONTEXT: u64 = 128; // behind the siginfo
@@ -30,6 +31,11 @@ impl Arch for Aarch64 {
             _ => None,
         }
     }
+
+    #[inline]
+    fn is_callee_saved(register: u8) -> bool {
+        matches!(register, 19..=29)
+    }
 }
 
 #[cfg(test)]
@@ -43,5 +49,6 @@ mod tests {
         assert_eq!(Aarch64::context_offset(Aarch64::SP), Some(432));
         assert_eq!(Aarch64::context_offset(Aarch64::PC), Some(440));
         assert_eq!(Aarch64::context_offset(33), None);
+        assert!((0..40).filter(|&register| Aarch64::is_callee_saved(register)).eq(19..=29));
     }
 }

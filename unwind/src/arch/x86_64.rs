@@ -16,6 +16,7 @@ impl Arch for X86_64 {
     const FP: u8 = 6;
     const SP: u8 = 7;
     const RETURN_ADDRESS: u8 = 16;
+    const LINK: u8 = 5; // rdi
     const PC: u8 = 16;
     const CALL_PUSHES: bool = true;
     const SIGNAL_CONTEXT: u64 = 0;
@@ -26,6 +27,11 @@ impl Arch for X86_64 {
     #[inline]
     fn context_offset(register: u8) -> Option<u64> {
         GREGS.get(register as usize).map(|&index| MCONTEXT + 8 * u64::from(index))
+    }
+
+    #[inline]
+    fn is_callee_saved(register: u8) -> bool {
+        matches!(register, 3 | 6 | 12..=15) // rbx, rbp, r12 to r15
     }
 }
 

@@ -6,6 +6,7 @@ use crate::arch::{Aarch64, X86_64};
 use crate::cache::Cache;
 use crate::frames::{CAPACITY, EXACT, Storage, kept};
 use crate::published::{Object, Range, Snapshot};
+use crate::rule::{CfaRule, Expression, Extended, ValueRule};
 use crate::table::{LOWS_PADDING, Table};
 use core::sync::atomic::AtomicU64;
 use std::boxed::Box;
@@ -64,6 +65,7 @@ struct World<'a> {
     extended: &'a [Extended],
     expressions: &'a [u8],
     memory: Fake,
+    frame_header: u64,
 }
 
 impl World<'_> {
@@ -85,7 +87,7 @@ impl World<'_> {
             extended: self.extended,
             expressions: self.expressions,
         };
-        let objects = [Object { text, table }];
+        let objects = [Object { text, table, frame_header: self.frame_header }];
         let jit = Range { low: TEXT + 0x20000, high: TEXT + 0x30000 };
         let snapshot = Snapshot { objects: &objects, executable: &[text, jit] };
         let cache = Box::new(Cache::new());
@@ -96,7 +98,14 @@ impl World<'_> {
             let mut frames = Frames::new(&storage);
             let rules = Rules { snapshot: &snapshot, cache: &cache };
             let high = STACK + 8 * self.memory.stack.len() as u64;
-            let stop = walk::<A, _>(&rules, &mut self.memory.clone(), start, high, &mut frames);
+            let stop = walk::<A, _>(
+                &rules,
+                &mut self.memory.clone(),
+                start,
+                high,
+                &mut frames,
+                &mut Workspace::new(),
+            );
             results.push((kept(&storage, frames.total()).collect(), stop));
         }
         assert_eq!(results[0], results[1]);
@@ -105,7 +114,13 @@ impl World<'_> {
 }
 
 fn world<'a>(rows: &'a [(u64, Rule)], stack: &[u64]) -> World<'a> {
-    World { rows, extended: &[], expressions: &[], memory: Fake { stack: stack.to_vec(), text: vec![] } }
+    World {
+        rows,
+        extended: &[],
+        expressions: &[],
+        memory: Fake { stack: stack.to_vec(), text: vec![] },
+        frame_header: 0,
+    }
 }
 
 fn at(pc: u64, sp_words: u64, fp: Option<u64>) -> Registers {
@@ -222,6 +237,7 @@ fn extended_rules_use_any_register_of_an_interrupted_frame() {
         extended: &extended,
         expressions: &[0x77, 16, 0x06, 0x23, 8],
         memory: Fake { stack, text: vec![] },
+        frame_header: 0,
     };
     let start = Registers { context, ..at(4, 0, None) };
     assert_eq!(world.walk::<X86_64>(start), (vec![TEXT + 4, TEXT + 0x28, TEXT + 0x48], Stop::Root));
@@ -336,4 +352,119 @@ fn aarch64_leaves_by_link_register_then_by_frame_records() {
     assert_eq!(result, (vec![TEXT + 4, TEXT + 0x18, TEXT + 0x50, TEXT + 0x88], Stop::Root));
     // Without the link register the leaf's caller is not known.
     assert_eq!(world(&rows, &stack).walk::<Aarch64>(at(4, 0, Some(STACK))).1, Stop::Unsupported);
+}
+
+/// An `.eh_frame_hdr` at TEXT + 0x8000 and frame descriptions behind it, for functions of the code before.
+fn describe(text: &mut Vec<u8>, functions: &[(u64, u64, &[u8])]) -> u64 {
+    const HEADER: usize = 0x8000;
+    const SECTION: usize = 0x9000;
+    text.resize(0x10000, 0);
+    let mut put = |at: usize, bytes: &[u8]| text[at..at + bytes.len()].copy_from_slice(bytes);
+    let four = |value: i64| (value as i32).to_le_bytes();
+    // version 1, augmented "zR", factors 1 and -8, return address 16, pointers relative to their place; CFA = rsp + 8
+    let common = [1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0];
+    put(SECTION, &[&four(20)[..], &four(0), &common].concat());
+    put(
+        HEADER,
+        &[&[1, 0x1b, 3, 0x3b][..], &four((SECTION - HEADER - 4) as i64), &four(functions.len() as i64)]
+            .concat(),
+    );
+    let mut at = SECTION + 24;
+    for (number, &(start, end, instructions)) in functions.iter().enumerate() {
+        let entry = [four(start as i64 - HEADER as i64), four((at - HEADER) as i64)].concat();
+        put(HEADER + 12 + 8 * number, &entry);
+        let mut body = [four((at + 4 - SECTION) as i64), four(start as i64 - (at as i64 + 8))].concat();
+        body.extend([&four((end - start) as i64)[..], &[0], instructions].concat());
+        put(at, &four(body.len() as i64));
+        put(at + 4, &body);
+        at += 4 + body.len();
+    }
+    TEXT + HEADER as u64
+}
+
+const RBX: u8 = 3;
+const R12: u8 = 12;
+
+/// A function at 0x200 whose CFA is rbx + 16, and that has called one that keeps rbx in its frame.
+fn under_a_cfa_in_rbx(callee: &[u8], start: Registers) -> (Vec<u64>, Stop) {
+    let cfa = |register, offset| Extended {
+        cfa: CfaRule::Register(register, offset),
+        fp: ValueRule::Same,
+        return_address: ValueRule::AtCfa(-8),
+    };
+    let extended = [cfa(RBX, 16), cfa(R12, 8)];
+    let rows = [
+        (0, sp(8, 0)),      // a leaf
+        (0x100, sp(24, 0)), // push %rbx; push %r12
+        (0x200, Rule::extended(0).unwrap()),
+        (0x300, Rule::extended(1).unwrap()),
+        (0x400, Rule::END),
+    ];
+    let mut text = vec![];
+    let frame_header = describe(
+        &mut text,
+        &[(0, 0x100, &[]), (0x100, 0x200, callee), (0x200, 0x300, &[0x8c, 2]), (0x300, 0x400, &[])],
+    );
+    let mut stack = vec![0; 80];
+    stack[0] = TEXT + 0x108; // the leaf's return address
+    stack[1] = STACK + 14 * 8; // r12, as the function at 0x200 had it
+    stack[2] = STACK + 8 * 8; // rbx of the function at 0x200
+    stack[3] = TEXT + 0x208;
+    stack[8] = STACK + 14 * 8; // r12, saved by the function at 0x200 at CFA - 16
+    stack[9] = TEXT + 0x308;
+    stack[14] = TEXT + 0x408;
+    // The interrupted leaf has other values in them.
+    stack[30 + X86_64::context_offset(RBX).unwrap() as usize / 8] = 0x1234;
+    stack[30 + X86_64::context_offset(R12).unwrap() as usize / 8] = 0x5678;
+    let memory = Fake { stack, text };
+    let world = World { rows: &rows, extended: &extended, expressions: &[], memory, frame_header };
+    world.walk::<X86_64>(start)
+}
+
+fn interrupted() -> Registers {
+    Registers { context: STACK + 30 * 8, ..at(4, 0, None) }
+}
+
+/// advance 1; rbx at CFA - 16; advance 1; r12 at CFA - 24
+const KEEPS_BOTH: [u8; 6] = [0x41, 0x83, 2, 0x41, 0x8c, 3];
+
+#[test]
+fn a_cfa_in_a_callee_saved_register_is_found_where_the_callee_keeps_it() {
+    let complete = [4, 0x108, 0x208, 0x308, 0x408].map(|offset| TEXT + offset).to_vec();
+    assert_eq!(under_a_cfa_in_rbx(&KEEPS_BOTH, interrupted()), (complete.clone(), Stop::Root));
+    // Blocked: nothing but pc and sp is known.
+    assert_eq!(under_a_cfa_in_rbx(&KEEPS_BOTH, at(4, 0, None)), (complete.clone(), Stop::Root));
+    // remember; rbx undefined; restore; the same by expression: DW_OP_lit16, minus
+    let other = [0x41, 0x0a, 0x07, 3, 0x0b, 0x10, 3, 2, 0x40, 0x1c, 0x11, 12, 3];
+    assert_eq!(under_a_cfa_in_rbx(&other, interrupted()), (complete, Stop::Root));
+}
+
+#[test]
+fn a_register_that_nobody_keeps_ends_the_walk() {
+    let cut = |stop| ([4, 0x108, 0x208].map(|offset| TEXT + offset).to_vec(), stop);
+    assert_eq!(under_a_cfa_in_rbx(&[], at(4, 0, None)), cut(Stop::FramePointerUnknown));
+    assert_eq!(under_a_cfa_in_rbx(&[], interrupted()), cut(Stop::OutOfBounds), "the leaf's own value");
+    let lost = [0x07, 3];
+    let known = Registers { fp: Some(0), ..interrupted() };
+    assert_eq!(under_a_cfa_in_rbx(&lost, known), cut(Stop::Unsupported));
+    for broken in [&[0x0b][..], &[0x3f], &[0x10, 3, 0x7f], &[0x83], &[0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a]] {
+        assert_eq!(under_a_cfa_in_rbx(broken, known), cut(Stop::Unsupported), "{broken:x?}");
+    }
+}
+
+#[test]
+fn a_return_address_in_the_blocked_system_calls_first_argument_is_found() {
+    // vfork pops its return address into rdi: CFA = rsp, and the child may overwrite what is below.
+    let extended = [Extended {
+        cfa: CfaRule::Register(7, 0),
+        fp: ValueRule::Same,
+        return_address: ValueRule::Register(5),
+    }];
+    let rows = [(0, Rule::extended(0).unwrap()), (0x20, sp(16, 0)), (0x40, Rule::END)];
+    let world = World { extended: &extended, ..world(&rows, &[7, TEXT + 0x48, 0]) };
+    let start = Registers::blocked_with_argument::<X86_64>(TEXT + 4, STACK, TEXT + 0x28);
+    assert_eq!(world.walk::<X86_64>(start), (vec![TEXT + 4, TEXT + 0x28, TEXT + 0x48], Stop::Root));
+    assert_eq!(world.walk::<X86_64>(Registers::blocked(TEXT + 4, STACK)).0, vec![TEXT + 4]);
+    // An interrupted thread's link register is its own.
+    assert_eq!(Registers::blocked_with_argument::<Aarch64>(4, 8, 1).link, None);
 }

@@ -153,6 +153,8 @@ pub enum Activity {
     Blocked {
         /// The system call; `None` for a page fault and the like.
         system_call: Option<u32>,
+        /// The system call's first argument; 0 without one.
+        first_argument: u64,
         /// Stack pointer.
         sp: u64,
         /// Program counter.
@@ -192,10 +194,11 @@ fn parse(text: &str) -> Option<Activity> {
     let number: i64 = words.next()?.parse().ok()?;
     let mut from_end = words.rev().map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
     let (pc, sp) = (from_end.next()??, from_end.next()??);
+    let first_argument = from_end.next_back().flatten().unwrap_or(0);
     if pc == 0 {
         return Some(Activity::Gone);
     }
-    Some(Activity::Blocked { system_call: u32::try_from(number).ok(), sp, pc })
+    Some(Activity::Blocked { system_call: u32::try_from(number).ok(), first_argument, sp, pc })
 }
 
 #[cfg(test)]
@@ -208,11 +211,11 @@ mod tests {
         assert_eq!(parse("running\n"), Some(Activity::Running));
         assert_eq!(
             parse("202 0x1 0x80 0x0 0x0 0x0 0x0 0x7ffd10 0x7f5a20\n"),
-            Some(Activity::Blocked { system_call: Some(202), sp: 0x7ffd10, pc: 0x7f5a20 })
+            Some(Activity::Blocked { system_call: Some(202), first_argument: 1, sp: 0x7ffd10, pc: 0x7f5a20 })
         );
         assert_eq!(
             parse("-1 0x7ffd10 0x7f5a20\n"),
-            Some(Activity::Blocked { system_call: None, sp: 0x7ffd10, pc: 0x7f5a20 })
+            Some(Activity::Blocked { system_call: None, first_argument: 0, sp: 0x7ffd10, pc: 0x7f5a20 })
         );
         assert_eq!(parse("0 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0"), Some(Activity::Gone));
         for broken in ["", "walking", "1", "1 0x", "x 0x1 0x2", "1 1 2"] {

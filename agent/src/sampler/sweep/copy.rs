@@ -16,7 +16,7 @@ use swipr_unwind::frames::{CAPACITY, Frames, Storage};
 use swipr_unwind::memory::OtherStack;
 use swipr_unwind::published;
 use swipr_unwind::registers::Registers;
-use swipr_unwind::walk::walk;
+use swipr_unwind::walk::{Workspace, walk};
 
 /// Bytes of stack copied at once: most stacks whole.
 const WINDOW_BYTES: usize = 16 << 10;
@@ -35,6 +35,7 @@ pub enum NotCopied {
 pub struct Copier {
     window: Vec<u8>,
     frames: Box<Storage>,
+    workspace: Box<Workspace>,
     memory_file: i32,
 }
 
@@ -44,17 +45,17 @@ impl Copier {
         Copier {
             window: vec![0; WINDOW_BYTES],
             frames: Box::new([const { AtomicU64::new(0) }; CAPACITY]),
+            workspace: Box::new(Workspace::new()),
             memory_file,
         }
     }
 
-    /// Walks the stack of a thread that was blocked at `sp` and `pc` when its clock
+    /// Walks the stack of a thread that was blocked at `start` when its clock
     /// stood at `thread.cpu_ns`.
     pub fn copy(
         &mut self,
         thread: &Sampled,
-        sp: u64,
-        pc: u64,
+        start: Registers,
         state: State,
         tables: &Tables,
         counters: &AgentCounters,
@@ -63,8 +64,9 @@ impl Copier {
         let rules = unsafe { published::current() }.ok_or(NotCopied::NoTables)?;
         let mut memory = OtherStack::new(&mut self.window, self.memory_file);
         let mut frames = Frames::new(&self.frames);
-        let high = if thread.stack_bounds.contains(sp) { thread.stack_bounds.high } else { 0 };
-        let stop = walk::<Native, _>(&rules, &mut memory, Registers::blocked(pc, sp), high, &mut frames);
+        let high = if thread.stack_bounds.contains(start.sp) { thread.stack_bounds.high } else { 0 };
+        let workspace = &mut *self.workspace;
+        let stop = walk::<Native, _>(&rules, &mut memory, start, high, &mut frames, workspace);
         if cpu_ns(thread.tid()) != Some(thread.cpu_ns) {
             counters.moved.add(1);
             return Err(NotCopied::HasMoved);

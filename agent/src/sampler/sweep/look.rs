@@ -9,6 +9,8 @@ use crate::stack::RawStack;
 use std::io;
 use std::sync::Arc;
 use swipr_formats::model::State;
+use swipr_unwind::arch::Native;
+use swipr_unwind::registers::Registers;
 
 /// What became of a look at a thread.
 pub enum Look {
@@ -54,8 +56,9 @@ pub fn look(
         Ok(Activity::Blocked { .. }) if !wall => Look::NotWanted,
         // A page fault is not cut short by a signal, and the handler will know all registers.
         Ok(Activity::Blocked { system_call: None, .. }) => Look::Ask(Some(State::Blocked(None))),
-        Ok(Activity::Blocked { system_call, sp, pc }) => {
-            match copier.copy(thread, sp, pc, State::Blocked(system_call), tables, counters) {
+        Ok(Activity::Blocked { system_call, first_argument, sp, pc }) => {
+            let start = Registers::blocked_with_argument::<Native>(pc, sp, first_argument);
+            match copier.copy(thread, start, State::Blocked(system_call), tables, counters) {
                 Ok(blocked) => {
                     let found = Look::Stack(blocked.state, blocked.stack.clone());
                     thread.blocked = Some(blocked);

@@ -1,0 +1,108 @@
+//! `__register_frame` and its kin, seen where the library is preloaded: programs that make code at run time tell
+//! the C++ runtime in this way how that code's frames are left. Each call is noted and passed on to the
+//! function that would have been called without us; what that one answers is the answer.
+//!
+//! They may be called before the constructor, after fork, and with any lock held. The functions behind
+//! are looked up when the library is loaded, so that later calls do not enter the dynamic linker.
+
+use crate::platform::errno;
+use crate::registered_frames;
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering::*};
+
+/// The next function of a name behind this library.
+struct Next {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+impl Next {
+    const fn new(name: &'static CStr) -> Next {
+        Next { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Null: there is none.
+    fn get(&self) -> *mut c_void {
+        let known = self.found.load(Acquire);
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: a C string; the answer is null or the address of the function.
+        let found = errno::kept(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
+        self.found.store(found, Release);
+        found
+    }
+}
+
+static REGISTER: Next = Next::new(c"__register_frame");
+static DEREGISTER: Next = Next::new(c"__deregister_frame");
+static REGISTER_INFO: Next = Next::new(c"__register_frame_info");
+static DEREGISTER_INFO: Next = Next::new(c"__deregister_frame_info");
+
+/// Looks the functions behind up.
+pub fn prepare() {
+    for next in [&REGISTER, &DEREGISTER, &REGISTER_INFO, &DEREGISTER_INFO] {
+        next.get();
+    }
+}
+
+type OfFrames = unsafe extern "C" fn(*const c_void);
+type WithRoom = unsafe extern "C" fn(*const c_void, *mut c_void);
+type GivingBack = unsafe extern "C" fn(*const c_void) -> *mut c_void;
+
+/// Registers frame descriptions (libgcc's `unwind-dw2-fde.h`).
+///
+/// # Safety
+/// As the function of this name behind it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __register_frame(begin: *const c_void) {
+    let next = REGISTER.get();
+    if !next.is_null() {
+        // SAFETY: the function of this name, called with what its caller gave.
+        unsafe { std::mem::transmute::<*mut c_void, OfFrames>(next)(begin) };
+    }
+    registered_frames::note(begin as u64);
+}
+
+/// Takes a registration back.
+///
+/// # Safety
+/// As [`__register_frame`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __deregister_frame(begin: *const c_void) {
+    registered_frames::forget(begin as u64);
+    let next = DEREGISTER.get();
+    if !next.is_null() {
+        // SAFETY: as in `__register_frame`.
+        unsafe { std::mem::transmute::<*mut c_void, OfFrames>(next)(begin) };
+    }
+}
+
+/// Registers frame descriptions with room that the caller lends for it.
+///
+/// # Safety
+/// As [`__register_frame`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __register_frame_info(begin: *const c_void, object: *mut c_void) {
+    let next = REGISTER_INFO.get();
+    if !next.is_null() {
+        // SAFETY: as in `__register_frame`.
+        unsafe { std::mem::transmute::<*mut c_void, WithRoom>(next)(begin, object) };
+    }
+    registered_frames::note(begin as u64);
+}
+
+/// Takes such a registration back; returns the room that was lent, or null.
+///
+/// # Safety
+/// As [`__register_frame`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __deregister_frame_info(begin: *const c_void) -> *mut c_void {
+    registered_frames::forget(begin as u64);
+    let next = DEREGISTER_INFO.get();
+    if next.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: as in `__register_frame`.
+    unsafe { std::mem::transmute::<*mut c_void, GivingBack>(next)(begin) }
+}

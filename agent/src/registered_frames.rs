@@ -1,0 +1,135 @@
+//! Call frame information that the program itself registered for code it made: `__register_frame` and its kin,
+//! as compilers at run time call them. Here is only noted where it is; the sampler reads it.
+//!
+//! Constraint: any thread may register at any time: before the constructor, in a child after
+//! fork, with locks of its own held. Idea: a table of fixed size, changed by compare-and-swap only;
+//! no lock, no allocation. What finds no place is counted. A thread that a fork cuts off in between leaves one
+//! place taken and nothing else.
+//!
+//! Orderings: an address is stored with Release after its serial number and before the generation is
+//! raised, so who sees a generation (Acquire) sees all that was noted before it.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+
+/// Registrations that are noted at the same time.
+const PLACES: usize = 4096;
+const FREE: u64 = 0;
+/// Being written; no section begins there.
+const TAKEN: u64 = 1;
+
+struct Place {
+    address: AtomicU64,
+    serial: AtomicU64,
+}
+
+static REGISTERED: [Place; PLACES] =
+    [const { Place { address: AtomicU64::new(FREE), serial: AtomicU64::new(0) } }; PLACES];
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+static HINT: AtomicUsize = AtomicUsize::new(0);
+static NOT_NOTED: AtomicU64 = AtomicU64::new(0);
+
+/// One registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Registration {
+    /// Where the information begins.
+    pub address: u64,
+    /// Tells it from an earlier one at the same address.
+    pub serial: u64,
+}
+
+/// Notes that frame information at `address` holds from now on.
+pub fn note(address: u64) {
+    if address <= TAKEN {
+        return;
+    }
+    let hint = HINT.fetch_add(1, Relaxed);
+    let free = (0..PLACES).filter_map(|n| REGISTERED.get(hint.wrapping_add(n) % PLACES));
+    let taken =
+        free.into_iter().find(|place| place.address.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok());
+    match taken {
+        Some(place) => {
+            place.serial.store(GENERATION.fetch_add(1, AcqRel).wrapping_add(1), Relaxed);
+            place.address.store(address, Release);
+            GENERATION.fetch_add(1, Release);
+        }
+        None => _ = NOT_NOTED.fetch_add(1, Relaxed),
+    }
+}
+
+/// Notes that the frame information at `address` holds no longer.
+pub fn forget(address: u64) {
+    if address <= TAKEN {
+        return;
+    }
+    let found =
+        REGISTERED.iter().any(|place| place.address.compare_exchange(address, FREE, AcqRel, Relaxed).is_ok());
+    if found {
+        GENERATION.fetch_add(1, Release);
+    }
+}
+
+/// Another number after every change.
+pub fn generation() -> u64 {
+    GENERATION.load(Acquire)
+}
+
+/// Registrations that found no place.
+pub fn not_noted() -> u64 {
+    NOT_NOTED.load(Relaxed)
+}
+
+/// What is registered now.
+pub fn list() -> impl Iterator<Item = Registration> {
+    REGISTERED.iter().filter_map(|place| {
+        let address = place.address.load(Acquire);
+        let registration = Registration { address, serial: place.serial.load(Acquire) };
+        // Again: the place may have become another's in between.
+        (address > TAKEN && place.address.load(Acquire) == address).then_some(registration)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serials(address: u64) -> Vec<u64> {
+        list().filter(|found| found.address == address).map(|found| found.serial).collect()
+    }
+
+    #[test]
+    fn what_is_registered_twice_is_forgotten_twice() {
+        let before = generation();
+        note(0x7000);
+        let first = serials(0x7000);
+        assert!(first.len() == 1 && generation() != before);
+        note(0x7000);
+        assert_eq!(serials(0x7000).len(), 2);
+        forget(0x7000);
+        forget(0x7000);
+        forget(0x7000);
+        assert!(serials(0x7000).is_empty());
+        note(0x7000);
+        assert_ne!(serials(0x7000), first, "another registration at the same place");
+        forget(0x7000);
+        note(0);
+        assert!(serials(0).is_empty());
+    }
+
+    #[test]
+    fn threads_that_register_at_the_same_time_lose_nothing() {
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                scope.spawn(move || {
+                    for n in 0..500 {
+                        note(0x10_0000 * (thread + 1) + 8 * n);
+                    }
+                    for n in 0..500 {
+                        assert_eq!(serials(0x10_0000 * (thread + 1) + 8 * n).len(), 1);
+                        forget(0x10_0000 * (thread + 1) + 8 * n);
+                    }
+                });
+            }
+        });
+        assert!(list().all(|found| !(0x10_0000..0x60_0000).contains(&found.address)));
+    }
+}

@@ -1,0 +1,184 @@
+//! Reads call frame information where it lies in memory, through a small window that
+//! guarded reads fill: the object may be unloaded meanwhile, and its bytes are not to be trusted.
+
+use crate::memory::Memory;
+
+/// Bytes that are read at once: most descriptions whole.
+const WINDOW: usize = 64;
+/// Bytes that one instruction or header field never exceeds, but for expressions, which are skipped.
+const ENOUGH: usize = 24;
+/// A read that fails may have reached beyond a mapping, which ends with a page.
+const PAGE: u64 = 4096;
+
+/// How pointers are encoded (LSB, "DWARF Exception Header Encoding"): an address of eight bytes.
+pub(crate) const ABSOLUTE: u8 = 0x00;
+const RELATIVE_TO_ITSELF: u8 = 0x10;
+
+/// A copy of some memory, and how far it was read.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// The next byte's address.
+    at: u64,
+    /// The address behind the last byte that may be read.
+    end: u64,
+    start: u64,
+    length: usize,
+    bytes: [u8; WINDOW],
+}
+
+impl Window {
+    pub(crate) const fn new() -> Window {
+        Window { at: 0, end: 0, start: 0, length: 0, bytes: [0; WINDOW] }
+    }
+
+    /// The bytes from `address` on.
+    #[inline]
+    fn from(&self, address: u64) -> &[u8] {
+        let at = usize::try_from(address.wrapping_sub(self.start)).unwrap_or(usize::MAX);
+        self.bytes.get(..self.length).and_then(|held| held.get(at..)).unwrap_or(&[])
+    }
+}
+
+/// A place in memory and the end of what may be read there. Only [`Reader::prepare`] reads memory; what it did not
+/// reach has no value.
+pub(crate) struct Reader<'m, M> {
+    pub(crate) memory: &'m mut M,
+    window: &'m mut Window,
+}
+
+impl<'m, M: Memory> Reader<'m, M> {
+    /// At no place yet.
+    pub(crate) fn new(memory: &'m mut M, window: &'m mut Window) -> Reader<'m, M> {
+        Reader { memory, window }
+    }
+
+    /// Goes on elsewhere.
+    #[inline]
+    pub(crate) fn seek(&mut self, at: u64, end: u64) -> Option<()> {
+        (self.window.at, self.window.end) = (at, end);
+        self.prepare()
+    }
+
+    /// The next byte's address.
+    pub(crate) fn at(&self) -> u64 {
+        self.window.at
+    }
+
+    /// The address behind the last byte that may be read.
+    pub(crate) fn end(&self) -> u64 {
+        self.window.end
+    }
+
+    /// Nothing beyond `end` is read.
+    pub(crate) fn limit(&mut self, end: u64) {
+        self.window.end = end;
+    }
+
+    /// Whether all was read.
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.window.at >= self.window.end
+    }
+
+    pub(crate) fn skip(&mut self, bytes: u64) -> Option<()> {
+        self.window.at = self.window.at.checked_add(bytes).filter(|&at| at <= self.window.end)?;
+        Some(())
+    }
+
+    /// Makes sure that what comes next can be read.
+    #[inline]
+    pub(crate) fn prepare(&mut self) -> Option<()> {
+        let held = self.window.from(self.window.at).len();
+        if held >= ENOUGH || self.window.end.saturating_sub(self.window.at) <= held as u64 {
+            Some(())
+        } else {
+            self.fill()
+        }
+    }
+
+    #[inline(never)]
+    fn fill(&mut self) -> Option<()> {
+        let to_page_end = (PAGE - self.window.at % PAGE).min(WINDOW as u64);
+        self.window.length = 0;
+        for length in [WINDOW, to_page_end as usize] {
+            if self.memory.code(self.window.at, self.window.bytes.get_mut(..length)?) {
+                (self.window.start, self.window.length) = (self.window.at, length);
+                return Some(());
+            }
+        }
+        None
+    }
+
+    #[inline]
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        let byte = *self.window.from(self.window.at).first().filter(|_| self.window.at < self.window.end)?;
+        self.window.at = self.window.at.checked_add(1)?;
+        Some(byte)
+    }
+
+    pub(crate) fn unsigned(&mut self, size: u32) -> Option<u64> {
+        let mut value = 0;
+        for n in 0..size.min(8) {
+            value |= u64::from(self.byte()?) << (8 * n);
+        }
+        Some(value)
+    }
+
+    fn signed(&mut self, size: u32) -> Option<u64> {
+        let unused = 64 - 8 * size.clamp(1, 8);
+        Some(((self.unsigned(size)? << unused) as i64 >> unused) as u64)
+    }
+
+    /// The value of a LEB128 number, its bits, and its last byte.
+    #[inline(never)]
+    fn leb(&mut self) -> Option<(u64, u32, u8)> {
+        let (mut value, mut shift) = (0u64, 0u32);
+        // Longer ones are padded, and nobody writes them.
+        for _ in 0..16 {
+            let byte = self.byte()?;
+            if shift < 64 {
+                value |= u64::from(byte & 0x7f) << shift;
+            }
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return Some((value, shift, byte));
+            }
+        }
+        None
+    }
+
+    pub(crate) fn uleb(&mut self) -> Option<u64> {
+        Some(self.leb()?.0)
+    }
+
+    pub(crate) fn sleb(&mut self) -> Option<i64> {
+        let (value, bits, last) = self.leb()?;
+        let negative = last & 0x40 != 0 && bits < 64;
+        Some((if negative { value | u64::MAX << bits } else { value }) as i64)
+    }
+
+    /// A number in the format of an encoded pointer, without what it is relative to.
+    pub(crate) fn number(&mut self, encoding: u8) -> Option<u64> {
+        match encoding & 0x0f {
+            0x00 | 0x04 | 0x0c => self.unsigned(8),
+            0x02 => self.unsigned(2),
+            0x03 => self.unsigned(4),
+            0x0a => self.signed(2),
+            0x0b => self.signed(4),
+            0x01 => self.uleb(),
+            0x09 => self.sleb().map(|value| value as u64),
+            _ => None,
+        }
+    }
+
+    /// An encoded pointer: absolute, or relative to its own place.
+    pub(crate) fn pointer(&mut self, encoding: u8) -> Option<u64> {
+        let place = self.window.at;
+        let value = self.number(encoding)?;
+        match encoding & 0xf0 {
+            ABSOLUTE => Some(value),
+            RELATIVE_TO_ITSELF => Some(value.wrapping_add(place)),
+            _ => None,
+        }
+    }
+}

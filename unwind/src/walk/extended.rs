@@ -1,0 +1,140 @@
+//! Leaving a frame by a rule in full: any register, any DWARF expression.
+
+use super::recovery::Known;
+use super::workspace::Scratch;
+use super::{Frame, Halt, Stop, enter_caller};
+use crate::arch::Arch;
+use crate::expression::{self, Stack};
+use crate::memory::Memory;
+use crate::published::Rules;
+use crate::registers::of_context;
+use crate::rule::{CfaRule, Expression, Rule, ValueRule};
+
+/// Leaves a frame whose `rule` is an extended one. [`Halt::Needs`]: with the value of that
+/// register among `known` it can be tried again.
+#[inline(never)]
+pub(super) fn step<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+    rule: Rule,
+    known: Known<'_>,
+    scratch: &mut Scratch,
+) -> Result<(), Halt> {
+    let (extended, expressions) = rules.extended(frame.look_up(), rule).ok_or(Stop::Unsupported)?;
+    if extended.return_address == ValueRule::Undefined {
+        return Err(Stop::Root.into());
+    }
+    let mut here = Here {
+        frame,
+        known,
+        expressions,
+        missing: None,
+        stack: scratch.stack.write(Stack::new()),
+        cfa: None,
+    };
+    let unknown = if here.frame.at.fp.is_none() { Stop::FramePointerUnknown } else { Stop::Unsupported };
+    let cfa = match extended.cfa {
+        CfaRule::Register(number, offset) => {
+            here.register::<A, M>(memory, number).map(|value| value.wrapping_add_signed(offset))
+        }
+        CfaRule::Expression(range) => here.evaluate::<A, M>(memory, range),
+    };
+    let cfa = cfa.ok_or_else(|| here.needs(unknown))?;
+    if !here.frame.in_stack(cfa) {
+        return Err(Stop::OutOfBounds.into());
+    }
+    here.cfa = Some(cfa);
+    let link = here.frame.at.link;
+    let pc = here.value::<A, M>(memory, &extended.return_address, link);
+    let pc = pc.ok_or_else(|| here.needs(Stop::Unsupported))?;
+    let fp = here.frame.at.fp;
+    let fp = here.value::<A, M>(memory, &extended.fp, fp);
+    if fp.is_none() && here.missing.is_some() {
+        return Err(here.needs(Stop::Unsupported));
+    }
+    Ok(enter_caller::<A>(frame, pc, cfa, fp)?)
+}
+
+/// What rules refer to in one frame.
+struct Here<'a> {
+    frame: &'a Frame,
+    known: Known<'a>,
+    expressions: &'a [u8],
+    /// A register that was asked for and may be found.
+    missing: Option<u8>,
+    stack: &'a mut Stack,
+    cfa: Option<u64>,
+}
+
+impl Here<'_> {
+    fn needs(&self, otherwise: Stop) -> Halt {
+        self.missing.map_or(Halt::Stop(otherwise), Halt::Needs)
+    }
+
+    fn register<A: Arch, M: Memory>(&mut self, memory: &mut M, number: u8) -> Option<u64> {
+        register::<A, M>(self.frame, self.known, &mut self.missing, memory, number)
+    }
+
+    #[inline(never)]
+    fn evaluate<A: Arch, M: Memory>(&mut self, memory: &mut M, range: Expression) -> Option<u64> {
+        let start = range.start as usize;
+        let code = self.expressions.get(start..start + range.length as usize)?;
+        let Here { frame, known, missing, stack, .. } = self;
+        let register = |memory: &mut M, number| register::<A, M>(frame, *known, missing, memory, number);
+        expression::evaluate(code, self.cfa, memory, stack, register)
+    }
+
+    #[inline(always)]
+    fn value<A: Arch, M: Memory>(
+        &mut self,
+        memory: &mut M,
+        rule: &ValueRule,
+        same: Option<u64>,
+    ) -> Option<u64> {
+        let at_cfa = |offset: i64| self.cfa.map(|cfa| cfa.wrapping_add_signed(offset));
+        match *rule {
+            ValueRule::Same => same,
+            ValueRule::Undefined => None,
+            ValueRule::AtCfa(offset) => memory.word(at_cfa(offset)?),
+            ValueRule::Cfa(offset) => at_cfa(offset),
+            ValueRule::Register(number) => self.register::<A, M>(memory, number),
+            ValueRule::At(range) => {
+                let address = self.evaluate::<A, M>(memory, range)?;
+                memory.word(address)
+            }
+            ValueRule::Value(range) => self.evaluate::<A, M>(memory, range),
+        }
+    }
+}
+
+/// A register's value in `frame`; notes it as missing where it may still be found.
+#[inline(never)]
+fn register<A: Arch, M: Memory>(
+    frame: &Frame,
+    known: Known<'_>,
+    missing: &mut Option<u8>,
+    memory: &mut M,
+    number: u8,
+) -> Option<u64> {
+    let at = &frame.at;
+    if number == A::SP {
+        Some(at.sp)
+    } else if number == A::FP {
+        at.fp
+    } else if number == A::PC {
+        Some(at.pc)
+    } else if number == A::LINK && (at.link.is_some() || at.context == 0) {
+        at.link
+    } else if at.context != 0 {
+        of_context::<A, M>(memory, at.context, number)
+    } else if A::is_callee_saved(number) {
+        let known = known.value(number);
+        if known.is_none() {
+            *missing = Some(number);
+        }
+        known.flatten()
+    } else {
+        None // calls do not keep it
+    }
+}

@@ -1,0 +1,213 @@
+//! Callee-saved registers of frames further out, one at a time and only when a rule asks.
+//!
+//! The walk follows pc, sp and fp only. A few functions keep their CFA in another register (glibc's
+//! `_dl_runtime_resolve`, which binds a function at its first call, in rbx; hand-written assembly in r12 or r13). Its value
+//! in that frame is where the inner frames saved it: the walk is done once more from its origin, the last place
+//! where registers were known, and each frame's description is read for this one register.
+//!
+//! Bounded: so many registers from one origin, so many descriptions in a whole walk. Not
+//! recursive: frames that needed such a register themselves find it among those recovered before.
+
+use super::workspace::{Scratch, State};
+use super::{Frame, step};
+use crate::arch::Arch;
+use crate::expression::{self, Stack};
+use crate::memory::Memory;
+use crate::published::Rules;
+use crate::registers::of_context;
+use crate::saved_register::{self, Descriptions, How, Saved};
+use core::mem::MaybeUninit;
+
+/// Registers that are recovered at most from one origin.
+const MAX_RECOVERED: usize = 4;
+/// Frame descriptions that are read at most in one walk: each takes some microseconds.
+const MAX_DESCRIPTIONS: u16 = 160;
+
+/// A register's value in a frame, found or known not to be found.
+#[derive(Clone, Copy)]
+struct Recovered {
+    /// Frames from the origin.
+    frame: u32,
+    register: u8,
+    is_found: bool,
+    value: u64,
+}
+
+/// Where a walk began, or went on behind a signal frame, and what was recovered since.
+pub(super) struct Origin {
+    start: Frame,
+    /// Frames of the walk before this origin.
+    first: usize,
+    recovered: [Recovered; MAX_RECOVERED],
+    count: usize,
+    descriptions_left: u16,
+}
+
+impl Origin {
+    pub(super) fn new(start: Frame) -> Origin {
+        let none = Recovered { frame: 0, register: 0, is_found: false, value: 0 };
+        Origin {
+            start,
+            first: 0,
+            recovered: [none; MAX_RECOVERED],
+            count: 0,
+            descriptions_left: MAX_DESCRIPTIONS,
+        }
+    }
+
+    /// Registers are known again, in the frame that will be the walk's `number`-th.
+    pub(super) fn move_to(&mut self, start: &Frame, number: usize) {
+        self.start = *start;
+        (self.first, self.count) = (number, 0);
+    }
+
+    /// What was recovered for the walk's `number`-th frame.
+    pub(super) fn known(&self, number: usize) -> Known<'_> {
+        let frame = number.wrapping_sub(self.first) as u32;
+        Known { recovered: self.recovered.get(..self.count).unwrap_or(&[]), frame }
+    }
+
+    fn note(&mut self, number: usize, register: u8, value: Option<u64>) -> bool {
+        let frame = number.wrapping_sub(self.first) as u32;
+        let recovered = Recovered { frame, register, is_found: value.is_some(), value: value.unwrap_or(0) };
+        match self.recovered.get_mut(self.count) {
+            Some(place) => {
+                *place = recovered;
+                self.count += 1;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// What was recovered for one frame.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    recovered: &'a [Recovered],
+    frame: u32,
+}
+
+impl Known<'_> {
+    /// `None`: it was not tried; `Some(None)`: in vain.
+    pub(super) fn value(&self, register: u8) -> Option<Option<u64>> {
+        let mut all = self.recovered.iter();
+        let found = all.find(|known| known.frame == self.frame && known.register == register)?;
+        Some(found.is_found.then_some(found.value))
+    }
+}
+
+/// Finds the value of `register` in the frame at which the walk stands, or that it cannot be found; `false`: too many
+/// were sought already. Inlined, as the walk itself: what it calls begins at the same depth of the handler's short stack.
+#[inline(always)]
+pub(super) fn recover<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    state: &mut State,
+    register: u8,
+) -> bool {
+    let State { number, origin, again, scratch, .. } = state;
+    if origin.count == MAX_RECOVERED {
+        return false;
+    }
+    let again = Again::begin::<A, M>(again, memory, &origin.start, register);
+    for inner in origin.first..*number {
+        let left = origin.descriptions_left.checked_sub(1);
+        origin.descriptions_left = left.unwrap_or(0);
+        again.before = again.frame;
+        if left.is_none()
+            || step::<A, M>(rules, memory, &mut again.frame, origin.known(inner), scratch).is_err()
+            || !again.read::<A, M>(rules, memory, register, scratch)
+        {
+            again.value = None;
+            break;
+        }
+    }
+    origin.note(*number, register, again.value)
+}
+
+/// A walk that is done once more.
+pub(super) struct Again {
+    before: Frame,
+    frame: Frame,
+    /// The register's value in `frame`, if known.
+    value: Option<u64>,
+}
+
+impl Again {
+    #[inline(never)]
+    fn begin<'a, A: Arch, M: Memory>(
+        place: &'a mut MaybeUninit<Again>,
+        memory: &mut M,
+        start: &Frame,
+        register: u8,
+    ) -> &'a mut Again {
+        let context = start.at.context;
+        let value = if context == 0 { None } else { of_context::<A, M>(memory, context, register) };
+        place.write(Again { before: *start, frame: *start, value })
+    }
+
+    /// Reads what the frame that was just left says of the register; `false`: nothing says it.
+    #[inline(always)]
+    fn read<A: Arch, M: Memory>(
+        &mut self,
+        rules: &Rules<'_>,
+        memory: &mut M,
+        register: u8,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let look_up = self.before.look_up();
+        let Some(header) = rules.frame_header(look_up) else { return false };
+        let room = scratch.descriptions.write(Descriptions::new());
+        let Some(saved) = saved_register::find(memory, header, look_up, register, room) else { return false };
+        let cfa = self.frame.at.sp;
+        self.value = match saved.how {
+            How::Same => self.value,
+            How::Undefined => None,
+            How::AtCfa => memory.word(cfa.wrapping_add(saved.value)),
+            How::Cfa => Some(cfa.wrapping_add(saved.value)),
+            How::Register => {
+                u8::try_from(saved.value).ok().and_then(|number| self.before.register::<A>(number))
+            }
+            How::At => match self.evaluate::<A, M>(memory, saved, scratch) {
+                Some(address) => memory.word(address),
+                None => None,
+            },
+            How::Value => self.evaluate::<A, M>(memory, saved, scratch),
+        };
+        true
+    }
+
+    fn evaluate<A: Arch, M: Memory>(
+        &self,
+        memory: &mut M,
+        saved: Saved,
+        scratch: &mut Scratch,
+    ) -> Option<u64> {
+        let code = scratch.expression.write([0; _]).get_mut(..usize::from(saved.length))?;
+        if !memory.code(saved.value, code) {
+            return None;
+        }
+        let register = |_: &mut M, number| self.before.register::<A>(number);
+        expression::evaluate(
+            code,
+            Some(self.frame.at.sp),
+            memory,
+            scratch.stack.write(Stack::new()),
+            register,
+        )
+    }
+}
+
+impl Frame {
+    /// Of the registers that every walk follows.
+    fn register<A: Arch>(&self, number: u8) -> Option<u64> {
+        if number == A::SP {
+            Some(self.at.sp)
+        } else if number == A::FP {
+            self.at.fp
+        } else {
+            None
+        }
+    }
+}
