@@ -146,7 +146,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         let now = monotonic_ns();
         sweeper.collect(&mut recordings);
         if now >= housekeeping && !recordings.is_empty() {
-            sweeper.housekeeping(&recordings);
+            sweeper.housekeeping(&mut recordings);
             housekeeping = now + HOUSEKEEPING_NS;
         }
         if recordings.iter().any(|recording| recording.is_due(now)) {

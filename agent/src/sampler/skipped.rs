@@ -1,6 +1,7 @@
-//! Wall mode: ticks at which a thread was not looked at, told by the next look.
+//! Wall mode: which of a recording's ticks have been told of a thread, and what is told of those that passed it by.
 //!
-//! A tick passes a thread by where the sampler came too late for it, or where the thread rests (`rest.rs`). What it
+//! Where a look finds a thread in its place still, nothing is told for a while: one sample for many ticks
+//! costs as much as one for a single tick. A tick passes a thread by where the sampler came too late for it, or where the thread rests (`rest.rs`). What it
 //! was doing then follows from what the kernel counts:
 //!
 //! - Its CPU clock has not moved: it stayed where it was. Nothing is guessed.
@@ -14,10 +15,12 @@ use super::active::Active;
 use super::threads::{BlockedStack, PendingTick, Sampled};
 use crate::stack::RawStack;
 use std::sync::Arc;
-use swipr_formats::model::State;
+use swipr_formats::model::{Mode, State};
 
 /// More ticks that came too late in a row are not told: they are only counted as late.
 pub const MOST_LATE: u64 = 1000;
+/// How long what a look has found may wait to be told.
+const TOLD_WITHIN_NS: u64 = 100_000_000;
 
 /// A recording's ticks up to some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,38 +31,100 @@ pub struct Passed {
     pub late: u64,
 }
 
-/// How many ticks have passed a thread by since the last look.
+/// How much a recording knows of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    /// Up to here its ticks have been told.
+    told: Passed,
+    /// And from there up to here the thread was where it was found blocked.
+    seen: Passed,
+    /// When something was told last.
+    at_ns: u64,
+}
+
+/// How many ticks have passed a thread by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Skipped {
     /// The sampler came too late.
     late: u32,
-    /// The thread rested.
+    /// The thread rested, or it has not been told yet.
     rested: u32,
+}
+
+impl Skipped {
+    fn between(from: Passed, to: Passed) -> Skipped {
+        let number = |ticks: u64| u32::try_from(ticks).unwrap_or(u32::MAX);
+        Skipped {
+            late: number(to.late.saturating_sub(from.late)),
+            rested: number(to.taken.saturating_sub(from.taken)),
+        }
+    }
+
+    fn ticks(self) -> u32 {
+        self.late.saturating_add(self.rested)
+    }
 }
 
 /// From here on the recording's ticks are told of the thread.
 pub fn begin(thread: &mut Sampled, recording: &Active) {
     if let Some(told) = thread.told.get_mut(recording.place()) {
-        *told = recording.passed();
+        let now = recording.passed();
+        *told = Told { told: now, seen: now, at_ns: 0 };
     }
 }
 
-/// What has not been told up to now, but for the tick of a look that tells itself.
-fn take(thread: &mut Sampled, recording: &Active, of_look: u64) -> Skipped {
+/// The thread is still blocked where it was at the last look, up to this tick: whether that may be told later.
+pub fn can_wait(thread: &mut Sampled, recording: &Active, tick_ns: u64) -> bool {
+    // Not for all threads in the same sweep.
+    let within_ns = TOLD_WITHIN_NS - u64::from(thread.tid() % 32) * (TOLD_WITHIN_NS / 64);
+    let Some(told) = thread.told.get_mut(recording.place()) else { return false };
+    let can_wait = tick_ns.saturating_sub(told.at_ns) < within_ns;
+    if can_wait {
+        told.seen = recording.passed();
+    }
+    can_wait
+}
+
+/// Tells what waits: a thread was blocked in its place up to the last look, at `looked_ns`.
+pub fn tell_seen(
+    thread: &mut Sampled,
+    recording: &mut Active,
+    blocked: Option<&BlockedStack>,
+    looked_ns: u64,
+) {
+    let Some(told) = thread.told.get_mut(recording.place()) else { return };
+    let seen = Skipped::between(told.told, told.seen);
+    told.told = told.seen;
+    if seen.ticks() == 0 {
+        return;
+    }
+    match blocked {
+        Some(blocked) => {
+            recording.counters().filled.add(u64::from(seen.late));
+            recording.wall_sample(&thread.thread, looked_ns, seen.ticks(), blocked.state, &blocked.stack);
+        }
+        None => recording.counters().missed.add(u64::from(seen.rested)),
+    }
+}
+
+fn is_told_of(thread: &Sampled, recording: &Active) -> bool {
+    thread.recordings & recording.bit() != 0 && recording.request().mode == Mode::Wall
+}
+
+/// What has passed since the last look, but for the tick of a look that tells itself (`of_look`: 1).
+fn take(thread: &mut Sampled, recording: &Active, of_look: u64, now_ns: u64) -> Skipped {
     let Some(told) = thread.told.get_mut(recording.place()) else { return Skipped::default() };
     let now = recording.passed();
-    let before = std::mem::replace(told, now);
-    let number = |ticks: u64| u32::try_from(ticks).unwrap_or(u32::MAX);
-    Skipped {
-        late: number(now.late.saturating_sub(before.late)),
-        rested: number(now.taken.saturating_sub(before.taken).saturating_sub(of_look)),
-    }
+    let before = std::mem::replace(told, Told { told: now, seen: now, at_ns: now_ns }).told;
+    let skipped = Skipped::between(before, now);
+    Skipped { rested: skipped.rested.saturating_sub(of_look as u32), ..skipped }
 }
 
 /// What was known of a thread before a look.
 #[derive(Debug)]
 pub struct Before {
     cpu_ns: u64,
+    looked_ns: u64,
     blocked: Option<BlockedStack>,
 }
 
@@ -67,7 +132,15 @@ impl Before {
     /// To be taken before the look.
     pub fn of(thread: &Sampled) -> Before {
         let blocked = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == thread.cpu_ns);
-        Before { cpu_ns: thread.cpu_ns, blocked: blocked.cloned() }
+        Before { cpu_ns: thread.cpu_ns, looked_ns: thread.looked_ns, blocked: blocked.cloned() }
+    }
+
+    /// The thread has moved on: what waits to be told of it is told to all that have it.
+    pub fn tell_seen(&self, thread: &mut Sampled, recordings: &mut [Active]) {
+        let bits = thread.recordings;
+        for recording in recordings.iter_mut().filter(|recording| recording.bit() & bits != 0) {
+            tell_seen(thread, recording, self.blocked.as_ref(), self.looked_ns);
+        }
     }
 
     /// The CPU clock then.
@@ -128,8 +201,8 @@ impl Gap {
         now: Now<'_>,
         asked: &mut Vec<PendingTick>,
     ) {
-        let skipped = take(thread, recording, 1);
-        let ticks = skipped.late.saturating_add(skipped.rested);
+        let skipped = take(thread, recording, 1, self.tick_ns);
+        let ticks = skipped.ticks();
         if ticks == 0 {
             return;
         }
@@ -198,30 +271,37 @@ impl Gap {
     }
 }
 
-/// A recording ends while the thread rests: it has not moved, or it is not known.
+/// The recording ends: what waits is told; a thread that rests has not moved, or it is not known.
 pub fn tell_rest(thread: &mut Sampled, recording: &mut Active, now_ns: u64, clock_ns: u64) {
-    let skipped = take(thread, recording, 0);
-    if skipped.rested == 0 {
+    if !is_told_of(thread, recording) {
         return;
     }
-    match &thread.blocked {
-        Some(blocked) => {
-            recording.counters().inferred.add(if blocked.cpu_ns == clock_ns {
-                0
-            } else {
-                u64::from(skipped.rested)
-            });
-            let (state, stack) = (blocked.state, blocked.stack.clone());
-            recording.wall_sample(&thread.thread, now_ns, skipped.rested, state, &stack);
+    let blocked = thread.blocked.clone();
+    let looked_ns = thread.looked_ns;
+    tell_seen(thread, recording, blocked.as_ref(), looked_ns);
+    let rested = take(thread, recording, 0, now_ns).rested;
+    if rested == 0 {
+        return;
+    }
+    match blocked {
+        Some(BlockedStack { cpu_ns, state, stack }) => {
+            recording.counters().inferred.add(if cpu_ns == clock_ns { 0 } else { u64::from(rested) });
+            recording.wall_sample(&thread.thread, now_ns, rested, state, &stack);
         }
-        None => recording.counters().missed.add(u64::from(skipped.rested)),
+        None => recording.counters().missed.add(u64::from(rested)),
     }
 }
 
-/// Nothing will be known of the ticks that a recording has not been told, up to the tick of this look (`of_look`: 1) or all
-/// of them (0); returns how many of them were no late ones.
-pub fn forget(thread: &mut Sampled, recording: &Active, of_look: u64) -> u64 {
-    u64::from(take(thread, recording, of_look).rested)
+/// Nothing will be known of the ticks since the last look up to that of this look (`of_look`: 1), or
+/// all of them (0); returns how many of them were no late ones. What waits is told.
+pub fn forget(thread: &mut Sampled, recording: &mut Active, of_look: u64) -> u64 {
+    if !is_told_of(thread, recording) {
+        return 0;
+    }
+    let blocked = thread.blocked.clone();
+    let looked_ns = thread.looked_ns;
+    tell_seen(thread, recording, blocked.as_ref(), looked_ns);
+    u64::from(take(thread, recording, of_look, looked_ns).rested)
 }
 
 #[cfg(test)]
@@ -235,7 +315,7 @@ mod tests {
     fn parts(was: Option<State>, now: State, ticks: u32, used_ns: u64, waited_ns: u64) -> Vec<(u32, Part)> {
         let stack = Arc::new(RawStack::none());
         let blocked = was.map(|state| BlockedStack { cpu_ns: 5, state, stack: stack.clone() });
-        let gap = Gap { before: Before { cpu_ns: 5, blocked }, tick_ns: 0, waited_ns };
+        let gap = Gap { before: Before { cpu_ns: 5, looked_ns: 0, blocked }, tick_ns: 0, waited_ns };
         let is_blocked = matches!(now, State::Blocked(_));
         let parts =
             gap.parts(ticks, 10 * MS, used_ns, Now { state: now, stack: is_blocked.then_some(&stack) });

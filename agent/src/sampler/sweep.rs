@@ -115,6 +115,7 @@ impl Sweeper {
                 *held = None;
             }
         }
+        self.threads.end_rests();
         recording.start(place);
         for thread in self.threads.iter_mut() {
             thread.recordings &= !recording.bit();
@@ -127,22 +128,21 @@ impl Sweeper {
                 let activity = thread.activity();
                 note_signal_wait(thread, &activity);
             }
-            thread.rest.end();
             thread.forget_cpu_wait();
-            apply_filter(thread, &recording);
+            apply_filter(thread, &mut recording);
         }
         recordings.push(recording);
     }
 
     /// Reads names and mappings again, and says whom the signal cannot reach.
-    pub fn housekeeping(&mut self, recordings: &[Active]) {
+    pub fn housekeeping(&mut self, recordings: &mut [Active]) {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
         let mut blocking = vec![];
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() && thread.refresh_name() {
-                recordings.iter().for_each(|recording| apply_filter(thread, recording));
+                recordings.iter_mut().for_each(|recording| apply_filter(thread, recording));
             }
             if thread.blocks_signal {
                 blocking.push(thread.thread.name.clone());
@@ -176,7 +176,7 @@ impl Sweeper {
         }
         for tid in newborn {
             if let Some(thread) = threads.get_mut(tid) {
-                recordings.iter().for_each(|recording| apply_filter(thread, recording));
+                recordings.iter_mut().for_each(|recording| apply_filter(thread, recording));
             }
         }
         let unreadable = threads.iter().filter(|thread| !thread.is_readable()).count();
@@ -216,7 +216,7 @@ fn of(recordings: &mut [Active], bits: u8) -> impl Iterator<Item = &mut Active> 
     recordings.iter_mut().filter(move |recording| recording.bit() & bits != 0)
 }
 
-fn apply_filter(thread: &mut Sampled, recording: &Active) {
+fn apply_filter(thread: &mut Sampled, recording: &mut Active) {
     let passes =
         recording.request().threads.as_ref().is_none_or(|filter| filter.is_match(&thread.thread.name));
     if passes && recording.is_sampling() {
@@ -224,7 +224,9 @@ fn apply_filter(thread: &mut Sampled, recording: &Active) {
             skipped::begin(thread, recording);
         }
         thread.recordings |= recording.bit();
-    } else {
+    } else if thread.recordings & recording.bit() != 0 {
+        let (looked_ns, clock_ns) = (thread.looked_ns, thread.cpu_ns);
+        skipped::tell_rest(thread, recording, looked_ns, clock_ns);
         thread.recordings &= !recording.bit();
     }
 }

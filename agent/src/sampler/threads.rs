@@ -8,8 +8,9 @@ use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
 use crate::sampler::held::HeldSample;
 use crate::sampler::rest::Rest;
-use crate::sampler::skipped::Passed;
+use crate::sampler::skipped::Told;
 use crate::stack::RawStack;
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -90,10 +91,8 @@ pub struct Sampled {
     pub clean_looks: u8,
     /// It was seen in sigtimedwait(2).
     pub waits_for_signals: bool,
-    /// Which sweeps look at it.
-    pub rest: Rest,
     /// Up to which of its ticks each recording knows where it was (wall mode).
-    pub told: [Passed; MAX_RECORDINGS],
+    pub told: [Told; MAX_RECORDINGS],
     /// The last look.
     pub looked_ns: u64,
     /// How long it has been seen to wait for a CPU since it last ran.
@@ -126,8 +125,7 @@ impl Sampled {
             blocks_signal: false,
             clean_looks: 0,
             waits_for_signals: false,
-            rest: Rest::default(),
-            told: [Passed::default(); MAX_RECORDINGS],
+            told: [Told::default(); MAX_RECORDINGS],
             looked_ns: 0,
             seen_waiting_ns: 0,
             run_delay: RunDelay::default(),
@@ -191,7 +189,9 @@ impl Sampled {
 #[derive(Debug)]
 pub struct Threads {
     directory: TaskDirectory,
-    known: HashMap<u32, Sampled>,
+    known: FxHashMap<u32, Sampled>,
+    /// Apart from the rest that is known of a thread: a sweep reads all of it, and little else of threads that rest.
+    visits: Vec<(u32, Rest)>,
     newborn: Vec<u32>,
     count: Option<u64>,
     tids: Vec<u32>,
@@ -207,8 +207,8 @@ impl Threads {
         let directory = TaskDirectory::open()?;
         let limit = descriptors::limit();
         let keep = limit.saturating_sub(SPARE_DESCRIPTORS) / FILES_OF_A_THREAD;
-        let (known, suspects, newborn) = <_>::default();
-        Ok(Threads { directory, known, newborn, count: None, tids: vec![], suspects, keep })
+        let (known, visits, suspects, newborn) = <_>::default();
+        Ok(Threads { directory, known, visits, newborn, count: None, tids: vec![], suspects, keep })
     }
 
     /// All of them.
@@ -226,6 +226,19 @@ impl Threads {
         self.known.get_mut(&tid)
     }
 
+    /// The next one, from `place` on, that a sweep is to look at.
+    pub fn next_due(&mut self, sweep: u64, place: &mut usize) -> Option<(&mut Rest, &mut Sampled)> {
+        let due = self.visits.get_mut(*place..)?.iter_mut().position(|(_, rest)| rest.is_due(sweep))?;
+        let (tid, rest) = self.visits.get_mut(*place + due)?;
+        *place += due + 1;
+        Some((rest, self.known.get_mut(tid)?))
+    }
+
+    /// The next sweep looks at all of them.
+    pub fn end_rests(&mut self) {
+        self.visits.iter_mut().for_each(|(_, rest)| rest.end());
+    }
+
     /// Those that were found since the last call.
     pub fn take_newborn(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.newborn)
@@ -240,6 +253,9 @@ impl Threads {
     /// Returns those.
     pub fn refresh(&mut self, gone: &[u32]) -> Vec<Sampled> {
         let ended: Vec<Sampled> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
+        if !ended.is_empty() {
+            self.visits.retain(|(tid, _)| self.known.contains_key(tid));
+        }
         let count = self.directory.count();
         let unchanged =
             ended.is_empty() && self.suspects.is_empty() && count.is_some() && count == self.count;
@@ -260,6 +276,7 @@ impl Threads {
             }
             if let Some(thread) = Sampled::new(tid, self.known.len() < self.keep) {
                 self.known.insert(tid, thread);
+                self.visits.push((tid, Rest::default()));
                 self.newborn.push(tid);
             }
         }

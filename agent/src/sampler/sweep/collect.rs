@@ -7,7 +7,7 @@ use crate::platform::threads::cpu_ns;
 use crate::sampler::active::Active;
 use crate::sampler::held::{account_rest, cpu_sample};
 use crate::sampler::skipped::tell_rest;
-use swipr_formats::model::{Mode, State};
+use swipr_formats::model::State;
 use swipr_unwind::walk::Stop;
 
 impl Sweeper {
@@ -73,9 +73,7 @@ impl Sweeper {
                 recording.counters().missed.add(forget_ticks(thread, bit));
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
                 account_rest(thread, recording, now, clock_ns);
-                if thread.recordings & bit != 0 && recording.request().mode == Mode::Wall {
-                    tell_rest(thread, recording, now, clock_ns);
-                }
+                tell_rest(thread, recording, now, clock_ns);
                 thread.recordings &= !bit;
             }
             recording.cpu_of_ended_threads(now, program_used_ns);

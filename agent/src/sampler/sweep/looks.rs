@@ -97,13 +97,8 @@ impl Sweeper {
     /// Looks at the threads that this tick has not seen yet, until so many were asked; returns whether it saw all.
     fn look_at_threads(&mut self, recordings: &mut [Active], at: &UnderWay, questions: usize) -> bool {
         let mut asked = 0;
-        for thread in self.threads.iter_mut() {
-            if asked == questions {
-                return false;
-            }
-            if !thread.rest.is_due(at.number) {
-                continue;
-            }
+        let mut place = 0;
+        while let Some((rest, thread)) = self.threads.next_due(at.number, &mut place) {
             let wanted = at.due & thread.recordings;
             if wanted == 0 {
                 if cpu_ns(thread.tid()).is_none() {
@@ -115,9 +110,14 @@ impl Sweeper {
             let found = look(thread, wanted & at.wall != 0, &mut self.copier, &self.tables, &self.counters);
             match &found {
                 Look::Stack(..) | Look::NotWanted if thread.cpu_ns == before.cpu_ns() => {
-                    thread.rest.was_idle(thread.tid(), self.sweeps_a_look);
+                    rest.was_idle(thread.tid(), self.sweeps_a_look);
                 }
-                _ => thread.rest.has_run(),
+                _ => rest.has_run(),
+            }
+            let stays =
+                matches!(found, Look::Stack(..)) && thread.cpu_ns == before.cpu_ns() && before.was_blocked();
+            if !stays {
+                before.tell_seen(thread, recordings);
             }
             if matches!(found, Look::Ended | Look::Gone) {
                 if matches!(found, Look::Gone) {
@@ -134,6 +134,9 @@ impl Sweeper {
                 Look::Stack(state, stack) => {
                     self.unknown_code |= stack.stop == Stop::NoTable;
                     for recording in of(recordings, wall) {
+                        if stays && skipped::can_wait(thread, recording, at.tick_ns) {
+                            continue;
+                        }
                         let now = Now { state, stack: Some(&stack) };
                         gap.tell(thread, recording, now, &mut vec![]);
                         recording.wall_sample(&thread.thread, at.tick_ns, 1, state, &stack);
@@ -164,14 +167,14 @@ impl Sweeper {
                 }
                 Look::Missed => {
                     for recording in of(recordings, wanted) {
-                        let rested = match recording.request().mode {
-                            Mode::Wall => skipped::forget(thread, recording, 1),
-                            Mode::Cpu => 0,
-                        };
+                        let rested = skipped::forget(thread, recording, 1);
                         recording.counters().missed.add(1 + rested);
                     }
                 }
                 Look::NotWanted | Look::Ended | Look::Gone => {}
+            }
+            if asked == questions {
+                return false;
             }
         }
         true

@@ -6,7 +6,6 @@ use crate::sampler::active::Active;
 use crate::sampler::held::account_rest;
 use crate::sampler::skipped;
 use crate::sampler::threads::Sampled;
-use swipr_formats::model::Mode;
 use swipr_unwind::slot;
 
 /// A thread ended: its unanswered ticks are lost.
@@ -14,8 +13,7 @@ pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Act
     let now = process::monotonic_ns();
     for recording in recordings.iter_mut() {
         let bit = recording.bit();
-        let wanted = thread.recordings & bit != 0 && recording.request().mode == Mode::Wall;
-        let rested = if wanted { skipped::forget(thread, recording, 0) } else { 0 };
+        let rested = skipped::forget(thread, recording, 0);
         recording.counters().missed.add(forget_ticks(thread, bit) + rested);
         account_rest(thread, recording, now, thread.cpu_ns);
     }
