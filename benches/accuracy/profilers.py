@@ -26,6 +26,10 @@ GPERFTOOLS = Path("/usr/lib/x86_64-linux-gnu/libprofiler.so.0")
 SWITCH = signal.SIGUSR2
 
 
+class Ended(Exception):
+    """The program has ended under its profiler."""
+
+
 class Program:
     """A program that knows the truth; `environment` loads a profiler into it."""
 
@@ -38,9 +42,15 @@ class Program:
 
     def truth(self):
         """What it has done so far, by cause."""
-        self.process.stdin.write(b"?\n")
-        self.process.stdin.flush()
-        return [int(word) for word in self.process.stdout.readline().split()]
+        try:
+            self.process.stdin.write(b"?\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = b""
+        if not answer:
+            raise Ended(f"the program ended with status {self.process.wait(timeout=10)}")
+        return [int(word) for word in answer.split()]
 
     def __enter__(self):
         return self
