@@ -5,6 +5,7 @@
 // expect: every sample of burner has stack burner_main;burn
 // expect: every sample of burner is complete
 // expect: every sample of waiter is complete
+// expect: every tick is accounted for
 #include "host.h"
 
 static volatile uint64_t sink;

@@ -56,6 +56,7 @@ pub struct Active {
     /// The tick of the sweep that is under way.
     due: bool,
     passed: Passed,
+    last_tick_ns: u64,
     grace_until_ns: Option<u64>,
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
@@ -82,6 +83,7 @@ impl Active {
             ticks: Ticks::new(1, 0),
             due: false,
             passed: Passed::default(),
+            last_tick_ns: 0,
             grace_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
@@ -156,6 +158,7 @@ impl Active {
             let late = self.ticks.take(now);
             self.counters.late.add(late);
             self.passed.taken += 1;
+            self.last_tick_ns = now;
             self.passed.late += if late > MOST_LATE { 0 } else { late };
             self.counters.ticks.add(1);
         }
@@ -170,6 +173,11 @@ impl Active {
     /// The ticks up to now.
     pub fn passed(&self) -> Passed {
         self.passed
+    }
+
+    /// When the last one was.
+    pub fn last_tick_ns(&self) -> u64 {
+        self.last_tick_ns
     }
 
     /// Wall mode: samples for so many ticks in a row, the last of which was at `tick_ns`.

@@ -38,6 +38,8 @@ pub struct Told {
     told: Passed,
     /// And from there up to here the thread was where it was found blocked.
     seen: Passed,
+    /// When the last of these was.
+    seen_ns: u64,
     /// When something was told last.
     at_ns: u64,
 }
@@ -69,7 +71,7 @@ impl Skipped {
 pub fn begin(thread: &mut Sampled, recording: &Active) {
     if let Some(told) = thread.told.get_mut(recording.place()) {
         let now = recording.passed();
-        *told = Told { told: now, seen: now, at_ns: 0 };
+        *told = Told { told: now, seen: now, ..Told::default() };
     }
 }
 
@@ -80,28 +82,37 @@ pub fn can_wait(thread: &mut Sampled, recording: &Active, tick_ns: u64) -> bool 
     let Some(told) = thread.told.get_mut(recording.place()) else { return false };
     let can_wait = tick_ns.saturating_sub(told.at_ns) < within_ns;
     if can_wait {
-        told.seen = recording.passed();
+        stays(thread, recording);
     }
     can_wait
 }
 
-/// Tells what waits: a thread was blocked in its place up to the last look, at `looked_ns`.
-pub fn tell_seen(
-    thread: &mut Sampled,
-    recording: &mut Active,
-    blocked: Option<&BlockedStack>,
-    looked_ns: u64,
-) {
+/// A look has found the thread where it was: at the recording's ticks up to now it was there.
+pub fn stays(thread: &mut Sampled, recording: &Active) {
+    if let Some(told) = thread.told.get_mut(recording.place()) {
+        (told.seen, told.seen_ns) = (recording.passed(), recording.last_tick_ns());
+    }
+}
+
+/// Whether a wall recording has had ticks that no look has seen yet.
+pub fn is_owed(thread: &Sampled, recording: &Active) -> bool {
+    let told = thread.told.get(recording.place());
+    told.is_some_and(|told| told.seen != recording.passed())
+}
+
+/// Tells what waits: a thread was blocked in its place up to the last look.
+pub fn tell_seen(thread: &mut Sampled, recording: &mut Active, blocked: Option<&BlockedStack>) {
     let Some(told) = thread.told.get_mut(recording.place()) else { return };
     let seen = Skipped::between(told.told, told.seen);
     told.told = told.seen;
+    let seen_ns = told.seen_ns;
     if seen.ticks() == 0 {
         return;
     }
     match blocked {
         Some(blocked) => {
             recording.counters().filled.add(u64::from(seen.late));
-            recording.wall_sample(&thread.thread, looked_ns, seen.ticks(), blocked.state, &blocked.stack);
+            recording.wall_sample(&thread.thread, seen_ns, seen.ticks(), blocked.state, &blocked.stack);
         }
         None => recording.counters().missed.add(u64::from(seen.rested)),
     }
@@ -115,7 +126,7 @@ fn is_told_of(thread: &Sampled, recording: &Active) -> bool {
 fn take(thread: &mut Sampled, recording: &Active, of_look: u64, now_ns: u64) -> Skipped {
     let Some(told) = thread.told.get_mut(recording.place()) else { return Skipped::default() };
     let now = recording.passed();
-    let before = std::mem::replace(told, Told { told: now, seen: now, at_ns: now_ns }).told;
+    let before = std::mem::replace(told, Told { told: now, seen: now, seen_ns: 0, at_ns: now_ns }).told;
     let skipped = Skipped::between(before, now);
     Skipped { rested: skipped.rested.saturating_sub(of_look as u32), ..skipped }
 }
@@ -124,7 +135,6 @@ fn take(thread: &mut Sampled, recording: &Active, of_look: u64, now_ns: u64) -> 
 #[derive(Debug)]
 pub struct Before {
     cpu_ns: u64,
-    looked_ns: u64,
     blocked: Option<BlockedStack>,
 }
 
@@ -132,14 +142,14 @@ impl Before {
     /// To be taken before the look.
     pub fn of(thread: &Sampled) -> Before {
         let blocked = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == thread.cpu_ns);
-        Before { cpu_ns: thread.cpu_ns, looked_ns: thread.looked_ns, blocked: blocked.cloned() }
+        Before { cpu_ns: thread.cpu_ns, blocked: blocked.cloned() }
     }
 
     /// The thread has moved on: what waits to be told of it is told to all that have it.
     pub fn tell_seen(&self, thread: &mut Sampled, recordings: &mut [Active]) {
         let bits = thread.recordings;
         for recording in recordings.iter_mut().filter(|recording| recording.bit() & bits != 0) {
-            tell_seen(thread, recording, self.blocked.as_ref(), self.looked_ns);
+            tell_seen(thread, recording, self.blocked.as_ref());
         }
     }
 
@@ -192,16 +202,18 @@ enum Part {
 type Parts = [(u32, Part); 4];
 
 impl Gap {
-    /// Gives a recording the ticks that it has not seen of a thread. Those of a thread whose stack is still to
+    /// Gives a recording the ticks that it has not seen of a thread: up to that of the look (`of_look`: 1), or, where the
+    /// look is for another recording, all of them (0). Those of a thread whose stack is still to
     /// come are added to `asked`.
     pub fn tell(
         &self,
         thread: &mut Sampled,
         recording: &mut Active,
         now: Now<'_>,
+        of_look: u64,
         asked: &mut Vec<PendingTick>,
     ) {
-        let skipped = take(thread, recording, 1, self.tick_ns);
+        let skipped = take(thread, recording, of_look, self.tick_ns);
         let ticks = skipped.ticks();
         if ticks == 0 {
             return;
@@ -215,7 +227,8 @@ impl Gap {
         let mut left = ticks;
         for (ticks, part) in parts.into_iter().filter(|&(ticks, _)| ticks > 0) {
             left -= ticks;
-            let tick_ns = self.tick_ns.saturating_sub((u64::from(left) + 1) * interval_ns);
+            let back_ns = (u64::from(left) + of_look).saturating_mul(interval_ns);
+            let tick_ns = recording.last_tick_ns().saturating_sub(back_ns);
             let nowhere = || Arc::new(RawStack::none());
             let (state, stack) = match (part, &self.before.blocked) {
                 (Part::Before, Some(blocked)) => (blocked.state, blocked.stack.clone()),
@@ -272,21 +285,22 @@ impl Gap {
 }
 
 /// The recording ends: what waits is told; a thread that rests has not moved, or it is not known.
-pub fn tell_rest(thread: &mut Sampled, recording: &mut Active, now_ns: u64, clock_ns: u64) {
+pub fn tell_rest(thread: &mut Sampled, recording: &mut Active, clock_ns: u64) {
     if !is_told_of(thread, recording) {
         return;
     }
     let blocked = thread.blocked.clone();
-    let looked_ns = thread.looked_ns;
-    tell_seen(thread, recording, blocked.as_ref(), looked_ns);
-    let rested = take(thread, recording, 0, now_ns).rested;
+    tell_seen(thread, recording, blocked.as_ref());
+    // Not now: answers may have been waited for, and the recording's time is over.
+    let last_ns = recording.last_tick_ns();
+    let rested = take(thread, recording, 0, last_ns).rested;
     if rested == 0 {
         return;
     }
     match blocked {
         Some(BlockedStack { cpu_ns, state, stack }) => {
             recording.counters().inferred.add(if cpu_ns == clock_ns { 0 } else { u64::from(rested) });
-            recording.wall_sample(&thread.thread, now_ns, rested, state, &stack);
+            recording.wall_sample(&thread.thread, last_ns, rested, state, &stack);
         }
         None => recording.counters().missed.add(u64::from(rested)),
     }
@@ -299,9 +313,8 @@ pub fn forget(thread: &mut Sampled, recording: &mut Active, of_look: u64) -> u64
         return 0;
     }
     let blocked = thread.blocked.clone();
-    let looked_ns = thread.looked_ns;
-    tell_seen(thread, recording, blocked.as_ref(), looked_ns);
-    u64::from(take(thread, recording, of_look, looked_ns).rested)
+    tell_seen(thread, recording, blocked.as_ref());
+    u64::from(take(thread, recording, of_look, recording.last_tick_ns()).rested)
 }
 
 #[cfg(test)]
@@ -315,7 +328,7 @@ mod tests {
     fn parts(was: Option<State>, now: State, ticks: u32, used_ns: u64, waited_ns: u64) -> Vec<(u32, Part)> {
         let stack = Arc::new(RawStack::none());
         let blocked = was.map(|state| BlockedStack { cpu_ns: 5, state, stack: stack.clone() });
-        let gap = Gap { before: Before { cpu_ns: 5, looked_ns: 0, blocked }, tick_ns: 0, waited_ns };
+        let gap = Gap { before: Before { cpu_ns: 5, blocked }, tick_ns: 0, waited_ns };
         let is_blocked = matches!(now, State::Blocked(_));
         let parts =
             gap.parts(ticks, 10 * MS, used_ns, Now { state: now, stack: is_blocked.then_some(&stack) });

@@ -225,8 +225,8 @@ fn apply_filter(thread: &mut Sampled, recording: &mut Active) {
         }
         thread.recordings |= recording.bit();
     } else if thread.recordings & recording.bit() != 0 {
-        let (looked_ns, clock_ns) = (thread.looked_ns, thread.cpu_ns);
-        skipped::tell_rest(thread, recording, looked_ns, clock_ns);
+        let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+        skipped::tell_rest(thread, recording, clock_ns);
         thread.recordings &= !recording.bit();
     }
 }

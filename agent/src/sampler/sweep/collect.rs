@@ -73,7 +73,7 @@ impl Sweeper {
                 recording.counters().missed.add(forget_ticks(thread, bit));
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
                 account_rest(thread, recording, now, clock_ns);
-                tell_rest(thread, recording, now, clock_ns);
+                tell_rest(thread, recording, clock_ns);
                 thread.recordings &= !bit;
             }
             recording.cpu_of_ended_threads(now, program_used_ns);

@@ -96,6 +96,8 @@ impl Sweeper {
 
     /// Looks at the threads that this tick has not seen yet, until so many were asked; returns whether it saw all.
     fn look_at_threads(&mut self, recordings: &mut [Active], at: &UnderWay, questions: usize) -> bool {
+        let of_wall = recordings.iter().filter(|recording| recording.request().mode == Mode::Wall);
+        let all_wall = of_wall.fold(0, |bits, recording| bits | recording.bit());
         let mut asked = 0;
         let mut place = 0;
         while let Some((rest, thread)) = self.threads.next_due(at.number, &mut place) {
@@ -107,7 +109,11 @@ impl Sweeper {
                 continue;
             }
             let before = Before::of(thread);
-            let found = look(thread, wanted & at.wall != 0, &mut self.copier, &self.tables, &self.counters);
+            // What this look finds counts for recordings too whose tick it is not: the thread may have rested at theirs.
+            let others = thread.recordings & all_wall & !at.due;
+            let is_owed = of(recordings, others).any(|recording| skipped::is_owed(thread, recording));
+            let wall = is_owed || wanted & at.wall != 0;
+            let found = look(thread, wall, &mut self.copier, &self.tables, &self.counters);
             match &found {
                 Look::Stack(..) | Look::NotWanted if thread.cpu_ns == before.cpu_ns() => {
                     rest.was_idle(thread.tid(), self.sweeps_a_look);
@@ -119,6 +125,14 @@ impl Sweeper {
             if !stays {
                 before.tell_seen(thread, recordings);
             }
+            if matches!(found, Look::Ended) {
+                // At the ticks from now on there is no such thread.
+                for recording in of(recordings, wanted | others) {
+                    let of_look = u64::from(recording.bit() & wanted != 0);
+                    let rested = skipped::forget(thread, recording, of_look);
+                    recording.counters().missed.add(rested);
+                }
+            }
             if matches!(found, Look::Ended | Look::Gone) {
                 if matches!(found, Look::Gone) {
                     self.gone.push(thread.tid());
@@ -126,31 +140,38 @@ impl Sweeper {
                 continue;
             }
             count_thread(thread, recordings, wanted);
-            let waited_ns = new_wait_ns(thread, &before, &found, at.tick_ns, of(recordings, wanted));
+            let bits = thread.recordings;
+            let waited_ns = new_wait_ns(thread, &before, &found, at.tick_ns, of(recordings, bits));
             thread.looked_ns = at.tick_ns;
             let gap = Gap { before, tick_ns: at.tick_ns, waited_ns };
             let wall = wanted & at.wall;
             match found {
                 Look::Stack(state, stack) => {
                     self.unknown_code |= stack.stop == Stop::NoTable;
-                    for recording in of(recordings, wall) {
+                    for recording in of(recordings, wall | others) {
+                        let now = Now { state, stack: Some(&stack) };
+                        if recording.bit() & others != 0 {
+                            match stays {
+                                true => skipped::stays(thread, recording),
+                                false => gap.tell(thread, recording, now, 0, &mut vec![]),
+                            }
+                            continue;
+                        }
                         if stays && skipped::can_wait(thread, recording, at.tick_ns) {
                             continue;
                         }
-                        let now = Now { state, stack: Some(&stack) };
-                        gap.tell(thread, recording, now, &mut vec![]);
+                        gap.tell(thread, recording, now, 1, &mut vec![]);
                         recording.wall_sample(&thread.thread, at.tick_ns, 1, state, &stack);
                     }
                 }
                 Look::Ask(state) => {
                     asked += 1;
-                    if thread.pending.is_none() {
-                        self.asked.push(thread.tid());
-                    }
+                    let was_asked = thread.pending.is_some();
                     let mut ticks = vec![];
-                    for recording in of(recordings, wall) {
+                    for recording in of(recordings, wall | others) {
                         let now = Now { state: state.unwrap_or(State::Running), stack: None };
-                        gap.tell(thread, recording, now, &mut ticks);
+                        let of_look = u64::from(recording.bit() & wall != 0);
+                        gap.tell(thread, recording, now, of_look, &mut ticks);
                     }
                     let cpu_ns = thread.cpu_ns;
                     ticks.push(PendingTick {
@@ -164,11 +185,19 @@ impl Sweeper {
                         let ticks = u64::from(missed.ticks);
                         of(recordings, missed.recordings).for_each(|of| of.counters().missed.add(ticks));
                     }
+                    // Not who cannot be asked: nobody would take it off the list.
+                    if !was_asked && thread.pending.is_some() {
+                        self.asked.push(thread.tid());
+                    }
                 }
                 Look::Missed => {
                     for recording in of(recordings, wanted) {
                         let rested = skipped::forget(thread, recording, 1);
                         recording.counters().missed.add(1 + rested);
+                    }
+                    for recording in of(recordings, others) {
+                        let rested = skipped::forget(thread, recording, 0);
+                        recording.counters().missed.add(rested);
                     }
                 }
                 Look::NotWanted | Look::Ended | Look::Gone => {}
