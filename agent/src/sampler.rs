@@ -9,6 +9,7 @@ mod skipped;
 mod sweep;
 mod threads;
 mod ticks;
+mod told;
 
 pub use active::{Active, Batch, Event};
 

@@ -9,8 +9,8 @@ mod looks;
 mod settle;
 
 use super::active::Active;
-use super::skipped;
 use super::threads::{Sampled, Threads};
+use super::told;
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::platform::threads::cpu_ns;
@@ -221,12 +221,12 @@ fn apply_filter(thread: &mut Sampled, recording: &mut Active) {
         recording.request().threads.as_ref().is_none_or(|filter| filter.is_match(&thread.thread.name));
     if passes && recording.is_sampling() {
         if thread.recordings & recording.bit() == 0 {
-            skipped::begin(thread, recording);
+            told::begin(thread, recording);
         }
         thread.recordings |= recording.bit();
     } else if thread.recordings & recording.bit() != 0 {
         let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-        skipped::tell_rest(thread, recording, clock_ns);
+        told::tell_rest(thread, recording, clock_ns);
         thread.recordings &= !recording.bit();
     }
 }

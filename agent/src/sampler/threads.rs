@@ -8,7 +8,7 @@ use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
 use crate::sampler::held::HeldSample;
 use crate::sampler::rest::Rest;
-use crate::sampler::skipped::Told;
+use crate::sampler::told::Told;
 use crate::stack::RawStack;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -51,6 +51,20 @@ pub struct Pending {
     pub ticks: Vec<PendingTick>,
     /// It was asked a second time.
     pub again: bool,
+}
+
+impl Pending {
+    /// Adds a tick; those of a thread that goes on waiting for a CPU are one entry.
+    pub fn add(&mut self, tick: PendingTick) {
+        let alike = |last: &&mut PendingTick| {
+            (last.recordings, last.cpu_ns, last.state) == (tick.recordings, tick.cpu_ns, tick.state)
+                && tick.state.is_some()
+        };
+        match self.ticks.last_mut().filter(alike) {
+            Some(last) => (last.tick_ns, last.ticks) = (tick.tick_ns, last.ticks.saturating_add(tick.ticks)),
+            None => self.ticks.push(tick),
+        }
+    }
 }
 
 /// A stack that holds as long as the CPU clock does not move.

@@ -123,7 +123,7 @@ impl Slots {
         if pending.ticks.len() >= MAX_PENDING_TICKS {
             return ticks;
         }
-        pending.ticks.extend(ticks);
+        ticks.into_iter().for_each(|tick| pending.add(tick));
         vec![]
     }
 

@@ -6,7 +6,7 @@ use crate::platform::process;
 use crate::platform::threads::cpu_ns;
 use crate::sampler::active::Active;
 use crate::sampler::held::{account_rest, cpu_sample};
-use crate::sampler::skipped::tell_rest;
+use crate::sampler::told::tell_rest;
 use swipr_formats::model::State;
 use swipr_unwind::walk::Stop;
 

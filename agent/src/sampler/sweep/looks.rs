@@ -6,8 +6,9 @@ use crate::platform::process::monotonic_ns;
 use crate::platform::threads::cpu_ns;
 use crate::sampler::active::Active;
 use crate::sampler::rest::sweeps_a_look;
-use crate::sampler::skipped::{self, Before, Gap, Now};
+use crate::sampler::skipped::{Before, Gap, Now};
 use crate::sampler::threads::{PendingTick, Sampled};
+use crate::sampler::told;
 use swipr_formats::model::{Mode, State};
 use swipr_unwind::walk::Stop;
 
@@ -111,7 +112,7 @@ impl Sweeper {
             let before = Before::of(thread);
             // What this look finds counts for recordings too whose tick it is not: the thread may have rested at theirs.
             let others = thread.recordings & all_wall & !at.due;
-            let is_owed = of(recordings, others).any(|recording| skipped::is_owed(thread, recording));
+            let is_owed = of(recordings, others).any(|recording| told::is_owed(thread, recording));
             let wall = is_owed || wanted & at.wall != 0;
             let found = look(thread, wall, &mut self.copier, &self.tables, &self.counters);
             match &found {
@@ -129,7 +130,7 @@ impl Sweeper {
                 // At the ticks from now on there is no such thread.
                 for recording in of(recordings, wanted | others) {
                     let of_look = u64::from(recording.bit() & wanted != 0);
-                    let rested = skipped::forget(thread, recording, of_look);
+                    let rested = told::forget(thread, recording, of_look);
                     recording.counters().missed.add(rested);
                 }
             }
@@ -152,12 +153,12 @@ impl Sweeper {
                         let now = Now { state, stack: Some(&stack) };
                         if recording.bit() & others != 0 {
                             match stays {
-                                true => skipped::stays(thread, recording),
+                                true => told::stays(thread, recording),
                                 false => gap.tell(thread, recording, now, 0, &mut vec![]),
                             }
                             continue;
                         }
-                        if stays && skipped::can_wait(thread, recording, at.tick_ns) {
+                        if stays && told::can_wait(thread, recording, at.tick_ns) {
                             continue;
                         }
                         gap.tell(thread, recording, now, 1, &mut vec![]);
@@ -192,11 +193,11 @@ impl Sweeper {
                 }
                 Look::Missed => {
                     for recording in of(recordings, wanted) {
-                        let rested = skipped::forget(thread, recording, 1);
+                        let rested = told::forget(thread, recording, 1);
                         recording.counters().missed.add(1 + rested);
                     }
                     for recording in of(recordings, others) {
-                        let rested = skipped::forget(thread, recording, 0);
+                        let rested = told::forget(thread, recording, 0);
                         recording.counters().missed.add(rested);
                     }
                 }

@@ -4,8 +4,8 @@ use super::ask::Slots;
 use crate::platform::process;
 use crate::sampler::active::Active;
 use crate::sampler::held::account_rest;
-use crate::sampler::skipped;
 use crate::sampler::threads::Sampled;
+use crate::sampler::told;
 use swipr_unwind::slot;
 
 /// A thread ended: its unanswered ticks are lost.
@@ -13,7 +13,7 @@ pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Act
     let now = process::monotonic_ns();
     for recording in recordings.iter_mut() {
         let bit = recording.bit();
-        let rested = skipped::forget(thread, recording, 0);
+        let rested = told::forget(thread, recording, 0);
         recording.counters().missed.add(forget_ticks(thread, bit) + rested);
         account_rest(thread, recording, now, thread.cpu_ns);
     }
