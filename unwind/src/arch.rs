@@ -41,8 +41,6 @@ pub trait Arch {
     /// Bytes from the `ucontext`'s start to the saved register with this DWARF
     /// number, or [`Arch::PC`].
     fn context_offset(register: u8) -> Option<u64>;
-    /// Whether a function gives this register back to its caller as it was.
-    fn is_callee_saved(register: u8) -> bool;
 }
 
 /// The calling thread's pointer to its control block. Every thread of a process with a C library has one: the

@@ -1,9 +1,12 @@
-//! Callee-saved registers of frames further out, one at a time and only when a rule asks.
+//! Registers of frames further out, one at a time and only when a rule asks.
 //!
 //! The walk follows pc, sp and fp only. A few functions keep their CFA in another register (glibc's
 //! `_dl_runtime_resolve`, which binds a function at its first call, in rbx; hand-written assembly in r12 or r13). Its value
 //! in that frame is where the inner frames saved it: the walk is done once more from its origin, the last place
 //! where registers were known, and each frame's description is read for this one register.
+//!
+//! A register of which a description says nothing keeps its value, also one that the ABI lets calls change: OpenSSL's
+//! `aesni_gcm_encrypt` has its CFA in rax and calls assembly that leaves rax alone. libgcc has it so as well.
 //!
 //! Bounded: so many registers from one origin, so many descriptions in a whole walk. Not
 //! recursive: frames that needed such a register themselves find it among those recovered before.
