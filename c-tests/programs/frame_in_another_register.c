@@ -189,7 +189,7 @@ FRAME static void *burner_main(void *argument)
     size_t most = used();
     host_say("handler stack: %zu above an empty handler's %zu", most > empty ? most - empty : 0, empty);
     /* The deepest way: a frame by an expression, met again while a register is recovered. */
-    HOST_CHECK(most <= empty + 768);
+    HOST_CHECK(most <= empty + 512);
     return argument;
 }
 FRAME static void *reader_main(void *argument)
