@@ -22,7 +22,7 @@ impl Sections {
             let section = file.section_by_name(name)?;
             // Sections end within a page, of which all is mapped.
             let mut data = section.data().unwrap().to_vec();
-            data.extend([0; 64]);
+            data.extend([0; 256]);
             Some((section.address(), data))
         };
         Some(Sections { header: section(".eh_frame_hdr")?, frames: section(".eh_frame")? })

@@ -8,7 +8,7 @@ use crate::frame_reader::{ABSOLUTE, Reader};
 use crate::memory::Memory;
 
 /// Entries of the search table that are read at once, at the end of a search.
-const LAST_ENTRIES: u64 = 8;
+const LAST_ENTRIES: u64 = 32;
 const ENTRY_BYTES: u64 = 8;
 /// The only form that linkers write: four bytes each, relative to the search table's section.
 const TABLE_ENCODING: u8 = 0x3b;
