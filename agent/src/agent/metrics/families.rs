@@ -175,6 +175,12 @@ pub static FAMILIES: &[Family] = &[
         &at("/unwind_tables/build_ns"),
         "Time it took to make the unwind tables.",
     ),
+    one(
+        "swipr_frame_registrations_not_noted_total",
+        Counter,
+        &at("/unwind_tables/registrations_not_noted"),
+        "Frames that the program registered for code made at run time and there was no room for.",
+    ),
     one("swipr_symbol_objects", Gauge, &at("/symbols/objects"), "Object files whose symbols are held."),
     one("swipr_symbol_bytes", Gauge, &at("/symbols/bytes"), "Memory that symbols take."),
     Family {
