@@ -10,12 +10,16 @@
 // expect: every sample of reader is complete
 // expect: every sample of handler has stack handler_main;through_rbx;second;through_r12;third;through_r13;on_signal;through_r12;burn
 // expect: every sample of handler is complete
+// expect: every sample of assembly has stack assembly_main;through_rax;spin
+// expect: every sample of assembly is complete
 #include "host.h"
 
 typedef void work(void *argument);
 void through_rbx(work *function, void *argument);
 void through_r12(work *function, void *argument);
 void through_r13(work *function, void *argument);
+/* As OpenSSL's aesni_gcm_encrypt: the frame is relative to rax, which the ABI lets calls change and the called assembly does not. */
+void through_rax(const atomic_bool *end);
 
 #if defined(__x86_64__)
 #define KEEPS_FRAME_IN(REGISTER)                                                        \
@@ -56,11 +60,39 @@ __asm__(".text\n.type through_r13, @function\nthrough_r13:\n"
         "pop %r13\n.cfi_adjust_cfa_offset -8\n.cfi_restore r13\n"
         "ret\n"
         ".cfi_endproc\n.size through_r13, .-through_r13\n");
+__asm__(".text\n.type spin, @function\nspin:\n"
+        ".cfi_startproc\n"
+        "push %rcx\n.cfi_adjust_cfa_offset 8\n"
+        "1: cmpb $0, (%rdi)\n"
+        "je 1b\n"
+        "pop %rcx\n.cfi_adjust_cfa_offset -8\n"
+        "ret\n"
+        ".cfi_endproc\n.size spin, .-spin\n"
+        ".type through_rax, @function\nthrough_rax:\n"
+        ".cfi_startproc\n"
+        "mov %rsp, %rax\n.cfi_def_cfa_register rax\n"
+        "sub $192, %rsp\n"
+        "and $-64, %rsp\n"
+        "call spin\n"
+        "mov %rax, %rsp\n.cfi_def_cfa_register rsp\n"
+        "ret\n"
+        ".cfi_endproc\n.size through_rax, .-through_rax\n");
 /* Saves the registers and puts something else in them. */
 #define USE_THEM() \
     __asm__ volatile("mov $1, %%ebx\nmov $2, %%r12d\nmov $3, %%r13d" ::: "rbx", "r12", "r13", "memory")
 #else
 #define USE_THEM() NOT_A_TAIL_CALL()
+FRAME static void spin(const atomic_bool *end)
+{
+    while (!*end)
+        ;
+    NOT_A_TAIL_CALL();
+}
+FRAME void through_rax(const atomic_bool *end)
+{
+    spin(end);
+    NOT_A_TAIL_CALL();
+}
 FRAME void through_rbx(work *function, void *argument)
 {
     function(argument);
@@ -157,7 +189,7 @@ FRAME static void *burner_main(void *argument)
     size_t most = used();
     host_say("handler stack: %zu above an empty handler's %zu", most > empty ? most - empty : 0, empty);
     /* The deepest way: a frame by an expression, met again while a register is recovered. */
-    HOST_CHECK(most <= empty + 768);
+    HOST_CHECK(most <= empty + 512);
     return argument;
 }
 FRAME static void *reader_main(void *argument)
@@ -168,6 +200,12 @@ FRAME static void *reader_main(void *argument)
 FRAME static void *handler_main(void *argument)
 {
     through_rbx(second, signal_itself);
+    return argument;
+}
+FRAME static void *assembly_main(void *argument)
+{
+    host_arrive();
+    through_rax(&host_ending);
     return argument;
 }
 
@@ -182,12 +220,14 @@ int main(void)
     host_wait_until_blocked(1);
     pthread_t burner = host_thread("burner", burner_main, NULL);
     pthread_t handler = host_thread("handler", handler_main, NULL);
-    host_wait_until_arrived(3);
+    pthread_t assembly = host_thread("assembly", assembly_main, NULL);
+    host_wait_until_arrived(4);
     host_say("ready");
     host_wait_for_end();
     close(ends[1]);
     pthread_join(burner, NULL);
     pthread_join(handler, NULL);
+    pthread_join(assembly, NULL);
     pthread_join(reader, NULL);
     return host_end();
 }

@@ -1,9 +1,11 @@
 //! What differs between processors, as values of one trait. Both modules compile and are
-//! tested on every host; only the system call instruction and the wide compare
+//! tested on every host; only the system call instruction, the change of stacks and the wide compare
 //! of [`x86_64`] need the processor itself.
 
 pub mod aarch64;
 pub mod x86_64;
+
+use core::ffi::c_void;
 
 pub use aarch64::Aarch64;
 pub use x86_64::X86_64;
@@ -41,8 +43,6 @@ pub trait Arch {
     /// Bytes from the `ucontext`'s start to the saved register with this DWARF
     /// number, or [`Arch::PC`].
     fn context_offset(register: u8) -> Option<u64>;
-    /// Whether a function gives this register back to its caller as it was.
-    fn is_callee_saved(register: u8) -> bool;
 }
 
 /// The calling thread's pointer to its control block. Every thread of a process with a C library has one: the
@@ -61,6 +61,69 @@ pub fn thread_pointer() -> u64 {
         core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, preserves_flags, nomem));
     }
     pointer
+}
+
+/// Calls `function` with `argument` on the stack that ends at `top`, and comes back. Its call frame information
+/// leads from there to the caller, as that of any function with a frame pointer.
+///
+/// # Safety
+/// Below `top`, a multiple of 16, lies as much writable memory as `function` needs, and nobody else's; no signal handler runs meanwhile.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn call_on_stack(
+    top: *mut u8,
+    function: unsafe extern "C" fn(*mut c_void),
+    argument: *mut c_void,
+) {
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "mov rsp, rdi",
+        "mov rdi, rdx",
+        "call rsi",
+        "mov rsp, rbp",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 8",
+        "ret",
+        ".cfi_endproc",
+    )
+}
+
+/// As on x86-64.
+///
+/// # Safety
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn call_on_stack(
+    top: *mut u8,
+    function: unsafe extern "C" fn(*mut c_void),
+    argument: *mut c_void,
+) {
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "stp x29, x30, [sp, #-16]!",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset x29, -16",
+        ".cfi_offset x30, -8",
+        "mov x29, sp",
+        ".cfi_def_cfa x29, 16",
+        "mov sp, x0",
+        "mov x0, x2",
+        "blr x1",
+        "mov sp, x29",
+        ".cfi_def_cfa sp, 16",
+        "ldp x29, x30, [sp], #16",
+        ".cfi_def_cfa_offset 0",
+        ".cfi_restore x29",
+        ".cfi_restore x30",
+        "ret",
+        ".cfi_endproc",
+    )
 }
 
 /// A clock that costs a few nanoseconds to read: the time stamp counter on x86-64, the generic timer's count on aarch64.

@@ -4,18 +4,22 @@
 //! sees a whole entry or another whole entry, and relaxed loads and stores are enough.
 //! Whoever changes the published tables clears the cache afterwards.
 
+mod saved;
+
 use crate::arch::{Arch, Native};
 use crate::rule::Rule;
+use crate::saved_register::Saved;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const BITS: u32 = 14;
 const ENTRIES: usize = 1 << BITS;
 const RULE_BITS: u32 = 31;
 
-/// The cache; 128 KiB.
+/// The cache; 128 KiB, and what was read of frame descriptions.
 #[derive(Debug)]
 pub struct Cache {
     entries: [AtomicU64; ENTRIES],
+    saved: saved::Cache,
 }
 
 #[inline(always)]
@@ -28,7 +32,7 @@ impl Cache {
     /// An empty cache.
     #[allow(clippy::new_without_default)] // a default would be a 128 KiB temporary
     pub const fn new() -> Cache {
-        Cache { entries: [const { AtomicU64::new(0) }; ENTRIES] }
+        Cache { entries: [const { AtomicU64::new(0) }; ENTRIES], saved: saved::Cache::new() }
     }
 
     /// The rule remembered for `pc`.
@@ -48,11 +52,22 @@ impl Cache {
         }
     }
 
+    /// Where the function at `pc` saves `register`, if that is remembered.
+    pub(crate) fn saved(&self, pc: u64, register: u8) -> Option<Saved> {
+        self.saved.get(pc, register)
+    }
+
+    /// Remembers that.
+    pub(crate) fn put_saved(&self, pc: u64, register: u8, saved: Saved) {
+        self.saved.put(pc, register, saved);
+    }
+
     /// Forgets everything.
     pub fn clear(&self) {
         for entry in &self.entries {
             entry.store(0, Relaxed);
         }
+        self.saved.clear();
     }
 }
 

@@ -1,14 +1,14 @@
 //! A function's frame description (FDE) and what it shares with others (CIE), found through
 //! the object's search table and read in place (LSB, "Exception Frames").
 //!
-//! Only for what the unwind table does not hold: where a callee-saved register lies
+//! Only for what the unwind table does not hold: where a register lies
 //! in a frame. Whoever needs that pays for it, and nobody else.
 
 use crate::frame_reader::{ABSOLUTE, Reader};
 use crate::memory::Memory;
 
 /// Entries of the search table that are read at once, at the end of a search.
-const LAST_ENTRIES: u64 = 8;
+const LAST_ENTRIES: u64 = 32;
 const ENTRY_BYTES: u64 = 8;
 /// The only form that linkers write: four bytes each, relative to the search table's section.
 const TABLE_ENCODING: u8 = 0x3b;

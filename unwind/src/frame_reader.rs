@@ -3,8 +3,8 @@
 
 use crate::memory::Memory;
 
-/// Bytes that are read at once: most descriptions whole.
-const WINDOW: usize = 64;
+/// Bytes that are read at once: most descriptions whole, and the last steps of a search. A read costs the call, not the bytes.
+const WINDOW: usize = 256;
 /// Bytes that one instruction or header field never exceeds, but for expressions, which are skipped.
 const ENOUGH: usize = 24;
 /// A read that fails may have reached beyond a mapping, which ends with a page.

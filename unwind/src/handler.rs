@@ -65,7 +65,7 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
         && let Some(ticket) = Ticket::from_value(value)
     {
         if slot::begin(ticket) {
-            // SAFETY: `context` is the kernel's ucontext of this thread, and the ticket is being written.
+            // SAFETY: `context` is the kernel's ucontext of this thread, the ticket is being written, and all signals are blocked.
             unsafe { answer(ticket, context as u64) };
             slot::end(ticket);
         }
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
 
 /// # Safety
 /// `context` is the address of this handler's ucontext; the slot of `ticket` is
-/// marked as being written, by this thread.
+/// marked as being written, by this thread; all signals are blocked.
 unsafe fn answer(ticket: Ticket, context: u64) {
     let started = arch::ticks();
     let Some(slot) = ticket.slot() else { return };
@@ -101,7 +101,10 @@ unsafe fn answer(ticket: Ticket, context: u64) {
         let mut frames = Frames::new(&slot.frames);
         // SAFETY: the slot is marked as being written, by this handler.
         let room = unsafe { slot.workspace() };
-        stop = walk_interrupted::<Native, _>(&rules, &mut memory, context, bounds.high, &mut frames, room);
+        // SAFETY: all signals are blocked.
+        stop = unsafe {
+            walk_interrupted::<Native, _>(&rules, &mut memory, context, bounds.high, &mut frames, room)
+        };
         total = frames.total();
         slot.sp.store(sp, Relaxed);
     }

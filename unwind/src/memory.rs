@@ -45,19 +45,6 @@ pub fn guarded_copy_or_file(address: u64, buffer: &mut [u8], memory_file: i32) -
     }
 }
 
-#[cold]
-#[inline(never)]
-fn guarded_word(address: u64) -> Option<u64> {
-    let mut bytes = [0; 8];
-    (guarded_copy(address, &mut bytes) == 8).then(|| u64::from_ne_bytes(bytes))
-}
-
-#[cold]
-#[inline(never)]
-fn guarded_code(address: u64, buffer: &mut [u8]) -> bool {
-    guarded_copy(address, buffer) == buffer.len()
-}
-
 /// The stack of the thread that reads, from its own signal handler.
 #[derive(Debug)]
 pub struct OwnStack {
@@ -65,6 +52,8 @@ pub struct OwnStack {
     high: u64,
     context_low: u64,
     context_high: u64,
+    /// The thread's id, once it was asked for.
+    tid: Option<i32>,
 }
 
 impl OwnStack {
@@ -85,7 +74,22 @@ impl OwnStack {
             high: if inside { high } else { 0 },
             context_low: context,
             context_high: context.saturating_add(context_length),
+            tid: None,
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn guarded_word(&mut self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.guarded_code(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn guarded_code(&mut self, address: u64, buffer: &mut [u8]) -> bool {
+        let tid = *self.tid.get_or_insert_with(system_call::thread_id);
+        system_call::process_vm_readv(tid, address, buffer) == Ok(buffer.len())
     }
 }
 
@@ -104,11 +108,11 @@ impl Memory for OwnStack {
             // SAFETY: aligned, and inside one of the ranges that `new`'s caller vouched for.
             return Some(unsafe { (address as *const u64).read_volatile() });
         }
-        guarded_word(address)
+        self.guarded_word(address)
     }
 
     fn code(&mut self, address: u64, buffer: &mut [u8]) -> bool {
-        guarded_code(address, buffer)
+        self.guarded_code(address, buffer)
     }
 }
 

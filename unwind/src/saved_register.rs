@@ -1,4 +1,4 @@
-//! Where a frame keeps its caller's value of one callee-saved register: the frame
+//! Where a frame keeps its caller's value of one register: the frame
 //! description's instructions (DWARF 5, section 6.4.2), run for that one register.
 //!
 //! Bounded in steps and in remembered states, without allocation: it may run in a signal
@@ -45,7 +45,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Unchanged: what holds as long as nothing else is said of a callee-saved register.
+    /// Unchanged: what holds as long as nothing else is said of a register.
     pub const SAME: Saved = Saved { how: How::Same, length: 0, value: 0 };
 }
 

@@ -10,13 +10,14 @@ mod workspace;
 
 pub use workspace::Workspace;
 
-use crate::arch::Arch;
+use crate::arch::{self, Arch};
 use crate::frames::{EXACT, Frames};
 use crate::memory::Memory;
 use crate::prologue;
 use crate::published::Rules;
 use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
+use core::ffi::c_void;
 use recovery::Known;
 use workspace::{Scratch, State};
 
@@ -142,12 +143,23 @@ pub fn walk<A: Arch, M: Memory>(
 ) -> Stop {
     workspace.begin(&start, high);
     // SAFETY: begun in the line above.
-    go_on::<A, M>(rules, memory, unsafe { workspace.state() }, frames)
+    let (state, _) = unsafe { workspace.parts() };
+    loop {
+        let outcome = follow::<A, M>(rules, memory, state, frames)
+            .and_then(|rule| leave_rarely::<A, M>(rules, memory, state, rule, frames));
+        if let Err(stop) = outcome {
+            return stop;
+        }
+    }
 }
 
-/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace.
+/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace, and what calls deeper than a few
+/// hundred bytes runs on the workspace's stack.
+///
+/// # Safety
+/// No signal handler runs before this returns.
 #[inline(always)]
-pub fn walk_interrupted<A: Arch, M: Memory>(
+pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
     context: u64,
@@ -159,23 +171,38 @@ pub fn walk_interrupted<A: Arch, M: Memory>(
         return Stop::OutOfBounds;
     }
     // SAFETY: `begin_interrupted` has begun it where it answers true.
-    go_on::<A, M>(rules, memory, unsafe { workspace.state() }, frames)
-}
-
-#[inline(always)]
-fn go_on<A: Arch, M: Memory>(
-    rules: &Rules<'_>,
-    memory: &mut M,
-    state: &mut State,
-    frames: &mut Frames<'_>,
-) -> Stop {
+    let (state, top) = unsafe { workspace.parts() };
     loop {
-        let outcome = follow::<A, M>(rules, memory, state, frames)
-            .and_then(|rule| leave_rarely::<A, M>(rules, memory, state, rule, frames));
-        if let Err(stop) = outcome {
+        let rule = match follow::<A, M>(rules, memory, state, frames) {
+            Ok(rule) => rule,
+            Err(stop) => return stop,
+        };
+        let mut job = Job { rules, memory, state, frames, rule, outcome: Ok(()) };
+        // SAFETY: the job is one for these very types; the stack is the workspace's, which is ours, and many times as
+        // large as what these steps use; no signal handler runs, says the caller.
+        unsafe { arch::call_on_stack(top, leave_there::<A, M>, (&raw mut job).cast()) };
+        if let Err(stop) = job.outcome {
             return stop;
         }
     }
+}
+
+/// A call of [`leave_rarely`].
+struct Job<'j, 'r, 'f, M> {
+    rules: &'j Rules<'r>,
+    memory: &'j mut M,
+    state: &'j mut State,
+    frames: &'j mut Frames<'f>,
+    rule: Rule,
+    outcome: Result<(), Stop>,
+}
+
+/// # Safety
+/// `job` is the address of a [`Job`] with this memory.
+unsafe extern "C" fn leave_there<A: Arch, M: Memory>(job: *mut c_void) {
+    // SAFETY: says the caller.
+    let job = unsafe { &mut *job.cast::<Job<'_, '_, '_, M>>() };
+    job.outcome = leave_rarely::<A, M>(job.rules, job.memory, job.state, job.rule, job.frames);
 }
 
 /// Leaves the frame at which the walk stands, whose `rule` is one of the rarer ones.

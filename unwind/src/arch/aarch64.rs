@@ -31,11 +31,6 @@ impl Arch for Aarch64 {
             _ => None,
         }
     }
-
-    #[inline]
-    fn is_callee_saved(register: u8) -> bool {
-        matches!(register, 19..=29)
-    }
 }
 
 #[cfg(test)]
@@ -49,6 +44,5 @@ mod tests {
         assert_eq!(Aarch64::context_offset(Aarch64::SP), Some(432));
         assert_eq!(Aarch64::context_offset(Aarch64::PC), Some(440));
         assert_eq!(Aarch64::context_offset(33), None);
-        assert!((0..40).filter(|&register| Aarch64::is_callee_saved(register)).eq(19..=29));
     }
 }

@@ -28,11 +28,6 @@ impl Arch for X86_64 {
     fn context_offset(register: u8) -> Option<u64> {
         GREGS.get(register as usize).map(|&index| MCONTEXT + 8 * u64::from(index))
     }
-
-    #[inline]
-    fn is_callee_saved(register: u8) -> bool {
-        matches!(register, 3 | 6 | 12..=15) // rbx, rbp, r12 to r15
-    }
 }
 
 /// See [`super::count_at_most`]; sixteen bytes at a time with SSE2, which every x86-64 has.

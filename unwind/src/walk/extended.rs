@@ -124,17 +124,17 @@ fn register<A: Arch, M: Memory>(
         at.fp
     } else if number == A::PC {
         Some(at.pc)
-    } else if number == A::LINK && (at.link.is_some() || at.context == 0) {
+    } else if number == A::LINK && at.link.is_some() {
         at.link
     } else if at.context != 0 {
         of_context::<A, M>(memory, at.context, number)
-    } else if A::is_callee_saved(number) {
+    } else {
+        // Not only those that the ABI lets calls keep: see `recovery`.
+        A::context_offset(number)?;
         let known = known.value(number);
         if known.is_none() {
             *missing = Some(number);
         }
         known.flatten()
-    } else {
-        None // calls do not keep it
     }
 }

@@ -1,11 +1,14 @@
-//! Callee-saved registers of frames further out, one at a time and only when a rule asks.
+//! Registers of frames further out, one at a time and only when a rule asks.
 //!
 //! The walk follows pc, sp and fp only. A few functions keep their CFA in another register (glibc's
 //! `_dl_runtime_resolve`, which binds a function at its first call, in rbx; hand-written assembly in r12 or r13). Its value
 //! in that frame is where the inner frames saved it: the walk is done once more from its origin, the last place
 //! where registers were known, and each frame's description is read for this one register.
 //!
-//! Bounded: so many registers from one origin, so many descriptions in a whole walk. Not
+//! A register of which a description says nothing keeps its value, also one that the ABI lets calls change: OpenSSL's
+//! `aesni_gcm_encrypt` has its CFA in rax and calls assembly that leaves rax alone. libgcc has it so as well.
+//!
+//! Bounded: so many registers from one origin, so many descriptions (but for those that are in the cache) and steps in a whole walk. Not
 //! recursive: frames that needed such a register themselves find it among those recovered before.
 
 use super::workspace::{Scratch, State};
@@ -22,6 +25,8 @@ use core::mem::MaybeUninit;
 const MAX_RECOVERED: usize = 4;
 /// Frame descriptions that are read at most in one walk: each takes some microseconds.
 const MAX_DESCRIPTIONS: u16 = 160;
+/// Steps that are done again at most in one walk: some tens of nanoseconds each.
+const MAX_STEPS: u16 = 4096;
 
 /// A register's value in a frame, found or known not to be found.
 #[derive(Clone, Copy)]
@@ -40,7 +45,13 @@ pub(super) struct Origin {
     first: usize,
     recovered: [Recovered; MAX_RECOVERED],
     count: usize,
-    descriptions_left: u16,
+    left: Left,
+}
+
+/// What may still be done in this walk.
+struct Left {
+    descriptions: u16,
+    steps: u16,
 }
 
 impl Origin {
@@ -51,7 +62,7 @@ impl Origin {
             first: 0,
             recovered: [none; MAX_RECOVERED],
             count: 0,
-            descriptions_left: MAX_DESCRIPTIONS,
+            left: Left { descriptions: MAX_DESCRIPTIONS, steps: MAX_STEPS },
         }
     }
 
@@ -112,18 +123,42 @@ pub(super) fn recover<A: Arch, M: Memory>(
     }
     let again = Again::begin::<A, M>(again, memory, &origin.start, register);
     for inner in origin.first..*number {
-        let left = origin.descriptions_left.checked_sub(1);
-        origin.descriptions_left = left.unwrap_or(0);
         again.before = again.frame;
-        if left.is_none()
-            || step::<A, M>(rules, memory, &mut again.frame, origin.known(inner), scratch).is_err()
-            || !again.read::<A, M>(rules, memory, register, scratch)
-        {
+        let left = &mut origin.left;
+        let saved = saved_in(rules, memory, again.before.look_up(), register, scratch, left);
+        let Some(saved) = saved else {
+            again.value = None;
+            break;
+        };
+        if step::<A, M>(rules, memory, &mut again.frame, origin.known(inner), scratch).is_err() {
             again.value = None;
             break;
         }
+        again.read::<A, M>(memory, saved, scratch);
     }
     origin.note(*number, register, again.value)
+}
+
+/// Where the function at `pc` saves `register`; `None`: nothing says it, or nothing is `left` of what this walk
+/// may do.
+fn saved_in<M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    pc: u64,
+    register: u8,
+    scratch: &mut Scratch,
+    left: &mut Left,
+) -> Option<Saved> {
+    left.steps = left.steps.checked_sub(1)?;
+    if let Some(saved) = rules.cache.saved(pc, register) {
+        return Some(saved);
+    }
+    left.descriptions = left.descriptions.checked_sub(1)?;
+    let header = rules.frame_header(pc)?;
+    let room = scratch.descriptions.write(Descriptions::new());
+    let saved = saved_register::find(memory, header, pc, register, room)?;
+    rules.cache.put_saved(pc, register, saved);
+    Some(saved)
 }
 
 /// A walk that is done once more.
@@ -147,19 +182,9 @@ impl Again {
         place.write(Again { before: *start, frame: *start, value })
     }
 
-    /// Reads what the frame that was just left says of the register; `false`: nothing says it.
+    /// Goes by what the frame that was just left says of the register.
     #[inline(always)]
-    fn read<A: Arch, M: Memory>(
-        &mut self,
-        rules: &Rules<'_>,
-        memory: &mut M,
-        register: u8,
-        scratch: &mut Scratch,
-    ) -> bool {
-        let look_up = self.before.look_up();
-        let Some(header) = rules.frame_header(look_up) else { return false };
-        let room = scratch.descriptions.write(Descriptions::new());
-        let Some(saved) = saved_register::find(memory, header, look_up, register, room) else { return false };
+    fn read<A: Arch, M: Memory>(&mut self, memory: &mut M, saved: Saved, scratch: &mut Scratch) {
         let cfa = self.frame.at.sp;
         self.value = match saved.how {
             How::Same => self.value,
@@ -175,7 +200,6 @@ impl Again {
             },
             How::Value => self.evaluate::<A, M>(memory, saved, scratch),
         };
-        true
     }
 
     fn evaluate<A: Arch, M: Memory>(

@@ -440,6 +440,26 @@ fn a_cfa_in_a_callee_saved_register_is_found_where_the_callee_keeps_it() {
 }
 
 #[test]
+fn a_register_that_calls_may_change_has_its_value_where_nothing_else_is_said() {
+    let rax =
+        Extended { cfa: CfaRule::Register(0, 0), fp: ValueRule::Same, return_address: ValueRule::AtCfa(-8) };
+    let rows = [(0, sp(8, 0)), (0x100, Rule::extended(0).unwrap()), (0x200, Rule::END)];
+    let mut text = vec![];
+    let frame_header =
+        describe(&mut text, &[(0, 0x100, &[]), (0x100, 0x200, &[0x0d, 0]), (0x200, 0x300, &[])]);
+    let mut stack = vec![0; 80];
+    stack[0] = TEXT + 0x108;
+    stack[5] = TEXT + 0x208;
+    stack[30 + X86_64::context_offset(0).unwrap() as usize / 8] = STACK + 6 * 8;
+    let memory = Fake { stack, text };
+    let world = World { rows: &rows, extended: &[rax], expressions: &[], memory, frame_header };
+    let complete = [4, 0x108, 0x208].map(|offset| TEXT + offset).to_vec();
+    assert_eq!(world.walk::<X86_64>(interrupted()), (complete, Stop::Root));
+    // Blocked: the kernel has changed it.
+    assert_eq!(world.walk::<X86_64>(at(4, 0, None)).0.len(), 2);
+}
+
+#[test]
 fn a_register_that_nobody_keeps_ends_the_walk() {
     let cut = |stop| ([4, 0x108, 0x208].map(|offset| TEXT + offset).to_vec(), stop);
     assert_eq!(under_a_cfa_in_rbx(&[], at(4, 0, None)), cut(Stop::FramePointerUnknown));

@@ -1,5 +1,6 @@
 //! Room for what a walk has to remember. It lies beside the frames and not on the stack: a handler may
-//! run on an alternate stack that has little more room than the kernel's own frame needs.
+//! run on an alternate stack that has little more room than the kernel's own frame needs. For the same reason the rarer steps,
+//! which call deeper, have a stack of their own here.
 
 use super::Frame;
 use super::recovery::{Again, Origin};
@@ -13,21 +14,29 @@ use core::mem::MaybeUninit;
 /// Bytes of an expression that are read out of a frame description.
 const EXPRESSION: usize = 32;
 
+/// Bytes of the stack for the rarer steps. Their frames add up to less than 1000 where the compiler optimizes, to many more where
+/// it does not; nothing else runs there, see [`super::walk_interrupted`].
+const STACK: usize = if cfg!(debug_assertions) { 32 * 1024 } else { 8 * 1024 };
+
 /// Room for one walk at a time; any memory is good for it.
 #[derive(Debug)]
-pub struct Workspace(MaybeUninit<State>);
+#[repr(C)]
+pub struct Workspace {
+    stack: MaybeUninit<[u8; STACK]>,
+    state: MaybeUninit<State>,
+}
 
 impl Workspace {
     /// Nothing was written to it yet.
     pub const fn new() -> Workspace {
-        Workspace(MaybeUninit::uninit())
+        Workspace { stack: MaybeUninit::uninit(), state: MaybeUninit::uninit() }
     }
 
     /// Out of line: what it builds on the stack is gone before the walk goes on.
     #[inline(never)]
     pub(super) fn begin(&mut self, start: &Registers, high: u64) {
         let frame = Frame::new(*start, high);
-        self.0.write(State {
+        self.state.write(State {
             frame,
             number: 0,
             origin: Origin::new(frame),
@@ -52,12 +61,16 @@ impl Workspace {
         start.inspect(|start| self.begin(start, high)).is_some()
     }
 
+    /// The walk's state, and the upper end of the stack for the rarer steps.
+    ///
     /// # Safety
     /// A walk was begun.
     #[inline(always)]
-    pub(super) unsafe fn state(&mut self) -> &mut State {
+    pub(super) unsafe fn parts(&mut self) -> (&mut State, *mut u8) {
+        let end = self.stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
+        let top = end.wrapping_sub(end.addr() % 16);
         // SAFETY: both ways to begin write it.
-        unsafe { self.0.assume_init_mut() }
+        (unsafe { self.state.assume_init_mut() }, top)
     }
 }
 
