@@ -141,7 +141,7 @@ pub fn walk<A: Arch, M: Memory>(
     frames: &mut Frames<'_>,
     workspace: &mut Workspace,
 ) -> Stop {
-    workspace.begin(&start, high);
+    workspace.begin(Frame::new(start, high));
     // SAFETY: begun in the line above.
     let (state, _) = unsafe { workspace.parts() };
     loop {
@@ -167,24 +167,41 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     frames: &mut Frames<'_>,
     workspace: &mut Workspace,
 ) -> Stop {
-    if !workspace.begin_interrupted::<A, M>(memory, context, high) {
-        return Stop::OutOfBounds;
-    }
-    // SAFETY: `begin_interrupted` has begun it where it answers true.
+    let mut rule = match follow_interrupted::<A, M>(rules, memory, context, high, frames, workspace) {
+        Ok(rule) => rule,
+        Err(stop) => return stop,
+    };
+    // SAFETY: `follow_interrupted` has begun it where it gives a rule.
     let (state, top) = unsafe { workspace.parts() };
     loop {
-        let rule = match follow::<A, M>(rules, memory, state, frames) {
-            Ok(rule) => rule,
-            Err(stop) => return stop,
-        };
         let mut job = Job { rules, memory, state, frames, rule, outcome: Ok(()) };
         // SAFETY: the job is one for these very types; the stack is the workspace's, which is ours, and many times as
         // large as what these steps use; no signal handler runs, says the caller.
         unsafe { arch::call_on_stack(top, leave_there::<A, M>, (&raw mut job).cast()) };
-        if let Err(stop) = job.outcome {
-            return stop;
+        let outcome = job.outcome;
+        match outcome.and_then(|()| follow::<A, M>(rules, memory, state, frames)) {
+            Ok(next) => rule = next,
+            Err(stop) => return stop,
         }
     }
+}
+
+/// The beginning of a walk, and mostly all of it: up to the first rule that is not of the usual kinds. The workspace
+/// is begun only then: memory that the thread's processor has not at hand.
+#[inline(never)]
+fn follow_interrupted<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    context: u64,
+    high: u64,
+    frames: &mut Frames<'_>,
+    workspace: &mut Workspace,
+) -> Result<Rule, Stop> {
+    let start = Registers::from_context::<A, M>(memory, context).ok_or(Stop::OutOfBounds)?;
+    let mut frame = Frame::new(start, high);
+    let (rule, number) = go_on::<A, M>(rules, memory, &mut frame, 0, frames)?;
+    workspace.begin_at::<A, M>(memory, context, high, frame, number).ok_or(Stop::OutOfBounds)?;
+    Ok(rule)
 }
 
 /// A call of [`leave_rarely`].
@@ -247,14 +264,27 @@ fn follow<A: Arch, M: Memory>(
     frames: &mut Frames<'_>,
 ) -> Result<Rule, Stop> {
     let mut frame = state.frame;
-    for number in state.number..MAX_FRAMES {
+    let (rule, number) = go_on::<A, M>(rules, memory, &mut frame, state.number, frames)?;
+    (state.frame, state.number) = (frame, number);
+    Ok(rule)
+}
+
+/// See [`follow`]; also gives the number of the frame whose rule it is.
+#[inline(always)]
+fn go_on<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+    number: usize,
+    frames: &mut Frames<'_>,
+) -> Result<(Rule, usize), Stop> {
+    for number in number..MAX_FRAMES {
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
         let rule = rules.rule(frame.look_up());
-        let Some(cfa) = cfa(&frame, rule) else {
-            (state.frame, state.number) = (frame, number);
-            return Ok(rule);
+        let Some(cfa) = cfa(frame, rule) else {
+            return if rule.kind() == Kind::End { Err(Stop::Root) } else { Ok((rule, number)) };
         };
-        ascend::<A, M>(memory, &mut frame, cfa, rule.fp_offset())?;
+        ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?;
     }
     Err(Stop::TooDeep)
 }

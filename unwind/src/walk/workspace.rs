@@ -34,12 +34,32 @@ impl Workspace {
 
     /// Out of line: what it builds on the stack is gone before the walk goes on.
     #[inline(never)]
-    pub(super) fn begin(&mut self, start: &Registers, high: u64) {
-        let frame = Frame::new(*start, high);
+    pub(super) fn begin(&mut self, start: Frame) {
+        self.write(start, start, 0);
+    }
+
+    /// A walk from the `ucontext` at `context` has come to this frame; `None`: the context cannot be read.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_at<A: Arch, M: Memory>(
+        &mut self,
+        memory: &mut M,
+        context: u64,
+        high: u64,
+        frame: Frame,
+        number: usize,
+    ) -> Option<()> {
+        let start = Registers::from_context::<A, M>(memory, context)?;
+        self.write(Frame::new(start, high), frame, number);
+        Some(())
+    }
+
+    #[inline(always)]
+    fn write(&mut self, start: Frame, frame: Frame, number: usize) {
         self.state.write(State {
             frame,
-            number: 0,
-            origin: Origin::new(frame),
+            number,
+            origin: Origin::new(start),
             again: MaybeUninit::uninit(),
             scratch: Scratch {
                 descriptions: MaybeUninit::uninit(),
@@ -47,18 +67,6 @@ impl Workspace {
                 stack: MaybeUninit::uninit(),
             },
         });
-    }
-
-    /// As [`Workspace::begin`] with the registers of a `ucontext`; `false`: it cannot be read.
-    #[inline(never)]
-    pub(super) fn begin_interrupted<A: Arch, M: Memory>(
-        &mut self,
-        memory: &mut M,
-        context: u64,
-        high: u64,
-    ) -> bool {
-        let start = Registers::from_context::<A, M>(memory, context);
-        start.inspect(|start| self.begin(start, high)).is_some()
     }
 
     /// The walk's state, and the upper end of the stack for the rarer steps.
