@@ -109,6 +109,12 @@ impl Sweeper {
                 }
                 continue;
             }
+            if is_quiet(thread, recordings, at, wanted) {
+                rest.was_idle(thread.tid(), self.sweeps_a_look);
+                thread.looked_ns = at.tick_ns;
+                self.counters.reused.add(1);
+                continue;
+            }
             let before = Before::of(thread);
             // What this look finds counts for recordings too whose tick it is not: the thread may have rested at theirs.
             let others = thread.recordings & all_wall & !at.due;
@@ -209,6 +215,22 @@ impl Sweeper {
         }
         true
     }
+}
+
+/// The usual look at an idle thread, and nothing more: its clock stands where it stood when its stack was taken, and nothing
+/// has to be told of it yet. Where recordings differ in mode or rate, every look is a full one.
+fn is_quiet(thread: &mut Sampled, recordings: &[Active], at: &UnderWay, wanted: u8) -> bool {
+    let is_for_all = wanted & at.wall == thread.recordings;
+    let stands_still = |thread: &Sampled| {
+        let known = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == thread.cpu_ns);
+        known.is_some_and(|blocked| cpu_ns(thread.tid()) == Some(blocked.cpu_ns))
+    };
+    is_for_all
+        && stands_still(thread)
+        && recordings
+            .iter()
+            .filter(|recording| recording.bit() & wanted != 0)
+            .all(|recording| told::can_wait(thread, recording, at.tick_ns))
 }
 
 /// How long the thread waited for a CPU since the last look, as far as that has not been seen already.
