@@ -62,13 +62,19 @@ perf=$!
 record folded profile.folded
 wait "$perf"
 
-# A folded line is `thread;outermost;...;innermost count`.
+# A folded line is `thread;outermost;...;innermost count`; behind the innermost function of a thread that does not run
+# stands what it waits for, in brackets.
 awk '
     {
         count = $NF
         line = substr($0, 1, length($0) - length($NF) - 1)
         depth = split(line, frame, ";")
-        leaf = frame[depth]
+        state = "running"
+        if (frame[depth] ~ /^\[(blocked|waiting for)/) {
+            state = substr(frame[depth], 2, length(frame[depth]) - 2)
+            depth--
+        }
+        leaf = sprintf("%-32s  %-26s", frame[depth], state)
         self[leaf] += count
         all += count
         if (!((leaf, frame[1]) in seen)) {
@@ -79,12 +85,12 @@ awk '
     END {
         if (all == 0) { print "no samples" > "/dev/stderr"; exit 1 }
         for (leaf in self)
-            printf "%6.1f%%  %-40s %s\n", 100 * self[leaf] / all, leaf, threads[leaf]
+            printf "%6.1f%%  %s  %s\n", 100 * self[leaf] / all, leaf, threads[leaf]
     }
 ' "$work/profile.folded" >"$work/hottest.txt"
 
 echo
-echo "  share  function (self time, on and off CPU)     threads"
+echo "  share  function (self time)              doing                       threads"
 sort -rn "$work/hottest.txt" | head -n 12
 echo
 echo "perf script text (profiler.firefox.com, speedscope.app): $work/profile.perf"
