@@ -39,7 +39,7 @@ impl RawStack {
         }
     }
 
-    /// Of CPU time during which nobody looked.
+    /// Of time during which nobody looked.
     pub fn none() -> RawStack {
         RawStack { words: Box::default(), elided: 0, stop: Stop::Root, mappings: Arc::default() }
     }
