@@ -175,11 +175,21 @@ fn field(line: &str) -> Option<(String, String)> {
     Some((name.to_ascii_lowercase(), value.trim().to_string()))
 }
 
+/// Reads on after `EINTR`: a read with a time limit is not restarted by the kernel
+/// (signal(7)), and a test beside this one that starts a program at the moment when its
+/// last one ends makes such a signal: `SIGCHLD` is not ignored while `fork` blocks it.
 fn fill(stream: &mut UnixStream, buffer: &mut Vec<u8>) -> io::Result<usize> {
     let mut bytes = [0; 65536];
-    let got = stream.read(&mut bytes)?;
-    buffer.extend_from_slice(&bytes[..got]);
-    Ok(got)
+    loop {
+        match stream.read(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(got) => {
+                buffer.extend_from_slice(&bytes[..got]);
+                return Ok(got);
+            }
+        }
+    }
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
@@ -196,8 +206,8 @@ mod tests {
     use crate::directory::Directory;
     use std::os::unix::net::UnixListener;
 
-    /// Serves `pieces`, one write each, to the first client.
-    fn answer_of(pieces: &'static [&'static str]) -> io::Result<Answer> {
+    /// What a client reads whom `serve` answers.
+    fn answer_of(serve: impl FnOnce(&mut UnixStream) + Send + 'static) -> io::Result<Answer> {
         let directory = Directory::new();
         let path = directory.path().join("s");
         let listener = UnixListener::bind(&path).expect("a socket");
@@ -205,18 +215,25 @@ mod tests {
             let (mut client, _) = listener.accept().expect("a client");
             let mut request = [0; 4096];
             let _ = client.read(&mut request);
-            for piece in pieces {
-                let _ = client.write_all(piece.as_bytes());
-            }
+            serve(&mut client);
         });
         let answer = get(&path, "/").and_then(Answer::read_all);
         server.join().expect("the server");
         answer
     }
 
+    /// What a client reads who is sent `pieces`, one write each.
+    fn answer_in(pieces: &'static [&'static str]) -> io::Result<Answer> {
+        answer_of(move |client| {
+            for piece in pieces {
+                let _ = client.write_all(piece.as_bytes());
+            }
+        })
+    }
+
     #[test]
     fn a_chunked_body_is_put_together_and_its_trailer_is_a_field() {
-        let answer = answer_of(&[
+        let answer = answer_in(&[
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n",
             "\r\n5\r\nhe",
             "llo\r\n2\r\n\r\n\r\n0\r\nX-Swipr-Stats: ticks=3\r\n",
@@ -227,11 +244,31 @@ mod tests {
         assert_eq!(answer.field("x-swipr-stats"), Some("ticks=3"));
     }
 
+    /// A test once failed of a signal that was not for its thread.
+    #[test]
+    fn a_signal_does_not_end_the_wait_for_an_answer() {
+        extern "C" fn nothing(_: libc::c_int) {}
+        let handler = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        // SAFETY: the handler does nothing, and nobody else in these tests uses SIGUSR1.
+        unsafe { libc::signal(libc::SIGUSR1, handler) };
+        // SAFETY: it only tells this thread's name.
+        let reader = unsafe { libc::pthread_self() };
+        let answer = answer_of(move |client| {
+            for _ in 0..50 {
+                // SAFETY: `reader` waits for this thread's answer, and joins it.
+                unsafe { libc::pthread_kill(reader, libc::SIGUSR1) };
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        });
+        assert_eq!(answer.expect("an answer").status, 200);
+    }
+
     #[test]
     fn a_body_that_is_cut_off_is_an_error() {
-        let cut = answer_of(&["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe"]);
+        let cut = answer_in(&["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe"]);
         assert!(cut.is_err());
-        let short = answer_of(&["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"]);
+        let short = answer_in(&["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"]);
         assert!(short.is_err());
     }
 }

@@ -257,6 +257,8 @@ impl<S: Read + Write> Client<S> {
         let mut bytes = [0; 64 * 1024];
         let count = match self.stream.read(&mut bytes) {
             Ok(count) => count,
+            // A read with a time limit is not restarted after a signal (signal(7)).
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return true,
             // A server that closes with bytes of ours unread.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
             Err(error) => panic!("{error}"),
