@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if argument.as_deref() == Some(overhead::BUSY) {
         return Ok(busy::main()?);
     }
-    let recordings: usize = argument.map_or(Ok(12), |text| text.parse())?;
+    let recordings: usize = argument.map_or(Ok(9), |text| text.parse())?;
     let wanted = arguments.map(|text| text.parse()).collect::<Result<Vec<u32>, _>>()?;
     let directory = Directory::new()?;
     println!("{}\n", machine::description());
