@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "verify"))
@@ -67,9 +68,13 @@ def swipr(start, seconds, hz, mode):
         path = start.folder / f"{program.process.pid}.sock"
         until(path.exists, 10, "the socket")
         ask(path, f"/profile?seconds=1&hz={hz}&mode={mode}&format=raw", timeout=60)  # tables are made now
-        before = program.truth()
-        answer = ask(path, f"/profile?seconds={seconds}&hz={hz}&mode={mode}&format=raw", timeout=seconds + 60)
-        after = program.truth()
+        with ThreadPoolExecutor() as pool:
+            before = program.truth()
+            request = f"/profile?seconds={seconds}&hz={hz}&mode={mode}&format=raw"
+            answer = pool.submit(ask, path, request, timeout=seconds + 60)
+            time.sleep(seconds)  # the answer ends later: its last part is still written
+            after = program.truth()
+            answer = answer.result()
     threads, stacks, found, count = {}, {}, Counter(), 0
     for line in answer.body.decode().splitlines():
         record = json.loads(line)
