@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "verify"))
@@ -66,9 +67,14 @@ def swipr(start, seconds, hz, mode):
     with Program(start.binary, start.folder, environment) as program:
         path = start.folder / f"{program.process.pid}.sock"
         until(path.exists, 10, "the socket")
-        before = program.truth()
-        answer = ask(path, f"/profile?seconds={seconds}&hz={hz}&mode={mode}&format=raw", timeout=seconds + 60)
-        after = program.truth()
+        ask(path, f"/profile?seconds=1&hz={hz}&mode={mode}&format=raw", timeout=60)  # tables are made now
+        with ThreadPoolExecutor() as pool:
+            before = program.truth()
+            request = f"/profile?seconds={seconds}&hz={hz}&mode={mode}&format=raw"
+            answer = pool.submit(ask, path, request, timeout=seconds + 60)
+            time.sleep(seconds)  # the answer ends later: its last part is still written
+            after = program.truth()
+            answer = answer.result()
     threads, stacks, found, count = {}, {}, Counter(), 0
     for line in answer.body.decode().splitlines():
         record = json.loads(line)
@@ -89,20 +95,24 @@ def perf(start, seconds, hz, mode):
         return None
     data = start.folder / "perf.data"
     with Program(start.binary, start.folder) as program:
-        command = ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(hz), "--call-graph", "dwarf,4096",
-                   "-p", str(program.process.pid), "-o", str(data), "--", "sleep", str(seconds)]
-        before = program.truth()
-        done = subprocess.run(command, capture_output=True)
-        after = program.truth()
-    if done.returncode != 0:
-        return None
-    text = subprocess.run(["perf", "script", "-i", str(data), "-F", "comm,ip,sym"], capture_output=True).stdout.decode()
+        command = ["perf", "record", "-q", "-B", "-e", "cpu-clock", "-F", str(hz), "-k", "CLOCK_MONOTONIC", "--call-graph",
+                   "dwarf,4096", "-p", str(program.process.pid), "-o", str(data), "--", "sleep", str(seconds + 3)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recording:
+            time.sleep(2)  # it does not say when it begins; what was before is left out by its time
+            began, before = time.monotonic(), program.truth()
+            time.sleep(seconds)
+            after, ended = program.truth(), time.monotonic()
+            if recording.poll() is not None or recording.wait() != 0:
+                return None
+    script = ["perf", "script", "-i", str(data), "--ns", "-F", "comm,time,ip,sym"]
+    text = subprocess.run(script, capture_output=True).stdout.decode()
     found, count = Counter(), 0
     for block in text.split("\n\n"):
-        lines = block.strip("\n").split("\n")
-        names = tuple(match[1] for line in lines[1:] if (match := re.fullmatch(r"\s*[0-9a-f]+ (.+?)(?: \(.*\))?", line)))
-        if names:
-            found[lines[0].strip(), names] += 1e9 / hz
+        head, *lines = block.strip("\n").split("\n")
+        names = tuple(match[1] for line in lines if (match := re.fullmatch(r"\s*[0-9a-f]+ (.+?)(?: \(.*\))?", line)))
+        at = re.fullmatch(r"\s*(.+?)\s+([0-9]+\.[0-9]+):\s*", head)
+        if names and at and began <= float(at[2]) < ended:
+            found[at[1], names] += 1e9 / hz
             count += 1
     return found, count, difference(before, after)
 

@@ -1,109 +1,119 @@
-//! A program with two busy threads, to be recorded: for each line on its input both do a fixed amount of work
-//! and it prints what CPU time that took.
+//! A program with two threads that work without a pause, to be recorded: for each line on its input it prints how much
+//! they have done so far, and what CPU time that took.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
 use std::io::{self, BufRead, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use swipr::platform::process::clock_ns;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::channel;
+use swipr::platform::process::{clock_ns, monotonic_ns, tid};
 
 /// Busy threads.
-const THREADS: usize = 2;
+pub const THREADS: usize = 2;
 /// Functions that call each other before the work begins.
 const DEPTH: u32 = 30;
-/// A unit of work takes about so long.
-const UNIT_NS: u64 = 250_000_000;
+/// Steps of a round, which takes some 20 microseconds: as exactly is it known how much was done.
+const STEPS: u32 = 6400;
+/// All clocks are read within this time, else they are read again: between them nothing else has run.
+const AT_ONCE_NS: u64 = 20_000;
+/// How often they are read again.
+const TRIES: usize = 1000;
 
-/// What one unit of work took, nanoseconds of CPU time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
-    /// Of the busy threads.
+/// Rounds that each thread has done.
+static DONE: [AtomicU64; THREADS] = [const { AtomicU64::new(0) }; THREADS];
+
+/// What was done until one moment, and what it cost; or between two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Rounds of all busy threads.
+    pub rounds: u64,
+    /// CPU time of the busy threads, nanoseconds.
     pub threads_ns: u64,
-    /// Of the whole process, the agent's threads with it.
-    pub process_ns: u64,
+    /// CPU time of the other threads, a profiler's in the process among them, nanoseconds.
+    pub others_ns: u64,
+    /// The clock on the wall, nanoseconds.
+    pub wall_ns: u64,
 }
 
-impl Unit {
+impl Progress {
     /// As a line.
     pub fn line(&self) -> String {
-        format!("{} {}", self.threads_ns, self.process_ns)
+        format!("{} {} {} {}", self.rounds, self.threads_ns, self.others_ns, self.wall_ns)
     }
 
     /// From a line.
-    pub fn parse(line: &str) -> Option<Unit> {
-        let (threads, process) = line.trim().split_once(' ')?;
-        Some(Unit { threads_ns: threads.parse().ok()?, process_ns: process.parse().ok()? })
+    pub fn parse(line: &str) -> Option<Progress> {
+        let mut fields = line.split_whitespace().map(str::parse);
+        let mut next = || fields.next()?.ok();
+        Some(Progress { rounds: next()?, threads_ns: next()?, others_ns: next()?, wall_ns: next()? })
+    }
+
+    /// What came since an earlier moment.
+    pub fn since(&self, earlier: &Progress) -> Progress {
+        Progress {
+            rounds: self.rounds.saturating_sub(earlier.rounds),
+            threads_ns: self.threads_ns.saturating_sub(earlier.threads_ns),
+            others_ns: self.others_ns.saturating_sub(earlier.others_ns),
+            wall_ns: self.wall_ns.saturating_sub(earlier.wall_ns),
+        }
     }
 }
 
 /// Works until its input ends.
 pub fn main() -> io::Result<()> {
-    let rounds = calibrate();
-    let mut workers: Vec<(Sender<()>, Receiver<u64>)> = vec![];
-    for _ in 0..THREADS {
-        let ((go, started), (ended, done)) = (channel(), channel());
+    let mut tids = vec![];
+    for done in &DONE {
+        let (sender, begun) = channel();
         std::thread::Builder::new().name("busy".into()).spawn(move || {
-            while started.recv().is_ok() {
-                let before = thread_ns();
-                work(rounds);
-                if ended.send(thread_ns() - before).is_err() {
-                    break;
-                }
-            }
+            let _ = sender.send(tid());
+            black_box(deep(DEPTH, done));
         })?;
-        workers.push((go, done));
+        tids.push(begun.recv().map_err(io::Error::other)?);
     }
     let (input, mut output) = (io::stdin(), io::stdout());
     for line in input.lock().lines() {
         line?;
-        let before = process_ns();
-        workers.iter().for_each(|(go, _)| _ = go.send(()));
-        let threads_ns = workers.iter().filter_map(|(_, done)| done.recv().ok()).sum();
-        let unit = Unit { threads_ns, process_ns: process_ns() - before };
-        writeln!(output, "{}", unit.line())?;
+        writeln!(output, "{}", progress(&tids).line())?;
         output.flush()?;
     }
     Ok(())
 }
 
-fn thread_ns() -> u64 {
-    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
-}
-
-fn process_ns() -> u64 {
-    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
-}
-
-/// Rounds that take one thread [`UNIT_NS`].
-fn calibrate() -> u64 {
-    let mut rounds = 1 << 10;
-    loop {
-        let before = thread_ns();
-        work(rounds);
-        let taken = thread_ns() - before;
-        if taken > UNIT_NS / 8 {
-            return rounds * UNIT_NS / taken;
+/// All figures of one moment: read again where something came between.
+fn progress(tids: &[u32]) -> Progress {
+    let mut read = Progress::default();
+    for _ in 0..TRIES {
+        let wall_ns = monotonic_ns();
+        let rounds = DONE.iter().map(|done| done.load(Relaxed)).sum();
+        let threads_ns = tids.iter().filter_map(|&tid| clock_ns(cpu_clock(tid))).sum();
+        let process_ns = clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0);
+        read = Progress { rounds, threads_ns, others_ns: process_ns.saturating_sub(threads_ns), wall_ns };
+        if monotonic_ns() - wall_ns < AT_ONCE_NS {
+            break;
         }
-        rounds *= 2;
     }
+    read
 }
 
-fn work(rounds: u64) {
-    black_box(deep(rounds, DEPTH));
+/// A thread's CPU clock: linux/posix-timers_types.h, CPUCLOCK_PERTHREAD and CPUCLOCK_SCHED.
+fn cpu_clock(tid: u32) -> libc::clockid_t {
+    (!(tid as i32) << 3) | 6
 }
 
 #[inline(never)]
-fn deep(rounds: u64, levels: u32) -> u64 {
-    let result = if levels == 0 { leaf(rounds) } else { deep(rounds, levels - 1) };
+fn deep(levels: u32, done: &AtomicU64) -> u64 {
+    let result = if levels == 0 { leaf(done) } else { deep(levels - 1, done) };
     black_box(result).wrapping_add(1)
 }
 
-/// Works on memory that fits the processor's second cache.
+/// Works for ever on memory that fits the processor's second cache.
 #[inline(never)]
-fn leaf(rounds: u64) -> u64 {
+fn leaf(done: &AtomicU64) -> u64 {
     let mut memory = vec![1u64; 16 << 10];
-    let mut state = 88_172_645_463_325_252u64;
-    for _ in 0..rounds {
-        for _ in 0..64 {
+    let mut state = RandomState::new().build_hasher().finish() | 1;
+    loop {
+        for _ in 0..STEPS {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
@@ -112,8 +122,9 @@ fn leaf(rounds: u64) -> u64 {
                 *word = word.wrapping_mul(31).wrapping_add(state);
             }
         }
+        black_box(&memory);
+        done.fetch_add(1, Relaxed);
     }
-    memory.iter().fold(state, |sum, word| sum.wrapping_add(*word))
 }
 
 #[cfg(test)]
@@ -121,9 +132,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_survives_the_way_as_a_line() {
-        let unit = Unit { threads_ns: 12, process_ns: 13 };
-        assert_eq!(Unit::parse(&format!("{}\n", unit.line())), Some(unit));
-        assert_eq!(Unit::parse("12"), None);
+    fn progress_survives_the_way_as_a_line() {
+        let progress = Progress { rounds: 1, threads_ns: 12, others_ns: 13, wall_ns: 14 };
+        assert_eq!(Progress::parse(&format!("{}\n", progress.line())), Some(progress));
+        assert_eq!(Progress::parse("12 13 14"), None);
+    }
+
+    #[test]
+    fn what_came_since_is_the_difference_of_each_figure() {
+        let earlier = Progress { rounds: 1, threads_ns: 20, others_ns: 300, wall_ns: 4000 };
+        let later = Progress { rounds: 6, threads_ns: 27, others_ns: 309, wall_ns: 4011 };
+        let since = Progress { rounds: 5, threads_ns: 7, others_ns: 9, wall_ns: 11 };
+        assert_eq!(later.since(&earlier), since);
     }
 }

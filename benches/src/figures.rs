@@ -44,10 +44,14 @@ impl Series {
         self.percentile(0.5)
     }
 
-    /// Between which values the true median lies with 95 % confidence, by the order of the values alone.
+    /// Between which values the true median lies with 95 % confidence or more, by the order of the values alone. Fewer
+    /// than six values do not allow so much: then all of them, which is less.
     pub fn median_interval(&self) -> (f64, f64) {
-        let half = 0.98 / (self.len().max(1) as f64).sqrt();
-        (self.percentile((0.5 - half).max(0.0)), self.percentile((0.5 + half).min(1.0)))
+        let mut sorted = self.values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let outside = values_outside(sorted.len());
+        let value = |at: Option<usize>| at.and_then(|at| sorted.get(at)).copied().unwrap_or(f64::NAN);
+        (value(Some(outside)), value(sorted.len().checked_sub(1 + outside)))
     }
 
     /// [`Series::median_interval`] as text, with so many digits behind the point.
@@ -59,6 +63,22 @@ impl Series {
     /// `smallest–largest`, with so many digits behind the point.
     pub fn spread(&self, digits: usize) -> String {
         format!("{:.digits$}–{:.digits$}", self.percentile(0.0), self.percentile(1.0))
+    }
+}
+
+/// How many of so many values to leave out on either side, so that the median of what they are drawn from lies between
+/// the others with 95 % confidence: it is below the next one 1 time in 40 at the most, as often as a fair coin shows no
+/// more heads than were left out.
+fn values_outside(count: usize) -> usize {
+    let (mut heads, mut chance) = (0usize, 0.0);
+    let mut exactly = -(count as f64) * std::f64::consts::LN_2;
+    loop {
+        chance += exactly.exp();
+        if chance > 0.025 {
+            return heads.saturating_sub(1);
+        }
+        exactly += ((count - heads) as f64).ln() - ((heads + 1) as f64).ln();
+        heads += 1;
     }
 }
 
@@ -124,10 +144,27 @@ mod tests {
     }
 
     #[test]
-    fn the_medians_interval_narrows_with_more_values() {
-        let series = |count: u32| (0..=count).map(f64::from).collect::<Series>();
-        assert_eq!(series(3).median_interval(), (0.0, 3.0));
-        assert_eq!(series(100).interval(0), "40–60");
+    fn a_percentile_is_between_its_neighbours_whatever_the_order() {
+        let series: Series = (0..=200).rev().map(f64::from).collect();
+        assert_eq!((series.percentile(0.99), series.percentile(0.5)), (198.0, 100.0));
+        assert_eq!([7.0].into_iter().collect::<Series>().percentile(0.99), 7.0);
+    }
+
+    #[test]
+    fn the_medians_interval_is_that_of_a_fair_coin() {
+        let series = |count: u32| (1..=count).map(f64::from).collect::<Series>().median_interval();
+        // As in tables of the sign test: with six values the least and the largest, with ten the second of each side.
+        assert_eq!((series(6), series(8), series(9)), ((1.0, 6.0), (1.0, 8.0), (2.0, 8.0)));
+        assert_eq!((series(10), series(20), series(100)), ((2.0, 9.0), (6.0, 15.0), (40.0, 61.0)));
+        // 1.96 standard deviations from the half, to one value.
+        assert_eq!((series(2000), series(10_000)), ((956.0, 1045.0), (4902.0, 5099.0)));
+    }
+
+    #[test]
+    fn few_values_have_an_interval_from_the_least_to_the_largest() {
+        let series: Series = [3.0, 1.0, 2.0].into_iter().collect();
+        assert_eq!((series.median_interval(), series.interval(1).as_str()), ((1.0, 3.0), "1.0–3.0"));
+        assert!(Series::default().median_interval().0.is_nan());
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod figures;
 pub mod hold;
 pub mod machine;
 pub mod outside;
+pub mod overhead;
 pub mod peers;
 pub mod preloaded;
 pub mod programs;

@@ -1,13 +1,58 @@
 //! Profilers that are programs of their own: they attach to a running program and record until they are interrupted.
 
-use crate::children::{self, Running};
+use crate::children::{self, Directory, Running};
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// What one needs until it samples; they do not say when they begin.
 const BEGINNING: Duration = Duration::from_millis(1500);
 /// How long one may take to write what it recorded.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the kernel lets everybody record.
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+/// What samply wants there. The kernel would let root record anyway; samply reads the file and refuses.
+const WANTED: i32 = 1;
+
+/// A setting of this system that a profiler refuses, though it may record.
+#[derive(Debug)]
+pub struct Paranoid {
+    setting: i32,
+    instead: PathBuf,
+}
+
+impl Paranoid {
+    /// `None`: it is as wanted, or we are not root.
+    pub fn for_root(directory: &Directory) -> io::Result<Option<Paranoid>> {
+        let setting = std::fs::read_to_string(PARANOID).ok().and_then(|text| text.trim().parse().ok());
+        let Some(setting) = setting.filter(|&setting| setting > WANTED && is_root()) else {
+            return Ok(None);
+        };
+        let instead = directory.path("perf_event_paranoid");
+        std::fs::write(&instead, format!("{WANTED}\n"))?;
+        Ok(Some(Paranoid { setting, instead }))
+    }
+
+    /// The command in a mount namespace of its own, where it reads [`WANTED`].
+    pub fn hidden_from(&self, command: &str) -> Vec<String> {
+        let mounted = format!("mount --bind {} {PARANOID} && exec {command}", self.instead.display());
+        ["unshare", "-m", "sh", "-c", &mounted].map(str::to_string).to_vec()
+    }
+
+    /// What is to be said of it.
+    pub fn legend(&self) -> String {
+        format!(
+            "kernel.perf_event_paranoid is {}; it reads {WANTED} in a mount namespace of its own, and is root",
+            self.setting
+        )
+    }
+}
+
+fn is_root() -> bool {
+    // SAFETY: no preconditions.
+    unsafe { libc::geteuid() == 0 }
+}
 
 /// How to start it, and the one that runs.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The profilers whose cost is measured: how each is brought to a running program, switched on and off.
 
 use crate::children::{Directory, Running, agent_library, gperftools};
-use crate::outside::Outside;
+use crate::outside::{Outside, Paranoid};
 use crate::preloaded::{PPROF, PPROF_HZ, library};
 use crate::recorder::Recorder;
 use std::io;
@@ -68,16 +68,21 @@ pub fn all(directory: &Directory) -> io::Result<Vec<Profiler>> {
         Profiler::Outside { name, arguments }
     };
     let perf = "perf record -q -e cpu-clock -F {hz} -p {pid} -o /dev/null --call-graph";
-    let profile = directory.path("samply.json");
+    let samply = "samply record --save-only -r {hz} -p {pid} -o";
+    let samply = format!("{samply} {}", directory.path("samply.json").display());
+    let paranoid = Paranoid::for_root(directory)?;
     let mut all = vec![
         Profiler::Nobody,
         Profiler::Swipr { library: agent_library()?, socket: directory.path("busy.sock") },
         outside("perf, stacks copied", &format!("{perf} dwarf")),
         outside("perf, frame pointers", &format!("{perf} fp")),
-        outside(
-            "samply",
-            &format!("samply record --save-only -r {{hz}} -p {{pid}} -o {}", profile.display()),
-        ),
+        match &paranoid {
+            Some(paranoid) => {
+                println!("samply: {}\n", paranoid.legend());
+                Profiler::Outside { name: "samply", arguments: paranoid.hidden_from(&samply) }
+            }
+            None => outside("samply", &samply),
+        },
     ];
     if let Some(library) = gperftools() {
         let variables = vec![
@@ -94,12 +99,7 @@ pub fn all(directory: &Directory) -> io::Result<Vec<Profiler>> {
             for (name, again) in [("per-thread timers", "0"), ("per-thread timers, set again", "1")] {
                 let variables =
                     vec![("TIMERS_HZ", "{hz}".to_string()), ("TIMERS_SET_AGAIN", again.to_string())];
-                all.push(Profiler::Preloaded {
-                    name,
-                    library: library.clone(),
-                    variables,
-                    rates: &[100, 1000],
-                });
+                all.push(Profiler::Preloaded { name, library: library.clone(), variables, rates: &[1000] });
             }
         }
         Err(error) => println!("per-thread timers: {error}: left out\n"),
@@ -138,9 +138,12 @@ impl Profiler {
         }
     }
 
-    /// Units of work for each time that it is switched on, of so many that are wanted.
-    pub fn units_at_once(&self, wanted: usize) -> usize {
-        if matches!(self, Profiler::Outside { .. }) { wanted.clamp(1, 10) } else { 1 }
+    /// Recordings that are made of it, of so many that are wanted of swipr: fewer of the peers, which take longer to begin.
+    pub fn recordings(&self, wanted: usize) -> usize {
+        match self {
+            Profiler::Nobody | Profiler::Swipr { .. } => wanted,
+            _ => wanted.div_ceil(2),
+        }
     }
 
     /// What is preloaded into the program.

@@ -10,8 +10,12 @@
 
 #define COUNT 10
 
-/* What was done so far, by cause; each entry is written by one thread. */
+/* What was done so far, by cause. */
 static volatile unsigned long long truth[COUNT];
+
+/* What counts from some time on, and is not in the truth yet: a cause and that time. */
+static volatile unsigned long long since;
+static volatile int doing = COUNT;
 
 __attribute__((unused)) static unsigned long long now(clockid_t clock) {
     struct timespec time;
@@ -32,7 +36,8 @@ static int answer(void) {
     printf("ready\n");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
-        for (int i = 0; i < COUNT; i++) printf("%llu ", truth[i]);
+        unsigned long long until = now(CLOCK_MONOTONIC);
+        for (int i = 0; i < COUNT; i++) printf("%llu ", truth[i] + (i == doing ? until - since : 0));
         printf("\n");
         fflush(stdout);
     }

@@ -14,13 +14,13 @@ use swipr_unwind::published;
 
 /// Frames of the stacks.
 const DEPTHS: [usize; 3] = [15, 35, 105];
-/// Parts of the run whose medians are compared, for the spread.
-const BLOCKS: usize = 5;
+/// Parts of the run that are compared, each with the bare signals of the same part, for the spread.
+const BLOCKS: usize = 10;
 /// What nobody writes by chance.
 const PAINT: u64 = 0xa5a5_5a5a_c3c3_3c3c;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let rounds = std::env::args().nth(1).map_or(Ok(600), |text| text.parse())?;
+    let rounds = std::env::args().nth(1).map_or(Ok(1000), |text| text.parse())?;
     let cpus = machine::allowed_cpus();
     let (Some(&ours), Some(&other)) = (cpus.first(), cpus.get(1)) else {
         return Err("two processors are needed".into());
@@ -51,7 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "above bare, p50",
         "p50 / bare",
         "of the blocks",
-        "p99 / bare",
+        "p99 / bare, p50 of the blocks",
+        "95 % interval",
         "ns a frame above bare",
         "frames seen",
         "left out",
@@ -128,13 +129,18 @@ fn measure_held(
     for (method, measured) in methods.iter().zip(&all) {
         let series = whole(measured);
         let medians: Series = measured.blocks.iter().map(Series::median).collect();
-        let pairs = measured.blocks.iter().zip(&bare.blocks);
-        let ratios: Series = pairs.map(|(block, bare)| block.median() / bare.median()).collect();
+        // The bare signals' own blocks against all of them: how far two parts of the run differ by themselves.
+        let beside = |block| if *method == Method::Bare { &bare_whole } else { block };
+        let pairs = measured.blocks.iter().zip(bare.blocks.iter().map(beside));
+        let ratios = |part: f64| -> Series {
+            pairs.clone().map(|(block, bare)| block.percentile(part) / bare.percentile(part)).collect()
+        };
+        let (medians_to_bare, slowest_to_bare) = (ratios(0.5), ratios(0.99));
         let frames = measured.frames.median();
         let per_frame = (series.median() - bare_whole.median()) / frames;
-        let (p50, p99) = [0.5, 0.99].map(|part| series.percentile(part) / bare_whole.percentile(part)).into();
-        figure(&format!("held p50 {} {depth}", method.name()), p50, &ratios.spread(2));
-        figure(&format!("held p99 {} {depth}", method.name()), p99, "");
+        let (p50, p99) = (series.median() / bare_whole.median(), slowest_to_bare.median());
+        figure(&format!("held p50 {} {depth}", method.name()), p50, &medians_to_bare.spread(2));
+        figure(&format!("held p99 {} {depth}", method.name()), p99, &slowest_to_bare.interval(2));
         table.row(vec![
             depth.to_string(),
             method.name().into(),
@@ -143,8 +149,9 @@ fn measure_held(
             medians.spread(0),
             format!("{:.0}", series.median() - bare_whole.median()),
             format!("{p50:.2}"),
-            ratios.spread(2),
+            medians_to_bare.spread(2),
             format!("{p99:.2}"),
+            slowest_to_bare.interval(2),
             if frames > 0.0 { format!("{per_frame:.1}") } else { "–".into() },
             if frames > 0.0 { format!("{frames:.0}") } else { "–".into() },
             measured.lost.to_string(),
