@@ -29,7 +29,9 @@ use swipr_unwind::rule::Rule;
 const MAX_TEXT_BYTES: u64 = 4 << 30;
 /// What tables of large libraries have on average; only a first guess of the size.
 const ROWS_PER_FUNCTION: usize = 6;
-/// Holes between functions up to this size are padding, which no pc is ever in.
+/// Smaller holes before a function are padding. No code is called from there, so a return address right behind it was not left
+/// by a call: somebody made it and began a stack with it (glibc's makecontext does, with `__start_context`). libgcc ends
+/// a stack there as well.
 const PADDING: u64 = 16;
 
 /// What a table is built from. Addresses are those of the running process; each
@@ -89,9 +91,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
             end = function.start;
             continue;
         };
-        if function.start.saturating_sub(end) >= PADDING {
-            builder.push(end, Rule::NONE);
-        }
+        push_hole(end..function.start, &mut builder);
         end = function.start.saturating_add(description.len()).min(next).min(input.text.end);
         if description.is_signal_trampoline() {
             builder.push(function.start, Rule::SIGNAL);
@@ -128,6 +128,15 @@ pub fn described_code(eh_frame: (u64, &[u8]), first: u64, aarch64: bool) -> Opti
         }
     }
     code
+}
+
+/// The row of a hole in front of a function.
+fn push_hole(hole: Range<u64>, builder: &mut TableBuilder) {
+    match hole.end.saturating_sub(hole.start) {
+        0 => {}
+        1..PADDING => builder.push(hole.start, Rule::PADDING),
+        _ => builder.push(hole.start, Rule::NONE),
+    }
 }
 
 /// Adds the rows of `main` if it lies in this hole between functions; returns where the hole goes on.

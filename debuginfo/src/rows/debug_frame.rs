@@ -4,6 +4,7 @@
 use super::convert::Converter;
 use super::descriptions::Slice;
 use super::machine::Machine;
+use super::push_hole;
 use crate::table::TableBuilder;
 use gimli::{BaseAddresses, DebugFrame, DebugFrameOffset, LittleEndian, UnwindSection, Vendor};
 use std::ops::Range;
@@ -70,9 +71,7 @@ impl<'a> DebugFunctions<'a> {
                 .section
                 .fde_from_offset(&self.bases, at, |section, bases, at| section.cie_from_offset(bases, at));
             let Ok(description) = parsed else { continue };
-            if start > end {
-                builder.push(end, Rule::NONE);
-            }
+            push_hole(end..start, builder);
             end = start.saturating_add(description.len()).min(limit);
             converter.read_from(self.bytes);
             machine.run(&description, &self.section, &self.bases, |pc, state| {
