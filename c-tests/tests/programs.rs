@@ -58,6 +58,8 @@ programs! {
     who_holds_locks_is_sampled_and_never_waited_for => "locks_held",
     functions_that_are_bound_at_their_first_call_have_callers => "lazy_binding",
     frames_relative_to_any_register_are_left => "frame_in_another_register",
+    frames_relative_to_any_register_are_left_without_a_search_table => "frame_without_search_table",
+    frames_relative_to_any_register_are_left_by_debug_frame => "frame_in_debug_frame",
     code_made_at_run_time_is_left_by_what_the_program_registered => "registered_code",
     code_made_anew_in_the_same_place_has_its_new_frames => "registered_again",
     code_described_in_debug_frame_alone_is_left => "only_debug_frame",

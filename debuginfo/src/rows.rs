@@ -4,13 +4,14 @@
 //! Here is the order of things: which frame descriptions there are
 //! (`descriptions`), what their instructions say at each pc (`machine`) and
 //! what rule that is (`convert`), and what `main`'s code says where nothing describes it
-//! (`straight`). Debug information is not read here, and
+//! (`straight`), and where the other registers are for code without a search table (`saved`). Debug information is not read here, and
 //! neither is any file: the input is a copy of the process's own memory.
 
 mod convert;
 mod debug_frame;
 pub(crate) mod descriptions;
 mod machine;
+mod saved;
 mod straight;
 
 pub use straight::main_of_start;
@@ -21,6 +22,7 @@ use convert::Converter;
 use debug_frame::DebugFunctions;
 use descriptions::Descriptions;
 use machine::Machine;
+use saved::SavedRows;
 use std::ops::Range;
 use straight::Straight;
 use swipr_unwind::rule::Rule;
@@ -41,7 +43,8 @@ const PADDING: u64 = 16;
 pub struct UnwindInput<'a> {
     /// The object's executable memory; functions elsewhere are left out.
     pub text: Range<u64>,
-    /// Address and bytes of `.eh_frame_hdr`, where the object has one.
+    /// Address and bytes of `.eh_frame_hdr`, where the object has one. Where it has none the table also says
+    /// where all other registers are saved, which a handler could not find out.
     pub eh_frame_hdr: Option<(u64, &'a [u8])>,
     /// Address and bytes of `.eh_frame`.
     pub eh_frame: (u64, &'a [u8]),
@@ -75,6 +78,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let mut builder = TableBuilder::new(input.text.start, functions.len() * ROWS_PER_FUNCTION);
     let mut converter = Converter::new(input.eh_frame.1, input.aarch64);
     let mut machine = Machine::new(input.aarch64);
+    let mut saved = SavedRows::new(input.text.start, input.aarch64);
     let mut end = input.text.start;
     let mut main = input.main.filter(|_| !input.aarch64).and_then(|(start, code)| Straight::new(start, code));
     let mut undescribed = 0;
@@ -82,7 +86,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     for (&function, next) in functions.iter().zip(starts) {
         end = push_main(&mut main, end..function.start, &mut builder);
         if let Some(debug) = &debug {
-            end = debug.fill(end..function.start, &mut machine, &mut converter, &mut builder);
+            end = debug.fill(end..function.start, &mut machine, &mut converter, &mut builder, &mut saved);
             converter.read_from(input.eh_frame.1);
         }
         undescribed += function.start.saturating_sub(end);
@@ -97,6 +101,10 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
             builder.push(function.start, Rule::SIGNAL);
             continue;
         }
+        if input.eh_frame_hdr.is_none() {
+            let from = (descriptions.section(), descriptions.bases(), 0);
+            saved.add(&description, from, function.start..end, &mut converter);
+        }
         machine.run(&description, descriptions.section(), descriptions.bases(), |pc, state| {
             let inside = pc < end;
             if inside {
@@ -107,11 +115,11 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     }
     end = push_main(&mut main, end..input.text.end, &mut builder);
     if let Some(debug) = &debug {
-        end = debug.fill(end..input.text.end, &mut machine, &mut converter, &mut builder);
+        end = debug.fill(end..input.text.end, &mut machine, &mut converter, &mut builder, &mut saved);
     }
     undescribed += input.text.end.saturating_sub(end);
     let (extended, expressions) = converter.finish();
-    Ok(builder.finish(end, extended, expressions, undescribed))
+    Ok(builder.finish(end, extended, expressions, undescribed).with_saved(saved.finish()))
 }
 
 /// From the first to behind the last byte of the code that the descriptions at address `first` and behind it are of.
