@@ -95,6 +95,29 @@ impl World<'_> {
         results.remove(0)
     }
 
+    /// Bytes of the workspace's own stack that the walk of an interrupted thread uses, which has to be complete.
+    fn depth<A: Arch>(&self, start: Registers) -> usize {
+        let mut memory = self.memory.clone();
+        let mut set = |register, value| {
+            let at = start.context + A::context_offset(register).unwrap();
+            memory.stack[(at - STACK) as usize / 8] = value;
+        };
+        set(A::PC, start.pc);
+        set(A::SP, start.sp);
+        let high = STACK + 8 * memory.stack.len() as u64;
+        let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; CAPACITY]);
+        let mut frames = Frames::new(&storage);
+        let mut room = Box::new(Workspace::painted());
+        self.with_rules(|rules| {
+            // SAFETY: this process has no signal handler that would run meanwhile.
+            let stop = unsafe {
+                walk_interrupted::<A, _>(rules, &mut memory, start.context, high, &mut frames, &mut room)
+            };
+            assert_eq!(stop, Stop::Root);
+        });
+        room.used()
+    }
+
     fn with_rules(&self, run: impl FnOnce(&Rules)) {
         let arrays = built(self.rows);
         let text = Range { low: TEXT, high: TEXT + 0x10000 };
@@ -473,6 +496,24 @@ fn a_cfa_in_a_callee_saved_register_is_found_where_the_callee_keeps_it() {
     // remember; rbx undefined; restore; the same by expression: DW_OP_lit16, minus
     let other = [0x41, 0x0a, 0x07, 3, 0x0b, 0x10, 3, 2, 0x40, 0x1c, 0x11, 12, 3];
     assert_eq!(under_a_cfa_in_rbx(&other, interrupted()), (complete, Stop::Root));
+}
+
+/// Nobody would notice an overflow but the walk itself, whose state lies behind that stack.
+#[test]
+fn rarer_steps_leave_most_of_their_own_stack_unused() {
+    // rbx and r12 where expressions say; and a description that is long before it says it.
+    let mut callee = vec![0x41, 0x10, 3, 2, 0x40, 0x1c, 0x10, 12, 4, 0x08, 24, 0x1c, 0x96];
+    callee.extend([0x0a, 0x07, 3, 0x0b].repeat(30));
+    let mut text = vec![];
+    let header = describe(
+        &mut text,
+        &[(0, 0x100, &[]), (0x100, 0x200, &callee), (0x200, 0x300, &[0x8c, 2]), (0x300, 0x400, &[])],
+    );
+    let used = with_a_cfa_in_rbx(text, header, &[], |world| world.depth::<X86_64>(interrupted()));
+    std::println!("{used} bytes used");
+    assert!(used > 0, "the steps ran somewhere else");
+    let bound = if cfg!(debug_assertions) { 16 * 1024 } else { 2 * 1024 };
+    assert!(used <= bound, "{used} bytes");
 }
 
 /// Stacks through OpenSSL's assembly ended in objects linked without a search table, and in code of a `.debug_frame`.
