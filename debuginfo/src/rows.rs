@@ -2,7 +2,7 @@
 //! is run once, on the sampler thread, so that the handler only looks up.
 //!
 //! Here is the order of things: which frame descriptions there are
-//! (`descriptions`), what their instructions say at each pc (`machine`) and
+//! (`descriptions`), what their instructions say at each pc (`quick` for the usual ones, `machine` for any) and
 //! what rule that is (`convert`), and what `main`'s code says where nothing describes it
 //! (`straight`), and where the other registers are for code without a search table (`saved`). Debug information is not read here, and
 //! neither is any file: the input is a copy of the process's own memory.
@@ -11,6 +11,7 @@ mod convert;
 mod debug_frame;
 pub(crate) mod descriptions;
 mod machine;
+mod quick;
 mod saved;
 mod straight;
 
@@ -21,7 +22,8 @@ use crate::table::{OwnedTable, TableBuilder};
 use convert::Converter;
 use debug_frame::DebugFunctions;
 use descriptions::Descriptions;
-use machine::Machine;
+use machine::{Machine, State};
+use quick::Quick;
 use saved::SavedRows;
 use std::ops::Range;
 use straight::Straight;
@@ -78,6 +80,8 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let mut builder = TableBuilder::new(input.text.start, functions.len() * ROWS_PER_FUNCTION);
     let mut converter = Converter::new(input.eh_frame.1, input.aarch64);
     let mut machine = Machine::new(input.aarch64);
+    // Rows of all registers are made of gimli's descriptions.
+    let mut quick = input.eh_frame_hdr.map(|_| Quick::new(input.eh_frame, input.aarch64));
     let mut saved = SavedRows::new(input.text.start, input.aarch64);
     let mut end = input.text.start;
     let mut main = input.main.filter(|_| !input.aarch64).and_then(|(start, code)| Straight::new(start, code));
@@ -90,28 +94,41 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
             converter.read_from(input.eh_frame.1);
         }
         undescribed += function.start.saturating_sub(end);
-        let Some(description) = descriptions.parse(function) else {
+        let body = quick.as_mut().and_then(|quick| quick.body(function, &descriptions, &mut machine));
+        let description = if body.is_none() { descriptions.parse(function) } else { None };
+        let length = body.as_ref().map(|body| body.length).or(description.as_ref().map(|it| it.len()));
+        let Some(length) = length else {
             builder.push(end.min(function.start), Rule::NONE);
             end = function.start;
             continue;
         };
         push_hole(end..function.start, &mut builder);
-        end = function.start.saturating_add(description.len()).min(next).min(input.text.end);
-        if description.is_signal_trampoline() {
+        end = function.start.saturating_add(length).min(next).min(input.text.end);
+        if description.as_ref().is_some_and(|it| it.is_signal_trampoline()) {
             builder.push(function.start, Rule::SIGNAL);
             continue;
         }
-        if input.eh_frame_hdr.is_none() {
+        if let (None, Some(description)) = (&quick, &description) {
             let from = (descriptions.section(), descriptions.bases(), 0);
-            saved.add(&description, from, function.start..end, &mut converter);
+            saved.add(description, from, function.start..end, &mut converter);
         }
-        machine.run(&description, descriptions.section(), descriptions.bases(), |pc, state| {
+        let mut told = function.start;
+        let mut row = |pc, state: Option<&State>| {
             let inside = pc < end;
-            if inside {
+            // Behind an unusual instruction a description is read from its beginning again.
+            if inside && pc >= told {
+                told = pc;
                 builder.push(pc, state.map_or(Rule::NONE, |state| converter.rule(state)));
             }
             inside
-        });
+        };
+        if let (Some(quick), Some(body)) = (&mut quick, body)
+            && quick.run(&body, function.start, &mut row)
+        {
+            continue;
+        }
+        let Some(description) = description.or_else(|| descriptions.parse(function)) else { continue };
+        machine.run(&description, descriptions.section(), descriptions.bases(), row);
     }
     end = push_main(&mut main, end..input.text.end, &mut builder);
     if let Some(debug) = &debug {
