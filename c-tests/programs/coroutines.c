@@ -1,10 +1,12 @@
-/* Coroutines on stacks of their own: by makecontext(3), whose stacks end in the C library (in code that
- * has no description of its end), and by a switch in assembly, whose
+/* Coroutines on stacks of their own: by makecontext(3), whose stacks end in the C library (at the start of a function that
+ * nobody called: the address before it is padding), and by a switch in assembly, whose
  * stacks end in an entry that says it is the outermost frame. What is on the stack they were entered
  * from is no part of theirs. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=200&hz=500
 // expect: every sample of context has stack context_entry;inside;burn
+// expect: every sample of context is complete
+// expect: stats truncated = 0
 // expect: every sample of assembly has stack switch_entry;switched;inside;burn
 // expect: every sample of blocked has stack switch_entry;switched_to_read;wait_for_answer
 #include "host.h"

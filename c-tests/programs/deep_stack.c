@@ -4,10 +4,10 @@
 // record: samples=60&hz=100
 // expect: every sample of main has stack main;descend;descend;[*elided*];descend;descend;bottom
 // expect: every sample of main is complete
-// expect: depth of main >= 500
+// expect: depth of main >= 1024
 // expect: every sample of burner has stack burner_main;descend;descend;[*elided*];descend;descend;bottom;burn
 // expect: every sample of burner is complete
-// expect: depth of burner >= 500
+// expect: depth of burner >= 1024
 #include "host.h"
 
 static volatile uint64_t sink;

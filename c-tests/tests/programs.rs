@@ -58,12 +58,20 @@ programs! {
     who_holds_locks_is_sampled_and_never_waited_for => "locks_held",
     functions_that_are_bound_at_their_first_call_have_callers => "lazy_binding",
     frames_relative_to_any_register_are_left => "frame_in_another_register",
+    frames_relative_to_any_register_are_left_without_a_search_table => "frame_without_search_table",
+    frames_relative_to_any_register_are_left_by_debug_frame => "frame_in_debug_frame",
     code_made_at_run_time_is_left_by_what_the_program_registered => "registered_code",
+    code_made_anew_in_the_same_place_has_its_new_frames => "registered_again",
     code_described_in_debug_frame_alone_is_left => "only_debug_frame",
     a_handler_that_interrupted_a_handler_is_walked_to_the_root => "nested_signals",
     stacks_of_coroutines_reach_their_entries => "coroutines",
     a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",
     cold_parts_of_functions_have_callers => "hot_and_cold",
+    code_in_several_segments_is_walked_through => "far_code",
+    frames_of_realigned_stacks_are_left_by_their_saved_pointer => "realigned_main",
+    stubs_bound_before_the_program_begins_are_walked_through => "stubs_bound_at_start",
+    stubs_that_bind_at_the_first_call_are_walked_through => "stubs_bound_lazily",
+    threads_have_whole_stacks_from_their_first_to_their_last_instruction => "thread_edges",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
 }
 
@@ -81,6 +89,7 @@ const WRITTEN_OUT: &[&str] = &[
     "no_system_calls",
     "own_sigurg",
     "preloaded_api",
+    "registered_before_fork",
     "stop_and_start",
     "swipr_start_api",
     // In truth.rs.
@@ -243,6 +252,19 @@ fn a_forked_child_has_its_own_socket_and_is_sampled() {
         ],
     );
     assert!(of_child.samples.iter().all(|sample| sample.pid == child));
+    host.end();
+}
+
+#[test]
+fn what_a_program_registered_before_a_fork_holds_in_the_child() {
+    let (_directory, program) = compiled("registered_before_fork");
+    let host = Host::start(&program);
+    let child = host.heard("child ").trim().parse().expect("a process id");
+    let of_child = host::record(&host.socket_of(child), "samples=50&hz=200");
+    expect(
+        &of_child,
+        &["every sample of child has stack child_main;call;burn", "every sample of child is complete"],
+    );
     host.end();
 }
 

@@ -2,15 +2,17 @@
 //! is run once, on the sampler thread, so that the handler only looks up.
 //!
 //! Here is the order of things: which frame descriptions there are
-//! (`descriptions`), what their instructions say at each pc (`machine`) and
+//! (`descriptions`), what their instructions say at each pc (`quick` for the usual ones, `machine` for any) and
 //! what rule that is (`convert`), and what `main`'s code says where nothing describes it
-//! (`straight`). Debug information is not read here, and
+//! (`straight`), and where the other registers are for code without a search table (`saved`). Debug information is not read here, and
 //! neither is any file: the input is a copy of the process's own memory.
 
 mod convert;
 mod debug_frame;
 pub(crate) mod descriptions;
 mod machine;
+mod quick;
+mod saved;
 mod straight;
 
 pub use straight::main_of_start;
@@ -20,7 +22,9 @@ use crate::table::{OwnedTable, TableBuilder};
 use convert::Converter;
 use debug_frame::DebugFunctions;
 use descriptions::Descriptions;
-use machine::Machine;
+use machine::{Machine, State};
+use quick::Quick;
+use saved::SavedRows;
 use std::ops::Range;
 use straight::Straight;
 use swipr_unwind::rule::Rule;
@@ -29,7 +33,9 @@ use swipr_unwind::rule::Rule;
 const MAX_TEXT_BYTES: u64 = 4 << 30;
 /// What tables of large libraries have on average; only a first guess of the size.
 const ROWS_PER_FUNCTION: usize = 6;
-/// Holes between functions up to this size are padding, which no pc is ever in.
+/// Smaller holes before a function are padding. No code is called from there, so a return address right behind it was not left
+/// by a call: somebody made it and began a stack with it (glibc's makecontext does, with `__start_context`). libgcc ends
+/// a stack there as well.
 const PADDING: u64 = 16;
 
 /// What a table is built from. Addresses are those of the running process; each
@@ -39,7 +45,8 @@ const PADDING: u64 = 16;
 pub struct UnwindInput<'a> {
     /// The object's executable memory; functions elsewhere are left out.
     pub text: Range<u64>,
-    /// Address and bytes of `.eh_frame_hdr`, where the object has one.
+    /// Address and bytes of `.eh_frame_hdr`, where the object has one. Where it has none the table also says
+    /// where all other registers are saved, which a handler could not find out.
     pub eh_frame_hdr: Option<(u64, &'a [u8])>,
     /// Address and bytes of `.eh_frame`.
     pub eh_frame: (u64, &'a [u8]),
@@ -73,6 +80,9 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let mut builder = TableBuilder::new(input.text.start, functions.len() * ROWS_PER_FUNCTION);
     let mut converter = Converter::new(input.eh_frame.1, input.aarch64);
     let mut machine = Machine::new(input.aarch64);
+    // Rows of all registers are made of gimli's descriptions.
+    let mut quick = input.eh_frame_hdr.map(|_| Quick::new(input.eh_frame, input.aarch64));
+    let mut saved = SavedRows::new(input.text.start, input.aarch64);
     let mut end = input.text.start;
     let mut main = input.main.filter(|_| !input.aarch64).and_then(|(start, code)| Straight::new(start, code));
     let mut undescribed = 0;
@@ -80,38 +90,53 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     for (&function, next) in functions.iter().zip(starts) {
         end = push_main(&mut main, end..function.start, &mut builder);
         if let Some(debug) = &debug {
-            end = debug.fill(end..function.start, &mut machine, &mut converter, &mut builder);
+            end = debug.fill(end..function.start, &mut machine, &mut converter, &mut builder, &mut saved);
             converter.read_from(input.eh_frame.1);
         }
         undescribed += function.start.saturating_sub(end);
-        let Some(description) = descriptions.parse(function) else {
+        let body = quick.as_mut().and_then(|quick| quick.body(function, &descriptions, &mut machine));
+        let description = if body.is_none() { descriptions.parse(function) } else { None };
+        let length = body.as_ref().map(|body| body.length).or(description.as_ref().map(|it| it.len()));
+        let Some(length) = length else {
             builder.push(end.min(function.start), Rule::NONE);
             end = function.start;
             continue;
         };
-        if function.start.saturating_sub(end) >= PADDING {
-            builder.push(end, Rule::NONE);
-        }
-        end = function.start.saturating_add(description.len()).min(next).min(input.text.end);
-        if description.is_signal_trampoline() {
+        push_hole(end..function.start, &mut builder);
+        end = function.start.saturating_add(length).min(next).min(input.text.end);
+        if description.as_ref().is_some_and(|it| it.is_signal_trampoline()) {
             builder.push(function.start, Rule::SIGNAL);
             continue;
         }
-        machine.run(&description, descriptions.section(), descriptions.bases(), |pc, state| {
+        if let (None, Some(description)) = (&quick, &description) {
+            let from = (descriptions.section(), descriptions.bases(), 0);
+            saved.add(description, from, function.start..end, &mut converter);
+        }
+        let mut told = function.start;
+        let mut row = |pc, state: Option<&State>| {
             let inside = pc < end;
-            if inside {
+            // Behind an unusual instruction a description is read from its beginning again.
+            if inside && pc >= told {
+                told = pc;
                 builder.push(pc, state.map_or(Rule::NONE, |state| converter.rule(state)));
             }
             inside
-        });
+        };
+        if let (Some(quick), Some(body)) = (&mut quick, body)
+            && quick.run(&body, function.start, &mut row)
+        {
+            continue;
+        }
+        let Some(description) = description.or_else(|| descriptions.parse(function)) else { continue };
+        machine.run(&description, descriptions.section(), descriptions.bases(), row);
     }
     end = push_main(&mut main, end..input.text.end, &mut builder);
     if let Some(debug) = &debug {
-        end = debug.fill(end..input.text.end, &mut machine, &mut converter, &mut builder);
+        end = debug.fill(end..input.text.end, &mut machine, &mut converter, &mut builder, &mut saved);
     }
     undescribed += input.text.end.saturating_sub(end);
     let (extended, expressions) = converter.finish();
-    Ok(builder.finish(end, extended, expressions, undescribed))
+    Ok(builder.finish(end, extended, expressions, undescribed).with_saved(saved.finish()))
 }
 
 /// From the first to behind the last byte of the code that the descriptions at address `first` and behind it are of.
@@ -128,6 +153,15 @@ pub fn described_code(eh_frame: (u64, &[u8]), first: u64, aarch64: bool) -> Opti
         }
     }
     code
+}
+
+/// The row of a hole in front of a function.
+fn push_hole(hole: Range<u64>, builder: &mut TableBuilder) {
+    match hole.end.saturating_sub(hole.start) {
+        0 => {}
+        1..PADDING => builder.push(hole.start, Rule::PADDING),
+        _ => builder.push(hole.start, Rule::NONE),
+    }
 }
 
 /// Adds the rows of `main` if it lies in this hole between functions; returns where the hole goes on.

@@ -4,6 +4,7 @@
 
 use rustc_hash::FxHashMap;
 use swipr_unwind::rule::{Extended, Rule};
+use swipr_unwind::saved_rows::SavedRow;
 use swipr_unwind::table::{BUCKET, LOWS_PADDING, Table};
 
 /// An unwind table that owns its arrays. Immutable once built.
@@ -16,6 +17,7 @@ pub struct OwnedTable {
     dictionary: Vec<Rule>,
     extended: Vec<Extended>,
     expressions: Vec<u8>,
+    saved: Vec<SavedRow>,
     undescribed: u64,
 }
 
@@ -23,6 +25,10 @@ impl OwnedTable {
     /// Bytes of code that no rule was found for.
     pub fn undescribed(&self) -> u64 {
         self.undescribed
+    }
+
+    pub(crate) fn with_saved(self, saved: Vec<SavedRow>) -> OwnedTable {
+        OwnedTable { saved, ..self }
     }
 
     /// The arrays as the unwinder reads them.
@@ -35,6 +41,7 @@ impl OwnedTable {
             dictionary: &self.dictionary,
             extended: &self.extended,
             expressions: &self.expressions,
+            saved: &self.saved,
         }
     }
 
@@ -46,6 +53,7 @@ impl OwnedTable {
             + self.dictionary.capacity() * size_of::<Rule>()
             + self.extended.capacity() * size_of::<Extended>()
             + self.expressions.capacity()
+            + self.saved.capacity() * size_of::<SavedRow>()
     }
 
     /// The number of rows.
@@ -172,6 +180,7 @@ impl TableBuilder {
             dictionary: self.dictionary,
             extended,
             expressions,
+            saved: Vec::new(),
             undescribed,
         };
         table.index.shrink_to_fit();

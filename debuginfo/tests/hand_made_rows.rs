@@ -237,18 +237,35 @@ fn of_overlapping_functions_the_later_start_wins() {
     assert_eq!(at(0x1200), Rule::NONE);
 }
 
+/// A return address right behind padding is the start of a function that nobody called: the C library's
+/// `__start_context` under a coroutine, whose stacks went on into nothing when padding had the rule of the code before it.
 #[test]
-fn padding_between_functions_is_part_of_the_one_before_and_holes_are_not() {
-    let table = X86_64.table(&[
+fn a_return_address_behind_padding_ends_a_stack_and_larger_holes_have_no_rule() {
+    let functions: [Function; 4] = [
         (0x1000..0x1008, &[0x0e, 16]),
-        (0x1010..0x1020, &[0x0e, 24]),
-        (0x1030..0x1040, &[0x0e, 32]),
-    ]);
-    let at = |pc| table.view().rule(pc);
-    assert_eq!(
-        [at(0x100c), at(0x1020), at(0x102f), at(0x1030)],
-        [sp(16, 0), Rule::NONE, Rule::NONE, sp(32, 0)]
-    );
+        (0x1010..0x1020, &[0x0e, 48]),
+        (0x1030..0x103f, &[0x0e, 32, 0x44, 0x0e, 40]),
+        (0x1040..0x1050, &[0x0e, 24]),
+    ];
+    let table = X86_64.table(&functions);
+    let of_debug_frame = debug_frame(&functions);
+    let debug = build_table(&UnwindInput {
+        text: 0x1000..0x9000,
+        eh_frame_hdr: None,
+        eh_frame: (ADDRESS, &[]),
+        debug_frame: Some((0, &of_debug_frame)),
+        main: None,
+        aarch64: false,
+    });
+    for table in [&table, &debug.unwrap()] {
+        let at = |pc| table.view().rule(pc);
+        assert_eq!(
+            [at(0x1007), at(0x1008), at(0x100f), at(0x1010)],
+            [sp(16, 0), Rule::PADDING, Rule::PADDING, sp(48, 0)]
+        );
+        assert_eq!([at(0x1020), at(0x102f), at(0x1030)], [Rule::NONE, Rule::NONE, sp(32, 0)]);
+        assert_eq!([at(0x103e), at(0x103f), at(0x1040)], [sp(40, 0), Rule::PADDING, sp(24, 0)]);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use gimli::{BaseAddresses, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection};
 use object::{Object, ObjectSection};
+use swipr_debuginfo::rows::{UnwindInput, build_table};
 use swipr_unwind::arch::{Arch, Native};
 use swipr_unwind::memory::Memory;
 use swipr_unwind::saved_register::{self, Descriptions, How, Saved};
@@ -59,6 +60,16 @@ fn agrees_with_gimli(path: &str) {
     let mut section = EhFrame::new(&frames, LittleEndian);
     section.set_address_size(8);
     let bases = BaseAddresses::default().set_eh_frame(sections.frames.0);
+    // What a table says for objects without a search table is the same.
+    let written_out = build_table(&UnwindInput {
+        text: 0..1 << 31,
+        eh_frame_hdr: None,
+        eh_frame: (sections.frames.0, &frames),
+        debug_frame: None,
+        main: None,
+        aarch64: cfg!(target_arch = "aarch64"),
+    });
+    let written_out = written_out.unwrap();
     let mut context = UnwindContext::new();
     let mut entries = section.entries(&bases);
     let mut compared = 0;
@@ -93,6 +104,15 @@ fn agrees_with_gimli(path: &str) {
                         Some(_) => true,
                     };
                     assert!(agrees, "{path}: {register} at {pc:#x}: {found:?}, {expected:?}");
+                    let written = written_out.view().saved(pc, register);
+                    if register != Native::FP && !fde.is_signal_trampoline() {
+                        let written = written.unwrap_or_else(|| panic!("{path}: no row at {pc:#x}"));
+                        let same = match (found.how, written.how) {
+                            (How::At | How::Value, how) => how == found.how && written.length == found.length,
+                            _ => written == found,
+                        };
+                        assert!(same, "{path}: {register} at {pc:#x}: {written:?}, {found:?}");
+                    }
                     compared += 1;
                 }
             }

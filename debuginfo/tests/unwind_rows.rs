@@ -261,8 +261,10 @@ fn agrees_with_gimli(path: &str) {
             if pc < function.end {
                 let row = function.rows.iter().find(|(start, end, _)| (*start..*end).contains(&pc));
                 assert_eq!(ours.as_ref(), row.map(|row| &row.2), "{path}: at {pc:#x}");
-            } else if functions.get(position).is_none_or(|next| next.start - function.end >= 16) {
-                assert_eq!(ours, None, "{path}: a gap at {pc:#x}");
+            } else {
+                let padding = functions.get(position).is_some_and(|next| next.start - function.end < 16);
+                let rule = if padding { Rule::PADDING } else { Rule::NONE };
+                assert_eq!(view.rule(pc), rule, "{path}: a gap at {pc:#x}");
             }
         }
         assert!(table.bytes() <= table.rows() * 16, "{path}: {} bytes", table.bytes());

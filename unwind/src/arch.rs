@@ -142,6 +142,21 @@ pub fn ticks() -> u64 {
     }
 }
 
+/// Has the processor fetch what lies there, without waiting for it. Any address is allowed.
+#[inline(always)]
+pub fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch changes nothing but caches, and no address makes it fault.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as on x86-64.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, readonly, preserves_flags));
+    }
+}
+
 /// How many of the first `count` bytes of `lows` are at most `low`; the bytes are
 /// sorted. `lows` is at least 16 bytes longer than `count`.
 #[inline(always)]

@@ -25,6 +25,7 @@ pub mod published;
 pub mod registers;
 pub mod rule;
 pub mod saved_register;
+pub mod saved_rows;
 pub mod slot;
 pub mod system_call;
 pub mod table;

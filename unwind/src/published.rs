@@ -9,6 +9,7 @@
 
 use crate::cache::Cache;
 use crate::rule::{Extended, Rule};
+use crate::saved_register::Saved;
 use crate::table::Table;
 use core::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 
@@ -28,8 +29,8 @@ pub struct Object<'a> {
     pub text: Range,
     /// The rules of that memory.
     pub table: Table<'a>,
-    /// Address of the object's `.eh_frame_hdr`, through which its frame descriptions are found; 0: there is none.
-    /// The object may be unloaded: only for guarded reads.
+    /// Address of the object's `.eh_frame_hdr`, through which its frame descriptions are found; 0: there is none, and
+    /// the table itself says where registers are saved ([`crate::saved_rows`]). The object may be unloaded: only for guarded reads.
     pub frame_header: u64,
 }
 
@@ -89,6 +90,11 @@ impl Rules<'_> {
         let rule = object.table.rule(pc);
         self.cache.put(pc, rule);
         rule
+    }
+
+    /// Where `register` is saved at `pc`, where the object's table says so.
+    pub(crate) fn saved(&self, pc: u64, register: u8) -> Option<Saved> {
+        self.snapshot.object(pc)?.table.saved(pc, register)
     }
 
     /// The `.eh_frame_hdr` of the object that holds `pc`.

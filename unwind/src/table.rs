@@ -12,6 +12,8 @@
 //! `swipr-debuginfo`.
 
 use crate::rule::{Extended, Rule};
+use crate::saved_register::Saved;
+use crate::saved_rows::{self, SavedRow};
 
 /// Bytes of code a bucket covers.
 pub const BUCKET: u64 = 256;
@@ -33,8 +35,10 @@ pub struct Table<'a> {
     pub dictionary: &'a [Rule],
     /// Rules that do not fit [`Rule`].
     pub extended: &'a [Extended],
-    /// DWARF expressions of the extended rules, one after the other.
+    /// DWARF expressions of the extended rules and of `saved`, one after the other.
     pub expressions: &'a [u8],
+    /// Where registers are saved, sorted by [`SavedRow::key`]; mostly none, see there.
+    pub saved: &'a [SavedRow],
 }
 
 impl Table<'_> {
@@ -55,6 +59,8 @@ impl Table<'_> {
         let bucket = (offset / BUCKET) as usize;
         let first = *self.index.get(bucket)? as usize;
         let end = *self.index.get(bucket.checked_add(1)?)? as usize;
+        // Which of them is only known once the low bytes are there. Both are out of the cache, and come at the same time so.
+        crate::arch::prefetch(self.ids.as_ptr().wrapping_add(first));
         let window = self.lows.get(first..end.checked_add(LOWS_PADDING)?)?;
         let rows_before = first + crate::arch::count_at_most(window, end.wrapping_sub(first), offset as u8);
         rows_before.checked_sub(1)
@@ -78,6 +84,12 @@ impl Table<'_> {
         // The bucket is the last one whose rows begin at or before this row.
         let bucket = self.index.partition_point(|&first| first as usize <= row).checked_sub(1)?;
         Some(self.base.wrapping_add(bucket as u64 * BUCKET).wrapping_add(low))
+    }
+
+    /// Where `register` is saved at `pc`, if this table says so.
+    #[inline]
+    pub fn saved(&self, pc: u64, register: u8) -> Option<Saved> {
+        saved_rows::find(self.saved, self.expressions, pc.wrapping_sub(self.base), register)
     }
 
     /// An extended rule of this table.

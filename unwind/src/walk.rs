@@ -118,6 +118,11 @@ impl Frame {
     }
 
     #[inline(always)]
+    fn is_outermost(&self, rule: Rule) -> bool {
+        rule.kind() == Kind::End && !(self.exact && rule == Rule::PADDING)
+    }
+
+    #[inline(always)]
     fn in_stack(&self, cfa: u64) -> bool {
         (cfa > self.at.sp || cfa == self.at.sp && self.exact) && cfa <= self.limit && cfa & 7 == 0
     }
@@ -282,7 +287,7 @@ fn go_on<A: Arch, M: Memory>(
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
         let rule = rules.rule(frame.look_up());
         let Some(cfa) = cfa(frame, rule) else {
-            return if rule.kind() == Kind::End { Err(Stop::Root) } else { Ok((rule, number)) };
+            return if frame.is_outermost(rule) { Err(Stop::Root) } else { Ok((rule, number)) };
         };
         ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?;
     }
@@ -378,7 +383,7 @@ fn step_rarely<A: Arch, M: Memory>(
     rule: Rule,
 ) -> Result<(), Halt> {
     match rule.kind() {
-        Kind::End => Err(Stop::Root.into()),
+        Kind::End if frame.is_outermost(rule) => Err(Stop::Root.into()),
         Kind::Plt => {
             let pushed = frame.at.pc & 15 >= rule.plt_threshold();
             let cfa = frame.at.sp.wrapping_add(if pushed { 16 } else { 8 });
@@ -401,7 +406,9 @@ fn step_rarely<A: Arch, M: Memory>(
             Ok(ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?)
         }
         Kind::Signal => Err(Halt::Signal),
-        Kind::None | Kind::Sp | Kind::Extended => Ok(step_without_table::<A, M>(rules, memory, frame)?),
+        Kind::None | Kind::Sp | Kind::End | Kind::Extended => {
+            Ok(step_without_table::<A, M>(rules, memory, frame)?)
+        }
     }
 }
 

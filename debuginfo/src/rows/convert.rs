@@ -123,7 +123,8 @@ impl<'a> Converter<'a> {
         self.section.get(bytes.range())
     }
 
-    fn expression(&mut self, bytes: Bytes) -> Option<Expression> {
+    /// Where a copy of the expression's bytes is.
+    pub(crate) fn expression(&mut self, bytes: Bytes) -> Option<Expression> {
         let bytes = self.bytes(bytes)?;
         if let Some(&known) = self.expression_places.get(bytes) {
             return Some(known);

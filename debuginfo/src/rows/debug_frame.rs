@@ -4,6 +4,8 @@
 use super::convert::Converter;
 use super::descriptions::Slice;
 use super::machine::Machine;
+use super::push_hole;
+use super::saved::SavedRows;
 use crate::table::TableBuilder;
 use gimli::{BaseAddresses, DebugFrame, DebugFrameOffset, LittleEndian, UnwindSection, Vendor};
 use std::ops::Range;
@@ -60,6 +62,7 @@ impl<'a> DebugFunctions<'a> {
         machine: &mut Machine,
         converter: &mut Converter<'a>,
         builder: &mut TableBuilder,
+        saved: &mut SavedRows,
     ) -> u64 {
         let first = self.functions.partition_point(|&(start, _)| start < hole.start);
         let in_hole = || self.functions.iter().skip(first).take_while(|&&(start, _)| start < hole.end);
@@ -70,11 +73,10 @@ impl<'a> DebugFunctions<'a> {
                 .section
                 .fde_from_offset(&self.bases, at, |section, bases, at| section.cie_from_offset(bases, at));
             let Ok(description) = parsed else { continue };
-            if start > end {
-                builder.push(end, Rule::NONE);
-            }
+            push_hole(end..start, builder);
             end = start.saturating_add(description.len()).min(limit);
             converter.read_from(self.bytes);
+            saved.add(&description, (&self.section, &self.bases, self.bias), start..end, converter);
             machine.run(&description, &self.section, &self.bases, |pc, state| {
                 let pc = pc.wrapping_add(self.bias);
                 let inside = (start..end).contains(&pc);

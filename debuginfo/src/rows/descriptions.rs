@@ -11,7 +11,8 @@ use std::ops::Range;
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
 /// A parsed frame description.
 pub(crate) type Description<'a> = gimli::FrameDescriptionEntry<Slice<'a>>;
-type Common<'a> = gimli::CommonInformationEntry<Slice<'a>>;
+/// What descriptions have in common.
+pub(crate) type Common<'a> = gimli::CommonInformationEntry<Slice<'a>>;
 
 const ADDRESS_BYTES: u8 = 8;
 
@@ -67,6 +68,11 @@ impl<'a> Descriptions<'a> {
         })
     }
 
+    /// The common entry at an offset of the section.
+    pub(crate) fn common(&self, offset: usize) -> Option<Common<'a>> {
+        self.section.cie_from_offset(&self.bases, EhFrameOffset(offset)).ok()
+    }
+
     /// All functions that begin in `text`, by start; of equal starts the last.
     /// Not yet parsed: whether a description is sound shows in [`Self::at`].
     pub(crate) fn sorted(&mut self, header: Option<(u64, &[u8])>, text: &Range<u64>) -> Vec<Described> {
@@ -101,6 +107,15 @@ impl<'a> Descriptions<'a> {
 
     /// By the search table; `None` where it cannot be read to its end.
     fn by_header(&self, (address, bytes): (u64, &[u8])) -> Option<Vec<Described>> {
+        if let Some(entries) = usual_entries(bytes) {
+            let entry = |[start, description]: [i32; 2]| {
+                let at = |distance| address.wrapping_add_signed(i64::from(distance));
+                let offset = at(description).checked_sub(self.address)?;
+                Some(Described { start: at(start), offset: usize::try_from(offset).ok()? })
+            };
+            let found: Option<Vec<Described>> = entries.map(entry).collect();
+            return found.filter(|found| !found.is_empty());
+        }
         let bases = BaseAddresses::default().set_eh_frame_hdr(address);
         let header = EhFrameHdr::new(bytes, LittleEndian).parse(&bases, ADDRESS_BYTES).ok()?;
         let table = header.table()?;
@@ -131,4 +146,19 @@ impl<'a> Descriptions<'a> {
         }
         found
     }
+}
+
+/// The entries of a search table in the form that linkers write: two distances from the section, four bytes each.
+fn usual_entries(header: &[u8]) -> Option<impl Iterator<Item = [i32; 2]>> {
+    let (&[1, pointer, 0x03, 0x3b, _, _, _, _, a, b, c, d], entries) = header.split_first_chunk()? else {
+        return None;
+    };
+    if !matches!(pointer & 0x0f, 0x03 | 0x0b) {
+        return None;
+    }
+    let count = u32::from_le_bytes([a, b, c, d]) as usize;
+    let (entries, _) = entries.get(..count.checked_mul(8)?)?.as_chunks::<8>();
+    Some(entries.iter().map(|&[a, b, c, d, e, f, g, h]| {
+        [i32::from_le_bytes([a, b, c, d]), i32::from_le_bytes([e, f, g, h])]
+    }))
 }

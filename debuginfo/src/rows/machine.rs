@@ -3,13 +3,13 @@
 //! gimli decodes the instructions; its own rows track every register, which
 //! costs several times as much. What a state means as a rule is not known here.
 
-use super::descriptions::{Description, Slice};
+use super::descriptions::{Common, Description, Slice};
 use gimli::CallFrameInstruction as Instruction;
 use gimli::{BaseAddresses, Register, UnwindSection};
 use std::ops::Range;
 
 /// Nested `remember_state` up to which instructions are believed.
-const MAX_REMEMBERED: usize = 64;
+pub(super) const MAX_REMEMBERED: usize = 64;
 
 /// Bytes of an expression, as a range of the section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +115,26 @@ impl Machine {
             run(self, description.instructions(section, bases))
         });
         row(pc, outcome.is_ok().then_some(&self.state));
+    }
+
+    /// What holds at the beginning of each function, by what descriptions have in common.
+    pub(super) fn initial<'a>(
+        &mut self,
+        common: &Common<'a>,
+        section: &impl UnwindSection<Slice<'a>>,
+        bases: &BaseAddresses,
+    ) -> Option<State> {
+        self.state = blank(common.return_address_register());
+        self.initial = self.state;
+        self.remembered.clear();
+        let factors = (common.code_alignment_factor(), common.data_alignment_factor());
+        let mut moved = false;
+        let instructions = common.instructions(section, bases);
+        let outcome = self.follow(instructions, factors, &mut 0, &mut |_, _| {
+            moved = true;
+            false
+        });
+        (outcome.is_ok() && !moved && self.remembered.is_empty()).then_some(self.state)
     }
 
     fn follow(

@@ -153,6 +153,9 @@ fn saved_in<M: Memory>(
     if let Some(saved) = rules.cache.saved(pc, register) {
         return Some(saved);
     }
+    if let Some(saved) = rules.saved(pc, register) {
+        return Some(saved);
+    }
     left.descriptions = left.descriptions.checked_sub(1)?;
     let header = rules.frame_header(pc)?;
     let room = scratch.descriptions.write(Descriptions::new());

@@ -7,6 +7,8 @@ use crate::cache::Cache;
 use crate::frames::{CAPACITY, EXACT, Storage, kept};
 use crate::published::{Object, Range, Snapshot};
 use crate::rule::{CfaRule, Expression, Extended, ValueRule};
+use crate::saved_register::How;
+use crate::saved_rows::{DESCRIBED, SavedRow};
 use crate::table::{LOWS_PADDING, Table};
 use core::sync::atomic::AtomicU64;
 use std::boxed::Box;
@@ -66,6 +68,7 @@ struct World<'a> {
     expressions: &'a [u8],
     memory: Fake,
     frame_header: u64,
+    saved: &'a [SavedRow],
 }
 
 impl World<'_> {
@@ -76,6 +79,46 @@ impl World<'_> {
     }
 
     fn walk_words<A: Arch>(&self, start: Registers) -> (Vec<u64>, Stop) {
+        let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; CAPACITY]);
+        let mut results = vec![];
+        let high = STACK + 8 * self.memory.stack.len() as u64;
+        self.with_rules(|rules| {
+            // The second time every rule comes from the cache.
+            for _ in 0..2 {
+                let mut frames = Frames::new(&storage);
+                let (mut memory, mut room) = (self.memory.clone(), Workspace::new());
+                let stop = walk::<A, _>(rules, &mut memory, start, high, &mut frames, &mut room);
+                results.push((kept(&storage, frames.total()).collect(), stop));
+            }
+        });
+        assert_eq!(results[0], results[1]);
+        results.remove(0)
+    }
+
+    /// Bytes of the workspace's own stack that the walk of an interrupted thread uses, which has to be complete.
+    fn depth<A: Arch>(&self, start: Registers) -> usize {
+        let mut memory = self.memory.clone();
+        let mut set = |register, value| {
+            let at = start.context + A::context_offset(register).unwrap();
+            memory.stack[(at - STACK) as usize / 8] = value;
+        };
+        set(A::PC, start.pc);
+        set(A::SP, start.sp);
+        let high = STACK + 8 * memory.stack.len() as u64;
+        let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; CAPACITY]);
+        let mut frames = Frames::new(&storage);
+        let mut room = Box::new(Workspace::painted());
+        self.with_rules(|rules| {
+            // SAFETY: this process has no signal handler that would run meanwhile.
+            let stop = unsafe {
+                walk_interrupted::<A, _>(rules, &mut memory, start.context, high, &mut frames, &mut room)
+            };
+            assert_eq!(stop, Stop::Root);
+        });
+        room.used()
+    }
+
+    fn with_rules(&self, run: impl FnOnce(&Rules)) {
         let arrays = built(self.rows);
         let text = Range { low: TEXT, high: TEXT + 0x10000 };
         let table = Table {
@@ -86,30 +129,13 @@ impl World<'_> {
             dictionary: &arrays.dictionary,
             extended: self.extended,
             expressions: self.expressions,
+            saved: self.saved,
         };
         let objects = [Object { text, table, frame_header: self.frame_header }];
         let jit = Range { low: TEXT + 0x20000, high: TEXT + 0x30000 };
         let snapshot = Snapshot { objects: &objects, executable: &[text, jit] };
         let cache = Box::new(Cache::new());
-        let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; CAPACITY]);
-        let mut results = vec![];
-        // The second time every rule comes from the cache.
-        for _ in 0..2 {
-            let mut frames = Frames::new(&storage);
-            let rules = Rules { snapshot: &snapshot, cache: &cache };
-            let high = STACK + 8 * self.memory.stack.len() as u64;
-            let stop = walk::<A, _>(
-                &rules,
-                &mut self.memory.clone(),
-                start,
-                high,
-                &mut frames,
-                &mut Workspace::new(),
-            );
-            results.push((kept(&storage, frames.total()).collect(), stop));
-        }
-        assert_eq!(results[0], results[1]);
-        results.remove(0)
+        run(&Rules { snapshot: &snapshot, cache: &cache });
     }
 }
 
@@ -120,6 +146,7 @@ fn world<'a>(rows: &'a [(u64, Rule)], stack: &[u64]) -> World<'a> {
         expressions: &[],
         memory: Fake { stack: stack.to_vec(), text: vec![] },
         frame_header: 0,
+        saved: &[],
     }
 }
 
@@ -214,6 +241,18 @@ fn code_without_a_table_is_left_by_its_frame_pointer() {
 }
 
 #[test]
+fn padding_ends_a_stack_that_returns_behind_it_and_is_unknown_code_to_who_runs_there() {
+    let rows = [(0, sp(16, 0)), (0x20, Rule::PADDING), (0x28, sp(8, 0)), (0x40, Rule::END)];
+    let begun = world(&rows, &[0, TEXT + 0x28, TEXT + 0x48]).walk::<X86_64>(at(8, 0, Some(0x1234)));
+    assert_eq!(begun, (vec![TEXT + 8, TEXT + 0x28], Stop::Root));
+    // A call that does not return, at a function's end.
+    let last = world(&rows, &[0, TEXT + 0x20, 0, TEXT + 0x48]).walk::<X86_64>(at(8, 0, Some(0x1234)));
+    assert_eq!(last, (vec![TEXT + 8, TEXT + 0x20, TEXT + 0x48], Stop::Root));
+    let inside = world(&rows, &[TEXT + 0x48]).walk::<X86_64>(at(0x24, 0, Some(0x1234)));
+    assert_eq!(inside, (vec![TEXT + 0x24, TEXT + 0x48], Stop::Root));
+}
+
+#[test]
 fn extended_rules_use_any_register_of_an_interrupted_frame() {
     let extended = [
         // CFA = r10 + 0, as while a stack is being realigned
@@ -238,6 +277,7 @@ fn extended_rules_use_any_register_of_an_interrupted_frame() {
         expressions: &[0x77, 16, 0x06, 0x23, 8],
         memory: Fake { stack, text: vec![] },
         frame_header: 0,
+        saved: &[],
     };
     let start = Registers { context, ..at(4, 0, None) };
     assert_eq!(world.walk::<X86_64>(start), (vec![TEXT + 4, TEXT + 0x28, TEXT + 0x48], Stop::Root));
@@ -387,6 +427,30 @@ const R12: u8 = 12;
 
 /// A function at 0x200 whose CFA is rbx + 16, and that has called one that keeps rbx in its frame.
 fn under_a_cfa_in_rbx(callee: &[u8], start: Registers) -> (Vec<u64>, Stop) {
+    let mut text = vec![];
+    let frame_header = describe(
+        &mut text,
+        &[(0, 0x100, &[]), (0x100, 0x200, callee), (0x200, 0x300, &[0x8c, 2]), (0x300, 0x400, &[])],
+    );
+    under_a_cfa_in_rbx_by(text, frame_header, &[], start)
+}
+
+/// As that, with what says where registers are.
+fn under_a_cfa_in_rbx_by(
+    text: Vec<u8>,
+    frame_header: u64,
+    saved: &[SavedRow],
+    start: Registers,
+) -> (Vec<u64>, Stop) {
+    with_a_cfa_in_rbx(text, frame_header, saved, |world| world.walk::<X86_64>(start))
+}
+
+fn with_a_cfa_in_rbx<R>(
+    text: Vec<u8>,
+    frame_header: u64,
+    saved: &[SavedRow],
+    walk: impl FnOnce(&World) -> R,
+) -> R {
     let cfa = |register, offset| Extended {
         cfa: CfaRule::Register(register, offset),
         fp: ValueRule::Same,
@@ -400,11 +464,6 @@ fn under_a_cfa_in_rbx(callee: &[u8], start: Registers) -> (Vec<u64>, Stop) {
         (0x300, Rule::extended(1).unwrap()),
         (0x400, Rule::END),
     ];
-    let mut text = vec![];
-    let frame_header = describe(
-        &mut text,
-        &[(0, 0x100, &[]), (0x100, 0x200, callee), (0x200, 0x300, &[0x8c, 2]), (0x300, 0x400, &[])],
-    );
     let mut stack = vec![0; 80];
     stack[0] = TEXT + 0x108; // the leaf's return address
     stack[1] = STACK + 14 * 8; // r12, as the function at 0x200 had it
@@ -417,8 +476,8 @@ fn under_a_cfa_in_rbx(callee: &[u8], start: Registers) -> (Vec<u64>, Stop) {
     stack[30 + X86_64::context_offset(RBX).unwrap() as usize / 8] = 0x1234;
     stack[30 + X86_64::context_offset(R12).unwrap() as usize / 8] = 0x5678;
     let memory = Fake { stack, text };
-    let world = World { rows: &rows, extended: &extended, expressions: &[], memory, frame_header };
-    world.walk::<X86_64>(start)
+    let world = World { rows: &rows, extended: &extended, expressions: &[], memory, frame_header, saved };
+    walk(&world)
 }
 
 fn interrupted() -> Registers {
@@ -439,6 +498,44 @@ fn a_cfa_in_a_callee_saved_register_is_found_where_the_callee_keeps_it() {
     assert_eq!(under_a_cfa_in_rbx(&other, interrupted()), (complete, Stop::Root));
 }
 
+/// Nobody would notice an overflow but the walk itself, whose state lies behind that stack.
+#[test]
+fn rarer_steps_leave_most_of_their_own_stack_unused() {
+    // rbx and r12 where expressions say; and a description that is long before it says it.
+    let mut callee = vec![0x41, 0x10, 3, 2, 0x40, 0x1c, 0x10, 12, 4, 0x08, 24, 0x1c, 0x96];
+    callee.extend([0x0a, 0x07, 3, 0x0b].repeat(30));
+    let mut text = vec![];
+    let header = describe(
+        &mut text,
+        &[(0, 0x100, &[]), (0x100, 0x200, &callee), (0x200, 0x300, &[0x8c, 2]), (0x300, 0x400, &[])],
+    );
+    let used = with_a_cfa_in_rbx(text, header, &[], |world| world.depth::<X86_64>(interrupted()));
+    std::println!("{used} bytes used");
+    assert!(used > 0, "the steps ran somewhere else");
+    let bound = if cfg!(debug_assertions) { 16 * 1024 } else { 2 * 1024 };
+    assert!(used <= bound, "{used} bytes");
+}
+
+/// Stacks through OpenSSL's assembly ended in objects linked without a search table, and in code of a `.debug_frame`.
+#[test]
+fn without_a_search_table_registers_are_where_the_tables_own_rows_say() {
+    let row = |register, start, how, value| SavedRow { start, register, how, length: 0, value };
+    let described = [row(DESCRIBED, 0, How::Same, 0), row(DESCRIBED, 0x400, How::Undefined, 0)];
+    let saved = [
+        row(RBX, 0x101, How::AtCfa, -16),
+        row(RBX, 0x200, How::Same, 0),
+        row(R12, 0x102, How::AtCfa, -24),
+        row(R12, 0x200, How::AtCfa, -16),
+        row(R12, 0x300, How::Same, 0),
+    ];
+    let complete = [4, 0x108, 0x208, 0x308, 0x408].map(|offset| TEXT + offset).to_vec();
+    let rows = [&saved[..], &described].concat();
+    assert_eq!(under_a_cfa_in_rbx_by(vec![], 0, &rows, interrupted()), (complete.clone(), Stop::Root));
+    assert_eq!(under_a_cfa_in_rbx_by(vec![], 0, &rows, at(4, 0, None)), (complete.clone(), Stop::Root));
+    let known = Registers { fp: Some(0), ..interrupted() };
+    assert_eq!(under_a_cfa_in_rbx_by(vec![], 0, &saved, known).1, Stop::Unsupported, "nothing is described");
+}
+
 #[test]
 fn a_register_that_calls_may_change_has_its_value_where_nothing_else_is_said() {
     let rax =
@@ -452,7 +549,7 @@ fn a_register_that_calls_may_change_has_its_value_where_nothing_else_is_said() {
     stack[5] = TEXT + 0x208;
     stack[30 + X86_64::context_offset(0).unwrap() as usize / 8] = STACK + 6 * 8;
     let memory = Fake { stack, text };
-    let world = World { rows: &rows, extended: &[rax], expressions: &[], memory, frame_header };
+    let world = World { rows: &rows, extended: &[rax], expressions: &[], memory, frame_header, saved: &[] };
     let complete = [4, 0x108, 0x208].map(|offset| TEXT + offset).to_vec();
     assert_eq!(world.walk::<X86_64>(interrupted()), (complete, Stop::Root));
     // Blocked: the kernel has changed it.

@@ -82,6 +82,22 @@ impl Workspace {
     }
 }
 
+#[cfg(test)]
+impl Workspace {
+    const PAINT: u8 = 0xa5;
+
+    pub(super) fn painted() -> Workspace {
+        Workspace { stack: MaybeUninit::new([Workspace::PAINT; STACK]), ..Workspace::new() }
+    }
+
+    /// Bytes of the stack that were written, from its end down to the lowest.
+    pub(super) fn used(&self) -> usize {
+        // SAFETY: painted.
+        let stack = unsafe { self.stack.assume_init_ref() };
+        STACK - stack.iter().take_while(|&&byte| byte == Workspace::PAINT).count()
+    }
+}
+
 impl Default for Workspace {
     fn default() -> Workspace {
         Workspace::new()

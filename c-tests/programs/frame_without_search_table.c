@@ -1,0 +1,12 @@
+/* As frame_in_another_register.c, linked without the table through which frame descriptions are found. */
+// cflags: -O2 -fomit-frame-pointer -Wl,--no-eh-frame-hdr
+// record: samples=200&hz=500
+// expect: every sample of burner has stack burner_main;through_rbx;second;through_r12;third;through_r13;burn
+// expect: every sample of burner is complete
+// expect: every sample of reader has stack reader_main;through_rbx;second;through_r12;third;through_r13;wait_for_answer
+// expect: every sample of reader is complete
+// expect: every sample of handler has stack handler_main;through_rbx;second;through_r12;third;through_r13;on_signal;through_r12;burn
+// expect: every sample of handler is complete
+// expect: every sample of assembly has stack assembly_main;through_rax;spin
+// expect: every sample of assembly is complete
+#include "frame_in_another_register.c"

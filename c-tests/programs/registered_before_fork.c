@@ -1,0 +1,43 @@
+/* A child of a process that has registered the frames of code made at run time: it runs that code as well, and
+ * what was registered holds in it, too. */
+// cflags: -O2 -fomit-frame-pointer
+// libs: -lgcc_s
+#include "made_code.h"
+#include <sys/wait.h>
+
+static volatile uint64_t sink;
+static struct made *made;
+
+FRAME static void burn(void)
+{
+    while (!atomic_load_explicit(&host_ending, memory_order_relaxed))
+        sink++;
+}
+FRAME static void *child_main(void *argument)
+{
+    call(made, burn);
+    return argument;
+}
+
+int main(void)
+{
+    host_begin();
+    made = new_pieces(1);
+    make(made, 32);
+    __register_frame(made->frames);
+    pid_t child = fork();
+    HOST_CHECK(child >= 0);
+    if (child == 0) {
+        host_begin();
+        host_thread("child", child_main, NULL);
+        for (;;)
+            pause();
+    }
+    host_say("child %d", (int)child);
+    host_say("ready");
+    host_wait_for_end();
+    kill(child, SIGKILL);
+    HOST_CHECK(waitpid(child, NULL, 0) == child);
+    __deregister_frame(made->frames);
+    return host_end();
+}

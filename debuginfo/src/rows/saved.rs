@@ -1,0 +1,117 @@
+//! Rows of where registers are saved, see [`swipr_unwind::saved_rows`]. gimli's own rows are read, which follow every
+//! register: that takes several times as long as [`super::machine`], and is not done for many objects.
+
+use super::convert::Converter;
+use super::descriptions::{Description, Slice};
+use gimli::{BaseAddresses, Register, RegisterRule, UnwindContext, UnwindSection};
+use std::ops::Range;
+use swipr_unwind::rule::Expression;
+use swipr_unwind::saved_register::How;
+use swipr_unwind::saved_rows::{DESCRIBED, SavedRow};
+
+/// Rows up to which they are kept: of code that is larger, what lies behind has none.
+const MAX_ROWS: usize = 4 << 20;
+const REGISTERS: usize = 31;
+
+/// Collects rows, function by function in the order of their addresses.
+pub(super) struct SavedRows {
+    base: u64,
+    aarch64: bool,
+    rows: Vec<SavedRow>,
+    context: Box<UnwindContext<usize>>,
+}
+
+/// What is said of a register.
+type Said = (How, u16, i32);
+const SAME: Said = (How::Same, 0, 0);
+const LOST: Said = (How::Undefined, 0, 0);
+
+impl SavedRows {
+    /// Of code that begins at `base`.
+    pub(super) fn new(base: u64, aarch64: bool) -> SavedRows {
+        SavedRows { base, aarch64, rows: Vec::new(), context: Box::new(UnwindContext::new()) }
+    }
+
+    /// Adds a function whose description holds for `code`; `bias` is what was added to the description's own addresses.
+    pub(super) fn add<'a>(
+        &mut self,
+        description: &Description<'a>,
+        (section, bases, bias): (&impl UnwindSection<Slice<'a>>, &BaseAddresses, u64),
+        code: Range<u64>,
+        converter: &mut Converter<'a>,
+    ) {
+        let SavedRows { base, aarch64, rows, context } = self;
+        let offset = |address: u64| u32::try_from(address.wrapping_sub(*base)).ok();
+        let (Some(start), Some(end)) = (offset(code.start), offset(code.end)) else { return };
+        if rows.len() > MAX_ROWS || start >= end {
+            return;
+        }
+        let mut push = |start, register, (how, length, value)| {
+            rows.push(SavedRow { start, register, how, length, value });
+        };
+        push(start, DESCRIBED, SAME);
+        let mut said = [SAME; REGISTERS];
+        let mut at = start;
+        if let Ok(mut table) = description.rows(section, bases, context) {
+            loop {
+                let row = match table.next_row() {
+                    Ok(Some(row)) => row,
+                    Ok(None) => break,
+                    Err(_) => {
+                        push(at, DESCRIBED, LOST);
+                        break;
+                    }
+                };
+                match offset(row.start_address().wrapping_add(bias)) {
+                    Some(next) if next < end => at = next.max(at),
+                    _ => break,
+                }
+                for (number, said) in (0..).zip(&mut said).filter(|(number, _)| is_kept(*aarch64, *number)) {
+                    let now = row.register(Register(u16::from(number)));
+                    let now = now.map_or(SAME, |rule| place(&rule, converter).unwrap_or(LOST));
+                    if std::mem::replace(said, now) != now {
+                        push(at, number, now);
+                    }
+                }
+            }
+        }
+        for (number, _) in (0..).zip(said).filter(|(_, said)| *said != SAME) {
+            push(end, number, SAME);
+        }
+        push(end, DESCRIBED, LOST);
+    }
+
+    /// All rows, sorted; of several at one place the last, and none that repeats the one before it.
+    pub(super) fn finish(self) -> Vec<SavedRow> {
+        let mut rows = self.rows;
+        rows.sort_by_key(SavedRow::key);
+        rows.reverse();
+        rows.dedup_by_key(|row| row.key());
+        rows.reverse();
+        rows.dedup_by_key(|row| (row.register, row.how, row.length, row.value));
+        rows.shrink_to_fit();
+        rows
+    }
+}
+
+/// Whether it is not one of those that the unwind table follows.
+fn is_kept(aarch64: bool, number: u8) -> bool {
+    if aarch64 { number < 31 && number != 29 } else { number < 16 && !matches!(number, 6 | 7) }
+}
+
+fn place<'a>(rule: &RegisterRule<usize>, converter: &mut Converter<'a>) -> Option<Said> {
+    let number = |how, value: i64| Some((how, 0, i32::try_from(value).ok()?));
+    match *rule {
+        RegisterRule::SameValue => Some(SAME),
+        RegisterRule::Offset(offset) => number(How::AtCfa, offset),
+        RegisterRule::ValOffset(offset) => number(How::Cfa, offset),
+        RegisterRule::Register(other) => number(How::Register, i64::from(other.0)),
+        RegisterRule::Expression(code) => expression(How::At, converter.expression(code.into())?),
+        RegisterRule::ValExpression(code) => expression(How::Value, converter.expression(code.into())?),
+        _ => None,
+    }
+}
+
+fn expression(how: How, code: Expression) -> Option<Said> {
+    Some((how, code.length, i32::try_from(code.start).ok()?))
+}
