@@ -33,7 +33,7 @@ use swipr_unwind::rule::Rule;
 const MAX_TEXT_BYTES: u64 = 4 << 30;
 /// What tables of large libraries have on average; only a first guess of the size.
 const ROWS_PER_FUNCTION: usize = 6;
-/// Smaller holes before a function are padding. No code is called from there, so a return address right behind it was not left
+/// Smaller holes before a function are taken for padding. No code calls from there, so a return address right behind was not left
 /// by a call: somebody made it and began a stack with it (glibc's makecontext does, with `__start_context`). libgcc ends
 /// a stack there as well.
 const PADDING: u64 = 16;

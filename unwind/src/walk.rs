@@ -118,8 +118,16 @@ impl Frame {
     }
 
     #[inline(always)]
-    fn is_outermost(&self, rule: Rule) -> bool {
-        rule.kind() == Kind::End && !(self.exact && rule == Rule::PADDING)
+    fn is_outermost(&self, rules: &Rules<'_>, rule: Rule) -> bool {
+        rule.kind() == Kind::End && (rule != Rule::PADDING || self.was_begun_by_hand(rules))
+    }
+
+    /// Behind padding: whether that is where a function begins. What looks like padding may be a small function that
+    /// nothing describes, and it calls.
+    #[cold]
+    #[inline(never)]
+    fn was_begun_by_hand(&self, rules: &Rules<'_>) -> bool {
+        !self.exact && rules.rule(self.at.pc) != Rule::PADDING
     }
 
     #[inline(always)]
@@ -287,7 +295,7 @@ fn go_on<A: Arch, M: Memory>(
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
         let rule = rules.rule(frame.look_up());
         let Some(cfa) = cfa(frame, rule) else {
-            return if frame.is_outermost(rule) { Err(Stop::Root) } else { Ok((rule, number)) };
+            return if frame.is_outermost(rules, rule) { Err(Stop::Root) } else { Ok((rule, number)) };
         };
         ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?;
     }
@@ -383,7 +391,7 @@ fn step_rarely<A: Arch, M: Memory>(
     rule: Rule,
 ) -> Result<(), Halt> {
     match rule.kind() {
-        Kind::End if frame.is_outermost(rule) => Err(Stop::Root.into()),
+        Kind::End if frame.is_outermost(rules, rule) => Err(Stop::Root.into()),
         Kind::Plt => {
             let pushed = frame.at.pc & 15 >= rule.plt_threshold();
             let cfa = frame.at.sp.wrapping_add(if pushed { 16 } else { 8 });

@@ -46,10 +46,7 @@ impl SavedRows {
         if rows.len() > MAX_ROWS || start >= end {
             return;
         }
-        let mut push = |start, register, (how, length, value)| {
-            rows.push(SavedRow { start, register, how, length, value });
-        };
-        push(start, DESCRIBED, SAME);
+        push(rows, start, DESCRIBED, SAME);
         let mut said = [SAME; REGISTERS];
         let mut at = start;
         if let Ok(mut table) = description.rows(section, bases, context) {
@@ -58,10 +55,14 @@ impl SavedRows {
                     Ok(Some(row)) => row,
                     Ok(None) => break,
                     Err(_) => {
-                        push(at, DESCRIBED, LOST);
+                        push(rows, at, DESCRIBED, LOST);
                         break;
                     }
                 };
+                if rows.len() > MAX_ROWS {
+                    push(rows, at, DESCRIBED, LOST);
+                    break;
+                }
                 match offset(row.start_address().wrapping_add(bias)) {
                     Some(next) if next < end => at = next.max(at),
                     _ => break,
@@ -70,15 +71,15 @@ impl SavedRows {
                     let now = row.register(Register(u16::from(number)));
                     let now = now.map_or(SAME, |rule| place(&rule, converter).unwrap_or(LOST));
                     if std::mem::replace(said, now) != now {
-                        push(at, number, now);
+                        push(rows, at, number, now);
                     }
                 }
             }
         }
         for (number, _) in (0..).zip(said).filter(|(_, said)| *said != SAME) {
-            push(end, number, SAME);
+            push(rows, end, number, SAME);
         }
-        push(end, DESCRIBED, LOST);
+        push(rows, end, DESCRIBED, LOST);
     }
 
     /// All rows, sorted; of several at one place the last, and none that repeats the one before it.
@@ -92,6 +93,10 @@ impl SavedRows {
         rows.shrink_to_fit();
         rows
     }
+}
+
+fn push(rows: &mut Vec<SavedRow>, start: u32, register: u8, (how, length, value): Said) {
+    rows.push(SavedRow { start, register, how, length, value });
 }
 
 /// Whether it is not one of those that the unwind table follows.

@@ -250,6 +250,9 @@ fn padding_ends_a_stack_that_returns_behind_it_and_is_unknown_code_to_who_runs_t
     assert_eq!(last, (vec![TEXT + 8, TEXT + 0x20, TEXT + 0x48], Stop::Root));
     let inside = world(&rows, &[TEXT + 0x48]).walk::<X86_64>(at(0x24, 0, Some(0x1234)));
     assert_eq!(inside, (vec![TEXT + 0x24, TEXT + 0x48], Stop::Root));
+    // A small function that nothing describes, and that has called.
+    let caller = world(&rows, &[0, TEXT + 0x25, 17, 18]).walk::<X86_64>(at(8, 0, Some(0x1234)));
+    assert_eq!(caller, (vec![TEXT + 8, TEXT + 0x25], Stop::NoTable));
 }
 
 #[test]
