@@ -65,6 +65,7 @@ programs! {
     a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",
     cold_parts_of_functions_have_callers => "hot_and_cold",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
+    who_stays_in_a_callback_of_the_loader_holds_up_nobody_and_may_fork => "loader_callback",
 }
 
 /// The programs whose tests are written out.
