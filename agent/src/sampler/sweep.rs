@@ -36,7 +36,7 @@ const MAPS_AGAIN_NS: u64 = 20_000_000;
 
 /// After a tick, how long until the answers of signalled threads are looked for.
 /// The next look comes after twice that time, and so on.
-const COLLECT_AFTER_NS: u64 = 1_000_000;
+pub const COLLECT_AFTER_NS: u64 = 1_000_000;
 
 /// What a sweep needs.
 #[derive(Debug)]
