@@ -66,6 +66,8 @@ pub struct Active {
     due: bool,
     passed: Passed,
     last_tick_ns: u64,
+    /// How long after its time the last tick was.
+    last_delay_ns: u64,
     grace_until_ns: Option<u64>,
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
@@ -94,6 +96,7 @@ impl Active {
             due: false,
             passed: Passed::default(),
             last_tick_ns: 0,
+            last_delay_ns: 0,
             grace_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
@@ -175,7 +178,11 @@ impl Active {
     pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
         self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
         if self.due {
-            let late = self.ticks.take(now);
+            // The first one is at once, however long its recording took to begin.
+            let is_first = self.passed == Passed::default();
+            self.last_delay_ns = if is_first { 0 } else { now.saturating_sub(self.ticks.next_ns()) };
+            // Those behind the end, of a program that was stopped meanwhile, say, are none of the recording's.
+            let late = self.ticks.take(now.min(self.end_ns().saturating_sub(1)));
             self.counters.late.add(late);
             self.passed.taken += 1;
             self.last_tick_ns = now;
@@ -193,6 +200,11 @@ impl Active {
     /// The ticks up to now.
     pub fn passed(&self) -> Passed {
         self.passed
+    }
+
+    /// How long after its time the last one was.
+    pub fn last_delay_ns(&self) -> u64 {
+        self.last_delay_ns
     }
 
     /// When the last one was.
@@ -343,6 +355,18 @@ mod tests {
         let mut recording = Active::new(Arc::new(request), sender, Arc::default(), Arc::default());
         recording.start(0);
         (recording, receiver)
+    }
+
+    /// Who was stopped for ten seconds was told of a thousand late ticks in a recording of a hundred.
+    #[test]
+    fn ticks_behind_the_end_of_a_recording_are_not_late() {
+        let (mut recording, _receiver) = of_a_second();
+        let start = recording.next_tick();
+        assert!(recording.begin_tick(start, 0));
+        assert!(recording.begin_tick(start + 10_000_000_000, 0));
+        assert!(!recording.begin_tick(start + 10_010_000_000, 0));
+        let counters = recording.counters();
+        assert!((99..=100).contains(&(counters.ticks.get() + counters.late.get())), "{counters:?}");
     }
 
     #[test]
