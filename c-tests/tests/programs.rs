@@ -368,7 +368,7 @@ fn a_program_that_was_stopped_has_its_ticks_counted_and_did_not_run_meanwhile() 
     assert!((299..=300).contains(&(ticks + late)) && late >= 150, "{ticks} ticks, {late} late");
     expect(&within, &["every tick is accounted for"]);
     let ran = within.samples.iter().filter(|sample| sample.thread == "burner").count() as u64;
-    assert!(ran <= ticks + late / 4, "{ran} samples of a busy thread: {:?}", within.stats);
+    assert!(ran + 100 <= ticks + late, "{ran} samples of a busy thread: {:?}", within.stats);
 
     let beyond = record_stopped(&host, "seconds=1&hz=100&format=perf", Duration::from_secs(3));
     let ticks = figure(&beyond, "ticks") + figure(&beyond, "late");
