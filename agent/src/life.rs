@@ -6,7 +6,7 @@ mod phase;
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, Identity, Place};
 use crate::listen::{Address, Directories, Listener, SocketFile, remove_neighbours};
-use crate::platform::descriptors;
+use crate::platform::{descriptors, loader_lock};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
 use crate::{agent_threads, fork, host_end, knock};
@@ -106,6 +106,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     }
     let life = STATE.begin().ok_or(Error::AlreadyRunning)?;
     fork::watch();
+    loader_lock::find();
     watch_exit();
     host_end::watch_if_first();
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);

@@ -122,22 +122,24 @@ impl Tables {
         self.figures
     }
 
-    /// Learns of objects that were loaded or unloaded. Cheap when there are none.
+    /// Learns of objects that were loaded or unloaded. Cheap when there are none. Where another thread keeps the loader's list
+    /// to itself it is asked for at the next call: until then what was known holds, or at the beginning what the
+    /// mappings tell.
     pub fn refresh(&mut self) {
         self.publication.free_retired();
-        let changes = objects::changes();
         let started = std::time::Instant::now();
         let is_registered_anew = self.registered.refresh(self.memory_file);
-        if self.seen == Some(changes) {
-            if is_registered_anew {
+        let changes = objects::changes().filter(|changes| self.seen != Some(*changes));
+        let Some((changes, list)) = changes.and_then(|changes| Some((changes, objects::list()?))) else {
+            let is_first = self.maps.is_empty() && self.read_maps();
+            if is_registered_anew || is_first {
                 self.publish();
                 self.figures.build_ns += started.elapsed().as_nanos() as u64;
             }
             return;
-        }
+        };
         let may_differ = self.seen.is_some_and(|seen| changes.unloads_since(seen));
         let old = std::mem::take(&mut self.objects);
-        let list = objects::list();
         // A reading that lacks an object's file would leave its names without proof.
         for _ in 0..MAX_READINGS {
             self.read_maps();

@@ -144,7 +144,11 @@ impl PipeReader {
     pub fn take(&mut self, into: &mut Vec<u8>, most: usize) -> usize {
         let mut state = self.shared.lock();
         let count = most.min(state.bytes.len());
-        into.extend(state.bytes.drain(..count));
+        let (first, second) = state.bytes.as_slices();
+        let first = first.get(..count).unwrap_or(first);
+        into.extend_from_slice(first);
+        into.extend_from_slice(second.get(..count - first.len()).unwrap_or(second));
+        state.bytes.drain(..count);
         if count > 0 {
             state.taken = state.taken.wrapping_add(count as u64);
             self.shared.room.notify_one();

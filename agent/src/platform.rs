@@ -3,7 +3,7 @@
 //! - `run_delay`: how long a thread waited for a CPU;
 //! - `threads`: which threads there are, their names, CPU clocks, and whether they are blocked;
 //! - `signals`: which signal to use, its handler, how to send it with a value;
-//! - `maps`: the process's mappings; `objects`: its loaded objects;
+//! - `maps`: the process's mappings; `objects`: its loaded objects; `loader_lock`: asking for them without waiting;
 //! - `descriptors`: a descriptor table of the agent's own;
 //! - `process`: who we are, and memory that stays mapped.
 //!

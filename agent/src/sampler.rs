@@ -18,7 +18,7 @@ use crate::platform::process::monotonic_ns;
 use crate::platform::threads::ask_for_short_slices;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use sweep::Sweeper;
+use sweep::{COLLECT_AFTER_NS, Sweeper};
 
 /// How long the sampler and its tables stay after the last recording.
 const LINGER: Duration = Duration::from_secs(60);
@@ -137,7 +137,10 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
     loop {
         let lingering = recordings.is_empty();
         let deadline = next_deadline(&recordings, &sweeper, monotonic_ns());
-        let Some(new) = handle.wait(deadline) else { return Ok(()) };
+        let Some(new) = handle.wait(deadline) else {
+            recordings.iter_mut().for_each(|recording| recording.flush(monotonic_ns()));
+            return Ok(());
+        };
         if !new.is_empty() || recordings.iter().any(|recording| recording.is_due(monotonic_ns())) {
             sweeper.refresh();
         }
@@ -157,10 +160,8 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
             sweeper.sweep(&mut recordings, now);
         }
         sweeper.go_on_if_due(&mut recordings);
-        for recording in &mut recordings {
-            recording.flush();
-        }
         let now = monotonic_ns();
+        recordings.iter_mut().for_each(|recording| recording.flush_if_due(now));
         sweeper.retire(&mut recordings, now);
         if lingering && recordings.is_empty() && deadline <= now {
             return Ok(());
@@ -175,8 +176,11 @@ fn shared_sweep_ns(recordings: &[Active]) -> u64 {
 }
 
 fn next_deadline(recordings: &[Active], sweeper: &Sweeper, now: u64) -> u64 {
-    let Some(tick) = recordings.iter().map(Active::next_wake).min() else {
+    let Some(wake) = recordings.iter().map(Active::next_wake).min() else {
         return now + LINGER.as_nanos() as u64;
     };
-    [Some(tick), sweeper.collect_at(), sweeper.go_on_at()].into_iter().flatten().min().unwrap_or(tick)
+    // Answers are looked for at each tick, too: none is waited for by itself shortly before one.
+    let tick = recordings.iter().map(Active::next_tick).min().unwrap_or(wake);
+    let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_AFTER_NS);
+    [Some(wake), collect, sweeper.go_on_at()].into_iter().flatten().min().unwrap_or(wake)
 }

@@ -31,12 +31,9 @@ pub struct CodeAddress {
 impl RawStack {
     /// Of what a walk left in `storage`.
     pub fn new(storage: &Storage, total: usize, stop: Stop, mappings: &Arc<Mappings>) -> RawStack {
-        RawStack {
-            words: frames::kept(storage, total).collect(),
-            elided: frames::elided(total),
-            stop,
-            mappings: mappings.clone(),
-        }
+        let mut words = Vec::with_capacity(total - frames::elided(total));
+        words.extend(frames::kept(storage, total));
+        RawStack { words: words.into(), elided: frames::elided(total), stop, mappings: mappings.clone() }
     }
 
     /// Of time during which nobody looked.

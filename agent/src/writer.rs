@@ -6,6 +6,7 @@ mod figures;
 mod names;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::platform::process;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use swipr_debuginfo::symbolizer::Symbolizer;
 use swipr_formats::Format;
 use swipr_formats::model::{Header, Sample, Summary};
+use times::Times;
 
 /// How often the writer looks whether its reader is still there.
 const LOOK: Duration = Duration::from_millis(200);
@@ -74,6 +76,7 @@ impl Writer {
     /// and gets no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
         let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize);
+        let mut times = Times::default();
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
         format.begin(&header(&self.request), &mut bytes);
@@ -92,14 +95,20 @@ impl Writer {
             for event in batch {
                 let stack = names.of(&event.stack);
                 self.figures.stopped(event.stack.stop, event.ticks);
+                let last_ns = times.last_of(event.thread.tid, event.time_ns);
                 let mut left = event.ticks;
                 while left > 0 {
-                    let ticks = left.min(TICKS_AT_ONCE);
+                    let time_of = |later: u32| {
+                        let back_ns = u64::from(later).saturating_mul(event.weight_ns);
+                        event.time_ns.saturating_sub(back_ns)
+                    };
+                    // The format reckons the times of the ticks that it gets at once.
+                    let is_back = time_of(left - 1) < *last_ns;
+                    let ticks = if is_back { 1 } else { left.min(TICKS_AT_ONCE) };
                     left -= ticks;
+                    *last_ns = time_of(left).max(*last_ns);
                     let sample = Sample {
-                        time_ns: event
-                            .time_ns
-                            .saturating_sub(u64::from(left).saturating_mul(event.weight_ns)),
+                        time_ns: *last_ns,
                         ticks,
                         thread: &event.thread,
                         state: event.state,

@@ -1,7 +1,6 @@
 /* Threads that are interrupted while they hold the locks which a signal handler must not want: malloc's (two threads contend for it), the
  * loader's (a callback of dl_iterate_phdr computes) and stdio's (a stream is held locked). A handler that allocates, looks objects up or prints would
- * wait for ever. (The agent's own thread does want the loader's lock, before a sweep, and gets it between two callbacks: most samples of
- * `loader` are taken there.) */
+ * wait for ever. */
 // cflags: -O2
 // record: samples=400&hz=400
 // expect: samples >= 800

@@ -261,9 +261,12 @@ impl Drop for Host {
 
 /// Makes a recording over `socket`.
 pub fn record(socket: &Path, query: &str) -> Recording {
-    let answer = begin_recording(socket, query)
-        .read_all()
-        .unwrap_or_else(|error| panic!("the recording {query}: {error}"));
+    finish_recording(begin_recording(socket, query), query)
+}
+
+/// Reads a recording that has begun to its end.
+pub fn finish_recording(answer: Answer, query: &str) -> Recording {
+    let answer = answer.read_all().unwrap_or_else(|error| panic!("the recording {query}: {error}"));
     let text = String::from_utf8_lossy(&answer.body);
     let stats = answer.field("x-swipr-stats").unwrap_or_default();
     Recording::parse(&text, stats).unwrap_or_else(|why| panic!("the recording {query}: {why}"))

@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use std::time::Duration;
 use swipr_c_tests::agent::{self, library};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::expectation::{check, has_stack};
@@ -73,6 +74,7 @@ programs! {
     stubs_that_bind_at_the_first_call_are_walked_through => "stubs_bound_lazily",
     threads_have_whole_stacks_from_their_first_to_their_last_instruction => "thread_edges",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
+    who_stays_in_a_callback_of_the_loader_holds_up_nobody_and_may_fork => "loader_callback",
 }
 
 /// The programs whose tests are written out.
@@ -357,6 +359,62 @@ fn the_last_threads_end_ends_the_process_with_the_hosts_files() {
     std::fs::remove_file(host.socket()).expect("the socket");
     host.end();
     assert_eq!(std::fs::read_to_string(file).expect("the file"), "main\nworker\nexit\n");
+}
+
+fn figure(recording: &recording::Recording, name: &str) -> u64 {
+    let found = recording.stats.iter().find(|(known, _)| known == name);
+    found.map_or_else(|| panic!("no figure {name}"), |&(_, value)| value)
+}
+
+/// Stops the program for so long while it is recorded.
+fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Recording {
+    let mut answer = host.begin_recording(query);
+    read_until_stack(&mut answer, "burner_main;burn");
+    for signal in [libc::SIGSTOP, libc::SIGCONT] {
+        // SAFETY: a child of ours that has not been waited for.
+        assert_eq!(unsafe { libc::kill(host.pid() as i32, signal) }, 0);
+        if signal == libc::SIGSTOP {
+            std::thread::sleep(stopped);
+        }
+    }
+    host::finish_recording(answer, query)
+}
+
+/// Ticks that had come after the end were counted as late, and busy threads had run while their process was stopped.
+#[test]
+fn a_program_that_was_stopped_has_its_ticks_counted_and_did_not_run_meanwhile() {
+    let (_directory, program) = compiled("cpu_and_wall");
+    let host = Host::start(&program);
+    let within = record_stopped(&host, "seconds=3&hz=100&format=perf", Duration::from_secs(2));
+    let (ticks, late) = (figure(&within, "ticks"), figure(&within, "late"));
+    assert!((299..=300).contains(&(ticks + late)) && late >= 150, "{ticks} ticks, {late} late");
+    expect(&within, &["every tick is accounted for"]);
+    let ran = within.samples.iter().filter(|sample| sample.thread == "burner").count() as u64;
+    assert!(ran + 100 <= ticks + late, "{ran} samples of a busy thread: {:?}", within.stats);
+
+    let beyond = record_stopped(&host, "seconds=1&hz=100&format=perf", Duration::from_secs(3));
+    let ticks = figure(&beyond, "ticks") + figure(&beyond, "late");
+    assert!((99..=100).contains(&ticks), "{ticks} ticks: {:?}", beyond.stats);
+
+    let used = record_stopped(&host, "seconds=3&hz=100&mode=cpu&format=perf", Duration::from_secs(2));
+    assert!(used.count() <= figure(&used, "ticks") * 2, "{:?}", used.stats);
+    host.end();
+}
+
+/// Each recording that began took away what the others' threads had waited since their last look.
+#[test]
+fn recordings_that_begin_take_nothing_of_the_waits_that_another_counts() {
+    let (_directory, program) = compiled("waiting_for_cpu");
+    let host = Host::start(&program);
+    let query = "seconds=3&hz=2&format=folded";
+    let socket = host.socket();
+    let long = std::thread::spawn(move || host::record(&socket, query));
+    while !long.is_finished() {
+        host.record("samples=1&hz=1000&format=folded");
+    }
+    let long = long.join().expect("the recording");
+    expect(&long, &["stats cpu_wait_ns >= 3000000000"]);
+    host.end();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub mod descriptors;
 pub mod errno;
+pub mod loader_lock;
 pub mod maps;
 pub mod objects;
 pub mod process;

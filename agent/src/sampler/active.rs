@@ -17,6 +17,12 @@ use swipr_unwind::walk::Stop;
 /// How long answers are waited for after the last tick.
 const GRACE_NS: u64 = 1_000_000_000;
 
+/// What was found waits so long for more before it is handed on: to wake the writer, which wakes the server, which wakes the
+/// client, costs more than a tick.
+const HAND_ON_NS: u64 = 50_000_000;
+/// No more samples wait.
+const ENOUGH: usize = 1024;
+
 /// The threads' clocks are read one after the other: less than this is no missing thread.
 const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
@@ -49,6 +55,8 @@ pub struct Active {
     /// Set by the writer when nobody reads, by `swipr_recording_end`, and by `swipr_stop`.
     stop: Arc<AtomicBool>,
     batch: Batch,
+    /// When a batch was handed on last.
+    handed_on_ns: u64,
     /// Which of eight the recording is: its bit in the threads' masks.
     place: usize,
     started_ns: u64,
@@ -58,6 +66,8 @@ pub struct Active {
     due: bool,
     passed: Passed,
     last_tick_ns: u64,
+    /// How long after its time the last tick was.
+    last_delay_ns: u64,
     grace_until_ns: Option<u64>,
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
@@ -78,6 +88,7 @@ impl Active {
             counters,
             stop,
             batch: vec![],
+            handed_on_ns: 0,
             place: 0,
             started_ns: 0,
             epoch_minus_monotonic: 0,
@@ -85,6 +96,7 @@ impl Active {
             due: false,
             passed: Passed::default(),
             last_tick_ns: 0,
+            last_delay_ns: 0,
             grace_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
@@ -135,7 +147,17 @@ impl Active {
 
     /// When the sampler has to look at this recording again.
     pub fn next_wake(&self) -> u64 {
+        let hand_on_ns = if self.batch.is_empty() { u64::MAX } else { self.hand_on_ns() };
+        self.next_tick().min(hand_on_ns)
+    }
+
+    /// When the next tick is, or the end.
+    pub fn next_tick(&self) -> u64 {
         self.grace_until_ns.unwrap_or(self.ticks.next_ns().min(self.end_ns()))
+    }
+
+    fn hand_on_ns(&self) -> u64 {
+        self.handed_on_ns.saturating_add(HAND_ON_NS)
     }
 
     /// From when on there are no ticks, where that is a matter of time.
@@ -156,7 +178,11 @@ impl Active {
     pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
         self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
         if self.due {
-            let late = self.ticks.take(now);
+            // The first one is at once, however long its recording took to begin.
+            let is_first = self.passed == Passed::default();
+            self.last_delay_ns = if is_first { 0 } else { now.saturating_sub(self.ticks.next_ns()) };
+            // Those behind the end, of a program that was stopped meanwhile, say, are none of the recording's.
+            let late = self.ticks.take(now.min(self.end_ns().saturating_sub(1)));
             self.counters.late.add(late);
             self.passed.taken += 1;
             self.last_tick_ns = now;
@@ -174,6 +200,11 @@ impl Active {
     /// The ticks up to now.
     pub fn passed(&self) -> Passed {
         self.passed
+    }
+
+    /// How long after its time the last one was.
+    pub fn last_delay_ns(&self) -> u64 {
+        self.last_delay_ns
     }
 
     /// When the last one was.
@@ -250,11 +281,19 @@ impl Active {
         self.batch.push(event);
     }
 
+    /// Hands the samples to the writer where they have waited for long enough, or are many.
+    pub fn flush_if_due(&mut self, now: u64) {
+        if now >= self.hand_on_ns() || self.batch.len() >= ENOUGH {
+            self.flush(now);
+        }
+    }
+
     /// Hands the samples to the writer, or drops and counts them when it is behind.
-    pub fn flush(&mut self) {
+    pub fn flush(&mut self, now: u64) {
         if self.batch.is_empty() {
             return;
         }
+        self.handed_on_ns = now;
         // The next one will be about as large.
         let next = Vec::with_capacity(self.batch.len());
         let batch = std::mem::replace(&mut self.batch, next);
@@ -294,4 +333,57 @@ impl Active {
 /// CPU time of the process, the agent's threads and those that ended with it.
 fn process_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample_queue::{QUEUE_BYTES, SampleReceiver, sample_queue};
+    use std::time::Duration;
+
+    fn of_a_second() -> (Active, SampleReceiver) {
+        let format = swipr_formats::find("perf").unwrap();
+        let request = Request {
+            interval: Duration::from_millis(10),
+            length: Length::Time(Duration::from_secs(1)),
+            mode: Mode::Wall,
+            format: swipr_formats::Selection { format, options: Default::default() },
+            threads: None,
+            symbolize: false,
+        };
+        let (sender, receiver) = sample_queue(QUEUE_BYTES);
+        let mut recording = Active::new(Arc::new(request), sender, Arc::default(), Arc::default());
+        recording.start(0);
+        (recording, receiver)
+    }
+
+    /// Who was stopped for ten seconds was told of a thousand late ticks in a recording of a hundred.
+    #[test]
+    fn ticks_behind_the_end_of_a_recording_are_not_late() {
+        let (mut recording, _receiver) = of_a_second();
+        let start = recording.next_tick();
+        assert!(recording.begin_tick(start, 0));
+        assert!(recording.begin_tick(start + 10_000_000_000, 0));
+        assert!(!recording.begin_tick(start + 10_010_000_000, 0));
+        let counters = recording.counters();
+        assert!((99..=100).contains(&(counters.ticks.get() + counters.late.get())), "{counters:?}");
+    }
+
+    #[test]
+    fn samples_are_handed_on_at_once_then_in_batches_and_all_of_them_at_the_end() {
+        let (mut recording, receiver) = of_a_second();
+        let (thread, stack) = (Arc::new(Thread { tid: 1, name: "t".into() }), Arc::new(RawStack::none()));
+        let begin = recording.next_tick();
+        let mut handed_on = vec![];
+        for tick in 0..100 {
+            let now = begin + tick * 1_000_000;
+            recording.wall_sample(&thread, now, 1, State::Running, &stack);
+            assert!(recording.next_wake() <= now.max(begin) + HAND_ON_NS);
+            recording.flush_if_due(now);
+            handed_on.extend(receiver.receive(Duration::ZERO).map(|batch| batch.len()));
+        }
+        recording.flush(begin);
+        handed_on.extend(receiver.receive(Duration::ZERO).map(|batch| batch.len()));
+        assert_eq!(handed_on, [1, 50, 49]);
+    }
 }

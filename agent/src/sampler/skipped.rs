@@ -5,8 +5,8 @@
 //!
 //! - Its CPU clock has not moved: it stayed where it was. Nothing is guessed.
 //! - The clock has moved: for so long it ran, for so long it waited for a CPU (the run delay, `run_delay.rs`), and the
-//!   rest of the time it was blocked: the earlier half where it was before, the later half where it is now. That is
-//!   inferred, and counted as such.
+//!   rest of the time it was blocked: the earlier half where it was before, the later half where it is now. (Of one that
+//!   ran before and runs now nobody knows where; or the whole process was stopped.) That is inferred, and counted as such.
 //!
 //! A process that was stopped for long, or starved, is not made to have thousands of ticks at once: see [`MOST_LATE`].
 
@@ -158,6 +158,24 @@ impl Gap {
             (true, false) => rest,
             (false, _) => 0,
         };
+        // It ran before and runs now, and what the kernel has counted of both leaves time: the process was stopped, or
+        // the thread blocked in between.
+        let counted_ns = used_ns.saturating_add(self.waited_ns);
+        let elsewhere_ns = u64::from(ticks).saturating_mul(interval_ns).saturating_sub(counted_ns);
+        let elsewhere = match (was_blocked, now.state) {
+            (false, State::Running) => {
+                u32::try_from(elsewhere_ns / interval_ns.max(1)).unwrap_or(u32::MAX).min(rest)
+            }
+            _ => 0,
+        };
+        if elsewhere > 0 {
+            return [
+                (elsewhere, Part::Nowhere(State::Blocked(None))),
+                (waiting, Part::Here(State::Runnable)),
+                (running, Part::Here(State::Running)),
+                (rest - elsewhere, Part::Here(State::Running)),
+            ];
+        }
         let (for_cpu, on_cpu) = match (was_blocked, is_blocked) {
             (true, true) => (Part::Woken, Part::Nowhere(State::Running)),
             (false, true) => (Part::Nowhere(State::Runnable), Part::Nowhere(State::Running)),
@@ -213,6 +231,16 @@ mod tests {
         assert_eq!(parts(None, State::Running, 3, 30 * MS, 0), [(3, Part::Here(State::Running))]);
         let expected = [(3, Part::Before), (5, Part::Here(State::Running))];
         assert_eq!(parts(Some(FUTEX), State::Running, 8, 50 * MS, 0), expected);
+    }
+
+    /// A second of SIGSTOP was a second of running.
+    #[test]
+    fn a_busy_thread_of_a_process_that_was_stopped_did_not_run_meanwhile() {
+        let stopped = (98, Part::Nowhere(State::Blocked(None)));
+        let ran = (1, Part::Here(State::Running));
+        assert_eq!(parts(None, State::Running, 100, 12 * MS, 0), [stopped, ran, ran]);
+        // Less than a tick is what the clocks differ by.
+        assert_eq!(parts(None, State::Running, 3, 24 * MS, MS)[0].1, Part::Here(State::Running));
     }
 
     #[test]

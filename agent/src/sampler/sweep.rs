@@ -4,13 +4,13 @@
 mod ask;
 mod collect;
 mod copy;
+mod filter;
 mod look;
 mod looks;
 mod settle;
 
 use super::active::Active;
-use super::threads::{Sampled, Threads};
-use super::told;
+use super::threads::Threads;
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::platform::threads::cpu_ns;
@@ -18,9 +18,10 @@ use crate::platform::{process, signals};
 use crate::recording::MAX_RECORDINGS;
 use ask::Slots;
 use copy::Copier;
+use filter::apply_filter;
 use look::note_signal_wait;
 use looks::UnderWay;
-use settle::{forget_question, forget_ticks, settle_end};
+use settle::{forget_question, forget_ticks, settle_cpu_wait, settle_end};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -36,7 +37,7 @@ const MAPS_AGAIN_NS: u64 = 20_000_000;
 
 /// After a tick, how long until the answers of signalled threads are looked for.
 /// The next look comes after twice that time, and so on.
-const COLLECT_AFTER_NS: u64 = 1_000_000;
+pub const COLLECT_AFTER_NS: u64 = 1_000_000;
 
 /// What a sweep needs.
 #[derive(Debug)]
@@ -128,7 +129,7 @@ impl Sweeper {
                 let activity = thread.activity();
                 note_signal_wait(thread, &activity);
             }
-            thread.forget_cpu_wait();
+            settle_cpu_wait(thread, recordings);
             apply_filter(thread, &mut recording);
         }
         recordings.push(recording);
@@ -214,19 +215,4 @@ impl Drop for Sweeper {
 
 fn of(recordings: &mut [Active], bits: u8) -> impl Iterator<Item = &mut Active> {
     recordings.iter_mut().filter(move |recording| recording.bit() & bits != 0)
-}
-
-fn apply_filter(thread: &mut Sampled, recording: &mut Active) {
-    let passes =
-        recording.request().threads.as_ref().is_none_or(|filter| filter.is_match(&thread.thread.name));
-    if passes && recording.is_sampling() {
-        if thread.recordings & recording.bit() == 0 {
-            told::begin(thread, recording);
-        }
-        thread.recordings |= recording.bit();
-    } else if thread.recordings & recording.bit() != 0 {
-        let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-        told::tell_rest(thread, recording, clock_ns);
-        thread.recordings &= !recording.bit();
-    }
 }

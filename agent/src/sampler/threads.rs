@@ -111,6 +111,8 @@ pub struct Sampled {
     pub looked_ns: u64,
     /// How long it has been seen to wait for a CPU since it last ran.
     pub seen_waiting_ns: u64,
+    /// What the kernel has counted of such waits since the last look and is in the recordings' figures already.
+    pub settled_wait_ns: u64,
     run_delay: RunDelay,
     /// Kept open where descriptors are plenty, else opened for each look.
     activity: Option<ActivityFile>,
@@ -142,6 +144,7 @@ impl Sampled {
             told: [Told::default(); MAX_RECORDINGS],
             looked_ns: 0,
             seen_waiting_ns: 0,
+            settled_wait_ns: 0,
             run_delay: RunDelay::default(),
             readable,
             activity: activity.ok().filter(|_| keep),
@@ -169,12 +172,12 @@ impl Sampled {
         self.run_delay.more_ns(tid, keep)
     }
 
-    /// From now on only.
-    pub fn forget_cpu_wait(&mut self) {
+    /// Counts anew: returns what has come since the last call of [`Sampled::cpu_wait_ns`].
+    pub fn settle_cpu_wait(&mut self) -> u64 {
         // Who has not been followed so far has not run since it is known.
-        if self.run_delay.is_followed() {
-            self.cpu_wait_ns();
-        }
+        let waited_ns = if self.run_delay.is_followed() { self.cpu_wait_ns() } else { 0 };
+        self.settled_wait_ns += waited_ns;
+        waited_ns
     }
 
     /// Whether the kernel lets us see what this thread is doing.
@@ -186,6 +189,11 @@ impl Sampled {
     pub fn is_name_old(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
         self.looks <= 4 || self.looks.is_multiple_of(4)
+    }
+
+    /// Whether its name has been read again once at the most.
+    pub fn is_new(&self) -> bool {
+        self.looks <= 1
     }
 
     /// Reads the name again. `true` if it changed.

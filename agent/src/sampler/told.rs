@@ -7,8 +7,8 @@ use super::active::Active;
 use super::threads::{BlockedStack, Sampled};
 use swipr_formats::model::Mode;
 
-/// How long what a look has found may wait to be told.
-const TOLD_WITHIN_NS: u64 = 100_000_000;
+/// How long what a look has found may wait to be told. Longer than threads rest (`rest.rs`): most looks tell nothing then.
+const TOLD_WITHIN_NS: u64 = 250_000_000;
 
 /// A recording's ticks up to some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -124,3 +124,27 @@ fn the_figures_tell_what_this_recording_cost_and_why_its_stacks_were_cut() {
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.lines().last(), Some(&*format!("# swipr: {}", swipr_formats::stats_line(&summary))));
 }
+
+/// Where recordings shared sweeps, the reckoned time of a thread's rest was before that of its last sample.
+#[test]
+fn the_times_of_a_threads_samples_never_go_back() {
+    let (writer, sender, mut reader) = writer("perf");
+    let at = |ms: u64, ticks| Event { time_ns: ms * 1_000_000, ticks, weight_ns: 10_000_000, ..event() };
+    let other = Event { thread: Arc::new(Thread { tid: 2, name: "t".into() }), ..at(5, 1) };
+    sender.send(vec![at(1000, 1), at(995, 1), other]).unwrap();
+    sender.send(vec![at(1200, 40), at(1210, 1)]).unwrap();
+    drop(sender);
+    writer.run();
+    let mut text = vec![];
+    reader.take(&mut text, usize::MAX);
+    let text = String::from_utf8(text).unwrap();
+    let times = |tid: &str| -> Vec<f64> {
+        let heads = text.lines().filter(|line| line.contains(tid) && !line.starts_with(['#', '\t']));
+        heads
+            .map(|head| head.split_whitespace().nth(2).unwrap().trim_end_matches(':').parse().unwrap())
+            .collect()
+    };
+    assert!(times("/1").len() >= 43, "{text}");
+    assert!(times("/1").is_sorted(), "{:?}", times("/1"));
+    assert_eq!((times("/1")[0], times("/2")), (1.0, vec![0.005]));
+}

@@ -30,7 +30,7 @@ impl Framehop {
     /// Learns of all objects that are loaded now; they have to stay loaded. Not in a signal handler.
     pub fn of_loaded_objects() -> Framehop {
         let mut unwinder = UnwinderNative::new();
-        for object in objects::list() {
+        for object in objects::list().into_iter().flatten() {
             if let Some(module) = module(&object) {
                 unwinder.add_module(module);
             }

@@ -77,7 +77,7 @@ impl Sweeper {
                 thread.recordings &= !bit;
             }
             recording.cpu_of_ended_threads(now, program_used_ns);
-            recording.flush();
+            recording.flush(now);
             false
         });
     }

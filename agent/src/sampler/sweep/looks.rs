@@ -17,6 +17,11 @@ use swipr_unwind::walk::Stop;
 const QUESTIONS: usize = 16;
 const PAUSE_NS: u64 = 50_000;
 
+/// A tick that is so late is the first after the process was stopped. (Quotas of CPU time hold a process for a tenth
+/// of a second.) All its threads are just about to go back to the calls in which they were stopped: a signal now
+/// would cut these short.
+const STOPPED_NS: u64 = 250_000_000;
+
 /// A sweep that is not over yet.
 #[derive(Debug)]
 pub struct UnderWay {
@@ -25,6 +30,7 @@ pub struct UnderWay {
     /// The recordings whose tick it is, and those of them in wall mode.
     due: u8,
     wall: u8,
+    is_after_stop: bool,
     took_ns: u64,
     go_on_at_ns: u64,
 }
@@ -38,9 +44,10 @@ impl Sweeper {
             let changed = self.read_maps();
             self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
         }
-        let (mut due, mut wall) = (0, 0);
+        let (mut due, mut wall, mut is_after_stop) = (0, 0, false);
         for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
             due |= recording.bit();
+            is_after_stop |= recording.last_delay_ns() >= STOPPED_NS;
             wall |= if recording.request().mode == Mode::Wall { recording.bit() } else { 0 };
         }
         self.keep_handler(recordings);
@@ -53,6 +60,7 @@ impl Sweeper {
             tick_ns,
             due,
             wall,
+            is_after_stop,
             took_ns: 0,
             go_on_at_ns: 0,
         });
@@ -120,7 +128,10 @@ impl Sweeper {
             let others = thread.recordings & all_wall & !at.due;
             let is_owed = of(recordings, others).any(|recording| told::is_owed(thread, recording));
             let wall = is_owed || wanted & at.wall != 0;
-            let found = look(thread, wall, &mut self.copier, &self.tables, &self.counters);
+            let found = match look(thread, wall, &mut self.copier, &self.tables, &self.counters) {
+                Look::Ask(_) if at.is_after_stop => Look::Missed,
+                found => found,
+            };
             match &found {
                 Look::Stack(..) | Look::NotWanted if thread.cpu_ns == before.cpu_ns() => {
                     rest.was_idle(thread.tid(), self.sweeps_a_look);
@@ -244,7 +255,8 @@ fn new_wait_ns<'a>(
     if thread.cpu_ns != before.cpu_ns() {
         let waited_ns = thread.cpu_wait_ns();
         recordings.for_each(|recording| recording.counters().cpu_wait_ns.add(waited_ns));
-        return waited_ns.saturating_sub(std::mem::take(&mut thread.seen_waiting_ns));
+        let since_last_look_ns = waited_ns + std::mem::take(&mut thread.settled_wait_ns);
+        return since_last_look_ns.saturating_sub(std::mem::take(&mut thread.seen_waiting_ns));
     }
     if !matches!(found, Look::Ask(_)) {
         return 0;

@@ -1,6 +1,7 @@
 //! When a thread or a recording ends: what was asked and not answered is missed.
 
 use super::ask::Slots;
+use super::of;
 use crate::platform::process;
 use crate::sampler::active::Active;
 use crate::sampler::held::account_rest;
@@ -18,6 +19,15 @@ pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Act
         account_rest(thread, recording, now, thread.cpu_ns);
     }
     forget_question(thread, slots);
+}
+
+/// Another recording begins: how long the thread has waited for a CPU until now is not its matter, but that of those
+/// that run already.
+pub fn settle_cpu_wait(thread: &mut Sampled, recordings: &mut [Active]) {
+    let waited_ns = thread.settle_cpu_wait();
+    for recording in of(recordings, thread.recordings) {
+        recording.counters().cpu_wait_ns.add(waited_ns);
+    }
 }
 
 /// Takes a recording's ticks out of what is asked of a thread and returns how many they were. The question stays: the kernel
