@@ -3,7 +3,7 @@
 # and the four functions by which programs register the frames of code made at run time, needs nothing but the C library's family, binds at load time, cannot be unloaded, and is small when stripped.
 set -eu
 library=$1
-limit=$((2048 * 1024))
+limit=$((2176 * 1024))
 fail() { echo "check-library.sh: $*" >&2; exit 1; }
 
 exports=$(readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $5 != "LOCAL" && NR > 3 {sub(/@.*/, "", $8); print $8}' | grep -v '^$' | sort -u)
