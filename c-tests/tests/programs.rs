@@ -56,6 +56,7 @@ programs! {
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
     a_program_whose_executable_was_deleted_has_names => "deleted_executable",
     threads_that_outlive_the_first_one_have_names => "first_thread_ended",
+    debug_information_nested_without_end_is_no_danger => "deep_debug_info",
     who_holds_locks_is_sampled_and_never_waited_for => "locks_held",
     functions_that_are_bound_at_their_first_call_have_callers => "lazy_binding",
     frames_relative_to_any_register_are_left => "frame_in_another_register",
