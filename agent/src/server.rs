@@ -145,6 +145,11 @@ impl Server {
         Ok(server)
     }
 
+    /// Has the thread look at its connections. Takes no lock and waits for nothing.
+    pub fn wake(&self) {
+        self.control.waker.wake();
+    }
+
     /// Removes the sockets' files and tells the thread to end. Does not wait.
     pub fn stop(&self) {
         self.control.stop();

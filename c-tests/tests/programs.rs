@@ -89,6 +89,8 @@ const WRITTEN_OUT: &[&str] = &[
     "handler_stack",
     "hot_reload",
     "low_fds",
+    // In internal_faults.rs.
+    "memory_limit",
     "no_system_calls",
     "own_sigurg",
     "preloaded_api",

@@ -62,6 +62,8 @@ enum State {
     Recording(Box<Recorded>),
     /// The last answer is on its way.
     Ending,
+    /// An answer that failed in the middle is on its way.
+    Breaking,
     /// The client has its answer and should close; what it still sends is thrown
     /// away, because closing with bytes unread would take the answer back.
     Draining(usize),
@@ -152,7 +154,7 @@ impl Connection {
             State::Head if self.input.is_empty() && self.answered > 0 => (self.since, limits.idle),
             State::Head | State::Body(..) => (self.since, limits.head),
             State::Recording(_) => return None,
-            State::Ending | State::Draining(_) => (self.since, limits.linger),
+            State::Ending | State::Breaking | State::Draining(_) => (self.since, limits.linger),
         };
         from.checked_add(time)
     }
@@ -267,13 +269,19 @@ impl Connection {
                 };
                 match progress {
                     Progress::Over(keep) => self.finished(keep, now),
-                    Progress::Broken => return Step::Ends,
+                    // Closed, not kept open and not drained: the last line is missing.
+                    Progress::Broken => self.state = State::Breaking,
                     Progress::Waits | Progress::Moved => self.state = State::Recording(recorded),
                 }
                 match progress {
                     Progress::Waits => Step::Waits,
                     _ => Step::Moved,
                 }
+            }
+            State::Breaking if self.waiting_bytes() == 0 => Step::Ends,
+            State::Breaking => {
+                self.state = State::Breaking;
+                Step::Waits
             }
             State::Ending if self.waiting_bytes() > 0 => Step::Waits,
             State::Ending if self.input_ended => Step::Ends,
