@@ -5,7 +5,7 @@ mod phase;
 
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, Identity, Place};
-use crate::listen::{Address, Directories, Listener, SocketFile, remove_neighbours};
+use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_neighbours};
 use crate::platform::{descriptors, loader_lock};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
@@ -161,7 +161,7 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::
     let directories = Directories::system(config.runtime_directory.clone());
     let mut listeners = vec![];
     for place in &config.places {
-        match Listener::open(place, identity, &directories) {
+        match Listener::open(place, identity, &directories, Reach::of(&config.allowed_uids)) {
             Ok(listener) => listeners.push(listener),
             // The first place is the one that clients know; a forked child cannot have its parent's TCP port.
             Err(error) if listeners.is_empty() => return Err(Error::Listen(error.to_string())),

@@ -87,6 +87,8 @@ const WRITTEN_OUT: &[&str] = &[
     "last_thread_ends",
     "fork_child",
     "handler_stack",
+    // In attacks.rs.
+    "hostile_files",
     "hot_reload",
     "low_fds",
     // In internal_faults.rs.
@@ -122,6 +124,7 @@ fn every_program_is_content_without_the_agent() {
     let needs_more = [
         "exit_while_recording",
         "last_thread_ends",
+        "hostile_files",
         "hot_reload",
         "preloaded_api",
         "stop_and_start",
