@@ -3,15 +3,16 @@
 mod metrics;
 mod status;
 
-use crate::agent_threads;
 use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
+use crate::locks::lock;
 use crate::recording::{MAX_RECORDINGS, Output, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
 use crate::writer::{Figures, Writer};
+use crate::{agent_threads, off};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
 
@@ -43,11 +44,7 @@ pub struct Agent {
     stopping: AtomicBool,
     next_id: AtomicU64,
     started: Instant,
-    address: Mutex<String>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    address: OnceLock<String>,
 }
 
 impl Agent {
@@ -64,26 +61,29 @@ impl Agent {
             stopping: AtomicBool::new(false),
             next_id: AtomicU64::new(1),
             started: Instant::now(),
-            address: Mutex::default(),
+            address: OnceLock::new(),
         }
     }
 
     /// Where the server listens; empty before it does.
-    pub fn address(&self) -> String {
-        locked(&self.address).clone()
+    pub fn address(&self) -> &str {
+        self.address.get().map_or("", String::as_str)
     }
 
     /// The server listens there now.
     pub fn set_address(&self, address: String) {
         self.log.line(format_args!("listening on {address}"));
-        *locked(&self.address) = address;
+        let _ = self.address.set(address);
     }
 
     /// Leaves a recording for the server thread to start: recordings are started by a thread that has
     /// the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and calling
     /// [`Agent::nudge`]) ends the recording.
     pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) {
-        locked(&self.submitted).push(Submitted { request, output, stop });
+        match lock(&self.submitted) {
+            Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
+            None => output.finish(Err(off::sentence().unwrap_or_default())),
+        }
     }
 
     /// A recording's `stop` was set.
@@ -94,10 +94,11 @@ impl Agent {
     /// Ends all recordings; no new ones are taken.
     pub fn stop(&self) {
         self.stopping.store(true, Relaxed);
-        for running in locked(&self.running).iter() {
+        for running in lock(&self.running).iter().flat_map(|running| running.iter()) {
             running.stop.store(true, Relaxed);
         }
-        for submitted in locked(&self.submitted).drain(..) {
+        let submitted = lock(&self.submitted).map(|mut submitted| std::mem::take(&mut *submitted));
+        for submitted in submitted.into_iter().flatten() {
             submitted.output.finish(Err("the agent is stopping".into()));
         }
         self.sampler.close();
@@ -109,9 +110,21 @@ impl Agent {
         self.sampler.wait_until_left(at_most)
     }
 
+    /// The agent was turned off: its threads are to see it. Takes no lock, waits for nobody.
+    pub fn wake_all(&self) {
+        self.sampler.wake();
+    }
+
+    fn drop_symbols(&self) {
+        if let Some(mut symbolizer) = lock(&self.symbolizer) {
+            symbolizer.drop_all();
+        }
+    }
+
     /// A recording is over; its counts stay.
     fn forget(&self, id: u64) {
-        locked(&self.running).retain(|running| {
+        let Some(mut running) = lock(&self.running) else { return };
+        running.retain(|running| {
             let stays = running.id != id;
             if !stays {
                 self.ended.add(&running.counters);
@@ -122,11 +135,12 @@ impl Agent {
 
     /// How many recordings run, and the sums over all that there were.
     fn recorded(&self) -> (usize, RecordingCounters) {
-        let running = locked(&self.running);
+        let running = lock(&self.running);
         let sums = RecordingCounters::default();
         sums.add(&self.ended);
-        running.iter().for_each(|running| sums.add(&running.counters));
-        (running.len(), sums)
+        let running = || running.iter().flat_map(|running| running.iter());
+        running().for_each(|running| sums.add(&running.counters));
+        (running().count(), sums)
     }
 
     fn begin(
@@ -138,7 +152,10 @@ impl Agent {
         let id = self.next_id.fetch_add(1, Relaxed);
         let counters = Arc::<RecordingCounters>::default();
         {
-            let mut running = locked(&self.running);
+            let running = lock(&self.running).filter(|_| !off::is_off());
+            let Some(mut running) = running else {
+                return Err((StartError::Off(off::reason().unwrap_or_default()), output));
+            };
             if self.stopping.load(Relaxed) {
                 return Err((StartError::Stopping, output));
             }
@@ -161,7 +178,7 @@ impl Agent {
             writer.run();
             agent.forget(id);
             if agent.stopping.load(Relaxed) {
-                locked(&agent.symbolizer).drop_all();
+                agent.drop_symbols();
             }
         });
         if let Err(error) = started {
@@ -173,7 +190,7 @@ impl Agent {
             let agent = self.clone();
             self.counters.start_anew();
             let started = agent_threads::start("sampler", move || {
-                sampler::run(&agent.sampler, &agent.counters, || locked(&agent.symbolizer).drop_all());
+                sampler::run(&agent.sampler, &agent.counters, || agent.drop_symbols());
             });
             if let Err(error) = started {
                 self.counters.fail(format_args!("cannot start the sampler thread: {error}"));
@@ -194,6 +211,8 @@ impl Recorder for SharedAgent {
     }
 
     fn status(&self) -> String {
+        #[cfg(feature = "fault-injection")]
+        crate::injected::may_panic("server");
         format!("{}\n", status::json(&self.0))
     }
 
@@ -201,13 +220,21 @@ impl Recorder for SharedAgent {
         metrics::text(&status::json(&self.0), &self.0.counters)
     }
 
+    fn off(&self) -> Option<&'static str> {
+        off::reason()
+    }
+
     fn attend(&self) {
-        let submitted = std::mem::take(&mut *locked(&self.0.submitted));
+        let Some(submitted) = lock(&self.0.submitted).map(|mut submitted| std::mem::take(&mut *submitted))
+        else {
+            return;
+        };
         for Submitted { request, output, stop } in submitted {
             if let Err((error, output)) = self.0.begin(request, output, stop) {
                 output.finish(Err(match error {
                     StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
                     StartError::Stopping => "the agent is stopping".into(),
+                    StartError::Off(_) => off::sentence().unwrap_or_default(),
                     StartError::Failed(reason) => reason,
                 }));
             }

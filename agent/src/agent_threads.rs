@@ -1,7 +1,10 @@
 //! The agent's own threads: they are not sampled and are started in one way.
 
+use crate::off;
 use crate::platform::{process, signals, threads};
 use std::io;
+use std::panic::{self, PanicHookInfo};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
 
@@ -27,13 +30,47 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        ENDED_NS.fetch_add(threads::cpu_ns(self.0).unwrap_or(0), Relaxed);
-        TIDS.iter().find(|place| place.compare_exchange(self.0, 0, Relaxed, Relaxed).is_ok());
+        forget(self.0);
     }
+}
+
+/// It ends: its number may soon be another thread's.
+fn forget(tid: u32) {
+    ENDED_NS.fetch_add(threads::cpu_ns(tid).unwrap_or(0), Relaxed);
+    TIDS.iter().find(|place| place.compare_exchange(tid, 0, Relaxed, Relaxed).is_ok());
+}
+
+/// Ends the calling thread, one of the agent's, at once and without running anything of it. Its locks stay locked.
+#[cfg(feature = "preload")]
+pub fn end_this_one() -> ! {
+    off::lose_thread();
+    forget(process::tid());
+    process::end_thread()
 }
 
 /// How the names of the agent's threads begin. A new thread has its parent's name first: one of these, too.
 const PREFIX: &str = "swipr-";
+
+/// A panic on one of the agent's threads turns the agent off, before anything is unwound: who sees a recording's parts go
+/// finds the reason. It says nothing on the host's stderr; panics of other threads are not ours, except in
+/// the shared library, which has a standard library of its own.
+pub fn watch_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
+            if contains(process::tid()) {
+                let what = info.payload_as_str().unwrap_or("panic");
+                match info.location() {
+                    Some(at) => off::turn(format_args!("{what}, at {}:{}", at.file(), at.line())),
+                    None => off::turn(what),
+                }
+            } else if cfg!(not(feature = "preload")) {
+                before(info);
+            }
+        }));
+    });
+}
 
 /// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled.
 pub fn start<T: Send + 'static>(

@@ -5,7 +5,7 @@
 
 use crate::config::{AUTOSTART, Config};
 use crate::platform::{errno, process};
-use crate::{fork, frame_registration, life, log};
+use crate::{agent_threads, fork, frame_registration, life, log};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ extern "C" fn on_load() {
     errno::kept(|| {
         let _ = std::panic::catch_unwind(|| {
             // The default hook would print to the host's stderr.
-            std::panic::set_hook(Box::new(|_| {}));
+            agent_threads::watch_panics();
             fork::watch();
             frame_registration::prepare();
             if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {

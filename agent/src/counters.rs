@@ -1,9 +1,10 @@
 //! What is counted: per recording, and for the agent as a whole; and why there is nothing to count.
 
 use crate::histogram::Histogram;
+use crate::locks::lock;
 use std::fmt::Display;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use swipr_formats::model::Summary;
 use swipr_unwind::walk::Stop;
 
@@ -123,17 +124,23 @@ pub struct AgentCounters {
 impl AgentCounters {
     /// The sampler cannot sample: what its recordings' clients are told.
     pub fn fail(&self, reason: impl Display) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
+        self.set_failure(Some(reason.to_string()));
     }
 
     /// A sampler is about to start: what the last one failed of is no longer so.
     pub fn start_anew(&self) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.set_failure(None);
+    }
+
+    fn set_failure(&self, failure: Option<String>) {
+        if let Some(mut place) = lock(&self.failure) {
+            *place = failure;
+        }
     }
 
     /// Why the sampler could not sample, if it could not.
     pub fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.failure).and_then(|failure| failure.clone())
     }
 
     /// A walk ended so.
@@ -145,12 +152,14 @@ impl AgentCounters {
 
     /// Names of the threads that run with our signal blocked.
     pub fn signal_blockers(&self) -> Vec<String> {
-        self.signal_blockers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.signal_blockers).map(|names| names.clone()).unwrap_or_default()
     }
 
     /// See [`AgentCounters::signal_blockers`].
     pub fn set_signal_blockers(&self, names: Vec<String>) {
-        *self.signal_blockers.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        if let Some(mut known) = lock(&self.signal_blockers) {
+            *known = names;
+        }
     }
 
     /// How often walks ended for each reason.

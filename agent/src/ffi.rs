@@ -5,12 +5,14 @@
 use crate::begun::{self, Begun};
 use crate::config::Config;
 use crate::life::{self, Wait};
+use crate::off;
 use crate::output::{Completion, FileOutput};
 use crate::platform::errno;
 use crate::recording::{Length, Request};
+use crate::text::Text;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -52,8 +54,12 @@ pub struct swipr_options {
 }
 
 thread_local! {
-    static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
+    /// Of a fixed size: nothing of ours is to be dropped when a thread of the host ends.
+    static LAST_ERROR: RefCell<Text<1024>> = const { RefCell::new(Text::new()) };
 }
+
+/// The longest path (PATH_MAX), and longer than any other text.
+const MOST_TEXT_BYTES: usize = 4096;
 
 struct Failure(swipr_status, String);
 
@@ -73,15 +79,27 @@ fn invalid(text: impl Into<String>) -> Failure {
     Failure(SWIPR_INVALID_ARGUMENT, text.into())
 }
 
-/// The one panic boundary. Keeps errno.
+/// The one panic boundary, closed once the agent is off: there may be no memory for more. Keeps errno.
 fn boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
+    match off::reason() {
+        Some(reason) => {
+            let mut text = Text::new();
+            let _ = write!(text, "the agent has turned itself off: {reason}");
+            LAST_ERROR.set(text);
+            SWIPR_FAILED
+        }
+        None => panic_boundary(body),
+    }
+}
+
+/// The same for what ends something: that goes also when the agent is off.
+fn panic_boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
     errno::kept(|| {
-        let result = catch_unwind(AssertUnwindSafe(body))
-            .unwrap_or_else(|_| Err(Failure(SWIPR_FAILED, "an internal error in swipr".into())));
-        match result {
+        let failed = || Failure(SWIPR_FAILED, off::sentence().unwrap_or_default());
+        match off::contained(body).unwrap_or_else(|| Err(failed())) {
             Ok(()) => SWIPR_OK,
             Err(Failure(status, text)) => {
-                let _ = LAST_ERROR.try_with(|last| *last.borrow_mut() = text);
+                LAST_ERROR.set(Text::from(text.as_str()));
                 status
             }
         }
@@ -112,6 +130,10 @@ unsafe fn required<'a>(text: *const c_char, name: &str) -> Result<&'a str, Failu
     }
     // SAFETY: not NULL, so a C string.
     let text = unsafe { CStr::from_ptr(text) };
+    // What we copy on a thread of the host must fit into the last of the memory.
+    if text.count_bytes() > MOST_TEXT_BYTES {
+        return Err(invalid(format!("{name} has more than {MOST_TEXT_BYTES} bytes")));
+    }
     text.to_str().map_err(|_| invalid(format!("{name} is not UTF-8")))
 }
 
@@ -154,7 +176,7 @@ pub unsafe extern "C" fn swipr_start(options: *const swipr_options) -> swipr_sta
 /// `swipr_start` may be called again afterwards.
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_stop() -> swipr_status {
-    boundary(|| Ok(life::stop()?))
+    panic_boundary(|| Ok(life::stop()?))
 }
 
 /// Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far as `capacity`
@@ -274,7 +296,7 @@ pub unsafe extern "C" fn swipr_recording_begin(
 /// parent's: in the child there is no recording of that number.
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
-    boundary(|| {
+    panic_boundary(|| {
         let Begun { completion, stop } =
             begun::take(recording).ok_or_else(|| invalid(format!("there is no recording {recording}")))?;
         stop.store(true, Relaxed);
@@ -298,7 +320,6 @@ pub extern "C" fn swipr_version() -> *const c_char {
 /// `buffer` is NULL or has room for `capacity` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn swipr_last_error(buffer: *mut c_char, capacity: usize) -> usize {
-    let text = LAST_ERROR.try_with(|last| last.borrow().clone()).unwrap_or_default();
     // SAFETY: the caller's contract.
-    unsafe { copy_text(&text, buffer, capacity) }
+    LAST_ERROR.with(|last| unsafe { copy_text(last.borrow().as_str(), buffer, capacity) })
 }

@@ -7,11 +7,16 @@
 use crate::life;
 use crate::platform::objects;
 use crate::platform::{errno, process, signals};
-use crate::{agent_threads, begun};
+use crate::{agent_threads, begun, off};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::{MutexGuard, Once};
+use std::time::Duration;
 use swipr_unwind::{memory, published, slot};
+
+/// How long a fork waits for a thread of ours that is in the loader. That takes microseconds; longer only where the loader's lock
+/// could not be found and the thread that forks holds it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 thread_local! {
     /// This thread has blocked our signal for the time of a fork.
@@ -34,18 +39,18 @@ pub fn watch() {
 
 /// A signal during fork makes the kernel begin the fork again: for a large process, for ever.
 unsafe extern "C" fn before() {
-    errno::kept(|| {
-        NO_LOADER.set(Some(ManuallyDrop::new(objects::keep_out_of_loader())));
+    contained(|| {
+        NO_LOADER.set(objects::keep_out_of_loader(PATIENCE).map(ManuallyDrop::new));
         BLOCKED.set(life::signal().filter(|&signal| signals::block(signal)));
     });
 }
 
 unsafe extern "C" fn in_parent() {
-    errno::kept(unblock);
+    contained(unblock);
 }
 
 unsafe extern "C" fn in_child() {
-    errno::kept(|| {
+    contained(|| {
         slot::reset_after_fork();
         agent_threads::forget_after_fork();
         begun::forget_after_fork();
@@ -56,6 +61,11 @@ unsafe extern "C" fn in_child() {
         unblock();
         life::restart_in_child();
     });
+}
+
+/// The host sees nothing of it: neither errno nor a panic.
+fn contained(body: impl FnOnce()) {
+    errno::kept(|| off::contained(body));
 }
 
 fn unblock() {

@@ -3,29 +3,25 @@
 //! The server's descriptors are in a table of its own, so there is none that another thread could
 //! write to. But anybody can connect: a connection that says nothing wakes the server, and means nothing.
 
-use crate::listen::Address;
+use crate::listen::{self, Address};
+use crate::server::socket::Socket;
 use std::io;
 use std::net::TcpStream;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 /// An open connection.
 #[derive(Debug)]
 pub enum Knock {
     /// To a Unix socket.
-    Unix(#[allow(dead_code)] UnixStream),
+    Unix(#[allow(dead_code)] Socket),
     /// To a TCP port.
     Tcp(#[allow(dead_code)] TcpStream),
 }
 
-/// Connects to our own server. Dropping the connection closes it.
+/// Connects to our own server. Dropping the connection closes it. Waits a second at most.
 pub fn connect(address: &Address) -> io::Result<Knock> {
     match address {
-        Address::Path(path) => UnixStream::connect(path).map(Knock::Unix),
-        Address::Abstract(name) => {
-            UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?).map(Knock::Unix)
-        }
+        Address::Path(_) | Address::Abstract(_) => listen::connect(address).map(Knock::Unix),
         Address::Tcp(address) => {
             let mut address = *address;
             if address.ip().is_unspecified() {

@@ -5,11 +5,11 @@ mod phase;
 
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, Identity, Place};
-use crate::listen::{Address, Directories, Listener, SocketFile, remove_neighbours};
+use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_neighbours};
 use crate::platform::{descriptors, loader_lock};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, fork, host_end, knock};
+use crate::{agent_threads, fork, host_end, knock, off};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
@@ -104,7 +104,12 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     if wait == Wait::Yes {
         STATE.settled(deadline);
     }
+    if let Some(reason) = off::sentence() {
+        return Err(Error::Failed(reason));
+    }
     let life = STATE.begin().ok_or(Error::AlreadyRunning)?;
+    config.log.keep();
+    agent_threads::watch_panics();
     fork::watch();
     loader_lock::find();
     watch_exit();
@@ -138,7 +143,8 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &SyncSender<R
             if let (Some(Place::Default), Some(file)) = (config.places.first(), file) {
                 remove_neighbours(file.path());
             }
-            event_loop.run();
+            // A panic has turned the agent off by then; its sockets are closed and their files removed as it is unwound.
+            off::contained(|| event_loop.run());
             // Else somebody waits in `stop` and says so, or has said so and the next life has begun.
             STATE.change(life, Phase::Running, Phase::Idle);
         }
@@ -155,7 +161,7 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::
     let directories = Directories::system(config.runtime_directory.clone());
     let mut listeners = vec![];
     for place in &config.places {
-        match Listener::open(place, identity, &directories) {
+        match Listener::open(place, identity, &directories, Reach::of(&config.allowed_uids)) {
             Ok(listener) => listeners.push(listener),
             // The first place is the one that clients know; a forked child cannot have its parent's TCP port.
             Err(error) if listeners.is_empty() => return Err(Error::Listen(error.to_string())),
@@ -206,6 +212,14 @@ pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) 
     }
 }
 
+/// The agent was turned off: its threads are to see it. Called in places where nothing may be allocated or waited for.
+pub fn turned_off() {
+    if let Some(live) = live() {
+        live.agent.wake_all();
+        live.server.wake();
+    }
+}
+
 /// Wakes the server thread, if there is one.
 pub fn wake() {
     if let Some((_, address)) = running() {
@@ -216,10 +230,12 @@ pub fn wake() {
 /// At exit(3), once: no more signals, and no socket is left behind.
 fn watch_exit() {
     extern "C" fn at_exit() {
-        if let Some(live) = live() {
-            live.agent.stop();
-            live.files.iter().for_each(|file| file.remove());
-        }
+        off::contained(|| {
+            if let Some(live) = live() {
+                live.agent.stop();
+                live.files.iter().for_each(|file| file.remove());
+            }
+        });
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -236,7 +252,7 @@ pub fn restart_in_child() {
     }
     LIVE.store(std::ptr::null_mut(), Release);
     // SAFETY: null, or leaked and never freed.
-    if let Some(config) = unsafe { CONFIG.load(Acquire).as_ref() }.filter(|_| ran) {
+    if let Some(config) = unsafe { CONFIG.load(Acquire).as_ref() }.filter(|_| ran && !off::is_off()) {
         let _ = start(config.clone(), Wait::No);
     }
 }

@@ -7,11 +7,14 @@
 
 mod address;
 mod directory;
+mod error;
 mod file;
 mod identity;
 mod stale;
 
-pub(crate) use address::local as local_address;
+pub(crate) use address::{connect, local as local_address, peer as peer_address};
+pub use error::Error;
+use error::refused;
 pub use file::SocketFile;
 pub use stale::remove_neighbours;
 
@@ -19,7 +22,6 @@ use crate::config::{Identity, Place};
 use crate::server::socket::Socket;
 use std::ffi::OsStr;
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +48,22 @@ impl Directories {
     }
 }
 
+/// Who may open a socket's file. Who may ask is another matter: every client's user is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Its owner: mode 0600.
+    Owner,
+    /// Everybody, for users that were allowed by their number: mode 0666.
+    Everybody,
+}
+
+impl Reach {
+    /// What a list of further users needs.
+    pub fn of(allowed_uids: &[u32]) -> Reach {
+        if allowed_uids.is_empty() { Reach::Owner } else { Reach::Everybody }
+    }
+}
+
 /// An address that something listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -67,86 +85,23 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why nothing listens.
-#[derive(Debug)]
-pub enum Error {
-    /// The path does not fit into an address (unix(7): 108 bytes with the final NUL).
-    TooLong {
-        /// The path or abstract name.
-        name: String,
-        /// Its length in bytes.
-        bytes: usize,
-    },
-    /// Another process listens there.
-    InUse(String),
-    /// Something that is no socket, or not our user's, is in the way.
-    InTheWay(String),
-    /// A directory cannot be trusted.
-    Directory {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// The operating system refused.
-    System {
-        /// What was tried on what.
-        tried: String,
-        /// Its reason.
-        source: io::Error,
-    },
-    /// None of the default places works: each with its reason.
-    Nowhere(Vec<Error>),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::TooLong { name, bytes } => write!(
-                f,
-                "cannot bind {name}: {bytes} bytes are too many for a socket's path, which has at most {}; choose a shorter one with SWIPR_SOCKET, or options->socket of swipr_start",
-                address::MOST_BYTES
-            ),
-            Error::InUse(name) => write!(f, "cannot bind {name}: another process listens there"),
-            Error::InTheWay(name) => {
-                write!(f, "cannot bind {name}: what is there is not a socket of this user")
-            }
-            Error::Directory { path, reason } => {
-                write!(f, "cannot use the directory {}: {reason}", path.display())
-            }
-            Error::System { tried, source } => write!(f, "cannot {tried}: {source}"),
-            Error::Nowhere(errors) => {
-                f.write_str("no place for the socket: ")?;
-                for (index, error) in errors.iter().enumerate() {
-                    f.write_str(if index == 0 { "" } else { "; " })?;
-                    error.fmt(f)?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::System { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
 /// A socket that listens. Dropping it closes it and removes its file.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
     address: Address,
     file: Option<Arc<SocketFile>>,
+    reach: Reach,
 }
 
 impl Listener {
     /// Opens a place. `directories` matter for [`Place::Default`] only.
-    pub fn open(place: &Place, identity: &Identity, directories: &Directories) -> Result<Listener, Error> {
+    pub fn open(
+        place: &Place,
+        identity: &Identity,
+        directories: &Directories,
+        reach: Reach,
+    ) -> Result<Listener, Error> {
         match place {
             Place::Path(pattern) => {
                 let path = pattern.expand(identity);
@@ -156,26 +111,27 @@ impl Listener {
                     tried: format!("find the directory of {}", path.display()),
                     source,
                 })?;
-                Listener::at_path(path)
+                Listener::at_path(path, reach)
             }
             Place::Abstract(pattern) => Listener::at_address(Address::Abstract(pattern.expand(identity))),
             Place::Tcp(address) => Listener::at_address(Address::Tcp(*address)),
-            Place::Default => Listener::at_default(identity.pid, directories),
+            Place::Default => Listener::at_default(identity.pid, directories, reach),
         }
     }
 
-    fn at_default(pid: u32, directories: &Directories) -> Result<Listener, Error> {
+    fn at_default(pid: u32, directories: &Directories, reach: Reach) -> Result<Listener, Error> {
         let name = default_name(pid);
         let mut errors = Vec::new();
         for directory in [Some(&directories.run), directories.runtime.as_ref()] {
             let Some(directory) = directory else { continue };
-            match Listener::at_path(directory.join(&name)) {
+            let trusted = directory::trusted(directory);
+            match trusted.and_then(|()| Listener::at_path(directory.join(&name), reach)) {
                 Ok(listener) => return Ok(listener),
                 Err(error) => errors.push(error),
             }
         }
         let own = directory::private(&directories.temporary);
-        match own.and_then(|directory| Listener::at_path(directory.join(&name))) {
+        match own.and_then(|directory| Listener::at_path(directory.join(&name), reach)) {
             Ok(listener) => Ok(listener),
             Err(error) => {
                 errors.push(error);
@@ -184,17 +140,22 @@ impl Listener {
         }
     }
 
-    fn at_path(path: PathBuf) -> Result<Listener, Error> {
-        let (socket, file) = file::bind(&path)?;
-        Listener::listening(socket, Address::Path(path), Some(Arc::new(file)))
+    fn at_path(path: PathBuf, reach: Reach) -> Result<Listener, Error> {
+        let (socket, file) = file::bind(&path, reach)?;
+        Listener::listening(socket, Address::Path(path), Some(Arc::new(file)), reach)
     }
 
     fn at_address(address: Address) -> Result<Listener, Error> {
         let socket = address::bind(&address)?;
-        Listener::listening(socket, address, None)
+        Listener::listening(socket, address, None, Reach::Owner)
     }
 
-    fn listening(socket: Socket, address: Address, file: Option<Arc<SocketFile>>) -> Result<Listener, Error> {
+    fn listening(
+        socket: Socket,
+        address: Address,
+        file: Option<Arc<SocketFile>>,
+        reach: Reach,
+    ) -> Result<Listener, Error> {
         // SAFETY: listen(2) takes no pointers; the socket was bound a moment ago.
         if unsafe { libc::listen(socket.fd(), BACKLOG) } != 0 {
             return Err(refused("listen on", &address));
@@ -207,13 +168,13 @@ impl Listener {
                 })?),
                 other => other,
             };
-        Ok(Listener { socket, address, file })
+        Ok(Listener { socket, address, file, reach })
     }
 
     /// Opens the same address again, after the host closed the socket.
     pub(crate) fn reopen(&self) -> Result<Listener, Error> {
         match &self.address {
-            Address::Path(path) => Listener::at_path(path.clone()),
+            Address::Path(path) => Listener::at_path(path.clone(), self.reach),
             other => Listener::at_address(other.clone()),
         }
     }
@@ -244,11 +205,6 @@ impl Drop for Listener {
 /// The file's name in the default places.
 fn default_name(pid: impl fmt::Display) -> String {
     format!("swipr-pid-{pid}.sock")
-}
-
-/// The error of the system call just made.
-fn refused(tried: &str, address: &Address) -> Error {
-    Error::System { source: io::Error::last_os_error(), tried: format!("{tried} {address}") }
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@
 //! worth a line; the results of recordings, which never go to stderr.
 
 use crate::platform::descriptors;
-use std::fmt::Display;
+use crate::text::Text;
+use std::fmt::{Display, Write};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A line is cut at this many bytes. Below `PIPE_BUF`, so that a pipe that has room
 /// at all takes it whole and at once (pipe(7)).
@@ -22,38 +24,51 @@ pub enum Log {
     Stderr,
 }
 
+/// What the agent's configuration says, for those who do not have it at hand.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether lines are wanted, as was last [kept](Log::keep).
+pub fn wanted() -> Log {
+    if WANTED.load(Relaxed) { Log::Stderr } else { Log::Off }
+}
+
 impl Log {
+    /// Remembers this for [`wanted`].
+    pub fn keep(self) {
+        WANTED.store(self == Log::Stderr, Relaxed);
+    }
+
     /// Writes one line if lines are wanted. Never waits; not async-signal-safe.
     pub fn line(self, text: impl Display) {
         match self {
             Log::Off => {}
-            Log::Stderr => always(text),
+            Log::Stderr => write_line(&text),
         }
     }
 }
 
 /// Writes one line whatever `SWIPR_LOG` says: for the one line that says that a
-/// variable's value cannot be used. Never waits; not async-signal-safe.
+/// variable's value cannot be used. Never waits or allocates; not async-signal-safe.
 pub fn always(text: impl Display) {
+    write_line(&text);
+}
+
+fn write_line(text: &dyn Display) {
     let line = compose(std::process::id(), text);
+    let line = line.as_str().as_bytes();
     match descriptors::hosts_stderr() {
-        Some(stderr) => write_once(stderr.as_raw_fd(), &line),
-        None => write_once(libc::STDERR_FILENO, &line),
+        Some(stderr) => write_once(stderr.as_raw_fd(), line),
+        None => write_once(libc::STDERR_FILENO, line),
     }
 }
 
 /// `swipr[pid]: text` as one line without control characters.
-fn compose(pid: u32, text: impl Display) -> Vec<u8> {
-    let mut line = String::new();
-    for c in format!("swipr[{pid}]: {text}").chars() {
-        let c = if c.is_control() { ' ' } else { c };
-        if line.len() + c.len_utf8() >= LINE_BYTES {
-            break;
-        }
-        line.push(c);
-    }
-    line.push('\n');
-    line.into_bytes()
+fn compose(pid: u32, text: &dyn Display) -> Text<LINE_BYTES> {
+    let mut line = Text::new();
+    // An error says that it is cut.
+    let _ = write!(line, "swipr[{pid}]: {text}");
+    line.end_line();
+    line
 }
 
 /// One write, if the descriptor takes it now. A reader that is gone must not
@@ -123,15 +138,14 @@ mod tests {
 
     #[test]
     fn a_line_has_the_pid_and_no_control_characters() {
-        let line = compose(42, "cannot bind /tmp/a\nb\u{1b}[31m");
-        assert_eq!(line, b"swipr[42]: cannot bind /tmp/a b [31m\n");
+        let line = compose(42, &"cannot bind /tmp/a\nb\u{1b}[31m");
+        assert_eq!(line.as_str(), "swipr[42]: cannot bind /tmp/a b [31m\n");
     }
 
     #[test]
     fn a_long_line_is_cut_between_characters() {
-        let line = compose(1, "ä".repeat(LINE_BYTES));
-        assert!(line.len() <= LINE_BYTES);
-        assert!(std::str::from_utf8(&line).is_ok_and(|text| text.ends_with("ä\n")));
+        let line = compose(1, &"ä".repeat(LINE_BYTES));
+        assert!(line.as_str().ends_with("ä\n"));
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! A recording's output into a file, and waiting for its end.
 
+use crate::locks::after_waiting;
+use crate::off;
 use crate::recording::{Closed, Output};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
+
+/// How often whoever waits looks whether the agent still is.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// How a recording ended, for whoever waits for it.
 #[derive(Debug, Default)]
@@ -24,9 +29,20 @@ impl Completion {
 
     /// Waits for the end, at most so long.
     pub fn wait(&self, most: Duration) -> Option<Result<Summary, String>> {
-        let place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.ended.wait_timeout_while(place, most, |end| end.is_none());
-        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+        let deadline = Instant::now() + most;
+        // Held for moments only, and nothing is allocated meanwhile: nobody ends with it.
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        while end.is_none() {
+            if off::is_over() {
+                return off::sentence().map(Err);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            end = after_waiting(self.ended.wait_timeout(end, left.min(LOOK))).0;
+        }
+        end.clone()
     }
 }
 

@@ -3,10 +3,12 @@
 //! The writer waits while the pipe is full, with a bound; the reader never waits.
 //! Not here: what the bytes mean, and who is woken when there are some.
 
+use crate::locks::{after_waiting, lock};
+use crate::off;
 use crate::recording::{Closed, Output};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
 
@@ -45,10 +47,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// The state is consistent between any two statements, so a panic elsewhere
-    /// does not spoil it.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        lock(&self.state)
     }
 }
 
@@ -63,7 +63,7 @@ pub struct PipeWriter {
 
 impl PipeWriter {
     fn end(&self, end: Result<Summary, String>) {
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock() else { return };
         if state.end.is_none() {
             state.end = Some(end);
             drop(state);
@@ -76,7 +76,7 @@ impl Output for PipeWriter {
     /// Waits while the pipe is full: until the reader takes something, goes away, or
     /// has taken nothing for 30 seconds, which closes the pipe.
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Closed> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.lock().ok_or(Closed)?;
         let mut progress = (state.taken, Instant::now());
         loop {
             if state.closed {
@@ -90,7 +90,7 @@ impl Output for PipeWriter {
             if was_empty && !now.is_empty() {
                 drop(state);
                 (self.wake)();
-                state = self.shared.lock();
+                state = self.shared.lock().ok_or(Closed)?;
             }
             if bytes.is_empty() {
                 return Ok(());
@@ -106,13 +106,13 @@ impl Output for PipeWriter {
             }
             if state.bytes.len() >= self.capacity && !state.closed {
                 let bound = self.patience.saturating_sub(waited);
-                state = self.shared.room.wait_timeout(state, bound).unwrap_or_else(PoisonError::into_inner).0;
+                state = after_waiting(self.shared.room.wait_timeout(state, bound)).0;
             }
         }
     }
 
     fn is_closed(&self) -> bool {
-        self.shared.lock().closed
+        self.shared.lock().is_none_or(|state| state.closed)
     }
 
     fn finish(self: Box<Self>, end: Result<Summary, String>) {
@@ -122,7 +122,7 @@ impl Output for PipeWriter {
 
 impl Drop for PipeWriter {
     fn drop(&mut self) {
-        self.end(Err("the recording stopped without a result".to_owned()));
+        self.end(Err(off::sentence().unwrap_or_else(|| "the recording stopped without a result".to_owned())));
     }
 }
 
@@ -142,7 +142,7 @@ impl PipeReader {
     /// Moves at most `most` bytes to the end of `into`; returns how many.
     /// Never waits for the writer.
     pub fn take(&mut self, into: &mut Vec<u8>, most: usize) -> usize {
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock() else { return 0 };
         let count = most.min(state.bytes.len());
         let (first, second) = state.bytes.as_slices();
         let first = first.get(..count).unwrap_or(first);
@@ -158,20 +158,21 @@ impl PipeReader {
 
     /// How the recording ended, once all its bytes have been taken.
     pub fn end(&mut self) -> Option<Result<Summary, String>> {
-        let state = self.shared.lock();
-        if state.bytes.is_empty() {
-            if state.closed && state.end.is_none() {
-                return Some(Err("the reader was too slow".to_owned()));
-            }
-            return state.end.clone();
+        let gone = || off::sentence().filter(|_| off::is_over()).map(Err);
+        let Some(state) = self.shared.lock() else { return gone() };
+        if !state.bytes.is_empty() {
+            return None;
         }
-        None
+        if state.closed && state.end.is_none() {
+            return Some(Err("the reader was too slow".to_owned()));
+        }
+        state.end.clone().or_else(gone)
     }
 }
 
 impl Drop for PipeReader {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock() else { return };
         state.closed = true;
         state.bytes = VecDeque::new();
         self.shared.room.notify_one();

@@ -40,8 +40,10 @@ pub struct Request {
 pub enum StartError {
     /// [`MAX_RECORDINGS`] are running.
     TooMany,
-    /// The agent is stopping, or has turned itself off.
+    /// The agent is stopping.
     Stopping,
+    /// The agent has turned itself off, for this reason.
+    Off(&'static str),
     /// The operating system refused something; the text says what.
     Failed(String),
 }
@@ -73,6 +75,10 @@ pub trait Recorder: Send + Sync {
     fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError>;
     /// The server thread woke up: does what other threads of the process asked for.
     fn attend(&self) {}
+    /// Why the agent has turned itself off, if it has (for `/health`).
+    fn off(&self) -> Option<&'static str> {
+        None
+    }
     /// The agent's state as a JSON object (for `/status`).
     fn status(&self) -> String;
     /// The same for Prometheus (for `/metrics`).

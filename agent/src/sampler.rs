@@ -14,9 +14,12 @@ mod told;
 pub use active::{Active, Batch, Event};
 
 use crate::counters::AgentCounters;
+use crate::locks::{after_waiting, lock};
+use crate::off;
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::ask_for_short_slices;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::recording::MAX_RECORDINGS;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use sweep::{COLLECT_AFTER_NS, Sweeper};
 
@@ -48,13 +51,14 @@ impl Handle {
         Handle { wanted_signal, ..Handle::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Hands a recording over; `true`: the caller must start the thread with [`run`].
     pub fn add(&self, recording: Active) -> bool {
-        let mut inbox = self.lock();
+        // Nobody may run out of memory while others wait for the inbox.
+        let room = Vec::with_capacity(MAX_RECORDINGS);
+        let Some(mut inbox) = lock(&self.inbox) else { return false };
+        if inbox.new.capacity() == 0 {
+            inbox.new = room;
+        }
         inbox.new.push(recording);
         self.changed.notify_all();
         !std::mem::replace(&mut inbox.attended, true)
@@ -62,34 +66,40 @@ impl Handle {
 
     /// The thread could not be started: gives the recordings back by dropping them.
     pub fn abandon(&self) {
-        let mut inbox = self.lock();
+        let Some(mut inbox) = lock(&self.inbox) else { return };
         inbox.new.clear();
         inbox.attended = false;
     }
 
     /// Something about a recording changed (it is to end).
     pub fn notify(&self) {
-        let _inbox = self.lock();
+        let _inbox = lock(&self.inbox);
+        self.changed.notify_all();
+    }
+
+    /// The same where no lock may be taken; whoever is just about to wait does not hear it.
+    pub fn wake(&self) {
         self.changed.notify_all();
     }
 
     /// Ends all recordings and the thread.
     pub fn close(&self) {
-        self.lock().closed = true;
+        if let Some(mut inbox) = lock(&self.inbox) {
+            inbox.closed = true;
+        }
         self.changed.notify_all();
     }
 
     /// Waits until `deadline_ns` or a change; `None`: it is time to end.
     fn wait(&self, deadline_ns: u64) -> Option<Vec<Active>> {
-        let mut inbox = self.lock();
-        if inbox.new.is_empty() && !inbox.closed {
+        let mut inbox = lock(&self.inbox)?;
+        if inbox.new.is_empty() && !inbox.closed && !off::is_off() {
             let left = deadline_ns.saturating_sub(monotonic_ns());
             if left > 0 {
-                let waited = self.changed.wait_timeout(inbox, Duration::from_nanos(left));
-                inbox = waited.unwrap_or_else(PoisonError::into_inner).0;
+                inbox = after_waiting(self.changed.wait_timeout(inbox, Duration::from_nanos(left))).0;
             }
         }
-        if inbox.closed {
+        if inbox.closed || off::is_off() {
             return None;
         }
         Some(std::mem::take(&mut inbox.new))
@@ -97,8 +107,8 @@ impl Handle {
 
     /// The thread has nothing of its own any more: whether it may end, because nothing new came or all is over.
     fn leave(&self) -> bool {
-        let mut inbox = self.lock();
-        if inbox.closed {
+        let Some(mut inbox) = lock(&self.inbox) else { return true };
+        if inbox.closed || off::is_off() {
             inbox.new.clear();
         }
         inbox.attended = !inbox.new.is_empty();
@@ -108,8 +118,9 @@ impl Handle {
 
     /// After [`Handle::close`]: waits until the thread has left, at most so long; whether it has.
     pub fn wait_until_left(&self, at_most: Duration) -> bool {
-        let waited = self.changed.wait_timeout_while(self.lock(), at_most, |inbox| inbox.attended);
-        !waited.unwrap_or_else(PoisonError::into_inner).0.attended
+        let Some(inbox) = lock(&self.inbox) else { return false };
+        let waited = self.changed.wait_timeout_while(inbox, at_most, |inbox| inbox.attended);
+        !after_waiting(waited).0.attended
     }
 }
 
@@ -154,6 +165,8 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
             housekeeping = now + HOUSEKEEPING_NS;
         }
         if recordings.iter().any(|recording| recording.is_due(now)) {
+            #[cfg(feature = "fault-injection")]
+            crate::injected::may_panic(if counters.sweeps.get() > 400 { "sampler" } else { "" });
             sweeper.finish(&mut recordings);
             let early = shared_sweep_ns(&recordings);
             recordings.iter_mut().for_each(|recording| _ = recording.begin_tick(now, early));

@@ -5,6 +5,7 @@
 //! nowhere but in its poller. `docs/http.md` is what clients are told.
 
 mod access;
+mod admission;
 mod answer;
 mod chunked;
 mod connection;
@@ -12,6 +13,7 @@ mod control;
 mod event_loop;
 mod head;
 mod help;
+mod listening;
 mod parameters;
 mod percent;
 mod poller;
@@ -19,6 +21,7 @@ mod recorded;
 mod routes;
 mod sample_request;
 pub(crate) mod socket;
+mod tcp_peer;
 mod values;
 
 pub use event_loop::EventLoop;
@@ -30,7 +33,7 @@ use crate::log::Log;
 use crate::recording::Recorder;
 use connection::Surroundings;
 use control::{Control, Noted};
-use event_loop::Listening;
+use listening::Listening;
 use poller::Poller;
 use std::fmt;
 use std::io;
@@ -125,6 +128,7 @@ impl Server {
             sleeper: Some(sleeper),
             poller: Poller::new()?,
             control: Arc::clone(&control),
+            failed_waits: 0,
         };
         let noted = control.note(control.waker.socket());
         let server = Server { control, _noted: noted };
@@ -143,6 +147,11 @@ impl Server {
         let thread = thread.stack_size(STACK_BYTES);
         thread.spawn(move || event_loop.run())?;
         Ok(server)
+    }
+
+    /// Has the thread look at its connections. Takes no lock and waits for nothing.
+    pub fn wake(&self) {
+        self.control.waker.wake();
     }
 
     /// Removes the sockets' files and tells the thread to end. Does not wait.

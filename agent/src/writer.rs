@@ -9,6 +9,7 @@ mod tests;
 mod times;
 
 use crate::counters::{AgentCounters, RecordingCounters};
+use crate::off;
 use crate::platform::process;
 use crate::recording::{Closed, Output, Request};
 use crate::sample_queue::SampleReceiver;
@@ -88,9 +89,14 @@ impl Writer {
                     if self.output.is_closed() {
                         return Err(Closed);
                     }
+                    if off::is_off() {
+                        break;
+                    }
                     continue;
                 }
             };
+            #[cfg(feature = "fault-injection")]
+            crate::injected::may_panic(if found_something { "writer" } else { "" });
             found_something |= !batch.is_empty();
             for event in batch {
                 let stack = names.of(&event.stack);
@@ -132,7 +138,8 @@ impl Writer {
             format.finish(summary, &mut bytes);
             self.hand_on(&mut bytes)?;
         }
-        Ok(end)
+        // What was sampled before is whole; that it is not all, only the end can tell.
+        Ok(off::sentence().map_or(end, Err))
     }
 
     fn hand_on(&mut self, bytes: &mut Vec<u8>) -> Result<(), Closed> {

@@ -31,17 +31,33 @@ pub fn target() -> PathBuf {
         .to_path_buf()
 }
 
+/// The same with faults of its own, which the variable [`FAULT_VARIABLE`] asks for. Built in the way that takes the
+/// least time: what it does is the same.
+pub fn faulty_library() -> PathBuf {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    let make = || cargo_build(&["--features", "fault-injection"], &target().join("faulty"), "debug");
+    LIBRARY.get_or_init(make).clone()
+}
+
+/// `memory:N` or `panic:THREAD`.
+pub const FAULT_VARIABLE: &str = "SWIPR_TEST_FAULT";
+
 fn build() -> PathBuf {
     if let Some(library) = std::env::var_os(LIBRARY_VARIABLE) {
         let library = PathBuf::from(library);
         assert!(library.is_file(), "{LIBRARY_VARIABLE} names {}, which is no file", library.display());
         return library;
     }
+    cargo_build(&["--release", "--features", "preload"], &target(), "release")
+}
+
+fn cargo_build(arguments: &[&str], target: &Path, profile: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--release", "-p", "swipr", "--features", "preload"])
+        .args(["build", "-p", "swipr"])
+        .args(arguments)
         .arg("--target-dir")
-        .arg(target())
+        .arg(target)
         .current_dir(checkout())
         .output()
         .expect("cargo can be started");
@@ -51,7 +67,7 @@ fn build() -> PathBuf {
         String::from_utf8_lossy(&output.stderr)
     );
     let name = if cfg!(target_os = "macos") { "libswipr.dylib" } else { "libswipr.so" };
-    let library = target().join("release").join(name);
+    let library = target.join(profile).join(name);
     assert!(library.is_file(), "building the agent left no {}", library.display());
     library
 }

@@ -7,6 +7,7 @@
 //! the agent works: it sees a library to preload, a socket, and text.
 
 pub mod agent;
+pub mod container;
 pub mod directory;
 pub mod expectation;
 pub mod host;

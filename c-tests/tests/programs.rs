@@ -56,6 +56,7 @@ programs! {
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
     a_program_whose_executable_was_deleted_has_names => "deleted_executable",
     threads_that_outlive_the_first_one_have_names => "first_thread_ended",
+    debug_information_nested_without_end_is_no_danger => "deep_debug_info",
     who_holds_locks_is_sampled_and_never_waited_for => "locks_held",
     functions_that_are_bound_at_their_first_call_have_callers => "lazy_binding",
     frames_relative_to_any_register_are_left => "frame_in_another_register",
@@ -86,8 +87,12 @@ const WRITTEN_OUT: &[&str] = &[
     "last_thread_ends",
     "fork_child",
     "handler_stack",
+    // In attacks.rs.
+    "hostile_files",
     "hot_reload",
     "low_fds",
+    // In internal_faults.rs.
+    "memory_limit",
     "no_system_calls",
     "own_sigurg",
     "preloaded_api",
@@ -119,6 +124,7 @@ fn every_program_is_content_without_the_agent() {
     let needs_more = [
         "exit_while_recording",
         "last_thread_ends",
+        "hostile_files",
         "hot_reload",
         "preloaded_api",
         "stop_and_start",

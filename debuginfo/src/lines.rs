@@ -6,7 +6,7 @@
 //! compressed with anything but zlib.
 
 use crate::elf::ElfFile;
-use crate::pages::{Counter, PagedReader};
+use crate::pages::{Counter, PagedReader, with_bounded_stack};
 use gimli::SectionId;
 use std::sync::atomic::Ordering;
 
@@ -72,6 +72,10 @@ impl Lines {
 
     /// The frames at an address, innermost first; empty where nothing is known.
     pub(crate) fn frames(&self, address: u64) -> Vec<LineFrame> {
+        with_bounded_stack(|| self.frames_found(address))
+    }
+
+    fn frames_found(&self, address: u64) -> Vec<LineFrame> {
         let mut found = Vec::new();
         // The look-up asks for the range up to the next address.
         if address == u64::MAX {

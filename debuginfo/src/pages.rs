@@ -7,12 +7,37 @@ use crate::elf::{ElfFile, Section};
 use crate::error::Error;
 use gimli::{LittleEndian, ReaderOffsetId};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 const PAGE_BYTES: usize = 4096;
 /// Sections are this far apart in the numbering of gimli's offset ids.
 const SECTION_STRIDE: u64 = 1 << 40;
+
+/// Stack that the readers of one look-up may use. Functions are inlined into one another as deeply as a file says, addr2line
+/// follows them by recursion, and each step of it reads.
+const MOST_STACK_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// Nothing is read with less stack than this address leaves.
+    static STACK_END: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs a look-up; what would need more of this thread's stack than a fixed part gets errors from its readers.
+pub(crate) fn with_bounded_stack<T>(look_up: impl FnOnce() -> T) -> T {
+    let before = STACK_END.replace(stack_pointer().saturating_sub(MOST_STACK_BYTES));
+    let found = look_up();
+    STACK_END.set(before);
+    found
+}
+
+/// About where the caller's frame is.
+#[inline(never)]
+fn stack_pointer() -> usize {
+    let here = 0_u8;
+    std::hint::black_box(&raw const here) as usize
+}
 
 /// Bytes held by all sections of one object.
 pub(crate) type Counter = Arc<AtomicUsize>;
@@ -116,6 +141,9 @@ impl PagedReader {
 
     /// The bytes from `at` on that lie on one page.
     fn part(&self, at: usize) -> gimli::Result<&[u8]> {
+        if stack_pointer() < STACK_END.get() {
+            return Err(self.eof());
+        }
         let part = self.pages.from(at)?;
         Ok(part.get(..part.len().min(self.end.saturating_sub(at))).unwrap_or_default())
     }

@@ -14,12 +14,17 @@ use std::fmt::Write;
 /// The histograms' buckets end here: nothing of ours is shorter than the first or, where it works, longer than the last.
 const BUCKETS_NS: std::ops::RangeInclusive<u64> = 250..=(1 << 34);
 
+const OFF_HELP: &str = "1: the agent has turned itself off; /status says why.";
+
 /// The whole text, from what `/status` says at the same moment.
 pub fn text(status: &Value, counters: &AgentCounters) -> String {
     let mut out = String::new();
     let version = status.get("version").and_then(Value::as_str).unwrap_or_default();
     head(&mut out, "swipr_build_info", "gauge", "The agent's version, as a label.");
     line(&mut out, "swipr_build_info", "", &[("version", version)], 1.0);
+    let off = status.get("off").is_some_and(Value::is_string);
+    head(&mut out, "swipr_off", "gauge", OFF_HELP);
+    line(&mut out, "swipr_off", "", &[], f64::from(u8::from(off)));
     for family in FAMILIES {
         head(&mut out, family.name, family.kind.name(), family.help);
         family.sources.iter().for_each(|source| samples(&mut out, family, source, status));

@@ -3,6 +3,7 @@
 use super::Agent;
 use crate::agent_threads;
 use crate::histogram::{Figures, Histogram};
+use crate::off;
 use crate::platform::process;
 use crate::registered_frames;
 use serde_json::{Map, Value, json};
@@ -37,6 +38,7 @@ pub fn json(agent: &Agent) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::pid(),
         "address": agent.address(),
+        "off": off::reason(),
         "uptime_seconds": agent.started.elapsed().as_secs(),
         "recordings": { "running": running, "started": counters.recordings.get() },
         "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers() },

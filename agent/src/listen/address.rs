@@ -97,6 +97,16 @@ impl Raw {
     }
 }
 
+/// Connects to a Unix socket without waiting. A full queue is as good as a connection: whoever serves it is awake.
+pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
+    let raw = Raw::new(address).map_err(io::Error::other)?;
+    let socket = Socket::new(libc::AF_UNIX)?;
+    match raw.connect(&socket) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        _ => Ok(socket),
+    }
+}
+
 fn checked(status: libc::c_int) -> io::Result<()> {
     match status {
         0 => Ok(()),
@@ -143,11 +153,22 @@ pub(super) fn bind(address: &Address) -> Result<Socket, Error> {
 
 /// The address that a TCP socket has on our side.
 pub(crate) fn local(socket: &Socket) -> io::Result<SocketAddr> {
+    // SAFETY: getsockname(2) writes at most `length` bytes.
+    filled(|address, length| unsafe { libc::getsockname(socket.fd(), address, length) })
+}
+
+/// The address of its other end.
+pub(crate) fn peer(socket: &Socket) -> io::Result<SocketAddr> {
+    // SAFETY: getpeername(2) writes at most `length` bytes.
+    filled(|address, length| unsafe { libc::getpeername(socket.fd(), address, length) })
+}
+
+fn filled(
+    fill: impl FnOnce(*mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int,
+) -> io::Result<SocketAddr> {
     let mut raw =
         Raw { storage: Raw::zeroed(), length: mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t };
-    let target = std::ptr::from_mut(&mut raw.storage).cast();
-    // SAFETY: getsockname(2) writes at most `length` bytes into the storage.
-    checked(unsafe { libc::getsockname(socket.fd(), target, &mut raw.length) })?;
+    checked(fill(std::ptr::from_mut(&mut raw.storage).cast(), &mut raw.length))?;
     match libc::c_int::from(raw.storage.ss_family) {
         libc::AF_INET => {
             // SAFETY: the family says which address the storage holds.

@@ -1,10 +1,26 @@
-//! A private directory inside one that everybody may write to.
+//! Directories that a socket may be in: which can be trusted, and a private one inside one that everybody may write to.
 
 use super::Error;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// Whether nobody but root and our own user can put something else into the place of a file of ours in this directory.
+/// `$XDG_RUNTIME_DIR` is another user's for whoever became root or changed the user and kept the environment.
+pub(super) fn trusted(directory: &Path) -> Result<(), Error> {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    let own_uid = unsafe { libc::geteuid() };
+    let found = fs::metadata(directory)
+        .map_err(|source| Error::System { tried: format!("look at {}", directory.display()), source })?;
+    let is_sticky = found.mode() & libc::S_ISVTX != 0;
+    let reason = match found.uid() {
+        uid if uid != 0 && uid != own_uid => "another user owns it",
+        _ if found.mode() & 0o022 != 0 && !is_sticky => "other users can change it",
+        _ => return Ok(()),
+    };
+    Err(Error::Directory { path: directory.to_owned(), reason })
+}
 
 /// `<parent>/swipr-<uid>`, made with mode 0700. One that is there already must be a
 /// directory (no symlink) of our own user that nobody else can enter: anybody could

@@ -2,11 +2,12 @@
 //! while it is ours.
 
 use super::address::Raw;
-use super::{Address, Error};
+use super::{Address, Error, Reach};
 use crate::server::socket::Socket;
-use std::fs;
+use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,7 +50,7 @@ impl SocketFile {
 }
 
 /// Binds a socket to a path. A stale file of our own user is replaced.
-pub(super) fn bind(path: &Path) -> Result<(Socket, SocketFile), Error> {
+pub(super) fn bind(path: &Path, reach: Reach) -> Result<(Socket, SocketFile), Error> {
     let address = Address::Path(path.to_owned());
     let raw = Raw::new(&address)?;
     let failed = |tried: &str, source| Error::System { tried: format!("{tried} {address}"), source };
@@ -69,6 +70,9 @@ pub(super) fn bind(path: &Path) -> Result<(Socket, SocketFile), Error> {
         Err(error) => return Err(failed("bind", error)),
     }
     let made = fs::symlink_metadata(path).map_err(|e| failed("look at", e))?;
+    if reach == Reach::Everybody {
+        open_to_all(path, &made).map_err(|e| failed("open to others", e))?;
+    }
     let file = SocketFile {
         path: path.to_owned(),
         device: made.dev(),
@@ -77,6 +81,20 @@ pub(super) fn bind(path: &Path) -> Result<(Socket, SocketFile), Error> {
         forgotten: AtomicBool::new(false),
     };
     Ok((socket, file))
+}
+
+/// Gives the file that was just made mode 0666, whatever the umask says; and no other file that somebody may have put
+/// in its place meanwhile: by a descriptor of the file itself.
+fn open_to_all(path: &Path, made: &Metadata) -> io::Result<()> {
+    let flags = libc::O_PATH | libc::O_NOFOLLOW;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    if !found.file_type().is_socket() || (found.dev(), found.ino()) != (made.dev(), made.ino()) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    // chmod(2) by number does not take descriptors of this kind before Linux 6.6; their link in /proc does.
+    let link = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
+    fs::set_permissions(link, Permissions::from_mode(0o666))
 }
 
 /// Removes a socket file that nobody listens on any more.

@@ -32,11 +32,11 @@ impl Drop for Scratch {
 fn open(path: &Path) -> Result<Listener, Error> {
     let place = Place::Path(Pattern::literal(path.as_os_str().as_bytes()));
     let identity = Identity::of_this_process();
-    Listener::open(&place, &identity, &Directories::system(None))
+    Listener::open(&place, &identity, &Directories::system(None), Reach::Owner)
 }
 
 fn default_in(directories: &Directories) -> Result<Listener, Error> {
-    Listener::open(&Place::Default, &Identity::of_this_process(), directories)
+    Listener::open(&Place::Default, &Identity::of_this_process(), directories, Reach::Owner)
 }
 
 fn path_of(listener: &Listener) -> &Path {
@@ -165,14 +165,52 @@ fn a_directory_that_others_could_have_made_is_refused() {
     assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
 }
 
+/// A root shell that kept the environment of the user it came from put its sockets into that user's directory.
+#[test]
+fn a_runtime_directory_that_others_can_change_is_passed_over() {
+    let scratch = Scratch::new();
+    let runtime = scratch.join("user");
+    fs::create_dir(&runtime).unwrap();
+    let directories = Directories {
+        run: scratch.join("not there"),
+        runtime: Some(runtime.clone()),
+        temporary: scratch.0.clone(),
+    };
+    let place = || path_of(&default_in(&directories).unwrap()).parent().unwrap().to_owned();
+    let set_mode = |mode| fs::set_permissions(&runtime, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o700);
+    assert_eq!(place(), runtime);
+    set_mode(0o1777);
+    assert_eq!(place(), runtime, "sticky: what is ours stays ours");
+    set_mode(0o777);
+    assert_ne!(place(), runtime);
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } == 0 {
+        set_mode(0o700);
+        std::os::unix::fs::chown(&runtime, Some(12345), None).unwrap();
+        assert_ne!(place(), runtime);
+    }
+}
+
+/// Connecting waits while a queue is full, and a server that has died does not empty it: its host hung at `swipr_stop`.
+#[test]
+fn a_full_queue_is_not_waited_for() {
+    let scratch = Scratch::new();
+    let path = scratch.join("s");
+    let listener = open(&path).unwrap();
+    let connections = 0..BACKLOG + 70;
+    let held: Vec<_> = connections.map(|_| connect(listener.address()).unwrap()).collect();
+    assert!(held.len() > BACKLOG as usize + 1);
+}
+
 #[test]
 fn an_abstract_name_is_taken_once() {
     let identity = Identity::of_this_process();
     let place = Place::Abstract(Pattern::parse(b"swipr-test-{UUID}").unwrap());
     let directories = Directories::system(None);
-    let listener = Listener::open(&place, &identity, &directories).unwrap();
+    let listener = Listener::open(&place, &identity, &directories, Reach::Owner).unwrap();
     assert_eq!(listener.address().to_string(), format!("@swipr-test-{}", identity.uuid));
-    let again = Listener::open(&place, &identity, &directories);
+    let again = Listener::open(&place, &identity, &directories, Reach::Owner);
     assert!(matches!(again, Err(Error::InUse(_))));
 }
 
@@ -182,7 +220,7 @@ fn tcp_reports_the_port_it_was_given() {
     let directories = Directories::system(None);
     for text in ["127.0.0.1:0", "[::1]:0"] {
         let place = Place::Tcp(text.parse().unwrap());
-        match Listener::open(&place, &identity, &directories) {
+        match Listener::open(&place, &identity, &directories, Reach::Owner) {
             Ok(listener) => {
                 let Address::Tcp(address) = listener.address() else {
                     panic!("{listener:?}");

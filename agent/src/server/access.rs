@@ -1,5 +1,4 @@
-//! Who may ask: the user at the other end of a Unix socket; for TCP a token, or at
-//! least no web page that was tricked into asking.
+//! Who may ask: which users; for TCP a token, and no web page that was tricked into asking.
 
 use super::answer::Answer;
 use super::head::Head;
@@ -9,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 /// The query parameter that carries the token.
 pub(super) const TOKEN_PARAMETER: &str = "token";
 
-/// Whether that user may connect to a Unix socket of ours.
+/// Whether that user may ask.
 pub(super) fn is_allowed(uid: u32, own_uid: u32, allowed_uids: &[u32]) -> bool {
     uid == 0 || uid == own_uid || allowed_uids.contains(&uid)
 }
@@ -21,8 +20,8 @@ pub(super) fn stranger(uid: u32) -> Answer {
 
 /// Checks a request that came by TCP to our address `local`.
 ///
-/// With a token, the token is what counts. Without one, anybody on this machine may
-/// ask, but no web page: `Host` must name this address (a page of a name that was
+/// With a token, the token is what counts. Without one it is the client's user, who was looked at when it connected
+/// (`admission.rs`), and a web page that this user looks at must not ask: `Host` must name this address (a page of a name that was
 /// rebound to it sends its own name), and `Origin`, if there is one, must be ours.
 pub(super) fn check_tcp(head: &Head, local: SocketAddr, token: Option<&str>) -> Result<(), Answer> {
     let host = head.host.as_deref().unwrap_or_default();

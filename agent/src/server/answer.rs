@@ -137,7 +137,7 @@ impl Answer {
 }
 
 /// A client's text may be quoted in an error; it stays on its line.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let blank = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(blank).collect()
 }

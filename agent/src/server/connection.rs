@@ -1,8 +1,11 @@
 //! One client: its requests one after the other, and its answers.
 //!
 //! Bytes come in and go out as the event loop finds them; nothing here waits.
-//! Not here: which socket is ready (`event_loop.rs`), what is asked (`connection/requests.rs`).
+//! Not here: which socket is ready (`event_loop.rs`), reading and sending (`connection/bytes.rs`), time limits
+//! (`connection/patience.rs`), what is asked (`connection/requests.rs`).
 
+mod bytes;
+mod patience;
 mod requests;
 
 use super::Settings;
@@ -14,19 +17,14 @@ use super::socket::Socket;
 use crate::listen::Address;
 use crate::pipe::Wake;
 use crate::recording::Recorder;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Bytes read at a time.
-const READ_BYTES: usize = 16 * 1024;
 /// Bytes that may wait for the client before a recording's next chunk is taken.
 const MOST_WAITING_BYTES: usize = 64 * 1024;
 /// Steps at a stretch, so that one client does not keep the others waiting.
 const STEPS: usize = 64;
-/// Most bytes that are read and thrown away after the last answer.
-const MOST_DRAINED_BYTES: usize = 4 * 1024 * 1024;
 
 /// What connections need of the server.
 pub(super) struct Surroundings {
@@ -62,6 +60,8 @@ enum State {
     Recording(Box<Recorded>),
     /// The last answer is on its way.
     Ending,
+    /// An answer that failed in the middle is on its way.
+    Breaking,
     /// The client has its answer and should close; what it still sends is thrown
     /// away, because closing with bytes unread would take the answer back.
     Draining(usize),
@@ -92,6 +92,7 @@ pub(super) struct Connection {
     half_closed: bool,
     /// There is more to do although the socket says nothing.
     unfinished: bool,
+    connected: Instant,
     /// When the present state began.
     since: Instant,
     /// When output last moved.
@@ -114,6 +115,7 @@ impl Connection {
             input_ended: false,
             half_closed: false,
             unfinished: false,
+            connected: now,
             since: now,
             moved: now,
             answered: 0,
@@ -144,35 +146,6 @@ impl Connection {
         out | input
     }
 
-    /// When to call [`Connection::out_of_time`].
-    pub(super) fn deadline(&self, settings: &Settings) -> Option<Instant> {
-        let limits = &settings.limits;
-        let (from, time): (Instant, Duration) = match self.state {
-            _ if self.waiting_bytes() > 0 => (self.moved, limits.stall),
-            State::Head if self.input.is_empty() && self.answered > 0 => (self.since, limits.idle),
-            State::Head | State::Body(..) => (self.since, limits.head),
-            State::Recording(_) => return None,
-            State::Ending | State::Draining(_) => (self.since, limits.linger),
-        };
-        from.checked_add(time)
-    }
-
-    /// The deadline has passed.
-    pub(super) fn out_of_time(&mut self, around: &Surroundings, now: Instant) -> Life {
-        let waits_for_request = match self.state {
-            State::Head => !self.input.is_empty(),
-            State::Body(..) => true,
-            _ => false,
-        };
-        if self.waiting_bytes() > 0 || !waits_for_request {
-            return Life::Ends;
-        }
-        let time = around.settings.limits.head;
-        let what = format!("the request was not complete after {time:?}");
-        self.last_word(Answer::problem(408, what), now);
-        self.go_on(around, now)
-    }
-
     /// Something happened on the socket.
     pub(super) fn happened(&mut self, events: i16, around: &Surroundings, now: Instant) -> Life {
         // On a Unix socket POLLHUP means that the peer has closed, not only ended
@@ -193,33 +166,6 @@ impl Connection {
         self.go_on(around, now)
     }
 
-    fn read(&mut self, now: Instant) -> Life {
-        let mut bytes = [0; READ_BYTES];
-        let count = match self.socket.receive(&mut bytes) {
-            Ok(count) => count,
-            Err(error) => {
-                return match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Life::GoesOn,
-                    _ => Life::Ends,
-                };
-            }
-        };
-        if let State::Draining(drained) = &mut self.state {
-            *drained += count;
-            return match count == 0 || *drained > MOST_DRAINED_BYTES {
-                true => Life::Ends,
-                false => Life::GoesOn,
-            };
-        }
-        if count == 0 {
-            self.input_ended = true;
-        } else if self.input.is_empty() && matches!(self.state, State::Head) {
-            self.since = now;
-        }
-        self.input.extend(bytes.iter().take(count));
-        Life::GoesOn
-    }
-
     /// Does what can be done without waiting.
     pub(super) fn go_on(&mut self, around: &Surroundings, now: Instant) -> Life {
         self.unfinished = false;
@@ -237,27 +183,6 @@ impl Connection {
         Life::GoesOn
     }
 
-    fn flush(&mut self, now: Instant) -> Life {
-        while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
-            match self.socket.send(rest) {
-                Ok(count) => {
-                    self.sent += count;
-                    self.moved = now;
-                }
-                Err(error) => match error.kind() {
-                    ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => return Life::GoesOn,
-                    _ => return Life::Ends,
-                },
-            }
-        }
-        self.output.clear();
-        self.sent = 0;
-        // The time a client has to take bytes starts when there are some.
-        self.moved = now;
-        Life::GoesOn
-    }
-
     fn step(&mut self, around: &Surroundings, now: Instant) -> Step {
         match std::mem::replace(&mut self.state, State::Ending) {
             State::Recording(mut recorded) => {
@@ -267,13 +192,19 @@ impl Connection {
                 };
                 match progress {
                     Progress::Over(keep) => self.finished(keep, now),
-                    Progress::Broken => return Step::Ends,
+                    // Closed, not kept open and not drained: the last line is missing.
+                    Progress::Broken => self.state = State::Breaking,
                     Progress::Waits | Progress::Moved => self.state = State::Recording(recorded),
                 }
                 match progress {
                     Progress::Waits => Step::Waits,
                     _ => Step::Moved,
                 }
+            }
+            State::Breaking if self.waiting_bytes() == 0 => Step::Ends,
+            State::Breaking => {
+                self.state = State::Breaking;
+                Step::Waits
             }
             State::Ending if self.waiting_bytes() > 0 => Step::Waits,
             State::Ending if self.input_ended => Step::Ends,

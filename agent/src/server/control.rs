@@ -4,6 +4,7 @@
 use super::poller::Waker;
 use super::socket::{Socket, cookie};
 use crate::listen::{Listener, SocketFile};
+use crate::locks::{after_waiting, lock};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -76,8 +77,8 @@ impl Control {
     }
 
     pub(super) fn add_file(&self, listener: &Listener) {
-        if let Some(file) = listener.file() {
-            self.files().push(Arc::clone(file));
+        if let (Some(file), Some(mut files)) = (listener.file(), lock(&self.files)) {
+            files.push(Arc::clone(file));
         }
     }
 
@@ -85,7 +86,9 @@ impl Control {
     pub(super) fn replace_file(&self, old: &Listener, new: &Listener) {
         if let Some(file) = old.file() {
             file.forget();
-            self.files().retain(|known| !Arc::ptr_eq(known, file));
+            if let Some(mut files) = lock(&self.files) {
+                files.retain(|known| !Arc::ptr_eq(known, file));
+            }
         }
         self.add_file(new);
         if self.is_stopping() {
@@ -94,13 +97,9 @@ impl Control {
     }
 
     fn remove_files(&self) {
-        for file in self.files().iter() {
+        for file in lock(&self.files).iter().flat_map(|files| files.iter()) {
             file.remove();
         }
-    }
-
-    fn files(&self) -> std::sync::MutexGuard<'_, Vec<Arc<SocketFile>>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -122,7 +121,7 @@ impl Control {
     pub(super) fn wait(&self, bound: Duration) -> bool {
         let is_done = self.is_done.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.done.wait_timeout_while(is_done, bound, |done| !*done);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        *after_waiting(waited).0
     }
 }
 

@@ -2,27 +2,26 @@
 //!
 //! Without connections it never wakes. Not here: what clients say (`connection.rs`).
 
-use super::access;
+use super::admission;
 use super::answer::{Answer, Form};
-use super::connection::{Connection, Gate, Life, Surroundings};
+use super::connection::{Connection, Life, Surroundings};
 use super::control::{Control, Noted};
+use super::listening::{Listening, REST};
 use super::poller::Poller;
 use super::socket::Socket;
-use crate::host_end;
-use crate::listen::{Address, Listener};
+use crate::{host_end, off};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Connections accepted at a stretch.
-const ACCEPTS: usize = 64;
-/// How long a listener rests that cannot accept for want of descriptors or memory.
-const REST: Duration = Duration::from_secs(1);
-/// How often a listener that the host closed is opened again, in a row.
-const REOPENINGS: u32 = 10;
+const ACCEPTS: usize = 16;
 /// While a recording runs the loop looks at it this often, wakened or not: the host
 /// may have closed the waker.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How often waiting may fail in a row.
+const MOST_FAILED_WAITS: u32 = 10;
 
 /// The server's loop; runs on a thread of its own.
 pub struct EventLoop {
@@ -33,42 +32,13 @@ pub struct EventLoop {
     pub(super) around: Surroundings,
     pub(super) control: Arc<Control>,
     pub(super) poller: Poller,
-}
-
-/// A listener and how it is.
-pub(super) struct Listening {
-    listener: Listener,
-    address: Arc<Address>,
-    health: Health,
-    _noted: Option<Noted>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Health {
-    Well,
-    /// Rests until then.
-    Rests(Instant),
-    /// The host closed it: to be opened again then, for the so-many-th time.
-    Lost(Instant, u32),
-    /// Given up.
-    Dead,
+    pub(super) failed_waits: u32,
 }
 
 /// A connection and its entry in the list of open sockets.
 pub(super) struct Client {
     connection: Connection,
     _noted: Option<Noted>,
-}
-
-impl Listening {
-    pub(super) fn new(listener: Listener, control: &Arc<Control>) -> Listening {
-        Listening {
-            address: Arc::new(listener.address().clone()),
-            health: Health::Well,
-            _noted: control.note(listener.socket()),
-            listener,
-        }
-    }
 }
 
 impl EventLoop {
@@ -88,8 +58,7 @@ impl EventLoop {
         let waker = self.sleeper.as_ref().map(|s| self.poller.add(s, libc::POLLIN));
         let mut places = Vec::with_capacity(self.listening.len());
         for (index, listening) in self.listening.iter().enumerate() {
-            if listening.health == Health::Well {
-                let socket = listening.listener.socket();
+            if let Some(socket) = listening.socket() {
                 places.push((index, self.poller.add(socket, libc::POLLIN)));
             }
         }
@@ -102,10 +71,9 @@ impl EventLoop {
             place
         });
         let timeout = self.timeout();
-        if let Err(error) = self.poller.wait(timeout) {
-            self.around.settings.log.line(format!("cannot wait for sockets: {error}"));
-            // No memory, or a limit that the host lowered: rare, and no reason to spin.
-            std::thread::sleep(REST);
+        match self.poller.wait(timeout) {
+            Ok(()) => self.failed_waits = 0,
+            Err(error) => self.waiting_failed(&error),
         }
         if let Some(place) = waker {
             self.waker_happened(self.poller.happened(place));
@@ -121,18 +89,32 @@ impl EventLoop {
                 self.accept(index, now);
             }
         }
-        self.reopen(now);
+        let log = self.around.settings.log;
+        self.listening.iter_mut().for_each(|listening| listening.look_after(&self.control, log, now));
+    }
+
+    /// No memory, a limit that the host lowered, or the host closed what is waited with: no reason to spin, and
+    /// reason to make another. If that does not help, clients cannot be heard any more.
+    fn waiting_failed(&mut self, error: &io::Error) {
+        self.failed_waits += 1;
+        if self.failed_waits > MOST_FAILED_WAITS {
+            off::turn(format_args!("cannot wait for sockets: {error}"));
+            self.control.stop();
+            return;
+        }
+        std::thread::sleep(REST);
+        if let Ok(poller) = Poller::new() {
+            // Not dropped: its descriptor's number may be the host's by now.
+            std::mem::forget(std::mem::replace(&mut self.poller, poller));
+        }
     }
 
     /// How long there is nothing to do but wait.
     fn timeout(&self) -> Option<Duration> {
         let settings = &self.around.settings;
         let deadlines = self.clients.iter().map(|c| c.connection.deadline(settings));
-        let healths = self.listening.iter().map(|listening| match listening.health {
-            Health::Rests(until) | Health::Lost(until, _) => Some(until),
-            Health::Well | Health::Dead => None,
-        });
-        let first = deadlines.chain(healths).flatten().min();
+        let listeners = self.listening.iter().map(Listening::look_at);
+        let first = deadlines.chain(listeners).flatten().min();
         let time = first.map(|time| time.saturating_duration_since(Instant::now()));
         let time = [time, host_end::timeout()].into_iter().flatten().min();
         match self.clients.iter().any(|c| c.connection.is_recording()) {
@@ -181,22 +163,8 @@ impl EventLoop {
             return;
         };
         for _ in 0..ACCEPTS {
-            let socket = match listening.listener.socket().accept() {
-                Ok(socket) => socket,
-                Err(error) => {
-                    match error.raw_os_error() {
-                        Some(libc::EAGAIN) => return,
-                        Some(libc::EINTR | libc::ECONNABORTED) => continue,
-                        Some(libc::EBADF | libc::ENOTSOCK | libc::EINVAL) => {
-                            listening.health = Health::Lost(now, 0);
-                        }
-                        // EMFILE, ENFILE, ENOBUFS, ENOMEM, a firewall's EPERM …
-                        _ => listening.health = Health::Rests(now + REST),
-                    }
-                    return;
-                }
-            };
-            if self.clients.len() >= self.around.settings.limits.connections {
+            let Some(socket) = listening.next(now) else { return };
+            if !make_room(&mut self.clients, self.around.settings.limits.connections) {
                 let mut bytes = Vec::new();
                 Answer::problem(503, "there are too many connections")
                     .header("Retry-After", "5")
@@ -204,61 +172,28 @@ impl EventLoop {
                 let _ = socket.send(&bytes);
                 continue;
             }
-            let gate = gate(&socket, &listening.address, &self.around.settings.allowed_uids);
+            let gate = admission::gate(&socket, listening.address(), &self.around.settings);
             self.clients.push(Client {
                 _noted: self.control.note(&socket),
-                connection: Connection::new(socket, Arc::clone(&listening.address), gate, now),
+                connection: Connection::new(socket, Arc::clone(listening.address()), gate, now),
             });
         }
     }
-
-    /// Looks after listeners that are not well.
-    fn reopen(&mut self, now: Instant) {
-        for listening in &mut self.listening {
-            match listening.health {
-                Health::Rests(until) if until <= now => listening.health = Health::Well,
-                Health::Lost(at, times) if at <= now => {
-                    let log = self.around.settings.log;
-                    match listening.listener.reopen() {
-                        Ok(listener) => {
-                            self.control.replace_file(&listening.listener, &listener);
-                            *listening = Listening::new(listener, &self.control);
-                            log.line(format!("opened {} again", listening.address));
-                        }
-                        Err(_) if times < REOPENINGS => {
-                            listening.health = Health::Lost(now + REST, times + 1);
-                        }
-                        Err(error) => {
-                            log.line(error);
-                            listening.health = Health::Dead;
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
 }
 
-fn gate(socket: &Socket, address: &Address, allowed_uids: &[u32]) -> Gate {
-    match address {
-        Address::Tcp(_) => match crate::listen::local_address(socket) {
-            Ok(local) => Gate::Tcp(local),
-            Err(error) => Gate::Refused(unknown(&error)),
-        },
-        Address::Path(_) | Address::Abstract(_) => {
-            // SAFETY: geteuid(2) takes nothing and cannot fail. Asked each time: the
-            // host may have dropped privileges.
-            let own_uid = unsafe { libc::geteuid() };
-            match socket.peer_uid() {
-                Ok(uid) if access::is_allowed(uid, own_uid, allowed_uids) => Gate::Open,
-                Ok(uid) => Gate::Refused(access::stranger(uid)),
-                Err(error) => Gate::Refused(unknown(&error)),
-            }
-        }
+/// Whether one more client fits. If not, one that has never completed a request makes room, the one that has waited
+/// longest: who only connects, or sends a head byte by byte, cannot keep the others out.
+fn make_room(clients: &mut Vec<Client>, most: usize) -> bool {
+    if clients.len() < most {
+        return true;
     }
-}
-
-fn unknown(error: &io::Error) -> Answer {
-    Answer::problem(403, format!("cannot tell who is asking: {error}"))
+    let silent =
+        clients.iter().enumerate().filter_map(|(at, client)| Some((client.connection.silent_since()?, at)));
+    match silent.min() {
+        Some((_, at)) => {
+            clients.remove(at);
+            true
+        }
+        None => false,
+    }
 }

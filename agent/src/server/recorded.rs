@@ -13,6 +13,8 @@ use swipr_formats::{FormatInfo, stats_line};
 
 /// The header, or trailer, with the recording's figures.
 const STATS: &str = "X-Swipr-Stats";
+/// The trailer of a recording that failed in the middle.
+const ERROR: &str = "X-Swipr-Error";
 /// Most bytes held back while waiting for the end of a format that writes at the end.
 const MOST_HELD_BYTES: usize = 1024 * 1024;
 /// Largest chunk.
@@ -55,7 +57,7 @@ pub(super) enum Progress {
     Moved,
     /// All is written.
     Over(Keep),
-    /// The recording failed after its first bytes: only cutting the connection tells.
+    /// The recording failed after its first bytes: the answer is cut once they are sent.
     Broken,
 }
 
@@ -164,7 +166,14 @@ impl Recorded {
 
     fn fail(&mut self, reason: &str, out: &mut Vec<u8>) -> Progress {
         match self.head {
-            Sent::Sent => Progress::Broken,
+            Sent::Sent => {
+                // The line that ends the trailers is left out: whoever reads it all sees that it is cut, and why.
+                if self.about.version == Version::Http11 {
+                    let reason = answer::one_line(reason);
+                    out.extend_from_slice(format!("0\r\n{ERROR}: {reason}\r\n").as_bytes());
+                }
+                Progress::Broken
+            }
             Sent::NotYet => {
                 let what = format!("the recording failed: {reason}");
                 Answer::problem(500, what).encode(self.about.form, out);

@@ -78,7 +78,13 @@ pub(super) static ROUTES: &[Route] = &[
         parameters: &["format", "threads", "names", "lines", "inline", "max_depth", "title", "symbolizer"],
         action: Action::Dump,
     },
-    Route { method: Method::Get, paths: &["/health"], does: "OK", parameters: &[], action: Action::Health },
+    Route {
+        method: Method::Get,
+        paths: &["/health"],
+        does: "OK, or why the agent has turned itself off",
+        parameters: &[],
+        action: Action::Health,
+    },
     Route {
         method: Method::Get,
         paths: &["/status"],
@@ -149,7 +155,10 @@ fn try_follow(
     }
     let answer = match route.action {
         Action::Help => Answer::text(help::text(address)),
-        Action::Health => Answer::text("OK\n"),
+        Action::Health => match recorder.off() {
+            None => Answer::text("OK\n"),
+            Some(reason) => off(reason),
+        },
         Action::Status => Answer::json(recorder.status()),
         Action::Metrics => Answer::bytes(METRICS, recorder.metrics().into_bytes()),
         Action::Sample => {
@@ -172,6 +181,11 @@ fn try_follow(
         }
     };
     Ok(Outcome::Answer(answer))
+}
+
+/// The agent has turned itself off.
+pub(super) fn off(reason: &str) -> Answer {
+    Answer::problem(503, format!("the agent has turned itself off: {reason}"))
 }
 
 impl Route {

@@ -29,6 +29,13 @@ impl Socket {
         Socket::adopt(unsafe { libc::socket(family, kind, 0) })
     }
 
+    /// A socket that asks the kernel about others (sock_diag(7)).
+    pub(crate) fn diagnosis() -> io::Result<Socket> {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: socket(2) takes no pointers.
+        Socket::adopt(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) })
+    }
+
     /// Two sockets that are connected with each other.
     pub(crate) fn pair() -> io::Result<(Socket, Socket)> {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;

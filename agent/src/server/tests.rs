@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Identity, Pattern, Place};
-use crate::listen::Directories;
+use crate::listen::{Directories, Reach};
 use crate::recording::{Output, Request, StartError};
 use std::io::{Read, Write};
 use std::os::fd::RawFd;
@@ -33,7 +33,7 @@ fn listener(name: &str) -> (Listener, PathBuf) {
     let path = std::env::temp_dir().join(name);
     let place = Place::Path(Pattern::literal(path.as_os_str().as_encoded_bytes()));
     let directories = Directories::system(None);
-    let listener = Listener::open(&place, &Identity::of_this_process(), &directories);
+    let listener = Listener::open(&place, &Identity::of_this_process(), &directories, Reach::Owner);
     (listener.unwrap(), path)
 }
 

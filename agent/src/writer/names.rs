@@ -1,9 +1,10 @@
 //! From addresses to named frames, remembered per stack and per address.
 
+use crate::locks::lock;
 use crate::mappings::{Code, Mappings};
 use crate::stack::{CodeAddress, RawStack};
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use swipr_debuginfo::symbolizer::{Lookup, Symbol, Symbolizer};
 use swipr_formats::Recent;
 use swipr_formats::model::{Frame, FrameKind, Function, Stack};
@@ -96,7 +97,7 @@ impl StackNames {
         let Some(symbols) = code.symbols.as_ref().filter(|_| self.symbolize) else { return Arc::from([]) };
         let lookup = if address.exact { Lookup::Pc } else { Lookup::ReturnAddress };
         let in_file = address.address.wrapping_sub(symbols.bias);
-        let mut symbolizer = self.symbolizer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut symbolizer) = lock(&self.symbolizer) else { return Arc::from([]) };
         symbolizer.resolve(&symbols.key, in_file, lookup).iter().map(function).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Who may ask, by TCP and by abstract sockets.
 
 use super::support::{BOUND, Client, Player, serve};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use swipr::config::{Pattern, Place};
@@ -60,35 +61,36 @@ fn a_token_is_asked_for_by_tcp() {
 
 #[test]
 fn help_on_an_abstract_socket_has_its_commands() {
-    use std::os::linux::net::SocketAddrExt;
-    use std::os::unix::net::{SocketAddr, UnixStream};
     let name = format!("swipr-http-test-{}", std::process::id());
     let place = Place::Abstract(Pattern::literal(name.as_bytes()));
     let player = Arc::new(Player::default());
     let (_server, shown) = serve(&place, Settings::default(), &player);
     assert_eq!(shown, format!("@{name}"));
-    let address = SocketAddr::from_abstract_name(&name).unwrap();
-    let mut client = Client::over(UnixStream::connect_addr(&address).unwrap());
+    let mut client = by_abstract_name(&name);
     client.send("GET / HTTP/1.1\r\n\r\n");
     let text = client.answer().text();
     assert!(text.contains(&format!("--abstract-unix-socket {name} ")), "{text}");
 }
 
-/// The status that a process of another user gets; needs root to become one.
-fn status_for_user(uid: libc::uid_t, name: &str) -> libc::c_int {
+fn by_abstract_name(name: &str) -> Client<std::os::unix::net::UnixStream> {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixStream};
+    let address = SocketAddr::from_abstract_name(name).unwrap();
+    Client::over(UnixStream::connect_addr(&address).unwrap())
+}
+
+/// The status that a process of another user gets; needs root to become one.
+fn status_for_user<S: Read + Write>(uid: libc::uid_t, connect: impl Fn() -> Client<S>) -> libc::c_int {
     // SAFETY: the child asks one question and leaves by _exit(2).
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let asked = std::panic::catch_unwind(|| {
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             // SAFETY: setresuid(2) takes no pointers; the child has one thread.
             assert_eq!(unsafe { libc::setresuid(uid, uid, uid) }, 0);
-            let address = SocketAddr::from_abstract_name(name).unwrap();
-            let mut client = Client::over(UnixStream::connect_addr(&address).unwrap());
-            client.send("GET /health HTTP/1.1\r\n\r\n");
+            let mut client = connect();
+            client.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
             client.answer().status
-        });
+        }));
         // An exit status has 8 bits.
         let code = asked.map_or(0, |status| libc::c_int::from(status / 100 * 10 + status % 100));
         // SAFETY: _exit(2) does not return.
@@ -100,17 +102,59 @@ fn status_for_user(uid: libc::uid_t, name: &str) -> libc::c_int {
     libc::WEXITSTATUS(status)
 }
 
+fn is_root() -> bool {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
 #[test]
 fn a_stranger_is_refused_on_an_abstract_socket_unless_allowed() {
-    // SAFETY: geteuid(2) takes nothing and cannot fail.
-    if unsafe { libc::geteuid() } != 0 {
+    if !is_root() {
         return;
     }
     let name = format!("swipr-http-strangers-{}", std::process::id());
     let place = Place::Abstract(Pattern::literal(name.as_bytes()));
     let settings = Settings { allowed_uids: vec![12346], ..Settings::default() };
     let (_server, _) = serve(&place, settings, &Arc::new(Player::default()));
-    assert_eq!(status_for_user(12345, &name), 43, "403");
-    assert_eq!(status_for_user(12346, &name), 20, "200");
-    assert_eq!(status_for_user(0, &name), 20, "200");
+    assert_eq!(status_for_user(12345, || by_abstract_name(&name)), 43, "403");
+    assert_eq!(status_for_user(12346, || by_abstract_name(&name)), 20, "200");
+    assert_eq!(status_for_user(0, || by_abstract_name(&name)), 20, "200");
+}
+
+#[test]
+fn a_stranger_is_refused_by_tcp_unless_allowed_or_in_the_know() {
+    if !is_root() {
+        return;
+    }
+    let settings = Settings { allowed_uids: vec![12346], ..Settings::default() };
+    for place in ["127.0.0.1:0", "[::1]:0"] {
+        let place = Place::Tcp(place.parse().unwrap());
+        let (_server, address) = serve(&place, settings.clone(), &Arc::new(Player::default()));
+        let connect = || Client::over(TcpStream::connect(&address).unwrap());
+        assert_eq!(status_for_user(12345, connect), 43, "403");
+        assert_eq!(status_for_user(12346, connect), 20, "200");
+        assert_eq!(status_for_user(0, connect), 20, "200");
+    }
+    let (_server, address) = tcp(Some("s3cret"));
+    let connect = || Client::over(TcpStream::connect(&address).unwrap());
+    assert_eq!(status_for_user(12345, connect), 41, "401: a token would do, whoever sends it");
+}
+
+/// A socket of mode 0600 cannot be reached by the users that `SWIPR_ALLOW_UID` lists: they were let in and shut out.
+#[test]
+fn users_that_are_allowed_reach_the_socket_by_its_path() {
+    use std::os::unix::fs::PermissionsExt;
+    if !is_root() {
+        return;
+    }
+    for (allowed, mode, statuses) in [(vec![], 0o600, [0, 0]), (vec![12346], 0o666, [43, 20])] {
+        let path = std::env::temp_dir().join(format!("swipr-http-allowed-{}", std::process::id()));
+        let place = Place::Path(Pattern::literal(path.as_os_str().as_encoded_bytes()));
+        let settings = Settings { allowed_uids: allowed, ..Settings::default() };
+        let (_server, _) = serve(&place, settings, &Arc::new(Player::default()));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+        for (uid, status) in [12345, 12346].into_iter().zip(statuses) {
+            assert_eq!(status_for_user(uid, || Client::connect(&path)), status, "{uid}");
+        }
+    }
 }

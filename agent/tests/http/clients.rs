@@ -250,6 +250,20 @@ fn a_client_that_sends_a_megabyte_before_it_reads_gets_its_refusal() {
 }
 
 #[test]
+fn clients_that_never_ask_cannot_keep_others_out() {
+    let limits = Limits { connections: 4, ..Limits::default() };
+    let stage = Stage::with(limits);
+    let mut held = Vec::new();
+    for round in 0..40 {
+        let mut mute = stage.client();
+        // Nothing, half a head, or half a body: none of them is a request.
+        mute.send(["", "GET /hea", "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"][round % 3]);
+        held.push(mute);
+        stage.check();
+    }
+}
+
+#[test]
 fn one_connection_too_many_is_told_so_and_the_next_is_served() {
     let limits = Limits { connections: 4, ..Limits::default() };
     let stage = Stage::with(limits);

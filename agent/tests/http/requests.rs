@@ -121,6 +121,7 @@ fn what_the_recorder_says_becomes_a_status() {
     assert_eq!(answer.header("Retry-After"), Some("5"));
     let answer = stage.get("/profile?title=fail+later");
     assert_eq!((answer.status, answer.complete), (200, false), "cut, not ended");
+    assert_eq!(answer.trailers, "X-Swipr-Error: and then not\r\n");
     stage.check();
 }
 

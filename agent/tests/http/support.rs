@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 use swipr::config::{Identity, Pattern, Place};
-use swipr::listen::{Directories, Listener};
+use swipr::listen::{Directories, Listener, Reach};
 use swipr::recording::{Closed, Output, Recorder, Request, StartError};
 use swipr::server::{Limits, Server, Settings};
 use swipr_formats::model::Summary;
@@ -194,7 +194,8 @@ impl Drop for Stage {
 /// Starts a server; returns what it listens on, too.
 pub fn serve(place: &Place, settings: Settings, player: &Arc<Player>) -> (Server, String) {
     let identity = Identity::of_this_process();
-    let listener = Listener::open(place, &identity, &Directories::system(None)).unwrap();
+    let reach = Reach::of(&settings.allowed_uids);
+    let listener = Listener::open(place, &identity, &Directories::system(None), reach).unwrap();
     let address = listener.address().to_string();
     let recorder = Arc::new(Handle(Arc::clone(player)));
     let server = Server::start(vec![listener], recorder, settings).unwrap();

@@ -134,6 +134,7 @@ fn every_figure_of_status_is_a_metric_and_every_metric_has_its_figure() {
 fn the_metrics_in_the_documentation_are_the_list() {
     let mut table = String::from("| metric | type | labels | meaning |\n|---|---|---|---|\n");
     table += "| `swipr_build_info` | gauge | `version` | The agent's version, as a label. |\n";
+    table += &format!("| `swipr_off` | gauge |  | {OFF_HELP} |\n");
     for Family { name, kind, help, label, .. } in FAMILIES {
         let label = if label.is_empty() { String::new() } else { format!("`{label}`") };
         let _ = writeln!(table, "| `{name}` | {} | {label} | {help} |", kind.name());

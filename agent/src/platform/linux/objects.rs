@@ -6,9 +6,11 @@
 
 use super::loader_lock::ObjectList;
 use super::maps::{self, Mapping};
+use crate::locks::lock_within;
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// A loaded object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,9 +62,10 @@ impl Segment {
 /// the next dlopen(3) would wait for ever if one of our threads held it at that moment.
 static CALLING_LOADER: Mutex<()> = Mutex::new(());
 
-/// The loader calls none of ours while this lives.
-pub fn keep_out_of_loader() -> MutexGuard<'static, ()> {
-    CALLING_LOADER.lock().unwrap_or_else(PoisonError::into_inner)
+/// The loader calls none of ours while this lives. `None`: one of ours did not come out of it in time: the caller itself keeps it in
+/// there, or it ended there.
+pub fn keep_out_of_loader(at_most: Duration) -> Option<MutexGuard<'static, ()>> {
+    lock_within(&CALLING_LOADER, at_most)
 }
 
 /// How often objects were loaded and unloaded since the process began.

@@ -133,6 +133,7 @@ impl Connection {
                 Answer::problem(429, what).header("Retry-After", "5")
             }
             Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
+            Err(StartError::Off(reason)) => routes::off(reason),
             Err(StartError::Failed(reason)) => {
                 Answer::problem(500, format!("the recording could not be started: {reason}"))
             }

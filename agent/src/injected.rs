@@ -1,0 +1,40 @@
+//! Faults of the agent's own, for tests: `SWIPR_TEST_FAULT` says which. Not in a library that is given away.
+//!
+//! `memory:N`: the heap refuses everything from its Nth call on. `panic:NAME`: the thread of that name panics in
+//! a recording, after its first samples (`server`: when it is asked for its status).
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The variable, read once.
+fn wanted() -> &'static str {
+    static TEXT: OnceLock<([u8; 64], usize)> = OnceLock::new();
+    let (bytes, length) = TEXT.get_or_init(|| {
+        let mut text = [0; 64];
+        let mut length = 0;
+        // SAFETY: a C string; the answer is null or a C string of the environment, read before the program runs.
+        let found = unsafe { libc::getenv(c"SWIPR_TEST_FAULT".as_ptr()) };
+        if !found.is_null() {
+            // SAFETY: a C string, as getenv(3) says.
+            let found = unsafe { std::ffi::CStr::from_ptr(found) }.to_bytes();
+            length = found.len().min(text.len());
+            text[..length].copy_from_slice(&found[..length]);
+        }
+        (text, length)
+    });
+    std::str::from_utf8(&bytes[..*length]).unwrap_or_default()
+}
+
+/// Whether the heap has anything to give.
+pub fn heap_works() -> bool {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let last = wanted().strip_prefix("memory:").and_then(|number| number.parse::<u64>().ok());
+    last.is_none_or(|last| CALLS.fetch_add(1, Relaxed) < last)
+}
+
+/// Panics where the thread of that name is to.
+pub fn may_panic(name: &str) {
+    if wanted().strip_prefix("panic:") == Some(name) {
+        panic!("as the test wants it");
+    }
+}

@@ -1,0 +1,59 @@
+//! Locks that may be held for ever: a thread of the agent that finds no memory ends where it stands
+//! (`heap.rs`), and gives back nothing. Who else wants a lock then gives up.
+
+use crate::off;
+use crate::platform::process::sleep;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// How soon a lock that somebody holds is looked at again, at first and at last. Most are held for microseconds.
+const FIRST_LOOK: Duration = Duration::from_micros(50);
+const LAST_LOOK: Duration = Duration::from_millis(5);
+/// How often the holder is looked after, once the agent is off.
+const LOOKS_WHEN_OFF: u32 = 100;
+
+/// Takes a lock. `None`: the agent is off, and whoever holds it is gone. What a thread that panicked left behind is
+/// taken as it is: nothing of ours is inconsistent between two statements.
+pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    lock_within(mutex, Duration::MAX)
+}
+
+/// The same, and `None` after that time.
+pub fn lock_within<T>(mutex: &Mutex<T>, at_most: Duration) -> Option<MutexGuard<'_, T>> {
+    let mut patience = Patience { look: FIRST_LOOK, left: at_most, looks_when_off: LOOKS_WHEN_OFF };
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if patience.waits() => {}
+            Err(TryLockError::WouldBlock) => return None,
+        }
+    }
+}
+
+struct Patience {
+    look: Duration,
+    left: Duration,
+    looks_when_off: u32,
+}
+
+impl Patience {
+    /// Waits a little; `false`: it was long enough.
+    #[cold]
+    #[inline(never)]
+    fn waits(&mut self) -> bool {
+        if self.left.is_zero() || self.looks_when_off == 0 {
+            return false;
+        }
+        sleep(self.look);
+        self.left = self.left.saturating_sub(self.look);
+        self.look = (self.look * 2).min(LAST_LOOK);
+        self.looks_when_off -= u32::from(off::is_off());
+        true
+    }
+}
+
+/// The guard that a wait for a condition gives back; see [`lock`] for the poison.
+pub fn after_waiting<T>(waited: Result<T, PoisonError<T>>) -> T {
+    waited.unwrap_or_else(PoisonError::into_inner)
+}

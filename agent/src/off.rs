@@ -1,0 +1,142 @@
+//! Turned off for good: what becomes of the agent after a fault of its own.
+//!
+//! A panic on one of the agent's threads, or memory that cannot be had, turns it off once and for all: recordings end and their
+//! clients are told why, no new one begins, `/health` and `/status` say so for as long as the server lives, and
+//! the children of a fork get no agent. The host goes on. Nothing here allocates, takes a lock or waits:
+//! it is called where there is no memory left, and by threads that hold locks.
+//! Not here: finding the faults (`agent_threads.rs`, `heap.rs`); failures that are nobody's fault and may pass,
+//! such as a thread that the kernel refuses: those end one recording.
+
+use crate::log;
+use crate::platform::process::monotonic_ns;
+use crate::text::Text;
+use std::cell::UnsafeCell;
+use std::fmt::{Display, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::*};
+use std::time::Duration;
+
+/// Bytes of the reason; what is longer is cut.
+const REASON_BYTES: usize = 200;
+
+/// How long a recording has to end once the agent is off: its writer may be looking up names.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same where a thread of the agent has ended on the spot, which may be its writer.
+const PATIENCE_WITH_THE_REST: Duration = Duration::from_secs(2);
+
+/// Whether one has.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+const ON: u8 = 0;
+const TURNING: u8 = 1;
+const OFF: u8 = 2;
+
+/// On, or off with a reason.
+struct Switch {
+    phase: AtomicU8,
+    since_ns: AtomicU64,
+    reason: UnsafeCell<Text<REASON_BYTES>>,
+}
+
+// SAFETY: `reason` is written by the one thread that moves `phase` from ON to TURNING, and read once it is OFF.
+unsafe impl Sync for Switch {}
+
+static SWITCH: Switch = Switch::new();
+
+impl Switch {
+    const fn new() -> Switch {
+        let reason = UnsafeCell::new(Text::new());
+        Switch { phase: AtomicU8::new(ON), since_ns: AtomicU64::new(0), reason }
+    }
+
+    /// Whether this call turned it off.
+    fn turn(&self, reason: &dyn Display) -> bool {
+        if self.phase.compare_exchange(ON, TURNING, AcqRel, Acquire).is_err() {
+            return false;
+        }
+        // SAFETY: the exchange succeeds once; nobody reads before the store below.
+        let text = unsafe { &mut *self.reason.get() };
+        let _ = write!(text, "{reason}");
+        self.since_ns.store(monotonic_ns(), Relaxed);
+        self.phase.store(OFF, Release);
+        true
+    }
+
+    fn reason(&self) -> Option<&str> {
+        match self.phase.load(Acquire) {
+            ON => None,
+            // SAFETY: never written again.
+            OFF => Some(unsafe { &*self.reason.get() }.as_str()),
+            _ => Some("an internal error"),
+        }
+    }
+}
+
+/// Turns the agent off. The first reason stays; it is logged where lines are wanted. Never allocates, waits or panics.
+pub fn turn(reason: impl Display) {
+    turn_for(&reason);
+}
+
+fn turn_for(reason: &dyn Display) {
+    if SWITCH.turn(reason) {
+        log::wanted().line(format_args!("turned off for good: {}", SWITCH.reason().unwrap_or_default()));
+        crate::life::turned_off();
+    }
+}
+
+/// Why the agent is off, if it is.
+pub fn reason() -> Option<&'static str> {
+    SWITCH.reason()
+}
+
+/// The reason as a sentence.
+pub fn sentence() -> Option<String> {
+    reason().map(|reason| format!("the agent has turned itself off: {reason}"))
+}
+
+/// Whether it is off.
+pub fn is_off() -> bool {
+    SWITCH.phase.load(Acquire) != ON
+}
+
+/// Whether it is off and has been for so long that what its threads have not said by now, they will not say any more.
+pub fn is_over() -> bool {
+    let patience = if LOST.load(Relaxed) { PATIENCE_WITH_THE_REST } else { PATIENCE };
+    is_off() && monotonic_ns().saturating_sub(SWITCH.since_ns.load(Relaxed)) >= patience.as_nanos() as u64
+}
+
+/// A thread of the agent is about to end where it stands.
+#[cfg(feature = "preload")]
+pub fn lose_thread() {
+    LOST.store(true, Relaxed);
+}
+
+/// Runs what must not unwind into the host. A panic turns the agent off.
+pub fn contained<T>(body: impl FnOnce() -> T) -> Option<T> {
+    let result = catch_unwind(AssertUnwindSafe(body));
+    if result.is_err() {
+        turn("a panic on a thread of the program");
+    }
+    result.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_stays_and_is_one_line() {
+        let switch = Switch::new();
+        assert_eq!(switch.reason(), None);
+        assert!(switch.turn(&format_args!("no\nmemory\u{1b}[31m for {} bytes", 7)));
+        assert!(!switch.turn(&"another"));
+        assert_eq!(switch.reason(), Some("no memory [31m for 7 bytes"));
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let switch = Switch::new();
+        assert!(switch.turn(&"ä".repeat(REASON_BYTES)));
+        assert_eq!(switch.reason().map(str::len), Some(REASON_BYTES));
+    }
+}

@@ -1,0 +1,36 @@
+//! Who a new client is, as far as the kernel tells, and whether it may ask.
+//! Not here: what its requests must have (`access.rs`).
+
+use super::answer::Answer;
+use super::connection::Gate;
+use super::socket::Socket;
+use super::{Settings, access, tcp_peer};
+use crate::listen::{Address, local_address, peer_address};
+use std::io;
+
+/// Looks at a client that has just connected.
+pub(super) fn gate(socket: &Socket, address: &Address, settings: &Settings) -> Gate {
+    // SAFETY: geteuid(2) takes nothing and cannot fail. Asked each time: the
+    // host may have dropped privileges.
+    let own_uid = unsafe { libc::geteuid() };
+    let user = |found: io::Result<u32>, otherwise: Gate| match found {
+        Ok(uid) if access::is_allowed(uid, own_uid, &settings.allowed_uids) => otherwise,
+        Ok(uid) => Gate::Refused(access::stranger(uid)),
+        Err(error) => Gate::Refused(unknown(&error)),
+    };
+    match address {
+        Address::Tcp(_) => match (local_address(socket), &settings.token) {
+            // Who has the token may be anybody, and anywhere.
+            (Ok(local), Some(_)) => Gate::Tcp(local),
+            (Ok(local), None) => {
+                user(peer_address(socket).and_then(|peer| tcp_peer::uid(local, peer)), Gate::Tcp(local))
+            }
+            (Err(error), _) => Gate::Refused(unknown(&error)),
+        },
+        Address::Path(_) | Address::Abstract(_) => user(socket.peer_uid(), Gate::Open),
+    }
+}
+
+fn unknown(error: &io::Error) -> Answer {
+    Answer::problem(403, format!("cannot tell who is asking: {error}; by TCP, SWIPR_TOKEN would do"))
+}

@@ -1,0 +1,60 @@
+//! A connection's bytes, in and out, without waiting.
+
+use super::{Connection, Life, State};
+use std::io::ErrorKind;
+use std::time::Instant;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 16 * 1024;
+/// Most bytes that are read and thrown away after the last answer.
+const MOST_DRAINED_BYTES: usize = 4 * 1024 * 1024;
+
+impl Connection {
+    pub(super) fn read(&mut self, now: Instant) -> Life {
+        let mut bytes = [0; READ_BYTES];
+        let count = match self.socket.receive(&mut bytes) {
+            Ok(count) => count,
+            Err(error) => {
+                return match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Life::GoesOn,
+                    _ => Life::Ends,
+                };
+            }
+        };
+        if let State::Draining(drained) = &mut self.state {
+            *drained += count;
+            return match count == 0 || *drained > MOST_DRAINED_BYTES {
+                true => Life::Ends,
+                false => Life::GoesOn,
+            };
+        }
+        if count == 0 {
+            self.input_ended = true;
+        } else if self.input.is_empty() && matches!(self.state, State::Head) {
+            self.since = now;
+        }
+        self.input.extend(bytes.iter().take(count));
+        Life::GoesOn
+    }
+
+    pub(super) fn flush(&mut self, now: Instant) -> Life {
+        while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match self.socket.send(rest) {
+                Ok(count) => {
+                    self.sent += count;
+                    self.moved = now;
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => return Life::GoesOn,
+                    _ => return Life::Ends,
+                },
+            }
+        }
+        self.output.clear();
+        self.sent = 0;
+        // The time a client has to take bytes starts when there are some.
+        self.moved = now;
+        Life::GoesOn
+    }
+}

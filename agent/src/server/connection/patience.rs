@@ -1,0 +1,42 @@
+//! How long a connection may take for what it is doing, and what becomes of it then.
+
+use super::{Connection, Life, State, Surroundings};
+use crate::server::Settings;
+use crate::server::answer::Answer;
+use std::time::{Duration, Instant};
+
+impl Connection {
+    /// When to call [`Connection::out_of_time`].
+    pub(in crate::server) fn deadline(&self, settings: &Settings) -> Option<Instant> {
+        let limits = &settings.limits;
+        let (from, time): (Instant, Duration) = match self.state {
+            _ if self.waiting_bytes() > 0 => (self.moved, limits.stall),
+            State::Head if self.input.is_empty() && self.answered > 0 => (self.since, limits.idle),
+            State::Head | State::Body(..) => (self.since, limits.head),
+            State::Recording(_) => return None,
+            State::Ending | State::Breaking | State::Draining(_) => (self.since, limits.linger),
+        };
+        from.checked_add(time)
+    }
+
+    /// The deadline has passed.
+    pub(in crate::server) fn out_of_time(&mut self, around: &Surroundings, now: Instant) -> Life {
+        let waits_for_request = match self.state {
+            State::Head => !self.input.is_empty(),
+            State::Body(..) => true,
+            _ => false,
+        };
+        if self.waiting_bytes() > 0 || !waits_for_request {
+            return Life::Ends;
+        }
+        let time = around.settings.limits.head;
+        let what = format!("the request was not complete after {time:?}");
+        self.last_word(Answer::problem(408, what), now);
+        self.go_on(around, now)
+    }
+
+    /// Since when a client has been connected that has not completed a single request; `None`: it has.
+    pub(in crate::server) fn silent_since(&self) -> Option<Instant> {
+        (self.answered == 0 && matches!(self.state, State::Head | State::Body(..))).then_some(self.connected)
+    }
+}

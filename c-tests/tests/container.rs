@@ -1,0 +1,192 @@
+//! What the agent can do must work in a hardened container, too: an ordinary user, no capability, no new privileges,
+//! Docker's default seccomp profile, a read-only root.
+//!
+//! Where a machine cannot run containers these tests are counted as ignored, with the reason.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, ExitCode, Stdio};
+use swipr_c_tests::container::{Container, missing};
+use swipr_c_tests::expectation::check;
+use swipr_c_tests::host;
+use swipr_c_tests::http;
+use swipr_c_tests::recording;
+
+macro_rules! tests {
+    ($($test:ident),* $(,)?) => {
+        const TESTS: &[(&str, fn())] = &[$((stringify!($test), $test)),*];
+    };
+}
+
+tests! {
+    programs_are_sampled_as_anywhere_else,
+    every_route_and_format_answers,
+    a_forked_child_has_its_own_socket,
+    the_c_interface_writes_files,
+    with_nothing_configured_the_socket_is_in_a_private_directory,
+    blocked_threads_are_left_alone_whatever_is_refused,
+    on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for,
+}
+
+/// Makes the recordings that a program asks for in its comments and checks what it expects of them.
+fn records_as_expected(name: &str, refused: &[&str]) {
+    let container = Container::new(name, refused);
+    let host = container.start();
+    let mut failures = Vec::new();
+    for step in &container.program.steps {
+        let recording = host::record(&container.socket_of(1), &step.query);
+        failures.extend(step.expectations.iter().filter_map(|line| check(line, &recording).err()));
+    }
+    host.end();
+    assert!(failures.is_empty(), "{name}, refused {refused:?}:\n{}", failures.join("\n"));
+}
+
+fn programs_are_sampled_as_anywhere_else() {
+    for name in [
+        "o0_blocked",
+        "no_frame_pointer",
+        "deep_stack",
+        "blocked_threads",
+        "cpu_and_wall",
+        "waiting_for_cpu",
+        "alternate_stack",
+        "signal_handler_stack",
+        "nested_signals",
+        "coroutines",
+        "registered_code",
+        "other_namespace",
+        "thread_churn",
+    ] {
+        records_as_expected(name, &[]);
+    }
+}
+
+fn every_route_and_format_answers() {
+    let container = Container::new("closed_by_client", &[]);
+    let host = container.start();
+    let socket = container.socket_of(1);
+    let get = |target: &str| {
+        let answer = http::get(&socket, target).and_then(http::Answer::read_all).expect(target);
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        (answer.status, text)
+    };
+    let (_, refusal) = get("/profile?format=none");
+    let names = refusal.lines().next().and_then(|line| line.split_once("is not one of ")).expect("a list").1;
+    let names: Vec<&str> = names.split(", ").collect();
+    assert!(names.len() >= 5, "{names:?}");
+    for name in names {
+        for mode in ["wall", "cpu"] {
+            let (status, text) = get(&format!("/profile?samples=50&hz=500&mode={mode}&format={name}"));
+            assert!(status == 200 && !text.is_empty(), "{name}, {mode}: {status} {text}");
+        }
+    }
+    for (target, part) in [
+        ("/", "curl"),
+        ("/dump", "burner_main"),
+        ("/dump?format=json", "burner_main"),
+        ("/health", "OK"),
+        ("/status", "\"blocked_threads_are_sampled_by\":\"copy\""),
+        ("/metrics", "swipr_off 0"),
+    ] {
+        let (status, text) = get(target);
+        assert!(status == 200 && text.contains(part), "{target}: {status} {text}");
+    }
+    host.end();
+}
+
+fn a_forked_child_has_its_own_socket() {
+    let container = Container::new("fork_child", &[]);
+    let mut host = container.start();
+    let child = host.heard("child ").trim().parse().expect("a process id");
+    let of_child = host::record(&container.socket_of(child), "samples=50&hz=200");
+    assert_eq!(check("thread childworker has stack child_main;child_work", &of_child), Ok(()));
+    for what in ["forks", "spawns"] {
+        host.tell(what);
+        host.wait_for(&format!("{what} done"));
+    }
+    host.end();
+}
+
+fn the_c_interface_writes_files() {
+    let container = Container::new("swipr_start_api", &[]);
+    let files = container.path().join("files");
+    std::fs::create_dir(&files).expect("a directory");
+    std::os::unix::fs::chown(&files, Some(1000), None).expect("the directory can be given away");
+    let mut host = host::Host::spawn(container.command(&[&files.display().to_string()]));
+    host.wait_for("ready");
+    host.end();
+    let text = std::fs::read_to_string(files.join("whole.folded")).expect("a recording");
+    assert!(recording::folded(&text).is_ok_and(|samples| !samples.is_empty()));
+}
+
+fn with_nothing_configured_the_socket_is_in_a_private_directory() {
+    let mut container = Container::new("closed_by_client", &[]);
+    container.environment = vec![("SWIPR_LOG".into(), "1".into())];
+    let mut command: Command = container.command(&[]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    // Its input ends with the child's handle, and the program with its input.
+    let output = child.and_then(std::process::Child::wait_with_output).expect("the program's end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("listening on /tmp/swipr-1000/swipr-pid-1.sock"),
+        "{said}"
+    );
+}
+
+fn blocked_threads_are_left_alone_whatever_is_refused() {
+    for refused in [
+        &["process_vm_readv"][..],
+        &["close_range"],
+        &["ptrace"],
+        &["process_vm_readv", "close_range", "ptrace"],
+    ] {
+        records_as_expected("blocked_threads", refused);
+        records_as_expected("o0_blocked", refused);
+    }
+}
+
+/// A handler on an alternate stack cannot read the thread's own stack then; that must be told, not guessed.
+fn on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for() {
+    let container = Container::new("alternate_stack", &["process_vm_readv"]);
+    let host = container.start();
+    let recording = host::record(&container.socket_of(1), "samples=300&hz=500");
+    let expected = ["every tick is accounted for", "thread nested has stack handler_work", "threads >= 3"];
+    let failures: Vec<_> = expected.iter().filter_map(|line| check(line, &recording).err()).collect();
+    host.end();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A small harness, in the usual one's words: `cargo test NAME` and `--list` work.
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
+    let chosen = TESTS.iter().filter(|(name, _)| filter.is_none_or(|part| name.contains(part.as_str())));
+    if arguments.iter().any(|argument| argument == "--list") {
+        chosen.for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let reason = missing();
+    let [mut passed, mut failed, mut ignored] = [0; 3];
+    for (name, test) in chosen {
+        match &reason {
+            Some(reason) => {
+                ignored += 1;
+                println!("test {name} ... ignored, this machine runs no containers: {reason}");
+            }
+            None => match catch_unwind(AssertUnwindSafe(test)) {
+                Ok(()) => {
+                    passed += 1;
+                    println!("test {name} ... ok");
+                }
+                Err(_) => {
+                    failed += 1;
+                    println!("test {name} ... FAILED");
+                }
+            },
+        }
+    }
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
