@@ -117,6 +117,7 @@ pub struct AgentCounters {
     /// How long a pass over the threads took.
     pub sweep: Histogram,
     signal_blockers: Mutex<Vec<String>>,
+    not_asked: Mutex<Vec<String>>,
     failure: Mutex<Option<String>>,
 }
 
@@ -151,6 +152,16 @@ impl AgentCounters {
     /// See [`AgentCounters::signal_blockers`].
     pub fn set_signal_blockers(&self, names: Vec<String>) {
         *self.signal_blockers.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// Names of the threads that a signal might kill.
+    pub fn not_asked(&self) -> Vec<String> {
+        self.not_asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// See [`AgentCounters::not_asked`].
+    pub fn set_not_asked(&self, names: Vec<String>) {
+        *self.not_asked.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     /// How often walks ended for each reason.
