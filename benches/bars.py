@@ -43,7 +43,7 @@ def walk(way, limit):
 
 def overhead(kind, name, hz, limit):
     """CPU time of two busy threads with a recording against without."""
-    peers = ["swipr, perf text", "perf, stacks copied", "perf, frame pointers", "samply", "pprof-rs", "gperftools", "per-thread timers",
+    peers = ["perf, stacks copied", "perf, frame pointers", "samply", "pprof-rs", "gperftools", "per-thread timers",
              "per-thread timers, set again"]
     labels = {"nobody (noise)": f"{name} nobody 0"} | {peer: f"{name} {peer} {hz}" for peer in peers}
     return Bar(f"overhead at {hz} Hz, 2 busy threads, {kind}", f"{name} swipr {hz}", *most(limit), labels, 4)

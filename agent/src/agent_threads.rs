@@ -6,7 +6,6 @@ use std::io;
 use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::thread::{Builder, JoinHandle};
 
 /// The ids of the agent's threads; 0: a free place. Not behind a lock, which a
 /// fork could leave locked in the child. More places than the agent has threads:
@@ -72,17 +71,13 @@ pub fn watch_panics() {
     });
 }
 
-/// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled.
-pub fn start<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<JoinHandle<T>> {
-    signals::with_signals_blocked(|| {
-        Builder::new().name(format!("{PREFIX}{name}")).stack_size(STACK_BYTES).spawn(move || {
-            let _registered = Registered::new(process::tid());
-            body()
-        })
-    })
+/// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled. Nobody waits for it.
+pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let body = move || {
+        let _registered = register(name);
+        body();
+    };
+    signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)))
 }
 
 /// Whether a thread is the agent's own.
@@ -92,8 +87,15 @@ pub fn contains(tid: u32) -> bool {
 
 /// Makes the calling thread, which was not started by [`start`], one of the agent's, `swipr-` and its `name`.
 pub fn register(name: &str) -> Registered {
+    let registered = Registered::new(process::tid());
     threads::set_name(&format!("{PREFIX}{name}"));
-    Registered::new(process::tid())
+    threads::be_ordinary();
+    registered
+}
+
+/// The ids of those that there are.
+pub fn ids() -> Vec<u32> {
+    TIDS.iter().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0).collect()
 }
 
 /// How many there are.

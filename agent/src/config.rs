@@ -4,9 +4,11 @@
 //! Not here: opening sockets (`listen.rs`), or reading a variable anywhere else.
 
 mod place;
+mod programs;
 mod signal;
 
 pub use place::{Identity, Pattern, Place};
+pub use programs::{Follow, Programs};
 
 use crate::log::Log;
 use std::ffi::OsString;
@@ -69,6 +71,21 @@ pub const VARIABLES: &[Variable] = &[
         "chosen at the first recording",
         "Signal to sample with: a number or a name such as `SIGURG`, `SIGPROF`, `SIGRTMIN+2`.",
     ),
+    variable(
+        "SWIPR_FOLLOW",
+        "all",
+        "Which children are profiled: `all`, `exec` (programs that are executed, no copies made by fork), `none` (the library's name is taken from their `LD_PRELOAD`).",
+    ),
+    variable(
+        "SWIPR_ONLY",
+        "",
+        "Profile only executables that match one of these patterns, separated by commas: `nginx,/opt/*/bin/worker-?`. Without a slash the file's name counts, else its whole path.",
+    ),
+    variable(
+        "SWIPR_SKIP",
+        "",
+        "Do not profile executables that match one of these patterns. Processes with the argument `--type=zygote` (Chromium's) are never profiled.",
+    ),
     variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
     variable(
         AUTOSTART,
@@ -105,6 +122,10 @@ pub struct Config {
     pub allowed_uids: Vec<u32>,
     /// The signal to sample with, if it is to be a certain one.
     pub signal: Option<i32>,
+    /// Which children have an agent.
+    pub follow: Follow,
+    /// Which executables have one, where the library is preloaded.
+    pub programs: Programs,
     /// Whether log lines are wanted.
     pub log: Log,
 }
@@ -185,6 +206,8 @@ impl Config {
             token,
             allowed_uids: reader.uids()?,
             signal: reader.signal()?,
+            follow: Follow::named(reader.choice("SWIPR_FOLLOW", &Follow::NAMES)?.unwrap_or(0)),
+            programs: Programs { only: reader.patterns("SWIPR_ONLY")?, skip: reader.patterns("SWIPR_SKIP")? },
             log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
                 Some(1 | 2) => Log::Stderr,
                 _ => Log::Off,
@@ -233,12 +256,13 @@ impl Reader<'_> {
 
     /// The index of the value in `values`.
     fn choice(&self, variable: &'static str, values: &[&'static str]) -> Result<Option<usize>, Error> {
-        let Some(text) = self.text(variable, "1")? else {
+        let example = if values.contains(&"1") { "1" } else { values.first().copied().unwrap_or_default() };
+        let Some(text) = self.text(variable, example)? else {
             return Ok(None);
         };
         let index = values.iter().position(|value| *value == text);
         let index = index.ok_or_else(|| format!("it must be one of {}", values.join(", ")));
-        self.check(variable, &text, index, "1").map(Some)
+        self.check(variable, &text, index, example).map(Some)
     }
 
     /// What `options->socket` of `swipr_start` says.
@@ -282,6 +306,12 @@ impl Reader<'_> {
             uid.parse::<u32>().map_err(|_| format!("\"{uid}\" is not a user id"))
         });
         self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
+    }
+
+    fn patterns(&self, variable: &'static str) -> Result<Vec<String>, Error> {
+        let text = self.text(variable, "nginx,/opt/*")?.unwrap_or_default();
+        let patterns = text.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
+        Ok(patterns.map(str::to_owned).collect())
     }
 
     fn signal(&self) -> Result<Option<i32>, Error> {

@@ -3,10 +3,11 @@
 //! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with more rights than
 //! its user is left alone.
 
-use crate::config::{AUTOSTART, Config};
+use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::platform::{errno, process};
-use crate::{agent_threads, fork, frame_registration, life, log};
+use crate::{agent_threads, alternate_stacks, children, fork, frame_registration, life, log};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 extern "C" fn on_load() {
@@ -16,16 +17,42 @@ extern "C" fn on_load() {
             agent_threads::watch_panics();
             fork::watch();
             frame_registration::prepare();
+            alternate_stacks::prepare();
+            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+            crate::calls_alone::prepare();
             if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
                 match Config::from_environment() {
-                    Ok(config) => {
-                        let _ = life::start(config, life::Wait::No);
-                    }
+                    Ok(config) => start(config),
                     Err(error) => log::always(format_args!("not profiled: {error}")),
                 }
             }
         });
     });
+}
+
+/// ThreadSanitizer knows one table of descriptors: it takes ours, which have the same numbers, for the host's, and would report
+/// races between the two.
+fn has_thread_sanitizer() -> bool {
+    // SAFETY: a C string; the answer is null or the address of the function.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) };
+    !found.is_null()
+}
+
+fn start(config: Config) {
+    if has_thread_sanitizer() {
+        return config
+            .log
+            .line("not profiled: ThreadSanitizer would report races with the agent's descriptors");
+    }
+    let executable =
+        if config.programs == Programs::default() { String::new() } else { process::executable() };
+    if !config.programs.include(Path::new(&executable), std::env::args_os()) {
+        return;
+    }
+    if config.follow == Follow::None {
+        children::leave_alone();
+    }
+    let _ = life::start(config, life::Wait::No);
 }
 
 #[used]
@@ -34,14 +61,15 @@ static ON_LOAD: extern "C" fn() = on_load;
 
 /// Whether LD_PRELOAD names us, or SWIPR_AUTOSTART asks (for /etc/ld.so.preload).
 fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
-    let names_us = |list: &OsStr| {
-        list.to_string_lossy().split([':', ' ']).any(|path| {
-            let file = Path::new(path).file_name().and_then(OsStr::to_str);
-            file.is_some_and(|file| file.starts_with("libswipr"))
-        })
-    };
-    variable("LD_PRELOAD").is_some_and(|list| names_us(&list))
+    let has_us = |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(names_us);
+    variable("LD_PRELOAD").is_some_and(|list| has_us(&list))
         || variable(AUTOSTART).is_some_and(|value| value == "1")
+}
+
+/// Whether a path of LD_PRELOAD is this library's, whatever the folder and the version.
+pub fn names_us(path: &[u8]) -> bool {
+    let file = Path::new(OsStr::from_bytes(path)).file_name();
+    file.is_some_and(|file| file.as_bytes().starts_with(b"libswipr"))
 }
 
 #[cfg(test)]

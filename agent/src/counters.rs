@@ -118,6 +118,7 @@ pub struct AgentCounters {
     /// How long a pass over the threads took.
     pub sweep: Histogram,
     signal_blockers: Mutex<Vec<String>>,
+    not_asked: Mutex<Vec<String>>,
     failure: Mutex<Option<String>>,
 }
 
@@ -158,6 +159,18 @@ impl AgentCounters {
     /// See [`AgentCounters::signal_blockers`].
     pub fn set_signal_blockers(&self, names: Vec<String>) {
         if let Some(mut known) = lock(&self.signal_blockers) {
+            *known = names;
+        }
+    }
+
+    /// Names of the threads that a signal might kill.
+    pub fn not_asked(&self) -> Vec<String> {
+        lock(&self.not_asked).map(|names| names.clone()).unwrap_or_default()
+    }
+
+    /// See [`AgentCounters::not_asked`].
+    pub fn set_not_asked(&self, names: Vec<String>) {
+        if let Some(mut known) = lock(&self.not_asked) {
             *known = names;
         }
     }

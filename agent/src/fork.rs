@@ -7,7 +7,7 @@
 use crate::life;
 use crate::platform::objects;
 use crate::platform::{errno, process, signals};
-use crate::{agent_threads, begun, off};
+use crate::{agent_threads, begun, not_asked, off};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::{MutexGuard, Once};
@@ -41,7 +41,8 @@ pub fn watch() {
 unsafe extern "C" fn before() {
     contained(|| {
         NO_LOADER.set(objects::keep_out_of_loader(PATIENCE).map(ManuallyDrop::new));
-        BLOCKED.set(life::signal().filter(|&signal| signals::block(signal)));
+        let signal = life::signal().filter(|_| !not_asked::is_in_sandbox());
+        BLOCKED.set(signal.filter(|&signal| signals::block(signal)));
     });
 }
 
@@ -57,7 +58,11 @@ unsafe extern "C" fn in_child() {
         // SAFETY: null; the old snapshot is leaked with its owner.
         unsafe { published::publish(std::ptr::null_mut()) };
         published::clear_cache();
-        memory::set_process(process::pid() as i32);
+        // In a sandbox there will be no agent, and not even these calls may be allowed.
+        if !not_asked::is_in_sandbox() {
+            memory::set_process(process::pid() as i32);
+            not_asked::inherit();
+        }
         unblock();
         life::restart_in_child();
     });

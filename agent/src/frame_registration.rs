@@ -1,38 +1,10 @@
 //! `__register_frame` and its kin, seen where the library is preloaded: programs that make code at run time tell
 //! the C++ runtime in this way how that code's frames are left. Each call is noted and passed on to the
-//! function that would have been called without us; what that one answers is the answer.
-//!
-//! They may be called before the constructor, after fork, and with any lock held. The functions behind
-//! are looked up when the library is loaded, so that later calls do not enter the dynamic linker.
+//! function that would have been called without us ([`crate::next`]); what that one answers is the answer.
 
-use crate::platform::errno;
+use crate::next::Next;
 use crate::registered_frames;
-use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering::*};
-
-/// The next function of a name behind this library.
-struct Next {
-    name: &'static CStr,
-    found: AtomicPtr<c_void>,
-}
-
-impl Next {
-    const fn new(name: &'static CStr) -> Next {
-        Next { name, found: AtomicPtr::new(std::ptr::null_mut()) }
-    }
-
-    /// Null: there is none.
-    fn get(&self) -> *mut c_void {
-        let known = self.found.load(Acquire);
-        if !known.is_null() {
-            return known;
-        }
-        // SAFETY: a C string; the answer is null or the address of the function.
-        let found = errno::kept(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
-        self.found.store(found, Release);
-        found
-    }
-}
+use std::ffi::c_void;
 
 static REGISTER: Next = Next::new(c"__register_frame");
 static DEREGISTER: Next = Next::new(c"__deregister_frame");

@@ -9,10 +9,9 @@
 //! A program that starts the agent from another thread than its first cannot be told of this way: there the server
 //! looks once a second, and ends the process with its own descriptors.
 
-use crate::agent_threads;
-use crate::life;
 use crate::platform::threads::{self, TaskDirectory};
 use crate::platform::{process, signals};
+use crate::{agent_threads, life, not_asked};
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -51,6 +50,9 @@ pub fn watch_if_first() {
 }
 
 unsafe extern "C" fn first_ended(_: *mut c_void) {
+    if not_asked::is_in_sandbox() {
+        return FIRST.store(ENDED, Relaxed);
+    }
     // SAFETY: `end_with_the_last` has the signature asked for; the place for the id is ours.
     let started = signals::with_signals_blocked(|| unsafe {
         let mut thread = std::mem::zeroed();

@@ -6,7 +6,13 @@
 
 pub mod agent;
 pub mod agent_threads;
+#[cfg(feature = "preload")]
+mod alternate_stacks;
 mod begun;
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+mod calls_alone;
+#[cfg(feature = "preload")]
+mod children;
 pub mod config;
 #[cfg(feature = "preload")]
 mod constructor;
@@ -27,6 +33,9 @@ pub mod listen;
 mod locks;
 pub mod log;
 pub mod mappings;
+#[cfg(feature = "preload")]
+mod next;
+pub mod not_asked;
 mod off;
 pub mod output;
 pub mod pipe;

@@ -1,18 +1,21 @@
 //! The agent's life: started by the constructor or by `swipr_start`, started anew in a forked child,
 //! stopped by `swipr_stop` or at exit. One a process.
 
+mod pause;
 mod phase;
 
+pub use pause::{Paused, pause, pause_if_only_thread};
+
 use crate::agent::{Agent, SharedAgent};
-use crate::config::{Config, Identity, Place};
+use crate::config::{Config, Follow, Identity, Place};
 use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_neighbours};
-use crate::platform::{descriptors, loader_lock};
+use crate::platform::{descriptors, loader_lock, process};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, fork, host_end, knock, off};
+use crate::{agent_threads, fork, host_end, knock, not_asked, off};
 use phase::{Life, Phase, State};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -68,6 +71,8 @@ static CONFIG: AtomicPtr<Config> = AtomicPtr::new(std::ptr::null_mut());
 static LIVE: AtomicPtr<Live> = AtomicPtr::new(std::ptr::null_mut());
 /// The agent's threads have descriptors of their own, which a forked child does not have.
 static OWN_TABLE: AtomicBool = AtomicBool::new(false);
+/// The process that started it: a child by vfork(2) has its parent's memory.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 fn live() -> Option<&'static Live> {
@@ -114,6 +119,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     loader_lock::find();
     watch_exit();
     host_end::watch_if_first();
+    PROCESS.store(process::pid(), Relaxed);
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
     let (report, reported) = sync_channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
@@ -231,7 +237,8 @@ pub fn wake() {
 fn watch_exit() {
     extern "C" fn at_exit() {
         off::contained(|| {
-            if let Some(live) = live() {
+            // The next agent in the default places removes what is left there.
+            if let Some(live) = live().filter(|_| !not_asked::is_in_sandbox()) {
                 live.agent.stop();
                 live.files.iter().for_each(|file| file.remove());
             }
@@ -251,8 +258,17 @@ pub fn restart_in_child() {
         live.server.close_in_child();
     }
     LIVE.store(std::ptr::null_mut(), Release);
+    // In a sandbox its threads would be killed for what they do, and the child with them.
+    if ran && !not_asked::is_in_sandbox() {
+        start_again(|config| config.follow == Follow::All);
+    }
+}
+
+/// Starts with the configuration that there was, if it is one that `is_wanted`.
+fn start_again(is_wanted: impl Fn(&Config) -> bool) {
     // SAFETY: null, or leaked and never freed.
-    if let Some(config) = unsafe { CONFIG.load(Acquire).as_ref() }.filter(|_| ran && !off::is_off()) {
+    let config = unsafe { CONFIG.load(Acquire).as_ref() };
+    if let Some(config) = config.filter(|config| is_wanted(config) && !off::is_off()) {
         let _ = start(config.clone(), Wait::No);
     }
 }

@@ -1,5 +1,6 @@
 //! What swipr needs of the operating system:
 //!
+//! - `bell`: waiting for another thread without a lock;
 //! - `run_delay`: how long a thread waited for a CPU;
 //! - `threads`: which threads there are, their names, CPU clocks, and whether they are blocked;
 //! - `signals`: which signal to use, its handler, how to send it with a value;

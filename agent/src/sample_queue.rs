@@ -3,11 +3,12 @@
 //! The bound is on memory, not on sweeps: finding the first names of a large program takes the writer a
 //! second or two, and what is sampled meanwhile fits.
 
+use crate::platform::bell::Bell;
 use crate::sampler::{Batch, Event};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::time::{Duration, Instant};
 
 /// Memory that the samples of one recording may take while they wait for their writer.
 pub const QUEUE_BYTES: usize = 16 << 20;
@@ -21,12 +22,23 @@ pub enum Refused {
     Gone,
 }
 
-/// The sampler's end.
+/// The sampler's end. Its parts are dropped in this order: the bell rings when the sender is gone.
 #[derive(Debug)]
 pub struct SampleSender {
     sender: Sender<(Batch, usize)>,
     waiting: Arc<AtomicUsize>,
     capacity: usize,
+    came: OnDrop,
+}
+
+/// Rings, for a batch or for the end of the sender.
+#[derive(Debug)]
+struct OnDrop(Arc<Bell>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.ring();
+    }
 }
 
 /// The writer's end.
@@ -34,13 +46,19 @@ pub struct SampleSender {
 pub struct SampleReceiver {
     receiver: Receiver<(Batch, usize)>,
     waiting: Arc<AtomicUsize>,
+    came: Arc<Bell>,
 }
 
 /// A queue of at most `capacity` bytes (and one batch).
 pub fn sample_queue(capacity: usize) -> (SampleSender, SampleReceiver) {
     let (sender, receiver) = channel();
     let waiting = Arc::<AtomicUsize>::default();
-    (SampleSender { sender, waiting: waiting.clone(), capacity }, SampleReceiver { receiver, waiting })
+    let came = Arc::<Bell>::default();
+    let rings = OnDrop(came.clone());
+    (
+        SampleSender { sender, waiting: waiting.clone(), capacity, came: rings },
+        SampleReceiver { receiver, waiting, came },
+    )
 }
 
 impl SampleSender {
@@ -52,16 +70,32 @@ impl SampleSender {
         }
         let bytes = batch.iter().map(bytes_of).sum();
         self.waiting.fetch_add(bytes, Relaxed);
-        self.sender.send((batch, bytes)).map_err(|_| Refused::Gone)
+        self.sender.send((batch, bytes)).map_err(|_| Refused::Gone)?;
+        self.came.0.ring();
+        Ok(())
     }
 }
 
 impl SampleReceiver {
     /// The next batch, waited for at most so long.
     pub fn receive(&self, at_most: Duration) -> Result<Batch, RecvTimeoutError> {
-        let (batch, bytes) = self.receiver.recv_timeout(at_most)?;
-        self.waiting.fetch_sub(bytes, Relaxed);
-        Ok(batch)
+        let deadline = Instant::now() + at_most;
+        loop {
+            let rung = self.came.rung();
+            match self.receiver.try_recv() {
+                Ok((batch, bytes)) => {
+                    self.waiting.fetch_sub(bytes, Relaxed);
+                    return Ok(batch);
+                }
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => {}
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(RecvTimeoutError::Timeout);
+            }
+            self.came.wait(rung, left);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::children::{Directory, Running, agent_library, gperftools};
 use crate::outside::{Outside, Paranoid};
 use crate::preloaded::{PPROF, PPROF_HZ, library};
-use crate::recorder::{Comes, Recorder};
+use crate::recorder::Recorder;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,10 +23,6 @@ pub enum Profiler {
     Nobody,
     /// swipr, by its socket.
     Swipr {
-        /// What it is called.
-        name: &'static str,
-        /// The format of its recordings.
-        format: &'static str,
         /// The agent.
         library: PathBuf,
         /// Where it listens.
@@ -57,8 +53,8 @@ pub enum Profiler {
 pub enum Attached {
     /// No profiler.
     Nothing,
-    /// Where swipr listens, what is asked of it, and the recording.
-    Swipr(PathBuf, String, Comes, Option<Recorder>),
+    /// Where swipr listens, the rate, and the recording.
+    Swipr(PathBuf, u32, Option<Recorder>),
     /// The process to send [`SWITCH`] to.
     Switched(u32),
     /// A program that attaches.
@@ -71,18 +67,13 @@ pub fn all(directory: &Directory) -> io::Result<Vec<Profiler>> {
         let arguments = command.split(' ').map(str::to_string).collect();
         Profiler::Outside { name, arguments }
     };
-    let swipr = |name, format| -> io::Result<Profiler> {
-        let (library, socket) = (agent_library()?, directory.path("busy.sock"));
-        Ok(Profiler::Swipr { name, format, library, socket })
-    };
     let perf = "perf record -q -e cpu-clock -F {hz} -p {pid} -o /dev/null --call-graph";
     let samply = "samply record --save-only -r {hz} -p {pid} -o";
     let samply = format!("{samply} {}", directory.path("samply.json").display());
     let paranoid = Paranoid::for_root(directory)?;
     let mut all = vec![
         Profiler::Nobody,
-        swipr("swipr", "pprof")?,
-        swipr("swipr, perf text", "perf")?,
+        Profiler::Swipr { library: agent_library()?, socket: directory.path("busy.sock") },
         outside("perf, stacks copied", &format!("{perf} dwarf")),
         outside("perf, frame pointers", &format!("{perf} fp")),
         match &paranoid {
@@ -132,9 +123,8 @@ impl Profiler {
     pub fn name(&self) -> &'static str {
         match self {
             Profiler::Nobody => "nobody",
-            Profiler::Swipr { name, .. }
-            | Profiler::Preloaded { name, .. }
-            | Profiler::Outside { name, .. } => name,
+            Profiler::Swipr { .. } => "swipr",
+            Profiler::Preloaded { name, .. } | Profiler::Outside { name, .. } => name,
         }
     }
 
@@ -181,10 +171,7 @@ impl Profiler {
     pub fn attach(&self, program: &Running, hz: u32) -> io::Result<Attached> {
         Ok(match self {
             Profiler::Nobody => Attached::Nothing,
-            Profiler::Swipr { socket, format, .. } => {
-                let comes = if *format == "perf" { Comes::AsMade } else { Comes::AtTheEnd };
-                Attached::Swipr(socket.clone(), format!("hz={hz}&mode=wall&format={format}"), comes, None)
-            }
+            Profiler::Swipr { socket, .. } => Attached::Swipr(socket.clone(), hz, None),
             Profiler::Preloaded { .. } => Attached::Switched(program.pid()),
             Profiler::Outside { arguments, .. } => {
                 let (hz, pid) = (hz.to_string(), program.pid().to_string());
@@ -200,9 +187,7 @@ impl Attached {
     pub fn begin(&mut self) -> io::Result<()> {
         match self {
             Attached::Nothing => {}
-            Attached::Swipr(socket, query, comes, recorder) => {
-                *recorder = Some(Recorder::start(socket, query, *comes)?);
-            }
+            Attached::Swipr(socket, hz, recorder) => *recorder = Some(Recorder::start(socket, *hz)?),
             Attached::Switched(pid) => switch(*pid),
             Attached::Outside(outside) => outside.begin()?,
         }
@@ -213,9 +198,8 @@ impl Attached {
     pub fn end(&mut self, program: &Running) -> io::Result<()> {
         match self {
             Attached::Nothing => {}
-            Attached::Swipr(_, _, comes, recorder) => {
-                let bytes = recorder.take().map_or(0, Recorder::stop);
-                if bytes == 0 && *comes == Comes::AsMade {
+            Attached::Swipr(_, _, recorder) => {
+                if recorder.take().is_none_or(|recorder| recorder.stop() == 0) {
                     return Err(io::Error::other("the recording was empty"));
                 }
                 let stopped = Instant::now();

@@ -12,15 +12,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// More than any bench takes; the connection is closed long before.
 const SECONDS: u32 = 600;
 
-/// When a recording comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comes {
-    /// While it is made.
-    AsMade,
-    /// When it is over.
-    AtTheEnd,
-}
-
 /// A running recording.
 #[derive(Debug)]
 pub struct Recorder {
@@ -29,23 +20,22 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Asks the agent at `socket` for a recording. If it `comes` as it is made: waits until its first stack is there.
-    pub fn start(socket: &Path, query: &str, comes: Comes) -> io::Result<Recorder> {
+    /// Asks the agent at `socket` for a recording and waits until its first bytes come.
+    pub fn start(socket: &Path, hz: u32) -> io::Result<Recorder> {
         let mut stream = UnixStream::connect(socket)?;
-        let target = format!("/profile?seconds={SECONDS}&{query}");
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let target = format!("/profile?seconds={SECONDS}&hz={hz}&mode=wall&format=perf");
         write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut head = Vec::new();
         let mut buffer = vec![0; 64 << 10];
-        stream.set_read_timeout(Some(PATIENCE))?;
         // A frame's line begins with a tab: the first stack is there.
-        while comes == Comes::AsMade && !head.windows(2).any(|pair| pair == b"\n\t") {
+        while !head.windows(2).any(|pair| pair == b"\n\t") {
             let length = stream.read(&mut buffer)?;
             head.extend_from_slice(buffer.get(..length).unwrap_or(&[]));
             if length == 0 || !head.starts_with(b"HTTP/1.1 200") {
                 return Err(io::Error::other(String::from_utf8_lossy(&head).into_owned()));
             }
         }
-        stream.set_read_timeout(None)?;
         let mut read = stream.try_clone()?;
         let reader = std::thread::spawn(move || {
             let mut bytes = 0;

@@ -2,6 +2,7 @@
  * ends are as without a profiler. The first argument says how. */
 // cflags: -O2
 #include "host.h"
+#include <execinfo.h>
 
 static volatile uint64_t sink;
 static pthread_t main_thread;
@@ -26,6 +27,21 @@ static void *last_main(void *argument)
 static void on_exit_say_ok(void)
 {
     host_say("ok");
+}
+
+FRAME static void crash(void)
+{
+    volatile int *volatile nothing = NULL;
+    *nothing = 1;
+}
+/* What crash reporters do: the frames of who crashed, for a while, then as if it had not been handled. */
+static void report(int number)
+{
+    void *frames[32];
+    for (int i = 0; i < 1000; i++)
+        HOST_CHECK(backtrace(frames, 32) >= 4);
+    host_say("ok");
+    raise(number);
 }
 
 int main(int count, char **arguments)
@@ -56,6 +72,24 @@ int main(int count, char **arguments)
         host_say("ok");
         kill(getpid(), SIGTERM);
         pause();
+    }
+    if (strcmp(how, "quick_exit") == 0) {
+        host_say("ok");
+        quick_exit(10);
+    }
+    if (strcmp(how, "abort") == 0) {
+        host_say("ok");
+        abort();
+    }
+    if (strcmp(how, "crash") == 0) {
+        host_say("ok");
+        crash();
+    }
+    if (strcmp(how, "reported") == 0) {
+        stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+        struct sigaction action = {.sa_handler = report, .sa_flags = SA_ONSTACK | (int)SA_RESETHAND};
+        HOST_CHECK(sigaltstack(&stack, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0);
+        crash();
     }
     return 9;
 }

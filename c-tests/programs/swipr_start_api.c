@@ -5,6 +5,7 @@
 // preload: no
 // libs: -lswipr
 #include "host.h"
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <swipr.h>
 
@@ -115,6 +116,18 @@ int main(int count, char **arguments)
     HOST_CHECK(swipr_record_to_file(path, "perf", 1, 1000) != SWIPR_OK);
     check_error_text("no/such/directory.perf");
     HOST_CHECK(swipr_record_to_file(NULL, "perf", 1, 1000) != SWIPR_OK);
+    /* A full disk, and a file that may not become longer: nobody gets SIGXFSZ. */
+    HOST_CHECK(swipr_record_to_file("/dev/full", "folded", 5, 2000) != SWIPR_OK);
+    check_error_text("/dev/full");
+    struct rlimit size, none;
+    HOST_CHECK(getrlimit(RLIMIT_FSIZE, &size) == 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = size.rlim_max};
+    snprintf(path, sizeof path, "%s/longer.folded", arguments[1]);
+    HOST_CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
+    int recorded = swipr_record_to_file(path, "folded", 5, 2000);
+    HOST_CHECK(setrlimit(RLIMIT_FSIZE, &size) == 0);
+    HOST_CHECK(recorded != SWIPR_OK);
+    check_error_text("longer.folded");
     HOST_CHECK(swipr_recording_begin(path, NULL, 1000, NULL) != SWIPR_OK);
 
     /* Stopped: no socket, no recordings; and it can be started again, elsewhere. */

@@ -76,6 +76,20 @@ programs! {
     threads_have_whole_stacks_from_their_first_to_their_last_instruction => "thread_edges",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
     who_stays_in_a_callback_of_the_loader_holds_up_nobody_and_may_fork => "loader_callback",
+    a_host_that_closes_what_is_not_its_own_finds_nothing_of_ours => "closes_all_descriptors",
+    faults_that_a_host_handles_itself_are_its_own => "crash_recovery",
+    threads_with_alternate_stacks_that_are_too_small_are_not_asked => "small_alternate_stack",
+    code_with_garbage_in_its_stack_pointer_is_no_danger => "garbage_registers",
+    threads_that_may_not_make_system_calls_are_not_asked => "strict_seccomp",
+    a_program_that_sandboxes_itself_lives_until_it_ends => "sandboxed_service",
+    a_thread_that_took_its_thread_pointer_away_is_no_danger => "no_thread_pointer",
+    the_hosts_malloc_is_not_entered_by_threads_of_ours => "own_malloc",
+    a_host_whose_signals_cannot_be_queued_goes_on => "no_queued_signals",
+    a_process_that_is_traced_is_recorded => "traced",
+    a_host_with_a_profiler_of_its_own_gets_its_own_signals => "own_profiler",
+    a_process_that_is_stopped_and_continued_goes_on => "stopped_and_continued",
+    a_real_time_host_has_no_real_time_thread_of_ours => "realtime",
+    a_process_that_is_not_dumpable_is_recorded => "not_dumpable",
 }
 
 /// The programs whose tests are written out.
@@ -99,6 +113,18 @@ const WRITTEN_OUT: &[&str] = &[
     "registered_before_fork",
     "stop_and_start",
     "swipr_start_api",
+    // In hazards.rs.
+    "daemon",
+    "drops_privileges",
+    "keeps_capabilities",
+    "many_mappings",
+    "needs_one_thread",
+    "no_memory",
+    "sandboxed_process",
+    "sanitized",
+    "starts_without_descriptors",
+    "storms",
+    "unloaded_agent",
     // In truth.rs.
     "truth",
     "truth_unoptimised",
@@ -127,8 +153,10 @@ fn every_program_is_content_without_the_agent() {
         "hostile_files",
         "hot_reload",
         "preloaded_api",
+        "starts_without_descriptors",
         "stop_and_start",
         "swipr_start_api",
+        "unloaded_agent",
     ];
     for name in TELLING.iter().chain(WRITTEN_OUT) {
         if needs_more.contains(name) {
@@ -501,6 +529,26 @@ fn the_last_thread_ends_the_process_while_recording() {
 #[test]
 fn ending_without_handlers_while_recording_keeps_the_status() {
     ends_as_without_the_agent("_exit");
+}
+
+#[test]
+fn quick_exit_while_recording_keeps_the_status() {
+    ends_as_without_the_agent("quick_exit");
+}
+
+#[test]
+fn an_abort_while_recording_stays_one() {
+    ends_as_without_the_agent("abort");
+}
+
+#[test]
+fn a_crash_while_recording_stays_one() {
+    ends_as_without_the_agent("crash");
+}
+
+#[test]
+fn a_crash_with_a_reporter_is_reported_and_stays_one() {
+    ends_as_without_the_agent("reported");
 }
 
 #[test]

@@ -6,6 +6,8 @@ pub mod aarch64;
 pub mod x86_64;
 
 use core::ffi::c_void;
+#[cfg(target_arch = "x86_64")]
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub use aarch64::Aarch64;
 pub use x86_64::X86_64;
@@ -45,15 +47,34 @@ pub trait Arch {
     fn context_offset(register: u8) -> Option<u64>;
 }
 
-/// The calling thread's pointer to its control block. Every thread of a process with a C library has one: the
-/// compiler's stack protector reads it in most functions.
+/// Whether the kernel lets programs read the register itself; see [`set_base_is_readable`].
+#[cfg(target_arch = "x86_64")]
+static BASE_IS_READABLE: AtomicBool = AtomicBool::new(false);
+
+/// The processor and the kernel let programs read the base of the fs segment (getauxval(3), AT_HWCAP2: FSGSBASE, since
+/// Linux 5.9).
+#[cfg(target_arch = "x86_64")]
+pub fn set_base_is_readable(is_readable: bool) {
+    BASE_IS_READABLE.store(is_readable, Relaxed);
+}
+
+/// The calling thread's pointer to its control block. Threads of a process with a C library have one: the compiler's
+/// stack protector reads it in most functions. Emulators may take it away for a while; where the register cannot be read,
+/// that faults.
 #[inline(always)]
 pub fn thread_pointer() -> u64 {
     let pointer: u64;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads the block's first word, its own address (psABI, "Thread-Local Storage").
-    unsafe {
-        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
+    if BASE_IS_READABLE.load(Relaxed) {
+        // SAFETY: reads a register, which was said to be allowed.
+        unsafe {
+            core::arch::asm!("rdfsbase {}", out(reg) pointer, options(nostack, preserves_flags, nomem));
+        }
+    } else {
+        // SAFETY: reads the block's first word, its own address (psABI, "Thread-Local Storage").
+        unsafe {
+            core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
+        }
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: reads a register.

@@ -41,7 +41,7 @@ pub fn json(agent: &Agent) -> Value {
         "off": off::reason(),
         "uptime_seconds": agent.started.elapsed().as_secs(),
         "recordings": { "running": running, "started": counters.recordings.get() },
-        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers() },
+        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers(), "must_not_be_signalled": counters.not_asked() },
         "blocked_threads_are_sampled_by": if unreadable == 0 { "copy" } else { "signal" },
         "signal": if signal == 0 { Value::Null } else { signal.into() },
         "samples": {

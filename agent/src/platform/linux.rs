@@ -1,5 +1,6 @@
 //! Linux.
 
+pub mod bell;
 pub mod descriptors;
 pub mod errno;
 pub mod loader_lock;

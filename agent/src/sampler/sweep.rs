@@ -13,6 +13,7 @@ use super::active::Active;
 use super::threads::Threads;
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
+use crate::not_asked;
 use crate::platform::threads::cpu_ns;
 use crate::platform::{process, signals};
 use crate::recording::MAX_RECORDINGS;
@@ -67,6 +68,7 @@ impl Sweeper {
     /// Installs the signal handler.
     pub fn new(wanted_signal: Option<i32>, counters: Arc<AgentCounters>) -> io::Result<Sweeper> {
         swipr_unwind::memory::set_process(process::pid() as i32);
+        process::tell_what_is_readable();
         let signal = signals::install(wanted_signal)?;
         counters.signal.set(signal as u64);
         crate::life::set_signal(signal);
@@ -140,13 +142,16 @@ impl Sweeper {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
-        let mut blocking = vec![];
+        let (mut blocking, mut not_asked) = (vec![], vec![]);
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() && thread.refresh_name() {
                 recordings.iter_mut().for_each(|recording| apply_filter(thread, recording));
             }
             if thread.blocks_signal {
                 blocking.push(thread.thread.name.clone());
+            }
+            if thread.is_sandboxed || not_asked::contains(thread.tid()) {
+                not_asked.push(thread.thread.name.clone());
             }
             // A stack's memory may have been given back and taken for something else.
             let bounds = thread.stack_bounds;
@@ -155,6 +160,7 @@ impl Sweeper {
             }
         }
         self.counters.set_signal_blockers(blocking);
+        self.counters.set_not_asked(not_asked);
     }
 
     fn read_maps(&mut self) -> bool {

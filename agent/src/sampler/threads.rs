@@ -103,6 +103,8 @@ pub struct Sampled {
     pub blocks_signal: bool,
     /// How often its signal mask was seen to let our signal through.
     pub clean_looks: u8,
+    /// It may be killed for returning from a signal's handler: it is sampled in system calls only.
+    pub is_sandboxed: bool,
     /// It was seen in sigtimedwait(2).
     pub waits_for_signals: bool,
     /// Up to which of its ticks each recording knows where it was (wall mode).
@@ -140,6 +142,7 @@ impl Sampled {
             stack_bounds: StackBounds::default(),
             blocks_signal: false,
             clean_looks: 0,
+            is_sandboxed: false,
             waits_for_signals: false,
             told: [Told::default(); MAX_RECORDINGS],
             looked_ns: 0,

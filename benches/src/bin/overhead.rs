@@ -34,8 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     ]);
     let mut starts =
         Table::new(&["CPU time to begin, ms", "Hz", "first", "later, p50", "min–max", "recordings"]);
-    let mut agent =
-        Table::new(&["recorded by", "the agent's threads, CPU ms a second", "Hz", "p50", "min–max"]);
+    let mut agent = Table::new(&["the agent's threads, CPU ms a second", "Hz", "p50", "min–max"]);
     for profiler in recorded_by::all(&directory)? {
         let rates =
             profiler.rates().iter().filter(|hz| **hz == 0 || wanted.is_empty() || wanted.contains(hz));
@@ -47,8 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     if matches!(profiler, Profiler::Swipr { .. }) {
                         for (name, series) in overhead::AGENT.iter().zip(&overhead.agent) {
                             let (hz, p50) = (hz.to_string(), format!("{:.1}", series.median()));
-                            let by = profiler.name().to_string();
-                            agent.row(vec![by, name.to_string(), hz, p50, series.spread(1)]);
+                            agent.row(vec![name.to_string(), hz, p50, series.spread(1)]);
                         }
                     }
                 }

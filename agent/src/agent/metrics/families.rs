@@ -77,6 +77,12 @@ pub static FAMILIES: &[Family] = &[
         &at("/threads/run_with_our_signal_blocked"),
         "Threads that run with the agent's signal blocked and are seen in system calls only.",
     ),
+    one(
+        "swipr_threads_not_signalled",
+        Gauge,
+        &at("/threads/must_not_be_signalled"),
+        "Threads that a signal might kill (a small alternate stack, a seccomp filter) and that are seen in system calls only.",
+    ),
     one("swipr_ticks_total", Counter, &at("/ticks/taken"), "Ticks of all recordings."),
     one(
         "swipr_ticks_late_total",

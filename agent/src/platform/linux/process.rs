@@ -79,6 +79,17 @@ pub fn is_privileged() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
+/// Tells the handler what the processor and the kernel let programs read.
+pub fn tell_what_is_readable() {
+    #[cfg(target_arch = "x86_64")]
+    {
+        const FSGSBASE: libc::c_ulong = 1 << 1; // HWCAP2_FSGSBASE of Linux' asm/hwcap2.h
+        // SAFETY: no preconditions.
+        let processor = unsafe { libc::getauxval(libc::AT_HWCAP2) };
+        swipr_unwind::arch::set_base_is_readable(processor & FSGSBASE != 0);
+    }
+}
+
 /// exit(3) with status 0, as the last thread of a process does.
 pub fn exit_successfully() -> ! {
     // SAFETY: ends the process; runs the host's exit handlers as its last thread would have.

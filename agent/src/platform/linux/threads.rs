@@ -2,11 +2,12 @@
 //! whether they are blocked (proc(5), clock_getcpuclockid(3)).
 
 use super::process::clock_ns;
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::panic::AssertUnwindSafe;
 
 /// `/proc/self/task`, kept open.
 #[derive(Debug)]
@@ -62,6 +63,48 @@ fn names(mut records: &[u8], tids: &mut Vec<u32>) {
 pub fn cpu_ns(tid: u32) -> Option<u64> {
     // The kernel's encoding of a thread's CPU clock (clock_getcpuclockid(3), CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
     clock_ns((!tid << 3 | 6) as libc::clockid_t)
+}
+
+/// Starts a detached thread. Not by the standard library, whose threads register what they keep with the C library, in memory of
+/// the host's malloc (`__cxa_thread_atexit_impl`): each thread that enters it makes it reserve 64 MiB of addresses.
+pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    extern "C" fn run(body: *mut c_void) -> *mut c_void {
+        // SAFETY: what `start` gave away.
+        let body = unsafe { Box::from_raw(body.cast::<Box<dyn FnOnce() + Send>>()) };
+        // A panic must not go on into the C library.
+        let _ = std::panic::catch_unwind(AssertUnwindSafe(*body));
+        std::ptr::null_mut()
+    }
+    let body: *mut Box<dyn FnOnce() + Send> = Box::into_raw(Box::new(body));
+    // SAFETY: attributes are made before they are used and destroyed after; `run` has the signature asked for.
+    let error = unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        libc::pthread_attr_init(&mut attributes);
+        libc::pthread_attr_setstacksize(&mut attributes, stack_bytes);
+        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        let mut thread = std::mem::zeroed();
+        let error = libc::pthread_create(&mut thread, &attributes, run, body.cast());
+        libc::pthread_attr_destroy(&mut attributes);
+        error
+    };
+    if error != 0 {
+        // SAFETY: there is no thread that could have taken it.
+        drop(unsafe { Box::from_raw(body) });
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    Ok(())
+}
+
+/// Gives up a real-time priority, which a new thread has from who started it: what the agent computes must not keep the
+/// host's threads from a CPU. A nice value stays.
+pub fn be_ordinary() {
+    // SAFETY: no preconditions; 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+    if [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&policy) {
+        let priority = libc::sched_param { sched_priority: 0 };
+        // SAFETY: `priority` is ours to be read.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority) };
+    }
 }
 
 /// Asks for the calling thread to be run soon after it wakes, for a short time: a slice of its own for
@@ -132,16 +175,40 @@ pub struct SignalState {
     pub is_blocked: bool,
     /// One that was sent to it has not been delivered.
     pub is_pending: bool,
+    /// What keeps it from system calls.
+    pub sandbox: Sandbox,
 }
 
-/// `SigBlk` and `SigPnd` of a thread's status file (proc(5)).
+/// The seccomp(2) state of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// 0: none, 1: strict, 2: filters.
+    mode: u32,
+    /// How many filters; 0 also where the kernel does not say (before Linux 5.9).
+    filters: u32,
+}
+
+impl Sandbox {
+    /// Whether a thread may be allowed less than one in `other`. Filters are inherited and never taken away: who has as many
+    /// as its process' other threads has the same.
+    pub fn is_stricter_than(self, other: Sandbox) -> bool {
+        self.filters > other.filters || self.mode != other.mode && self.mode != 0
+    }
+}
+
+/// `SigBlk`, `SigPnd` and `Seccomp` of a thread's status file (proc(5)).
 pub fn signal_state(tid: u32, signal: i32) -> Option<SignalState> {
     let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?;
     let has = |name: &str| {
         let mask = status.lines().find_map(|line| line.strip_prefix(name))?;
         Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (signal - 1) & 1 == 1)
     };
-    Some(SignalState { is_blocked: has("SigBlk:")?, is_pending: has("SigPnd:")? })
+    let number = |name: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(name));
+        value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    let sandbox = Sandbox { mode: number("Seccomp:"), filters: number("Seccomp_filters:") };
+    Some(SignalState { is_blocked: has("SigBlk:")?, is_pending: has("SigPnd:")?, sandbox })
 }
 
 /// What the kernel says a thread is doing.
@@ -231,8 +298,22 @@ mod tests {
         assert!(tids.contains(&process::tid()));
         assert!(directory.count().unwrap() >= 1);
         assert!(cpu_ns(process::tid()).unwrap() > 0);
-        assert_eq!(signal_state(process::tid(), libc::SIGURG), Some(SignalState::default()));
+        let state = signal_state(process::tid(), libc::SIGURG).unwrap();
+        assert!(!state.is_blocked && !state.is_pending);
         assert!(!name(process::tid()).is_empty());
+    }
+
+    #[test]
+    fn a_sandbox_in_a_sandbox_is_stricter() {
+        let sandbox = |mode, filters| Sandbox { mode, filters };
+        assert!(sandbox(1, 0).is_stricter_than(sandbox(0, 0)));
+        assert!(
+            sandbox(2, 1).is_stricter_than(sandbox(0, 0)) && sandbox(2, 0).is_stricter_than(sandbox(0, 0))
+        );
+        assert!(sandbox(2, 2).is_stricter_than(sandbox(2, 1)));
+        assert!(
+            !sandbox(2, 1).is_stricter_than(sandbox(2, 1)) && !sandbox(0, 0).is_stricter_than(sandbox(2, 1))
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use super::MAX_PENDING_TICKS;
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
+use crate::not_asked;
+use crate::platform::threads::Sandbox;
 use crate::platform::{process, signals, threads};
 use crate::sampler::threads::{Pending, PendingTick, Sampled};
 use crate::stack::RawStack;
@@ -44,11 +46,15 @@ pub struct Slots {
     pending: usize,
     /// How often a thread's mask must be seen to let the signal through before it is asked.
     clean_looks: u8,
+    /// What this thread may do, which does with system calls as it likes.
+    sandbox: Sandbox,
 }
 
 impl Slots {
     /// `signal` is used from now on. Where some thread blocks it for good, others may wait for signals.
     pub fn use_signal(&mut self, signal: i32) {
+        self.sandbox =
+            threads::signal_state(process::tid(), signal).map(|state| state.sandbox).unwrap_or_default();
         self.clean_looks = if signals::is_blocked_by_some(signal) { LOOKS_WHERE_BLOCKED } else { 1 };
     }
 
@@ -87,7 +93,7 @@ impl Slots {
             return lost;
         }
         // Who blocks all signals may be waiting for them, with sigwait(3) or a signalfd(2), and would get ours.
-        if !can_be_asked(thread, signal, self.clean_looks) {
+        if !can_be_asked(thread, signal, self.clean_looks, self.sandbox) {
             return ticks;
         }
         let Some(ticket) = self.send(thread, signal, counters) else { return ticks };
@@ -116,8 +122,8 @@ impl Slots {
             }
             if !state.is_pending && !slot::is_done(pending.ticket) {
                 // The kernel dropped it: another one of the same number was under way.
-                let sent = signals::ask(tid, signal, pending.ticket).is_ok();
-                counters.signals.add(u64::from(sent));
+                let sent = not_asked::asking(tid, || signals::ask(tid, signal, pending.ticket).is_ok());
+                counters.signals.add(u64::from(sent == Some(true)));
             }
         }
         if pending.ticks.len() >= MAX_PENDING_TICKS {
@@ -129,7 +135,12 @@ impl Slots {
 
     fn send(&mut self, thread: &mut Sampled, signal: i32, counters: &AgentCounters) -> Option<Ticket> {
         let ticket = self.lend(thread.stack_bounds)?;
-        if let Err(error) = signals::ask(thread.tid(), signal, ticket) {
+        let sent = not_asked::asking(thread.tid(), || signals::ask(thread.tid(), signal, ticket));
+        let Some(sent) = sent else {
+            slot::revoke(ticket);
+            return None;
+        };
+        if let Err(error) = sent {
             slot::revoke(ticket);
             // EAGAIN: too many signals are queued (RLIMIT_SIGPENDING); EPERM: a seccomp filter refuses the call.
             // ESRCH: it is gone, as the next look will find.
@@ -184,11 +195,12 @@ impl Slots {
 
 /// Whether a thread that runs is known not to block the signal. While it waits in sigtimedwait(2) the kernel shows what it
 /// waits for as not blocked, until it runs again: who was ever seen in there is not asked, and `wanted` looks must agree.
-fn can_be_asked(thread: &mut Sampled, signal: i32, wanted: u8) -> bool {
+fn can_be_asked(thread: &mut Sampled, signal: i32, wanted: u8, ours: Sandbox) -> bool {
     if thread.clean_looks < wanted {
-        thread.blocks_signal =
-            threads::signal_state(thread.tid(), signal).is_some_and(|state| state.is_blocked);
+        let state = threads::signal_state(thread.tid(), signal).unwrap_or_default();
+        thread.is_sandboxed = state.sandbox.is_stricter_than(ours);
+        thread.blocks_signal = state.is_blocked;
         thread.clean_looks = if thread.blocks_signal { 0 } else { thread.clean_looks + 1 };
     }
-    thread.clean_looks >= wanted && !thread.waits_for_signals
+    thread.clean_looks >= wanted && !thread.waits_for_signals && !thread.is_sandboxed
 }

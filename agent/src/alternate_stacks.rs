@@ -1,0 +1,42 @@
+//! `sigaltstack`, seen where the library is preloaded: a thread whose alternate stack is too small for a signal's frame is killed
+//! by the first signal whose handler runs there, as ours does. It gets none from us.
+
+use crate::next::Next;
+use crate::not_asked::{self, Reason};
+use std::ffi::c_int;
+
+/// What a signal of ours needs: the kernel's frame (3.4 KiB with AVX-512; where a program uses AMX the kernel itself refuses
+/// stacks that are too small), and the handler's 512 bytes.
+const LEAST_BYTES: usize = 4096;
+
+static SIGALTSTACK: Next = Next::new(c"sigaltstack");
+
+/// Looks the function behind up.
+pub fn prepare() {
+    SIGALTSTACK.get();
+}
+
+type SigAltStack = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
+
+/// sigaltstack(2).
+///
+/// # Safety
+/// As the function of this name behind it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
+    // SAFETY: the caller gives null or a stack_t; a signal stack's size is nothing that another thread changes meanwhile.
+    let asked_for = (!new.is_null()).then(|| unsafe { ((*new).ss_flags, (*new).ss_size) });
+    let is_small = asked_for.map(|(flags, bytes)| flags & libc::SS_DISABLE == 0 && bytes < LEAST_BYTES);
+    let is_new = is_small == Some(true) && not_asked::add(Reason::SmallStack);
+    let next = SIGALTSTACK.get();
+    if next.is_null() {
+        return -1;
+    }
+    // SAFETY: the function of this name, called with what its caller gave.
+    let result = unsafe { std::mem::transmute::<*mut std::ffi::c_void, SigAltStack>(next)(new, old) };
+    let is_over = if result == 0 { is_small == Some(false) } else { is_new };
+    if is_over {
+        not_asked::remove(Reason::SmallStack);
+    }
+    result
+}

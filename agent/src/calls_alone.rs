@@ -1,0 +1,176 @@
+//! Calls that threads of ours would change, seen where the library is preloaded.
+//!
+//! - unshare(2) and setns(2) want a process with one thread, for some name spaces;
+//! - capset(2) and some of prctl(2) change what one thread may do. glibc's setuid(3) and its kin change all threads, and
+//!   abort the process when one of them may not do what the others may: a thread of ours that
+//!   was not changed would be that one, and would keep what the host gave up;
+//! - seccomp(2) can put all threads under a filter that kills them for calls that only ours make.
+//!
+//! So a host that has one thread is alone when it makes such a call: the agent ends before, and starts again behind it with the
+//! rights, name spaces and filters that the host has then. A recording that was under way ends. For a filter over all threads the agent
+//! ends whatever threads the host has, and does not come back.
+//!
+//! They may be made by their names or by syscall(2), as libcap and libseccomp do. Not seen: calls made without the C library.
+
+mod capabilities;
+mod system_call;
+
+use crate::life;
+use crate::next::Next;
+use crate::not_asked::{self, Reason};
+use crate::platform::errno;
+use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const CAPSET: usize = 0;
+const PRCTL: usize = 1;
+const UNSHARE: usize = 2;
+const SETNS: usize = 3;
+
+static NEXT: [Next; 4] =
+    [Next::new(c"capset"), Next::new(c"prctl"), Next::new(c"unshare"), Next::new(c"setns")];
+
+/// The time name space (clone(2), since Linux 5.6).
+const CLONE_NEWTIME: c_int = 0x80;
+/// What only a process with one thread may unshare. The user name space implies CLONE_THREAD.
+const UNSHARED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM;
+/// What only such a process may enter; or, for mounts, one whose threads do not share a root directory.
+const ENTERED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | CLONE_NEWTIME;
+
+/// Looks the functions behind up.
+pub fn prepare() {
+    NEXT.iter().for_each(|next| _ = next.get());
+    system_call::prepare();
+}
+
+/// Runs something of ours in a call of the host's, which sees nothing of it: neither errno nor a panic.
+fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
+    errno::kept(|| catch_unwind(AssertUnwindSafe(body)).unwrap_or_default())
+}
+
+/// A call that only some values of its arguments make one of these.
+fn alone_if(matters: bool, call: impl FnOnce() -> c_long) -> c_long {
+    if !matters {
+        return call();
+    }
+    let paused = quietly(life::pause_if_only_thread);
+    let result = call();
+    quietly(|| paused.map(life::Paused::resume));
+    result
+}
+
+fn unshare_as(flags: c_int, call: impl FnOnce() -> c_long) -> c_long {
+    alone_if(flags & UNSHARED_ALONE != 0, call)
+}
+
+/// `kind` 0: whatever the descriptor is of.
+fn setns_as(kind: c_int, call: impl FnOnce() -> c_long) -> c_long {
+    alone_if(kind == 0 || kind & ENTERED_ALONE != 0, call)
+}
+
+/// # Safety
+/// The arguments are those of capset(2).
+unsafe fn capset_as(header: *const c_void, data: *const c_void, call: impl FnOnce() -> c_long) -> c_long {
+    // In a sandbox not even the question may be allowed.
+    // SAFETY: the caller's contract.
+    let matters = !not_asked::is_in_sandbox() && quietly(|| unsafe { capabilities::matter(header, data) });
+    alone_if(matters, call)
+}
+
+fn prctl_as(option: c_int, call: impl FnOnce() -> c_long) -> c_long {
+    match option {
+        libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => alone_if(true, call),
+        libc::PR_SET_SECCOMP => sandboxed(call),
+        _ => call(),
+    }
+}
+
+fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) -> c_long {
+    let sets = [libc::SECCOMP_SET_MODE_STRICT, libc::SECCOMP_SET_MODE_FILTER].contains(&operation);
+    if !sets {
+        return call();
+    }
+    if flags & libc::SECCOMP_FILTER_FLAG_TSYNC == 0 {
+        return sandboxed(call);
+    }
+    let paused = quietly(life::pause);
+    let result = call();
+    if result != 0 {
+        quietly(|| paused.map(life::Paused::resume));
+    }
+    result
+}
+
+/// The calling thread comes under a filter: it may not even be allowed to return from a signal handler.
+fn sandboxed(call: impl FnOnce() -> c_long) -> c_long {
+    let is_new = quietly(|| not_asked::add(Reason::Sandbox));
+    let result = call();
+    if result != 0 && is_new {
+        quietly(|| not_asked::remove(Reason::Sandbox));
+    }
+    result
+}
+
+type OfFive = unsafe extern "C" fn(c_long, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
+
+/// # Safety
+/// As the function behind `at` says of what its caller gave.
+unsafe fn pass_on(at: usize, arguments: [c_ulong; 5]) -> c_long {
+    let next = NEXT.get(at).map_or(std::ptr::null_mut(), Next::get);
+    if next.is_null() {
+        return -1;
+    }
+    let [first, second, third, fourth, fifth] = arguments;
+    // SAFETY: integers and pointers are passed alike, in registers, and who takes fewer does not look at the others.
+    let next = unsafe { std::mem::transmute::<*mut c_void, OfFive>(next) };
+    // SAFETY: the caller's contract.
+    c_long::from(unsafe { next(first as c_long, second, third, fourth, fifth) })
+}
+
+/// unshare(2).
+///
+/// # Safety
+/// As the function of this name behind it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+    // SAFETY: as this function's own.
+    unshare_as(flags, || unsafe { pass_on(UNSHARE, [flags as c_ulong, 0, 0, 0, 0]) }) as c_int
+}
+
+/// setns(2).
+///
+/// # Safety
+/// As [`unshare`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setns(descriptor: c_int, kind: c_int) -> c_int {
+    let arguments = [descriptor as c_ulong, kind as c_ulong, 0, 0, 0];
+    // SAFETY: as this function's own.
+    setns_as(kind, || unsafe { pass_on(SETNS, arguments) }) as c_int
+}
+
+/// capset(2).
+///
+/// # Safety
+/// As [`unshare`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn capset(header: *mut c_void, data: *const c_void) -> c_int {
+    let arguments = [header as c_ulong, data as c_ulong, 0, 0, 0];
+    // SAFETY: as this function's own.
+    unsafe { capset_as(header, data, || pass_on(CAPSET, arguments)) as c_int }
+}
+
+/// prctl(2), which takes up to four more arguments.
+///
+/// # Safety
+/// As [`unshare`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(
+    option: c_int,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_int {
+    // SAFETY: as this function's own.
+    prctl_as(option, || unsafe { pass_on(PRCTL, [option as c_ulong, second, third, fourth, fifth]) }) as c_int
+}

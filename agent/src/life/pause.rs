@@ -1,0 +1,64 @@
+//! The agent ends for a moment, because its threads would be in the way of something that the host does.
+
+use super::{PATIENCE, PROCESS, Phase, STATE, start_again, stop};
+use crate::platform::{process, threads};
+use crate::{agent_threads, not_asked};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How long its threads may take to be gone once it has ended.
+const LINGERING: Duration = Duration::from_secs(1);
+/// How often somebody who waits looks.
+const LOOK: Duration = Duration::from_micros(100);
+/// A thread of ours that is just being born or going is not told from one of the host's: so often is looked again.
+const LOOKS: u32 = 3;
+
+/// The agent ran, and does not now.
+#[derive(Debug)]
+pub struct Paused(());
+
+impl Paused {
+    /// It starts again, with the configuration that it had.
+    pub fn resume(self) {
+        start_again(|_| true);
+    }
+}
+
+/// Whether the agent runs in this process and the calling thread is the host's. A start that is under way is waited for.
+fn runs_here() -> bool {
+    // A child by vfork has its parent's memory, and one by clone(2) a copy of it in which there is no agent.
+    let may_be = STATE.phase() != Phase::Idle
+        && !not_asked::is_in_sandbox()
+        && PROCESS.load(Relaxed) == process::pid()
+        && !agent_threads::contains(process::tid());
+    may_be && STATE.settled(Instant::now() + PATIENCE) == Phase::Running
+}
+
+/// Ends the agent if it runs in this process; returns when none of its threads is left, or after a bounded time. `None`: there
+/// was none, or it does not end (then it stays off).
+pub fn pause() -> Option<Paused> {
+    if !runs_here() {
+        return None;
+    }
+    let of_agent = agent_threads::ids();
+    stop().ok()?;
+    let deadline = Instant::now() + LINGERING;
+    while of_agent.iter().any(|&tid| threads::cpu_ns(tid).is_some()) && Instant::now() < deadline {
+        process::sleep(LOOK);
+    }
+    Some(Paused(()))
+}
+
+/// The same, if the host has no thread but the calling one.
+pub fn pause_if_only_thread() -> Option<Paused> {
+    if !runs_here() {
+        return None;
+    }
+    let is_only = (0..LOOKS).any(|look| {
+        if look > 0 {
+            process::sleep(LOOK);
+        }
+        threads::count().is_some_and(|count| count <= agent_threads::count() + 1)
+    });
+    if is_only { pause() } else { None }
+}

@@ -1,0 +1,35 @@
+//! Functions of the C library that this library stands in front of, where it is preloaded: the next of that name, which would
+//! have been called without us.
+//!
+//! They may be called before the constructor, after fork, in a signal handler and with any lock held. So each is looked up
+//! when the library is loaded, and later calls do not enter the dynamic linker.
+
+use crate::platform::errno;
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering::*};
+
+/// The next function of a name behind this library.
+#[derive(Debug)]
+pub struct Next {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+impl Next {
+    /// Not looked up yet.
+    pub const fn new(name: &'static CStr) -> Next {
+        Next { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Null: there is none.
+    pub fn get(&self) -> *mut c_void {
+        let known = self.found.load(Acquire);
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: a C string; the answer is null or the address of the function.
+        let found = errno::kept(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
+        self.found.store(found, Release);
+        found
+    }
+}

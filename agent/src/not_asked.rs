@@ -1,0 +1,170 @@
+//! Threads that must get no signal of ours while they run, because one would kill them: what is known of it from calls that they
+//! made themselves, where the library is preloaded (`alternate_stacks.rs`, `sandboxes.rs`).
+//!
+//! A thread says so of itself, also in a signal handler: no lock, no allocation. One bit a thread id, for all ids there can be;
+//! the memory is asked for when the first thread needs it. Nothing is forgotten when a thread ends: who gets its id later is
+//! seen in system calls only until then it says otherwise, which is the safe side.
+//!
+//! A signal that is under way would come too late. So the sampler tells whom it is just asking ([`asking`]); a thread that
+//! takes itself out waits until that is not itself, and takes what was sent to it before it goes on.
+
+use crate::platform::process;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Thread ids are below this (Linux, PID_MAX_LIMIT).
+const TIDS: usize = 1 << 22;
+/// Bytes for one reason: a bit a thread id.
+const BYTES: usize = TIDS / 8;
+const REASONS: usize = 2;
+/// How often, and how long each time, a thread waits at most for the sampler to have sent its signal.
+const WAITS: u32 = 100;
+const WAIT: Duration = Duration::from_micros(100);
+
+/// Why a thread must not be signalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A signal's frame does not fit on its alternate stack.
+    SmallStack,
+    /// It may not be allowed to return from a signal handler.
+    Sandbox,
+}
+
+thread_local! {
+    /// The calling thread's own reasons, one bit each: known without a system call, and after a fork.
+    static MINE: Cell<u8> = const { Cell::new(0) };
+}
+
+static MAP: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+/// There was no memory for the map: nobody is asked any more.
+static NOBODY: AtomicBool = AtomicBool::new(false);
+/// Whom the sampler is asking right now.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+fn map_or_new() -> Option<*mut u8> {
+    let known = MAP.load(SeqCst);
+    if !known.is_null() {
+        return Some(known);
+    }
+    let new = process::map_forever(BYTES * REASONS)?;
+    match MAP.compare_exchange(std::ptr::null_mut(), new, SeqCst, SeqCst) {
+        Ok(_) => Some(new),
+        Err(other) => Some(other), // two at once, once: a MiB of addresses is lost
+    }
+}
+
+fn byte(map: *mut u8, tid: u32, reason: Reason) -> Option<(&'static AtomicU8, u8)> {
+    let at = tid as usize / 8;
+    // SAFETY: the map has BYTES for each reason, mapped for ever, and is only accessed in this way.
+    let byte = (at < BYTES).then(|| unsafe { AtomicU8::from_ptr(map.add(reason as usize * BYTES + at)) })?;
+    Some((byte, 1 << (tid % 8)))
+}
+
+fn has(tid: u32, reason: Reason) -> bool {
+    let map = MAP.load(SeqCst);
+    let found = (!map.is_null()).then(|| byte(map, tid, reason)).flatten();
+    found.is_some_and(|(byte, bit)| byte.load(SeqCst) & bit != 0)
+}
+
+fn set(tid: u32, reason: Reason) {
+    match map_or_new().and_then(|map| byte(map, tid, reason)) {
+        Some((byte, bit)) => _ = byte.fetch_or(bit, SeqCst),
+        None => NOBODY.store(true, SeqCst),
+    }
+}
+
+/// From here on the calling thread is not signalled; whether that is new. Async-signal-safe.
+pub fn add(reason: Reason) -> bool {
+    let bit = 1 << reason as u8;
+    if MINE.replace(MINE.get() | bit) & bit != 0 {
+        return false;
+    }
+    let tid = process::tid();
+    set(tid, reason);
+    for _ in 0..WAITS {
+        if ASKED.load(SeqCst) != tid {
+            break;
+        }
+        process::sleep(WAIT);
+    }
+    // What was sent before is taken when a system call returns.
+    process::tid();
+    true
+}
+
+/// The reason is no more. Async-signal-safe.
+pub fn remove(reason: Reason) {
+    let bit = 1 << reason as u8;
+    let map = MAP.load(SeqCst);
+    if MINE.replace(MINE.get() & !bit) & bit != 0
+        && !map.is_null()
+        && let Some((byte, bit)) = byte(map, process::tid(), reason)
+    {
+        byte.fetch_and(!bit, SeqCst);
+    }
+}
+
+/// Whether the calling thread is in a sandbox of its own: nothing of ours may make a system call on it. Makes none.
+pub fn is_in_sandbox() -> bool {
+    MINE.get() & 1 << Reason::Sandbox as u8 != 0
+}
+
+/// In the child of a fork: it is as the thread that forked, under another id.
+pub fn inherit() {
+    let both = [Reason::SmallStack, Reason::Sandbox];
+    let mine = both.into_iter().filter(|&reason| MINE.get() & 1 << reason as u8 != 0);
+    mine.for_each(|reason| set(process::tid(), reason));
+}
+
+/// Whether a thread must not be asked.
+pub fn contains(tid: u32) -> bool {
+    NOBODY.load(SeqCst)
+        || !MAP.load(SeqCst).is_null() && (has(tid, Reason::SmallStack) || has(tid, Reason::Sandbox))
+}
+
+/// Asks a thread, unless it must not be: `None`.
+pub fn asking<T>(tid: u32, ask: impl FnOnce() -> T) -> Option<T> {
+    ASKED.store(tid, SeqCst);
+    let answer = (!contains(tid)).then(ask);
+    ASKED.store(0, SeqCst);
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_took_itself_out_is_not_asked_until_it_says_otherwise() {
+        std::thread::spawn(|| {
+            let tid = process::tid();
+            assert_eq!(asking(tid, || 1), Some(1));
+            assert!(add(Reason::SmallStack) && !add(Reason::SmallStack));
+            assert!(add(Reason::Sandbox));
+            assert_eq!(asking(tid, || 1), None);
+            remove(Reason::SmallStack);
+            assert!(contains(tid) && !contains(tid + 1));
+            remove(Reason::Sandbox);
+            assert_eq!(asking(tid, || 1), Some(1));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_in_a_sandbox_knows_it() {
+        assert!(!is_in_sandbox());
+        add(Reason::Sandbox);
+        assert!(is_in_sandbox());
+        remove(Reason::Sandbox);
+        assert!(!is_in_sandbox());
+    }
+
+    #[test]
+    fn an_id_that_cannot_be_is_nobodys() {
+        add(Reason::SmallStack);
+        assert!(!contains(u32::MAX));
+        remove(Reason::SmallStack);
+    }
+}

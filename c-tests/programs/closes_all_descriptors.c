@@ -1,0 +1,52 @@
+/* A host that closes what it has not opened, with close_range(2), close(2) and dup2(2), again and again while it is
+ * recorded: no descriptor of the profiler's is among them, and recording goes on. */
+// cflags: -O2
+// record: samples=500&hz=500
+// expect: every sample of burner has stack burner_main;work
+// expect: every sample of burner is complete
+// record: samples=500&hz=500
+// expect: every sample of burner has stack burner_main;work
+#include "host.h"
+#include <fcntl.h>
+#include <poll.h>
+
+static volatile uint64_t sink;
+
+FRAME static void work(void)
+{
+    while (!atomic_load(&host_ending))
+        sink++;
+}
+FRAME static void *burner_main(void *argument)
+{
+    work();
+    NOT_A_TAIL_CALL();
+    return argument;
+}
+
+int main(void)
+{
+    host_begin();
+    pthread_t burner = host_thread("burner", burner_main, NULL);
+    while (sink == 0)
+        NOT_A_TAIL_CALL();
+    host_say("ready");
+    struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
+    long foreign = 0;
+    do {
+        syscall(SYS_close_range, 3u, ~0u, 0u);
+        for (int fd = 3; fd < 256; fd++)
+            foreign += close(fd) == 0;
+        int mine = open("/dev/null", O_RDWR | O_CLOEXEC);
+        HOST_CHECK(mine == 3);
+        for (int fd = 4; fd < 64; fd++)
+            HOST_CHECK(dup2(mine, fd) == fd);
+        for (int fd = 3; fd < 64; fd++)
+            HOST_CHECK(close(fd) == 0);
+        /* Who is just going to sleep may be interrupted. */
+    } while (poll(&end, 1, 1) <= 0);
+    atomic_store(&host_ending, true);
+    pthread_join(burner, NULL);
+    HOST_CHECK(foreign == 0);
+    return host_end();
+}

@@ -1,0 +1,37 @@
+/* A service with one thread that gives up root but keeps the right to change users (prctl(2), PR_SET_KEEPCAPS; capset(2)), and
+ * changes them afterwards. glibc changes all threads of a process, and aborts it when one of them may not what
+ * the others may: a thread of the profiler's must not be that one. */
+// cflags: -O2
+#include "host.h"
+#include <linux/capability.h>
+#include <sys/prctl.h>
+
+static volatile uint64_t sink;
+
+static int keep_only(uint32_t capabilities)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{.effective = capabilities, .permitted = capabilities}};
+    return (int)syscall(SYS_capset, &header, data);
+}
+
+int main(void)
+{
+    host_begin();
+    if (geteuid() == 0) {
+        host_say("root");
+        uint32_t kept = 1u << CAP_SETUID | 1u << CAP_SETGID;
+        HOST_CHECK(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0);
+        HOST_CHECK(setresuid(1000, 1000, 1000) == 0);
+        HOST_CHECK(keep_only(kept) == 0);
+        HOST_CHECK(setresuid(33, 33, 33) == 0);
+        HOST_CHECK(getuid() == 33);
+        HOST_CHECK(keep_only(0) == 0);
+        HOST_CHECK(setresuid(34, 34, 34) != 0 && errno == EPERM);
+    } else {
+        host_say("not root");
+    }
+    host_say("ready");
+    host_wait_for_end();
+    return host_end();
+}

@@ -1,0 +1,43 @@
+/* A host with as many mappings as the system allows (vm.max_map_count, 65,530): with room for a few more it is profiled; with
+ * none left it goes on, whoever asks for whatever. */
+// cflags: -O2
+#include "host.h"
+#include <sys/mman.h>
+
+enum { SPARE = 400 };
+static volatile uint64_t sink;
+
+FRAME static void *burner_main(void *argument)
+{
+    while (!atomic_load(&host_ending))
+        sink++;
+    return argument;
+}
+
+int main(void)
+{
+    char line[64];
+    host_begin();
+    pthread_t burner = host_thread("burner", burner_main, NULL);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = 200000;
+    char *memory = mmap(NULL, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    HOST_CHECK(memory != MAP_FAILED);
+    /* Every second page is another mapping. */
+    size_t made = 0;
+    for (size_t i = 1; i < pages && mprotect(memory + i * page, page, PROT_READ) == 0; i += 2)
+        made = i;
+    HOST_CHECK(made > 20000);
+    host_say("mappings %zu", made);
+    /* Three mappings become one. */
+    for (size_t i = 0; i < SPARE; i++)
+        HOST_CHECK(mprotect(memory + (made - 2 * i) * page, page, PROT_NONE) == 0);
+    host_say("ready");
+    while (host_line(line, sizeof line)) {
+        for (size_t i = 1; i < pages && mprotect(memory + i * page, page, PROT_READ) == 0; i += 2)
+            made = i;
+        host_say("full");
+    }
+    atomic_store(&host_ending, true);
+    pthread_join(burner, NULL);
+    return host_end();
+}

@@ -1,0 +1,45 @@
+/* A host whose user may not queue signals (setrlimit(2), RLIMIT_SIGPENDING): a signal comes, but what was sent with it does not. It
+ * is nobody's then; threads are seen in system calls only, and go on. */
+// cflags: -O2
+// record: seconds=2&hz=500
+// expect: every sample of sleeper has stack sleeper_main;sleep_long
+// expect: every sample of sleeper is complete
+// expect: stats missed >= 1
+#include "host.h"
+#include <sys/resource.h>
+
+static volatile uint64_t sink;
+
+FRAME static void *burner_main(void *argument)
+{
+    while (!atomic_load(&host_ending))
+        sink++;
+    return argument;
+}
+FRAME static void sleep_long(void)
+{
+    const struct timespec time = {3600, 0};
+    nanosleep(&time, NULL);
+    NOT_A_TAIL_CALL();
+}
+FRAME static void *sleeper_main(void *argument)
+{
+    host_arrive();
+    sleep_long();
+    NOT_A_TAIL_CALL();
+    return argument;
+}
+
+int main(void)
+{
+    host_begin();
+    struct rlimit none = {0, 0};
+    HOST_CHECK(setrlimit(RLIMIT_SIGPENDING, &none) == 0);
+    pthread_t burner = host_thread("burner", burner_main, NULL);
+    host_thread("sleeper", sleeper_main, NULL);
+    host_wait_until_arrived(1);
+    host_say("ready");
+    host_wait_for_end();
+    pthread_join(burner, NULL);
+    return host_end();
+}

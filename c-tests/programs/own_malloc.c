@@ -1,0 +1,65 @@
+/* A host with a malloc of its own, which looks who comes: the profiler's threads have another heap. What they keep in this one
+ * could be broken with it, would wait for its locks, and makes glibc's reserve 64 MiB of addresses for each thread that comes
+ * (malloc's arenas; felt under RLIMIT_AS). Only who starts a thread has the C library allocate for it. */
+// cflags: -O2 -fno-builtin
+// record: seconds=1&hz=500
+// expect: thread allocator has stack allocator_main
+// record: samples=100&hz=500&mode=cpu
+// expect: samples >= 1
+#include "host.h"
+#include <sys/prctl.h>
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+
+static atomic_long visits, of_starters;
+static char visitor[16];
+
+static void look(void)
+{
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    if (strncmp(name, "swipr-", 6) != 0)
+        return;
+    if (strcmp(name, "swipr-server") == 0) {
+        atomic_fetch_add(&of_starters, 1);
+        return;
+    }
+    memcpy(visitor, name, sizeof visitor);
+    atomic_fetch_add(&visits, 1);
+}
+void *malloc(size_t size)
+{
+    look();
+    return __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size)
+{
+    look();
+    return __libc_calloc(count, size);
+}
+void *realloc(void *memory, size_t size)
+{
+    look();
+    return __libc_realloc(memory, size);
+}
+
+FRAME static void *allocator_main(void *argument)
+{
+    while (!atomic_load(&host_ending))
+        free(malloc(100));
+    return argument;
+}
+
+int main(void)
+{
+    host_begin();
+    pthread_t allocator = host_thread("allocator", allocator_main, NULL);
+    host_say("ready");
+    host_wait_for_end();
+    pthread_join(allocator, NULL);
+    host_say("%ld visits, the last of %s; %ld of who starts threads", atomic_load(&visits), visitor, atomic_load(&of_starters));
+    HOST_CHECK(atomic_load(&visits) == 0 && atomic_load(&of_starters) <= 8);
+    return host_end();
+}

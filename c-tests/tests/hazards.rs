@@ -1,0 +1,407 @@
+//! Hosts whose surroundings are unusual: fewer rights, less memory, other libraries, calls that want one thread. What cannot be
+//! tried on a machine is told by a line, `not run: …`.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use swipr_c_tests::agent::library;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::expectation::check;
+use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
+use swipr_c_tests::http;
+use swipr_c_tests::program::{Program, compile, sources};
+use swipr_c_tests::recording::Recording;
+
+fn compiled(name: &str) -> (Directory, Program) {
+    let directory = Directory::new();
+    let program = Program::compile(name, directory.path());
+    (directory, program)
+}
+
+fn started(program: &Program, agent: Agent) -> Host {
+    Host::start_with(Start { program, arguments: &[], agent })
+}
+
+fn expect(recording: &Recording, lines: &[&str]) {
+    let failures: Vec<_> = lines.iter().filter_map(|line| check(line, recording).err()).collect();
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+fn not_run(what: &str) {
+    println!("not run: {what}");
+}
+
+/// A process' sockets in the directory of `host`.
+fn sockets(host: &Host) -> Vec<u32> {
+    let files = std::fs::read_dir(host.directory()).expect("the directory of the sockets");
+    let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_suffix(".sock")?.parse().ok()).collect()
+}
+
+/// Whether a process has a thread of the agent's. It is there before `main` begins, whenever its socket is.
+fn has_agent(pid: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the program's threads");
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.into_iter().any(|name| name.starts_with("swipr-"))
+}
+
+#[test]
+fn a_daemon_that_closed_everything_is_profiled() {
+    let (_directory, program) = compiled("daemon");
+    let host = Host::start(&program);
+    let daemon = host.heard("daemon ").trim().parse().expect("a process id");
+    let recording = host::record(&host.socket_of(daemon), "samples=100&hz=500");
+    expect(
+        &recording,
+        &[
+            "every sample of worker has stack daemon_main;daemon_work",
+            "every sample of worker is complete",
+            "thread main has stack main;host_wait_for_end",
+        ],
+    );
+    host.end();
+}
+
+#[test]
+fn descriptors_0_to_2_that_were_closed_at_the_start_go_to_the_host() {
+    let (directory, program) = compiled("starts_without_descriptors");
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$@\" 3<&0 4>&1 0<&- 1>&- 2>&-", "sh"]).arg(&program.executable);
+    command.arg(directory.path().join("file")).env("LD_PRELOAD", library());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    expect(&host.record("samples=100&hz=500"), &["share of burner with stack burner_main >= 0.9"]);
+    host.end();
+}
+
+#[test]
+fn calls_that_want_one_thread_answer_as_without_the_agent() {
+    let (_directory, program) = compiled("needs_one_thread");
+    let alone = started(&program, Agent::Absent);
+    let host = started(&program, Agent::Loaded);
+    for what in ["results ", "itself ", "with a thread "] {
+        assert_eq!(host.heard(what), alone.heard(what), "{what}");
+    }
+    expect(&host.record("samples=50&hz=200"), &["every sample of late has stack late_main;late_work"]);
+    host.end();
+    alone.end();
+}
+
+#[test]
+fn a_service_that_gives_up_root_gives_it_up_in_all_threads() {
+    let (_directory, program) = compiled("drops_privileges");
+    let mut host = Host::start(&program);
+    host.record("samples=50&hz=200");
+    host.tell("drop");
+    host.wait_for("dropped");
+    let recording = host.record("samples=50&hz=200");
+    expect(&recording, &["share of burner with stack burner_main >= 0.9"]);
+    if host.heard("") == "not root" {
+        not_run("giving up root: the tests do not have it");
+    }
+    host.end();
+}
+
+#[test]
+fn a_service_that_keeps_the_right_to_change_users_is_not_aborted() {
+    let (_directory, program) = compiled("keeps_capabilities");
+    let host = Host::start(&program);
+    if host.heard("") == "not root" {
+        not_run("keeping capabilities: the tests are not root");
+    }
+    host.end();
+}
+
+#[test]
+fn a_process_that_puts_all_threads_under_a_filter_lives_whoever_asks() {
+    let (_directory, program) = compiled("sandboxed_process");
+    let mut host = Host::start(&program);
+    let socket = host.socket();
+    expect(&host.record("samples=50&hz=200"), &["every sample of burner has stack burner_main"]);
+    host.tell("enter");
+    host.wait_for("sandboxed");
+    assert!(http::get(&socket, "/dump").is_err(), "there is nobody who may answer");
+    host.end();
+}
+
+#[test]
+fn a_program_with_more_rights_than_its_user_has_no_agent() {
+    let (directory, program) = compiled("no_frame_pointer");
+    let mode = std::fs::Permissions::from_mode(0o4755);
+    if chown(&program.executable, Some(1), None).is_err()
+        || std::fs::set_permissions(&program.executable, mode).is_err()
+    {
+        return not_run("setuid: the tests are not root");
+    }
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).expect("a directory that others may enter");
+    let host = Host::start(&program);
+    assert!(!has_agent(host.pid()));
+    host.end();
+}
+
+/// Sends a request that may never be answered.
+fn ask(socket: &Path, target: &str) -> std::io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(socket)?;
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    Ok(stream)
+}
+
+/// A host with no memory left is asked for whatever, and does what it did before.
+fn lives_without_memory(limit: &str, bytes: u64, before: &[&str]) {
+    let (_directory, program) = compiled("no_memory");
+    let mut host = Host::start(&program);
+    let socket = host.socket();
+    before.iter().for_each(|query| drop(host.record(query)));
+    host.tell(&format!("{limit} {bytes}"));
+    host.wait_for("limited");
+    for target in
+        ["/status", "/profile?seconds=1&hz=1000&format=folded", "/dump", "/profile?seconds=1&mode=cpu"]
+    {
+        // Whether there is an answer depends on how much the agent had already.
+        let asked = ask(&socket, target);
+        host.tell("work");
+        host.wait_for("worked");
+        drop(asked);
+    }
+    host.end();
+}
+
+#[test]
+fn a_host_without_memory_lives_whoever_asks() {
+    for bytes in [0, 300_000, 3_000_000, 12_000_000] {
+        lives_without_memory("address-space", bytes, &[]);
+        lives_without_memory("data", bytes, &[]);
+    }
+    lives_without_memory("address-space", 0, &["samples=50&hz=500"]);
+    lives_without_memory("data", 100_000, &["samples=50&hz=500"]);
+    lives_without_memory("locked", 100_000, &[]);
+    lives_without_memory("locked", 3_000_000, &[]);
+}
+
+#[test]
+fn a_host_with_as_many_mappings_as_there_may_be_lives_whoever_asks() {
+    let (_directory, program) = compiled("many_mappings");
+    let mut host = Host::start(&program);
+    let socket = host.socket();
+    expect(&host.record("samples=50&hz=200"), &["share of burner with stack burner_main >= 0.9"]);
+    host.tell("fill");
+    host.wait_for("full");
+    for target in ["/status", "/profile?seconds=1&hz=1000&format=folded", "/dump"] {
+        let asked = ask(&socket, target);
+        host.tell("fill");
+        host.wait_for("full");
+        drop(asked);
+    }
+    host.end();
+}
+
+#[test]
+fn an_agent_loaded_by_dlopen_stays_when_it_is_unloaded() {
+    let (_directory, program) = compiled("unloaded_agent");
+    let library = library();
+    let arguments = [library.as_os_str()];
+    let host = Host::start_with(Start { program: &program, arguments: &arguments, agent: Agent::Loaded });
+    expect(&host.record("samples=50&hz=200"), &["every sample of burner has stack burner_main"]);
+    host.end();
+}
+
+/// A program with the agent and further variables.
+fn with_variables(program: &Program, arguments: &[&str], variables: &[(&str, &OsStr)]) -> Host {
+    let mut command = Command::new(&program.executable);
+    command
+        .args(&program.library)
+        .args(arguments)
+        .env("LD_PRELOAD", library())
+        .envs(variables.iter().copied());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    host
+}
+
+#[test]
+fn follow_exec_leaves_copies_of_the_process_alone() {
+    let (_directory, program) = compiled("fork_child");
+    let mut host = with_variables(&program, &[], &[("SWIPR_FOLLOW", OsStr::new("exec"))]);
+    let child: u32 = host.heard("child ").trim().parse().expect("a process id");
+    host.tell("forks");
+    host.wait_for("forks done");
+    expect(&host.record("samples=50&hz=200"), &["every sample of burner has stack burner_main;parent_work"]);
+    assert!(!has_agent(child));
+    assert_eq!(sockets(&host), [host.pid()]);
+    host.end();
+}
+
+#[test]
+fn follow_none_takes_the_library_from_the_list_of_what_children_load_and_nothing_else() {
+    let directory = Directory::new();
+    let other = directory.path().join("other.so");
+    let source = directory.path().join("other.c");
+    std::fs::write(&source, "int swipr_test_other;\n").expect("a C file");
+    compile(&source, &other, &["-shared", "-fPIC"].map(str::to_string), &[]);
+    let lists = |follow: &str, list: &str| {
+        let output = Command::new("sh")
+            .args(["-c", "echo \"<$LD_PRELOAD> $ANOTHER\""])
+            .envs([("SWIPR_FOLLOW", follow), ("LD_PRELOAD", list), ("ANOTHER", "kept")])
+            .env("SWIPR_SOCKET", directory.path().join("{PID}.sock"))
+            .output()
+            .expect("a shell");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let ours = library().display().to_string();
+    let both = format!("{ours}:{}", other.display());
+    assert_eq!(lists("all", &both), format!("<{both}> kept\n"));
+    assert_eq!(lists("exec", &ours), format!("<{ours}> kept\n"));
+    assert_eq!(lists("none", &both), format!("<{}> kept\n", other.display()));
+    assert_eq!(lists("none", &ours), "<> kept\n");
+}
+
+#[test]
+fn only_and_skip_choose_by_the_executable() {
+    let (_directory, program) = compiled("o0_blocked");
+    let agent = |variable: &str, patterns: &str| {
+        let host = with_variables(&program, &[], &[(variable, OsStr::new(patterns))]);
+        let has = has_agent(host.pid());
+        host.end();
+        has
+    };
+    assert!(agent("SWIPR_ONLY", "other, o0_*"));
+    assert!(!agent("SWIPR_ONLY", "other,o0"));
+    assert!(agent("SWIPR_SKIP", "other"));
+    assert!(!agent("SWIPR_SKIP", "*/o0_block??"));
+}
+
+/// Chromium's first helper process gives up when it has a second thread, and no page is shown.
+#[test]
+fn a_zygote_has_no_agent() {
+    let (_directory, program) = compiled("o0_blocked");
+    for (argument, expected) in [("--type=zygote", false), ("--type=renderer", true)] {
+        let host = with_variables(&program, &[argument], &[]);
+        assert_eq!(has_agent(host.pid()), expected, "{argument}");
+        host.end();
+    }
+}
+
+/// A library of the system, by its file's name.
+fn system_library(name: &str) -> Option<PathBuf> {
+    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+    folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists())
+}
+
+#[test]
+fn another_allocator_may_be_preloaded_before_and_behind() {
+    let (_directory, program) = compiled("storms");
+    for name in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"] {
+        let Some(other) = system_library(name) else {
+            not_run(name);
+            continue;
+        };
+        let (ours, other) = (library().display().to_string(), other.display().to_string());
+        for list in [format!("{ours}:{other}"), format!("{other}:{ours}")] {
+            let host = with_variables(&program, &[], &[("LD_PRELOAD", OsStr::new(&list))]);
+            let recording = host.record("seconds=1&hz=1000&format=folded");
+            expect(&recording, &["thread allocating has stack storm_main;allocate"]);
+            host.end();
+        }
+    }
+}
+
+#[test]
+fn a_program_under_gperftools_is_profiled_by_both() {
+    let Some(other) = system_library("libprofiler.so.0") else { return not_run("libprofiler.so.0") };
+    let (directory, program) = compiled("no_frame_pointer");
+    let profile = directory.path().join("profile");
+    let list = format!("{}:{}", library().display(), other.display());
+    let variables = [
+        ("LD_PRELOAD", OsStr::new(&list)),
+        ("CPUPROFILE", profile.as_os_str()),
+        ("CPUPROFILE_FREQUENCY", OsStr::new("1000")),
+    ];
+    let mut host = with_variables(&program, &[], &variables);
+    let recording = host.record("seconds=1&hz=1000&format=folded");
+    expect(&recording, &["samples >= 900"]);
+    host.tell_end();
+    host.wait_for("ok");
+    // Written when the program ends; it also says so on the standard error.
+    wait_until("the other profile", || std::fs::metadata(&profile).is_ok_and(|file| file.len() > 100));
+}
+
+#[test]
+fn programs_with_sanitizers_report_nothing_and_are_profiled_but_for_tsan() {
+    let directory = Directory::new();
+    for (sanitizer, flags) in [
+        ("address", &["-fsanitize=address", "-static-libasan"][..]),
+        ("undefined", &["-fsanitize=undefined"]),
+        ("thread", &["-fsanitize=thread"]),
+    ] {
+        let probe = directory.path().join("probe.c");
+        std::fs::write(&probe, "int main(void) { return 0; }\n").expect("a C file");
+        let built =
+            Command::new("cc").args(flags).arg("-o").arg(directory.path().join("probe")).arg(&probe).output();
+        if !built.is_ok_and(|output| output.status.success()) {
+            not_run(&format!("-fsanitize={sanitizer}: the compiler does not have it"));
+            continue;
+        }
+        let executable = directory.path().join(sanitizer);
+        let all: Vec<String> = ["-O1", "-pthread"].iter().chain(flags).map(|flag| flag.to_string()).collect();
+        compile(&sources().join("sanitized.c"), &executable, &all, &[]);
+        let mut command = Command::new(&executable);
+        command.env("LD_PRELOAD", library());
+        let mut host = Host::spawn(command);
+        host.wait_for("ready");
+        // ThreadSanitizer would take the agent's descriptors for the host's.
+        assert_eq!(has_agent(host.pid()), sanitizer != "thread");
+        if sanitizer != "thread" {
+            let recording = host.record("seconds=1&hz=1000&format=folded");
+            let wanted =
+                ["thread worker has stack worker_main;work", "thread allocator has stack allocator_main"];
+            expect(&recording, &wanted);
+        }
+        host.end();
+    }
+}
+
+#[test]
+fn a_process_without_proc_lives_whoever_asks() {
+    let (_directory, program) = compiled("no_frame_pointer");
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", "mount -t tmpfs none /proc && exec \"$0\" || echo refused"]);
+    command.arg(&program.executable).env("LD_PRELOAD", library());
+    let may = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "none", "/proc"]).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        return not_run("no /proc: the tests may not unmount it");
+    }
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let socket = host.socket();
+    for target in ["/status", "/dump", "/profile?samples=20&hz=200&format=folded"] {
+        drop(http::get(&socket, target).and_then(http::Answer::read_all));
+    }
+    host.end();
+}
+
+/// How long the storms go on, in seconds; a program lives a minute.
+const STORM_VARIABLE: &str = "SWIPR_STORM_SECONDS";
+
+#[test]
+fn storms_of_what_profilers_deadlock_in_go_on() {
+    let seconds: u64 = std::env::var(STORM_VARIABLE).map_or(4, |text| text.parse().expect("a number"));
+    let (_directory, program) = compiled("storms");
+    for begun in (0..seconds).step_by(40) {
+        let host = Host::start(&program);
+        let now = (seconds - begun).min(40);
+        let recording = host.record(&format!("seconds={now}&hz=1000&format=folded"));
+        expect(
+            &recording,
+            &[
+                "thread allocating has stack storm_main;allocate",
+                "thread unwinding has stack storm_main;unwind",
+                "thread listing has stack storm_main;list_objects",
+            ],
+        );
+        host.end();
+    }
+}
