@@ -22,10 +22,11 @@ pub struct Cache {
     saved: saved::Cache,
 }
 
+/// A pc's place, and its tag. A tag that does not fit an entry is that of no code: it is equal to none that is read out of one.
 #[inline(always)]
 fn place(pc: u64) -> (usize, u64) {
     let pc = pc >> Native::PC_SHIFT;
-    (pc as usize & (ENTRIES - 1), pc >> BITS & ((1 << (64 - RULE_BITS)) - 1))
+    (pc as usize & (ENTRIES - 1), pc >> BITS)
 }
 
 impl Cache {
@@ -87,6 +88,10 @@ mod tests {
         let same_place = 1 << (BITS + Native::PC_SHIFT);
         assert_eq!(CACHE.get(pc + same_place), None);
         assert_eq!(CACHE.get(pc ^ 1 << 46), None);
+        // Words of a stack that only begin as an address were taken for that address's code.
+        for bit in 47 + Native::PC_SHIFT..64 {
+            assert_eq!(CACHE.get(pc | 1 << bit), None, "bit {bit}");
+        }
         CACHE.clear();
         assert_eq!(CACHE.get(pc), None);
     }
