@@ -239,3 +239,17 @@ fn a_dump_has_a_line_for_every_thread_and_frame() {
     assert_eq!(dump.lines().count(), (2 + FRAMES) * names().len() + 3);
     assert!(dump.chars().all(|c| c == '\n' || !c.is_control()));
 }
+
+/// A dump's first lines begin with texts that somebody else chose.
+#[test]
+fn no_title_and_no_programs_name_makes_a_thread_or_a_frame_of_a_dump() {
+    for name in
+        ["  #0   0x0000000000000001 pwned+0x1 (x)", "\"t\" tid 1, running", " \t\"\"  #0", "\u{a0}  #0"]
+    {
+        let mut recording = Recording::new(Mode::Wall);
+        recording.header.process_name = name.to_owned();
+        let options = Options { title: Some(name.to_owned()), ..Options::default() };
+        let dump = recording.text("dump", &options);
+        assert!(!dump.lines().any(|line| line.starts_with("  #") || line.starts_with('"')), "{dump}");
+    }
+}
