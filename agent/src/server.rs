@@ -12,6 +12,8 @@ mod control;
 mod event_loop;
 mod head;
 mod help;
+#[cfg(feature = "fuzzing")]
+pub mod opened;
 mod parameters;
 mod percent;
 mod poller;

@@ -8,9 +8,10 @@ use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options as FolderOptions};
 use swipr_formats::model::{Mode, State};
 use swipr_formats::{Names, Options, Weight};
+use swipr_properties::readers::folded::{collapse, parse_folded};
+use swipr_properties::readers::perf::read;
+use swipr_properties::readers::pprof::decode;
 
-use crate::perf::read;
-use crate::pprof::decode;
 use crate::recording::{PID, Recording, at, function, module, native, stack, thread};
 
 const WEIGHT_NS: u64 = 1000;
@@ -111,26 +112,6 @@ fn all_options() -> Vec<Options> {
         }
     }
     all
-}
-
-/// inferno's lines: root first, each frame, then the count.
-fn collapse(perf: &str) -> Vec<(Vec<String>, u64)> {
-    let mut options = FolderOptions::default();
-    options.nthreads = 1;
-    options.include_tid = true;
-    let mut out = Vec::new();
-    Folder::from(options).collapse(Cursor::new(perf), &mut out).unwrap();
-    parse_folded(&String::from_utf8(out).unwrap())
-}
-
-fn parse_folded(text: &str) -> Vec<(Vec<String>, u64)> {
-    text.lines()
-        .map(|line| {
-            let (stack, count) = line.rsplit_once(' ').unwrap();
-            let parts = stack.split(';').map(str::to_owned).collect();
-            (parts, count.parse().unwrap())
-        })
-        .collect()
 }
 
 #[test]
