@@ -33,4 +33,5 @@ pub mod sample_queue;
 pub mod sampler;
 pub mod server;
 pub mod stack;
+mod sync;
 pub mod writer;

@@ -4,9 +4,9 @@
 //! Not here: what the bytes mean, and who is woken when there are some.
 
 use crate::recording::{Closed, Output};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
 

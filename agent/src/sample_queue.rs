@@ -4,9 +4,10 @@
 //! second or two, and what is sampled meanwhile fits.
 
 use crate::sampler::{Batch, Event};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 /// Memory that the samples of one recording may take while they wait for their writer.
