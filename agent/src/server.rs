@@ -14,6 +14,8 @@ mod event_loop;
 mod head;
 mod help;
 mod listening;
+#[cfg(feature = "fuzzing")]
+pub mod opened;
 mod parameters;
 mod percent;
 mod poller;

@@ -70,7 +70,8 @@ impl Pages {
                     None => {
                         let start = offset - offset % PAGE_BYTES;
                         let mut page = vec![0; PAGE_BYTES.min(self.size - start)].into_boxed_slice();
-                        file.read_exact(base + start as u64, &mut page).map_err(|_| end())?;
+                        let at = base.checked_add(start as u64).ok_or_else(end)?;
+                        file.read_exact(at, &mut page).map_err(|_| end())?;
                         // Relaxed: a sum that only this object's owner reads, on this thread.
                         held.fetch_add(page.len(), Ordering::Relaxed);
                         slot.get_or_init(|| page)
@@ -260,5 +261,32 @@ impl gimli::Reader for PagedReader {
             buffer = later;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gimli::Reader;
+    use object::elf;
+
+    #[test]
+    fn a_section_that_lies_at_the_end_of_all_offsets_cannot_be_read() {
+        let mut image = b"\x7fELF\x02\x01\x01".to_vec();
+        image.resize(64, 0);
+        let file = ElfFile::from_memory(image.into()).unwrap();
+        let section = Section {
+            name: ".debug_info".to_owned(),
+            kind: elf::SHT_PROGBITS,
+            flags: 0,
+            address: 0,
+            offset: u64::MAX - 10,
+            size: 2 * PAGE_BYTES as u64,
+            link: 0,
+            entry_size: 0,
+        };
+        let mut reader = PagedReader::new(&file, &section, 1, u64::MAX, &Counter::default()).unwrap();
+        reader.skip(PAGE_BYTES).unwrap();
+        assert!(reader.read_u8().is_err());
     }
 }

@@ -196,6 +196,8 @@ impl TableBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     fn rule(cfa: i64) -> Rule {
         Rule::sp(cfa, 0).unwrap()
@@ -247,5 +249,37 @@ mod tests {
         let table = builder.finish(70_000, Vec::new(), Vec::new(), 0);
         assert_eq!(table.view().rule(65_000).fp_offset(), 40);
         assert_eq!(table.view().rule(69_999), Rule::NONE);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn any_rows_are_found_as_a_look_at_each_finds_them(
+            base in any::<u32>(),
+            steps in prop::collection::vec((prop_oneof![3 => 0..40u64, 1 => 0..2000u64], 0..6i64), 1..200),
+        ) {
+            let base = u64::from(base);
+            let mut builder = TableBuilder::new(base, 0);
+            let mut rows = vec![(0, Rule::NONE)];
+            for (step, cfa) in steps {
+                let (at, rule) = (rows[rows.len() - 1].0 + step, rule(8 * cfa));
+                builder.push(base + at, rule);
+                rows.push((at, rule));
+            }
+            let end = rows[rows.len() - 1].0 + 10;
+            let table = builder.finish(base + end, Vec::new(), Vec::new(), 0);
+            rows.push((end, Rule::NONE));
+            for (at, _) in &rows {
+                for at in [at.saturating_sub(1), *at, at + 1] {
+                    let expected = rows.iter().rev().find(|row| row.0 <= at).unwrap().1;
+                    prop_assert_eq!(table.view().rule(base + at), expected, "at {:#x}", at);
+                }
+            }
+        }
     }
 }

@@ -116,6 +116,15 @@ fn a_prologue_is_followed_instruction_by_instruction() {
     assert_eq!(at(0x1100), Rule::NONE);
 }
 
+/// Rows of functions with such a common entry were seen to be shifted; where their registers are saved was not.
+#[test]
+fn an_advance_in_what_functions_have_in_common_moves_nothing() {
+    let section = Section { common: &[0x44, 0x0c, 7, 8, 0x80 | 16, 1, 0x44], ..X86_64 };
+    let table = section.table(&[(0x1000..0x1100, &[0x41, 0x0e, 16])]);
+    let at = |pc| table.view().rule(pc);
+    assert_eq!([at(0x1000), at(0x1001), at(0x10ff)], [sp(8, 0), sp(16, 0), sp(16, 0)]);
+}
+
 #[test]
 fn aarch64_rules_hold_frame_pointer_and_link_register_together() {
     // stp x29, x30, [sp, -32]!; mov x29, sp; and the way back.

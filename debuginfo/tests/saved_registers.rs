@@ -1,9 +1,10 @@
 //! Where registers are saved, against gimli's own rows, over real system
 //! libraries, and against garbage.
 
-use gimli::{BaseAddresses, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection};
+use gimli::{BaseAddresses, EhFrame, LittleEndian, Register, UnwindContext, UnwindSection};
 use object::{Object, ObjectSection};
 use swipr_debuginfo::rows::{UnwindInput, build_table};
+use swipr_properties::{registers, says_the_same};
 use swipr_unwind::arch::{Arch, Native};
 use swipr_unwind::memory::Memory;
 use swipr_unwind::saved_register::{self, Descriptions, How, Saved};
@@ -49,11 +50,6 @@ impl Memory for Sections {
     }
 }
 
-fn registers() -> impl Iterator<Item = u8> {
-    let others = [Native::SP, Native::RETURN_ADDRESS, Native::PC];
-    (0..33).filter(move |number| Native::context_offset(*number).is_some() && !others.contains(number))
-}
-
 fn agrees_with_gimli(path: &str) {
     let Some(mut sections) = Sections::of(path) else { return };
     let frames = sections.frames.1.clone();
@@ -87,22 +83,7 @@ fn agrees_with_gimli(path: &str) {
                 for pc in [row.start_address(), end - 1] {
                     let found = sections.find(pc, register);
                     let found = found.unwrap_or_else(|| panic!("{path}: nothing at {pc:#x}"));
-                    let agrees = match expected {
-                        None | Some(RegisterRule::SameValue) => found.how == How::Same,
-                        Some(RegisterRule::Undefined) => found.how == How::Undefined,
-                        Some(RegisterRule::Offset(offset)) => {
-                            (found.how, found.value) == (How::AtCfa, offset as u64)
-                        }
-                        Some(RegisterRule::Register(other)) => {
-                            (found.how, found.value) == (How::Register, u64::from(other.0))
-                        }
-                        Some(RegisterRule::Expression(code)) => {
-                            let address = sections.frames.0 + code.offset as u64;
-                            (found.how, found.value, usize::from(found.length))
-                                == (How::At, address, code.length)
-                        }
-                        Some(_) => true,
-                    };
+                    let agrees = says_the_same(Some(found), expected.as_ref(), sections.frames.0);
                     assert!(agrees, "{path}: {register} at {pc:#x}: {found:?}, {expected:?}");
                     let written = written_out.view().saved(pc, register);
                     if register != Native::FP && !fde.is_signal_trampoline() {

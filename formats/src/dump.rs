@@ -23,13 +23,13 @@ impl Format for Dump {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
         self.pid = header.pid;
         if let Some(title) = &self.options.title {
-            line(out, format_args!("{}", names::printable(title)));
+            line(out, format_args!("{}", first(title)));
         }
         line(
             out,
             format_args!(
                 "{} (pid {}), {}, {}",
-                names::printable(&header.process_name),
+                first(&header.process_name),
                 header.pid,
                 names::printable(&header.executable),
                 utc(header.start_ns)
@@ -97,6 +97,11 @@ impl Dump {
             }
         }
     }
+}
+
+/// A text at the beginning of a line, which must not begin as the lines of threads and frames do.
+fn first(text: &str) -> String {
+    names::printable(text.trim_start_matches(|c: char| c.is_whitespace() || c == '"'))
 }
 
 /// ` at file:line`, as far as it is known.

@@ -4,12 +4,14 @@
 //! sees a whole entry or another whole entry, and relaxed loads and stores are enough.
 //! Whoever changes the published tables clears the cache afterwards.
 
+mod entry;
 mod saved;
 
 use crate::arch::{Arch, Native};
+use crate::atomic::AtomicU64;
 use crate::rule::Rule;
 use crate::saved_register::Saved;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use entry::Entry;
 
 const BITS: u32 = 14;
 const ENTRIES: usize = 1 << BITS;
@@ -18,28 +20,29 @@ const RULE_BITS: u32 = 31;
 /// The cache; 128 KiB, and what was read of frame descriptions.
 #[derive(Debug)]
 pub struct Cache {
-    entries: [AtomicU64; ENTRIES],
+    entries: [Entry; ENTRIES],
     saved: saved::Cache,
 }
 
+/// A pc's place, and its tag. A tag that does not fit an entry is that of no code: it is equal to none that is read out of one.
 #[inline(always)]
 fn place(pc: u64) -> (usize, u64) {
     let pc = pc >> Native::PC_SHIFT;
-    (pc as usize & (ENTRIES - 1), pc >> BITS & ((1 << (64 - RULE_BITS)) - 1))
+    (pc as usize & (ENTRIES - 1), pc >> BITS)
 }
 
 impl Cache {
     /// An empty cache.
     #[allow(clippy::new_without_default)] // a default would be a 128 KiB temporary
     pub const fn new() -> Cache {
-        Cache { entries: [const { AtomicU64::new(0) }; ENTRIES], saved: saved::Cache::new() }
+        Cache { entries: [const { Entry(AtomicU64::new(0)) }; ENTRIES], saved: saved::Cache::new() }
     }
 
     /// The rule remembered for `pc`.
     #[inline(always)]
     pub fn get(&self, pc: u64) -> Option<Rule> {
         let (at, tag) = place(pc);
-        let entry = self.entries.get(at)?.load(Relaxed);
+        let entry = self.entries.get(at)?.get();
         if entry >> RULE_BITS == tag && entry != 0 { Some(Rule::from_bits(entry as u32)) } else { None }
     }
 
@@ -48,7 +51,7 @@ impl Cache {
     pub fn put(&self, pc: u64, rule: Rule) {
         let (at, tag) = place(pc);
         if let Some(entry) = self.entries.get(at) {
-            entry.store(tag << RULE_BITS | u64::from(rule.bits()), Relaxed);
+            entry.put(tag << RULE_BITS | u64::from(rule.bits()));
         }
     }
 
@@ -65,7 +68,7 @@ impl Cache {
     /// Forgets everything.
     pub fn clear(&self) {
         for entry in &self.entries {
-            entry.store(0, Relaxed);
+            entry.clear();
         }
         self.saved.clear();
     }
@@ -87,6 +90,10 @@ mod tests {
         let same_place = 1 << (BITS + Native::PC_SHIFT);
         assert_eq!(CACHE.get(pc + same_place), None);
         assert_eq!(CACHE.get(pc ^ 1 << 46), None);
+        // Words of a stack that only begin as an address were taken for that address's code.
+        for bit in 47 + Native::PC_SHIFT..64 {
+            assert_eq!(CACHE.get(pc | 1 << bit), None, "bit {bit}");
+        }
         CACHE.clear();
         assert_eq!(CACHE.get(pc), None);
     }

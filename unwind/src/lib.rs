@@ -12,6 +12,7 @@
 #![no_std]
 
 pub mod arch;
+mod atomic;
 pub mod cache;
 pub mod expression;
 mod frame_description;

@@ -7,11 +7,14 @@
 //! the slots sees the mark. So "no slot is being written" after a swap means the
 //! old snapshot is nobody's (`slot::any_written`).
 
+mod pointer;
+
+use crate::atomic::AtomicPtr;
 use crate::cache::Cache;
 use crate::rule::{Extended, Rule};
 use crate::saved_register::Saved;
 use crate::table::Table;
-use core::sync::atomic::{AtomicPtr, Ordering::SeqCst};
+use pointer::Pointer;
 
 /// Addresses `low..high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +112,7 @@ impl Rules<'_> {
     }
 }
 
-static CURRENT: AtomicPtr<Snapshot<'static>> = AtomicPtr::new(core::ptr::null_mut());
+static CURRENT: Pointer<Snapshot<'static>> = Pointer(AtomicPtr::new(core::ptr::null_mut()));
 static CACHE: Cache = Cache::new();
 
 /// Puts `snapshot` (or, with null, none) in place and returns the one before.
@@ -120,12 +123,12 @@ static CACHE: Cache = Cache::new();
 /// `snapshot` and all it refers to stay valid and unchanged until it was replaced
 /// and [`crate::slot::any_written`] was seen to be false afterwards.
 pub unsafe fn publish(snapshot: *mut Snapshot<'static>) -> *mut Snapshot<'static> {
-    CURRENT.swap(snapshot, SeqCst)
+    CURRENT.publish(snapshot)
 }
 
 /// Takes `snapshot` away, unless another one was put in its place.
 pub fn retract(snapshot: *mut Snapshot<'static>) {
-    let _ = CURRENT.compare_exchange(snapshot, core::ptr::null_mut(), SeqCst, SeqCst);
+    CURRENT.retract(snapshot);
 }
 
 /// Forgets cached rules.
@@ -140,7 +143,7 @@ pub fn clear_cache() {
 /// until they hand it back; for the thread that publishes at any time.
 #[inline(always)]
 pub unsafe fn current<'a>() -> Option<Rules<'a>> {
-    let pointer = CURRENT.load(SeqCst);
+    let pointer = CURRENT.current();
     // SAFETY: `publish`'s caller keeps the snapshot valid while it can be held; ours holds it properly.
     unsafe { pointer.as_ref() }.map(|snapshot| Rules { snapshot, cache: &CACHE })
 }

@@ -20,10 +20,13 @@
 //! what the handler wrote to the `take` that acquires it; `-> Lent` releases the
 //! bounds that the sampler wrote to the handler.
 
+mod state;
+
 use crate::frames::Storage;
 use crate::walk::Workspace;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use state::State;
 
 /// Slots in one chunk of memory.
 pub const CHUNK: usize = 32;
@@ -129,16 +132,7 @@ impl StackBounds {
 /// Bytes of one chunk; must be zero when it is given to [`add_chunk`].
 pub const CHUNK_BYTES: usize = CHUNK * size_of::<Slot>();
 
-const FREE: u64 = 0;
-const LENT: u64 = 1;
-const WRITTEN: u64 = 2;
-const DONE: u64 = 3;
-
-const fn state(generation: u32, phase: u64) -> u64 {
-    (generation as u64) << 2 | phase
-}
-
-static STATES: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
+static STATES: [State; SLOTS] = [const { State(AtomicU64::new(0)) }; SLOTS];
 static MEMORY: [AtomicPtr<Slot>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 
 /// The number of a slot and the generation it was lent in: what travels with the signal.
@@ -164,7 +158,7 @@ impl Ticket {
             .then_some(Ticket { index, generation: value as u32 })
     }
 
-    fn state(self) -> Option<&'static AtomicU64> {
+    fn state(self) -> Option<&'static State> {
         STATES.get(usize::from(self.index))
     }
 
@@ -178,18 +172,6 @@ impl Ticket {
         // SAFETY: `add_chunk`'s caller gave CHUNK slots of zeroed memory for ever; all fields are atomics, but for the
         // workspace, for which any memory is good.
         Some(unsafe { &*chunk.add(index % CHUNK) })
-    }
-
-    fn advance(self, from: u64, to: u64, success: core::sync::atomic::Ordering) -> bool {
-        let next = if to == FREE {
-            state(self.generation.wrapping_add(1), FREE)
-        } else {
-            state(self.generation, to)
-        };
-        match self.state() {
-            Some(word) => word.compare_exchange(state(self.generation, from), next, success, Relaxed).is_ok(),
-            None => false,
-        }
     }
 }
 
@@ -216,57 +198,55 @@ pub fn lend(hint: usize, bounds: StackBounds) -> Option<Ticket> {
     let slots = chunks * CHUNK;
     (0..slots).find_map(|n| {
         let index = (hint % slots + n) % slots;
-        let word = STATES.get(index)?.load(Relaxed);
-        if word & 3 != FREE {
-            return None;
-        }
-        let ticket = Ticket { index: index as u16, generation: (word >> 2) as u32 };
+        let state = STATES.get(index)?;
+        let ticket = Ticket { index: index as u16, generation: state.free()? };
         let slot = ticket.slot()?;
         slot.low.store(bounds.low, Relaxed);
         slot.high.store(bounds.high, Relaxed);
         slot.extent.store(bounds.extent as u32, Relaxed);
-        ticket.advance(FREE, LENT, Release).then_some(ticket)
+        state.lend(ticket.generation).then_some(ticket)
     })
 }
 
 /// Handler: takes the slot for writing. `false`: it is too late, write nothing.
 #[inline(always)]
 pub fn begin(ticket: Ticket) -> bool {
-    ticket.advance(LENT, WRITTEN, SeqCst)
+    ticket.state().is_some_and(|state| state.begin(ticket.generation))
 }
 
 /// Handler: the answer is complete.
 #[inline(always)]
 pub fn end(ticket: Ticket) {
-    ticket.advance(WRITTEN, DONE, Release);
+    if let Some(state) = ticket.state() {
+        state.end(ticket.generation);
+    }
 }
 
 /// Sampler: whether the answer is there. The slot's content stays until [`release`].
 pub fn is_done(ticket: Ticket) -> bool {
-    ticket.state().is_some_and(|word| word.load(Acquire) == state(ticket.generation, DONE))
+    ticket.state().is_some_and(|state| state.is_done(ticket.generation))
 }
 
 /// Sampler: gives an answered slot back.
 pub fn release(ticket: Ticket) {
-    ticket.advance(DONE, FREE, Release);
+    if let Some(state) = ticket.state() {
+        state.release(ticket.generation);
+    }
 }
 
 /// Sampler: takes an unanswered slot back. `false` if the thread is just answering, or has.
 pub fn revoke(ticket: Ticket) -> bool {
-    ticket.advance(LENT, FREE, AcqRel)
+    ticket.state().is_some_and(|state| state.revoke(ticket.generation))
 }
 
 /// Whether any handler is between [`begin`] and [`end`] right now.
 pub fn any_written() -> bool {
-    STATES.iter().any(|word| word.load(SeqCst) & 3 == WRITTEN)
+    STATES.iter().any(State::is_written)
 }
 
 /// After fork, in the child: the threads that had slots do not exist here.
 pub fn reset_after_fork() {
-    for word in &STATES {
-        let generation = (word.load(Relaxed) >> 2) as u32;
-        word.store(state(generation.wrapping_add(1), FREE), Relaxed);
-    }
+    STATES.iter().for_each(State::reset);
 }
 
 #[cfg(test)]

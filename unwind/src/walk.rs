@@ -25,8 +25,9 @@ use workspace::{Scratch, State};
 pub const MAX_FRAMES: usize = 16_384;
 /// How far above the stack pointer a stack of unknown extent may reach.
 const UNKNOWN_STACK: u64 = 64 << 20;
-/// Code below this address is never valid: the first page is not mapped.
-const LOWEST_PC: u64 = 4096;
+/// Where code can be: the first page is not mapped, and what is above is the kernel's half, on all processors with any number of
+/// page table levels.
+const CODE: core::ops::Range<u64> = 4096..1 << 56;
 
 /// Why a walk stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -374,7 +375,7 @@ fn ascend<A: Arch, M: Memory>(
 #[inline(always)]
 fn enter_caller<A: Arch>(frame: &mut Frame, pc: u64, cfa: u64, fp: Option<u64>) -> Result<(), Stop> {
     let pc = pc & A::ADDRESS_MASK;
-    if pc < LOWEST_PC {
+    if !CODE.contains(&pc) {
         // Thread entries without unwind information begin their stacks with a zero.
         return Err(if pc == 0 { Stop::Root } else { Stop::OutOfBounds });
     }
@@ -426,7 +427,7 @@ fn step_rarely<A: Arch, M: Memory>(
 fn enter_interrupted<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame) -> Result<(), Stop> {
     let context = frame.at.sp.wrapping_add(A::SIGNAL_CONTEXT);
     let at = Registers::from_context::<A, M>(memory, context).ok_or(Stop::OutOfBounds)?;
-    if at.pc < LOWEST_PC && at.pc != 0 || at.sp == 0 {
+    if !CODE.contains(&at.pc) && at.pc != 0 || at.sp == 0 {
         return Err(Stop::OutOfBounds);
     }
     // The interrupted code may have had another stack: the limit holds if sp is below it.

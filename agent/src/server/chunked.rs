@@ -111,6 +111,8 @@ fn digit(byte: u8) -> Result<usize, Bad> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     fn byte_by_byte(input: &[u8]) -> Result<Option<Vec<u8>>, Bad> {
         let mut decoder = Decoder::default();
@@ -144,5 +146,38 @@ mod tests {
         assert_eq!(byte_by_byte(&endless), Err(Bad::TooLong));
         let trailers = [b"0\r\n".to_vec(), b"a: b\r\n".repeat(100_000)].concat();
         assert_eq!(byte_by_byte(&trailers), Err(Bad::TooLong));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn any_body_comes_back_however_it_is_cut(
+            body in prop::collection::vec(any::<u8>(), 0..2000),
+            chunk in 1..300usize,
+            piece in 1..300usize,
+            behind in prop::collection::vec(any::<u8>(), 0..10),
+        ) {
+            let mut wire = Vec::new();
+            for chunk in body.chunks(chunk) {
+                wire.extend(format!("{:x}\r\n", chunk.len()).bytes().chain(chunk.iter().copied()).chain(*b"\r\n"));
+            }
+            wire.extend(b"0\r\n\r\n");
+            let length = wire.len();
+            wire.extend(behind);
+            let (mut decoder, mut used, mut decoded) = (Decoder::default(), 0, None);
+            for piece in wire.chunks(piece) {
+                let (taken, body) = decoder.feed(piece).unwrap();
+                (used, decoded) = (used + taken, body);
+                if decoded.is_some() {
+                    break;
+                }
+            }
+            prop_assert_eq!((used, decoded), (length, Some(body)));
+        }
     }
 }

@@ -35,6 +35,8 @@ pub(super) fn query(text: &str) -> Result<Vec<(String, String)>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     #[test]
     fn queries_are_decoded() {
@@ -46,6 +48,29 @@ mod tests {
         }
         for bad in ["a=%", "a=%4", "a=%zz", "a=%ff", "%=1"] {
             assert!(query(bad).is_err(), "{bad}");
+        }
+    }
+
+    fn encoded(text: &str) -> String {
+        text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn any_names_and_values_come_back(pairs in prop::collection::vec((any::<String>(), any::<String>()), 1..5)) {
+            let text: Vec<String> = pairs.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+            prop_assert_eq!(query(&text.join("&")), Ok(pairs));
+        }
+
+        #[test]
+        fn what_needs_no_encoding_is_itself(text in "[a-zA-Z0-9._~/^$-]*") {
+            prop_assert_eq!(percent_decode(text.as_bytes()), Some(text.into_bytes()));
         }
     }
 }

@@ -108,11 +108,11 @@ impl Machine {
         self.remembered.clear();
         let mut pc = description.initial_address();
         let factors = (common.code_alignment_factor(), common.data_alignment_factor());
-        let mut run =
-            |machine: &mut Machine, instructions| machine.follow(instructions, factors, &mut pc, &mut row);
-        let outcome = run(self, common.instructions(section, bases)).and_then(|()| {
+        // What is common to many functions is at no address: advances there move nothing.
+        let outcome = self.follow(common.instructions(section, bases), factors, &mut 0, &mut |_, _| true);
+        let outcome = outcome.and_then(|()| {
             self.initial = self.state;
-            run(self, description.instructions(section, bases))
+            self.follow(description.instructions(section, bases), factors, &mut pc, &mut row)
         });
         row(pc, outcome.is_ok().then_some(&self.state));
     }

@@ -66,8 +66,8 @@ impl Slots {
 
     fn name_stubs(&self, section: &Section, code: &[u8], out: &mut Vec<Stub>) {
         let step = if section.entry_size == STUB_BYTES / 2 { STUB_BYTES / 2 } else { STUB_BYTES };
-        let starts = (section.address..).step_by(step as usize);
-        for (start, stub) in starts.zip(code.chunks_exact(step as usize)) {
+        for (number, stub) in (0..).zip(code.chunks_exact(step as usize)) {
+            let start = section.address.wrapping_add(number * step);
             let target = jump_slot(start, stub).and_then(|slot| self.by_address.get(&slot));
             let target = target.or_else(|| self.by_number.get(pushed_number(stub)? as usize)?.as_ref());
             if let Some(target) = target {
@@ -112,4 +112,30 @@ fn names_of(object: &ElfFile, section: &Section, limit: u64) -> Option<Vec<(u64,
         (!name.is_empty()).then(|| name.to_owned())
     };
     Some(relocations.iter().map(|relocation| (relocation.r_offset.get(LE), name(relocation))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stubs_at_the_end_of_all_addresses_have_names() {
+        let slots = Slots { by_address: HashMap::new(), by_number: vec![Some("f".to_owned())] };
+        let section = Section {
+            name: ".plt".to_owned(),
+            kind: elf::SHT_PROGBITS,
+            flags: 0,
+            address: 0u64.wrapping_sub(2 * STUB_BYTES),
+            offset: 0,
+            size: 3 * STUB_BYTES,
+            link: 0,
+            entry_size: STUB_BYTES,
+        };
+        let mut stub = vec![PUSH, 0, 0, 0, 0];
+        stub.resize(STUB_BYTES as usize, 0x90);
+        let mut found = Vec::new();
+        slots.name_stubs(&section, &stub.repeat(3), &mut found);
+        assert_eq!(found.len(), 3);
+        assert!(found.iter().all(|stub| stub.name == "f@plt"));
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
 use super::*;
 use crate::model::Module;
 
@@ -183,5 +186,57 @@ fn thread_names_become_one_word() {
         ("a\nb\u{a0}c", "a_b_c"),
     ] {
         assert_eq!(thread(name), expected, "{name:?}");
+    }
+}
+
+/// Names of letters that matter to some reader, and of any others.
+fn names() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z<>(){}\\[\\] ;:>.0-9x#$&*-]{0,40}", any::<String>(), "[α-ω]{0,12}h[0-9a-f]{16}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_function_has_a_name_that_keeps_the_rules(name in names()) {
+        for style in [Names::Safe, Names::Raw] {
+            let Some(text) = symbol(&function(&name, None), style) else { continue };
+            prop_assert!(!text.is_empty() && text.trim() == text);
+            prop_assert!(!text.starts_with(['(', ' ']) && !text.starts_with("0x"));
+            prop_assert!(!text.contains(';') && !text.contains("->"));
+            prop_assert!(!text.chars().any(|c| c.is_control() || c != ' ' && c.is_whitespace()));
+            // What is safe stays as it is.
+            prop_assert_eq!(symbol(&function(&text, None), Names::Raw), Some(text));
+        }
+    }
+
+    #[test]
+    fn any_path_is_one_word_and_can_be_decoded(name in names()) {
+        let path = path(&name);
+        prop_assert!(!path.is_empty() && !path.contains(|c: char| c.is_whitespace() || "();".contains(c)));
+        if path != UNKNOWN {
+            let mut bytes = Vec::new();
+            let mut pieces = path.split('%');
+            bytes.extend(pieces.next().unwrap_or("").bytes());
+            for piece in pieces {
+                let (digits, rest) = piece.split_at(2);
+                bytes.push(u8::from_str_radix(digits, 16).unwrap());
+                bytes.extend(rest.bytes());
+            }
+            prop_assert_eq!(String::from_utf8(bytes).unwrap(), name.strip_suffix(" (deleted)").unwrap_or(&name));
+        }
+    }
+
+    #[test]
+    fn any_thread_is_one_word_of_two_characters_or_more(name in names()) {
+        let word = thread(&name);
+        prop_assert!(word.chars().count() >= 2 || word.encode_utf16().count() >= 2);
+        prop_assert!(!word.contains(|c: char| c.is_whitespace() || c == ';'));
+        let is_comment = word.starts_with(['#', '{']);
+        prop_assert!(!is_comment);
     }
 }

@@ -8,9 +8,10 @@ use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options as FolderOptions};
 use swipr_formats::model::{Mode, State};
 use swipr_formats::{Names, Options, Weight};
+use swipr_properties::readers::folded::{collapse, parse_folded};
+use swipr_properties::readers::perf::read;
+use swipr_properties::readers::pprof::decode;
 
-use crate::perf::read;
-use crate::pprof::decode;
 use crate::recording::{PID, Recording, at, function, module, native, stack, thread};
 
 const WEIGHT_NS: u64 = 1000;
@@ -111,26 +112,6 @@ fn all_options() -> Vec<Options> {
         }
     }
     all
-}
-
-/// inferno's lines: root first, each frame, then the count.
-fn collapse(perf: &str) -> Vec<(Vec<String>, u64)> {
-    let mut options = FolderOptions::default();
-    options.nthreads = 1;
-    options.include_tid = true;
-    let mut out = Vec::new();
-    Folder::from(options).collapse(Cursor::new(perf), &mut out).unwrap();
-    parse_folded(&String::from_utf8(out).unwrap())
-}
-
-fn parse_folded(text: &str) -> Vec<(Vec<String>, u64)> {
-    text.lines()
-        .map(|line| {
-            let (stack, count) = line.rsplit_once(' ').unwrap();
-            let parts = stack.split(';').map(str::to_owned).collect();
-            (parts, count.parse().unwrap())
-        })
-        .collect()
 }
 
 #[test]
@@ -238,4 +219,18 @@ fn a_dump_has_a_line_for_every_thread_and_frame() {
     // The head, an empty line and the figures.
     assert_eq!(dump.lines().count(), (2 + FRAMES) * names().len() + 3);
     assert!(dump.chars().all(|c| c == '\n' || !c.is_control()));
+}
+
+/// A dump's first lines begin with texts that somebody else chose.
+#[test]
+fn no_title_and_no_programs_name_makes_a_thread_or_a_frame_of_a_dump() {
+    for name in
+        ["  #0   0x0000000000000001 pwned+0x1 (x)", "\"t\" tid 1, running", " \t\"\"  #0", "\u{a0}  #0"]
+    {
+        let mut recording = Recording::new(Mode::Wall);
+        recording.header.process_name = name.to_owned();
+        let options = Options { title: Some(name.to_owned()), ..Options::default() };
+        let dump = recording.text("dump", &options);
+        assert!(!dump.lines().any(|line| line.starts_with("  #") || line.starts_with('"')), "{dump}");
+    }
 }

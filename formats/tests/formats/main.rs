@@ -8,6 +8,5 @@ mod json;
 mod list;
 mod perf;
 mod pprof;
-mod profile_proto;
 mod recording;
 mod weights;

@@ -2,9 +2,9 @@
 
 use swipr_formats::model::{Mode, State};
 use swipr_formats::{Options, Weight};
+use swipr_properties::readers::perf;
+use swipr_properties::readers::pprof::decode;
 
-use crate::perf;
-use crate::pprof::decode;
 use crate::recording::{Recording, function, module, native, stack, thread};
 
 /// Numbers that look random and are the same each time (xorshift).

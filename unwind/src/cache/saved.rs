@@ -3,9 +3,10 @@
 //! An entry is one word: 37 bits of tag and 5 of the register, two bits of how, 20 of an offset. What does not fit
 //! (an expression, another register) is read again each time.
 
+use super::entry::Entry;
 use crate::arch::{Arch, Native};
+use crate::atomic::AtomicU64;
 use crate::saved_register::{How, Saved};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const BITS: u32 = 11;
 const ENTRIES: usize = 1 << BITS;
@@ -17,7 +18,7 @@ const OFFSET_BITS: u32 = 64 - TAG_BITS - REGISTER_BITS - HOW_BITS;
 /// The cache; 16 KiB.
 #[derive(Debug)]
 pub(super) struct Cache {
-    entries: [AtomicU64; ENTRIES],
+    entries: [Entry; ENTRIES],
 }
 
 /// Its place, and what its entry begins with; `None`: such a pc or register is not remembered. The register moves the place, which is
@@ -32,12 +33,12 @@ fn place(pc: u64, register: u8) -> Option<(usize, u64)> {
 
 impl Cache {
     pub(super) const fn new() -> Cache {
-        Cache { entries: [const { AtomicU64::new(0) }; ENTRIES] }
+        Cache { entries: [const { Entry(AtomicU64::new(0)) }; ENTRIES] }
     }
 
     pub(super) fn get(&self, pc: u64, register: u8) -> Option<Saved> {
         let (at, key) = place(pc, register)?;
-        let entry = self.entries.get(at)?.load(Relaxed);
+        let entry = self.entries.get(at)?.get();
         if entry >> (HOW_BITS + OFFSET_BITS) != key {
             return None;
         }
@@ -67,13 +68,13 @@ impl Cache {
             && let Some(entry) = self.entries.get(at)
         {
             let offset = saved.value & ((1 << OFFSET_BITS) - 1);
-            entry.store((key << HOW_BITS | how) << OFFSET_BITS | offset, Relaxed);
+            entry.put((key << HOW_BITS | how) << OFFSET_BITS | offset);
         }
     }
 
     pub(super) fn clear(&self) {
         for entry in &self.entries {
-            entry.store(0, Relaxed);
+            entry.clear();
         }
     }
 }

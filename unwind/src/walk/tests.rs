@@ -181,6 +181,17 @@ fn a_return_address_belongs_to_the_call_before_it() {
 }
 
 #[test]
+fn a_word_that_only_ends_as_an_address_is_none() {
+    // Bit 63 marks addresses in the list of frames: such a word would be shown as the function's.
+    let rows = [(0, sp(8, 0)), (0x40, Rule::END)];
+    for high in [1 << 63, 1 << 56, 0xffff << 48] {
+        let stack = [TEXT + 0x10, (TEXT + 0x44) | high];
+        let result = world(&rows, &stack).walk_words::<X86_64>(at(0, 0, None));
+        assert_eq!(result, (vec![TEXT | EXACT, TEXT + 0x10], Stop::OutOfBounds), "{high:#x}");
+    }
+}
+
+#[test]
 fn plt_stubs_have_pushed_or_not() {
     let rows = [(0, Rule::plt(11)), (0x40, Rule::END)];
     let before = world(&rows, &[TEXT + 0x41]).walk::<X86_64>(at(6, 0, None));

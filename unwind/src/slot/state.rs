@@ -1,0 +1,73 @@
+//! The state of one slot: a word of phase and generation, changed by compare-and-swap only. What it means is told in `slot`.
+
+use crate::atomic::{AtomicU64, Ordering, Ordering::*};
+
+const FREE: u64 = 0;
+const LENT: u64 = 1;
+const WRITTEN: u64 = 2;
+const DONE: u64 = 3;
+
+const fn word(generation: u32, phase: u64) -> u64 {
+    (generation as u64) << 2 | phase
+}
+
+/// See the module's text; 0: free, and of the first generation.
+#[derive(Debug)]
+pub(crate) struct State(pub(crate) AtomicU64);
+
+impl State {
+    #[inline(always)]
+    fn advance(&self, generation: u32, from: u64, to: u64, success: Ordering) -> bool {
+        let next = if to == FREE { generation.wrapping_add(1) } else { generation };
+        self.0.compare_exchange(word(generation, from), word(next, to), success, Relaxed).is_ok()
+    }
+
+    /// Sampler: the generation to lend it in, if it is free.
+    pub(crate) fn free(&self) -> Option<u32> {
+        let word = self.0.load(Relaxed);
+        (word & 3 == FREE).then_some((word >> 2) as u32)
+    }
+
+    /// Sampler: lends what is free, and releases what was written for the handler.
+    pub(crate) fn lend(&self, generation: u32) -> bool {
+        self.advance(generation, FREE, LENT, Release)
+    }
+
+    /// Handler: takes what was lent.
+    #[inline(always)]
+    pub(crate) fn begin(&self, generation: u32) -> bool {
+        self.advance(generation, LENT, WRITTEN, SeqCst)
+    }
+
+    /// Handler: releases what it wrote.
+    #[inline(always)]
+    pub(crate) fn end(&self, generation: u32) {
+        self.advance(generation, WRITTEN, DONE, Release);
+    }
+
+    /// Sampler: whether the handler has answered; acquires what it wrote.
+    pub(crate) fn is_done(&self, generation: u32) -> bool {
+        self.0.load(Acquire) == word(generation, DONE)
+    }
+
+    /// Sampler: what was answered is free.
+    pub(crate) fn release(&self, generation: u32) {
+        self.advance(generation, DONE, FREE, Release);
+    }
+
+    /// Sampler: what was lent and not taken is free.
+    pub(crate) fn revoke(&self, generation: u32) -> bool {
+        self.advance(generation, LENT, FREE, AcqRel)
+    }
+
+    /// Whether a handler is between [`State::begin`] and [`State::end`].
+    pub(crate) fn is_written(&self) -> bool {
+        self.0.load(SeqCst) & 3 == WRITTEN
+    }
+
+    /// Free, whatever it was.
+    pub(crate) fn reset(&self) {
+        let generation = (self.0.load(Relaxed) >> 2) as u32;
+        self.0.store(word(generation.wrapping_add(1), FREE), Relaxed);
+    }
+}
