@@ -3,6 +3,7 @@
 //!
 //! Where a machine cannot run containers these tests are counted as ignored, with the reason.
 
+use std::io::{BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Stdio};
 use swipr_c_tests::container::{Container, missing};
@@ -122,14 +123,15 @@ fn with_nothing_configured_the_socket_is_in_a_private_directory() {
     let mut container = Container::new("closed_by_client", &[]);
     container.environment = vec![("SWIPR_LOG".into(), "1".into())];
     let mut command: Command = container.command(&[]);
-    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    // Its input ends with the child's handle, and the program with its input.
-    let output = child.and_then(std::process::Child::wait_with_output).expect("the program's end");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && said.contains("listening on /tmp/swipr-1000/swipr-pid-1.sock"),
-        "{said}"
-    );
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the container");
+    let mut said = String::new();
+    let mut lines = BufReader::new(child.stderr.take().expect("its standard error"));
+    // The agent starts beside the program, which ends with its input.
+    while !said.contains("listening on") && lines.read_line(&mut said).is_ok_and(|bytes| bytes > 0) {}
+    drop(child.stdin.take());
+    let status = child.wait().expect("the program's end");
+    assert!(status.success() && said.contains("listening on /tmp/swipr-1000/swipr-pid-1.sock"), "{said}");
 }
 
 fn blocked_threads_are_left_alone_whatever_is_refused() {
