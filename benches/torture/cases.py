@@ -1,0 +1,25 @@
+"""Every case by its name: a function that runs a program in a `Place` and gives its findings.
+
+Findings are {what: value}; values are compared as text. A case returns None where something it needs is not
+installed (then it has said so). Not here: how runs are compared.
+"""
+import interpreters
+import services
+import tools
+
+CASES = {
+    "redis": services.redis,
+    "nginx": services.nginx,
+    "postgres": services.postgres,
+    "sqlite": services.sqlite,
+    "shell": interpreters.shell,
+    "perl": interpreters.perl,
+    "perl-core": interpreters.perl_core,
+    "node": interpreters.node,
+    "java": interpreters.java,
+    "go": interpreters.go,
+    "compiler": tools.compiler,
+    "chromium": tools.chromium,
+    "stress": tools.stress,
+    "python": interpreters.python_tests(*interpreters.PYTHON_TESTS),
+}
