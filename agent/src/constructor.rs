@@ -5,7 +5,9 @@
 
 use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::platform::{errno, process};
-use crate::{agent_threads, alternate_stacks, children, fork, frame_registration, life, log};
+use crate::{
+    agent_threads, alternate_stacks, atfork_registration, children, fork, frame_registration, life, log,
+};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,6 +17,7 @@ extern "C" fn on_load() {
         let _ = std::panic::catch_unwind(|| {
             // The default hook would print to the host's stderr.
             agent_threads::watch_panics();
+            atfork_registration::prepare();
             fork::watch();
             frame_registration::prepare();
             alternate_stacks::prepare();

@@ -3,6 +3,12 @@
 //! None of the agent's threads exists in the child, and what they held locked stays locked. So the child touches
 //! nothing of the old agent: it is leaked, the statics that handlers use are reset, and a new agent starts.
 //! vfork and posix_spawn do not come here, and need not.
+//!
+//! To start an agent takes memory of the host's allocator, in pthread_create(3). Many allocators have fork handlers too
+//! (jemalloc, tcmalloc, Chromium's), between which they are locked. So ours must run before theirs in the
+//! parent and after theirs in the child; pthread_atfork(3) does that for the handlers that were registered last. Allocators
+//! in the executable register when we are there already: where the library is preloaded, `atfork_registration`
+//! sees that and has ours registered again. Of all that are registered only the outermost do anything.
 
 use crate::life;
 use crate::platform::objects;
@@ -10,6 +16,7 @@ use crate::platform::{errno, process, signals};
 use crate::{agent_threads, begun, not_asked, off};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{MutexGuard, Once};
 use std::time::Duration;
 use swipr_unwind::{memory, published, slot};
@@ -24,7 +31,17 @@ thread_local! {
     /// While this thread forks, none of the agent's holds the loader's lock. (Not dropped with the thread: a
     /// destructor would be registered with the host's malloc.)
     static NO_LOADER: Cell<Option<ManuallyDrop<MutexGuard<'static, ()>>>> = const { Cell::new(None) };
+    /// Handlers of ours that this thread's fork went through and has not come back through.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+    /// What this thread registers now is ours.
+    static REGISTERS: Cell<bool> = const { Cell::new(false) };
 }
+
+/// Ours were registered.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+/// How often ours may be registered again: who registers again and again makes fork(2) slow by that anyway.
+#[cfg(feature = "preload")]
+static AGAIN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(256);
 
 /// Registers the handlers (pthread_atfork(3)), once.
 pub fn watch() {
@@ -32,13 +49,32 @@ pub fn watch() {
     ONCE.call_once(|| {
         #[cfg(feature = "preload")]
         crate::heap::prepare_for_fork();
-        // SAFETY: the three functions stay where they are: the library cannot be unloaded.
-        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+        register();
+        WATCHED.store(true, Release);
     });
+}
+
+fn register() {
+    REGISTERS.set(true);
+    // SAFETY: the three functions stay where they are: the library cannot be unloaded.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    REGISTERS.set(false);
+}
+
+/// Handlers were registered: ours go outside of them, if they are somebody else's.
+#[cfg(feature = "preload")]
+pub fn watch_outside() {
+    let is_ours = REGISTERS.get() || !WATCHED.load(Acquire);
+    if !is_ours && AGAIN.try_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+        register();
+    }
 }
 
 /// A signal during fork makes the kernel begin the fork again: for a large process, for ever.
 unsafe extern "C" fn before() {
+    if INSIDE.replace(INSIDE.get() + 1) > 0 {
+        return;
+    }
     contained(|| {
         NO_LOADER.set(objects::keep_out_of_loader(PATIENCE).map(ManuallyDrop::new));
         let signal = life::signal().filter(|_| !not_asked::is_in_sandbox());
@@ -47,10 +83,15 @@ unsafe extern "C" fn before() {
 }
 
 unsafe extern "C" fn in_parent() {
-    contained(unblock);
+    if is_outermost() {
+        contained(unblock);
+    }
 }
 
 unsafe extern "C" fn in_child() {
+    if !is_outermost() {
+        return;
+    }
     contained(|| {
         slot::reset_after_fork();
         agent_threads::forget_after_fork();
@@ -66,6 +107,12 @@ unsafe extern "C" fn in_child() {
         unblock();
         life::restart_in_child();
     });
+}
+
+/// Whether this is the way out through the last one.
+fn is_outermost() -> bool {
+    INSIDE.set(INSIDE.get().saturating_sub(1));
+    INSIDE.get() == 0
 }
 
 /// The host sees nothing of it: neither errno nor a panic.

@@ -8,6 +8,8 @@ pub mod agent;
 pub mod agent_threads;
 #[cfg(feature = "preload")]
 mod alternate_stacks;
+#[cfg(feature = "preload")]
+mod atfork_registration;
 mod begun;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
 mod calls_alone;

@@ -74,6 +74,7 @@ programs! {
     stubs_bound_before_the_program_begins_are_walked_through => "stubs_bound_at_start",
     stubs_that_bind_at_the_first_call_are_walked_through => "stubs_bound_lazily",
     threads_have_whole_stacks_from_their_first_to_their_last_instruction => "thread_edges",
+    children_of_a_host_whose_allocator_is_locked_while_it_forks_come_back => "allocator_with_fork_handlers",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",
     who_stays_in_a_callback_of_the_loader_holds_up_nobody_and_may_fork => "loader_callback",
     a_host_that_closes_what_is_not_its_own_finds_nothing_of_ours => "closes_all_descriptors",

@@ -1,0 +1,39 @@
+//! `__register_atfork`, which pthread_atfork(3) calls, seen where the library is preloaded: each call is passed on, and what
+//! comes back is the answer. Behind it the agent's own fork handlers are registered again, so that they stay the outermost
+//! ones; [`crate::fork`] says why. It may be called before the constructor.
+
+use crate::fork;
+use crate::next::Next;
+use std::ffi::{c_int, c_void};
+
+static REGISTER: Next = Next::new(c"__register_atfork");
+
+/// Looks the function behind up.
+pub fn prepare() {
+    REGISTER.get();
+}
+
+type Handler = Option<unsafe extern "C" fn()>;
+type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
+
+/// Registers handlers of an object for fork(2) (glibc's `sysdeps/pthread/register-atfork.c`).
+///
+/// # Safety
+/// As the function of this name behind it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __register_atfork(
+    before: Handler,
+    in_parent: Handler,
+    in_child: Handler,
+    object: *mut c_void,
+) -> c_int {
+    let next = REGISTER.get();
+    if next.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the function of this name, called with what its caller gave.
+    let result =
+        unsafe { std::mem::transmute::<*mut c_void, Register>(next)(before, in_parent, in_child, object) };
+    fork::watch_outside();
+    result
+}
