@@ -22,4 +22,5 @@ CASES = {
     "chromium": tools.chromium,
     "stress": tools.stress,
     "python": interpreters.python_tests(*interpreters.PYTHON_TESTS),
+    "python-long": interpreters.python_tests(*interpreters.PYTHON_LONG_TESTS),
 }

@@ -27,7 +27,8 @@ def compiler(place):
         return None
     source = place.folder / "large.cpp"
     source.write_bytes(place.run([sys.executable, VERIFY / "programs" / "large.py"]).stdout)
-    jobs = {"large.cpp": ["g++", "-std=c++17", "-O1", "-g", "-frandom-seed=1", "-c", source]}
+    jobs = {"large.cpp": ["g++", "-std=c++17", "-O1", "-g", "-frandom-seed=1", "-gno-record-gcc-switches",
+                          f"-ffile-prefix-map={place.folder}=.", "-c", source]}
     amalgamation = next(iter(sorted(Path.home().glob(".cargo/registry/src/*/libsqlite3-sys-*/sqlite3/sqlite3.c"))), None)
     if amalgamation:
         jobs["sqlite3.c"] = ["gcc", "-O1", "-pipe", "-c", amalgamation]
