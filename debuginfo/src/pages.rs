@@ -39,6 +39,15 @@ fn stack_pointer() -> usize {
     std::hint::black_box(&raw const here) as usize
 }
 
+/// How much of a section is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Residence {
+    /// What was read; the file stays open.
+    Touched,
+    /// All of it.
+    Whole,
+}
+
 /// Bytes held by all sections of one object.
 pub(crate) type Counter = Arc<AtomicUsize>;
 
@@ -54,7 +63,7 @@ struct Pages {
 enum Content {
     /// Read when touched.
     File { file: ElfFile, offset: u64, pages: Box<[OnceLock<Box<[u8]>>]>, held: Counter },
-    /// Here already, as compressed sections must be.
+    /// Here already, as compressed sections must be, and those of files that do not stay open.
     Memory(Vec<u8>),
 }
 
@@ -102,16 +111,17 @@ impl PagedReader {
         PagedReader::over(Pages { id_base: 0, size: 0, content: Content::Memory(Vec::new()) })
     }
 
-    /// The `number`-th section of an object; decompresses at most `limit` bytes.
+    /// The `number`-th section of an object, of at most `limit` bytes once decompressed.
     pub(crate) fn new(
         file: &ElfFile,
         section: &Section,
         number: u64,
         limit: u64,
+        residence: Residence,
         held: &Counter,
     ) -> Result<PagedReader, Error> {
         let id_base = number * SECTION_STRIDE;
-        if section.is_compressed() {
+        if section.is_compressed() || residence == Residence::Whole {
             let bytes = file.bytes(section, limit)?;
             held.fetch_add(bytes.len(), Ordering::Relaxed);
             return Ok(PagedReader::over(Pages {
@@ -285,7 +295,8 @@ mod tests {
             link: 0,
             entry_size: 0,
         };
-        let mut reader = PagedReader::new(&file, &section, 1, u64::MAX, &Counter::default()).unwrap();
+        let held = Counter::default();
+        let mut reader = PagedReader::new(&file, &section, 1, u64::MAX, Residence::Touched, &held).unwrap();
         reader.skip(PAGE_BYTES).unwrap();
         assert!(reader.read_u8().is_err());
     }

@@ -10,7 +10,7 @@
 mod names;
 mod object;
 
-use crate::demangle::Names;
+use crate::demangle::{Names, SwiftDemangler};
 use crate::identity::FileIdentity;
 use names::NameStore;
 use object::Object;
@@ -98,6 +98,15 @@ pub enum Lookup {
     ReturnAddress,
 }
 
+/// How much is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Detail {
+    /// Everything: inlined functions, files and lines too. May read megabytes of DWARF.
+    Lines,
+    /// What the symbol tables say.
+    Names,
+}
+
 /// A function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
@@ -172,9 +181,25 @@ impl Symbolizer {
         }
     }
 
+    /// Who makes names of Swift's readable (nobody does at first).
+    pub fn set_swift_demangler(&mut self, demangler: SwiftDemangler) {
+        self.names.swift = Some(demangler);
+    }
+
     /// The functions at an address in the object's own (link-time) numbering,
     /// innermost first; empty if nothing is known.
     pub fn resolve(&mut self, key: &ObjectKey, address: u64, lookup: Lookup) -> Arc<[Symbol]> {
+        self.resolve_with(key, address, lookup, Detail::Lines)
+    }
+
+    /// The same, with as much as is asked for.
+    pub fn resolve_with(
+        &mut self,
+        key: &ObjectKey,
+        address: u64,
+        lookup: Lookup,
+        detail: Detail,
+    ) -> Arc<[Symbol]> {
         self.now += 1;
         if !self.objects.contains_key(key) {
             let object = Object::load(key, &self.budget, &mut self.stats);
@@ -183,13 +208,14 @@ impl Symbolizer {
         }
         let Some(object) = self.objects.get_mut(key) else { return Arc::new([]) };
         object.last_use = self.now;
-        if let Some(known) = object.known(address, lookup) {
+        if let Some(known) = object.known(address, lookup, detail) {
             self.stats.hits += 1;
             return known;
         }
         self.stats.misses += 1;
         let before = object.bytes();
-        let symbols = object.resolve(address, lookup, &mut self.names);
+        let symbols =
+            object.resolve((address, lookup, detail), &mut self.names, &self.budget, &mut self.stats);
         self.bytes = self.bytes - before + object.bytes();
         self.keep_within_budget(key);
         symbols
