@@ -15,7 +15,9 @@ EXPLAINED = {
     "a longer name of the same": "the symbol tells clones and parts (`.part.0`, `.cold`, `.constprop.1`) or a "
                                  "version apart, or is the linker's for what DWARF names plainly",
     "they know nothing": "no answer, or no name, from the other program",
-    "behind the end of a function": "the other program gives bytes that belong to no function to the one before",
+    "behind the end of a function": "padding: the other program gives it to a function that has ended, or to a line",
+    "a stub of the PLT": "we name it by the function that it jumps to",
+    "alone among the others": "another of the programs says what we say",
     "another spelling of the path": "the same file, its directories put together in another way",
 }
 
@@ -71,6 +73,10 @@ class Symbols:
                 self.at[start].add(name)
                 if size:
                     spans.append((start, start + size))
+        self.ends, highest = [], 0
+        for start, end in sorted(spans):
+            highest = max(highest, end)
+            self.ends.append((start, highest))
         self.addresses = defaultdict(set)
         for start, names in self.at.items():
             for name in names:
@@ -79,6 +85,11 @@ class Symbols:
     def are_one(self, one, other):
         """Whether both are names of the same function."""
         return bool(self.addresses.get(one, set()) & self.addresses.get(other, set()))
+
+    def is_padding(self, address):
+        """Whether no symbol's size covers an address."""
+        at = bisect_right(self.ends, (address, float("inf")))
+        return at == 0 or self.ends[at - 1][1] <= address
 
     @staticmethod
     def is_nameless(name):
@@ -94,7 +105,20 @@ def debug_files(file):
     return [path] if os.path.exists(path) else []
 
 
-def classify(ours, theirs, symbols):
+def classify(address, ours, theirs, others, symbols):
+    """`alike`, or in which way two answers differ; `others` are those of further programs."""
+    kind = difference(address, ours, theirs, symbols)
+    if kind != "alike" and kind not in EXPLAINED:
+        if any(difference(address, ours, other, symbols) in ("alike", *BY_NAME) for other in others):
+            return "alone among the others"
+    return kind
+
+
+#: Differences that are one of names only.
+BY_NAME = ("another name of the function", "a longer name of the same", "another spelling of the path")
+
+
+def difference(address, ours, theirs, symbols):
     """`alike`, or in which way two answers differ."""
     known = [frame for frame in theirs if frame.name or frame.line]
     if symbols.is_nameless(ours[-1].name):
@@ -104,7 +128,9 @@ def classify(ours, theirs, symbols):
     if not known or all(frame.name is None for frame in theirs) and not theirs[0].line:
         return "alike" if ours[0].name is None and ours[0].line is None else "they know nothing"
     if all(frame.name is None and frame.line is None for frame in ours):
-        return "behind the end of a function" if theirs[0].line is None or len(theirs) == 1 else "we know nothing"
+        return "behind the end of a function" if symbols.is_padding(address) else "we know nothing"
+    if (ours[0].name or "").endswith("@plt"):
+        return "a stub of the PLT"
     if len(ours) != len(theirs):
         return "another depth"
     if [frame.line for frame in ours] != [frame.line for frame in theirs]:

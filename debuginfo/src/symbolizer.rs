@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// Objects whose debug file may be open at a time: descriptors are the host's.
 const MAX_OPEN_FILES: usize = 32;
 
+/// Bytes of parsed DWARF that are worth the work of parsing them again.
+const LEAST_SPARE: usize = 256 << 10;
+
 /// Limits of a [`Symbolizer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -145,6 +148,8 @@ pub struct Stats {
     pub without_lines: u64,
     /// Objects whose symbol tables are left out because they are over the budget.
     pub without_symbols: u64,
+    /// How often an object's parsed DWARF was dropped to keep within the budget.
+    pub shrunk_objects: u64,
     /// Objects dropped to keep within the budget.
     pub dropped_objects: u64,
 }
@@ -223,6 +228,19 @@ impl Symbolizer {
 
     /// Drops objects, longest unused first, the current one last.
     fn keep_within_budget(&mut self, current: &ObjectKey) {
+        // What was parsed goes first, of the object that was asked longest ago: the rest of it is small, and what is
+        // read again of it is a unit at a time.
+        while self.bytes + self.names.bytes() > self.budget.memory_bytes {
+            let with_spare = self.objects.values_mut().filter(|object| object.spare_bytes() > LEAST_SPARE);
+            let Some(oldest) = with_spare.min_by_key(|object| object.last_use) else { break };
+            let before = oldest.bytes();
+            oldest.shrink();
+            self.bytes = self.bytes - before + oldest.bytes();
+            self.stats.shrunk_objects += 1;
+            if oldest.spare_bytes() > LEAST_SPARE {
+                break;
+            }
+        }
         let is_open = |object: &Object| object.has_file();
         while self.bytes + self.names.bytes() > self.budget.memory_bytes
             || self.objects.values().filter(|object| is_open(object)).count() > MAX_OPEN_FILES

@@ -4,12 +4,19 @@
 use crate::elf::ElfFile;
 use crate::error::Error;
 use crate::pages::{Counter, PagedReader, Residence};
-use addr2line::SplitDwarfLoad;
-use gimli::{Dwarf, DwarfPackage, Reader, SectionId};
+use gimli::{Dwarf, DwarfPackage, DwoId, Reader, SectionId, Unit};
 use std::cell::{Cell, OnceCell};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What a unit says of the file that it has left its DWARF to.
+struct Wanted<'a> {
+    id: DwoId,
+    /// Where the compiler has put it.
+    path: PathBuf,
+    parent: &'a Dwarf<PagedReader>,
+}
 
 /// Where an object's split DWARF is, and what was opened of it.
 pub(super) struct Split {
@@ -34,12 +41,24 @@ impl Split {
         self.refused.take()
     }
 
-    /// The DWARF of one unit; `None` if there is none, or no room for it.
-    pub(super) fn load(&self, wanted: &SplitDwarfLoad<PagedReader>) -> Option<Arc<Dwarf<PagedReader>>> {
+    /// Gives back what packages have in memory.
+    pub(super) fn shrink(&mut self) {
+        self.package.take();
+    }
+
+    /// The DWARF that a unit has left to another file; `None` if it has left none, or there is none, or no room for it.
+    pub(super) fn load(
+        &self,
+        parent: &Dwarf<PagedReader>,
+        unit: &Unit<PagedReader>,
+    ) -> Option<Arc<Dwarf<PagedReader>>> {
+        let name =
+            unit.dwo_name().ok().flatten().and_then(|name| dwarf_text(parent.attr_string(unit, name).ok()?));
+        let directory = unit.comp_dir.clone().and_then(dwarf_text).unwrap_or_default();
+        let wanted = Wanted { id: unit.dwo_id?, path: directory.join(name?), parent };
         let package = self.package.get_or_init(|| self.files.iter().find_map(|file| self.open_package(file)));
-        let packed =
-            package.as_ref().and_then(|package| package.find_cu(wanted.dwo_id, &wanted.parent).ok()?);
-        packed.or_else(|| self.open_object(wanted)).map(Arc::new)
+        let packed = package.as_ref().and_then(|package| package.find_cu(wanted.id, parent).ok()?);
+        packed.or_else(|| self.open_object(&wanted)).map(Arc::new)
     }
 
     fn open_package(&self, file: &Path) -> Option<DwarfPackage<PagedReader>> {
@@ -51,14 +70,11 @@ impl Split {
     }
 
     /// The `.dwo` file: where the compiler has put it, or beside the object.
-    fn open_object(&self, wanted: &SplitDwarfLoad<PagedReader>) -> Option<Dwarf<PagedReader>> {
-        let name = wanted.path.as_ref()?.to_slice().ok()?;
-        let name = Path::new(std::ffi::OsStr::from_bytes(&name));
-        let directory = wanted.comp_dir.as_ref().and_then(|it| it.to_slice().ok());
-        let directory = directory.map(|it| PathBuf::from(std::ffi::OsStr::from_bytes(&it)));
-        let compiled = directory.unwrap_or_default().join(name);
-        let beside = self.files.iter().filter_map(|file| Some(file.parent()?.join(name.file_name()?)));
-        let mut places: Vec<_> = [compiled].into_iter().chain(beside).filter(|it| it.is_absolute()).collect();
+    fn open_object(&self, wanted: &Wanted) -> Option<Dwarf<PagedReader>> {
+        let name = wanted.path.file_name()?;
+        let beside = self.files.iter().filter_map(|file| Some(file.parent()?.join(name)));
+        let places = [wanted.path.clone()].into_iter().chain(beside);
+        let mut places: Vec<_> = places.filter(|place| place.is_absolute()).collect();
         places.dedup();
         places.into_iter().find_map(|place| {
             let file = ElfFile::open(&place, self.max_bytes).ok()?;
@@ -70,13 +86,13 @@ impl Split {
         })
     }
 
-    fn of_object(&self, file: &ElfFile, wanted: &SplitDwarfLoad<PagedReader>) -> Option<Dwarf<PagedReader>> {
+    fn of_object(&self, file: &ElfFile, wanted: &Wanted) -> Option<Dwarf<PagedReader>> {
         // There may be thousands of such files: none stays open.
         let load = |id: SectionId| self.section(file, id, Residence::Whole);
         let mut dwarf = Dwarf::load(load).ok()?;
-        dwarf.make_dwo(&wanted.parent);
+        dwarf.make_dwo(wanted.parent);
         let header = dwarf.units().next().ok()??;
-        let is_it = dwarf.unit(header).ok()?.dwo_id == Some(wanted.dwo_id);
+        let is_it = dwarf.unit(header).ok()?.dwo_id == Some(wanted.id);
         is_it.then_some(dwarf)
     }
 
@@ -92,11 +108,15 @@ impl Split {
         let Some(section) = section else { return Ok(PagedReader::empty()) };
         let limit = if residence == Residence::Whole { self.max_memory } else { self.max_bytes };
         let reader = PagedReader::new(file, section, id as u64, limit, residence, &self.held);
-        reader.map_err(|_: Error| gimli::Error::Io)
+        reader.map(|reader| reader.untouched()).map_err(|_: Error| gimli::Error::Io)
     }
 }
 
 fn is_read(id: SectionId) -> bool {
     use SectionId::{DebugAbbrev, DebugInfo, DebugRngLists, DebugStr, DebugStrOffsets};
     matches!(id, DebugAbbrev | DebugInfo | DebugRngLists | DebugStr | DebugStrOffsets)
+}
+
+fn dwarf_text(text: PagedReader) -> Option<PathBuf> {
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(&text.to_slice().ok()?)))
 }

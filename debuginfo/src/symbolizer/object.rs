@@ -108,6 +108,18 @@ impl Object {
         if let Dwarf::Open(lines) = &self.dwarf { Some(lines) } else { None }
     }
 
+    /// Bytes that [`Self::shrink`] can give back.
+    pub(super) fn spare_bytes(&self) -> usize {
+        self.lines().map_or(0, Lines::spare_bytes)
+    }
+
+    /// Forgets the DWARF that was parsed; answers, symbols and where units are stay.
+    pub(super) fn shrink(&mut self) {
+        if let Dwarf::Open(lines) = &mut self.dwarf {
+            lines.shrink();
+        }
+    }
+
     /// Looks at the units of the DWARF, unless that was done.
     fn open_lines(&mut self, budget: &Budget, stats: &mut Stats) {
         let Dwarf::Closed(closed) = &self.dwarf else { return };
@@ -143,9 +155,11 @@ impl Object {
             Lookup::Pc => address,
             Lookup::ReturnAddress => address.saturating_sub(1),
         };
-        let lines = self.lines().filter(|_| detail == Detail::Lines);
-        let frames = lines.map_or_else(Vec::new, |lines| lines.frames(probe));
-        stats.refused_files += lines.map_or(0, Lines::take_refused);
+        let mut frames = Vec::new();
+        if let (Dwarf::Open(lines), Detail::Lines) = (&mut self.dwarf, detail) {
+            frames = lines.frames(probe);
+            stats.refused_files += lines.take_refused();
+        }
         let symbols: Arc<[Symbol]> = self.symbols_of(frames, probe, address, names).into();
         self.answer_bytes += ANSWER_BYTES + size_of_val(&*symbols);
         self.answers.insert((address, lookup, detail), symbols.clone());
