@@ -129,11 +129,6 @@ impl ParsedUnit {
         Some(path)
     }
 
-    /// The version of the unit's DWARF: file numbers began at 1 before the fifth.
-    pub(super) fn version(&self) -> u16 {
-        self.main.header.version()
-    }
-
     /// Heap bytes in use, as far as they are known: the abbreviations are an estimate.
     pub(super) fn bytes(&self) -> usize {
         const UNIT_BYTES: usize = 32 << 10;
