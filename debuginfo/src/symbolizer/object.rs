@@ -41,7 +41,7 @@ enum Dwarf {
     /// Nobody has asked for it: the file that has it, and the object's path.
     Closed(Box<(ElfFile, PathBuf)>),
     /// Its units are known.
-    Open(Lines),
+    Open(Box<Lines>),
 }
 
 impl Object {
@@ -132,7 +132,7 @@ impl Object {
         let room = budget.memory_bytes / 4 * 3;
         let lines = Lines::open(&files, budget.debug_bytes, budget.memory_bytes as u64);
         self.dwarf = match lines.filter(|lines| lines.bytes() + self.symbols.bytes() <= room) {
-            Some(lines) => Dwarf::Open(lines),
+            Some(lines) => Dwarf::Open(Box::new(lines)),
             None => {
                 stats.without_lines += 1;
                 Dwarf::None
