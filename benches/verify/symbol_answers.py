@@ -48,9 +48,10 @@ def parse(text, count):
 def split(place):
     """('/a/b.c', 12) of `/a/b.c:12 (discriminator 3)` or `/a/b.c:12:5`; nothing is known of `??:0`."""
     found = re.match(r"(.*?):(\d+|\?)(?::\d+)?(?: \(discriminator \d+\))?$", place)
-    if not found or found[1] in ("??", ""):
+    # A file without a line is one of the symbol table's.
+    if not found or found[1] in ("??", "") or found[2] in ("?", "0"):
         return None, None
-    return os.path.normpath(found[1]), int(found[2]) if found[2] not in ("?", "0") else None
+    return os.path.normpath(found[1]), int(found[2])
 
 
 def code_ranges(file):
