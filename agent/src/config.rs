@@ -13,8 +13,10 @@ pub use programs::{Follow, Programs};
 use crate::log::Log;
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An environment variable that the agent reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,9 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
 
 /// The variable that only the shared library's constructor reads.
 pub const AUTOSTART: &str = "SWIPR_AUTOSTART";
+
+const SYMBOL_MEMORY: &str = "SWIPR_SYMBOL_MEMORY";
+const SYMBOL_SECONDS: &str = "SWIPR_SYMBOL_SECONDS";
 
 /// Every variable. Among those that say where the server listens, the first that is
 /// set wins; `SWIPR_LISTEN` comes on top of them.
@@ -86,6 +91,16 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "Do not profile executables that match one of these patterns. Processes with the argument `--type=zygote` (Chromium's) are never profiled.",
     ),
+    variable(
+        SYMBOL_MEMORY,
+        "64",
+        "Memory for names and debug information, in MiB, from 4. What does not fit is dropped and read again, or left out: names without lines.",
+    ),
+    variable(
+        SYMBOL_SECONDS,
+        "20",
+        "CPU time, in seconds, that a recording may take to look up lines and inlined functions; further frames have names only, and are counted. `0`: no lines.",
+    ),
     variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
     variable(
         AUTOSTART,
@@ -126,6 +141,10 @@ pub struct Config {
     pub follow: Follow,
     /// Which executables have one, where the library is preloaded.
     pub programs: Programs,
+    /// Memory for names, in MiB.
+    pub symbol_memory_mib: usize,
+    /// How long a recording's writer may run to find lines.
+    pub symbol_time: Duration,
     /// Whether log lines are wanted.
     pub log: Log,
 }
@@ -208,6 +227,8 @@ impl Config {
             signal: reader.signal()?,
             follow: Follow::named(reader.choice("SWIPR_FOLLOW", &Follow::NAMES)?.unwrap_or(0)),
             programs: Programs { only: reader.patterns("SWIPR_ONLY")?, skip: reader.patterns("SWIPR_SKIP")? },
+            symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, 64)? as usize,
+            symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, 20)?),
             log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
                 Some(1 | 2) => Log::Stderr,
                 _ => Log::Off,
@@ -312,6 +333,15 @@ impl Reader<'_> {
         let text = self.text(variable, "nginx,/opt/*")?.unwrap_or_default();
         let patterns = text.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
         Ok(patterns.map(str::to_owned).collect())
+    }
+
+    fn number(&self, variable: &'static str, range: RangeInclusive<u64>, default: u64) -> Result<u64, Error> {
+        let Some(text) = self.text(variable, "64")? else {
+            return Ok(default);
+        };
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = number.ok_or_else(|| format!("it must be from {} to {}", range.start(), range.end()));
+        self.check(variable, &text, number, "64")
     }
 
     fn signal(&self) -> Result<Option<i32>, Error> {
