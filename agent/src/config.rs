@@ -5,10 +5,12 @@
 
 mod place;
 mod programs;
+mod recorder;
 mod signal;
 
 pub use place::{Identity, Pattern, Place};
 pub use programs::{Follow, Programs};
+pub use recorder::AwaitedBy;
 
 use crate::log::Log;
 use std::ffi::OsString;
@@ -86,6 +88,11 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "Do not profile executables that match one of these patterns. Processes with the argument `--type=zygote` (Chromium's) are never profiled.",
     ),
+    variable(
+        "SWIPR_RECORDER",
+        "",
+        "Set by `swipr run`: a process id, or `all`. A process whose parent that is (`all`: any) waits at its start, at most 2 s, until it is recorded, and at `exit`, at most 0.5 s, until recordings have what was sampled.",
+    ),
     variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
     variable(
         AUTOSTART,
@@ -126,6 +133,8 @@ pub struct Config {
     pub follow: Follow,
     /// Which executables have one, where the library is preloaded.
     pub programs: Programs,
+    /// Whose children wait for their recording to begin.
+    pub awaited: Option<AwaitedBy>,
     /// Whether log lines are wanted.
     pub log: Log,
 }
@@ -208,6 +217,7 @@ impl Config {
             signal: reader.signal()?,
             follow: Follow::named(reader.choice("SWIPR_FOLLOW", &Follow::NAMES)?.unwrap_or(0)),
             programs: Programs { only: reader.patterns("SWIPR_ONLY")?, skip: reader.patterns("SWIPR_SKIP")? },
+            awaited: reader.awaited()?,
             log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
                 Some(1 | 2) => Log::Stderr,
                 _ => Log::Off,
@@ -306,6 +316,13 @@ impl Reader<'_> {
             uid.parse::<u32>().map_err(|_| format!("\"{uid}\" is not a user id"))
         });
         self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
+    }
+
+    fn awaited(&self) -> Result<Option<AwaitedBy>, Error> {
+        let Some(text) = self.text("SWIPR_RECORDER", "all")? else {
+            return Ok(None);
+        };
+        self.check("SWIPR_RECORDER", &text, AwaitedBy::parse(&text), "all").map(Some)
     }
 
     fn patterns(&self, variable: &'static str) -> Result<Vec<String>, Error> {
