@@ -37,6 +37,7 @@ pub struct Agent {
     sampler: sampler::Handle,
     counters: Arc<AgentCounters>,
     symbolizer: Arc<Mutex<Symbolizer>>,
+    symbol_time: Duration,
     running: Mutex<Vec<Running>>,
     /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
     ended: RecordingCounters,
@@ -50,11 +51,15 @@ pub struct Agent {
 impl Agent {
     /// An agent that does not listen yet.
     pub fn new(config: &Config) -> Agent {
+        let memory_bytes = config.symbol_memory_mib.saturating_mul(1 << 20);
+        let mut symbolizer = Symbolizer::new(Budget { memory_bytes, ..Budget::default() });
+        symbolizer.set_swift_demangler(crate::platform::swift::demangle);
         Agent {
             log: config.log,
             sampler: sampler::Handle::new(config.signal),
             counters: Arc::default(),
-            symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+            symbolizer: Arc::new(Mutex::new(symbolizer)),
+            symbol_time: config.symbol_time,
             running: Mutex::default(),
             ended: RecordingCounters::default(),
             submitted: Mutex::default(),
@@ -176,7 +181,9 @@ impl Agent {
         let symbolizer = self.symbolizer.clone();
         let of_agent = self.counters.clone();
         let figures = Figures::new(&of_agent);
-        let writer = Writer { request, samples, output, counters, of_agent, figures, stop, symbolizer };
+        let symbol_time = self.symbol_time;
+        let writer =
+            Writer { request, samples, output, counters, of_agent, figures, stop, symbolizer, symbol_time };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
         let started = agent_threads::start("writer", move || {

@@ -15,8 +15,10 @@ pub use recorder::AwaitedBy;
 use crate::log::Log;
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An environment variable that the agent reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,9 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
 
 /// The variable that only the shared library's constructor reads.
 pub const AUTOSTART: &str = "SWIPR_AUTOSTART";
+
+const SYMBOL_MEMORY: &str = "SWIPR_SYMBOL_MEMORY";
+const SYMBOL_SECONDS: &str = "SWIPR_SYMBOL_SECONDS";
 
 /// Every variable. Among those that say where the server listens, the first that is
 /// set wins; `SWIPR_LISTEN` comes on top of them.
@@ -92,6 +97,14 @@ pub const VARIABLES: &[Variable] = &[
         "SWIPR_RECORDER",
         "",
         "Set by `swipr run`: a process id, or `all`. A process whose parent that is (`all`: any) waits at its start, at most 2 s, until it is recorded, and at `exit`, at most 0.5 s, until recordings have what was sampled.",
+        SYMBOL_MEMORY,
+        "64",
+        "Memory for names and debug information, in MiB, from 4. What does not fit is dropped and read again, or left out: names without lines.",
+    ),
+    variable(
+        SYMBOL_SECONDS,
+        "20",
+        "CPU time, in seconds, that a recording may take to look up lines and inlined functions; further frames have names only, and are counted. `0`: no lines.",
     ),
     variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
     variable(
@@ -135,6 +148,10 @@ pub struct Config {
     pub programs: Programs,
     /// Whose children wait for their recording to begin.
     pub awaited: Option<AwaitedBy>,
+    /// Memory for names, in MiB.
+    pub symbol_memory_mib: usize,
+    /// How long a recording's writer may run to find lines.
+    pub symbol_time: Duration,
     /// Whether log lines are wanted.
     pub log: Log,
 }
@@ -218,6 +235,8 @@ impl Config {
             follow: Follow::named(reader.choice("SWIPR_FOLLOW", &Follow::NAMES)?.unwrap_or(0)),
             programs: Programs { only: reader.patterns("SWIPR_ONLY")?, skip: reader.patterns("SWIPR_SKIP")? },
             awaited: reader.awaited()?,
+            symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, 64)? as usize,
+            symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, 20)?),
             log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
                 Some(1 | 2) => Log::Stderr,
                 _ => Log::Off,
@@ -329,6 +348,15 @@ impl Reader<'_> {
         let text = self.text(variable, "nginx,/opt/*")?.unwrap_or_default();
         let patterns = text.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
         Ok(patterns.map(str::to_owned).collect())
+    }
+
+    fn number(&self, variable: &'static str, range: RangeInclusive<u64>, default: u64) -> Result<u64, Error> {
+        let Some(text) = self.text(variable, "64")? else {
+            return Ok(default);
+        };
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = number.ok_or_else(|| format!("it must be from {} to {}", range.start(), range.end()));
+        self.check(variable, &text, number, "64")
     }
 
     fn signal(&self) -> Result<Option<i32>, Error> {

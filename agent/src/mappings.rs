@@ -316,4 +316,44 @@ mod tests {
         // SAFETY: the mapping is ours, and nothing refers to it any more.
         unsafe { libc::munmap(low, bytes) };
     }
+
+    /// One file may be mapped several times, and from the middle on: each has its own distance to the file's numbering.
+    #[test]
+    fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
+        use std::os::fd::AsRawFd;
+        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        let here =
+            parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file as *const () as u64;
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let module = tables.mappings().find(here).unwrap().module.clone();
+        let in_file = here - module.start + module.file_offset;
+        let page = in_file & !0xfff;
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let map = |pages: u64| {
+            let (rights, fd, from) =
+                (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd(), page - pages * 0x1000);
+            let bytes = (pages as usize + 2) * 0x1000;
+            // SAFETY: a new mapping at an address of the kernel's choice.
+            let low = unsafe {
+                libc::mmap(std::ptr::null_mut(), bytes, rights, libc::MAP_PRIVATE, fd, from as libc::off_t)
+            };
+            assert_ne!(low, libc::MAP_FAILED);
+            (low as u64 + in_file - from, low, bytes)
+        };
+        let copies = [map(0), map(3)];
+        let found = (0..1000).find_map(|_| {
+            tables.refresh_maps();
+            let find = |address| tables.mappings().find(address).map(|code| code.symbols.clone());
+            Some([find(here)??, find(copies[0].0)??, find(copies[1].0)??])
+        });
+        let [loaded, first, second] = found.unwrap();
+        assert_eq!(copies[0].0 - first.bias, here - loaded.bias);
+        assert_eq!(copies[1].0 - second.bias, here - loaded.bias);
+        assert_ne!(first.bias, second.bias);
+        for (_, low, bytes) in copies {
+            // SAFETY: the mapping is ours, and nothing refers to it any more.
+            unsafe { libc::munmap(low, bytes) };
+        }
+    }
 }

@@ -49,6 +49,8 @@ pub struct Writer {
     pub stop: Arc<AtomicBool>,
     /// Shared by all writers.
     pub symbolizer: Arc<Mutex<Symbolizer>>,
+    /// How long the writer may run to find lines.
+    pub symbol_time: Duration,
 }
 
 impl Writer {
@@ -64,8 +66,9 @@ impl Writer {
     }
 
     /// The figures; or, where there was no tick because the sampler failed, of what it failed.
-    fn end(&self) -> Result<Summary, String> {
+    fn end(&self, names: &StackNames) -> Result<Summary, String> {
         let mut summary = self.counters.summary();
+        summary.without_lines = names.without_lines();
         self.figures.complete(&mut summary, &self.of_agent);
         match self.of_agent.failure() {
             Some(reason) if summary.ticks == 0 => Err(reason),
@@ -76,7 +79,7 @@ impl Writer {
     /// Nothing is handed on before the first sample: whoever waits for a recording that found nothing is told so,
     /// and gets no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
-        let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize);
+        let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize, self.symbol_time);
         let mut times = Times::default();
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
@@ -133,7 +136,7 @@ impl Writer {
                 return Err(Closed);
             }
         }
-        let end = self.end();
+        let end = self.end(&names);
         if let (true, Ok(summary)) = (found_something, &end) {
             format.finish(summary, &mut bytes);
             self.hand_on(&mut bytes)?;

@@ -10,7 +10,7 @@
 mod names;
 mod object;
 
-use crate::demangle::Names;
+use crate::demangle::{Names, SwiftDemangler};
 use crate::identity::FileIdentity;
 use names::NameStore;
 use object::Object;
@@ -20,6 +20,9 @@ use std::sync::Arc;
 
 /// Objects whose debug file may be open at a time: descriptors are the host's.
 const MAX_OPEN_FILES: usize = 32;
+
+/// Bytes of parsed DWARF that are worth the work of parsing them again.
+const LEAST_SPARE: usize = 256 << 10;
 
 /// Limits of a [`Symbolizer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +101,15 @@ pub enum Lookup {
     ReturnAddress,
 }
 
+/// How much is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Detail {
+    /// Everything: inlined functions, files and lines too. May read megabytes of DWARF.
+    Lines,
+    /// What the symbol tables say.
+    Names,
+}
+
 /// A function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
@@ -136,6 +148,8 @@ pub struct Stats {
     pub without_lines: u64,
     /// Objects whose symbol tables are left out because they are over the budget.
     pub without_symbols: u64,
+    /// How often an object's parsed DWARF was dropped to keep within the budget.
+    pub shrunk_objects: u64,
     /// Objects dropped to keep within the budget.
     pub dropped_objects: u64,
 }
@@ -172,9 +186,25 @@ impl Symbolizer {
         }
     }
 
+    /// Who makes names of Swift's readable (nobody does at first).
+    pub fn set_swift_demangler(&mut self, demangler: SwiftDemangler) {
+        self.names.swift = Some(demangler);
+    }
+
     /// The functions at an address in the object's own (link-time) numbering,
     /// innermost first; empty if nothing is known.
     pub fn resolve(&mut self, key: &ObjectKey, address: u64, lookup: Lookup) -> Arc<[Symbol]> {
+        self.resolve_with(key, address, lookup, Detail::Lines)
+    }
+
+    /// The same, with as much as is asked for.
+    pub fn resolve_with(
+        &mut self,
+        key: &ObjectKey,
+        address: u64,
+        lookup: Lookup,
+        detail: Detail,
+    ) -> Arc<[Symbol]> {
         self.now += 1;
         if !self.objects.contains_key(key) {
             let object = Object::load(key, &self.budget, &mut self.stats);
@@ -183,13 +213,14 @@ impl Symbolizer {
         }
         let Some(object) = self.objects.get_mut(key) else { return Arc::new([]) };
         object.last_use = self.now;
-        if let Some(known) = object.known(address, lookup) {
+        if let Some(known) = object.known(address, lookup, detail) {
             self.stats.hits += 1;
             return known;
         }
         self.stats.misses += 1;
         let before = object.bytes();
-        let symbols = object.resolve(address, lookup, &mut self.names);
+        let symbols =
+            object.resolve((address, lookup, detail), &mut self.names, &self.budget, &mut self.stats);
         self.bytes = self.bytes - before + object.bytes();
         self.keep_within_budget(key);
         symbols
@@ -197,6 +228,19 @@ impl Symbolizer {
 
     /// Drops objects, longest unused first, the current one last.
     fn keep_within_budget(&mut self, current: &ObjectKey) {
+        // What was parsed goes first, of the object that was asked longest ago: the rest of it is small, and what is
+        // read again of it is a unit at a time.
+        while self.bytes + self.names.bytes() > self.budget.memory_bytes {
+            let with_spare = self.objects.values_mut().filter(|object| object.spare_bytes() > LEAST_SPARE);
+            let Some(oldest) = with_spare.min_by_key(|object| object.last_use) else { break };
+            let before = oldest.bytes();
+            oldest.shrink();
+            self.bytes = self.bytes - before + oldest.bytes();
+            self.stats.shrunk_objects += 1;
+            if oldest.spare_bytes() > LEAST_SPARE {
+                break;
+            }
+        }
         let is_open = |object: &Object| object.has_file();
         while self.bytes + self.names.bytes() > self.budget.memory_bytes
             || self.objects.values().filter(|object| is_open(object)).count() > MAX_OPEN_FILES

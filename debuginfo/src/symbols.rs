@@ -1,5 +1,5 @@
 //! The function symbols of one object, sorted for look-up: `.symtab` of the object
-//! and of its debug file, `.dynsym`, and PLT stubs. Names stay mangled here; lines
+//! and of its debug file, the symbols in `.gnu_debugdata`, `.dynsym`, and PLT stubs. Names stay mangled here; lines
 //! and inlined frames are DWARF's business.
 //!
 //! A symbol covers its size, or where it has none the function that the unwind
@@ -45,6 +45,7 @@ pub struct SymbolTable {
     /// Further names of functions, by address: those that are as good as the one that was taken.
     aliases: Vec<(u64, Name)>,
     names: SymbolNames,
+    has_local_functions: bool,
     is_over_limit: bool,
 }
 
@@ -71,8 +72,10 @@ impl SymbolTable {
     pub fn read(object: &ElfFile, debug: Option<&ElfFile>, limit: u64) -> SymbolTable {
         let mut table = SymbolTable::default();
         let mut candidates = Vec::new();
-        for file in debug.into_iter().chain([object]) {
+        let mini = object.mini_debug_file(limit).and_then(Result::ok);
+        for file in debug.into_iter().chain([object]).chain(&mini) {
             for section in file.sections() {
+                table.has_local_functions |= section.kind == elf::SHT_SYMTAB;
                 if matches!(section.kind, elf::SHT_SYMTAB | elf::SHT_DYNSYM)
                     && !table.gather(file, section, limit, &mut candidates)
                 {
@@ -223,6 +226,11 @@ impl SymbolTable {
     /// Whether symbols were left out because they need more memory than allowed.
     pub fn is_over_limit(&self) -> bool {
         self.is_over_limit
+    }
+
+    /// Whether a table was read that has the object's local functions too.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.has_local_functions
     }
 
     /// Whether a file is held open for its names.

@@ -168,6 +168,8 @@ pub struct Summary {
     pub inferred: u64,
     /// Time that the threads were ready to run and got no CPU, nanoseconds.
     pub cpu_wait_ns: u64,
+    /// Addresses whose lines and inlined functions were not looked up: it would have taken too long.
+    pub without_lines: u64,
     /// Why stacks do not reach the root, and how many for each reason.
     pub truncated_by: Vec<(Cow<'static, str>, u64)>,
     /// What the recording took, where that was measured.

@@ -9,4 +9,5 @@ pub mod objects;
 pub mod process;
 pub mod run_delay;
 pub mod signals;
+pub mod swift;
 pub mod threads;

@@ -35,6 +35,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         of_agent,
         stop: Arc::default(),
         symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+        symbol_time: Duration::from_secs(1),
     };
     (writer, sender, reader)
 }

@@ -1,5 +1,7 @@
 //! Who we are, and memory that stays mapped.
 
+use std::time::Duration;
+
 /// Our process id, asked of the kernel each time (it changes at fork).
 pub fn pid() -> u32 {
     // SAFETY: no preconditions.
@@ -53,6 +55,11 @@ pub fn monotonic_ns() -> u64 {
 /// Nanoseconds since the epoch.
 pub fn epoch_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME).unwrap_or(0)
+}
+
+/// How long the calling thread has run.
+pub fn thread_cpu() -> Duration {
+    Duration::from_nanos(clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0))
 }
 
 /// The time of a clock; `None` when there is no such clock (any more).

@@ -51,6 +51,9 @@ pub fn look(
     }
     let activity = thread.activity();
     note_signal_wait(thread, &activity);
+    if is_answering(thread, &activity) {
+        return Look::Ask(None); // the handler waits for the process' memory map; the program does not
+    }
     match activity {
         Ok(Activity::Gone) => Look::Ended,
         Ok(Activity::Blocked { .. }) if !wall => Look::NotWanted,
@@ -78,6 +81,14 @@ pub fn look(
         Err(_) if thread.is_readable() => Look::Missed,
         Err(_) => Look::Ask(None),
     }
+}
+
+/// Whether it is where the handler reads memory (`guarded_copy` of `swipr_unwind`), in a thread that has not answered yet.
+fn is_answering(thread: &Sampled, activity: &io::Result<Activity>) -> bool {
+    const READ: u32 = libc::SYS_process_vm_readv as u32;
+    let own = thread.tid() as u64;
+    let reads = |activity: &Activity| matches!(activity, Activity::Blocked { system_call: Some(READ), first_argument, .. } if *first_argument == own);
+    thread.pending.is_some() && activity.as_ref().is_ok_and(reads)
 }
 
 /// A thread that waits for signals must not be handed ours, see [`super::ask`].

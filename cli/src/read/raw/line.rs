@@ -151,6 +151,7 @@ pub(super) struct EndLine {
     inferred: u64,
     cpu_wait_ns: u64,
     unsampled_cpu_ns: u64,
+    without_lines: u64,
     truncated_by: BTreeMap<String, u64>,
     held_p50_ns: Option<u64>,
     held_p99_ns: u64,
@@ -174,6 +175,7 @@ impl EndLine {
             filled: self.filled,
             inferred: self.inferred,
             cpu_wait_ns: self.cpu_wait_ns,
+            without_lines: self.without_lines,
             truncated_by: self
                 .truncated_by
                 .into_iter()
