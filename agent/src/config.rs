@@ -97,6 +97,8 @@ pub const VARIABLES: &[Variable] = &[
         "SWIPR_RECORDER",
         "",
         "Set by `swipr run`: a process id, or `all`. A process whose parent that is (`all`: any) waits at its start, at most 2 s, until it is recorded, and at `exit`, at most 0.5 s, until recordings have what was sampled.",
+    ),
+    variable(
         SYMBOL_MEMORY,
         "64",
         "Memory for names and debug information, in MiB, from 4. What does not fit is dropped and read again, or left out: names without lines.",
