@@ -6,7 +6,7 @@ mod sampling;
 mod span;
 
 pub use output::Output;
-pub use sampling::Sampling;
+pub use sampling::{Sampling, percent};
 pub use span::span;
 
 use clap::{Args, Parser, Subcommand};
@@ -41,8 +41,19 @@ pub enum Verb {
     Run(Run),
     /// Record a process that runs.
     Record(Record),
+    /// Show every thread's stack, now.
+    Dump(Dump),
     /// List the processes that can be profiled.
     Ls(Ls),
+    /// Tell why a process cannot be profiled.
+    Doctor(Doctor),
+    /// Turn a recording into another format.
+    Convert(Convert),
+    /// Print completions for a shell.
+    Completions(Completions),
+    /// Write the manual pages.
+    #[command(hide = true)]
+    Man(Man),
 }
 
 /// `swipr run`.
@@ -85,18 +96,128 @@ Examples:
   swipr record /sockets/app.sock -d 5 -o -         by socket, to standard output
   swipr record 1234 -s -d 10 -o tree.folded        with all child processes")]
 pub struct Record {
-    /// The process: its id, its name, or its agent's socket (a path, @name, HOST:PORT)
-    #[arg(value_name = "PID|NAME|SOCKET", required_unless_present = "pid")]
-    pub target: Option<String>,
-    /// The process's id
-    #[arg(short, long, value_name = "PID", conflicts_with = "target")]
-    pub pid: Option<u32>,
+    /// Which process.
+    #[command(flatten)]
+    pub target: Target,
     /// What to sample.
     #[command(flatten)]
     pub sampling: Sampling,
     /// What to write.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// A process, given by its id, its name or its socket; as the first argument or, by habit, with -p.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// The process: its id, its name, or its agent's socket (a path, @name, HOST:PORT)
+    #[arg(value_name = "PID|NAME|SOCKET", required_unless_present = "pid")]
+    target: Option<String>,
+    /// The process's id
+    #[arg(short, long, value_name = "PID", conflicts_with = "target")]
+    pid: Option<u32>,
+}
+
+impl Target {
+    /// What was given.
+    pub fn text(&self) -> String {
+        self.pid.map(|pid| pid.to_string()).or_else(|| self.target.clone()).unwrap_or_default()
+    }
+}
+
+/// A process that may be left out.
+#[derive(Debug, Args)]
+pub struct MaybeTarget {
+    /// The process: its id, its name, or its agent's socket
+    #[arg(value_name = "PID|NAME|SOCKET")]
+    target: Option<String>,
+    /// The process's id
+    #[arg(short, long, value_name = "PID", conflicts_with = "target")]
+    pid: Option<u32>,
+}
+
+impl MaybeTarget {
+    /// What was given, if anything.
+    pub fn given(&self) -> Option<String> {
+        self.pid.map(|pid| pid.to_string()).or_else(|| self.target.clone())
+    }
+}
+
+/// `swipr dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  swipr dump 1234                   what every thread is doing
+  swipr dump nginx --json           the same, for programs
+  swipr dump 1234 -s                with its child processes")]
+pub struct Dump {
+    /// Which process.
+    #[command(flatten)]
+    pub target: Target,
+    /// As JSON, one object for each process
+    #[arg(short, long)]
+    pub json: bool,
+    /// With child processes
+    #[arg(short, long)]
+    pub subprocesses: bool,
+    /// Only threads whose name matches
+    #[arg(long, value_name = "REGEX")]
+    pub thread_name: Option<String>,
+    /// Never hold the program up: so it is always, the option is there for habit's sake
+    #[arg(long)]
+    pub nonblocking: bool,
+}
+
+/// `swipr doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  swipr doctor                      whether `swipr run` can work here
+  swipr doctor 1234                 why process 1234 is not in `swipr ls`")]
+pub struct Doctor {
+    /// Which process.
+    #[command(flatten)]
+    pub target: MaybeTarget,
+}
+
+/// `swipr convert`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  swipr convert app.jsonl -o app.pb.gz        for go tool pprof
+  swipr convert app.pb.gz -o app.folded       for flame graphs
+  perf script | swipr convert - -o app.pb.gz  of perf's recordings")]
+pub struct Convert {
+    /// The recording: raw, perf text, folded or pprof; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+    /// The format to read (default: what the file looks like)
+    #[arg(long, value_name = "FORMAT")]
+    pub from: Option<String>,
+    /// What to write.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `swipr completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  swipr completions bash > ~/.local/share/bash-completion/completions/swipr
+  swipr completions zsh > ~/.zfunc/_swipr
+  swipr completions fish > ~/.config/fish/completions/swipr.fish")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// `swipr man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// The folder to write swipr.1, swipr-run.1 and the others to
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
 }
 
 /// `swipr ls`.

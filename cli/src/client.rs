@@ -33,6 +33,8 @@ pub struct Status {
     pub uptime_seconds: u64,
     /// Recordings.
     pub recordings: Recordings,
+    /// Threads.
+    pub threads: Threads,
     /// Samples of all recordings.
     pub samples: Samples,
     /// Ticks of all recordings.
@@ -45,6 +47,18 @@ pub struct Status {
 pub struct Recordings {
     /// Under way.
     pub running: u64,
+}
+
+/// Threads of an agent's process.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Threads {
+    /// Of which the kernel does not say whether they are blocked.
+    pub without_syscall_file: u64,
+    /// Names of those that run with the agent's signal blocked.
+    pub run_with_our_signal_blocked: Vec<String>,
+    /// Names of those that a signal might kill.
+    pub must_not_be_signalled: Vec<String>,
 }
 
 /// Samples of an agent, of all recordings.

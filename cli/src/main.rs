@@ -3,6 +3,10 @@
 
 mod args;
 mod client;
+mod convert;
+mod docs;
+mod doctor;
+mod dump;
 mod endpoint;
 mod error;
 mod event;
@@ -30,7 +34,12 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Record(arguments) => record::record(arguments),
+        Verb::Dump(arguments) => dump::dump(arguments),
         Verb::Ls(arguments) => ls::ls(arguments),
+        Verb::Doctor(arguments) => doctor::doctor(arguments),
+        Verb::Convert(arguments) => convert::convert(arguments),
+        Verb::Completions(arguments) => docs::completions(arguments),
+        Verb::Man(arguments) => docs::man(arguments),
     };
     match done {
         Ok(status) => status,

@@ -7,13 +7,13 @@ pub mod session;
 mod source;
 mod written;
 
+pub use descendants::Descendants;
 pub use written::{Plan, tell};
 
 use crate::args::Record;
 use crate::error::{Error, Exit};
 use crate::find::{self, Found};
 use crate::signals::Signals;
-use descendants::Descendants;
 use progress::Progress;
 use session::{Over, Session};
 use std::process::ExitCode;
@@ -24,11 +24,10 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the verb.
 pub fn record(arguments: Record) -> Result<ExitCode, Error> {
-    let target = arguments.pid.map(|pid| pid.to_string()).or(arguments.target).unwrap_or_default();
     let signals = Signals::take().map_err(|error| {
         Error::new(format!("cannot wait for signals: {error}"), "look at this machine's limits (ulimit -a)")
     })?;
-    let found = find::one(&target)?;
+    let found = find::one(&arguments.target.text())?;
     if let Some(why) = &found.status.off {
         return Err(off(&found, why));
     }

@@ -60,7 +60,7 @@ impl Sampling {
 }
 
 /// Percent-encodes all but letters and digits.
-fn percent(text: &str) -> String {
+pub fn percent(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {

@@ -95,6 +95,13 @@ impl Process {
         let is_agents = |path: &PathBuf| AGENT_THREADS.contains(&read_trimmed(&path.join("comm")).as_str());
         entries.map(|entry| entry.path()).filter(is_agents).collect()
     }
+
+    /// Whether a file whose name begins with `libswipr` is mapped; `None` where that may not be known.
+    pub fn has_library(&self) -> Option<bool> {
+        let maps = fs::read_to_string(self.folder.join("maps")).ok()?;
+        let is_ours = |line: &str| line.rsplit('/').next().is_some_and(|name| name.starts_with("libswipr"));
+        Some(maps.lines().filter(|line| line.contains('/')).any(is_ours))
+    }
 }
 
 fn read_trimmed(path: &Path) -> String {
@@ -113,7 +120,7 @@ mod tests {
         assert_eq!(own.executable(), std::env::current_exe().ok());
         assert_eq!(own.variable("PATH"), std::env::var("PATH").ok());
         assert_eq!(own.variable("NO_SUCH_VARIABLE"), None);
-        assert_eq!(own.shares("mnt"), Some(true));
+        assert_eq!((own.shares("mnt"), own.has_library()), (Some(true), Some(false)));
         assert!(own.agent_threads().is_empty() && own.threads() >= 1);
         assert!(Process::all().contains(&own));
         assert_eq!(Process::new(0), None);

@@ -33,6 +33,12 @@ impl Losses {
         }
     }
 
+    /// Whether samples were taken.
+    pub fn has_samples(&self) -> bool {
+        let both = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        both.1.samples.taken > both.0.samples.taken
+    }
+
     fn look(&self, client: &Client) -> bool {
         let Ok(status) = client.status() else { return false };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = status;

@@ -11,9 +11,13 @@ use crate::read::raw::RawReader;
 use crate::shape::Shape;
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use swipr_formats::model::{Header, Summary};
+
+/// How long the first samples of a recording that is ended early are waited for.
+const FIRST_SAMPLES: Duration = Duration::from_secs(2);
 
 /// What a source says.
 #[derive(Debug)]
@@ -59,6 +63,7 @@ pub struct Source {
 pub struct Running {
     connection: Connection,
     watch: Watch,
+    heard: Arc<AtomicBool>,
 }
 
 impl Source {
@@ -67,16 +72,23 @@ impl Source {
         let watch = Watch::start(self.client.clone(), self.before.clone());
         let connection = self.client.clone().waiting().connect()?;
         let shared = connection.try_clone().map_err(|error| self.client.unreachable(&error))?;
-        let losses = watch.losses();
+        let (losses, heard) = (watch.losses(), Arc::new(AtomicBool::new(false)));
+        let hears = Arc::clone(&heard);
         std::thread::spawn(move || {
             let id = self.id;
-            let ended = self.read(&connection, &losses, &to);
+            let ended = self.read(&connection, &losses, &hears, &to);
             let _ = to.send(Message::Ended(id, ended));
         });
-        Ok(Running { connection: shared, watch })
+        Ok(Running { connection: shared, watch, heard })
     }
 
-    fn read(self, connection: &Connection, losses: &Losses, to: &SyncSender<Message>) -> Ended {
+    fn read(
+        self,
+        connection: &Connection,
+        losses: &Losses,
+        heard: &AtomicBool,
+        to: &SyncSender<Message>,
+    ) -> Ended {
         let begun = Instant::now();
         let target = format!("/profile?format=raw&{}", self.query);
         let mut answer = match self.client.get_on(connection, &target) {
@@ -107,6 +119,7 @@ impl Source {
                 Ok::<(), String>(())
             });
             samples += batch.len() as u64;
+            heard.fetch_or(samples > 0, Relaxed);
             let begins = header.map(Message::Began);
             let batch = (!batch.is_empty()).then_some(Message::Samples(batch));
             for message in begins.into_iter().chain(batch) {
@@ -133,9 +146,14 @@ impl Source {
 }
 
 impl Running {
-    /// Ends the recording now; what was sampled is kept.
+    /// Ends the recording now; what was sampled is kept. Where samples were taken and none has come yet, because the agent is
+    /// looking up their names, the first are waited for.
     pub fn stop(&self, patience: Duration) {
         self.watch.look_once_more(patience);
+        let until = Instant::now() + FIRST_SAMPLES;
+        while !self.heard.load(Relaxed) && self.watch.losses().has_samples() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let _ = self.connection.shutdown(std::net::Shutdown::Both);
     }
 

@@ -45,8 +45,12 @@ fn signals_to_the_command_go_to_the_program_and_its_profile_is_written() {
     let mut child = command.spawn().expect("the command");
     let mut ready = [0; 5];
     std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut ready).expect("a word");
-    let sampled = std::time::Instant::now() + std::time::Duration::from_millis(500);
-    swipr_c_tests::host::wait_until("half a second of samples", || std::time::Instant::now() > sampled);
+    let program = read(std::path::Path::new(&format!("/proc/{0}/task/{0}/children", child.id())));
+    let list: serde_json::Value = serde_json::from_str(&says(["ls", "--json"]).well().out).expect("JSON");
+    let of_program = |row: &&serde_json::Value| row["pid"].as_u64() == program.trim().parse().ok();
+    let row = list.as_array().and_then(|rows| rows.iter().find(of_program)).expect("the program");
+    let socket = std::path::PathBuf::from(row["socket"].as_str().expect("a path"));
+    swipr_c_tests::host::wait_until("samples", || samples_taken(&socket) > 150);
     // SAFETY: kill(2) takes no pointer; the child has not been waited for.
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     assert_eq!(child.wait().expect("its end").signal(), Some(libc::SIGTERM));
