@@ -6,7 +6,8 @@
 use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::platform::{errno, process};
 use crate::{
-    agent_threads, alternate_stacks, atfork_registration, children, fork, frame_registration, life, log,
+    agent_threads, alternate_stacks, atfork_registration, awaited, children, fork, frame_registration, life,
+    log,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -55,7 +56,9 @@ fn start(config: Config) {
     if config.follow == Follow::None {
         children::leave_alone();
     }
-    let _ = life::start(config, life::Wait::No);
+    if life::start(config.clone(), life::Wait::No).is_ok() {
+        awaited::at_start(&config);
+    }
 }
 
 #[used]

@@ -8,6 +8,12 @@ pub fn pid() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
+/// The parent's process id.
+pub fn parent() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getppid() as u32 }
+}
+
 /// The calling thread's id.
 pub fn tid() -> u32 {
     // SAFETY: no preconditions.
