@@ -4,6 +4,8 @@
 mod pause;
 mod phase;
 
+#[cfg(feature = "preload")]
+pub use pause::settle_before_change;
 pub use pause::{Paused, pause, pause_if_only_thread};
 
 use crate::agent::{Agent, SharedAgent};

@@ -416,6 +416,17 @@ fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Rec
     host::finish_recording(answer, query)
 }
 
+/// Where the socket was to be became unwritable before it was there, in 4 of 60 starts on a busy machine.
+#[test]
+fn hosts_that_give_up_their_rights_at_once_have_their_sockets() {
+    let (_directory, program) = compiled("not_dumpable");
+    let hosts: Vec<Host> = (0..16).map(|_| Host::start(&program)).collect();
+    for host in hosts {
+        host.record("samples=1&hz=100");
+        host.end();
+    }
+}
+
 /// Ticks that had come after the end were counted as late, and busy threads had run while their process was stopped.
 #[test]
 fn a_program_that_was_stopped_has_its_ticks_counted_and_did_not_run_meanwhile() {
