@@ -47,6 +47,9 @@ programs! {
     a_stack_of_5000_frames_keeps_both_its_ends => "deep_stack",
     each_of_2000_threads_is_seen => "many_threads",
     no_blocked_call_is_interrupted => "blocked_threads",
+    no_thread_that_is_just_going_to_sleep_is_interrupted => "going_to_sleep",
+    who_waits_for_its_own_handlers_goes_on_when_they_have_run => "waits_for_handlers",
+    a_call_that_a_handler_has_cut_short_is_not_made_again_when_the_handler_is_gone => "handler_once",
     no_poll_that_does_not_wait_is_interrupted => "poll_without_waiting",
     errno_is_kept_across_samples => "errno_kept",
     vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",
@@ -415,6 +418,24 @@ fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Rec
         }
     }
     host::finish_recording(answer, query)
+}
+
+/// A sleep was cut short at every second stop. Threads are woken to be stopped; one was seen awake by a sampler that was stopped
+/// right behind its look, and was asked when both went on and it slept again.
+#[test]
+fn sleeps_of_a_program_that_is_stopped_again_and_again_are_not_cut_short() {
+    let (_directory, program) = compiled("cpu_and_wall");
+    let host = Host::start(&program);
+    let recording = host.begin_recording("seconds=60&hz=5000&format=folded");
+    for _ in 0..10 {
+        for signal in [libc::SIGSTOP, libc::SIGCONT] {
+            // SAFETY: a child of ours that has not been waited for.
+            assert_eq!(unsafe { libc::kill(host.pid() as i32, signal) }, 0);
+            std::thread::sleep(Duration::from_millis(if signal == libc::SIGSTOP { 300 } else { 150 }));
+        }
+    }
+    drop(recording);
+    host.end();
 }
 
 /// Where the socket was to be became unwritable before it was there, in 4 of 60 starts on a busy machine.

@@ -86,6 +86,15 @@ pub fn sleep(time: std::time::Duration) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
+/// Whether select(2) and its kin write down what is left of their time, as they do unless the program was told otherwise
+/// (personality(2), STICKY_TIMEOUTS).
+pub fn are_times_written() -> bool {
+    const ASK: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: nothing is changed.
+    let found = unsafe { libc::personality(ASK) };
+    found >= 0 && found & libc::STICKY_TIMEOUTS == 0
+}
+
 /// Whether the program runs with more rights than who started it (setuid; getauxval(3), AT_SECURE).
 pub fn is_privileged() -> bool {
     // SAFETY: no preconditions.
