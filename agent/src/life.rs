@@ -114,6 +114,9 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     if let Some(reason) = off::sentence() {
         return Err(Error::Failed(reason));
     }
+    if !process::may_read_clocks() {
+        return Err(Error::Failed("this process may not read the time stamp counter".into()));
+    }
     let life = STATE.begin().ok_or(Error::AlreadyRunning)?;
     config.log.keep();
     agent_threads::watch_panics();

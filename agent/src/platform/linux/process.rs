@@ -95,6 +95,15 @@ pub fn are_times_written() -> bool {
     found >= 0 && found & libc::STICKY_TIMEOUTS == 0
 }
 
+/// Whether the calling thread, and so threads that it starts, may read clocks without the kernel (prctl(2), PR_GET_TSC). Threads of ours could not live
+/// where they may not.
+pub fn may_read_clocks() -> bool {
+    let mut found: libc::c_int = libc::PR_TSC_ENABLE;
+    // SAFETY: an int is written to a place of ours.
+    unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut found) };
+    found != libc::PR_TSC_SIGSEGV
+}
+
 /// Whether the program runs with more rights than who started it (setuid; getauxval(3), AT_SECURE).
 pub fn is_privileged() -> bool {
     // SAFETY: no preconditions.
