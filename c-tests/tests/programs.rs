@@ -421,24 +421,6 @@ fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Rec
     host::finish_recording(answer, query)
 }
 
-/// A sleep was cut short at every second stop. Threads are woken to be stopped; one was seen awake by a sampler that was stopped
-/// right behind its look, and was asked when both went on and it slept again.
-#[test]
-fn sleeps_of_a_program_that_is_stopped_again_and_again_are_not_cut_short() {
-    let (_directory, program) = compiled("cpu_and_wall");
-    let host = Host::start(&program);
-    let recording = host.begin_recording("seconds=60&hz=5000&format=folded");
-    for _ in 0..10 {
-        for signal in [libc::SIGSTOP, libc::SIGCONT] {
-            // SAFETY: a child of ours that has not been waited for.
-            assert_eq!(unsafe { libc::kill(host.pid() as i32, signal) }, 0);
-            std::thread::sleep(Duration::from_millis(if signal == libc::SIGSTOP { 300 } else { 150 }));
-        }
-    }
-    drop(recording);
-    host.end();
-}
-
 /// Where the socket was to be became unwritable before it was there, in 4 of 60 starts on a busy machine.
 #[test]
 fn hosts_that_give_up_their_rights_at_once_have_their_sockets() {
