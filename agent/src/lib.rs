@@ -45,6 +45,8 @@ pub mod pipe;
 pub mod platform;
 pub mod recording;
 pub mod registered_frames;
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+mod rights_given_up;
 pub mod sample_queue;
 pub mod sampler;
 pub mod server;
