@@ -43,6 +43,7 @@ mod off;
 pub mod output;
 pub mod pipe;
 pub mod platform;
+pub mod profiler;
 pub mod recording;
 pub mod registered_frames;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
@@ -53,3 +54,5 @@ pub mod server;
 pub mod stack;
 mod text;
 pub mod writer;
+
+pub use profiler::Profiler;

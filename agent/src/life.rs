@@ -119,6 +119,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     }
     let life = STATE.begin().ok_or(Error::AlreadyRunning)?;
     config.log.keep();
+    #[cfg(feature = "preload")]
     agent_threads::watch_panics();
     fork::watch();
     loader_lock::find();
