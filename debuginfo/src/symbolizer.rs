@@ -12,10 +12,12 @@ mod object;
 
 use crate::demangle::{Names, SwiftDemangler};
 use crate::identity::FileIdentity;
+use crate::{separate, symbols};
 use names::NameStore;
 use object::Object;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Objects whose debug file may be open at a time: descriptors are the host's.
@@ -71,6 +73,17 @@ impl ObjectKey {
             image: None,
         }
     }
+}
+
+/// The address, in its own numbering, of what an object calls `name`.
+pub fn address_of(key: &ObjectKey, name: &str) -> Option<u64> {
+    let places = key.links.iter().map(|link| Path::new(&**link)).chain([Path::new(&*key.path)]);
+    let max_bytes = Budget::default().file_bytes;
+    let file = match &key.image {
+        Some(_) => return None,
+        None => separate::open_loaded(places, &key.build_id, key.file.as_ref(), max_bytes).ok()?,
+    };
+    symbols::address_of(&file, name)
 }
 
 impl PartialEq for ObjectKey {

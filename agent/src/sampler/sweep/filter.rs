@@ -55,7 +55,13 @@ mod tests {
             symbolize: false,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
-        let mut recording = Active::new(Arc::new(request), sender, Arc::default(), Arc::default());
+        let mut recording = Active::new(
+            Arc::new(request),
+            sender,
+            Arc::default(),
+            Arc::default(),
+            crate::platform::process::EpochClock::now(),
+        );
         recording.start(0);
         (recording, receiver)
     }
