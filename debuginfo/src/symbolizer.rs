@@ -17,7 +17,7 @@ use names::NameStore;
 use object::Object;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Objects whose debug file may be open at a time: descriptors are the host's.
@@ -170,6 +170,7 @@ pub struct Stats {
 /// Finds names, files and lines for addresses. See the module's text.
 pub struct Symbolizer {
     budget: Budget,
+    debug_root: PathBuf,
     names: NameStore,
     objects: HashMap<ObjectKey, Object>,
     /// Bytes of all objects.
@@ -183,6 +184,7 @@ impl Symbolizer {
     pub fn new(budget: Budget) -> Symbolizer {
         Symbolizer {
             budget,
+            debug_root: separate::DEBUG_ROOT.into(),
             names: NameStore::default(),
             objects: HashMap::new(),
             bytes: 0,
@@ -197,6 +199,11 @@ impl Symbolizer {
             self.drop_all();
             self.names.style = names;
         }
+    }
+
+    /// Where separate debug files are installed (`/usr/lib/debug` at first).
+    pub fn set_debug_root(&mut self, root: &Path) {
+        self.debug_root = root.to_owned();
     }
 
     /// Who makes names of Swift's readable (nobody does at first).
@@ -220,7 +227,7 @@ impl Symbolizer {
     ) -> Arc<[Symbol]> {
         self.now += 1;
         if !self.objects.contains_key(key) {
-            let object = Object::load(key, &self.budget, &mut self.stats);
+            let object = Object::load(key, &self.debug_root, &self.budget, &mut self.stats);
             self.bytes += object.bytes();
             self.objects.insert(key.clone(), object);
         }
@@ -232,8 +239,10 @@ impl Symbolizer {
         }
         self.stats.misses += 1;
         let before = object.bytes();
-        let symbols =
-            object.resolve((address, lookup, detail), &mut self.names, &self.budget, &mut self.stats);
+        let symbols = {
+            let question = (address, lookup, detail);
+            object.resolve(question, &mut self.names, &self.debug_root, &self.budget, &mut self.stats)
+        };
         self.bytes = self.bytes - before + object.bytes();
         self.keep_within_budget(key);
         symbols

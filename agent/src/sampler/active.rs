@@ -349,7 +349,7 @@ mod tests {
             mode: Mode::Wall,
             format: swipr_formats::Selection { format, options: Default::default() },
             threads: None,
-            symbolize: false,
+            symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
         let mut recording =

@@ -4,6 +4,7 @@ use crate::locks::lock;
 use crate::made_code::MadeCode;
 use crate::mappings::{Code, Mappings};
 use crate::platform::process::{self, EpochClock};
+use crate::recording::Symbolize;
 use crate::stack::{CodeAddress, RawStack};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -41,7 +42,7 @@ struct Validity {
 /// See the module's text. One a writer.
 pub struct StackNames {
     sources: NameSources,
-    symbolize: bool,
+    symbolize: Symbolize,
     /// What is left of the time that may be spent on lines and inlined functions.
     left: Duration,
     /// Addresses that were looked up without, because nothing was left.
@@ -59,9 +60,9 @@ pub struct StackNames {
 }
 
 impl StackNames {
-    /// `symbolize`: look names up; else frames have their module only. When this thread has run for `at_most` to find
+    /// `symbolize`: whose names are looked up; other frames have their module only. When this thread has run for `at_most` to find
     /// lines and inlined functions, further frames have what the symbol tables say.
-    pub fn new(sources: NameSources, symbolize: bool, at_most: Duration) -> StackNames {
+    pub fn new(sources: NameSources, symbolize: Symbolize, at_most: Duration) -> StackNames {
         let (recent, stacks, made, frames, without_lines) = <_>::default();
         StackNames {
             sources,
@@ -201,7 +202,7 @@ impl StackNames {
         }
         let code = mappings.find(inside(address));
         let is_made = code.is_some() || found.is_some();
-        let function = found.filter(|_| self.symbolize).map(|found| Function {
+        let function = found.filter(|_| self.symbolize != Symbolize::Never).map(|found| Function {
             name: found.name,
             mangled: None,
             offset: address.address.saturating_sub(found.start),
@@ -217,7 +218,9 @@ impl StackNames {
     }
 
     fn functions(&mut self, code: &Code, address: CodeAddress) -> Arc<[Function]> {
-        let Some(symbols) = code.symbols.as_ref().filter(|_| self.symbolize) else { return Arc::from([]) };
+        let Some(symbols) = code.symbols.as_ref().filter(|_| self.symbolize == Symbolize::Now) else {
+            return Arc::from([]);
+        };
         let lookup = if address.exact { Lookup::Pc } else { Lookup::ReturnAddress };
         let in_file = address.address.wrapping_sub(symbols.bias);
         let detail = if self.left.is_zero() { Detail::Names } else { Detail::Lines };
@@ -270,7 +273,7 @@ mod tests {
             clock: EpochClock::now(),
         };
         let named = |at_most| {
-            let mut names = StackNames::new(sources.clone(), true, at_most);
+            let mut names = StackNames::new(sources.clone(), Symbolize::Now, at_most);
             let frame = names.frame(tables.mappings(), CodeAddress { address: here, exact: true }).unwrap();
             let function = frame.functions.last().unwrap().clone();
             assert!(function.name.contains("when_the_time_is_used_up"), "{function:?}");

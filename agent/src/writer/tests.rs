@@ -23,7 +23,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         mode: Mode::Wall,
         format,
         threads: None,
-        symbolize: false,
+        symbolize: crate::recording::Symbolize::Never,
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
     let (output, reader) = pipe(1 << 20, Arc::new(|| {}));

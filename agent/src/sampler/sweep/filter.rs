@@ -52,7 +52,7 @@ mod tests {
             mode,
             format: swipr_formats::Selection { format, options: Default::default() },
             threads: Some(regex_lite::Regex::new(threads).unwrap()),
-            symbolize: false,
+            symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
         let mut recording = Active::new(
