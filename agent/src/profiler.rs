@@ -20,7 +20,7 @@ pub use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, Stack, 
 use crate::config::{Config, Pattern, Place};
 use crate::life::{self, Wait};
 use crate::output::Completion;
-use crate::recording::{Length, Request};
+use crate::recording::{Length, Request, Symbolize};
 use kept_output::KeptOutput;
 use regex_lite::Regex;
 use std::fmt;
@@ -109,7 +109,7 @@ impl Builder {
             mode: self.mode,
             format: Selection { format, options: Default::default() },
             threads,
-            symbolize: true,
+            symbolize: Symbolize::Now,
         };
         let output = KeptOutput::new(kept.clone(), completion.clone());
         life::submit(request, Box::new(output), stop.clone()).map_err(|error| Error(error.to_string()))?;
