@@ -33,7 +33,7 @@ impl Protocol {
 Examples:
   swipr push 1234 --url http://localhost:4040 --service shop
                                               to Pyroscope, every ten seconds
-  swipr push 1234 --url http://localhost:4318 --protocol otlp --label deployment.environment.name=test
+  swipr push 1234 --url http://localhost:4318 --protocol otlp --label env=test
                                               to an OpenTelemetry collector
   swipr push nginx --url http://localhost:4040 --protocol pyroscope-push --count 1 -d 5
                                               once, five seconds")]
