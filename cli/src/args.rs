@@ -2,11 +2,13 @@
 //! made. Not here: what they do.
 
 mod output;
+mod push;
 mod sampling;
 mod span;
 
 pub use output::Output;
-pub use sampling::{Sampling, percent};
+pub use push::{Protocol, Push};
+pub use sampling::{Sampling, longest, percent};
 pub use span::span;
 
 use clap::{Args, Parser, Subcommand};
@@ -41,6 +43,8 @@ pub enum Verb {
     Run(Run),
     /// Record a process that runs.
     Record(Record),
+    /// Watch a process live: functions, threads, flame graph.
+    Top(Top),
     /// Show every thread's stack, now.
     Dump(Dump),
     /// List the processes that can be profiled.
@@ -49,6 +53,12 @@ pub enum Verb {
     Doctor(Doctor),
     /// Turn a recording into another format.
     Convert(Convert),
+    /// Show a recording in profiler.firefox.com.
+    View(View),
+    /// Send profiles to Pyroscope or an OpenTelemetry collector, on and on.
+    Push(Push),
+    /// Let programs that speak TCP ask, for instance `go tool pprof`.
+    Proxy(Proxy),
     /// Print completions for a shell.
     Completions(Completions),
     /// Write the manual pages.
@@ -143,6 +153,33 @@ impl MaybeTarget {
     }
 }
 
+/// `swipr top`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  swipr top 1234                    functions by their own time; ? shows the keys
+  swipr top nginx --idle            with threads that wait")]
+pub struct Top {
+    /// Which process.
+    #[command(flatten)]
+    pub target: Target,
+    /// Samples a second of each thread
+    #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rate: u32,
+    /// Time between two pictures
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "1s")]
+    pub delay: std::time::Duration,
+    /// Count threads that wait, too
+    #[arg(short, long)]
+    pub idle: bool,
+    /// Only threads whose name matches
+    #[arg(long, value_name = "REGEX")]
+    pub thread_name: Option<String>,
+    /// Never hold the program up: so it is always, the option is there for habit's sake
+    #[arg(long)]
+    pub nonblocking: bool,
+}
+
 /// `swipr dump`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -184,9 +221,9 @@ pub struct Doctor {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  swipr convert app.jsonl -o app.pb.gz        for go tool pprof
-  swipr convert app.pb.gz -o app.folded       for flame graphs
-  perf script | swipr convert - -o app.pb.gz  of perf's recordings")]
+  swipr convert app.jsonl -o app.pb.gz         for go tool pprof
+  swipr convert app.pb.gz -o app.folded        for flame graphs
+  perf script | swipr convert - -o app.pb.gz   of perf's recordings")]
 pub struct Convert {
     /// The recording: raw, perf text, folded or pprof; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -197,6 +234,41 @@ pub struct Convert {
     /// What to write.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// `swipr view`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  swipr view app.jsonl              open profiler.firefox.com with this recording
+  swipr view app.pb.gz --no-open    print the address only")]
+pub struct View {
+    /// The recording: raw, perf text, folded or pprof; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+    /// The port on loopback; 0 is any that is free
+    #[arg(short = 'P', long, default_value_t = 0)]
+    pub port: u16,
+    /// Do not open a browser
+    #[arg(short, long)]
+    pub no_open: bool,
+}
+
+/// `swipr proxy`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  swipr proxy 1234 --port 6060
+  go tool pprof -http=: 'http://127.0.0.1:6060/debug/pprof/profile?seconds=10'
+
+Only programs of the same user may ask, from this machine; web pages may not.")]
+pub struct Proxy {
+    /// Which process.
+    #[command(flatten)]
+    pub target: Target,
+    /// The port on loopback; 0 is any that is free
+    #[arg(short = 'P', long, default_value_t = 0)]
+    pub port: u16,
 }
 
 /// `swipr completions`.

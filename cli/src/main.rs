@@ -16,11 +16,16 @@ mod library;
 mod loadable;
 mod ls;
 mod private;
+mod proxy;
+mod push;
 mod read;
 mod record;
 mod run;
+mod serve;
 mod shape;
 mod signals;
+mod top;
+mod view;
 mod write;
 
 use args::{Cli, Verb};
@@ -34,10 +39,14 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Record(arguments) => record::record(arguments),
+        Verb::Top(arguments) => top::top(arguments),
         Verb::Dump(arguments) => dump::dump(arguments),
         Verb::Ls(arguments) => ls::ls(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Convert(arguments) => convert::convert(arguments),
+        Verb::View(arguments) => view::view(arguments),
+        Verb::Push(arguments) => push::push(arguments),
+        Verb::Proxy(arguments) => proxy::proxy(arguments),
         Verb::Completions(arguments) => docs::completions(arguments),
         Verb::Man(arguments) => docs::man(arguments),
     };

@@ -4,7 +4,7 @@ mod descendants;
 mod losses;
 pub mod progress;
 pub mod session;
-mod source;
+pub mod source;
 mod written;
 
 pub use descendants::Descendants;

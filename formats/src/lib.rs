@@ -23,7 +23,7 @@ pub mod model;
 pub mod names;
 mod perf_script;
 mod pprof;
-mod protobuf;
+pub mod protobuf;
 mod raw;
 mod recent;
 mod state;

@@ -48,7 +48,7 @@ pub struct Sampling {
 impl Sampling {
     /// The query for an agent that is to sample for so long, or for as long as it can.
     pub fn query(&self, left: Option<Duration>) -> String {
-        let most = Duration::from_secs((MOST_TICKS - 1) / u64::from(self.rate.max(1))).min(LONGEST);
+        let most = longest(self.rate);
         let seconds = left.map_or(most, |left| left.min(most)).as_secs_f64();
         let mode = if self.mode == Some(Mode::Wall) || self.idle { "wall" } else { "cpu" };
         let mut query = format!("seconds={seconds}&hz={}&mode={mode}", self.rate);
@@ -57,6 +57,11 @@ impl Sampling {
         }
         query
     }
+}
+
+/// How long an agent records at most at that rate.
+pub fn longest(rate: u32) -> Duration {
+    Duration::from_secs((MOST_TICKS - 1) / u64::from(rate.max(1))).min(LONGEST)
 }
 
 /// Percent-encodes all but letters and digits.

@@ -101,6 +101,9 @@ pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathB
     let text = r#"
         #include <stdio.h>
         #include <time.h>
+        #ifndef STATUS
+        #define STATUS 5
+        #endif
         static volatile unsigned long sink;
         __attribute__((noinline)) void hot(double seconds)
         {
@@ -114,7 +117,7 @@ pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathB
             hot(0.4);
             while ((c = getchar()) != EOF)
                 putchar(c);
-            return 5;
+            return STATUS;
         }
     "#;
     std::fs::write(&source, text).expect("a C file");
