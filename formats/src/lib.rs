@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod class;
 mod clock;
 mod dump;
 mod entries;
@@ -24,10 +25,14 @@ mod perf_script;
 mod pprof;
 mod protobuf;
 mod raw;
+mod raw_tree;
 mod recent;
+mod shown;
 mod state;
 mod stats;
 pub mod syscalls;
+mod timeline;
+mod tree;
 
 pub use format::{Format, Names, Options, Weight};
 pub use list::{FORMATS, FormatInfo, Selection, find};
