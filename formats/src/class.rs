@@ -38,7 +38,18 @@ impl Class {
 
 /// The beginnings of file names of interpreters, each followed by something else than a letter.
 const INTERPRETERS: [&str; 12] = [
-    "libpython", "python", "libperl", "perl", "libruby", "ruby", "liblua", "lua", "libphp", "php", "libR", "libtcl",
+    "libpython",
+    "python",
+    "libperl",
+    "perl",
+    "libruby",
+    "ruby",
+    "liblua",
+    "lua",
+    "libphp",
+    "php",
+    "libR",
+    "libtcl",
 ];
 
 /// What `frame` is; `inlined`: of one of its functions that is inlined into another.
@@ -67,10 +78,18 @@ mod tests {
 
     #[test]
     fn interpreters_are_known_by_their_files() {
-        for path in ["/usr/bin/python3.11", "/usr/lib/libpython3.11.so.1.0", "perl", "/usr/lib/libperl.so.5.36", "/opt/lua"] {
+        for path in [
+            "/usr/bin/python3.11",
+            "/usr/lib/libpython3.11.so.1.0",
+            "perl",
+            "/usr/lib/libperl.so.5.36",
+            "/opt/lua",
+        ] {
             assert!(is_interpreter(path), "{path}");
         }
-        for path in ["", "/usr/lib/libpythonic.so", "/usr/bin/luatex", "/opt/python3/bin/app", "/lib/libRmath.so"] {
+        for path in
+            ["", "/usr/lib/libpythonic.so", "/usr/bin/luatex", "/opt/python3/bin/app", "/lib/libRmath.so"]
+        {
             assert!(!is_interpreter(path), "{path}");
         }
     }

@@ -30,7 +30,19 @@ impl<T: Hash + Eq> Interner<T> {
         Interned { id, new: id == next }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
     /// The values in the order of their numbers.
+    pub(crate) fn values(&self) -> Vec<&T> {
+        let mut values: Vec<(&T, usize)> = self.ids.iter().map(|(value, &id)| (value, id)).collect();
+        values.sort_unstable_by_key(|&(_, id)| id);
+        values.into_iter().map(|(value, _)| value).collect()
+    }
+
+    /// The same, to keep.
     pub(crate) fn into_values(self) -> Vec<T> {
         let mut values: Vec<(T, usize)> = self.ids.into_iter().collect();
         values.sort_unstable_by_key(|&(_, id)| id);
