@@ -5,7 +5,7 @@
 
 use crate::columns::{Columns, Numbers, about};
 use crate::json::string;
-use crate::model::{Header, Mode, Sample, Summary};
+use crate::model::{Header, Sample, Summary};
 use crate::shown::ShownTree;
 use crate::stats::{stats_line, why_empty};
 use crate::template::FILE;
@@ -56,8 +56,11 @@ impl Format for Html {
             .field("samples", samples)
             .field("stats", string(&stats_line(summary)))
             .maybe("empty", empty);
+        let of_ticks = |span: &Span| span.sum.ns == span.sum.samples.saturating_mul(header.interval_ns);
+        let weights = if spans.iter().all(of_ticks) { Weights::Ticks } else { Weights::Own };
+        let info = info.field("stride", 5 + weights as u8);
         let mut columns = Columns::new();
-        let spans = numbers(&mut columns, &header, &spans);
+        let spans = numbers(&mut columns, &header, &spans, weights);
         let data = crate::json::Members::object().field("info", info.end());
         let data = columns.add(data, &self.stacks.tree, &threads).field("spans", spans).end();
         let title = self.options.title.clone();
@@ -66,8 +69,17 @@ impl Format for Html {
     }
 }
 
-/// Spans as the page takes them: milliseconds since the start, thread, node, state, samples, and in CPU mode nanoseconds.
-pub(crate) fn numbers(columns: &mut Columns, header: &Header, spans: &[Span]) -> String {
+/// What a span weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weights {
+    /// Its samples times the interval.
+    Ticks = 0,
+    /// Its own nanoseconds.
+    Own = 1,
+}
+
+/// Spans as the page takes them: milliseconds since the start, thread, node, state, samples, and their own weight.
+pub(crate) fn numbers(columns: &mut Columns, header: &Header, spans: &[Span], weights: Weights) -> String {
     let mut numbers = Numbers::new();
     for span in spans {
         numbers.push(span.time_ns.saturating_sub(header.start_ns) / 1_000_000);
@@ -75,7 +87,7 @@ pub(crate) fn numbers(columns: &mut Columns, header: &Header, spans: &[Span]) ->
         numbers.push(u64::from(span.stack));
         numbers.push(columns.state(span.state) as u64);
         numbers.push(span.sum.samples);
-        if header.mode == Mode::Cpu {
+        if weights == Weights::Own {
             numbers.push(span.sum.ns);
         }
     }

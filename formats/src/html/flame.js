@@ -21,12 +21,12 @@ function take(batch) {
   spans(batch.spans, M.spans);
   spans(batch.base, M.base);
 }
-// A span: when (ms), thread, node, state, samples, and in CPU mode its nanoseconds.
+// A span: when (ms), thread, node, state, samples, and its nanoseconds unless they are those of its samples.
 function spans(list, into) {
-  const cpu = M.info.mode === "cpu", ms = M.info.interval_ns / 1e6;
-  each(list, cpu ? 6 : 5, (s, i) => {
-    const span = { t: s[i], thread: s[i + 1], node: s[i + 2], group: M.states[s[i + 3]].group, count: s[i + 4], w: cpu ? s[i + 5] : s[i + 4] * M.info.interval_ns };
-    span.u = span.t + (cpu ? 1 : span.count) * ms;
+  const own = M.info.stride > 5, ms = M.info.interval_ns / 1e6;
+  each(list, M.info.stride, (s, i) => {
+    const span = { t: s[i], thread: s[i + 1], node: s[i + 2], group: M.states[s[i + 3]].group, count: s[i + 4], w: own ? s[i + 5] : s[i + 4] * M.info.interval_ns };
+    span.u = span.t + (M.info.mode === "cpu" ? 1 : span.count) * ms;
     if (span.u > M.end) M.end = span.u;
     into.push(span);
   });
