@@ -10,6 +10,11 @@ use std::io::Write;
 use std::path::Path;
 use std::{env, fs};
 
+/// More is not allowed of a file without its data.
+const MOST_BYTES: usize = 30_000;
+/// Between the pages.
+const BETWEEN: char = '\u{0}';
+
 fn main() {
     println!("cargo::rerun-if-changed=src/html");
     println!("cargo::rerun-if-changed=build");
@@ -44,14 +49,21 @@ fn main() {
                     _ => String::new(),
                 },
             );
-        write(&out.join(format!("{name}.deflate")), &compressed(&text));
         write(&out.join(format!("{name}.policy")), policy.as_bytes());
-        write(&out.join(format!("{name}.length")), text.len().to_string().as_bytes());
+        text
     };
-    make("file", &style, &format!("{flame}{}", part("file.js")), "");
+    let file = make("file", &style, &format!("{flame}{}", part("file.js")), "");
+    let without_data = file.len() - ["{{TITLE}}", "{{DATA}}"].concat().len();
+    assert!(
+        without_data <= MOST_BYTES,
+        "an HTML file has {without_data} bytes without its data: {MOST_BYTES} are allowed"
+    );
     let live_style = format!("{style}{}", squeeze::style(&part("live.css")));
     let live_script = format!("{flame}{}", part("live.js"));
-    make("live", &live_style, &live_script, part("live.html").trim());
+    let live = make("live", &live_style, &live_script, part("live.html").trim());
+    // One after the other: the second has little that the first has not.
+    write(&out.join("pages.deflate"), &compressed(&format!("{file}{BETWEEN}{live}")));
+    write(&out.join("pages.length"), (file.len() + live.len() + 1).to_string().as_bytes());
     write(&out.join("svg.js"), squeeze::script(&part("svg.js")).as_bytes());
 }
 

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::Options;
 use crate::intern::{Interner, Threads};
 use crate::model::{Frame, Sample, Stack, State, Thread};
+use crate::order::sorted;
 use crate::raw_tree::RawTree;
 use crate::tree::ROOT;
 
@@ -69,8 +70,8 @@ impl Totals {
 
     /// Adds no more.
     pub(crate) fn finish(self) -> Finished {
-        let mut sums: Vec<_> = self.sums.into_iter().collect();
-        sums.sort_unstable_by_key(|&(key, _)| key);
+        let sums: Vec<(Key, Sum)> = self.sums.into_iter().collect();
+        let sums = sorted(&sums, &|a, b| a.0.cmp(&b.0));
         let leaves = self.leaves.into_values();
         Finished { threads: self.threads.into_values(), stacks: self.stacks, leaves, sums }
     }

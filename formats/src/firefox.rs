@@ -13,9 +13,10 @@ use std::sync::Arc;
 use crate::class::Class;
 use crate::json::{Members, string};
 use crate::model::{Header, Mode, Sample, Summary, Thread};
+use crate::order::sorted;
 use crate::raw_tree::RawTree;
 use crate::stats::{stats_line, why_empty};
-use crate::timeline::{Span, Timeline};
+use crate::timeline::{Span, Timeline, by_thread};
 use crate::{Format, Options, names, state};
 use libraries::Libraries;
 use thread::Tables;
@@ -66,23 +67,24 @@ impl Format for Firefox {
             return;
         };
         let timeline = std::mem::replace(&mut self.timeline, Timeline::new());
-        let (threads, mut spans) = timeline.finish(usize::MAX);
-        spans.sort_by_key(|span| span.thread);
-        let mut by_thread: Vec<&[Span]> = spans.chunk_by(|a, b| a.thread == b.thread).collect();
+        let (threads, spans) = timeline.finish(usize::MAX);
+        let spans = by_thread(&spans);
+        let all: Vec<&[Span]> = spans.chunk_by(|a, b| a.thread == b.thread).collect();
         let thread_of = |spans: &[Span]| spans.first().and_then(|span| threads.get(span.thread as usize));
         let is_main = |spans: &[Span]| thread_of(spans).is_some_and(|thread| thread.tid == header.pid);
         // The main thread first, then who ran most.
-        by_thread.sort_by_key(|spans| (!is_main(spans), std::cmp::Reverse(thread::cpu_ns(spans))));
+        let key = |spans: &[Span]| (!is_main(spans), std::cmp::Reverse(thread::cpu_ns(spans)));
+        let mut all = sorted(&all, &|a, b| key(a).cmp(&key(b)));
         let libraries = Libraries::of(self.stacks.tree.frames().iter().map(|known| &known.0));
-        let about = self.meta(&header, summary, by_thread.len());
+        let about = self.meta(&header, summary, all.len());
         let object = Members::object().field("meta", about).field("libs", libraries.json()).end();
         out.extend_from_slice(object.strip_suffix('}').unwrap_or(&object).as_bytes());
         out.extend_from_slice(b",\"pages\":[],\"profilerOverhead\":[],\"counters\":[],\"threads\":[");
         // Its reader wants a thread, even one without samples.
-        if by_thread.is_empty() {
-            by_thread.push(&[]);
+        if all.is_empty() {
+            all.push(&[]);
         }
-        for (number, spans) in by_thread.into_iter().enumerate() {
+        for (number, spans) in all.into_iter().enumerate() {
             out.extend_from_slice(if number > 0 { b",\n" } else { b"\n" });
             let mut tables = Tables::new(&self.options, &header, &self.stacks, &libraries);
             let thread = thread_of(spans).unwrap_or(&self.merged);

@@ -8,7 +8,7 @@ use crate::json::string;
 use crate::model::{Header, Sample, Summary};
 use crate::shown::ShownTree;
 use crate::stats::{stats_line, why_empty};
-use crate::template::FILE;
+use crate::template::Template;
 use crate::timeline::{Span, Timeline};
 use crate::{Format, Options, names};
 
@@ -65,7 +65,7 @@ impl Format for Html {
         let data = columns.add(data, &self.stacks.tree, &threads).field("spans", spans).end();
         let title = self.options.title.clone();
         let title = title.unwrap_or_else(|| format!("{} ({})", header.process_name, header.pid));
-        out.extend_from_slice(FILE.with(&names::printable(&title), &data).as_bytes());
+        out.extend_from_slice(Template::File.with(&names::printable(&title), &data).as_bytes());
     }
 }
 

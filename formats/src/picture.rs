@@ -1,5 +1,6 @@
 //! Weighted stacks as boxes with places: what a flame graph that is drawn here needs. Not here: how boxes look.
 
+use crate::order::sorted;
 use crate::shown::Shown;
 use crate::tree::{ROOT, Tree};
 
@@ -46,6 +47,12 @@ impl Picture {
         }
     }
 
+    /// The nodes where stacks end, and what these weigh.
+    pub(crate) fn weights(&self, side: Side) -> impl Iterator<Item = (u32, u64)> {
+        let weights = self.own.iter().map(move |own| own.get(side as usize).copied().unwrap_or(0));
+        (0u32..).zip(weights).filter(|&(_, weight)| weight > 0)
+    }
+
     /// The boxes, each before those on top of it, siblings by name. Those below `least` of weight are left out.
     pub(crate) fn boxes(&self, least: u64) -> Vec<Box> {
         let mut totals = self.own.clone();
@@ -72,10 +79,10 @@ impl Picture {
             let [weight, earlier] = totals.get(node as usize).copied().unwrap_or_default();
             let frame = self.tree.node(node).map(|(_, frame)| frame);
             boxes.push(Box { frame, depth, before, weight, earlier });
-            let mut kids = children.get_mut(node as usize).map(std::mem::take).unwrap_or_default();
-            kids.sort_by_key(|&kid| self.tree.node(kid).and_then(|(_, f)| self.shown(f)).map(|f| &f.name));
+            let kids = children.get_mut(node as usize).map(std::mem::take).unwrap_or_default();
+            let name = |kid: u32| self.tree.node(kid).and_then(|(_, f)| self.shown(f)).map(|f| &f.name);
             let mut x = before;
-            for kid in kids {
+            for kid in sorted(&kids, &|a, b| name(*a).cmp(&name(*b))) {
                 todo.push((kid, depth + 1, x));
                 x = x.saturating_add(totals.get(kid as usize).map_or(0, |total| total[0]));
             }

@@ -66,17 +66,21 @@ fn profile(options: &Options, header: &Header, totals: &Finished, summary: &Summ
         Mode::Cpu => "cpu",
     };
     let mut profile = Message::new();
-    profile.message(1, value_type(&mut tables, "samples", "count"));
-    profile.message(1, value_type(&mut tables, clock, "nanoseconds"));
+    let snapshot = options.snapshot;
+    let (kind, unit) = if snapshot { ("goroutine", "count") } else { (clock, "nanoseconds") };
+    if !snapshot {
+        profile.message(1, value_type(&mut tables, "samples", "count"));
+    }
+    profile.message(1, value_type(&mut tables, kind, unit));
     for total in totals.iter() {
-        profile.message(2, sample(&mut tables, &total));
+        profile.message(2, sample(options, &mut tables, &total));
     }
     profile.signed(9, header.start_ns);
     profile.signed(10, summary.duration_ns);
-    profile.message(11, value_type(&mut tables, clock, "nanoseconds"));
-    profile.signed(12, header.interval_ns);
+    profile.message(11, value_type(&mut tables, kind, unit));
+    profile.signed(12, if snapshot { 1 } else { header.interval_ns });
     profile.packed(13, comments(options, &mut tables, summary, totals.is_empty()));
-    profile.number(14, tables.string(clock));
+    profile.number(14, tables.string(kind));
     tables.write(&mut profile);
     profile
 }
@@ -88,14 +92,15 @@ fn value_type(tables: &mut Tables<'_>, kind: &str, unit: &str) -> Message {
     message
 }
 
-fn sample(tables: &mut Tables<'_>, total: &Total) -> Message {
+fn sample(options: &Options, tables: &mut Tables<'_>, total: &Total) -> Message {
     let mut locations: Vec<u64> = total.stack.frames.iter().map(|frame| tables.location(frame)).collect();
     if locations.is_empty() {
         locations.push(tables.location(&note("[no stack]")));
     }
     let mut message = Message::new();
     message.packed(1, locations);
-    message.packed(2, [total.sum.samples, total.sum.ns]);
+    let values = [total.sum.samples, total.sum.ns];
+    message.packed(2, values.into_iter().take(if options.snapshot { 1 } else { 2 }));
     if let Some(thread) = &total.thread {
         let name = names::printable(&thread.name);
         message.message(3, text_label(tables, "thread", &name));

@@ -8,7 +8,7 @@ use crate::json::{Members, string};
 use crate::model::{Header, Sample, Summary, Thread};
 use crate::shown::{Shown, ShownTree};
 use crate::stats::{stats_line, why_empty};
-use crate::timeline::{Span, Timeline};
+use crate::timeline::{Span, Timeline, by_thread};
 use crate::{Format, Options, names};
 
 /// Each is written with its whole stack.
@@ -52,9 +52,9 @@ impl Format for Speedscope {
             return;
         };
         let timeline = std::mem::replace(&mut self.timeline, Timeline::new());
-        let (threads, mut spans) = timeline.finish(MOST_SPANS);
+        let (threads, spans) = timeline.finish(MOST_SPANS);
         let empty = spans.is_empty().then(|| format!(" (no samples: {})", why_empty(summary)));
-        spans.sort_by_key(|span| span.thread);
+        let spans = by_thread(&spans);
         let title =
             self.options.title.clone().unwrap_or_else(|| format!("{} ({})", header.process_name, header.pid));
         let head = Members::object()
@@ -67,12 +67,12 @@ impl Format for Speedscope {
             .end();
         out.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());
         out.extend_from_slice(b",\"profiles\":[");
-        let mut by_thread: Vec<&[Span]> = spans.chunk_by(|a, b| a.thread == b.thread).collect();
+        let mut profiles: Vec<&[Span]> = spans.chunk_by(|a, b| a.thread == b.thread).collect();
         // Its reader refuses a file without profiles.
-        if by_thread.is_empty() {
-            by_thread.push(&[]);
+        if profiles.is_empty() {
+            profiles.push(&[]);
         }
-        for (number, spans) in by_thread.into_iter().enumerate() {
+        for (number, spans) in profiles.into_iter().enumerate() {
             let thread =
                 spans.first().and_then(|span| threads.get(span.thread as usize)).unwrap_or(&self.merged);
             out.extend_from_slice(if number > 0 { b",\n" } else { b"\n" });

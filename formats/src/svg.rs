@@ -115,7 +115,7 @@ pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Tint) -> Strin
     let [title, about, stats] =
         [texts.title, texts.about, texts.stats].map(|text| escaped(&names::printable(text)));
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" data-total=\"{}\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" preserveAspectRatio=\"xMidYMin\" data-total=\"{}\">\n\
          <title>{title}</title>\n<desc>swipr: {stats}</desc>\n<style>{STYLE}</style>\n\
          <text class=\"head\" x=\"10\" y=\"22\">{title}</text>\n<text class=\"soft\" x=\"10\" y=\"40\">{about}</text>\n\
          <text class=\"link\" id=\"all\" x=\"1130\" y=\"22\" text-anchor=\"end\">Show all</text>\n\
@@ -158,7 +158,7 @@ fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Wh
         _ => String::new(),
     };
     let hover = escaped(&format!("{name} ({share:.2}%, {:.3} ms{change}){module}", each.weight as f64 / 1e6));
-    let room = ((width - 6.0) / 6.6) as usize;
+    let room = ((width - 6.0) / 7.0) as usize;
     let (text, whole_name) = match name.chars().count() {
         _ if room < 3 => (String::new(), Some(name)),
         count if count > room => (name.chars().take(room - 1).chain(['…']).collect(), Some(name)),

@@ -4,34 +4,30 @@ use std::io::Read;
 
 use flate2::read::DeflateDecoder;
 
-/// A page, compressed.
-pub(crate) struct Template {
-    compressed: &'static [u8],
-    length: &'static str,
+/// The pages, compressed together.
+static PAGES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.deflate"));
+const LENGTH: &str = include_str!(concat!(env!("OUT_DIR"), "/pages.length"));
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Template {
+    /// That of an HTML file.
+    File = 0,
+    /// That which shows what a process does now.
+    Live = 1,
 }
-
-/// The page of an HTML file.
-pub(crate) static FILE: Template = Template {
-    compressed: include_bytes!(concat!(env!("OUT_DIR"), "/file.deflate")),
-    length: include_str!(concat!(env!("OUT_DIR"), "/file.length")),
-};
-
-/// The page that shows what a process does now.
-pub(crate) static LIVE: Template = Template {
-    compressed: include_bytes!(concat!(env!("OUT_DIR"), "/live.deflate")),
-    length: include_str!(concat!(env!("OUT_DIR"), "/live.length")),
-};
 
 /// The only scripts, styles and places that the live page may use, for its Content-Security-Policy header.
 pub static LIVE_POLICY: &str = include_str!(concat!(env!("OUT_DIR"), "/live.policy"));
 
 impl Template {
     /// The page with its title, and with JSON for its script.
-    pub(crate) fn with(&self, title: &str, data: &str) -> String {
-        let mut text = String::with_capacity(self.length.parse().unwrap_or(0) + title.len() + data.len());
+    pub(crate) fn with(self, title: &str, data: &str) -> String {
+        let mut pages = String::with_capacity(LENGTH.parse().unwrap_or(0));
         // What was compressed when this was built is whole.
-        let _ = DeflateDecoder::new(self.compressed).read_to_string(&mut text);
-        let (before, rest) = text.split_once("{{TITLE}}").unwrap_or((&text, ""));
+        let _ = DeflateDecoder::new(PAGES).read_to_string(&mut pages);
+        let text = pages.split('\0').nth(self as usize).unwrap_or("");
+        let (before, rest) = text.split_once("{{TITLE}}").unwrap_or((text, ""));
         let (between, after) = rest.split_once("{{DATA}}").unwrap_or((rest, ""));
         [before, &escaped(title), between, &in_script(data), after].concat()
     }

@@ -7,6 +7,7 @@
 use crate::aggregate::Sum;
 use crate::intern::Threads;
 use crate::model::{Header, Sample, State, Thread};
+use crate::order::sorted;
 use std::sync::Arc;
 
 /// More spans are not kept. They take 12 MB.
@@ -79,7 +80,8 @@ impl Timeline {
         let (start_ns, moment_ns) = (self.start_ns, self.moment_ns);
         let moment = |span: &Span| span.time_ns.saturating_sub(start_ns) / moment_ns;
         let alike = |span: &Span| (span.thread, moment(span), span.stack, span.state);
-        self.spans.sort_by_key(|span| (alike(span), span.time_ns));
+        let key = |span: &Span| (alike(span), span.time_ns);
+        self.spans = sorted(&self.spans, &|a, b| key(a).cmp(&key(b)));
         self.spans.dedup_by(|next, kept| {
             let same = alike(next) == alike(kept);
             if same {
@@ -88,15 +90,24 @@ impl Timeline {
             }
             same
         });
-        self.spans.sort_by_key(|span| span.time_ns);
+        self.in_order_of_time();
+    }
+
+    fn in_order_of_time(&mut self) {
+        self.spans = sorted(&self.spans, &|a, b| a.time_ns.cmp(&b.time_ns));
     }
 
     /// Threads in order of their numbers, and spans in order of time.
     pub(crate) fn finish(mut self, most: usize) -> (Vec<Arc<Thread>>, Vec<Span>) {
         self.thin(most);
-        self.spans.sort_by_key(|span| span.time_ns);
+        self.in_order_of_time();
         (self.threads.into_values(), self.spans)
     }
+}
+
+/// The spans of each thread, still in order of time.
+pub(crate) fn by_thread(spans: &[Span]) -> Vec<Span> {
+    sorted(spans, &|a, b| a.thread.cmp(&b.thread))
 }
 
 #[cfg(test)]

@@ -42,15 +42,31 @@ impl StackNames {
         stack
     }
 
+    /// There was this code.
+    pub fn know(&mut self, mappings: &Arc<Mappings>) {
+        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, mappings));
+        if !same_code || self.frames.len() >= MAX_FRAMES {
+            self.frames.clear();
+            self.mappings = Some(mappings.clone());
+        }
+    }
+
+    /// An address in code that is known of.
+    pub fn known(&mut self, address: CodeAddress) -> Option<Frame> {
+        let mappings = self.mappings.clone()?;
+        Some(self.frame(&mappings, address))
+    }
+
+    /// All code that is known of.
+    pub fn code(&self) -> impl Iterator<Item = &Code> {
+        self.mappings.iter().flat_map(|mappings| mappings.all())
+    }
+
     fn like(&mut self, raw: &Arc<RawStack>) -> Arc<Stack> {
         if let Some(stack) = self.stacks.get(raw) {
             return stack.clone();
         }
-        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, &raw.mappings));
-        if !same_code || self.frames.len() >= MAX_FRAMES {
-            self.frames.clear();
-            self.mappings = Some(raw.mappings.clone());
-        }
+        self.know(&raw.mappings);
         let mut frames: Vec<Frame> =
             raw.addresses().map(|address| self.frame(&raw.mappings, address)).collect();
         if raw.is_none() {

@@ -3,7 +3,6 @@
 //! A frame of a recording becomes a row for each of its functions, from the outermost, with rising `inlineDepth`. An address is
 //! counted from its file's start; return addresses are moved into the call, as the reader expects.
 
-use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -26,19 +25,10 @@ pub(super) fn cpu_ns(spans: &[Span]) -> u64 {
     running.fold(0u64, |sum, span| sum.saturating_add(span.sum.ns))
 }
 
-/// A row of the frame table.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Row {
-    address: Option<u64>,
-    inline_depth: usize,
-    class: Class,
-    function: usize,
-    symbol: Option<usize>,
-    line: Option<u32>,
-}
+/// A row of any table, as numbers. [`NONE`] stands for what is not there.
+type Row = [u64; 6];
 
-/// A row of the function table: name, library's resource, file.
-type FunctionRow = (usize, Option<usize>, Option<usize>);
+const NONE: u64 = u64::MAX;
 
 pub(super) struct Tables<'a> {
     options: &'a Options,
@@ -47,14 +37,17 @@ pub(super) struct Tables<'a> {
     libraries: &'a Libraries,
     strings: Interner<Arc<str>>,
     /// Library and name.
-    resources: Interner<(usize, usize)>,
-    functions: Interner<FunctionRow>,
+    resources: Interner<Row>,
+    /// Name, resource, file.
+    functions: Interner<Row>,
     /// Library, address, name.
-    symbols: Interner<(usize, u64, usize)>,
+    symbols: Interner<Row>,
+    /// Address, inline depth, category, function, symbol, line.
     frames: Interner<Row>,
     /// Prefix and frame.
-    chain: Interner<(Option<usize>, usize)>,
-    nodes: FxHashMap<u32, Option<usize>>,
+    chain: Interner<Row>,
+    /// Row of the stack table, by node.
+    nodes: FxHashMap<u32, u64>,
 }
 
 impl<'a> Tables<'a> {
@@ -83,7 +76,7 @@ impl<'a> Tables<'a> {
     pub(super) fn json(&mut self, thread: &Thread, spans: &[Span], summary: &Summary) -> String {
         let samples = self.samples(spans);
         let markers = self.markers(spans, summary);
-        Members::object()
+        let object = Members::object()
             .field("name", string(&names::printable(&thread.name)))
             .field("isMainThread", thread.tid == self.header.pid)
             .field("processType", string("default"))
@@ -97,21 +90,20 @@ impl<'a> Tables<'a> {
             .field("pid", string(&self.header.pid.to_string()))
             .field("tid", thread.tid)
             .field("samples", samples)
-            .field("markers", markers)
-            .field("stackTable", self.chain_json())
-            .field("frameTable", self.frames_json())
-            .field("funcTable", self.functions_json())
-            .field("resourceTable", self.resources_json())
-            .field("nativeSymbols", self.symbols_json())
-            .field("stringArray", column(&self.strings, |text| string(text)))
-            .end()
+            .field("markers", markers);
+        let mut strings = Members::array();
+        self.strings.values().iter().for_each(|text| strings.push(string(text)));
+        self.tables(object).field("stringArray", strings.end()).end()
     }
 
     fn samples(&mut self, spans: &[Span]) -> String {
         let (mut stacks, mut times) = (Members::array(), Members::array());
         let (mut weights, mut cpu) = (Members::array(), Members::array());
         for span in spans {
-            stacks.push(number(self.stack(span.stack)));
+            match self.stack(span.stack) {
+                NONE => stacks.push("null"),
+                stack => stacks.push(stack),
+            }
             times.push(ms(span.time_ns.saturating_sub(self.header.start_ns)));
             weights.push(ms(span.sum.ns));
             cpu.push(if span.state == State::Running { span.sum.ns / 1000 } else { 0 });
@@ -143,7 +135,7 @@ impl<'a> Tables<'a> {
             let end_ns = rest.first().map_or(last_ns, |next| next.time_ns).max(first.time_ns);
             count += 1;
             category.push(Class::Waiting as u64);
-            name.push(self.text(&state::phrase(first.state)) as u64);
+            name.push(self.text(&state::phrase(first.state)));
             starts.push(ms(first.time_ns.saturating_sub(self.header.start_ns)));
             ends.push(ms(end_ns.saturating_sub(self.header.start_ns)));
             phase.push(1);
@@ -161,69 +153,67 @@ impl<'a> Tables<'a> {
             .end()
     }
 
-    fn text(&mut self, text: &str) -> usize {
-        self.strings.intern(text.into()).id
+    fn text(&mut self, text: &str) -> u64 {
+        self.strings.intern(text.into()).id as u64
     }
 
-    /// The row of the stack table for a node where a stack ends; `None`: there are no frames.
-    fn stack(&mut self, node: u32) -> Option<usize> {
+    /// The row of the stack table for a node where a stack ends; `NONE`: there are no frames.
+    fn stack(&mut self, node: u32) -> u64 {
         if let Some(&stack) = self.nodes.get(&node) {
             return stack;
         }
         let stacks = self.stacks;
-        let mut path: Vec<&Frame> = stacks.tree.stack(node).map(|known| &known.0).collect();
-        path.reverse();
-        let mut stack = None;
-        let mut path = path.into_iter().peekable();
-        while let Some(frame) = path.next() {
+        let path: Vec<&Frame> = stacks.tree.stack(node).map(|known| &known.0).collect();
+        let mut stack = NONE;
+        for (index, frame) in path.iter().enumerate().rev() {
             // A thread stands at its leaf; everywhere else it will return to.
-            let is_leaf = path.peek().is_none_or(|next| next.kind == FrameKind::Note);
+            let inner = index.checked_sub(1).and_then(|inner| path.get(inner));
+            let is_leaf = inner.is_none_or(|inner| inner.kind == FrameKind::Note);
             stack = self.rows(stack, frame, is_leaf);
         }
         self.nodes.insert(node, stack);
         stack
     }
 
-    fn rows(&mut self, prefix: Option<usize>, frame: &Frame, is_leaf: bool) -> Option<usize> {
+    fn rows(&mut self, prefix: u64, frame: &Frame, is_leaf: bool) -> u64 {
         let pc = if is_leaf { frame.address } else { frame.address.saturating_sub(1) };
-        let module = frame.module.as_deref();
-        let place = module.and_then(|module| {
-            let offset = pc.wrapping_sub(module.start).wrapping_add(module.file_offset);
-            Some((self.libraries.id(module)?, offset))
-        });
-        let resource = place.zip(module).map(|((library, _), module)| {
-            let name = self.text(&Libraries::name(module));
-            self.resources.intern((library, name)).id
-        });
         let functions = shown_functions(frame, self.options);
-        let symbol = place.zip(functions.last()).map(|((library, offset), function)| {
-            let name = self.name(frame, function);
-            self.symbols.intern((library, offset.saturating_sub(function.offset), name)).id
-        });
-        let address = place.map(|(_, offset)| offset);
-        let mut stack = prefix;
-        let mut row = |tables: &mut Self, name: usize, file: Option<usize>, line, inline_depth| {
-            let class = match frame.kind {
-                FrameKind::Note if tables.is_waiting(frame) => Class::Waiting,
-                _ => class::of(frame, inline_depth > 0),
-            };
-            let function = tables.functions.intern((name, resource, file)).id;
-            let frame = tables.frames.intern(Row { address, inline_depth, class, function, symbol, line }).id;
-            stack = Some(tables.chain.intern((stack, frame)).id);
-        };
-        if functions.is_empty() {
-            let name = self.text(&names::unnamed(frame, self.header.pid));
-            row(self, name, None, None, 0);
+        let (mut address, mut resource, mut symbol) = (NONE, NONE, NONE);
+        let library =
+            frame.module.as_deref().and_then(|module| Some((module, self.libraries.id(module)? as u64)));
+        if let Some((module, library)) = library {
+            address = pc.wrapping_sub(module.start).wrapping_add(module.file_offset);
+            let name = self.text(&Libraries::name(module));
+            resource = row(&mut self.resources, &[library, name]);
+            if let Some(function) = functions.last() {
+                let name = self.name(frame, function);
+                symbol = row(&mut self.symbols, &[library, address.saturating_sub(function.offset), name]);
+            }
         }
-        for (depth, function) in functions.iter().rev().enumerate() {
-            let name = self.name(frame, function);
-            let file = function.file.as_deref().map(|file| self.text(&names::printable(file)));
-            row(self, name, file, function.line, depth);
+        let mut stack = prefix;
+        let unnamed = functions.is_empty().then_some(None);
+        for (depth, function) in functions.iter().rev().map(Some).chain(unnamed).enumerate() {
+            let (name, file, line) = match function {
+                Some(function) => {
+                    let name = self.name(frame, function);
+                    let file =
+                        function.file.as_deref().map_or(NONE, |file| self.text(&names::printable(file)));
+                    (name, file, function.line.map_or(NONE, u64::from))
+                }
+                None => (self.text(&names::unnamed(frame, self.header.pid)), NONE, NONE),
+            };
+            let class = match frame.kind {
+                FrameKind::Note if is_waiting(frame) => Class::Waiting,
+                _ => class::of(frame, depth > 0),
+            };
+            let function = row(&mut self.functions, &[name, resource, file]);
+            let frame = row(&mut self.frames, &[address, depth as u64, class as u64, function, symbol, line]);
+            stack = row(&mut self.chain, &[stack, frame]);
         }
         stack
     }
 
-    fn name(&mut self, frame: &Frame, function: &Function) -> usize {
+    fn name(&mut self, frame: &Frame, function: &Function) -> u64 {
         let name = match frame.kind {
             FrameKind::Note => Some(names::note(&function.name)),
             FrameKind::Native | FrameKind::Jit => names::symbol(function, self.options.names),
@@ -231,86 +221,100 @@ impl<'a> Tables<'a> {
         self.text(&name.unwrap_or_else(|| names::unnamed(frame, self.header.pid)))
     }
 
-    /// Whether a remark tells what a thread waits for.
-    fn is_waiting(&self, frame: &Frame) -> bool {
-        let text = frame.functions.first().map_or("", |function| &function.name);
-        text.starts_with("[blocked") || text.starts_with("[waiting")
-    }
-
-    fn chain_json(&self) -> String {
-        Members::object()
-            .field("length", self.chain.len())
-            .field("prefix", column(&self.chain, |(prefix, _)| number(*prefix)))
-            .field("frame", column(&self.chain, |(_, frame)| frame.to_string()))
-            .end()
-    }
-
-    fn frames_json(&self) -> String {
-        let frames = &self.frames;
-        let same = |text: &str| column(frames, |_| text.to_owned());
-        Members::object()
-            .field("length", frames.len())
+    fn tables(&self, thread: Members) -> Members {
+        use Column::{Is, Of, OrMinusOne};
+        thread
+            .field("stackTable", table(&self.chain, &[("prefix", Of(0)), ("frame", Of(1))]))
             .field(
-                "address",
-                column(frames, |row| row.address.map_or("-1".to_owned(), |address| address.to_string())),
+                "frameTable",
+                table(
+                    &self.frames,
+                    &[
+                        ("address", OrMinusOne(0)),
+                        ("inlineDepth", Of(1)),
+                        ("category", Of(2)),
+                        ("subcategory", Is("0")),
+                        ("func", Of(3)),
+                        ("nativeSymbol", Of(4)),
+                        ("innerWindowID", Is("0")),
+                        ("line", Of(5)),
+                        ("column", Is("null")),
+                    ],
+                ),
             )
-            .field("inlineDepth", column(frames, |row| row.inline_depth.to_string()))
-            .field("category", column(frames, |row| (row.class as u8).to_string()))
-            .field("subcategory", same("0"))
-            .field("func", column(frames, |row| row.function.to_string()))
-            .field("nativeSymbol", column(frames, |row| number(row.symbol)))
-            .field("innerWindowID", same("0"))
-            .field("line", column(frames, |row| number(row.line)))
-            .field("column", same("null"))
-            .end()
-    }
-
-    fn functions_json(&self) -> String {
-        let functions = &self.functions;
-        let same = |text: &str| column(functions, |_| text.to_owned());
-        Members::object()
-            .field("length", functions.len())
-            .field("name", column(functions, |(name, _, _)| name.to_string()))
-            .field("isJS", same("false"))
-            .field("relevantForJS", same("false"))
             .field(
-                "resource",
-                column(functions, |(_, resource, _)| resource.map_or("-1".to_owned(), |id| id.to_string())),
+                "funcTable",
+                table(
+                    &self.functions,
+                    &[
+                        ("name", Of(0)),
+                        ("isJS", Is("false")),
+                        ("relevantForJS", Is("false")),
+                        ("resource", OrMinusOne(1)),
+                        ("fileName", Of(2)),
+                        ("lineNumber", Is("null")),
+                        ("columnNumber", Is("null")),
+                    ],
+                ),
             )
-            .field("fileName", column(functions, |(_, _, file)| number(*file)))
-            .field("lineNumber", same("null"))
-            .field("columnNumber", same("null"))
-            .end()
-    }
-
-    fn resources_json(&self) -> String {
-        let resources = &self.resources;
-        Members::object()
-            .field("length", resources.len())
-            .field("lib", column(resources, |(library, _)| library.to_string()))
-            .field("name", column(resources, |(_, name)| name.to_string()))
-            .field("host", column(resources, |_| "null".to_owned()))
-            .field("type", column(resources, |_| "1".to_owned()))
-            .end()
-    }
-
-    fn symbols_json(&self) -> String {
-        let symbols = &self.symbols;
-        Members::object()
-            .field("length", symbols.len())
-            .field("libIndex", column(symbols, |(library, _, _)| library.to_string()))
-            .field("address", column(symbols, |(_, address, _)| address.to_string()))
-            .field("name", column(symbols, |(_, _, name)| name.to_string()))
-            .field("functionSize", column(symbols, |_| "null".to_owned()))
-            .end()
+            .field(
+                "resourceTable",
+                table(
+                    &self.resources,
+                    &[("lib", Of(0)), ("name", Of(1)), ("host", Is("null")), ("type", Is("1"))],
+                ),
+            )
+            .field(
+                "nativeSymbols",
+                table(
+                    &self.symbols,
+                    &[("libIndex", Of(0)), ("address", Of(1)), ("name", Of(2)), ("functionSize", Is("null"))],
+                ),
+            )
     }
 }
 
-/// A table's column, in order of the rows' numbers.
-fn column<T: Hash + Eq>(rows: &Interner<T>, value: impl Fn(&T) -> String) -> String {
-    rows.values().into_iter().map(value).fold(Members::array(), Members::element).end()
+/// Whether a remark tells what a thread waits for.
+fn is_waiting(frame: &Frame) -> bool {
+    let text = frame.functions.first().map_or("", |function| &function.name);
+    text.starts_with("[blocked") || text.starts_with("[waiting")
 }
 
-fn number(value: Option<impl ToString>) -> String {
-    value.map_or_else(|| "null".to_owned(), |value| value.to_string())
+/// The number of a row.
+fn row(rows: &mut Interner<Row>, numbers: &[u64]) -> u64 {
+    let mut row = [NONE; 6];
+    row.iter_mut().zip(numbers).for_each(|(to, from)| *to = *from);
+    rows.intern(row).id as u64
+}
+
+/// What a column of a table has.
+#[derive(Clone, Copy)]
+enum Column {
+    /// A number of each row, or null.
+    Of(usize),
+    /// A number of each row, or -1.
+    OrMinusOne(usize),
+    /// The same in each row.
+    Is(&'static str),
+}
+
+fn table(rows: &Interner<Row>, columns: &[(&str, Column)]) -> String {
+    let rows = rows.values();
+    let mut object = Members::object().field("length", rows.len());
+    for &(name, column) in columns {
+        let mut values = Members::array();
+        for row in rows {
+            let (number, none) = match column {
+                Column::Of(number) => (row.get(number), "null"),
+                Column::OrMinusOne(number) => (row.get(number), "-1"),
+                Column::Is(text) => (None, text),
+            };
+            match number.filter(|&&number| number != NONE) {
+                Some(number) => values.push(number),
+                None => values.push(none),
+            }
+        }
+        object = object.field(name, values.end());
+    }
+    object.end()
 }

@@ -5,7 +5,7 @@ const GROUPS = ["running", "waiting for a CPU", "blocked"], TINTS = ["--hot", "-
 const CLASSES = ["native", "inlined", "JIT", "interpreter", "waiting", "remark"];
 const ROW = 19, GAP = 1, LABEL = 150, LANE = 15, SUM = 40;
 // What is recorded. Nodes are numbered so that a parent comes before its children; 0 is the root.
-const M = { info: {}, names: [], frames: [], parent: [0], frame: [-1], threads: [], states: [], spans: [], base: [], end: 0 };
+const M = { info: {}, names: [], frames: [], parent: [0], frame: [-1], threads: [], states: [], spans: [], base: [], start: 0, end: 0 };
 // What is looked at.
 const V = { invert: false, top: false, by: "self", query: null, hits: null, threads: new Set(), off: new Set(), from: null, to: null,
   zoom: null, path: [], focus: null, hover: null, a: 0, b: 1, tree: null, lane: -1 };
@@ -26,7 +26,7 @@ function spans(list, into) {
   const own = M.info.stride > 5, ms = M.info.interval_ns / 1e6;
   each(list, M.info.stride, (s, i) => {
     const span = { t: s[i], thread: s[i + 1], node: s[i + 2], group: M.states[s[i + 3]].group, count: s[i + 4], w: own ? s[i + 5] : s[i + 4] * M.info.interval_ns };
-    span.u = span.t + (M.info.mode === "cpu" ? 1 : span.count) * ms;
+    span.u = span.t + (M.info.period || (M.info.mode === "cpu" ? 1 : span.count) * ms);
     if (span.u > M.end) M.end = span.u;
     into.push(span);
   });
@@ -92,7 +92,8 @@ function place(top) {
 
 // Drawing.
 const style = name => getComputedStyle(root).getPropertyValue(name).trim();
-const isDark = () => root.classList.contains("dark") || !root.classList.contains("light") && matchMedia("(prefers-color-scheme:dark)").matches;
+const wish = matchMedia("(prefers-color-scheme:dark)"), isDark = () => root.classList.contains("dark"), dress = dark => { root.classList.toggle("dark", dark); lanes(); draw(); };
+const FONT = "px system-ui,sans-serif";
 function color(node, dark) {
   if (node.f < 0) return dark ? "#3a3633" : "#e4ded7";
   const f = M.frames[node.f];
@@ -101,8 +102,11 @@ function color(node, dark) {
     if (amount < .04) return dark ? "#3d3a37" : "#e9e5e0";
     return `hsl(${grown > 0 ? 8 : 214} ${40 + 45 * amount}% ${dark ? 30 + 22 * amount : 90 - 28 * amount}%)`;
   }
-  const [h, s, l] = [[f.hue, 88, 67], [f.hue + 4, 72, 79], [146, 45, 62], [268, 58, 74], [208, 26, 74], [30, 5, 80]][f.kind];
-  return `hsl(${h} ${dark ? s * .68 : s}% ${(dark ? l * .62 : l) + (f.tone - .5) * (dark ? 7 : 8)}%)`;
+  return tint(f.kind, f.hue, f.tone, dark);
+}
+function tint(kind, hue, tone, dark) {
+  const [h, s, l] = [[hue, 88, 67], [hue + 4, 72, 79], [146, 45, 62], [268, 58, 74], [208, 26, 74], [30, 5, 80]][kind];
+  return `hsl(${h} ${dark ? s * .68 : s}% ${(dark ? l * .62 : l) + (tone - .5) * 8}%)`;
 }
 function fit(canvas, height) {
   const width = canvas.parentElement.clientWidth - (canvas.id === "flame" ? parseFloat(getComputedStyle(canvas.parentElement).paddingLeft) * 2 : 0), ratio = devicePixelRatio || 1;
@@ -121,7 +125,7 @@ function draw() {
   const canvas = $("flame"), wide = canvas.parentElement.clientWidth || 1000;
   const [g, width] = fit(canvas, (deepest(wide) + 1) * ROW + 6), dark = isDark(), total = V.tree.w || 1, scale = width / (V.b - V.a);
   const ink = dark ? "#fdf8f2" : "#2a1d12", shade = style("--shade"), hit = style("--hit"), accent = style("--ink");
-  g.font = "12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"; g.textBaseline = "middle";
+  g.font = 12 + FONT; g.textBaseline = "middle";
   const todo = [V.tree];
   let boxes = 0;
   for (let node; node = todo.pop();) {
@@ -171,12 +175,12 @@ const percent = x => (100 * x).toFixed(x < .0995 ? 2 : 1) + "%";
 function time(ns) { return ns >= 1e9 ? (ns / 1e9).toFixed(2) + " s" : ns >= 1e6 ? (ns / 1e6).toFixed(1) + " ms" : (ns / 1e3).toFixed(0) + " µs"; }
 const place_of = f => [f.module, f.file && f.file + (f.line ? ":" + f.line : "")].filter(Boolean).join(" · ");
 function told(node) {
-  const total = V.tree.w || 1, now = `${percent(node.w / total)} · ${time(node.w)}` + (node.s ? ` · self ${percent(node.s / total)}` : "");
+  const total = V.tree.w || 1, now = percent(node.w / total) + (M.info.still ? "" : " · " + time(node.w)) + (node.s ? ` · self ${percent(node.s / total)}` : "");
   return M.diff ? `${now} · before ${percent(node.b / total)} (${node.w >= node.b ? "+" : "−"}${percent(Math.abs(node.w - node.b) / total)})` : now;
 }
 function detail(node) {
   const text = $("detail");
-  if (!node) { text.textContent = `${Math.round(V.count).toLocaleString()} samples · ${time(V.tree ? V.tree.w : 0)}`; return; }
+  if (!node) { text.textContent = `${Math.round(V.count).toLocaleString()} samples${M.info.still ? "" : " · " + time(V.tree ? V.tree.w : 0)}`; return; }
   text.textContent = node.f < 0 ? `${whole()} · ${told(node)}` : [M.frames[node.f].name, told(node), CLASSES[M.frames[node.f].kind], place_of(M.frames[node.f])].filter(Boolean).join(" · ");
 }
 function crumbs() {
@@ -205,7 +209,7 @@ function matched() {
   let sum = 0;
   const todo = V.hits && V.tree ? [V.tree] : [];
   for (let n; n = todo.pop();) if (n.f >= 0 && V.hits[n.f]) sum += n.w; else todo.push(...n.kids);
-  $("matched").textContent = V.hits ? percent(sum / (V.tree.w || 1)) : "";
+  $("matched").textContent = V.hits && V.tree ? percent(sum / (V.tree.w || 1)) : "";
 }
 function table() {
   const by = new Map(), open = new Map(), todo = [[V.zoom, 0]];
@@ -237,7 +241,7 @@ function table() {
 // Threads over time: the sum of all, and a lane of heat each.
 let order = [];
 function lanes() {
-  const canvas = $("lanes"), span = M.end || 1, used = new Map();
+  const canvas = $("lanes"), from = M.start, span = M.end - from || 1, used = new Map();
   for (const s of M.spans) { const u = used.get(s.thread) || [0, 0]; u[s.group ? 1 : 0] += s.w; used.set(s.thread, u); }
   order = [...used.keys()].sort((a, b) => used.get(b)[0] - used.get(a)[0] || used.get(b)[1] - used.get(a)[1]).slice(0, 300);
   const place = new Map(order.map((t, i) => [t, i]));
@@ -245,16 +249,16 @@ function lanes() {
   const sum = GROUPS.map(() => new Float64Array(bins)), heat = order.map(() => [new Float64Array(bins), new Float64Array(bins), new Float64Array(bins)]);
   for (const s of M.spans) {
     if (V.off.has(s.group)) continue;
-    const first = Math.max(0, Math.floor(s.t / step)), last = Math.min(bins - 1, Math.floor((s.u - 1e-9) / step)), row = heat[place.get(s.thread)], rate = s.w / (s.u - s.t || 1);
+    const first = Math.max(0, Math.floor((s.t - from) / step)), last = Math.min(bins - 1, Math.floor((s.u - from - 1e-9) / step)), row = heat[place.get(s.thread)], rate = s.w / (s.u - s.t || 1);
     for (let i = first; i <= last; i++) {
-      const part = rate * Math.max(0, Math.min(s.u, (i + 1) * step) - Math.max(s.t, i * step));
+      const part = rate * Math.max(0, Math.min(s.u - from, (i + 1) * step) - Math.max(s.t - from, i * step));
       sum[s.group][i] += part; if (row) row[s.group][i] += part;
     }
   }
   const tints = TINTS.map(style), ink = style("--ink"), soft = style("--soft"), line = style("--line");
   let most = 1; for (let i = 0; i < bins; i++) most = Math.max(most, sum[0][i] + sum[1][i] + sum[2][i]);
   const bin = room / bins, x0 = LABEL;
-  g.font = "11px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"; g.textBaseline = "middle";
+  g.font = 11 + FONT; g.textBaseline = "middle";
   for (let i = 0; i < bins; i++) {
     let y = SUM - 2;
     for (let k = 0; k < 3; k++) { const h = sum[k][i] / most * (SUM - 8); g.fillStyle = tints[k]; g.globalAlpha = k === 2 ? .55 : 1; g.fillRect(x0 + i * bin, y - h, bin + .3, h); y -= h; }
@@ -281,12 +285,12 @@ function lanes() {
     g.globalAlpha = 1;
   });
   if (V.from !== null) {
-    const a = x0 + V.from / span * room, b = x0 + V.to / span * room, h = SUM + order.length * LANE;
+    const a = x0 + (V.from - from) / span * room, b = x0 + (V.to - from) / span * room, h = SUM + order.length * LANE;
     g.fillStyle = style("--shade"); g.fillRect(x0, 0, a - x0, h); g.fillRect(b, 0, x0 + room - b, h);
     g.fillStyle = style("--accent"); g.fillRect(a - 1, 0, 2, h); g.fillRect(b - 1, 0, 2, h);
   }
-  lanes.at = x => Math.max(0, Math.min(1, (x - x0) / room)) * span;
-  $("range").textContent = V.from === null ? `0 – ${(span / 1000).toFixed(1)} s` : `${(V.from / 1000).toFixed(2)} – ${(V.to / 1000).toFixed(2)} s`;
+  lanes.at = x => from + Math.max(0, Math.min(1, (x - x0) / room)) * span;
+  $("range").textContent = V.from === null ? `${(from / 1000).toFixed(0)} – ${(M.end / 1000).toFixed(1)} s` : `${(V.from / 1000).toFixed(2)} – ${(V.to / 1000).toFixed(2)} s`;
   $("clear").hidden = V.from === null && !V.threads.size && !V.off.size;
 }
 function states() {
@@ -342,7 +346,7 @@ function addressed() {
   if (best) zoom(best);
 }
 function toggle(what, on = !V[what]) { V[what] = on; if (what === "invert") V.path = []; changed(); }
-function theme() { const dark = !isDark(); root.classList.toggle("dark", dark); root.classList.toggle("light", !dark); lanes(); draw(); }
+const theme = () => dress(!isDark());
 function everything() { V.threads.clear(); V.off.clear(); V.from = V.to = null; changed(); }
 
 // Hands.
@@ -423,15 +427,16 @@ function hands() {
   });
   let last = 0;
   addEventListener("resize", () => { if (V.tree && innerWidth !== last) { last = innerWidth; lanes(); draw(); } });
-  matchMedia("(prefers-color-scheme:dark)").addEventListener("change", () => { lanes(); draw(); });
+  wish.onchange = () => dress(wish.matches);
+  if (wish.matches) root.classList.add("dark");
 }
 function head() {
   const i = M.info;
   document.title = $("title").textContent = i.title || `${i.process} (${i.pid})`;
-  $("about").textContent = [i.title && `${i.process} (${i.pid})`, i.mode === "cpu" ? "CPU time" : "wall clock", i.when, i.seconds && i.seconds + " s", i.samples && `${i.samples.toLocaleString()} samples`, i.labels].filter(Boolean).join(" · ");
+  $("about").textContent = [i.title && i.process && `${i.process} (${i.pid})`, i.still ? "" : i.mode === "cpu" ? "CPU time" : "wall clock", i.when, i.seconds && i.seconds + " s", i.samples && `${i.samples.toLocaleString()} samples`, i.labels].filter(Boolean).join(" · ");
   $("stats").textContent = i.stats || "";
+  document.querySelector(".time").hidden = !!i.still;
   const legend = $("legend"); legend.textContent = "";
-  (M.diff || M.base.length ? [["#e5533d", "more than before"], ["#5a8fd8", "less"]] : CLASSES.map((text, kind) => [color2(kind), text]).filter((_, kind) => M.frames.some(f => f.kind === kind))).forEach(([c, text]) => { const item = document.createElement("span"), dot = document.createElement("i"); dot.style.background = c; item.append(dot, text); legend.append(item); });
+  (M.diff || M.base.length ? [["#e5533d", "more than before"], ["#5a8fd8", "less"]] : CLASSES.map((text, kind) => [tint(kind, 26, .5, isDark()), text]).filter((_, kind) => M.frames.some(f => f.kind === kind))).forEach(([c, text]) => { const item = document.createElement("span"), dot = document.createElement("i"); dot.style.background = c; item.append(dot, text); legend.append(item); });
 }
-function color2(kind) { return [`hsl(24 88% 64%)`, `hsl(32 72% 78%)`, `hsl(146 45% 58%)`, `hsl(268 58% 72%)`, `hsl(208 26% 68%)`, `hsl(30 5% 75%)`][kind]; }
 hands();

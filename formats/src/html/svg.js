@@ -12,7 +12,7 @@ function zoom(to) {
     g.style.display = off ? "none" : "";
     if (off) continue;
     g.r.setAttribute("x", x); g.r.setAttribute("width", w); g.r.style.opacity = over && g !== to ? .5 : "";
-    const room = Math.floor((w - 6) / 6.6);
+    const room = Math.floor((w - 6) / 7);
     g.t.setAttribute("x", x + 4); g.t.textContent = room < 3 ? "" : g.n.length > room ? g.n.slice(0, room - 1) + "…" : g.n;
   }
 }
