@@ -224,7 +224,7 @@ unsafe fn submit(
         mode: Mode::Wall,
         format: swipr_formats::Selection { format: info, options: Default::default() },
         threads: None,
-        symbolize: true,
+        symbolize: Default::default(),
     };
     life::submit(request, Box::new(output), stop)?;
     Ok(completion)

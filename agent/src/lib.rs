@@ -35,6 +35,7 @@ pub mod life;
 pub mod listen;
 mod locks;
 pub mod log;
+pub mod made_code;
 pub mod mappings;
 #[cfg(feature = "preload")]
 mod next;

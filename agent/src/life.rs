@@ -121,6 +121,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     host_end::watch_if_first();
     PROCESS.store(process::pid(), Relaxed);
     crate::platform::swift::look();
+    crate::platform::stdio::look();
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
     let (report, reported) = sync_channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name

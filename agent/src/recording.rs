@@ -31,8 +31,20 @@ pub struct Request {
     pub format: swipr_formats::Selection,
     /// Only threads whose name matches.
     pub threads: Option<regex_lite::Regex>,
-    /// Look names up; `false` leaves addresses and modules.
-    pub symbolize: bool,
+    /// Which names are looked up.
+    pub symbolize: Symbolize,
+}
+
+/// Which names are looked up while the program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symbolize {
+    /// All.
+    #[default]
+    Now,
+    /// Those of code made at run time, which nobody knows later; others have their address and module.
+    Lazy,
+    /// None.
+    Never,
 }
 
 /// Why a recording could not be started.

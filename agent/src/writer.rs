@@ -14,12 +14,12 @@ use crate::platform::process;
 use crate::recording::{Closed, Output, Request};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
+pub use names::NameSources;
 use names::StackNames;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use swipr_debuginfo::symbolizer::Symbolizer;
 use swipr_formats::Format;
 use swipr_formats::model::{Header, Sample, Summary};
 use times::Times;
@@ -48,7 +48,7 @@ pub struct Writer {
     /// Tells the sampler that nobody reads any more.
     pub stop: Arc<AtomicBool>,
     /// Shared by all writers.
-    pub symbolizer: Arc<Mutex<Symbolizer>>,
+    pub names: NameSources,
     /// How long the writer may run to find lines.
     pub symbol_time: Duration,
 }
@@ -79,7 +79,7 @@ impl Writer {
     /// Nothing is handed on before the first sample: whoever waits for a recording that found nothing is told so,
     /// and gets no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
-        let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize, self.symbol_time);
+        let mut names = StackNames::new(self.names.clone(), self.request.symbolize, self.symbol_time);
         let mut times = Times::default();
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
@@ -101,8 +101,9 @@ impl Writer {
             #[cfg(feature = "fault-injection")]
             crate::injected::may_panic(if found_something { "writer" } else { "" });
             found_something |= !batch.is_empty();
+            names.begin_batch();
             for event in batch {
-                let stack = names.of(&event.stack);
+                let stack = names.of(&event.stack, event.time_ns);
                 self.figures.stopped(event.stack.stop, event.ticks);
                 let last_ns = times.last_of(event.thread.tid, event.time_ns);
                 let mut left = event.ticks;

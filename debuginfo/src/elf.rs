@@ -204,6 +204,17 @@ impl ElfFile {
         Some(part.start.wrapping_sub(code.p_offset.get(LE)).wrapping_add(code.p_vaddr.get(LE)))
     }
 
+    /// The address of the first code in the object's own numbering: a separate debug file tells that, and not where in the object it is.
+    pub fn first_code_address(&self) -> Option<u64> {
+        let bytes = self.image.read(0, size_of::<FileHeader64<LE>>() as u64, MAX_SMALL_BYTES).ok()?;
+        let (header, _) = pod::from_bytes::<FileHeader64<LE>>(&bytes).ok()?;
+        let segments = self.segments(header)?;
+        let is_code = |segment: &&ProgramHeader64<LE>| {
+            segment.p_type.get(LE) == elf::PT_LOAD && segment.p_flags.get(LE) & elf::PF_X != 0
+        };
+        segments.iter().find(is_code).map(|segment| segment.p_vaddr.get(LE))
+    }
+
     fn build_id_of_segments(&self, header: &FileHeader64<LE>) -> Option<Vec<u8>> {
         let segments = self.segments(header)?;
         segments.iter().filter(|segment| segment.p_type.get(LE) == elf::PT_NOTE).find_map(|segment| {

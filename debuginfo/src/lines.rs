@@ -15,6 +15,7 @@ use index::Index;
 use inlined::Named;
 use rustc_hash::FxHashMap;
 use split::Split;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -133,6 +134,17 @@ impl Lines {
             }
         }
         Vec::new()
+    }
+
+    /// The places of the code in a range, each with where it begins; at most so many.
+    pub(crate) fn places(&mut self, code: &Range<u64>, most: usize) -> Vec<(u64, String, u32)> {
+        let Some(unit) = self.index.units_at(code.start).into_iter().find_map(|start| self.unit(start))
+        else {
+            return Vec::new();
+        };
+        let places =
+            unit.places(&self.dwarf, code).filter_map(|(at, place)| Some((at, place.file?, place.line?)));
+        places.take(most).collect()
     }
 
     fn frames_of(

@@ -12,10 +12,12 @@ mod object;
 
 use crate::demangle::{Names, SwiftDemangler};
 use crate::identity::FileIdentity;
+use crate::{separate, symbols};
 use names::NameStore;
 use object::Object;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Objects whose debug file may be open at a time: descriptors are the host's.
@@ -71,6 +73,17 @@ impl ObjectKey {
             image: None,
         }
     }
+}
+
+/// The address, in its own numbering, of what an object calls `name`.
+pub fn address_of(key: &ObjectKey, name: &str) -> Option<u64> {
+    let places = key.links.iter().map(|link| Path::new(&**link)).chain([Path::new(&*key.path)]);
+    let max_bytes = Budget::default().file_bytes;
+    let file = match &key.image {
+        Some(_) => return None,
+        None => separate::open_loaded(places, &key.build_id, key.file.as_ref(), max_bytes).ok()?,
+    };
+    symbols::address_of(&file, name)
 }
 
 impl PartialEq for ObjectKey {
@@ -157,6 +170,7 @@ pub struct Stats {
 /// Finds names, files and lines for addresses. See the module's text.
 pub struct Symbolizer {
     budget: Budget,
+    debug_root: PathBuf,
     names: NameStore,
     objects: HashMap<ObjectKey, Object>,
     /// Bytes of all objects.
@@ -170,6 +184,7 @@ impl Symbolizer {
     pub fn new(budget: Budget) -> Symbolizer {
         Symbolizer {
             budget,
+            debug_root: separate::DEBUG_ROOT.into(),
             names: NameStore::default(),
             objects: HashMap::new(),
             bytes: 0,
@@ -184,6 +199,11 @@ impl Symbolizer {
             self.drop_all();
             self.names.style = names;
         }
+    }
+
+    /// Where separate debug files are installed (`/usr/lib/debug` at first).
+    pub fn set_debug_root(&mut self, root: &Path) {
+        self.debug_root = root.to_owned();
     }
 
     /// Who makes names of Swift's readable (nobody does at first).
@@ -207,7 +227,7 @@ impl Symbolizer {
     ) -> Arc<[Symbol]> {
         self.now += 1;
         if !self.objects.contains_key(key) {
-            let object = Object::load(key, &self.budget, &mut self.stats);
+            let object = Object::load(key, &self.debug_root, &self.budget, &mut self.stats);
             self.bytes += object.bytes();
             self.objects.insert(key.clone(), object);
         }
@@ -219,8 +239,10 @@ impl Symbolizer {
         }
         self.stats.misses += 1;
         let before = object.bytes();
-        let symbols =
-            object.resolve((address, lookup, detail), &mut self.names, &self.budget, &mut self.stats);
+        let symbols = {
+            let question = (address, lookup, detail);
+            object.resolve(question, &mut self.names, &self.debug_root, &self.budget, &mut self.stats)
+        };
         self.bytes = self.bytes - before + object.bytes();
         self.keep_within_budget(key);
         symbols

@@ -29,6 +29,30 @@ const PART_BYTES: u64 = (64 << 10) * size_of::<Sym64<LE>>() as u64;
 /// The part of the limit up to which a string table is read; larger ones stay in the file.
 const STRINGS_SHARE: u64 = 8;
 
+/// Bytes of names and symbols that are searched for one of them.
+const MAX_SEARCHED_BYTES: u64 = 64 << 20;
+
+/// The address of what is called `name`, exported or not.
+pub(crate) fn address_of(file: &ElfFile, name: &str) -> Option<u64> {
+    let wanted = format!("\0{name}\0");
+    let tables =
+        [elf::SHT_DYNSYM, elf::SHT_SYMTAB].map(|kind| file.sections().iter().find(|it| it.kind == kind));
+    tables.into_iter().flatten().find_map(|section| {
+        let strings = file.sections().get(section.link as usize)?;
+        let strings = file.bytes(strings, MAX_SEARCHED_BYTES).ok()?;
+        let at = 1 + find(&strings, wanted.as_bytes())?;
+        let symbols = file.bytes(section, MAX_SEARCHED_BYTES).ok()?;
+        let symbols = pod::slice_from_all_bytes::<Sym64<LE>>(&symbols).ok()?;
+        let is_it =
+            |symbol: &&Sym64<LE>| symbol.st_name.get(LE) as usize == at && symbol.st_shndx.get(LE) != 0;
+        symbols.iter().find(is_it).map(|symbol| symbol.st_value.get(LE))
+    })
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    text.windows(wanted.len()).position(|part| part == wanted)
+}
+
 /// A function found for an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSymbol<'a> {

@@ -28,8 +28,10 @@ mod recent;
 mod state;
 mod stats;
 pub mod syscalls;
+mod tier;
 
 pub use format::{Format, Names, Options, Weight};
 pub use list::{FORMATS, FormatInfo, Selection, find};
 pub use recent::Recent;
 pub use stats::stats_line;
+pub use tier::{Tier, tier};

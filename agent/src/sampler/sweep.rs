@@ -12,6 +12,7 @@ mod settle;
 use super::active::Active;
 use super::threads::Threads;
 use crate::counters::AgentCounters;
+use crate::made_code::Frames;
 use crate::mappings::Tables;
 use crate::not_asked;
 use crate::platform::threads::cpu_ns;
@@ -66,7 +67,11 @@ pub struct Sweeper {
 
 impl Sweeper {
     /// Installs the signal handler.
-    pub fn new(wanted_signal: Option<i32>, counters: Arc<AgentCounters>) -> io::Result<Sweeper> {
+    pub fn new(
+        wanted_signal: Option<i32>,
+        made: Arc<Frames>,
+        counters: Arc<AgentCounters>,
+    ) -> io::Result<Sweeper> {
         swipr_unwind::memory::set_process(process::pid() as i32);
         process::tell_what_is_readable();
         let signal = signals::install(wanted_signal)?;
@@ -78,7 +83,7 @@ impl Sweeper {
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         Ok(Sweeper {
             threads: Threads::new()?,
-            tables: Tables::new(fd),
+            tables: Tables::with_made_code(fd, made),
             copier: Copier::new(fd),
             slots,
             counters,

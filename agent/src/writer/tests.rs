@@ -1,11 +1,14 @@
 use super::*;
+use crate::made_code::MadeCode;
 use crate::pipe::{PipeReader, pipe};
+use crate::platform::process::EpochClock;
 use crate::recording::Length;
 use crate::sample_queue::{QUEUE_BYTES, SampleSender, sample_queue};
 use crate::sampler::Event;
 use crate::stack::RawStack;
+use std::sync::Mutex;
 use std::thread;
-use swipr_debuginfo::symbolizer::Budget;
+use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
 use swipr_formats::Selection;
 use swipr_formats::model::{Mode, State, Thread};
 use swipr_unwind::frames::Storage;
@@ -20,7 +23,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         mode: Mode::Wall,
         format,
         threads: None,
-        symbolize: false,
+        symbolize: crate::recording::Symbolize::Never,
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
     let (output, reader) = pipe(1 << 20, Arc::new(|| {}));
@@ -34,7 +37,11 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         figures: Figures::new(&of_agent),
         of_agent,
         stop: Arc::default(),
-        symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+        names: NameSources {
+            symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+            made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            clock: EpochClock::now(),
+        },
         symbol_time: Duration::from_secs(1),
     };
     (writer, sender, reader)

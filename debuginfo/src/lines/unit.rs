@@ -5,6 +5,7 @@ use super::extent::Extent;
 use super::split::Split;
 use crate::pages::PagedReader;
 use gimli::{AttributeValue, Dwarf, LineProgramHeader, Reader, Unit, UnitOffset, UnitRef};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Functions before an address that are looked at: how deep they nest, or overlap.
@@ -103,6 +104,19 @@ impl ParsedUnit {
         let rows = self.rows.get(sequence.first as usize..sequence.behind as usize)?;
         let row = rows.get(rows.partition_point(|row| row.address <= address).checked_sub(1)?)?;
         Some(Place { file: self.file(dwarf, u64::from(row.file)), line: (row.line != 0).then_some(row.line) })
+    }
+
+    /// The places of the instructions in a range, by address.
+    pub(super) fn places(
+        &self,
+        dwarf: &Dwarf<PagedReader>,
+        code: &Range<u64>,
+    ) -> impl Iterator<Item = (u64, Place)> {
+        let rows = self.rows.iter().filter(|row| code.contains(&row.address));
+        rows.map(|row| {
+            let line = (row.line != 0).then_some(row.line);
+            (row.address, Place { file: self.file(dwarf, u64::from(row.file)), line })
+        })
     }
 
     /// The path of a file by its number in the table of lines.

@@ -46,7 +46,7 @@ enum Dwarf {
 
 impl Object {
     /// Reads what the object's file, and its debug file, have to say.
-    pub(super) fn load(key: &ObjectKey, budget: &Budget, stats: &mut Stats) -> Object {
+    pub(super) fn load(key: &ObjectKey, root: &Path, budget: &Budget, stats: &mut Stats) -> Object {
         let path = Path::new(&*key.path);
         let opened = match &key.image {
             Some(image) => ElfFile::from_memory(image.clone()),
@@ -62,7 +62,6 @@ impl Object {
                 return Object::default();
             }
         };
-        let root = Path::new(separate::DEBUG_ROOT);
         let mut finder =
             Finder { root, max_bytes: budget.file_bytes, on_refusal: &mut |error| count(&error, stats) };
         let is_stripped = key.image.is_none() && !Lines::are_in(&file);
@@ -121,10 +120,9 @@ impl Object {
     }
 
     /// Looks at the units of the DWARF, unless that was done.
-    fn open_lines(&mut self, budget: &Budget, stats: &mut Stats) {
+    fn open_lines(&mut self, root: &Path, budget: &Budget, stats: &mut Stats) {
         let Dwarf::Closed(closed) = &self.dwarf else { return };
         let (main, path) = &**closed;
-        let root = Path::new(separate::DEBUG_ROOT);
         let mut finder =
             Finder { root, max_bytes: budget.file_bytes, on_refusal: &mut |error| count(&error, stats) };
         let alternate = finder.alternate(main);
@@ -145,11 +143,12 @@ impl Object {
         &mut self,
         (address, lookup, detail): (u64, Lookup, Detail),
         names: &mut NameStore,
+        root: &Path,
         budget: &Budget,
         stats: &mut Stats,
     ) -> Arc<[Symbol]> {
         if detail == Detail::Lines {
-            self.open_lines(budget, stats);
+            self.open_lines(root, budget, stats);
         }
         let probe = match lookup {
             Lookup::Pc => address,

@@ -14,6 +14,12 @@ pub fn parent() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
+/// The user that the process acts as.
+pub fn user() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::geteuid() }
+}
+
 /// The calling thread's id.
 pub fn tid() -> u32 {
     // SAFETY: no preconditions.
@@ -55,6 +61,30 @@ pub fn monotonic_ns() -> u64 {
 /// Nanoseconds since the epoch.
 pub fn epoch_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME).unwrap_or(0)
+}
+
+/// How far the time of day was from CLOCK_MONOTONIC at one moment. What is told by it never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochClock {
+    epoch_minus_monotonic: u64,
+}
+
+impl EpochClock {
+    /// As it is now.
+    pub fn now() -> EpochClock {
+        let monotonic = monotonic_ns();
+        EpochClock { epoch_minus_monotonic: epoch_ns().wrapping_sub(monotonic) }
+    }
+
+    /// Nanoseconds since the epoch.
+    pub fn epoch(self, monotonic_ns: u64) -> u64 {
+        monotonic_ns.wrapping_add(self.epoch_minus_monotonic)
+    }
+
+    /// The monotonic time again.
+    pub fn monotonic(self, epoch_ns: u64) -> u64 {
+        epoch_ns.wrapping_sub(self.epoch_minus_monotonic)
+    }
 }
 
 /// How long the calling thread has run.

@@ -52,10 +52,16 @@ mod tests {
             mode,
             format: swipr_formats::Selection { format, options: Default::default() },
             threads: Some(regex_lite::Regex::new(threads).unwrap()),
-            symbolize: false,
+            symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
-        let mut recording = Active::new(Arc::new(request), sender, Arc::default(), Arc::default());
+        let mut recording = Active::new(
+            Arc::new(request),
+            sender,
+            Arc::default(),
+            Arc::default(),
+            crate::platform::process::EpochClock::now(),
+        );
         recording.start(0);
         (recording, receiver)
     }
