@@ -23,7 +23,10 @@ extern "C" fn on_load() {
             frame_registration::prepare();
             alternate_stacks::prepare();
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-            crate::calls_alone::prepare();
+            {
+                crate::calls_alone::prepare();
+                crate::rights_given_up::prepare();
+            }
             if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
                 match Config::from_environment() {
                     Ok(config) => start(config),

@@ -44,11 +44,16 @@ mod off;
 pub mod output;
 pub mod pipe;
 pub mod platform;
+pub mod profiler;
 pub mod recording;
 pub mod registered_frames;
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+mod rights_given_up;
 pub mod sample_queue;
 pub mod sampler;
 pub mod server;
 pub mod stack;
 mod text;
 pub mod writer;
+
+pub use profiler::Profiler;

@@ -4,6 +4,8 @@
 mod pause;
 mod phase;
 
+#[cfg(feature = "preload")]
+pub use pause::settle_before_change;
 pub use pause::{Paused, pause, pause_if_only_thread};
 
 use crate::agent::{Agent, SharedAgent};
@@ -112,8 +114,12 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     if let Some(reason) = off::sentence() {
         return Err(Error::Failed(reason));
     }
+    if !process::may_read_clocks() {
+        return Err(Error::Failed("this process may not read the time stamp counter".into()));
+    }
     let life = STATE.begin().ok_or(Error::AlreadyRunning)?;
     config.log.keep();
+    #[cfg(feature = "preload")]
     agent_threads::watch_panics();
     fork::watch();
     loader_lock::find();

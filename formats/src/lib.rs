@@ -17,6 +17,7 @@ mod format;
 mod intern;
 mod json;
 mod json_dump;
+mod kept;
 mod list;
 pub mod model;
 pub mod names;
@@ -31,6 +32,7 @@ pub mod syscalls;
 mod tier;
 
 pub use format::{Format, Names, Options, Weight};
+pub use kept::{Entry, Kept};
 pub use list::{FORMATS, FormatInfo, Selection, find};
 pub use recent::Recent;
 pub use stats::stats_line;

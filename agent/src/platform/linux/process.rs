@@ -116,6 +116,24 @@ pub fn sleep(time: std::time::Duration) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
+/// Whether select(2) and its kin write down what is left of their time, as they do unless the program was told otherwise
+/// (personality(2), STICKY_TIMEOUTS).
+pub fn are_times_written() -> bool {
+    const ASK: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: nothing is changed.
+    let found = unsafe { libc::personality(ASK) };
+    found >= 0 && found & libc::STICKY_TIMEOUTS == 0
+}
+
+/// Whether the calling thread, and so threads that it starts, may read clocks without the kernel (prctl(2), PR_GET_TSC). Threads of ours could not live
+/// where they may not.
+pub fn may_read_clocks() -> bool {
+    let mut found: libc::c_int = libc::PR_TSC_ENABLE;
+    // SAFETY: an int is written to a place of ours.
+    unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut found) };
+    found != libc::PR_TSC_SIGSEGV
+}
+
 /// Whether the program runs with more rights than who started it (setuid; getauxval(3), AT_SECURE).
 pub fn is_privileged() -> bool {
     // SAFETY: no preconditions.
