@@ -91,6 +91,11 @@ impl Mappings {
         self.code.get(at).filter(|code| address < code.high)
     }
 
+    /// All of it, by address.
+    pub fn code(&self) -> impl Iterator<Item = &Code> {
+        self.code.iter()
+    }
+
     /// The files in which run-time compilers say what they made.
     pub fn jit_dumps(&self) -> &[JitDump] {
         &self.jit_dumps

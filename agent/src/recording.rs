@@ -1,6 +1,7 @@
 //! What a client asks for, and the seam between the server (which parses requests
 //! and moves bytes) and the sampler (which makes them).
 
+use crate::symbol_server::Question;
 use std::time::Duration;
 use swipr_formats::Format;
 use swipr_formats::model::{Mode, Summary};
@@ -130,6 +131,10 @@ pub trait Recorder: Send + Sync {
     /// Starts a recording that writes into `output` until it is over or
     /// `output` is closed. Does not wait for the recording.
     fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError>;
+    /// Has something looked up for a symbol server's client. Does not wait for it.
+    fn ask(&self, _question: Question) -> Result<(), StartError> {
+        Err(StartError::Failed("there is nobody who looks names up".into()))
+    }
     /// The server thread woke up: does what other threads of the process asked for.
     fn attend(&self) {}
     /// Why the agent has turned itself off, if it has (for `/health`).

@@ -64,6 +64,8 @@ pub(super) fn text(address: &Address) -> String {
     if matches!(address, Address::Tcp(_)) {
         out += "(with SWIPR_TOKEN set, add: -H \"Authorization: Bearer $SWIPR_TOKEN\")\n";
     }
+    let here = if let Address::Tcp(tcp) = address { format!("http://{tcp}") } else { String::new() };
+    let _ = writeln!(out, "\nsymbol server for profiler.firefox.com: {here}/{}", super::page::token());
     out += "\nroutes\n";
     for route in ROUTES {
         let paths = route.paths.join(", ");

@@ -27,6 +27,8 @@ pub struct NameSources {
     pub symbolizer: Arc<Mutex<Symbolizer>>,
     /// Of code made at run time.
     pub made_code: Arc<Mutex<MadeCode>>,
+    /// What code was where at the last sample, for who asks later.
+    pub latest: Arc<Mutex<Option<Arc<Mappings>>>>,
     /// For the times of samples.
     pub clock: EpochClock,
 }
@@ -147,6 +149,9 @@ impl StackNames {
         if !same_code || self.frames.len() >= MAX_FRAMES {
             self.frames.clear();
             self.mappings = Some(mappings.clone());
+            if let Some(mut latest) = lock(&self.sources.latest) {
+                *latest = Some(mappings.clone());
+            }
         }
     }
 
@@ -294,6 +299,7 @@ mod tests {
         let sources = NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
             made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            latest: Arc::default(),
             clock: EpochClock::now(),
         };
         let named = |at_most| {

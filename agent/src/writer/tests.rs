@@ -42,6 +42,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         names: NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
             made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            latest: Arc::default(),
             clock: EpochClock::now(),
         },
         symbol_time: Duration::from_secs(1),
