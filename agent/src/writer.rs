@@ -175,7 +175,7 @@ impl Writer {
 
 fn header(request: &Request) -> Header {
     let executable = process::executable();
-    let name = executable.rsplit('/').next().unwrap_or("").to_string();
+    let name = process::name(&executable);
     Header {
         pid: process::pid(),
         process_name: name,

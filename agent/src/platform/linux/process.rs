@@ -14,6 +14,24 @@ pub fn parent() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
+/// The program's name: its file's, or that by which it was started, where a file has several (Debian's redis-server is
+/// redis-check-rdb's) and the kernel has noted the same.
+pub fn name(executable: &str) -> String {
+    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let noted = super::threads::name(pid());
+    let started_by = called(&command).filter(|name| !noted.is_empty() && name.starts_with(&noted));
+    let file = executable.rsplit('/').next().unwrap_or_default();
+    started_by.unwrap_or_else(|| file.to_owned())
+}
+
+/// The name in a command line, of which programs may have made what they like.
+fn called(command: &[u8]) -> Option<String> {
+    let first = command.split(|&byte| byte == 0).next()?;
+    let file = first.rsplit(|&byte| byte == b'/').next()?;
+    let word = file.split(|&byte| byte == b' ').next()?;
+    String::from_utf8(word.to_vec()).ok()
+}
+
 /// The user that the process acts as.
 pub fn user() -> u32 {
     // SAFETY: no preconditions.
@@ -155,4 +173,19 @@ pub fn tell_what_is_readable() {
 pub fn exit_successfully() -> ! {
     // SAFETY: ends the process; runs the host's exit handlers as its last thread would have.
     unsafe { libc::exit(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_called_as_it_was_started() {
+        let called = |command: &str| called(command.as_bytes());
+        assert_eq!(called("/usr/bin/redis-server\0--port\0"), Some("redis-server".into()));
+        assert_eq!(called("redis-server *:6379\0"), Some("redis-server".into()));
+        assert_eq!(called(""), Some(String::new()));
+        let executable = executable();
+        assert_eq!(Some(name(&executable).as_str()), executable.rsplit('/').next());
+    }
 }
