@@ -107,6 +107,11 @@ impl Agent {
         }
     }
 
+    /// Whether threads have been sampled.
+    pub fn has_swept(&self) -> bool {
+        self.counters.sweeps.get() > 0
+    }
+
     /// A recording's `stop` was set.
     pub fn nudge(&self) {
         self.sampler.notify();

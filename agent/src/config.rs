@@ -5,10 +5,12 @@
 
 mod place;
 mod programs;
+mod recorder;
 mod signal;
 
 pub use place::{Identity, Pattern, Place};
 pub use programs::{Follow, Programs};
+pub use recorder::AwaitedBy;
 
 use crate::log::Log;
 use std::ffi::OsString;
@@ -92,6 +94,11 @@ pub const VARIABLES: &[Variable] = &[
         "Do not profile executables that match one of these patterns. Processes with the argument `--type=zygote` (Chromium's) are never profiled.",
     ),
     variable(
+        "SWIPR_RECORDER",
+        "",
+        "Set by `swipr run`: a process id, or `all`. A process whose parent that is (`all`: any) waits at its start, at most 2 s, until it is recorded, and at `exit`, at most 0.5 s, until recordings have what was sampled.",
+    ),
+    variable(
         SYMBOL_MEMORY,
         "64",
         "Memory for names and debug information, in MiB, from 4. What does not fit is dropped and read again, or left out: names without lines.",
@@ -141,6 +148,8 @@ pub struct Config {
     pub follow: Follow,
     /// Which executables have one, where the library is preloaded.
     pub programs: Programs,
+    /// Whose children wait for their recording to begin.
+    pub awaited: Option<AwaitedBy>,
     /// Memory for names, in MiB.
     pub symbol_memory_mib: usize,
     /// How long a recording's writer may run to find lines.
@@ -227,6 +236,7 @@ impl Config {
             signal: reader.signal()?,
             follow: Follow::named(reader.choice("SWIPR_FOLLOW", &Follow::NAMES)?.unwrap_or(0)),
             programs: Programs { only: reader.patterns("SWIPR_ONLY")?, skip: reader.patterns("SWIPR_SKIP")? },
+            awaited: reader.awaited()?,
             symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, 64)? as usize,
             symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, 20)?),
             log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
@@ -327,6 +337,13 @@ impl Reader<'_> {
             uid.parse::<u32>().map_err(|_| format!("\"{uid}\" is not a user id"))
         });
         self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
+    }
+
+    fn awaited(&self) -> Result<Option<AwaitedBy>, Error> {
+        let Some(text) = self.text("SWIPR_RECORDER", "all")? else {
+            return Ok(None);
+        };
+        self.check("SWIPR_RECORDER", &text, AwaitedBy::parse(&text), "all").map(Some)
     }
 
     fn patterns(&self, variable: &'static str) -> Result<Vec<String>, Error> {

@@ -10,6 +10,7 @@ pub mod agent_threads;
 mod alternate_stacks;
 #[cfg(feature = "preload")]
 mod atfork_registration;
+mod awaited;
 mod begun;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
 mod calls_alone;
@@ -43,8 +44,11 @@ mod off;
 pub mod output;
 pub mod pipe;
 pub mod platform;
+pub mod profiler;
 pub mod recording;
 pub mod registered_frames;
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+mod rights_given_up;
 pub mod sample_queue;
 pub mod sampler;
 pub mod server;
@@ -52,3 +56,5 @@ pub mod stack;
 pub mod symbol_server;
 mod text;
 pub mod writer;
+
+pub use profiler::Profiler;

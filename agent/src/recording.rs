@@ -3,6 +3,7 @@
 
 use crate::symbol_server::Question;
 use std::time::Duration;
+use swipr_formats::Format;
 use swipr_formats::model::{Mode, Summary};
 
 /// Recordings that may run at the same time; one more is refused.
@@ -76,6 +77,10 @@ pub trait Output: Send {
     /// is none instead). If not, such a recording writes nothing.
     fn takes_empty(&self) -> bool {
         false
+    }
+    /// What takes the samples in place of the format that was asked for, where they are wanted as they are; then nothing is written.
+    fn format(&self) -> Option<Box<dyn Format>> {
+        None
     }
     /// The recording is over: its figures, or why it failed.
     fn finish(self: Box<Self>, end: Result<Summary, String>);

@@ -56,7 +56,8 @@ pub struct Writer {
 impl Writer {
     /// The thread's body: until the sampler has ended the recording.
     pub fn run(mut self) {
-        let mut format = (self.request.format.format.make)(&self.request.format.options);
+        let selection = &self.request.format;
+        let mut format = self.output.format().unwrap_or_else(|| (selection.format.make)(&selection.options));
         let end = match self.write(format.as_mut()) {
             Ok(end) => end,
             Err(Closed) => Err("the reader of the output is gone".to_string()),

@@ -22,6 +22,13 @@ impl<K, V, const CAPACITY: usize> Default for Recent<K, V, CAPACITY> {
     }
 }
 
+/// Knows nothing yet.
+impl<K, V, const CAPACITY: usize> Clone for Recent<K, V, CAPACITY> {
+    fn clone(&self) -> Self {
+        Recent::default()
+    }
+}
+
 impl<K, V, const CAPACITY: usize> fmt::Debug for Recent<K, V, CAPACITY> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Recent({} entries)", self.entries.len())

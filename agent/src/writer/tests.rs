@@ -129,7 +129,7 @@ fn the_figures_tell_what_this_recording_cost_and_why_its_stacks_were_cut() {
     let Some(Ok(summary)) = reader.end() else { panic!("the recording failed") };
     let cost = summary.cost.unwrap();
     assert_eq!((cost.held_p50_ns, cost.held_p99_ns, cost.sweep_p99_ns), (1023, 1023, 50_000));
-    assert_eq!(summary.truncated_by, [("too deep", 1)]);
+    assert_eq!(summary.truncated_by, [("too deep".into(), 1)]);
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.lines().last(), Some(&*format!("# swipr: {}", swipr_formats::stats_line(&summary))));
 }

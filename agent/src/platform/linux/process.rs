@@ -8,6 +8,12 @@ pub fn pid() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
+/// The parent's process id.
+pub fn parent() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getppid() as u32 }
+}
+
 /// The user that the process acts as.
 pub fn user() -> u32 {
     // SAFETY: no preconditions.
@@ -108,6 +114,24 @@ pub fn sleep(time: std::time::Duration) {
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
     // SAFETY: the time is valid; what remains of it is not asked for.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
+/// Whether select(2) and its kin write down what is left of their time, as they do unless the program was told otherwise
+/// (personality(2), STICKY_TIMEOUTS).
+pub fn are_times_written() -> bool {
+    const ASK: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: nothing is changed.
+    let found = unsafe { libc::personality(ASK) };
+    found >= 0 && found & libc::STICKY_TIMEOUTS == 0
+}
+
+/// Whether the calling thread, and so threads that it starts, may read clocks without the kernel (prctl(2), PR_GET_TSC). Threads of ours could not live
+/// where they may not.
+pub fn may_read_clocks() -> bool {
+    let mut found: libc::c_int = libc::PR_TSC_ENABLE;
+    // SAFETY: an int is written to a place of ours.
+    unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut found) };
+    found != libc::PR_TSC_SIGSEGV
 }
 
 /// Whether the program runs with more rights than who started it (setuid; getauxval(3), AT_SECURE).
