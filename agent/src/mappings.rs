@@ -80,6 +80,11 @@ pub struct Mappings {
 }
 
 impl Mappings {
+    /// All of it, from the lowest address.
+    pub fn all(&self) -> &[Code] {
+        &self.code
+    }
+
     /// The code that holds `address`.
     pub fn find(&self, address: u64) -> Option<&Code> {
         let at = self.code.partition_point(|code| code.low <= address).checked_sub(1)?;

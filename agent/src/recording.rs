@@ -33,6 +33,10 @@ pub struct Request {
     pub format: swipr_formats::Selection,
     /// Only threads whose name matches.
     pub threads: Option<regex_lite::Regex>,
+    /// Which other samples are left out.
+    pub filter: Filter,
+    /// What is wanted of it.
+    pub purpose: Purpose,
     /// Which names are looked up.
     pub symbolize: Symbolize,
 }
@@ -47,6 +51,42 @@ pub enum Symbolize {
     Lazy,
     /// None.
     Never,
+}
+
+/// What samples have to be like. The default takes all.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only these threads; none: all.
+    pub tids: Vec<u32>,
+    /// Only threads in these states; none: in all.
+    pub states: Vec<Doing>,
+    /// Only stacks with a frame whose name matches.
+    pub include: Option<regex_lite::Regex>,
+    /// Only stacks without such a frame.
+    pub exclude: Option<regex_lite::Regex>,
+}
+
+/// A state of threads, as one asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// On a CPU.
+    Running,
+    /// Ready to run, and no CPU is there.
+    Waiting,
+    /// In the kernel, until something happens.
+    Blocked,
+}
+
+/// What a recording is made for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// Its samples.
+    #[default]
+    Samples,
+    /// To name these addresses, by the code that there is while it runs.
+    Names(Vec<u64>),
+    /// To list all executable memory.
+    Code,
 }
 
 /// Why a recording could not be started.

@@ -223,7 +223,10 @@ pub struct Doctor {
 Examples:
   swipr convert app.jsonl -o app.pb.gz         for go tool pprof
   swipr convert app.pb.gz -o app.folded        for flame graphs
-  perf script | swipr convert - -o app.pb.gz   of perf's recordings")]
+  perf script | swipr convert - -o app.pb.gz   of perf's recordings
+
+Frames of raw recordings that have no name, as symbolize=lazy leaves them and swift-profile-recorder's
+own files have them, are named from files that fit by their build id.")]
 pub struct Convert {
     /// The recording: raw, perf text, folded or pprof; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -231,6 +234,9 @@ pub struct Convert {
     /// The format to read (default: what the file looks like)
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<String>,
+    /// A folder with the recorded program's files or their debug files, by path, name or build id; may be given often
+    #[arg(long, value_name = "DIR", alias = "debug-dir")]
+    pub symbols: Vec<PathBuf>,
     /// What to write.
     #[command(flatten)]
     pub output: Output,

@@ -3,7 +3,7 @@
 use crate::args::Convert;
 use crate::error::{Error, Exit};
 use crate::event::Event;
-use crate::read::{self, Readable};
+use crate::read::{self, Readable, Symbols};
 use crate::record::{Plan, tell};
 use std::fs::File;
 use std::io::Read;
@@ -40,7 +40,8 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
             Ok(())
         }
     };
-    let read = read::recording(input, from, &name, &shape, &mut take);
+    let mut symbols = Symbols { directories: arguments.symbols, missing: Vec::new() };
+    let read = read::recording(input, from, &name, &shape, &mut symbols, &mut take);
     if let Some(error) = failure {
         return Err(error);
     }
@@ -52,10 +53,13 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     let mut summary = summary.unwrap_or_else(Summary::default);
     summary.samples = writer.samples;
     writer.finish(&summary)?;
-    if arguments.input == Path::new("-") && output.quiet {
-        return Ok(ExitCode::SUCCESS);
-    }
     tell(&plan, &summary);
+    if !symbols.missing.is_empty() && !output.quiet {
+        let missing = symbols.missing.join(", ");
+        eprintln!(
+            "swipr: no names for {missing}: no file with that build id\nnext: --symbols DIR names a folder that has it"
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,12 +2,14 @@
 
 mod folded;
 mod lines;
+mod offline;
 mod perf;
 mod pprof;
 mod protobuf;
 pub mod raw;
 
 pub use lines::Lines;
+pub use offline::Symbols;
 
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
@@ -22,7 +24,7 @@ const LARGEST: u64 = 4 << 30;
 /// A format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readable {
-    /// JSON lines, of an agent or another recording.
+    /// JSON lines, of an agent or another recording; or the lines of swift-profile-recorder's own files.
     Raw,
     /// perf script's text.
     Perf,
@@ -44,7 +46,7 @@ impl Readable {
     /// What these bytes are.
     fn of(bytes: &[u8]) -> Option<Readable> {
         let text = bytes.get(..4096).unwrap_or(bytes).trim_ascii_start();
-        if text.starts_with(b"{\"type\"") {
+        if text.starts_with(b"{\"type\"") || text.windows(8).any(|word| word == b"[SWIPR] ") {
             return Some(Readable::Raw);
         }
         // A profile's first field is a message (wire type 2), or one that is written first by some: never a letter.
@@ -67,6 +69,7 @@ pub fn recording(
     format: Option<Readable>,
     name: &str,
     shape: &Arc<Shape>,
+    symbols: &mut Symbols,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut bytes = Vec::new();
@@ -84,25 +87,12 @@ pub fn recording(
         return Err("it is empty".to_owned());
     }
     match format.or_else(|| Readable::of(&bytes)) {
-        Some(Readable::Raw) => raw_lines(&bytes, shape, to),
+        Some(Readable::Raw) => offline::read(&String::from_utf8_lossy(&bytes), symbols, shape, to),
         Some(Readable::Perf) => perf::read(&String::from_utf8_lossy(&bytes), name, shape, to),
         Some(Readable::Folded) => folded::read(&String::from_utf8_lossy(&bytes), name, shape, to),
         Some(Readable::Pprof) => pprof::read(&bytes, name, shape, to),
         None => Err("it is in no format that can be read".to_owned()),
     }
-}
-
-fn raw_lines(
-    bytes: &[u8],
-    shape: &Arc<Shape>,
-    to: &mut dyn FnMut(Event) -> Result<(), String>,
-) -> Result<(), String> {
-    let mut reader = raw::RawReader::new(Arc::clone(shape), None);
-    for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
-        let event = reader.line(line).map_err(|why| format!("line {}: {why}", number + 1))?;
-        event.map_or(Ok(()), &mut *to)?;
-    }
-    Ok(())
 }
 
 /// A header for formats that have none.

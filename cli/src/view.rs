@@ -41,10 +41,13 @@ pub fn view(arguments: View) -> Result<ExitCode, Error> {
         }
         Ok(())
     };
-    read::recording(input, None, &name, &Arc::new(Shape::default()), &mut take).map_err(|why| {
-        let what = format!("cannot read {}: {why}", arguments.input.display());
-        Error::new(what, "recordings can be read in raw, perf, folded and pprof")
-    })?;
+    let mut symbols = read::Symbols::default();
+    read::recording(input, None, &name, &Arc::new(Shape::default()), &mut symbols, &mut take).map_err(
+        |why| {
+            let what = format!("cannot read {}: {why}", arguments.input.display());
+            Error::new(what, "recordings can be read in raw, perf, folded and pprof")
+        },
+    )?;
     if !ended {
         writer.finish(&Summary { samples, ..Summary::default() }, &mut bytes);
     }

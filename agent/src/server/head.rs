@@ -58,6 +58,8 @@ pub(super) struct Head {
     /// The client waits for a word before it sends its body.
     pub(super) waits: bool,
     pub(super) errors: Errors,
+    /// Somebody with a browser asks.
+    pub(super) wants_page: bool,
     pub(super) host: Option<String>,
     pub(super) origin: Option<String>,
     pub(super) authorization: Option<String>,
@@ -139,6 +141,7 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
         framing: Framing::Length(0),
         waits: false,
         errors: Errors::Text,
+        wants_page: false,
         host: None,
         origin: None,
         authorization: None,
@@ -169,7 +172,12 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
                 }
                 head.waits = version == Version::Http11;
             }
-            "accept" if has_word(value, "application/json") => head.errors = Errors::Json,
+            "accept" => {
+                if has_word(value, "application/json") {
+                    head.errors = Errors::Json;
+                }
+                head.wants_page |= has_word(value, "text/html");
+            }
             _ => {}
         }
     }

@@ -143,16 +143,40 @@ impl StackNames {
         generation
     }
 
-    /// With how long the names hold, where that is not for ever.
-    fn named(&mut self, raw: &RawStack, time_ns: u64) -> (Stack, Option<Validity>) {
-        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, &raw.mappings));
+    /// There was this code.
+    pub fn know(&mut self, mappings: &Arc<Mappings>) {
+        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, mappings));
         if !same_code || self.frames.len() >= MAX_FRAMES {
             self.frames.clear();
-            self.mappings = Some(raw.mappings.clone());
+            self.mappings = Some(mappings.clone());
             if let Some(mut latest) = lock(&self.sources.latest) {
-                *latest = Some(raw.mappings.clone());
+                *latest = Some(mappings.clone());
             }
         }
+    }
+
+    /// An address in code that is known of.
+    pub fn known(&mut self, address: CodeAddress) -> Option<Frame> {
+        let mappings = self.mappings.clone()?;
+        Some(match self.frame(&mappings, address) {
+            Some(frame) => frame,
+            None => self.made_frame(
+                &mappings,
+                address,
+                self.sources.clock.monotonic(process::epoch_ns()),
+                &mut None,
+            ),
+        })
+    }
+
+    /// All code that is known of.
+    pub fn code(&self) -> impl Iterator<Item = &Code> {
+        self.mappings.iter().flat_map(|mappings| mappings.all())
+    }
+
+    /// With how long the names hold, where that is not for ever.
+    fn named(&mut self, raw: &RawStack, time_ns: u64) -> (Stack, Option<Validity>) {
+        self.know(&raw.mappings);
         let mut validity = None;
         let mut frames: Vec<Frame> = Vec::with_capacity(raw.addresses().count() + 1);
         for address in raw.addresses() {

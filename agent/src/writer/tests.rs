@@ -23,6 +23,8 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         mode: Mode::Wall,
         format,
         threads: None,
+        filter: Default::default(),
+        purpose: Default::default(),
         symbolize: crate::recording::Symbolize::Never,
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);

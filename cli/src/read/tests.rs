@@ -18,7 +18,7 @@ fn converted(bytes: &[u8], to: &str, options: &Options) -> Vec<u8> {
         }
         Ok(())
     };
-    recording(bytes, None, "app", &Arc::default(), &mut take).expect("a recording");
+    recording(bytes, None, "app", &Arc::default(), &mut Symbols::default(), &mut take).expect("a recording");
     out
 }
 
@@ -68,7 +68,8 @@ fn folded_nanoseconds_are_not_taken_for_samples() {
 #[test]
 fn broken_files_are_refused_with_the_reason_and_never_break_the_reader() {
     let mut ignored = |_: Event| Ok(());
-    let mut read = |bytes: &[u8]| recording(bytes, None, "app", &Arc::default(), &mut ignored);
+    let mut read =
+        |bytes: &[u8]| recording(bytes, None, "app", &Arc::default(), &mut Symbols::default(), &mut ignored);
     for wrong in
         [&b""[..], b"\x1f\x8b", b"a;b\n", b"hello", b"# nothing\n", b"{\"type\":\"header\"}", b"\x0a\xff\x08"]
     {

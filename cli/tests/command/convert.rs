@@ -4,6 +4,7 @@ use crate::support::*;
 use std::collections::BTreeMap;
 use std::process::Stdio;
 use swipr_c_tests::directory::Directory;
+use swipr_c_tests::http;
 use swipr_formats::FORMATS;
 
 /// A recording of the burner, raw.
@@ -43,6 +44,34 @@ fn a_recording_becomes_every_format_and_those_that_can_be_read_say_the_same() {
             assert_eq!(leaves(&folded(&file)), wanted, "{}", format.name);
         }
     }
+}
+
+#[test]
+fn frames_without_names_are_named_from_files_and_those_that_are_missing_are_told() {
+    let directory = Directory::new();
+    let program = directory.path().join("elsewhere");
+    let copied = std::process::Command::new("cp").arg(&burner().executable).arg(&program).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    let host = swipr_c_tests::host::Host::start(&swipr_c_tests::program::Program {
+        executable: program.clone(),
+        ..burner().clone()
+    });
+    let target = "/profile?samples=50&hz=200&mode=cpu&format=raw&symbolize=lazy";
+    let answer = http::get(&host.socket(), target).and_then(http::Answer::read_all).expect("a recording");
+    host.end();
+    let raw = directory.path().join("lazy.jsonl");
+    std::fs::write(&raw, &answer.body).expect("a file");
+    let raw = raw.display().to_string();
+    let folded = |more: &[&str]| says(["convert", &raw, "-f", "folded", "-o", "-"].iter().chain(more)).well();
+    assert!(folded(&[]).out.contains("burner_main;first;second;third;burn"));
+    let symbols = directory.path().join("symbols");
+    std::fs::create_dir(&symbols).expect("a folder");
+    std::fs::rename(&program, symbols.join("elsewhere")).expect("moved");
+    let said = folded(&[]);
+    assert!(!said.out.contains("burner_main") && said.errors.contains("next: --symbols DIR"), "{said:?}");
+    assert!(said.errors.contains(&program.display().to_string()), "{said:?}");
+    let said = folded(&["--symbols", &symbols.display().to_string()]);
+    assert!(said.out.contains("burner_main;first;second;third;burn"), "{said:?}");
 }
 
 #[test]

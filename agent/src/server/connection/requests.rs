@@ -10,8 +10,8 @@ use crate::server::asked::Asked;
 use crate::server::chunked::{Bad, Decoder};
 use crate::server::head::{self, Framing, Head, Keep, MOST_HEAD_BYTES, Parsed};
 use crate::server::page;
-use crate::server::recorded::{About, Recorded};
-use crate::server::routes::{self, Outcome};
+use crate::server::recorded::{About, Empty, Manner, Recorded};
+use crate::server::routes::{self, Outcome, Strictness};
 use crate::symbol_server::Question;
 use std::sync::Arc;
 use std::time::Instant;
@@ -117,7 +117,7 @@ impl Connection {
                 answer.encode(head.form(), &mut self.output);
                 self.finished(head.keep, now);
             }
-            Outcome::Record(request) => self.record(head, *request, around, now),
+            Outcome::Record(request, manner) => self.record(head, *request, manner, around, now),
         }
     }
 
@@ -146,16 +146,18 @@ impl Connection {
         self.finished(head.keep, now);
     }
 
-    fn record(&mut self, head: &Head, request: Request, around: &Surroundings, now: Instant) {
+    fn record(&mut self, head: &Head, request: Request, manner: Manner, around: &Surroundings, now: Instant) {
         let example = routes::example(&head.path, &self.address);
-        let about = About::new(head, &request, example);
+        let strictness = routes::strictness(&head.path);
+        let about = About::new(head, &request, manner, strictness, example);
         if Recorded::is_head_only(&about) {
             let keep = about.head_only(&mut self.output);
             self.finished(keep, now);
             return;
         }
         let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&around.wake));
-        let answer = match around.recorder.start(request, Box::new(writer)) {
+        let writer = if manner.empty == Empty::IsFine { writer.that_takes_empty() } else { writer };
+        let mut answer = match around.recorder.start(request, Box::new(writer)) {
             Ok(()) => {
                 self.state = State::Recording(Box::new(Recorded::new(reader, about)));
                 return;
@@ -170,6 +172,9 @@ impl Connection {
                 Answer::problem(500, format!("the recording could not be started: {reason}"))
             }
         };
+        if strictness == Strictness::Go {
+            answer = answer.header("X-Go-Pprof", "1");
+        }
         answer.encode(head.form(), &mut self.output);
         self.finished(head.keep, now);
     }
