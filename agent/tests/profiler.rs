@@ -6,7 +6,7 @@ use swipr::profiler::{Mode, Profiler};
 
 #[inline(never)]
 fn is_prime(number: u64) -> bool {
-    (2..).take_while(|divisor| divisor * divisor <= number).all(|divisor| number % divisor != 0)
+    (2..).take_while(|divisor| divisor * divisor <= number).all(|divisor| !number.is_multiple_of(divisor))
 }
 
 #[inline(never)]
