@@ -7,13 +7,16 @@ use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::locks::lock;
 use crate::made_code::MadeCode;
+use crate::mappings::Mappings;
 use crate::platform::process::EpochClock;
 use crate::recording::{MAX_RECORDINGS, Output, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
+use crate::symbol_server::Question;
 use crate::writer::{Figures, NameSources, Writer};
-use crate::{agent_threads, off};
+use crate::{agent_threads, off, symbol_server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
@@ -48,6 +51,9 @@ pub struct Agent {
     /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
     ended: RecordingCounters,
     submitted: Mutex<Vec<Submitted>>,
+    /// To the thread that looks names up, while there is one.
+    questions: Mutex<Option<SyncSender<Question>>>,
+    latest: Arc<Mutex<Option<Arc<Mappings>>>>,
     stopping: AtomicBool,
     next_id: AtomicU64,
     started: Instant,
@@ -71,6 +77,8 @@ impl Agent {
             running: Mutex::default(),
             ended: RecordingCounters::default(),
             submitted: Mutex::default(),
+            questions: Mutex::default(),
+            latest: Arc::default(),
             stopping: AtomicBool::new(false),
             next_id: AtomicU64::new(1),
             started: Instant::now(),
@@ -119,6 +127,9 @@ impl Agent {
         for submitted in submitted.into_iter().flatten() {
             submitted.output.finish(Err("the agent is stopping".into()));
         }
+        if let Some(mut questions) = lock(&self.questions) {
+            *questions = None;
+        }
         self.sampler.close();
     }
 
@@ -131,6 +142,47 @@ impl Agent {
     /// The agent was turned off: its threads are to see it. Takes no lock, waits for nobody.
     pub fn wake_all(&self) {
         self.sampler.wake();
+    }
+
+    fn names(&self, clock: EpochClock) -> NameSources {
+        let (symbolizer, made_code) = (self.symbolizer.clone(), self.made_code.clone());
+        NameSources { symbolizer, made_code, latest: self.latest.clone(), clock }
+    }
+
+    /// Hands a question to the thread that looks names up, which is started if there is none.
+    fn ask(self: &Arc<Self>, question: Question) -> Result<(), StartError> {
+        if self.stopping.load(Relaxed) {
+            return Err(StartError::Stopping);
+        }
+        let off = || StartError::Off(off::reason().unwrap_or_default());
+        let mut questions = lock(&self.questions).filter(|_| !off::is_off()).ok_or_else(off)?;
+        if let Some(sender) = &*questions {
+            return sender.try_send(question).map_err(|_| StartError::TooMany);
+        }
+        let (sender, receiver) = sync_channel(symbol_server::MOST_WAITING);
+        sender.try_send(question).map_err(|_| StartError::TooMany)?;
+        let agent = self.clone();
+        let body = move || {
+            let names = agent.names(EpochClock::now());
+            symbol_server::run(&receiver, &names, || agent.has_no_questions(&receiver));
+        };
+        agent_threads::start("symbols", body).map_err(|error| StartError::Failed(error.to_string()))?;
+        *questions = Some(sender);
+        Ok(())
+    }
+
+    /// Nobody has asked for a while: one that comes just now is given back, else the thread is to end.
+    fn has_no_questions(&self, questions: &Receiver<Question>) -> Option<Question> {
+        let mut sender = lock(&self.questions)?;
+        let late = questions.try_recv().ok();
+        if late.is_none() {
+            *sender = None;
+            drop(sender);
+            if lock(&self.running).is_some_and(|running| running.is_empty()) {
+                self.drop_symbols();
+            }
+        }
+        late
     }
 
     fn drop_symbols(&self) {
@@ -190,8 +242,7 @@ impl Agent {
         let request = Arc::new(request);
         let clock = EpochClock::now();
         let active = Active::new(request.clone(), send, counters.clone(), stop.clone(), clock);
-        let names =
-            NameSources { symbolizer: self.symbolizer.clone(), made_code: self.made_code.clone(), clock };
+        let names = self.names(clock);
         let of_agent = self.counters.clone();
         let figures = Figures::new(&of_agent);
         let symbol_time = self.symbol_time;
@@ -233,6 +284,10 @@ pub struct SharedAgent(pub Arc<Agent>);
 impl Recorder for SharedAgent {
     fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError> {
         self.0.begin(request, output, Arc::default()).map_err(|(error, _)| error)
+    }
+
+    fn ask(&self, question: Question) -> Result<(), StartError> {
+        self.0.ask(question)
     }
 
     fn status(&self) -> String {

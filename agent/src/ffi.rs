@@ -224,6 +224,8 @@ unsafe fn submit(
         mode: Mode::Wall,
         format: swipr_formats::Selection { format: info, options: Default::default() },
         threads: None,
+        filter: Default::default(),
+        purpose: Default::default(),
         symbolize: Default::default(),
     };
     life::submit(request, Box::new(output), stop)?;

@@ -53,6 +53,7 @@ pub mod sample_queue;
 pub mod sampler;
 pub mod server;
 pub mod stack;
+pub mod symbol_server;
 mod text;
 pub mod writer;
 

@@ -80,10 +80,20 @@ pub struct Mappings {
 }
 
 impl Mappings {
+    /// All of it, from the lowest address.
+    pub fn all(&self) -> &[Code] {
+        &self.code
+    }
+
     /// The code that holds `address`.
     pub fn find(&self, address: u64) -> Option<&Code> {
         let at = self.code.partition_point(|code| code.low <= address).checked_sub(1)?;
         self.code.get(at).filter(|code| address < code.high)
+    }
+
+    /// All of it, by address.
+    pub fn code(&self) -> impl Iterator<Item = &Code> {
+        self.code.iter()
     }
 
     /// The files in which run-time compilers say what they made.

@@ -27,7 +27,8 @@ pub fn pipe(capacity: usize, wake: Wake) -> (PipeWriter, PipeReader) {
 
 fn patient_pipe(capacity: usize, wake: Wake, patience: Duration) -> (PipeWriter, PipeReader) {
     let shared = Arc::new(Shared { state: Mutex::new(State::default()), room: Condvar::new() });
-    let writer = PipeWriter { shared: Arc::clone(&shared), capacity: capacity.max(1), wake, patience };
+    let (capacity, takes_empty) = (capacity.max(1), false);
+    let writer = PipeWriter { shared: Arc::clone(&shared), capacity, takes_empty, wake, patience };
     (writer, PipeReader { shared })
 }
 
@@ -57,11 +58,18 @@ impl Shared {
 pub struct PipeWriter {
     shared: Arc<Shared>,
     capacity: usize,
+    takes_empty: bool,
     wake: Wake,
     patience: Duration,
 }
 
 impl PipeWriter {
+    /// It takes recordings without a single sample, too.
+    pub fn that_takes_empty(mut self) -> PipeWriter {
+        self.takes_empty = true;
+        self
+    }
+
     fn end(&self, end: Result<Summary, String>) {
         let Some(mut state) = self.shared.lock() else { return };
         if state.end.is_none() {
@@ -73,6 +81,10 @@ impl PipeWriter {
 }
 
 impl Output for PipeWriter {
+    fn takes_empty(&self) -> bool {
+        self.takes_empty
+    }
+
     /// Waits while the pipe is full: until the reader takes something, goes away, or
     /// has taken nothing for 30 seconds, which closes the pipe.
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Closed> {

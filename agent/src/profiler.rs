@@ -109,6 +109,8 @@ impl Builder {
             mode: self.mode,
             format: Selection { format, options: Default::default() },
             threads,
+            filter: Default::default(),
+            purpose: Default::default(),
             symbolize: Symbolize::Now,
         };
         let output = KeptOutput::new(kept.clone(), completion.clone());

@@ -1,6 +1,7 @@
 //! What a client asks for, and the seam between the server (which parses requests
 //! and moves bytes) and the sampler (which makes them).
 
+use crate::symbol_server::Question;
 use std::time::Duration;
 use swipr_formats::Format;
 use swipr_formats::model::{Mode, Summary};
@@ -32,6 +33,10 @@ pub struct Request {
     pub format: swipr_formats::Selection,
     /// Only threads whose name matches.
     pub threads: Option<regex_lite::Regex>,
+    /// Which other samples are left out.
+    pub filter: Filter,
+    /// What is wanted of it.
+    pub purpose: Purpose,
     /// Which names are looked up.
     pub symbolize: Symbolize,
 }
@@ -46,6 +51,42 @@ pub enum Symbolize {
     Lazy,
     /// None.
     Never,
+}
+
+/// What samples have to be like. The default takes all.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only these threads; none: all.
+    pub tids: Vec<u32>,
+    /// Only threads in these states; none: in all.
+    pub states: Vec<Doing>,
+    /// Only stacks with a frame whose name matches.
+    pub include: Option<regex_lite::Regex>,
+    /// Only stacks without such a frame.
+    pub exclude: Option<regex_lite::Regex>,
+}
+
+/// A state of threads, as one asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// On a CPU.
+    Running,
+    /// Ready to run, and no CPU is there.
+    Waiting,
+    /// In the kernel, until something happens.
+    Blocked,
+}
+
+/// What a recording is made for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// Its samples.
+    #[default]
+    Samples,
+    /// To name these addresses, by the code that there is while it runs.
+    Names(Vec<u64>),
+    /// To list all executable memory.
+    Code,
 }
 
 /// Why a recording could not be started.
@@ -90,6 +131,10 @@ pub trait Recorder: Send + Sync {
     /// Starts a recording that writes into `output` until it is over or
     /// `output` is closed. Does not wait for the recording.
     fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError>;
+    /// Has something looked up for a symbol server's client. Does not wait for it.
+    fn ask(&self, _question: Question) -> Result<(), StartError> {
+        Err(StartError::Failed("there is nobody who looks names up".into()))
+    }
     /// The server thread woke up: does what other threads of the process asked for.
     fn attend(&self) {}
     /// Why the agent has turned itself off, if it has (for `/health`).

@@ -7,6 +7,7 @@
 mod access;
 mod admission;
 mod answer;
+mod asked;
 mod chunked;
 mod connection;
 mod control;
@@ -16,6 +17,7 @@ mod help;
 mod listening;
 #[cfg(feature = "fuzzing")]
 pub mod opened;
+mod page;
 mod parameters;
 mod percent;
 mod poller;

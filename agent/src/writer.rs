@@ -3,7 +3,9 @@
 //! long to find hold up nobody else.
 
 mod figures;
+mod lookups;
 mod names;
+mod passed;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -11,11 +13,12 @@ mod times;
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::off;
 use crate::platform::process;
-use crate::recording::{Closed, Output, Request};
+use crate::recording::{Closed, Output, Purpose, Request};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
 pub use names::NameSources;
 use names::StackNames;
+use passed::Passed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
@@ -82,8 +85,10 @@ impl Writer {
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
         let mut names = StackNames::new(self.names.clone(), self.request.symbolize, self.symbol_time);
         let mut times = Times::default();
+        let mut passed = Passed::new(&self.request.filter);
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
+        let wants_samples = self.request.purpose == Purpose::Samples;
         format.begin(&header(&self.request), &mut bytes);
         loop {
             let batch = match self.samples.receive(LOOK) {
@@ -101,10 +106,17 @@ impl Writer {
             };
             #[cfg(feature = "fault-injection")]
             crate::injected::may_panic(if found_something { "writer" } else { "" });
-            found_something |= !batch.is_empty();
             names.begin_batch();
             for event in batch {
+                if !wants_samples {
+                    names.know(&event.stack.mappings);
+                    continue;
+                }
                 let stack = names.of(&event.stack, event.time_ns);
+                if !passed.is_wanted(event.state, &stack, event.ticks) {
+                    continue;
+                }
+                found_something = true;
                 self.figures.stopped(event.stack.stop, event.ticks);
                 let last_ns = times.last_of(event.thread.tid, event.time_ns);
                 let mut left = event.ticks;
@@ -138,8 +150,10 @@ impl Writer {
                 return Err(Closed);
             }
         }
-        let end = self.end(&names);
-        if let (true, Ok(summary)) = (found_something, &end) {
+        let end = self.end(&names).map(|summary| passed.told(summary));
+        if let (false, Ok(_)) = (wants_samples, &end) {
+            self.output.write(lookups::answer(&self.request.purpose, &mut names).as_bytes())?;
+        } else if let (true, Ok(summary)) = (found_something, &end) {
             format.finish(summary, &mut bytes);
             self.hand_on(&mut bytes)?;
         }

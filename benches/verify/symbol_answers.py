@@ -18,6 +18,8 @@ EXPLAINED = {
     "behind the end of a function": "padding: the other program gives it to a function that has ended, or to a line",
     "a stub of the PLT": "we name it by the function that it jumps to",
     "alone among the others": "another of the programs says what we say",
+    "a label within the function": "the table has another symbol inside of the function that covers the address, and the "
+                                   "other program takes the nearest one before it",
     "another spelling of the path": "the same file, its directories put together in another way",
 }
 
@@ -87,6 +89,11 @@ class Symbols:
         """Whether both are names of the same function."""
         return bool(self.addresses.get(one, set()) & self.addresses.get(other, set()))
 
+    def is_within(self, inner, outer, address):
+        """Whether `inner` begins inside of `outer`, before the address."""
+        starts = self.addresses.get(outer, set())
+        return any(start < at <= address for start in starts for at in self.addresses.get(inner, set()))
+
     def is_padding(self, address):
         """Whether no symbol's size covers an address."""
         at = bisect_right(self.ends, (address, float("inf")))
@@ -116,7 +123,8 @@ def classify(address, ours, theirs, others, symbols):
 
 
 #: Differences that are one of names only.
-BY_NAME = ("another name of the function", "a longer name of the same", "another spelling of the path")
+BY_NAME = ("another name of the function", "a longer name of the same", "a label within the function",
+           "another spelling of the path")
 
 
 def difference(address, ours, theirs, symbols):
@@ -150,6 +158,8 @@ def difference(address, ours, theirs, symbols):
             return "they know nothing" if other.name is None else "we know no name"
         if symbols.are_one(one.name, other.name):
             kind = "another name of the function"
+        elif symbols.is_within(other.name, one.name, address):
+            kind = "a label within the function"
         elif is_longer(one.name, other.name) or is_longer(other.name, one.name):
             kind = "a longer name of the same"
         else:

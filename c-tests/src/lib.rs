@@ -7,8 +7,10 @@
 //! the agent works: it sees a library to preload, a socket, and text.
 
 pub mod agent;
+pub mod browser;
 pub mod container;
 pub mod directory;
+pub mod examples;
 pub mod expectation;
 pub mod host;
 pub mod http;

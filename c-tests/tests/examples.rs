@@ -1,33 +1,13 @@
 //! The examples in `examples-c/`: they build with their Makefile and do what their first
 //! lines say.
 
-use std::path::PathBuf;
 use std::process::Command;
 use swipr_c_tests::directory::Directory;
+use swipr_c_tests::examples::built;
 use swipr_c_tests::expectation::check;
 use swipr_c_tests::host::{Host, record};
 use swipr_c_tests::recording::{folded, perf};
 use swipr_c_tests::{agent, program};
-
-/// Builds one example, as `make -C examples-c` does.
-fn built(name: &str) -> (Directory, PathBuf) {
-    let directory = Directory::new();
-    let executable = directory.path().join(name);
-    let library = agent::library();
-    let folder = library.parent().expect("the library's folder");
-    let result = Command::new("make")
-        .arg("-C")
-        .arg(agent::checkout().join("examples-c"))
-        .arg(format!("BUILD={}", directory.path().display()))
-        .arg(format!("LIBRARY={}", folder.display()))
-        .arg("CFLAGS=-O2 -g -Wall -Wextra -Werror")
-        .arg(&executable)
-        .output()
-        .expect("make can be started");
-    let errors = String::from_utf8_lossy(&result.stderr);
-    assert!(result.status.success(), "make {name} failed:\n{errors}");
-    (directory, executable)
-}
 
 #[test]
 fn start_listens_and_is_profiled() {

@@ -5,8 +5,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::intern::{Stacks, Threads};
-use crate::model::{Sample, Stack, State, Thread};
+use crate::Options;
+use crate::intern::{Interner, Threads};
+use crate::model::{Frame, Sample, Stack, State, Thread};
+use crate::order::sorted;
+use crate::raw_tree::RawTree;
+use crate::tree::ROOT;
 
 /// How often, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,12 +19,22 @@ pub(crate) struct Sum {
     pub(crate) ns: u64,
 }
 
+impl Sum {
+    /// Counts a sample's ticks.
+    pub(crate) fn add(&mut self, sample: &Sample<'_>) {
+        let ticks = u64::from(sample.ticks);
+        self.samples = self.samples.saturating_add(ticks);
+        self.ns = self.ns.saturating_add(sample.weight_ns.saturating_mul(ticks));
+    }
+}
+
 /// Samples that are alike, and their sum.
 pub(crate) struct Total {
     /// `None` when threads are not told apart.
     pub(crate) thread: Option<Arc<Thread>>,
     pub(crate) state: State,
-    pub(crate) stack: Arc<Stack>,
+    /// Over-deep stacks are cut already.
+    pub(crate) stack: Stack,
     pub(crate) sum: Sum,
 }
 
@@ -29,41 +43,65 @@ type Key = (Option<usize>, State, usize);
 
 /// Adds samples up.
 pub(crate) struct Totals {
-    merge_threads: bool,
+    options: Options,
     threads: Threads,
-    stacks: Stacks,
+    stacks: RawTree,
+    /// Nodes where stacks end, numbered in order of appearance.
+    leaves: Interner<u32>,
     sums: FxHashMap<Key, Sum>,
 }
 
 impl Totals {
-    pub(crate) fn new(merge_threads: bool) -> Self {
-        Totals { merge_threads, threads: Threads::new(), stacks: Stacks::new(), sums: FxHashMap::default() }
+    pub(crate) fn new(options: &Options) -> Self {
+        Totals {
+            options: options.clone(),
+            threads: Threads::new(),
+            stacks: RawTree::new(),
+            leaves: Interner::new(),
+            sums: FxHashMap::default(),
+        }
     }
 
     pub(crate) fn add(&mut self, sample: &Sample<'_>) {
-        let thread = (!self.merge_threads).then(|| self.threads.intern(sample.thread).id);
-        let stack = self.stacks.intern(sample.stack).id;
-        let sum = self.sums.entry((thread, sample.state, stack)).or_default();
-        let ticks = u64::from(sample.ticks);
-        sum.samples = sum.samples.saturating_add(ticks);
-        sum.ns = sum.ns.saturating_add(sample.weight_ns.saturating_mul(ticks));
+        let thread = (!self.options.merge_threads).then(|| self.threads.intern(sample.thread).id);
+        let stack = self.leaves.intern(self.stacks.node(sample.stack, &self.options)).id;
+        self.sums.entry((thread, sample.state, stack)).or_default().add(sample);
     }
 
-    /// The sums, ordered by first appearance of thread, then state, then stack.
-    pub(crate) fn finish(self) -> Vec<Total> {
-        let threads = self.threads.into_values();
-        let stacks = self.stacks.into_values();
-        let mut sums: Vec<_> = self.sums.into_iter().collect();
-        sums.sort_unstable_by_key(|&(key, _)| key);
-        sums.into_iter()
-            .filter_map(|((thread, state, stack), sum)| {
-                Some(Total {
-                    thread: thread.and_then(|id| threads.get(id).cloned()),
-                    state,
-                    stack: Arc::clone(stacks.get(stack)?),
-                    sum,
-                })
-            })
-            .collect()
+    /// Adds no more.
+    pub(crate) fn finish(self) -> Finished {
+        let sums: Vec<(Key, Sum)> = self.sums.into_iter().collect();
+        let sums = sorted(&sums, &|a, b| a.0.cmp(&b.0));
+        let leaves = self.leaves.into_values();
+        Finished { threads: self.threads.into_values(), stacks: self.stacks, leaves, sums }
+    }
+}
+
+/// The sums. Stacks are put together one at a time: all of them at once would take many times the memory.
+pub(crate) struct Finished {
+    threads: Vec<Arc<Thread>>,
+    stacks: RawTree,
+    leaves: Vec<u32>,
+    sums: Vec<(Key, Sum)>,
+}
+
+impl Finished {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// Ordered by first appearance of thread, then state, then stack.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Total> {
+        self.sums.iter().map(|&((thread, state, stack), sum)| Total {
+            thread: thread.and_then(|id| self.threads.get(id).cloned()),
+            state,
+            stack: self.stacks.stack(self.leaves.get(stack).copied().unwrap_or(ROOT)),
+            sum,
+        })
+    }
+
+    /// Every frame of every stack.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.stacks.tree.frames().iter().map(|known| &known.0)
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use crate::aggregate::{Total, Totals};
+use crate::aggregate::{Finished, Total, Totals};
 use crate::entries::{Entry, elided_text, entries};
 use crate::model::{FrameKind, Header, Mode, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
@@ -17,10 +17,11 @@ use crate::{Format, Options, Weight, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Folded {
-        options: options.clone(),
+        // The totals have cut over-deep stacks.
+        options: Options { max_depth: None, ..options.clone() },
         pid: 0,
         mode: Mode::Wall,
-        totals: Some(Totals::new(options.merge_threads)),
+        totals: Some(Totals::new(options)),
     })
 }
 
@@ -46,7 +47,7 @@ impl Format for Folded {
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-        for total in self.totals.take().map(Totals::finish).unwrap_or_default() {
+        for total in self.totals.take().map(Totals::finish).iter().flat_map(Finished::iter) {
             let count = match self.options.weight {
                 Weight::Samples => total.sum.samples,
                 Weight::Nanoseconds => total.sum.ns,

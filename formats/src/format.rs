@@ -65,6 +65,8 @@ pub struct Options {
     /// Folded and perf script text, which have no other place for it: a remark at the leaf tells what a thread waits
     /// for (wall mode).
     pub states: bool,
+    /// Pprof: one moment, with the number of threads as the only value, as Go's goroutine profile has it.
+    pub snapshot: bool,
 }
 
 impl Default for Options {
@@ -79,6 +81,7 @@ impl Default for Options {
             title: None,
             weight: Weight::Samples,
             states: true,
+            snapshot: false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Small numbers for equal stacks and equal threads, in order of appearance.
 //! Memory grows with distinct stacks and threads, not with samples.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -16,25 +16,33 @@ pub(crate) struct Interned {
 
 /// Numbers for values of one type.
 pub(crate) struct Interner<T> {
-    ids: HashMap<T, usize>,
+    ids: FxHashMap<T, usize>,
+    values: Vec<T>,
 }
 
-impl<T: Hash + Eq> Interner<T> {
+impl<T: Hash + Eq + Clone> Interner<T> {
     pub(crate) fn new() -> Self {
-        Interner { ids: HashMap::new() }
+        Interner { ids: FxHashMap::default(), values: Vec::new() }
     }
 
     pub(crate) fn intern(&mut self, value: T) -> Interned {
-        let next = self.ids.len();
-        let id = *self.ids.entry(value).or_insert(next);
-        Interned { id, new: id == next }
+        if let Some(&id) = self.ids.get(&value) {
+            return Interned { id, new: false };
+        }
+        let id = self.values.len();
+        self.values.push(value.clone());
+        self.ids.insert(value, id);
+        Interned { id, new: true }
     }
 
     /// The values in the order of their numbers.
+    pub(crate) fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The same, to keep.
     pub(crate) fn into_values(self) -> Vec<T> {
-        let mut values: Vec<(T, usize)> = self.ids.into_iter().collect();
-        values.sort_unstable_by_key(|&(_, id)| id);
-        values.into_iter().map(|(value, _)| value).collect()
+        self.values
     }
 }
 

@@ -72,9 +72,14 @@ impl Members {
 
     /// Adds an element of an array; `value` is JSON.
     pub(crate) fn element(mut self, value: impl std::fmt::Display) -> Self {
+        self.push(value);
+        self
+    }
+
+    /// The same in place.
+    pub(crate) fn push(&mut self, value: impl std::fmt::Display) {
         self.comma();
         let _ = write!(self.text, "{value}");
-        self
     }
 
     pub(crate) fn end(mut self) -> String {

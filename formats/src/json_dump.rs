@@ -13,8 +13,9 @@
 
 use crate::entries::{shown_functions, visible};
 use crate::json::{Members, string};
-use crate::model::{Frame, FrameKind, Function, Header, Sample, State, Summary};
+use crate::model::{Frame, Header, Sample, State, Summary};
 use crate::raw::{frame_object, header_fields, state_fields, summary_fields, thread_fields};
+use crate::raw_tree::note;
 use crate::{Format, Options, entries, syscalls};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
@@ -68,7 +69,7 @@ impl JsonDump {
             array = array.element(self.frame(frame));
         }
         if elided > 0 {
-            array = array.element(self.frame(&elided_frame(elided)));
+            array = array.element(self.frame(&note(&entries::elided_text(elided))));
         }
         for frame in outer {
             array = array.element(self.frame(frame));
@@ -81,15 +82,4 @@ impl JsonDump {
         let shown = Frame { functions: shown_functions(frame, &self.options).into(), ..frame.clone() };
         frame_object(&shown, module).end()
     }
-}
-
-fn elided_frame(count: usize) -> Frame {
-    let note = Function {
-        name: entries::elided_text(count).into(),
-        mangled: None,
-        offset: 0,
-        file: None,
-        line: None,
-    };
-    Frame { address: 0, kind: FrameKind::Note, module: None, functions: [note].into() }
 }

@@ -1,6 +1,8 @@
 //! The one list of formats. Not here: what they do (a file each).
 
-use crate::{Format, Options, dump, folded, json_dump, perf_script, pprof, raw};
+use crate::{
+    Format, Options, dump, firefox, folded, html, json_dump, perf_script, pprof, raw, speedscope, svg,
+};
 
 /// A format as the server, the command line and the documentation know it.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,42 @@ pub static FORMATS: &[FormatInfo] = &[
         description: "gzip'd pprof profile, for go tool pprof, Grafana, Parca",
         streams: false,
         make: pprof::make,
+    },
+    FormatInfo {
+        name: "firefox",
+        aliases: &["gecko"],
+        mime: "application/json",
+        suffix: "firefox.json",
+        description: "all that profiler.firefox.com can show: inlines, lines, states, CPU time",
+        streams: false,
+        make: firefox::make,
+    },
+    FormatInfo {
+        name: "speedscope",
+        aliases: &[],
+        mime: "application/json",
+        suffix: "speedscope.json",
+        description: "for speedscope.app: a profile for each thread, in the order of time",
+        streams: false,
+        make: speedscope::make,
+    },
+    FormatInfo {
+        name: "svg",
+        aliases: &["flamegraph", "flamegraph.svg"],
+        mime: "image/svg+xml",
+        suffix: "svg",
+        description: "a flame graph as a picture that can be searched and zoomed in a browser",
+        streams: false,
+        make: svg::make,
+    },
+    FormatInfo {
+        name: "html",
+        aliases: &["flamegraph.html"],
+        mime: "text/html; charset=utf-8",
+        suffix: "html",
+        description: "a flame graph as one page: threads over time, search, zoom, inverted",
+        streams: false,
+        make: html::make,
     },
     FormatInfo {
         name: "raw",

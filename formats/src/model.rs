@@ -154,6 +154,8 @@ pub struct Summary {
     pub late: u64,
     /// Samples written.
     pub samples: u64,
+    /// Samples left out because of their state or their frames, as was asked for.
+    pub filtered: u64,
     /// Samples whose stack does not reach the thread's root.
     pub truncated: u64,
     /// Threads that a tick could not reach (signals blocked, not scheduled in time, gone).

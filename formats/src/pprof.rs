@@ -15,20 +15,16 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::aggregate::{Total, Totals};
-use crate::entries::{elided_text, visible};
+use crate::aggregate::{Finished, Total, Totals};
 use crate::model::{Header, Mode, Sample, State, Summary};
 use crate::protobuf::Message;
+use crate::raw_tree::note;
 use crate::stats::{stats_line, why_empty};
 use crate::{Format, Options, names, state, syscalls};
 use tables::Tables;
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
-    Box::new(Pprof {
-        options: options.clone(),
-        header: None,
-        totals: Some(Totals::new(options.merge_threads)),
-    })
+    Box::new(Pprof { options: options.clone(), header: None, totals: Some(Totals::new(options)) })
 }
 
 struct Pprof {
@@ -50,8 +46,8 @@ impl Format for Pprof {
     }
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
-        let totals = self.totals.take().map(Totals::finish).unwrap_or_default();
-        let Some(header) = self.header.take() else {
+        let (Some(totals), Some(header)) = (self.totals.take().map(Totals::finish), self.header.take())
+        else {
             return;
         };
         let profile = profile(&self.options, &header, &totals, summary);
@@ -62,27 +58,29 @@ impl Format for Pprof {
     }
 }
 
-fn profile(options: &Options, header: &Header, totals: &[Total], summary: &Summary) -> Message {
+fn profile(options: &Options, header: &Header, totals: &Finished, summary: &Summary) -> Message {
     let mut tables = Tables::new(options, header);
-    for total in totals {
-        tables.reserve_main_mapping(&total.stack);
-    }
+    tables.reserve_main_mapping(totals.frames());
     let clock = match header.mode {
         Mode::Wall => "wall",
         Mode::Cpu => "cpu",
     };
     let mut profile = Message::new();
-    profile.message(1, value_type(&mut tables, "samples", "count"));
-    profile.message(1, value_type(&mut tables, clock, "nanoseconds"));
-    for total in totals {
-        profile.message(2, sample(options, &mut tables, total));
+    let snapshot = options.snapshot;
+    let (kind, unit) = if snapshot { ("goroutine", "count") } else { (clock, "nanoseconds") };
+    if !snapshot {
+        profile.message(1, value_type(&mut tables, "samples", "count"));
+    }
+    profile.message(1, value_type(&mut tables, kind, unit));
+    for total in totals.iter() {
+        profile.message(2, sample(options, &mut tables, &total));
     }
     profile.signed(9, header.start_ns);
     profile.signed(10, summary.duration_ns);
-    profile.message(11, value_type(&mut tables, clock, "nanoseconds"));
-    profile.signed(12, header.interval_ns);
+    profile.message(11, value_type(&mut tables, kind, unit));
+    profile.signed(12, if snapshot { 1 } else { header.interval_ns });
     profile.packed(13, comments(options, &mut tables, summary, totals.is_empty()));
-    profile.number(14, tables.string(clock));
+    profile.number(14, tables.string(kind));
     tables.write(&mut profile);
     profile
 }
@@ -95,18 +93,14 @@ fn value_type(tables: &mut Tables<'_>, kind: &str, unit: &str) -> Message {
 }
 
 fn sample(options: &Options, tables: &mut Tables<'_>, total: &Total) -> Message {
-    let (inner, elided, outer) = visible(&total.stack, options);
-    let mut locations: Vec<u64> = inner.iter().map(|frame| tables.location(frame)).collect();
-    if elided > 0 {
-        locations.push(tables.note(&elided_text(elided)));
-    }
-    locations.extend(outer.iter().map(|frame| tables.location(frame)));
+    let mut locations: Vec<u64> = total.stack.frames.iter().map(|frame| tables.location(frame)).collect();
     if locations.is_empty() {
-        locations.push(tables.note("[no stack]"));
+        locations.push(tables.location(&note("[no stack]")));
     }
     let mut message = Message::new();
     message.packed(1, locations);
-    message.packed(2, [total.sum.samples, total.sum.ns]);
+    let values = [total.sum.samples, total.sum.ns];
+    message.packed(2, values.into_iter().take(if options.snapshot { 1 } else { 2 }));
     if let Some(thread) = &total.thread {
         let name = names::printable(&thread.name);
         message.message(3, text_label(tables, "thread", &name));

@@ -116,6 +116,7 @@ pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
         .field("ticks", summary.ticks)
         .field("late", summary.late)
         .field("samples", summary.samples)
+        .maybe("filtered", (summary.filtered > 0).then_some(summary.filtered))
         .field("truncated", summary.truncated)
         .field("missed", summary.missed)
         .field("dropped", summary.dropped)

@@ -3,7 +3,7 @@
 use crate::model::{Cost, Summary};
 
 /// `threads=8 ticks=800 samples=793 missed=7 truncated=3 late=0 dropped=0`, then what there is of
-/// ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and ` held_p50_ns=… held_p99_ns=…
+/// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and ` held_p50_ns=… held_p99_ns=…
 /// sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`.
 ///
 /// No number stands after a blank: one reader takes such a comment line for a sample.
@@ -19,6 +19,7 @@ pub fn stats_line(summary: &Summary) -> String {
         summary.dropped
     );
     let where_there_is_some = [
+        ("filtered", summary.filtered),
         ("filled", summary.filled),
         ("inferred", summary.inferred),
         ("cpu_wait_ns", summary.cpu_wait_ns),
@@ -50,9 +51,11 @@ pub(crate) fn why_empty(summary: &Summary) -> &'static str {
         "every sample was dropped: the output was read too slowly"
     } else if summary.threads == 0 {
         "no thread passed the filters"
+    } else if summary.filtered > 0 {
+        "no sample passed the filters of states and frames"
     } else if summary.missed > 0 {
         "no thread could be reached"
     } else {
-        "no thread used CPU time at a tick, or no stack passed the filters"
+        "no thread used CPU time at a tick"
     }
 }

@@ -4,3 +4,4 @@ pub mod folded;
 pub mod perf;
 pub mod pprof;
 mod profile_proto;
+pub mod viewers;

@@ -4,6 +4,7 @@ mod made;
 
 use crate::choices::Choices;
 use crate::readers::folded::{collapse, parse_folded};
+use crate::readers::viewers::{self, Weighted};
 use crate::readers::{perf, pprof};
 use made::{Made, PID};
 use serde_json::Value;
@@ -22,6 +23,7 @@ pub fn check(bytes: &[u8]) {
     raw(&made, &options);
     json(&made, &options);
     dump(&made, &options);
+    pictures(&made, &options);
 }
 
 /// Lines of a stack, before what is said when there is none.
@@ -196,4 +198,27 @@ fn dump(made: &Made, options: &Options) {
     assert_eq!(starting("  [no stack]"), made.each_tick().filter(|sample| frames(sample) == 0).count());
     assert_eq!(starting("\""), made.each_tick().count());
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+}
+
+/// Files for viewers: the same stacks with the same weights in each.
+fn pictures(made: &Made, options: &Options) {
+    let mut expected = BTreeMap::new();
+    for sample in made.each_tick().filter(|sample| sample.weight_ns > 0) {
+        let leaf = usize::from(tells_state(made, options, sample.state));
+        *expected.entry(lines(&sample.stack.frames, options).max(1) + leaf).or_insert(0) += sample.weight_ns;
+    }
+    let depths = |all: Vec<Weighted>, no_stack: usize| {
+        let mut depths = BTreeMap::new();
+        for each in all.into_iter().filter(|each| each.ns > 0) {
+            assert!(each.stack.iter().all(|name| !name.is_empty()), "{each:?}");
+            *depths.entry(each.stack.len().max(no_stack)).or_insert(0) += each.ns;
+        }
+        depths
+    };
+    assert_eq!(depths(viewers::speedscope(&made.text("speedscope", options)), 0), expected);
+    assert_eq!(depths(viewers::html(&made.text("html", options)), 0), expected);
+    let whole: u64 = expected.values().sum();
+    let firefox = viewers::firefox(&made.text("firefox", options));
+    assert_eq!(firefox.iter().map(|each| each.ns).sum::<u64>(), whole);
+    assert_eq!(viewers::svg(&made.text("svg", options)).0, whole);
 }

@@ -256,7 +256,8 @@ impl Active {
     /// the difference smaller, never larger: none that ended is made up.
     pub fn cpu_of_ended_threads(&mut self, now: u64, program_used_ns: u64) {
         let used = program_used_ns.saturating_sub(self.sampled_cpu_ns);
-        if self.request.threads.is_none() && used > CLOCKS_DIFFER_NS {
+        let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
+        if all && used > CLOCKS_DIFFER_NS {
             let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
             self.cpu_rest(&thread, now, used);
         }
@@ -349,6 +350,8 @@ mod tests {
             mode: Mode::Wall,
             format: swipr_formats::Selection { format, options: Default::default() },
             threads: None,
+            filter: Default::default(),
+            purpose: Default::default(),
             symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);

@@ -46,7 +46,7 @@ pub(super) fn check_tcp(head: &Head, local: SocketAddr, token: Option<&str>) -> 
     }
 }
 
-fn is_our_name(host: &str, local: SocketAddr) -> bool {
+pub(super) fn is_our_name(host: &str, local: SocketAddr) -> bool {
     // An IPv6 literal stands in brackets; a port may follow.
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(rest),
@@ -75,7 +75,7 @@ fn has_token(head: &Head, token: &str) -> bool {
 }
 
 /// Compares in a time that does not tell how much of it was right.
-fn is_same(given: &str, token: &str) -> bool {
+pub(super) fn is_same(given: &str, token: &str) -> bool {
     let different = given.bytes().zip(token.bytes()).fold(0, |different, (a, b)| different | (a ^ b));
     given.len() == token.len() && std::hint::black_box(different) == 0
 }

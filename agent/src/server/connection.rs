@@ -10,6 +10,7 @@ mod requests;
 
 use super::Settings;
 use super::answer::Answer;
+use super::asked::Asked;
 use super::chunked::Decoder;
 use super::head::Head;
 use super::recorded::{Progress, Recorded};
@@ -58,6 +59,8 @@ enum State {
     Body(Box<Head>, Decoder),
     /// A recording is being answered with.
     Recording(Box<Recorded>),
+    /// Somebody looks up what a symbol server's client asked for.
+    Asked(Box<Asked>),
     /// The last answer is on its way.
     Ending,
     /// An answer that failed in the middle is on its way.
@@ -127,7 +130,7 @@ impl Connection {
     }
 
     pub(super) fn is_recording(&self) -> bool {
-        matches!(self.state, State::Recording(_))
+        matches!(self.state, State::Recording(_) | State::Asked(_))
     }
 
     /// Whether its client has not got all of a recording.
@@ -142,8 +145,8 @@ impl Connection {
             false => 0,
         };
         let input = match self.state {
-            State::Recording(_) if self.half_closed => 0,
-            State::Recording(_) => libc::POLLRDHUP,
+            State::Recording(_) | State::Asked(_) if self.half_closed => 0,
+            State::Recording(_) | State::Asked(_) => libc::POLLRDHUP,
             State::Draining(_) => libc::POLLIN,
             State::Head | State::Body(..) if !self.input_ended && out == 0 => libc::POLLIN,
             _ => 0,
@@ -206,6 +209,17 @@ impl Connection {
                     _ => Step::Moved,
                 }
             }
+            State::Asked(mut asked) => match asked.answer() {
+                Some(answer) => {
+                    answer.encode(asked.form, &mut self.output);
+                    self.finished(asked.form.keep, now);
+                    Step::Moved
+                }
+                None => {
+                    self.state = State::Asked(asked);
+                    Step::Waits
+                }
+            },
             State::Breaking if self.waiting_bytes() == 0 => Step::Ends,
             State::Breaking => {
                 self.state = State::Breaking;

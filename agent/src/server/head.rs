@@ -17,6 +17,7 @@ pub(super) enum Method {
     Get,
     Head,
     Post,
+    Options,
     Other,
 }
 
@@ -57,6 +58,8 @@ pub(super) struct Head {
     /// The client waits for a word before it sends its body.
     pub(super) waits: bool,
     pub(super) errors: Errors,
+    /// Somebody with a browser asks.
+    pub(super) wants_page: bool,
     pub(super) host: Option<String>,
     pub(super) origin: Option<String>,
     pub(super) authorization: Option<String>,
@@ -125,6 +128,7 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
             Some("GET") => Method::Get,
             Some("HEAD") => Method::Head,
             Some("POST") => Method::Post,
+            Some("OPTIONS") => Method::Options,
             _ => Method::Other,
         },
         path,
@@ -137,6 +141,7 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
         framing: Framing::Length(0),
         waits: false,
         errors: Errors::Text,
+        wants_page: false,
         host: None,
         origin: None,
         authorization: None,
@@ -167,7 +172,12 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
                 }
                 head.waits = version == Version::Http11;
             }
-            "accept" if has_word(value, "application/json") => head.errors = Errors::Json,
+            "accept" => {
+                if has_word(value, "application/json") {
+                    head.errors = Errors::Json;
+                }
+                head.wants_page |= has_word(value, "text/html");
+            }
             _ => {}
         }
     }
@@ -178,7 +188,7 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
         }
         (None, true) => Framing::Chunked,
         (None, false) => Framing::Length(0),
-        (Some(text), false) => Framing::Length(content_length(&text)?),
+        (Some(text), false) => Framing::Length(content_length(&text, most_body_bytes(&head.path))?),
     };
     Ok(head)
 }
@@ -190,12 +200,17 @@ fn once(place: &mut Option<String>, name: &str, value: &str) -> Result<(), Answe
     }
 }
 
-fn content_length(text: &str) -> Result<usize, Answer> {
+/// Who asks for names asks for those of a whole profile.
+fn most_body_bytes(path: &str) -> usize {
+    if path.ends_with("/symbolicate/v5") { MOST_BODY_BYTES * 16 } else { MOST_BODY_BYTES }
+}
+
+fn content_length(text: &str, most: usize) -> Result<usize, Answer> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Answer::problem(400, "Content-Length is not a number"));
     }
     match text.parse::<usize>() {
-        Ok(length) if length <= MOST_BODY_BYTES => Ok(length),
+        Ok(length) if length <= most => Ok(length),
         _ => Err(body_too_long()),
     }
 }

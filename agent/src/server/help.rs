@@ -39,15 +39,19 @@ pub(super) fn text(address: &Address) -> String {
         ("every thread's stack now", curl(address, "/dump")),
         (
             "10 seconds, for profiler.firefox.com",
-            format!("{} > profile.perf", curl(address, "/profile?seconds=10")),
+            format!("{} > profile.json", curl(address, "/profile.json?seconds=10")),
         ),
         (
             "10 seconds of CPU time, for flame graphs",
             format!("{} > profile.folded", curl(address, "/profile?seconds=10&mode=cpu&format=folded")),
         ),
         (
+            "10 seconds as a flame graph: one page, to be opened or shown to others",
+            format!("{} > flamegraph.html", curl(address, "/flamegraph.html?seconds=10")),
+        ),
+        (
             "10 seconds, for go tool pprof",
-            format!("{} > profile.pb.gz", curl(address, "/profile?seconds=10&format=pprof")),
+            format!("{} > profile.pb.gz", curl(address, "/profile.pb.gz?seconds=10")),
         ),
         (
             "as swift-profile-recorder is asked",
@@ -60,6 +64,8 @@ pub(super) fn text(address: &Address) -> String {
     if matches!(address, Address::Tcp(_)) {
         out += "(with SWIPR_TOKEN set, add: -H \"Authorization: Bearer $SWIPR_TOKEN\")\n";
     }
+    let here = if let Address::Tcp(tcp) = address { format!("http://{tcp}") } else { String::new() };
+    let _ = writeln!(out, "\nsymbol server for profiler.firefox.com: {here}/{}", super::page::token());
     out += "\nroutes\n";
     for route in ROUTES {
         let paths = route.paths.join(", ");
@@ -94,7 +100,7 @@ mod tests {
                 let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
                 names.join(" ")
             };
-            let (paths, parameters) = (code(route.paths), code(route.parameters));
+            let (paths, parameters) = (code(route.paths), route.parameter_words());
             let (method, does) = (route.method_name(), route.does);
             let _ = writeln!(table, "| {method} | {paths} | {does} | {parameters} |");
         }
@@ -113,6 +119,24 @@ mod tests {
             let _ = writeln!(table, "| {name} | {field} | {values} | {meaning} |");
         }
         assert_generated(PAGE, "parameters", &table);
+    }
+
+    #[test]
+    fn the_formats_in_the_documentation_are_the_list() {
+        let mut table =
+            String::from("| format | other names | file | written | what it is |\n|---|---|---|---|---|\n");
+        for format in FORMATS {
+            let aliases: Vec<String> = format.aliases.iter().map(|alias| format!("`{alias}`")).collect();
+            let (name, suffix, aliases) = (format.name, format.suffix, aliases.join(" "));
+            let when = if format.streams { "as samples come" } else { "at the end" };
+            let _ = writeln!(
+                table,
+                "| `{name}` | {aliases} | `profile.{suffix}` | {when} | {} |",
+                format.description
+            );
+        }
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/formats.md");
+        assert_generated(page, "formats", &table);
     }
 
     #[test]

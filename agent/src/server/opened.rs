@@ -41,7 +41,7 @@ pub fn query(path: &str, text: &str, recorder: &dyn Recorder) -> Result<Box<Requ
     debug_assert_eq!(head.framing, Framing::Length(0));
     (head.path, head.query) = (path.to_owned(), text.to_owned());
     match routes::follow(&head, &[], recorder, &address()) {
-        Outcome::Record(request) => Ok(request),
+        Outcome::Record(request, _) => Ok(request),
         Outcome::Answer(answer) => Err(answer.status),
     }
 }

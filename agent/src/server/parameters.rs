@@ -2,7 +2,7 @@
 //! for the help. Not here: which route takes which of them (`routes.rs`).
 
 use super::values::{self, MOST_DURATION_NS, MOST_TICKS, SECOND_NS};
-use crate::recording::{Length, Request, Symbolize};
+use crate::recording::{Doing, Filter, Length, Purpose, Request, Symbolize};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{FORMATS, FormatInfo, Names, Options, Selection, Weight};
@@ -77,6 +77,30 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         set: |wish, text| once(&mut wish.threads, regex(text)),
     },
     Parameter {
+        name: "tid",
+        values: "numbers",
+        meaning: "only these threads, by their kernel ids, separated by commas",
+        set: |wish, text| once(&mut wish.tids, tids(text)),
+    },
+    Parameter {
+        name: "state",
+        values: "running, waiting, blocked",
+        meaning: "only samples of threads that run, wait for a CPU, or are blocked; several separated by commas",
+        set: |wish, text| once(&mut wish.states, states(text)),
+    },
+    Parameter {
+        name: "include",
+        values: "regex",
+        meaning: "only stacks with a function whose name matches",
+        set: |wish, text| once(&mut wish.include, regex(text)),
+    },
+    Parameter {
+        name: "exclude",
+        values: "regex",
+        meaning: "no stacks with a function whose name matches",
+        set: |wish, text| once(&mut wish.exclude, regex(text)),
+    },
+    Parameter {
         name: "names",
         values: "safe, raw, mangled",
         meaning: "function names: shortened, as demangled, or as in the object file",
@@ -128,7 +152,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         name: "states",
         values: "true, false",
         meaning: "wall mode, `perf` and `folded`: the leaf tells what a thread waits for, `[blocked in futex]` (true)",
-        set: |wish, text| once(&mut wish.states, values::switch(text)),
+        set: |wish, text| once(&mut wish.leaf_states, values::switch(text)),
     },
     Parameter {
         name: "compat",
@@ -165,6 +189,10 @@ pub(super) struct Wish {
     pub(super) format: Option<&'static FormatInfo>,
     mode: Option<Mode>,
     threads: Option<regex_lite::Regex>,
+    tids: Option<Vec<u32>>,
+    states: Option<Vec<Doing>>,
+    include: Option<regex_lite::Regex>,
+    exclude: Option<regex_lite::Regex>,
     symbolize: Option<Symbolize>,
     names: Option<Names>,
     lines: Option<bool>,
@@ -173,7 +201,7 @@ pub(super) struct Wish {
     title: Option<String>,
     merge_threads: Option<bool>,
     weight: Option<Weight>,
-    states: Option<bool>,
+    leaf_states: Option<bool>,
     compat: Option<bool>,
 }
 
@@ -181,6 +209,7 @@ pub(super) struct Wish {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
     pub(super) length: Length,
+    pub(super) mode: Mode,
     pub(super) format: &'static str,
 }
 
@@ -226,7 +255,7 @@ impl Wish {
         Ok(Request {
             interval: Duration::from_nanos(interval_ns),
             length,
-            mode: self.mode.unwrap_or(Mode::Wall),
+            mode: self.mode.unwrap_or(defaults.mode),
             format: Selection {
                 format,
                 options: Options {
@@ -238,13 +267,26 @@ impl Wish {
                     max_depth: self.max_depth.and_then(|n| usize::try_from(n).ok()),
                     title: self.title,
                     weight: self.weight.unwrap_or(standard.weight),
-                    states: self.states.unwrap_or(standard.states),
+                    states: self.leaf_states.unwrap_or(standard.states),
+                    snapshot: standard.snapshot,
                 },
             },
             threads: self.threads,
+            filter: Filter {
+                tids: self.tids.unwrap_or_default(),
+                states: self.states.unwrap_or_default(),
+                include: self.include,
+                exclude: self.exclude,
+            },
+            purpose: Purpose::Samples,
             symbolize: self.symbolize.unwrap_or_default(),
         })
     }
+}
+
+/// Whether there is a parameter of that name.
+pub(super) fn is_listed(name: &str) -> bool {
+    PARAMETERS.iter().any(|parameter| parameter.name == name)
 }
 
 fn once<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
@@ -266,6 +308,19 @@ fn regex(text: &str) -> Result<regex_lite::Regex, String> {
         return Err(format!("it is longer than {MOST_TEXT_BYTES} bytes"));
     }
     regex_lite::Regex::new(text).map_err(|error| format!("\"{text}\" is no regular expression: {error}"))
+}
+
+fn tids(text: &str) -> Result<Vec<u32>, String> {
+    let one = |tid: &str| {
+        let wrong = || format!("\"{tid}\" is not a thread's id");
+        tid.trim().parse::<u32>().map_err(|_| wrong())
+    };
+    text.split(',').map(one).collect()
+}
+
+fn states(text: &str) -> Result<Vec<Doing>, String> {
+    let known = [("running", Doing::Running), ("waiting", Doing::Waiting), ("blocked", Doing::Blocked)];
+    text.split(',').map(|state| values::choice(state.trim(), &known)).collect()
 }
 
 fn title(text: &str) -> Result<String, String> {

@@ -6,6 +6,7 @@
 
 use super::answer::{self, Answer, Content, Form};
 use super::head::{Head, Keep, Version};
+use super::routes::Strictness;
 use crate::pipe::PipeReader;
 use crate::recording::Request;
 use swipr_formats::model::{Mode, Summary};
@@ -19,6 +20,32 @@ const ERROR: &str = "X-Swipr-Error";
 const MOST_HELD_BYTES: usize = 1024 * 1024;
 /// Largest chunk.
 const CHUNK_BYTES: usize = 32 * 1024;
+
+/// How a recording's answer is dressed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// The name of the file, to be completed by the format's suffix; one without suffix; or none: it is to be shown.
+    pub(super) file: Option<&'static str>,
+    pub(super) empty: Empty,
+}
+
+/// What a recording that found nothing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Empty {
+    /// An error, which tells why.
+    IsTold,
+    /// An answer like any other: it tells by itself, or has no samples anyway.
+    IsFine,
+}
+
+/// The file's name is made with the format's suffix.
+const WITH_SUFFIX: &str = "profile.";
+
+impl Default for Manner {
+    fn default() -> Manner {
+        Manner { file: Some(WITH_SUFFIX), empty: Empty::IsTold }
+    }
+}
 
 /// An answer under way.
 #[derive(Debug)]
@@ -36,6 +63,8 @@ pub(super) struct About {
     form: Form,
     version: Version,
     format: &'static FormatInfo,
+    manner: Manner,
+    strictness: Strictness,
     mode: Mode,
     threads: Option<String>,
     /// A request that is right, for the text of an error.
@@ -62,7 +91,13 @@ pub(super) enum Progress {
 }
 
 impl About {
-    pub(super) fn new(head: &Head, request: &Request, example: String) -> About {
+    pub(super) fn new(
+        head: &Head,
+        request: &Request,
+        manner: Manner,
+        strictness: Strictness,
+        example: String,
+    ) -> About {
         let mut form = head.form();
         if head.version == Version::Http10 {
             form.keep = Keep::Close;
@@ -71,6 +106,8 @@ impl About {
             form,
             version: head.version,
             format: request.format.format,
+            manner,
+            strictness,
             mode: request.mode,
             threads: request.threads.as_ref().map(|regex| regex.to_string()),
             example,
@@ -79,8 +116,14 @@ impl About {
 
     fn headers(&self) -> Vec<(&'static str, String)> {
         let suffix = self.format.suffix;
-        let disposition = format!("attachment; filename=\"profile.{suffix}\"");
-        vec![("Content-Disposition", disposition)]
+        let name = match self.manner.file {
+            None => return vec![],
+            Some(WITH_SUFFIX) => format!("{WITH_SUFFIX}{suffix}"),
+            Some(name) => name.to_owned(),
+        };
+        // A browser shows what it can show; saved, it has this name.
+        let how = if matches!(self.format.name, "html" | "svg") { "inline" } else { "attachment" };
+        vec![("Content-Disposition", format!("{how}; filename=\"{name}\""))]
     }
 
     /// The answer to HEAD: what GET would say, without a recording.
@@ -150,7 +193,8 @@ impl Recorded {
             }
             return Progress::Over(keep);
         }
-        let answer = if self.held.is_empty() || summary.samples == 0 {
+        let is_empty = self.held.is_empty() || summary.samples == 0;
+        let answer = if is_empty && self.about.manner.empty == Empty::IsTold {
             let stats = stats_line(summary);
             let what = format!("no sample was taken ({stats}): {}", self.why(summary));
             Answer::problem(422, what).example(self.about.example.clone())
@@ -176,7 +220,12 @@ impl Recorded {
             }
             Sent::NotYet => {
                 let what = format!("the recording failed: {reason}");
-                Answer::problem(500, what).encode(self.about.form, out);
+                let answer = Answer::problem(500, what);
+                let answer = match self.about.strictness {
+                    Strictness::Go => answer.header("X-Go-Pprof", "1"),
+                    Strictness::Strict => answer,
+                };
+                answer.encode(self.about.form, out);
                 Progress::Over(self.about.form.keep)
             }
         }
@@ -190,6 +239,7 @@ impl Recorded {
             (Some(regex), _) if summary.threads == 0 => {
                 format!("no thread's name matches threads={regex}")
             }
+            _ if summary.filtered > 0 => "no sample passed the filters of states and frames".into(),
             _ if summary.dropped > 0 => "the output was read too slowly".into(),
             _ if summary.missed > 0 => {
                 "no thread could be reached in time (signals blocked, or no CPU for them)".into()

@@ -1,17 +1,23 @@
-//! The one list of routes, and what each does with a request.
+//! Routes: which there are (`routes/table.rs`), finding a request's, and following it.
 //!
-//! The help, 404's text, 405's `Allow` and the table in `docs/http.md` are made from
-//! it. Not here: reading requests, writing answers, who may ask.
+//! The help, 404's text, 405's `Allow` and the table in `docs/http.md` are made from the list. Not here: what routes do
+//! (`routes/*.rs`), reading requests, writing answers, who may ask.
 
-use super::answer::{Answer, EXAMPLE, METRICS};
+mod go;
+mod plain;
+mod recordings;
+mod table;
+
+use super::answer::{Answer, EXAMPLE};
 use super::head::{Head, Method};
 use super::help;
-use super::parameters::{Defaults, Wish};
+use super::parameters::Wish;
 use super::percent;
+use super::recorded::Manner;
 use super::sample_request;
 use crate::listen::Address;
-use crate::recording::{Length, Recorder, Request};
-use std::time::Duration;
+use crate::recording::{Recorder, Request};
+pub(super) use table::ROUTES;
 
 /// A route.
 #[derive(Clone, Copy, Debug)]
@@ -21,96 +27,36 @@ pub(super) struct Route {
     pub(super) does: &'static str,
     /// Names of parameters that its query takes.
     pub(super) parameters: &'static [&'static str],
+    pub(super) strictness: Strictness,
     action: Action,
 }
 
+/// What a route does with a request.
+type Action = fn(Asked<'_>) -> Result<Outcome, Answer>;
+
+/// What becomes of parameters that a route does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    Help,
-    Sample,
-    Profile,
-    Dump,
-    Health,
-    Status,
-    Metrics,
+pub(super) enum Strictness {
+    /// An error.
+    Strict,
+    /// Nothing: the clients are other projects' tools, which may send more.
+    Go,
 }
 
-/// Every route. Those for GET answer HEAD too.
-pub(super) static ROUTES: &[Route] = &[
-    Route { method: Method::Get, paths: &["/"], does: "this help", parameters: &[], action: Action::Help },
-    Route {
-        method: Method::Post,
-        paths: &["/", "/sample", "/samples"],
-        does: "a recording, asked for with swift-profile-recorder's JSON",
-        parameters: &[],
-        action: Action::Sample,
-    },
-    Route {
-        method: Method::Get,
-        paths: &["/profile"],
-        does: "a recording",
-        parameters: &[
-            "seconds",
-            "samples",
-            "hz",
-            "rate",
-            "interval",
-            "mode",
-            "format",
-            "threads",
-            "names",
-            "lines",
-            "inline",
-            "max_depth",
-            "title",
-            "merge_threads",
-            "weight",
-            "states",
-            "compat",
-            "symbolizer",
-            "symbolize",
-        ],
-        action: Action::Profile,
-    },
-    Route {
-        method: Method::Get,
-        paths: &["/dump"],
-        does: "every thread's stack now, as text or with format=json",
-        parameters: &[
-            "format",
-            "threads",
-            "names",
-            "lines",
-            "inline",
-            "max_depth",
-            "title",
-            "symbolizer",
-            "symbolize",
-        ],
-        action: Action::Dump,
-    },
-    Route {
-        method: Method::Get,
-        paths: &["/health"],
-        does: "OK, or why the agent has turned itself off",
-        parameters: &[],
-        action: Action::Health,
-    },
-    Route {
-        method: Method::Get,
-        paths: &["/status"],
-        does: "the agent's state as JSON",
-        parameters: &[],
-        action: Action::Status,
-    },
-    Route {
-        method: Method::Get,
-        paths: &["/metrics"],
-        does: "the figures of /status for Prometheus",
-        parameters: &[],
-        action: Action::Metrics,
-    },
-];
+/// A request, on its way along a route.
+pub(super) struct Asked<'a> {
+    path: &'a str,
+    /// As it was sent.
+    query: &'a str,
+    body: &'a [u8],
+    recorder: &'a dyn Recorder,
+    address: &'a Address,
+    wants_page: bool,
+    strictness: Strictness,
+    wish: Wish,
+    /// Names and values that the list of parameters does not know.
+    others: Vec<(String, String)>,
+}
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -118,7 +64,7 @@ pub(super) enum Outcome {
     /// It is answered at once.
     Answer(Answer),
     /// A recording is to be made.
-    Record(Box<Request>),
+    Record(Box<Request>, Manner),
 }
 
 /// Finds the route of a request and follows it.
@@ -147,51 +93,70 @@ fn try_follow(
         let answer = Answer::problem(405, what).header("Allow", allowed);
         return Err(answer.example(example(path, address)));
     };
-    let wrong = |what: String| Answer::problem(400, what).example(example(path, address));
-    let query = percent::query(&head.query)
-        .map_err(|piece| wrong(format!("\"{piece}\" in the query is not percent-encoded UTF-8")))?;
-    let mut wish = Wish::default();
-    for (name, value) in &query {
-        if name == super::access::TOKEN_PARAMETER {
-            continue;
-        }
-        if !route.parameters.contains(&name.as_str()) {
-            let known = match route.parameters {
-                [] => "none".to_owned(),
-                names => names.join(", "),
-            };
-            return Err(wrong(format!("\"{name}\" is not a parameter of {path}, which knows {known}")));
-        }
-        wish.set(name, value).map_err(|what| wrong(format!("{name}: {what}")))?;
-    }
-    let answer = match route.action {
-        Action::Help => Answer::text(help::text(address)),
-        Action::Health => match recorder.off() {
-            None => Answer::text("OK\n"),
-            Some(reason) => off(reason),
-        },
-        Action::Status => Answer::json(recorder.status()),
-        Action::Metrics => Answer::bytes(METRICS, recorder.metrics().into_bytes()),
-        Action::Sample => {
-            let request = sample_request::parse(body).map_err(wrong)?;
-            return Ok(Outcome::Record(Box::new(request)));
-        }
-        Action::Profile => {
-            let defaults = Defaults { length: Length::Time(Duration::from_secs(30)), format: "perf" };
-            let request = wish.into_request(defaults).map_err(wrong)?;
-            return Ok(Outcome::Record(Box::new(request)));
-        }
-        Action::Dump => {
-            let defaults = Defaults { length: Length::Ticks(1), format: "dump" };
-            let request = wish.into_request(defaults).map_err(wrong)?;
-            let name = request.format.format.name;
-            if !["dump", "json"].contains(&name) {
-                return Err(wrong(format!("format: \"{name}\" is not one of dump, json")));
+    let (query, strictness, wish, others) = (&head.query, route.strictness, Wish::default(), Vec::new());
+    let wants_page = head.wants_page;
+    let mut asked = Asked { path, query, body, recorder, address, wants_page, strictness, wish, others };
+    asked.read_query(route)?;
+    (route.action)(asked)
+}
+
+impl Asked<'_> {
+    fn read_query(&mut self, route: &Route) -> Result<(), Answer> {
+        let bad =
+            |piece: String| self.wrong(format!("\"{piece}\" in the query is not percent-encoded UTF-8"));
+        let query = match (percent::query(self.query), self.strictness) {
+            (Ok(query), _) => query,
+            (Err(_), Strictness::Go) => return Ok(()),
+            (Err(piece), Strictness::Strict) => return Err(bad(piece)),
+        };
+        for (name, value) in query {
+            if name == super::access::TOKEN_PARAMETER {
+                continue;
             }
-            return Ok(Outcome::Record(Box::new(request)));
+            if !route.parameters.contains(&name.as_str()) {
+                if self.strictness == Strictness::Go {
+                    self.others.push((name, value));
+                    continue;
+                }
+                let known = match route.parameters {
+                    [] => "none".to_owned(),
+                    names => names.join(", "),
+                };
+                let path = self.path;
+                return Err(
+                    self.wrong(format!("\"{name}\" is not a parameter of {path}, which knows {known}"))
+                );
+            }
+            match self.wish.set(&name, &value) {
+                Ok(()) => {}
+                // Go takes its default where it does not understand.
+                Err(_) if self.strictness == Strictness::Go && name == "seconds" => {}
+                Err(_) if !super::parameters::is_listed(&name) => self.others.push((name, value)),
+                Err(what) => return Err(self.wrong(format!("{name}: {what}"))),
+            }
         }
-    };
-    Ok(Outcome::Answer(answer))
+        Ok(())
+    }
+
+    /// The request asks for something that is not so.
+    fn wrong(&self, what: String) -> Answer {
+        let answer = Answer::problem(400, what);
+        match self.strictness {
+            Strictness::Strict => answer.example(example(self.path, self.address)),
+            Strictness::Go => answer.header("X-Go-Pprof", "1"),
+        }
+    }
+
+    /// The value of a parameter that only this route knows.
+    fn other(&self, name: &str) -> Option<&str> {
+        self.others.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// How a path's clients want to be told.
+pub(super) fn strictness(path: &str) -> Strictness {
+    let route = ROUTES.iter().find(|route| route.paths.contains(&path));
+    route.map_or(Strictness::Strict, |route| route.strictness)
 }
 
 /// The agent has turned itself off.
@@ -209,6 +174,20 @@ impl Route {
         match self.method {
             Method::Post => "POST",
             _ => "GET",
+        }
+    }
+
+    /// Its parameters, in a few words where they are many: for the documentation.
+    #[cfg(test)]
+    pub(super) fn parameter_words(&self) -> String {
+        let code =
+            |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ");
+        match self.parameters.strip_prefix(table::RECORDING) {
+            Some(rest) if !self.paths.contains(&"/profile") => {
+                let more = if rest.is_empty() { String::new() } else { format!(", {}", code(rest)) };
+                format!("those of `/profile` but `format`{more}")
+            }
+            _ => code(self.parameters),
         }
     }
 }

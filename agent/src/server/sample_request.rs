@@ -3,6 +3,7 @@
 use super::parameters::{Defaults, Wish};
 use crate::recording::{Length, Request};
 use serde_json::Value;
+use swipr_formats::model::Mode;
 
 /// A request that is right.
 pub(super) const EXAMPLE: &str =
@@ -40,6 +41,10 @@ pub(super) static FIELDS: &[Field] = &[
     field("durationMs", "duration_ms", Kind::Number),
     field("mode", "mode", Kind::Text),
     field("threads", "threads", Kind::Text),
+    field("tid", "tid", Kind::TextOrNumber),
+    field("state", "state", Kind::Text),
+    field("include", "include", Kind::Text),
+    field("exclude", "exclude", Kind::Text),
     field("mergeThreads", "merge_threads", Kind::Switch),
     field("names", "names", Kind::Text),
     field("lines", "lines", Kind::Switch),
@@ -83,7 +88,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Request, String> {
     if wish.interval_ns.is_none() {
         return Err("\"timeInterval\" is missing".to_owned());
     }
-    wish.into_request(Defaults { length: Length::Ticks(1), format: "perf" })
+    wish.into_request(Defaults { length: Length::Ticks(1), mode: Mode::Wall, format: "perf" })
 }
 
 /// Whether brackets nest deeper than any right request's. serde_json stops at a depth

@@ -27,6 +27,8 @@ pub struct NameSources {
     pub symbolizer: Arc<Mutex<Symbolizer>>,
     /// Of code made at run time.
     pub made_code: Arc<Mutex<MadeCode>>,
+    /// What code was where at the last sample, for who asks later.
+    pub latest: Arc<Mutex<Option<Arc<Mappings>>>>,
     /// For the times of samples.
     pub clock: EpochClock,
 }
@@ -141,13 +143,40 @@ impl StackNames {
         generation
     }
 
-    /// With how long the names hold, where that is not for ever.
-    fn named(&mut self, raw: &RawStack, time_ns: u64) -> (Stack, Option<Validity>) {
-        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, &raw.mappings));
+    /// There was this code.
+    pub fn know(&mut self, mappings: &Arc<Mappings>) {
+        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, mappings));
         if !same_code || self.frames.len() >= MAX_FRAMES {
             self.frames.clear();
-            self.mappings = Some(raw.mappings.clone());
+            self.mappings = Some(mappings.clone());
+            if let Some(mut latest) = lock(&self.sources.latest) {
+                *latest = Some(mappings.clone());
+            }
         }
+    }
+
+    /// An address in code that is known of.
+    pub fn known(&mut self, address: CodeAddress) -> Option<Frame> {
+        let mappings = self.mappings.clone()?;
+        Some(match self.frame(&mappings, address) {
+            Some(frame) => frame,
+            None => self.made_frame(
+                &mappings,
+                address,
+                self.sources.clock.monotonic(process::epoch_ns()),
+                &mut None,
+            ),
+        })
+    }
+
+    /// All code that is known of.
+    pub fn code(&self) -> impl Iterator<Item = &Code> {
+        self.mappings.iter().flat_map(|mappings| mappings.all())
+    }
+
+    /// With how long the names hold, where that is not for ever.
+    fn named(&mut self, raw: &RawStack, time_ns: u64) -> (Stack, Option<Validity>) {
+        self.know(&raw.mappings);
         let mut validity = None;
         let mut frames: Vec<Frame> = Vec::with_capacity(raw.addresses().count() + 1);
         for address in raw.addresses() {
@@ -270,6 +299,7 @@ mod tests {
         let sources = NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
             made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            latest: Arc::default(),
             clock: EpochClock::now(),
         };
         let named = |at_most| {

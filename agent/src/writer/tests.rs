@@ -23,6 +23,8 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         mode: Mode::Wall,
         format,
         threads: None,
+        filter: Default::default(),
+        purpose: Default::default(),
         symbolize: crate::recording::Symbolize::Never,
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
@@ -40,6 +42,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         names: NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
             made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            latest: Arc::default(),
             clock: EpochClock::now(),
         },
         symbol_time: Duration::from_secs(1),

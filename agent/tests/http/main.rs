@@ -5,3 +5,4 @@ mod access;
 mod clients;
 mod requests;
 mod support;
+mod viewers;

@@ -80,13 +80,15 @@ fn figures(samples: u64) -> Summary {
 /// What a recording plays by default: the request, as it was understood.
 fn echo(request: &Request) -> String {
     format!(
-        "interval={:?} length={:?} mode={:?} format={} threads={:?} symbolize={:?} {:?}\n",
+        "interval={:?} length={:?} mode={:?} format={} threads={:?} symbolize={:?} purpose={:?} {:?} {:?}\n",
         request.interval,
         request.length,
         request.mode,
         request.format.format.name,
         request.threads.as_ref().map(|regex| regex.as_str()),
         request.symbolize,
+        request.purpose,
+        request.filter,
         request.format.options,
     )
 }

@@ -155,7 +155,7 @@ impl Session {
 /// Adds the figures of one source to those of others.
 fn add(sum: &mut Summary, other: &Summary) {
     sum.duration_ns = sum.duration_ns.max(other.duration_ns);
-    let fields: [(&mut u64, u64); 11] = [
+    let fields: [(&mut u64, u64); 12] = [
         (&mut sum.threads, other.threads),
         (&mut sum.ticks, other.ticks),
         (&mut sum.late, other.late),
@@ -167,6 +167,7 @@ fn add(sum: &mut Summary, other: &Summary) {
         (&mut sum.inferred, other.inferred),
         (&mut sum.cpu_wait_ns, other.cpu_wait_ns),
         (&mut sum.without_lines, other.without_lines),
+        (&mut sum.filtered, other.filtered),
     ];
     for (sum, more) in fields {
         *sum = sum.saturating_add(more);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::entries::shown_functions;
 use crate::json::hex_bytes;
-use crate::model::{Frame, FrameKind, Function, Header, Module, Stack};
+use crate::model::{Frame, FrameKind, Header, Module};
 use crate::protobuf::Message;
 use crate::{Options, names};
 
@@ -50,13 +50,11 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Makes the main program's module the first mapping if a frame of `stack` is in it.
-    pub(super) fn reserve_main_mapping(&mut self, stack: &Stack) {
-        let Some(first) = self.mappings.first_mut().filter(|m| m.module.is_none()) else {
-            return;
-        };
-        let mut modules = stack.frames.iter().filter_map(|frame| frame.module.as_ref());
-        if let Some(module) = modules.find(|module| module.path == self.header.executable) {
+    /// Makes the main program's module the first mapping if one of the frames is in it.
+    pub(super) fn reserve_main_mapping<'f>(&mut self, frames: impl Iterator<Item = &'f Frame>) {
+        let mut modules = frames.filter_map(|frame| frame.module.as_ref());
+        let module = modules.find(|module| module.path == self.header.executable);
+        if let (Some(module), Some(first)) = (module, self.mappings.first_mut()) {
             first.module = Some(Arc::clone(module));
             self.mapping_ids.insert(Arc::clone(module), 1);
         }
@@ -70,12 +68,6 @@ impl<'a> Tables<'a> {
         let id = self.strings.len() as u64;
         self.strings.insert(text.to_owned(), id);
         id
-    }
-
-    /// The id of a remark's location.
-    pub(super) fn note(&mut self, text: &str) -> u64 {
-        let note = Function { name: text.into(), mangled: None, offset: 0, file: None, line: None };
-        self.location(&Frame { address: 0, kind: FrameKind::Note, module: None, functions: [note].into() })
     }
 
     /// The id of a frame's location.

@@ -40,8 +40,16 @@ fn all(recording: &Recording, options: &Options) -> Vec<(&'static str, String)> 
         ("raw.jsonl", recording.text("raw", options)),
         ("dump.txt", recording.text("dump", options)),
         ("dump.json", recording.text("json", options)),
+        ("firefox.json", lines(&recording.text("firefox", options))),
+        ("speedscope.json", lines(&recording.text("speedscope", options))),
         ("pprof.txt", format!("{:#?}\n", decode(&recording.write("pprof", options)))),
     ]
+}
+
+/// JSON with a line for each member and element, so that a difference is seen.
+fn lines(json: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(json).unwrap();
+    format!("{value:#}\n")
 }
 
 #[test]

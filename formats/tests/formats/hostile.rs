@@ -11,6 +11,7 @@ use swipr_formats::{Names, Options, Weight};
 use swipr_properties::readers::folded::{collapse, parse_folded};
 use swipr_properties::readers::perf::read;
 use swipr_properties::readers::pprof::decode;
+use swipr_properties::readers::viewers::{self, Weighted};
 
 use crate::recording::{PID, Recording, at, function, module, native, stack, thread};
 
@@ -58,6 +59,18 @@ fn names() -> Vec<String> {
         "closure #1 (Swift.Int) -> () in main.f() -> ()",
         "<(A, B) as Trait>::method",
         "<\"'>",
+        "</script><script>document.title='pwned'</script>",
+        "<!--<script>",
+        "<img src=x onerror=alert(1)>",
+        "]]><svg onload=alert(1)>",
+        "&lt;b&gt;&amp;",
+        "\" onmouseover=\"alert(1)",
+        "{{DATA}}{{TITLE}}{{SCRIPT}}",
+        "javascript:alert(1)",
+        "__proto__",
+        "\u{2028}\u{2029}\u{feff}\u{202e}",
+        "\\u003cscript\\u003e",
+        "\u{fffe}\u{ffff}",
         "core::ops::f::h0123456789abcdef",
         "h0123456789abcdef",
         "_$LP$h0123456789abcdef",
@@ -232,5 +245,53 @@ fn no_title_and_no_programs_name_makes_a_thread_or_a_frame_of_a_dump() {
         let options = Options { title: Some(name.to_owned()), ..Options::default() };
         let dump = recording.text("dump", &options);
         assert!(!dump.lines().any(|line| line.starts_with("  #") || line.starts_with('"')), "{dump}");
+    }
+}
+
+/// The stacks of each of the hostile names, which must be as many as there are names.
+fn assert_all_there(all: &[Weighted]) {
+    assert_eq!(all.len(), names().len());
+    for each in all {
+        assert_eq!((each.stack.len(), each.ns), (FRAMES, WEIGHT_NS), "{each:?}");
+        assert!(
+            each.stack.iter().all(|name| !name.is_empty() && !name.chars().any(char::is_control)),
+            "{each:?}"
+        );
+        assert_eq!(each.stack[0], "main");
+    }
+}
+
+#[test]
+fn viewers_find_every_thread_sample_and_frame() {
+    for options in all_options() {
+        let mut recording = recording();
+        recording.header.process_name = "</title><script>alert(1)</script>".to_owned();
+        let firefox = viewers::firefox(&recording.text("firefox", &options));
+        let speedscope = viewers::speedscope(&recording.text("speedscope", &options));
+        let html = viewers::html(&recording.text("html", &options));
+        for all in [&firefox, &speedscope, &html] {
+            assert_all_there(all);
+        }
+        let stacks = |all: &[Weighted]| all.iter().map(|each| each.stack.clone()).collect::<Vec<_>>();
+        assert_eq!(stacks(&firefox), stacks(&html));
+        assert_eq!(stacks(&speedscope), stacks(&html));
+        let (whole, boxes) = viewers::svg(&recording.text("svg", &options));
+        assert_eq!(whole, WEIGHT_NS * names().len() as u64);
+        let drawn: BTreeSet<&str> = boxes.iter().map(|(name, _)| name.as_str()).collect();
+        for name in stacks(&html).iter().flatten() {
+            // What is not allowed in XML is replaced.
+            let name = name.replace(['\u{fffe}', '\u{ffff}'], "_");
+            assert!(drawn.contains(name.as_str()), "{name:?}");
+        }
+    }
+}
+
+#[test]
+fn no_title_ends_a_page_or_a_picture() {
+    for title in names().into_iter().filter(|name| name.contains(['<', '&', ']', '{'])) {
+        let options = Options { title: Some(title.clone()), ..Options::default() };
+        let html = recording().text("html", &options);
+        assert_eq!(viewers::html(&html).len(), names().len(), "{title:?}");
+        viewers::svg(&recording().text("svg", &options));
     }
 }

@@ -2,6 +2,7 @@
 //! compared with golden files.
 
 mod cases;
+mod diff;
 mod golden;
 mod hostile;
 mod json;

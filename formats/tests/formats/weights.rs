@@ -4,6 +4,7 @@ use swipr_formats::model::{Mode, State};
 use swipr_formats::{Options, Weight};
 use swipr_properties::readers::perf;
 use swipr_properties::readers::pprof::decode;
+use swipr_properties::readers::viewers::{self, Weighted};
 
 use crate::recording::{Recording, function, module, native, stack, thread};
 
@@ -54,7 +55,7 @@ fn folded_sum(recording: &Recording, weight: Weight, merge_threads: bool) -> u64
 }
 
 #[test]
-fn sums_are_equal_in_perf_folded_and_pprof() {
+fn sums_are_equal_in_every_format() {
     for seed in 0..20 {
         for mode in [Mode::Wall, Mode::Cpu] {
             let recording = random(seed, mode);
@@ -71,6 +72,13 @@ fn sums_are_equal_in_perf_folded_and_pprof() {
                 let profile = decode(&recording.write("pprof", &options));
                 let sum = |index: usize| -> i64 { profile.sample.iter().map(|s| s.value[index]).sum() };
                 assert_eq!((sum(0), sum(1)), (count as i64, ns as i64));
+                let text = |format: &str| recording.text(format, &options);
+                let ns_of = |all: Vec<Weighted>| all.iter().map(|each| each.ns).sum::<u64>();
+                assert_eq!(ns_of(viewers::firefox(&text("firefox"))), ns);
+                assert_eq!(ns_of(viewers::speedscope(&text("speedscope"))), ns);
+                assert_eq!(ns_of(viewers::html(&text("html"))), ns);
+                let (whole, boxes) = viewers::svg(&text("svg"));
+                assert_eq!((whole, boxes[0].1), (ns, ns));
             }
         }
     }

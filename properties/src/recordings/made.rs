@@ -136,6 +136,7 @@ pub fn options(choices: &mut Choices<'_>) -> Options {
         title: choices.flag().then(|| name(choices)),
         weight: choices.one_of(&[Weight::Samples, Weight::Nanoseconds]),
         states: choices.flag(),
+        snapshot: false,
     }
 }
 

@@ -10,8 +10,10 @@ use crate::sampler::told;
 
 /// To be called when a thread is found, and when it has got another name.
 pub fn apply_filter(thread: &mut Sampled, recording: &mut Active) {
-    let passes =
-        recording.request().threads.as_ref().is_none_or(|filter| filter.is_match(&thread.thread.name));
+    let request = recording.request();
+    let (threads, tids) = (request.threads.as_ref(), &request.filter.tids);
+    let passes = threads.is_none_or(|filter| filter.is_match(&thread.thread.name))
+        && (tids.is_empty() || tids.contains(&thread.tid()));
     let (bit, place) = (recording.bit(), recording.place());
     let is_in = thread.recordings & bit != 0;
     if passes && !is_in && recording.is_sampling() {
@@ -52,6 +54,8 @@ mod tests {
             mode,
             format: swipr_formats::Selection { format, options: Default::default() },
             threads: Some(regex_lite::Regex::new(threads).unwrap()),
+            filter: Default::default(),
+            purpose: Default::default(),
             symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);

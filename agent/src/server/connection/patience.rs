@@ -13,7 +13,7 @@ impl Connection {
             _ if self.waiting_bytes() > 0 => (self.moved, limits.stall),
             State::Head if self.input.is_empty() && self.answered > 0 => (self.since, limits.idle),
             State::Head | State::Body(..) => (self.since, limits.head),
-            State::Recording(_) => return None,
+            State::Recording(_) | State::Asked(_) => return None,
             State::Ending | State::Breaking | State::Draining(_) => (self.since, limits.linger),
         };
         from.checked_add(time)

@@ -6,10 +6,13 @@ use crate::pipe::pipe;
 use crate::recording::{MAX_RECORDINGS, Request, StartError};
 use crate::server::access;
 use crate::server::answer::{Answer, Form};
+use crate::server::asked::Asked;
 use crate::server::chunked::{Bad, Decoder};
 use crate::server::head::{self, Framing, Head, Keep, MOST_HEAD_BYTES, Parsed};
-use crate::server::recorded::{About, Recorded};
-use crate::server::routes::{self, Outcome};
+use crate::server::page;
+use crate::server::recorded::{About, Empty, Manner, Recorded};
+use crate::server::routes::{self, Outcome, Strictness};
+use crate::symbol_server::Question;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -99,8 +102,12 @@ impl Connection {
         let refusal = match &self.gate {
             Gate::Open => None,
             Gate::Refused(answer) => Some(answer.clone()),
+            Gate::Tcp(local) if page::path(head).is_some() => page::check_tcp(head, *local).err(),
             Gate::Tcp(local) => access::check_tcp(head, *local, around.settings.token.as_deref()).err(),
         };
+        if let (None, Some(path)) = (&refusal, page::path(head)) {
+            return self.ask(page::follow(path, head.method), head, body, around, now);
+        }
         let outcome = match refusal {
             Some(answer) => Outcome::Answer(answer),
             None => routes::follow(head, body, around.recorder.as_ref(), &self.address),
@@ -110,20 +117,47 @@ impl Connection {
                 answer.encode(head.form(), &mut self.output);
                 self.finished(head.keep, now);
             }
-            Outcome::Record(request) => self.record(head, *request, around, now),
+            Outcome::Record(request, manner) => self.record(head, *request, manner, around, now),
         }
     }
 
-    fn record(&mut self, head: &Head, request: Request, around: &Surroundings, now: Instant) {
+    fn ask(&mut self, asked: page::Asked, head: &Head, body: &[u8], around: &Surroundings, now: Instant) {
+        let answer = match asked {
+            page::Asked::Answer(answer) => answer,
+            page::Asked::Question(kind) => {
+                let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&around.wake));
+                let question = Question { kind, body: body.to_vec(), output: Box::new(writer) };
+                match around.recorder.ask(question) {
+                    Ok(()) => {
+                        self.state = State::Asked(Box::new(Asked::new(reader, head.form())));
+                        return;
+                    }
+                    Err(StartError::TooMany) => {
+                        let answer = Answer::problem(429, "too many questions wait for their answers");
+                        page::allowed(answer.header("Retry-After", "1"))
+                    }
+                    Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
+                    Err(StartError::Off(reason)) => routes::off(reason),
+                    Err(StartError::Failed(reason)) => Answer::problem(500, reason),
+                }
+            }
+        };
+        answer.encode(head.form(), &mut self.output);
+        self.finished(head.keep, now);
+    }
+
+    fn record(&mut self, head: &Head, request: Request, manner: Manner, around: &Surroundings, now: Instant) {
         let example = routes::example(&head.path, &self.address);
-        let about = About::new(head, &request, example);
+        let strictness = routes::strictness(&head.path);
+        let about = About::new(head, &request, manner, strictness, example);
         if Recorded::is_head_only(&about) {
             let keep = about.head_only(&mut self.output);
             self.finished(keep, now);
             return;
         }
         let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&around.wake));
-        let answer = match around.recorder.start(request, Box::new(writer)) {
+        let writer = if manner.empty == Empty::IsFine { writer.that_takes_empty() } else { writer };
+        let mut answer = match around.recorder.start(request, Box::new(writer)) {
             Ok(()) => {
                 self.state = State::Recording(Box::new(Recorded::new(reader, about)));
                 return;
@@ -138,6 +172,9 @@ impl Connection {
                 Answer::problem(500, format!("the recording could not be started: {reason}"))
             }
         };
+        if strictness == Strictness::Go {
+            answer = answer.header("X-Go-Pprof", "1");
+        }
         answer.encode(head.form(), &mut self.output);
         self.finished(head.keep, now);
     }

@@ -152,6 +152,7 @@ pub(super) struct EndLine {
     cpu_wait_ns: u64,
     unsampled_cpu_ns: u64,
     without_lines: u64,
+    filtered: u64,
     truncated_by: BTreeMap<String, u64>,
     held_p50_ns: Option<u64>,
     held_p99_ns: u64,
@@ -176,6 +177,7 @@ impl EndLine {
             inferred: self.inferred,
             cpu_wait_ns: self.cpu_wait_ns,
             without_lines: self.without_lines,
+            filtered: self.filtered,
             truncated_by: self
                 .truncated_by
                 .into_iter()

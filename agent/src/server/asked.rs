@@ -1,0 +1,36 @@
+//! The answer to a question that another thread looks up: its bytes are kept until they are all there.
+
+use super::answer::{Answer, Form};
+use super::page;
+use crate::pipe::PipeReader;
+
+/// Longer answers are refused: nobody asks for so many names at once.
+const MOST_BYTES: usize = 64 << 20;
+
+/// See the module's text.
+pub(super) struct Asked {
+    reader: PipeReader,
+    pub(super) form: Form,
+    held: Vec<u8>,
+}
+
+impl Asked {
+    pub(super) fn new(reader: PipeReader, form: Form) -> Asked {
+        Asked { reader, form, held: Vec::new() }
+    }
+
+    /// Takes what has come; the answer, once that is all.
+    pub(super) fn answer(&mut self) -> Option<Answer> {
+        while self.reader.take(&mut self.held, MOST_BYTES) > 0 {
+            if self.held.len() >= MOST_BYTES {
+                return Some(page::allowed(Answer::problem(500, "the answer is too long")));
+            }
+        }
+        let text = || String::from_utf8_lossy(&self.held).into_owned();
+        let answer = match self.reader.end()? {
+            Ok(_) => Answer::json(text()),
+            Err(reason) => Answer::problem(500, reason),
+        };
+        Some(page::allowed(answer))
+    }
+}

@@ -1,0 +1,115 @@
+//! The endpoints of Go's net/http/pprof, of fgprof and of gperftools, as their tools and scrapers expect them.
+//!
+//! Profiles come with 200 also when they are empty, with the reason in a comment of the profile: scrapers ask idle programs, too. Errors
+//! are one line, with `X-Go-Pprof: 1`. A query that Go would not understand gets Go's defaults.
+
+use super::recordings::STANDARD;
+use super::{Asked, Outcome};
+use crate::recording::{Length, Purpose, Request, Symbolize};
+use crate::server::answer::Answer;
+use crate::server::parameters::Defaults;
+use crate::server::recorded::{Empty, Manner};
+use std::os::unix::ffi::OsStrExt;
+use swipr_formats::model::Mode;
+use swipr_formats::{FormatInfo, GOROUTINE_STACKS, GOROUTINES, GPERFTOOLS};
+
+/// More addresses are not named in one answer.
+const MOST_ADDRESSES: usize = 10_000;
+
+fn manner(file: &'static str) -> Manner {
+    Manner { file: Some(file), empty: Empty::IsFine }
+}
+
+impl Asked<'_> {
+    fn for_go(&mut self, length: Length, mode: Mode, format: &'static str) -> Result<Box<Request>, Answer> {
+        let wish = std::mem::take(&mut self.wish);
+        let request = wish.into_request(Defaults { length, mode, format });
+        request.map(Box::new).map_err(|what| self.wrong(what))
+    }
+
+    fn moment(&mut self, format: &'static FormatInfo) -> Result<Box<Request>, Answer> {
+        self.wish.duration_ns = None;
+        let mut request = self.for_go(Length::Ticks(1), Mode::Wall, "pprof")?;
+        request.format.format = format;
+        request.format.options.snapshot = true;
+        Ok(request)
+    }
+}
+
+pub(super) fn index(_: Asked<'_>) -> Result<Outcome, Answer> {
+    const INDEX: &str = "<!DOCTYPE html><title>/debug/pprof/</title><h1>/debug/pprof/</h1><ul>\
+        <li><a href=\"profile\">profile</a>: CPU time; ?seconds=30&amp;hz=100\
+        <li><a href=\"goroutine?debug=1\">goroutine</a>: every thread now; <a href=\"goroutine?debug=2\">in full</a>\
+        <li><a href=\"cmdline\">cmdline</a>: the program's arguments\
+        <li><a href=\"symbol\">symbol</a>: names of addresses\
+        <li><a href=\"/debug/fgprof\">/debug/fgprof</a>: wall-clock time</ul>\n";
+    Ok(Outcome::Answer(Answer::bytes("text/html; charset=utf-8", INDEX.as_bytes().to_vec())))
+}
+
+pub(super) fn profile(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+    Ok(Outcome::Record(asked.for_go(Length::Time(STANDARD), Mode::Cpu, "pprof")?, manner("profile")))
+}
+
+pub(super) fn unnamed_profile(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+    let mut request = asked.for_go(Length::Time(STANDARD), Mode::Cpu, "pprof")?;
+    request.symbolize = Symbolize::Never;
+    Ok(Outcome::Record(request, manner("profile")))
+}
+
+pub(super) fn fgprof(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+    let (format, file) = match asked.other("format") {
+        None | Some("pprof") => ("pprof", Some("profile")),
+        Some("folded") => ("folded", None),
+        Some(other) => {
+            let what = format!("format: \"{other}\" is not one of pprof, folded");
+            return Err(asked.wrong(what));
+        }
+    };
+    let request = asked.for_go(Length::Time(STANDARD), Mode::Wall, format)?;
+    Ok(Outcome::Record(request, Manner { file, ..manner("profile") }))
+}
+
+pub(super) fn gperftools(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+    let mut request = asked.for_go(Length::Time(STANDARD), Mode::Cpu, "pprof")?;
+    request.format.format = &GPERFTOOLS;
+    request.symbolize = Symbolize::Never;
+    Ok(Outcome::Record(request, manner("profile")))
+}
+
+pub(super) fn goroutine(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+    let debug = asked.other("debug").and_then(|debug| debug.trim().parse::<i64>().ok()).unwrap_or(0);
+    let (format, file) = match debug {
+        ..=0 => (swipr_formats::find("pprof").unwrap_or(&GOROUTINES), Some("goroutine")),
+        1 => (&GOROUTINES, None),
+        2.. => (&GOROUTINE_STACKS, None),
+    };
+    let request = asked.moment(format)?;
+    Ok(Outcome::Record(request, Manner { file, ..manner("goroutine") }))
+}
+
+pub(super) fn cmdline(_: Asked<'_>) -> Result<Outcome, Answer> {
+    let arguments: Vec<Vec<u8>> = std::env::args_os().map(|argument| argument.as_bytes().to_vec()).collect();
+    Ok(Outcome::Answer(Answer::bytes("text/plain; charset=utf-8", arguments.join(&0))))
+}
+
+pub(super) fn symbol_by_query(asked: Asked<'_>) -> Result<Outcome, Answer> {
+    let query = asked.query.to_owned();
+    symbol(asked, &query)
+}
+
+pub(super) fn symbol_by_body(asked: Asked<'_>) -> Result<Outcome, Answer> {
+    let body = String::from_utf8_lossy(asked.body).into_owned();
+    symbol(asked, &body)
+}
+
+/// Whoever asks for nothing wants to know whether there are names to be had.
+fn symbol(mut asked: Asked<'_>, text: &str) -> Result<Outcome, Answer> {
+    let number = |word: &str| u64::from_str_radix(word.trim().trim_start_matches("0x"), 16).ok();
+    let addresses: Vec<u64> = text.split('+').filter_map(number).take(MOST_ADDRESSES).collect();
+    if addresses.is_empty() {
+        return Ok(Outcome::Answer(Answer::text("num_symbols: 1\n")));
+    }
+    let mut request = asked.moment(&GOROUTINES)?;
+    request.purpose = Purpose::Names(addresses);
+    Ok(Outcome::Record(request, Manner { file: None, ..manner("symbol") }))
+}

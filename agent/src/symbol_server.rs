@@ -1,0 +1,74 @@
+//! What Firefox Profiler asks of a symbol server, answered for the code of this process: names for addresses, source files,
+//! instructions. The JSON is that of its `docs-developer/symbol-server-api.md` and of Tecken's v5.
+//!
+//! Modules are those of the last recording. Addresses are those that our profiles have: offsets in the module's file. Who may ask is
+//! the server's business; a thread of its own answers, which ends, and forgets what it has read, a minute after the last question.
+
+mod assembly;
+mod modules;
+mod source;
+mod symbolicate;
+
+use crate::locks::lock;
+use crate::recording::Output;
+use crate::writer::NameSources;
+use modules::Modules;
+use serde_json::Value;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+use swipr_formats::model::Summary;
+
+/// Questions that may wait; one more is refused.
+pub const MOST_WAITING: usize = 16;
+/// How long what was read stays.
+const LINGER: Duration = Duration::from_secs(60);
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `/symbolicate/v5`
+    Symbolicate,
+    /// `/source/v1`
+    Source,
+    /// `/asm/v1`
+    Assembly,
+}
+
+/// A question, and where its answer goes.
+pub struct Question {
+    /// Of which kind.
+    pub kind: Kind,
+    /// Its JSON.
+    pub body: Vec<u8>,
+    /// For the answer's JSON.
+    pub output: Box<dyn Output>,
+}
+
+/// The thread's body: until nobody has asked for a while, says `none_left`, which gives a question back that came just now.
+pub fn run(questions: &Receiver<Question>, names: &NameSources, none_left: impl Fn() -> Option<Question>) {
+    while let Some(question) = questions.recv_timeout(LINGER).ok().or_else(&none_left) {
+        let Question { kind, body, mut output } = question;
+        let text = answer(kind, &body, names).to_string();
+        let written = output.write(text.as_bytes());
+        output.finish(match written {
+            Ok(()) => Ok(Summary::default()),
+            Err(_) => Err("the client is gone".into()),
+        });
+    }
+}
+
+/// The answer to a question; what cannot be answered is `{"error": …}`.
+pub fn answer(kind: Kind, body: &[u8], names: &NameSources) -> Value {
+    let wrong = |what: &str| serde_json::json!({ "error": what });
+    let Ok(question) = serde_json::from_slice::<Value>(body) else { return wrong("the question is no JSON") };
+    let Some(mappings) = lock(&names.latest).and_then(|latest| latest.clone()) else {
+        return wrong("nothing was recorded yet");
+    };
+    let modules = Modules::new(&mappings);
+    let answer = match kind {
+        Kind::Symbolicate => symbolicate::answer(&question, &modules, names),
+        Kind::Source => source::answer(&question, &modules, names),
+        Kind::Assembly => assembly::answer(&question, &modules),
+    };
+    answer.unwrap_or_else(|what| wrong(&what))
+}

@@ -1,0 +1,37 @@
+//! What is asked of a recording's knowledge of code, and not of its samples: names of addresses, and which code there is.
+
+use super::names::StackNames;
+use crate::recording::Purpose;
+use crate::stack::CodeAddress;
+use std::fmt::Write;
+use swipr_formats::names::{UNKNOWN, printable};
+
+/// The answer as text, for pprof's symbol protocol and for people.
+pub fn answer(purpose: &Purpose, names: &mut StackNames) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    match purpose {
+        Purpose::Samples => {}
+        Purpose::Names(addresses) => {
+            text.push_str("num_symbols: 1\n");
+            for &address in addresses {
+                // pprof asks for the call itself, one byte before the return address.
+                let frame = names.known(CodeAddress { address, exact: true });
+                let name = frame.as_ref().and_then(|frame| frame.functions.last());
+                let name = name.map_or(UNKNOWN.into(), |function| printable(&function.name));
+                let _ = writeln!(text, "{address:#x} {name}");
+            }
+        }
+        Purpose::Code => {
+            for code in names.code() {
+                let module = &code.module;
+                let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+                let offset = code.low.wrapping_sub(module.start).wrapping_add(module.file_offset);
+                let path = printable(&module.path);
+                let id = if id.is_empty() { "-" } else { &id };
+                let _ = writeln!(text, "{:016x}-{:016x} {offset:08x} {id} {path}", code.low, code.high);
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,103 @@
+//! What profiler.firefox.com asks of a process: names, source files, instructions. Under a token, and nothing else.
+
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::Host;
+use swipr_c_tests::http;
+use swipr_c_tests::program::Program;
+
+/// Status, head and body of an answer.
+fn send(socket: &Path, method: &str, path: &str, body: &str) -> (u16, String, String) {
+    let mut stream = UnixStream::connect(socket).expect("the socket");
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: swipr\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, head.to_owned(), body.to_owned())
+}
+
+fn ask(socket: &Path, path: &str, question: &Value) -> Value {
+    let (status, head, body) = send(socket, "POST", path, &question.to_string());
+    assert_eq!(status, 200, "{path}: {body}");
+    assert!(head.contains("Access-Control-Allow-Origin: https://profiler.firefox.com"), "{head}");
+    serde_json::from_str(&body).expect("JSON")
+}
+
+fn number(value: &Value) -> u64 {
+    u64::from_str_radix(value.as_str().expect("text").trim_start_matches("0x"), 16).expect("a number")
+}
+
+/// Breakpad's id.
+fn debug_id(build_id: &str) -> String {
+    let bytes: Vec<&str> = (0..16).map(|at| &build_id[2 * at..2 * at + 2]).collect();
+    let order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+    order.map(|at| bytes[at]).concat().to_uppercase() + "0"
+}
+
+#[test]
+fn names_and_sources_of_a_process_are_answered_under_its_token_and_no_other_file() {
+    let directory = Directory::new();
+    let host = Host::start(&Program::compile("no_frame_pointer", directory.path()));
+    let socket = host.socket();
+    let (_, _, help) = send(&socket, "GET", "/", "");
+    let token = help.split("symbol server for profiler.firefox.com: ").nth(1);
+    let token = token.and_then(|rest| rest.lines().next()).expect("the help names the token").to_owned();
+    let before = ask(&socket, &format!("{token}/symbolicate/v5"), &json!({}));
+    assert_eq!(before["error"], "nothing was recorded yet");
+
+    let raw = http::get(&socket, "/profile?samples=50&hz=500&format=raw").and_then(http::Answer::read_all);
+    let raw = String::from_utf8(raw.expect("a recording").body).expect("text");
+    let lines: Vec<Value> = raw.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let frames =
+        lines.iter().filter(|line| line["type"] == "stack").filter_map(|line| line["frames"].as_array());
+    let burn = frames.flatten().find(|frame| frame["functions"][0]["name"] == "burn").expect("burn");
+    let of_burn = |line: &&Value| line["type"] == "module" && line["id"] == burn["module"];
+    let module = lines.iter().find(of_burn).expect("its module");
+    let offset = number(&burn["address"]) - number(&module["start"]) + number(&module["file_offset"]);
+    let name = module["path"].as_str().expect("a path").rsplit('/').next().expect("a name");
+    let id = debug_id(module["build_id"].as_str().expect("a build id"));
+
+    let memory_map = json!([[name, id], ["nothing.so", "00"]]);
+    let job = json!({ "memoryMap": memory_map, "stacks": [[[0, offset], [1, 5], [-1, 7]]] });
+    let answer = ask(&socket, &format!("{token}/symbolicate/v5"), &json!({ "jobs": [job] }));
+    let result = &answer["results"][0];
+    let found = &result["found_modules"];
+    assert_eq!((&found[format!("{name}/{id}")], &found["nothing.so/00"]), (&json!(true), &json!(false)));
+    let stack = &result["stacks"][0];
+    assert_eq!((&stack[0]["function"], &stack[0]["module"]), (&json!("burn"), &json!(name)));
+    assert!(stack[1]["function"].is_null() && stack[2]["function"].is_null(), "{stack}");
+
+    let at = format!("{offset:#x}");
+    let source = |file: &Value| {
+        let question = json!({ "debugName": name, "debugId": id, "moduleOffset": at, "file": file });
+        ask(&socket, &format!("{token}/source/v1"), &question)
+    };
+    let file = &stack[0]["file"];
+    assert!(source(file)["source"].as_str().is_some_and(|text| text.contains("int main(void)")), "{file}");
+    for other in ["/etc/passwd", "", "../../etc/passwd"] {
+        assert!(source(&json!(other))["error"].is_string(), "{other}");
+    }
+    let assembly = json!({ "debugName": name, "debugId": id, "startAddress": at, "size": "0x10" });
+    let assembly = ask(&socket, &format!("{token}/asm/v1"), &assembly);
+    assert!(assembly["error"].as_str().is_some_and(|what| what.contains("feature asm")), "{assembly}");
+
+    let (status, head, _) = send(&socket, "OPTIONS", &format!("{token}/source/v1"), "");
+    assert!(status == 200 && head.contains("Access-Control-Allow-Methods: POST"), "{head}");
+    for (method, path, expected) in [
+        ("POST", "/00000000-0000-4000-8000-000000000000/symbolicate/v5".to_owned(), 404),
+        ("POST", "/symbolicate/v5".to_owned(), 404),
+        ("GET", format!("{token}/symbolicate/v5"), 405),
+        ("POST", format!("{token}/anything"), 404),
+    ] {
+        assert_eq!(send(&socket, method, &path, "{}").0, expected, "{method} {path}");
+    }
+    host.end();
+}

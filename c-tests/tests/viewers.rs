@@ -1,0 +1,403 @@
+//! The real viewers read what the socket gives: a browser the pages, Go's and gperftools' pprof their endpoints, the Firefox Profiler's
+//! and speedscope's importers their files.
+//!
+//! What a machine has not got, or a registry does not give it, is counted as ignored, with the reason.
+
+use serde_json::Value;
+use std::net::TcpListener;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use swipr_c_tests::agent;
+use swipr_c_tests::browser::{Browser, Scheme};
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::examples::built;
+use swipr_c_tests::host::{Host, wait_until};
+use swipr_c_tests::http;
+
+/// Why a test was not run.
+type NotRun = String;
+
+macro_rules! tests {
+    ($($test:ident),* $(,)?) => {
+        const TESTS: &[(&str, fn() -> Result<(), NotRun>)] = &[$((stringify!($test), $test)),*];
+    };
+}
+
+tests! {
+    a_page_is_searched_zoomed_inverted_and_filtered_by_thread_state_and_time,
+    a_picture_is_searched_and_zoomed,
+    the_live_page_redraws_compares_stops_and_saves,
+    a_page_of_two_recordings_shows_what_has_grown,
+    go_tool_pprof_reads_its_endpoints,
+    google_pprof_reads_its_endpoints,
+    the_firefox_profiler_reads_its_file,
+    speedscope_reads_its_file,
+}
+
+/// A program with busy and blocked threads, and where its agent listens.
+struct Demo {
+    host: Host,
+    directory: Directory,
+    _built: Directory,
+    address: String,
+}
+
+fn demo() -> Demo {
+    let (built, executable) = built("mini_demo");
+    let free =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let mut command = Command::new(executable);
+    command
+        .args(["--threads", "2", "--iterations", "1000000"])
+        .env("LD_PRELOAD", agent::library())
+        .env("SWIPR_LISTEN", free.to_string());
+    let host = Host::spawn(command);
+    host.socket();
+    let address = free.to_string();
+    wait_until("the agent to listen by TCP", || std::net::TcpStream::connect(free).is_ok());
+    Demo { host, directory: Directory::new(), _built: built, address }
+}
+
+impl Demo {
+    fn get(&self, target: &str) -> Vec<u8> {
+        let answer = http::get(&self.host.socket(), target).and_then(http::Answer::read_all).expect(target);
+        assert_eq!(answer.status, 200, "{target}: {}", String::from_utf8_lossy(&answer.body));
+        answer.body
+    }
+
+    /// What a route gives, in a file of that name.
+    fn file(&self, name: &str, target: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, self.get(target)).expect("the file can be written");
+        path
+    }
+}
+
+fn browser() -> Result<Browser, NotRun> {
+    Browser::start().ok_or_else(|| "no chromium (Debian package chromium)".to_owned())
+}
+
+fn url(file: &Path, fragment: &str) -> String {
+    format!("file://{}#{fragment}", file.display())
+}
+
+fn share(text: &str) -> f64 {
+    text.trim_end_matches('%').parse().unwrap_or_else(|_| panic!("{text:?} is no share"))
+}
+
+fn a_page_is_searched_zoomed_inverted_and_filtered_by_thread_state_and_time() -> Result<(), NotRun> {
+    let mut browser = browser()?;
+    let demo = demo();
+    let page = demo.file("page.html", "/flamegraph.html?seconds=2&hz=200");
+    browser.open(&url(&page, ""));
+    browser.screenshot("page.png");
+    assert!(browser.value("+$('flame').dataset.boxes").as_u64() > Some(20));
+    assert!(browser.text("document.title").starts_with("mini_demo ("));
+    // Search.
+    browser.value("$('search').focus()");
+    for key in ["b", "u", "r", "n", "_", "c", "p", "u"] {
+        browser.press(key);
+    }
+    let matched = share(&browser.text("$('matched').textContent"));
+    assert!(matched > 5.0 && matched < 100.0, "{matched}");
+    browser.screenshot("page-search.png");
+    // Threads: by the address, and by a click.
+    browser.press("Escape");
+    let tid = browser.value("M.threads.find(t => t.name.startsWith('burn')).tid").as_u64().expect("a thread");
+    browser.open(&url(&page, &format!("t={tid}&q=burn_cpu")));
+    let of_thread = share(&browser.text("$('matched').textContent"));
+    assert!(of_thread > 90.0, "{of_thread}: the thread does little else");
+    browser.screenshot("page-thread.png");
+    browser.value("$('clear').click()");
+    assert_eq!(browser.value("V.threads.size"), 0);
+    browser.click((60.0, 175.0));
+    assert_eq!(browser.value("V.threads.size"), 1, "a click on a lane");
+    browser.value("everything()");
+    // States.
+    browser.value("document.querySelector('[data-group=\"2\"]').click()");
+    assert_eq!(browser.value("V.tree.kids.some(function f(n) { return M.frames[n.f].name.startsWith('[blocked') || n.kids.some(f); })"), false);
+    browser.value("everything()");
+    // Time: a drag over the lanes.
+    let whole = browser.value("V.count").as_f64().expect("samples");
+    browser.drag((500.0, 150.0), (900.0, 150.0));
+    let part = browser.value("V.count").as_f64().expect("samples");
+    assert!(part > 0.1 * whole && part < 0.6 * whole, "{part} of {whole}");
+    browser.screenshot("page-time.png");
+    browser.value("everything()");
+    // Zoom by keys, and back.
+    browser.value("$('flame').focus()");
+    for key in ["ArrowDown", "ArrowDown", "Enter"] {
+        browser.press(key);
+    }
+    assert_eq!(browser.value("V.path.length"), 2);
+    assert_eq!(browser.value("document.querySelectorAll('#crumbs button').length"), 2);
+    browser.press("Escape");
+    assert_eq!(browser.value("V.path.length"), 1);
+    // Inverted, the leaves come first; the table has them, too.
+    browser.value("$('search').value = '', changed()");
+    browser.press("i");
+    let below = browser.text("M.frames[V.tree.kids[0].f].name");
+    assert!(below.starts_with("[blocked") || !below.starts_with("clone"), "{below}");
+    browser.screenshot("page-inverted.png");
+    browser.press("t");
+    assert_eq!(browser.text("$('table').tBodies[0].rows[0].cells[2].textContent"), below);
+    browser.prefer(Scheme::Dark);
+    browser.open(&url(&page, "top=total"));
+    browser.screenshot("page-table-dark.png");
+    browser.open(&url(&page, ""));
+    browser.screenshot("page-dark.png");
+    assert!(browser.value("document.documentElement.classList.contains('dark')") == true);
+    assert_eq!(browser.value("performance.getEntriesByType('resource').length"), 0, "nothing was fetched");
+    assert_eq!(browser.errors, Vec::<String>::new());
+    Ok(())
+}
+
+fn a_picture_is_searched_and_zoomed() -> Result<(), NotRun> {
+    let mut browser = browser()?;
+    let demo = demo();
+    let picture = demo.file("picture.svg", "/flamegraph.svg?seconds=1&hz=200");
+    browser.open(&url(&picture, "q=burn_cpu"));
+    browser.screenshot("picture-search.png");
+    let note = browser.text("document.getElementById('note').textContent");
+    let matched = share(note.trim_end_matches(" matched"));
+    assert!(matched > 5.0 && matched < 100.0, "{note}");
+    let shown = "[...document.querySelectorAll('#frames g')].filter(g => g.style.display !== 'none').length";
+    let all = browser.value(shown).as_u64();
+    browser.open(&url(&picture, "zoom=burn_cpu"));
+    browser.screenshot("picture-zoom.png");
+    assert!(browser.value(shown).as_u64() < all);
+    browser.press("Escape");
+    assert_eq!(browser.value(shown).as_u64(), all);
+    assert_eq!(browser.errors, Vec::<String>::new());
+    Ok(())
+}
+
+fn the_live_page_redraws_compares_stops_and_saves() -> Result<(), NotRun> {
+    let mut browser = browser()?;
+    let demo = demo();
+    browser.open(&format!("http://{}/", demo.address));
+    let updates = "+(document.documentElement.dataset.updates || 0)";
+    browser.until(&format!("{updates} >= 4"));
+    browser.screenshot("live.png");
+    let before = browser.value("M.spans.length").as_u64();
+    let seen = browser.value(updates).as_u64().expect("a number");
+    browser.until(&format!("{updates} > {seen}"));
+    assert!(browser.value("M.spans.length").as_u64() > before, "new samples were drawn");
+    // What came before is what later samples are compared with.
+    browser.value("$('compare').click()");
+    browser.until("M.diff && V.tree.w > 0 && V.tree.kids.length > 0");
+    assert!(browser.text("$('about').textContent").contains("compared with"));
+    browser.until("M.spans.length > 100");
+    browser.screenshot("live-compare.png");
+    // An earlier recording, as folded stacks.
+    let folded = String::from_utf8(demo.get("/profile.folded?seconds=1")).expect("text");
+    let folded = serde_json::to_string(&folded).expect("a string");
+    browser.value(&format!("opened(new File([{folded}], 'yesterday.folded'))"));
+    browser.until("M.info.labels === 'compared with yesterday.folded'");
+    assert_eq!(browser.text("$('run').textContent"), "Start");
+    let stopped = browser.value(updates);
+    browser.value("$('run').click()");
+    browser.until(&format!("{updates} >= 3 && $('run').textContent === 'Stop'"));
+    assert!(stopped.as_u64() >= Some(seen));
+    // Another mode is another recording.
+    browser.value("$('mode').value = 'cpu', $('mode').onchange()");
+    browser.until("M.info.mode === 'cpu' && V.tree && V.tree.w > 0");
+    browser.prefer(Scheme::Dark);
+    browser.until("M.spans.length > 30");
+    browser.screenshot("live-dark.png");
+    browser.value("$('run').click()");
+    browser.until("$('run').textContent === 'Start'");
+    // Nobody records any more.
+    wait_until("the recording to end", || {
+        let status: Value = serde_json::from_slice(&demo.get("/status")).expect("JSON");
+        status["recordings"]["running"] == 0 || status["recordings_running"] == 0 || status["running"] == 0
+    });
+    assert_eq!(browser.errors, Vec::<String>::new());
+    Ok(())
+}
+
+fn a_page_of_two_recordings_shows_what_has_grown() -> Result<(), NotRun> {
+    use swipr_formats::{Diff, Stacks};
+    let mut browser = browser()?;
+    let directory = Directory::new();
+    let before = Stacks::read(b"main;parse 50\nmain;write 50\n").expect("folded");
+    let after = Stacks::read(b"main;parse 50\nmain;write 50\nmain;</script>zip 100\n").expect("folded");
+    let diff = Diff { before, after, title: "</title> before and after".to_owned() };
+    let page = directory.path().join("diff.html");
+    std::fs::write(&page, diff.html()).expect("the file can be written");
+    browser.open(&url(&page, "q=parse"));
+    browser.screenshot("diff.png");
+    assert_eq!(browser.text("document.title"), "</title> before and after");
+    assert_eq!(browser.text("$('matched').textContent"), "25.0%");
+    let of = |name: &str| format!("V.tree.kids[0].kids.find(n => M.frames[n.f].name.includes('{name}'))");
+    assert_eq!(
+        browser.value(&format!("told({})", of("parse"))),
+        "25.0% · self 25.0% · before 50.0% (−25.0%)"
+    );
+    assert_eq!(browser.value(&format!("told({})", of("zip"))), "50.0% · self 50.0% · before 0.00% (+50.0%)");
+    let picture = directory.path().join("diff.svg");
+    std::fs::write(&picture, diff.svg()).expect("the file can be written");
+    browser.open(&url(&picture, ""));
+    browser.screenshot("diff-picture.png");
+    assert_eq!(browser.errors, Vec::<String>::new());
+    Ok(())
+}
+
+/// A command's output; `None`: there is no such command.
+fn output(command: &mut Command) -> Option<String> {
+    let result = command.stdin(Stdio::null()).env_remove("LD_PRELOAD").output().ok()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(result.status.success(), "{command:?}: {}{}", text(&result.stdout), text(&result.stderr));
+    Some(text(&result.stdout))
+}
+
+fn go_tool_pprof_reads_its_endpoints() -> Result<(), NotRun> {
+    let demo = demo();
+    let home = demo.directory.path();
+    let pprof = |report: &str, path: &str| {
+        let source = format!("http://{}{path}", demo.address);
+        let mut command = Command::new("go");
+        command
+            .args(["tool", "pprof", "-symbolize=none", report, &source])
+            .env("HOME", home)
+            .env("PPROF_TMPDIR", home);
+        output(command.env("GOFLAGS", "-mod=mod").env("GOTOOLCHAIN", "local"))
+    };
+    let top = pprof("-top", "/debug/pprof/profile?seconds=1").ok_or("no go (Debian package golang-go)")?;
+    assert!(top.contains("Type: cpu") && top.contains("burn_cpu_once"), "{top}");
+    let tags = pprof("-tags", "/debug/fgprof?seconds=1").unwrap_or_default();
+    for tag in ["thread:", "burn-cpu", "state:", "blocked", "syscall:"] {
+        assert!(tags.contains(tag), "{tag}: {tags}");
+    }
+    let peek = pprof("-peek=burn_cpu_once", "/debug/pprof/profile?seconds=1").unwrap_or_default();
+    assert!(peek.contains("integrate"), "{peek}");
+    let list = pprof("-list=burn_cpu_once", "/profile.pb.gz?seconds=1").unwrap_or_default();
+    assert!(list.contains("ROUTINE") && list.contains("mini_demo.c"), "{list}");
+    let threads = pprof("-top", "/debug/pprof/goroutine").unwrap_or_default();
+    assert!(threads.contains("Type: goroutine"), "{threads}");
+    let text = pprof("-top", "/debug/pprof/goroutine?debug=1").unwrap_or_default();
+    assert!(text.contains("Type: goroutine"), "{text}");
+    // Without names in it, pprof asks for them.
+    let source = format!("http://{}/debug/pprof/symbolizer=fake/profile?seconds=1", demo.address);
+    let mut command = Command::new("go");
+    command.args(["tool", "pprof", "-symbolize=remote", "-top", &source]).env("HOME", home);
+    let unnamed = output(command.env("PPROF_TMPDIR", home)).unwrap_or_default();
+    assert!(unnamed.contains("Type: cpu"), "{unnamed}");
+    Ok(())
+}
+
+fn google_pprof_reads_its_endpoints() -> Result<(), NotRun> {
+    let demo = demo();
+    let mut command = Command::new("google-pprof");
+    command.args(["--text", "--seconds=1", &format!("http://{}/pprof/profile", demo.address)]);
+    command.env("HOME", demo.directory.path());
+    let text = output(&mut command).ok_or("no google-pprof (Debian package google-perftools)")?;
+    assert!(text.contains("burn_cpu_once") && text.contains("100.0%"), "{text}");
+    Ok(())
+}
+
+/// A package of npm's, in a folder that is kept between runs of the tests.
+fn from_npm(package: &str) -> Result<PathBuf, NotRun> {
+    let folder = agent::target().join("npm");
+    let installed = folder.join("node_modules").join(package);
+    if !installed.join("package.json").exists() {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).arg(package);
+        let done = npm.env_remove("LD_PRELOAD").stdin(Stdio::null()).output();
+        let done = done.map_err(|_| "no npm (Debian package npm)".to_owned())?;
+        if !done.status.success() {
+            return Err(format!("npm does not give {package}: {}", String::from_utf8_lossy(&done.stderr)));
+        }
+    }
+    Ok(installed)
+}
+
+fn the_firefox_profiler_reads_its_file() -> Result<(), NotRun> {
+    let installed = from_npm("@firefox-devtools/profiler-cli")?;
+    let command =
+        installed.ancestors().nth(2).map(|modules| modules.join(".bin/profiler-cli")).expect("a folder");
+    let demo = demo();
+    let file = demo.file("profile.json", "/profile.json?seconds=1&hz=200");
+    let home = demo.directory.path();
+    let session = format!("swipr-{}", std::process::id());
+    let run = |words: &[&str]| {
+        let mut told = Command::new(&command);
+        told.args(words).args(["--session", &session]).env("HOME", home).env("PROFILER_CLI_HOME", home);
+        let result = told.stdin(Stdio::null()).output().expect("node");
+        result.status.success().then(|| String::from_utf8_lossy(&result.stdout).into_owned())
+    };
+    let _ = run(&["load", &file.to_string_lossy()]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut threads = None;
+    while threads.is_none() && Instant::now() < deadline {
+        threads = run(&["thread", "list", "--json"]);
+    }
+    let threads: Value = serde_json::from_str(&threads.expect("the importer reads the file")).expect("JSON");
+    let all = threads["threads"].as_array().expect("threads");
+    let named =
+        |name: &str| all.iter().find(|thread| thread["name"].as_str().is_some_and(|known| known == name));
+    let burning = named("burn-cpu").unwrap_or_else(|| panic!("no thread burn-cpu in {threads}"));
+    let handle = burning["threadHandle"].as_str().or(burning["handle"].as_str()).expect("a handle");
+    let tree = run(&["thread", "samples-top-down", "--thread", handle, "--include-idle"]).unwrap_or_default();
+    let stopped = run(&["stop"]);
+    for name in ["mini_demo!burn_cpu", "integrate", "clone3"] {
+        assert!(tree.contains(name), "{name}: {tree}");
+    }
+    assert!(stopped.is_some());
+    Ok(())
+}
+
+fn speedscope_reads_its_file() -> Result<(), NotRun> {
+    let installed = from_npm("speedscope")?;
+    let mut browser = browser()?;
+    let demo = demo();
+    let profile = demo.get("/profile.speedscope.json?seconds=1&hz=200&title=from+swipr");
+    // As its own command hands a file over: a script that calls it with the bytes.
+    let quoted = serde_json::to_string(&String::from_utf8(profile).expect("text")).expect("a string");
+    let script = demo.directory.path().join("profile.js");
+    let bytes = format!(
+        "speedscope.loadFileFromBase64('profile.json', btoa(unescape(encodeURIComponent({quoted}))))"
+    );
+    std::fs::write(&script, bytes).expect("the file can be written");
+    let page = installed.join("dist/release/index.html");
+    browser.open(&url(&page, &format!("localProfilePath={}", script.display())));
+    browser.until("document.title.includes('from swipr') || document.body.innerText.includes('from swipr')");
+    let text = browser.text("document.title + document.body.innerText");
+    assert!(text.contains("burn-cpu") || text.contains("mini_demo"), "{text}");
+    browser.screenshot("speedscope.png");
+    assert_eq!(browser.errors, Vec::<String>::new());
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let mut failed = 0;
+    let (mut passed, mut ignored) = (0, 0);
+    for (name, test) in TESTS {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| name.contains(wanted.as_str())) {
+            continue;
+        }
+        match catch_unwind(AssertUnwindSafe(test)) {
+            Ok(Ok(())) => {
+                passed += 1;
+                println!("test {name} ... ok");
+            }
+            Ok(Err(why)) => {
+                ignored += 1;
+                println!("test {name} ... ignored, {why}");
+            }
+            Err(_) => {
+                failed += 1;
+                println!("test {name} ... FAILED");
+            }
+        }
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,94 @@
+//! Puts the viewers' parts (`src/html`) together: what is embedded is short and compressed, and its scripts and style sheets are
+//! named by their hashes in a Content-Security-Policy, so that no other script can run in it.
+
+#[path = "build/squeeze.rs"]
+mod squeeze;
+
+use flate2::{Compression, write::DeflateEncoder};
+use sha2::{Digest, Sha256};
+use std::io::Write;
+use std::path::Path;
+use std::{env, fs};
+
+/// More is not allowed of a file without its data.
+const MOST_BYTES: usize = 30_000;
+/// Between the pages.
+const BETWEEN: char = '\u{0}';
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/html");
+    println!("cargo::rerun-if-changed=build");
+    println!("cargo::rerun-if-changed=build.rs");
+    let part = |name: &str| {
+        let path = Path::new("src/html").join(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let out = env::var_os("OUT_DIR").expect("cargo says where");
+    let out = Path::new(&out);
+    let style = squeeze::style(&part("flame.css"));
+    let flame = part("flame.js");
+    let page = part("page.html");
+    let make = |name: &str, style: &str, script: &str, live: &str| {
+        let script = squeeze::script(script);
+        let connect = if live.is_empty() { "'none'" } else { "'self'" };
+        let policy = format!(
+            "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; connect-src {connect}; base-uri 'none'; form-action 'none'",
+            hash(&script),
+            hash(style)
+        );
+        let lines: String = page.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+        let text = lines
+            .replace("{{STYLE}}", style)
+            .replace("{{SCRIPT}}", &script)
+            .replace("{{LIVE}}", live)
+            // A file has no headers.
+            .replace(
+                "{{CSP}}",
+                &match live {
+                    "" => format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n"),
+                    _ => String::new(),
+                },
+            );
+        write(&out.join(format!("{name}.policy")), policy.as_bytes());
+        text
+    };
+    let file = make("file", &style, &format!("{flame}{}", part("file.js")), "");
+    let without_data = file.len() - ["{{TITLE}}", "{{DATA}}"].concat().len();
+    assert!(
+        without_data <= MOST_BYTES,
+        "an HTML file has {without_data} bytes without its data: {MOST_BYTES} are allowed"
+    );
+    let live_style = format!("{style}{}", squeeze::style(&part("live.css")));
+    let live_script = format!("{flame}{}", part("live.js"));
+    let live = make("live", &live_style, &live_script, part("live.html").trim());
+    // One after the other: the second has little that the first has not.
+    write(&out.join("pages.deflate"), &compressed(&format!("{file}{BETWEEN}{live}")));
+    write(&out.join("pages.length"), (file.len() + live.len() + 1).to_string().as_bytes());
+    write(&out.join("svg.js"), squeeze::script(&part("svg.js")).as_bytes());
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+fn compressed(text: &str) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).expect("a Vec takes it all")
+}
+
+/// As a policy names a script: `sha256-` and the digest in base 64.
+fn hash(text: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digest = Sha256::digest(text.as_bytes());
+    let mut code = String::from("sha256-");
+    for three in digest.chunks(3) {
+        let bits =
+            three.iter().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - three.len()));
+        for letter in 0..4 {
+            let is_there = letter <= three.len();
+            let index = bits >> (18 - 6 * letter) & 63;
+            code.push(if is_there { char::from(LETTERS[index as usize]) } else { '=' });
+        }
+    }
+    code
+}

@@ -1,0 +1,145 @@
+//! Two recordings side by side: what takes more of the whole than before, and what less. As a flame graph (page or picture) and as text.
+//!
+//! Recordings are read back from folded stacks and from pprof profiles. Both wholes count the same, however long each
+//! recording was. Not here: reading (`diff/folded.rs`, `diff/pprof.rs`).
+
+mod folded;
+mod pprof;
+mod text;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::class::Class;
+use crate::columns::{Columns, Numbers};
+use crate::json::{Members, string};
+use crate::model::State;
+use crate::names;
+use crate::picture::{Picture, Side};
+use crate::shown::Shown;
+use crate::svg::{self, Texts, Tint};
+use crate::template::Template;
+
+/// Stacks and what they weigh, read from a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stacks {
+    /// Outermost frame first; of formats that know threads, the thread's name comes before it.
+    pub weights: BTreeMap<Vec<String>, u64>,
+}
+
+/// Why a file is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// It is neither folded stacks nor a pprof profile.
+    Unknown(String),
+    /// It is a pprof profile that is not whole.
+    Broken(&'static str),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Unknown(line) => {
+                write!(
+                    f,
+                    "neither folded stacks nor a pprof profile: a line is \"{}\"",
+                    names::printable(line)
+                )
+            }
+            ReadError::Broken(what) => write!(f, "a pprof profile that is not whole: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl Stacks {
+    /// Reads folded stacks, or a pprof profile, compressed or not.
+    pub fn read(bytes: &[u8]) -> Result<Stacks, ReadError> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if !bytes.starts_with(&[0x1f, 0x8b]) => folded::read(text),
+            _ => pprof::read(bytes),
+        }
+    }
+
+    /// The sum.
+    pub fn whole(&self) -> u64 {
+        self.weights.values().fold(0, |sum, weight| sum.saturating_add(*weight))
+    }
+}
+
+/// Two recordings.
+#[derive(Clone, Debug)]
+pub struct Diff {
+    /// The earlier one.
+    pub before: Stacks,
+    /// The later one.
+    pub after: Stacks,
+    /// What to write above.
+    pub title: String,
+}
+
+impl Diff {
+    /// Functions by how much their share has changed, at most so many.
+    pub fn text(&self, most: usize) -> String {
+        text::table(self, most)
+    }
+
+    /// A flame graph of the later recording as a picture: red has grown, blue has shrunk.
+    pub fn svg(&self) -> String {
+        let about =
+            format!("after, {} samples, compared with {} before", self.after.whole(), self.before.whole());
+        svg::drawing(
+            &self.picture(),
+            &Texts { title: &self.title, about: &about, stats: "diff" },
+            Tint::Change,
+        )
+    }
+
+    /// The same as a page with search and zoom.
+    pub fn html(&self) -> String {
+        let picture = self.picture();
+        let info = Members::object()
+            .field("title", string(&names::printable(&self.title)))
+            .field("still", "true")
+            .field("mode", string("wall"))
+            .field("interval_ns", 1)
+            .field("stride", 5)
+            .field("samples", self.after.whole())
+            .field("labels", string(&format!("compared with {} samples before", self.before.whole())));
+        let mut columns = Columns::new();
+        let state = columns.state(State::Running) as u64;
+        let [now, base] = [Side::Now, Side::Earlier].map(|side| {
+            let mut numbers = Numbers::new();
+            for (node, weight) in picture.weights(side) {
+                numbers.extend([0, 0, u64::from(node), state, weight]);
+            }
+            numbers.end()
+        });
+        let all = crate::model::Thread { tid: 0, name: "all".to_owned() };
+        let data = Members::object().field("info", info.end());
+        let data =
+            columns.add(data, &picture.tree, &[all.into()]).field("spans", now).field("base", base).end();
+        Template::File.with(&names::printable(&self.title), &data)
+    }
+
+    fn picture(&self) -> Picture {
+        let mut picture = Picture::new();
+        for (stacks, side) in [(&self.after, Side::Now), (&self.before, Side::Earlier)] {
+            for (stack, weight) in &stacks.weights {
+                let frames: Vec<Shown> = stack.iter().map(|name| Shown::note(name, class_of(name))).collect();
+                picture.add(frames.iter(), *weight, side);
+            }
+        }
+        picture
+    }
+}
+
+/// Names are all that is known here.
+fn class_of(name: &str) -> Class {
+    match name {
+        _ if name.starts_with("[blocked") || name.starts_with("[waiting") => Class::Waiting,
+        _ if name.starts_with('[') => Class::Note,
+        _ => Class::Native,
+    }
+}

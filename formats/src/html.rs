@@ -1,0 +1,95 @@
+//! A flame graph as one HTML file: threads over time, search, zoom, inverted, light and dark. It asks nobody for anything, and a policy
+//! in it forbids other scripts than its own.
+//!
+//! Stacks are kept as shown, samples by thread, state and time in bounded memory. Not here: the page (`html/`).
+
+use crate::columns::{Columns, Numbers, about};
+use crate::json::string;
+use crate::model::{Header, Sample, Summary};
+use crate::shown::ShownTree;
+use crate::stats::{stats_line, why_empty};
+use crate::template::Template;
+use crate::timeline::{Span, Timeline};
+use crate::{Format, Options, names};
+
+/// More spans make no better picture, but a larger file: about 25 bytes each.
+const MOST_SPANS: usize = 40_000;
+
+pub(crate) fn make(options: &Options) -> Box<dyn Format> {
+    Box::new(Html {
+        options: options.clone(),
+        header: None,
+        stacks: ShownTree::new(options),
+        timeline: Timeline::new(),
+    })
+}
+
+struct Html {
+    options: Options,
+    header: Option<Header>,
+    stacks: ShownTree,
+    timeline: Timeline,
+}
+
+impl Format for Html {
+    fn begin(&mut self, header: &Header, _out: &mut Vec<u8>) {
+        self.stacks.begin(header);
+        self.timeline.begin(header);
+        self.header = Some(header.clone());
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
+        let node = self.stacks.node(sample);
+        self.timeline.add(sample, node);
+    }
+
+    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
+        let Some(header) = self.header.take() else {
+            return;
+        };
+        let timeline = std::mem::replace(&mut self.timeline, Timeline::new());
+        let (threads, spans) = timeline.finish(MOST_SPANS);
+        let samples: u64 = spans.iter().map(|span| span.sum.samples).sum();
+        let empty = spans.is_empty().then(|| string(&format!("No samples: {}.", why_empty(summary))));
+        let info = about(&header, &self.options)
+            .field("seconds", format!("{:.1}", summary.duration_ns as f64 / 1e9))
+            .field("samples", samples)
+            .field("stats", string(&stats_line(summary)))
+            .maybe("empty", empty);
+        let of_ticks = |span: &Span| span.sum.ns == span.sum.samples.saturating_mul(header.interval_ns);
+        let weights = if spans.iter().all(of_ticks) { Weights::Ticks } else { Weights::Own };
+        let info = info.field("stride", 5 + weights as u8);
+        let mut columns = Columns::new();
+        let spans = numbers(&mut columns, &header, &spans, weights);
+        let data = crate::json::Members::object().field("info", info.end());
+        let data = columns.add(data, &self.stacks.tree, &threads).field("spans", spans).end();
+        let title = self.options.title.clone();
+        let title = title.unwrap_or_else(|| format!("{} ({})", header.process_name, header.pid));
+        out.extend_from_slice(Template::File.with(&names::printable(&title), &data).as_bytes());
+    }
+}
+
+/// What a span weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weights {
+    /// Its samples times the interval.
+    Ticks = 0,
+    /// Its own nanoseconds.
+    Own = 1,
+}
+
+/// Spans as the page takes them: milliseconds since the start, thread, node, state, samples, and their own weight.
+pub(crate) fn numbers(columns: &mut Columns, header: &Header, spans: &[Span], weights: Weights) -> String {
+    let mut numbers = Numbers::new();
+    for span in spans {
+        numbers.push(span.time_ns.saturating_sub(header.start_ns) / 1_000_000);
+        numbers.push(u64::from(span.thread));
+        numbers.push(u64::from(span.stack));
+        numbers.push(columns.state(span.state) as u64);
+        numbers.push(span.sum.samples);
+        if weights == Weights::Own {
+            numbers.push(span.sum.ns);
+        }
+    }
+    numbers.end()
+}

@@ -1,0 +1,1 @@
+take(JSON.parse($("data").textContent)); head(); addressed();

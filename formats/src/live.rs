@@ -1,0 +1,110 @@
+//! What a process does now, for a page that draws it: a line of JSON about once a second, each with what is new (`columns.rs`) and
+//! what was sampled since the line before. The first says whose process it is, the last has the recording's figures.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::aggregate::Sum;
+use crate::columns::{Columns, Numbers, about};
+use crate::intern::Threads;
+use crate::json::{Members, string};
+use crate::model::{Header, Sample, Summary, Thread};
+use crate::shown::ShownTree;
+use crate::stats::stats_line;
+use crate::template::Template;
+use crate::{Format, FormatInfo, Options};
+
+/// Between two lines.
+const PERIOD_NS: u64 = 1_000_000_000;
+
+/// The format, which the page at `/` reads.
+pub static LIVE_LINES: FormatInfo = FormatInfo {
+    name: "live",
+    aliases: &[],
+    mime: "application/x-ndjson",
+    suffix: "jsonl",
+    description: "what is new each second, for the live page",
+    streams: true,
+    make,
+};
+
+/// The live page. Its policy ([`crate::LIVE_POLICY`]) has to go with it.
+pub fn live_page() -> String {
+    Template::Live.with("swipr", "{}")
+}
+
+fn make(options: &Options) -> Box<dyn Format> {
+    Box::new(Live {
+        options: options.clone(),
+        start_ns: 0,
+        stacks: ShownTree::new(options),
+        columns: Columns::new(),
+        ids: Threads::new(),
+        threads: Vec::new(),
+        sums: FxHashMap::default(),
+        next_ns: 0,
+    })
+}
+
+struct Live {
+    options: Options,
+    start_ns: u64,
+    stacks: ShownTree,
+    columns: Columns,
+    ids: Threads,
+    threads: Vec<Arc<Thread>>,
+    /// By thread, node and state, since the last line.
+    sums: FxHashMap<(usize, u32, usize), Sum>,
+    /// When the next line is due.
+    next_ns: u64,
+}
+
+impl Format for Live {
+    fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
+        self.stacks.begin(header);
+        self.start_ns = header.start_ns;
+        self.next_ns = header.start_ns.saturating_add(PERIOD_NS);
+        let info = about(header, &self.options).field("stride", 6).field("period", PERIOD_NS / 1_000_000);
+        line(Members::object().field("info", info.end()), out);
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        let thread = self.ids.intern(sample.thread);
+        if thread.new {
+            self.threads.push(Arc::clone(sample.thread));
+        }
+        let node = self.stacks.node(sample);
+        let state = self.columns.state(sample.state);
+        self.sums.entry((thread.id, node, state)).or_default().add(sample);
+        if sample.time_ns >= self.next_ns {
+            self.tell(out);
+            self.next_ns = sample.time_ns.saturating_add(PERIOD_NS);
+        }
+    }
+
+    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
+        self.tell(out);
+        let info = Members::object().field("stats", string(&stats_line(summary)));
+        line(Members::object().field("info", info.end()), out);
+    }
+}
+
+impl Live {
+    fn tell(&mut self, out: &mut Vec<u8>) {
+        let since_ns = self.next_ns.saturating_sub(PERIOD_NS).saturating_sub(self.start_ns);
+        let mut spans = Numbers::new();
+        for ((thread, node, state), sum) in self.sums.drain() {
+            let numbers =
+                [since_ns / 1_000_000, thread as u64, u64::from(node), state as u64, sum.samples, sum.ns];
+            spans.extend(numbers);
+        }
+        let object = self.columns.add(Members::object(), &self.stacks.tree, &self.threads);
+        line(object.field("spans", spans.end()), out);
+    }
+}
+
+fn line(object: Members, out: &mut Vec<u8>) {
+    out.extend_from_slice(object.end().as_bytes());
+    out.push(b'\n');
+}

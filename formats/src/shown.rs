@@ -1,0 +1,137 @@
+//! Stacks as people see them: one frame a function, with its name, its kind and its file, whatever its address. What a
+//! thread waits for is a frame, too. Not here: addresses (`raw_tree.rs`), and drawing.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::class::{self, Class};
+use crate::entries::{elided_text, shown_functions, visible};
+use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack};
+use crate::raw_tree::{Known, LEFT_OUT};
+use crate::recent::Recent;
+use crate::tree::{ROOT, Tree};
+use crate::{Options, names, state};
+
+/// A frame of a picture.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shown {
+    pub(crate) name: Arc<str>,
+    pub(crate) class: Class,
+    /// The module's path; empty for remarks.
+    pub(crate) module: Arc<str>,
+    /// Empty where it is not known.
+    pub(crate) file: Arc<str>,
+    /// Only where lines are asked for: frames are told apart by it then. 0: not known.
+    pub(crate) line: u32,
+}
+
+impl Shown {
+    /// A frame that is no code.
+    pub(crate) fn note(text: &str, class: Class) -> Shown {
+        let (module, file) = <_>::default();
+        Shown { name: names::note(text).into(), class, module, file, line: 0 }
+    }
+}
+
+/// See the module's text.
+pub(crate) struct ShownTree {
+    options: Options,
+    pid: u32,
+    mode: Mode,
+    pub(crate) tree: Tree<Shown>,
+    /// What recorded frames are shown as, outermost function first.
+    shown: FxHashMap<Known, Box<[u32]>>,
+    recent: Recent<Stack, u32>,
+}
+
+impl ShownTree {
+    pub(crate) fn new(options: &Options) -> Self {
+        let (shown, recent) = <_>::default();
+        let options = options.clone();
+        ShownTree { options, pid: 0, mode: Mode::Wall, tree: Tree::new(), shown, recent }
+    }
+
+    pub(crate) fn begin(&mut self, header: &Header) {
+        (self.pid, self.mode) = (header.pid, header.mode);
+    }
+
+    /// The node of a sample's stack, with what its thread waits for behind the leaf.
+    pub(crate) fn node(&mut self, sample: &Sample<'_>) -> u32 {
+        let mut recent = std::mem::take(&mut self.recent);
+        let node = *recent.get_or_make(sample.stack, || self.of_stack(sample.stack));
+        self.recent = recent;
+        match state::leaf(sample.state, self.mode, &self.options) {
+            Some(leaf) => self.behind(node, Shown::note(&leaf, Class::Waiting)),
+            None => node,
+        }
+    }
+
+    /// The node behind `node` with that frame.
+    pub(crate) fn behind(&mut self, node: u32, frame: Shown) -> u32 {
+        let frame = self.tree.frame(frame);
+        self.tree.child(node, frame)
+    }
+
+    fn of_stack(&mut self, stack: &Arc<Stack>) -> u32 {
+        let options = self.options.clone();
+        let (inner, elided, outer) = visible(stack, &options);
+        let mut path = Vec::new();
+        for frame in outer.iter().rev() {
+            self.of_frame(frame, &mut path);
+        }
+        if elided > 0 {
+            path.push(self.tree.frame(Shown::note(&elided_text(elided), Class::Note)));
+        }
+        for frame in inner.iter().rev() {
+            self.of_frame(frame, &mut path);
+        }
+        match self.tree.path(path.into_iter(), || Shown::note(LEFT_OUT, Class::Note)) {
+            ROOT => self.behind(ROOT, Shown::note("[no stack]", Class::Note)),
+            node => node,
+        }
+    }
+
+    fn of_frame(&mut self, frame: &Frame, path: &mut Vec<u32>) {
+        let known = Known(frame.clone());
+        if let Some(shown) = self.shown.get(&known) {
+            return path.extend_from_slice(shown);
+        }
+        let functions = shown_functions(frame, &self.options).iter().enumerate();
+        let mut all: Vec<Shown> =
+            functions.rev().map(|(index, function)| self.function(frame, function, index)).collect();
+        if all.is_empty() {
+            all.push(Shown {
+                name: names::unnamed(frame, self.pid).into(),
+                class: class::of(frame, false),
+                module: module(frame),
+                file: Arc::default(),
+                line: 0,
+            });
+        }
+        let all: Box<[u32]> = all.into_iter().map(|shown| self.tree.frame(shown)).collect();
+        path.extend_from_slice(&all);
+        self.shown.insert(known, all);
+    }
+
+    /// The function of a frame with that number, counted from the innermost.
+    fn function(&self, frame: &Frame, function: &Function, index: usize) -> Shown {
+        if frame.kind == FrameKind::Note {
+            return Shown::note(&function.name, Class::Note);
+        }
+        let last = frame.functions.len().saturating_sub(1);
+        let inlined = self.options.inline && index < last;
+        let name = names::symbol(function, self.options.names);
+        Shown {
+            name: name.unwrap_or_else(|| names::unnamed(frame, self.pid)).into(),
+            class: class::of(frame, inlined),
+            module: module(frame),
+            file: function.file.as_deref().map(|file| names::printable(file).into()).unwrap_or_default(),
+            line: function.line.filter(|_| self.options.lines).unwrap_or(0),
+        }
+    }
+}
+
+fn module(frame: &Frame) -> Arc<str> {
+    frame.module.as_ref().map(|module| names::printable(&module.path).into()).unwrap_or_default()
+}

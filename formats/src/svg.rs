@@ -1,0 +1,217 @@
+//! A flame graph as one SVG file, root at the top: a picture by itself; a browser zooms and searches in it. It asks nobody for anything.
+//!
+//! Threads are the first row, those of one name together. Boxes that nobody could see are left out. A diff colours what
+//! has grown red and what has shrunk blue. Not here: where boxes are (`picture.rs`).
+
+use std::fmt::Write;
+
+use rustc_hash::FxHashMap;
+
+use crate::aggregate::Sum;
+use crate::class::Class;
+use crate::intern::Threads;
+use crate::model::{Header, Mode, Sample, Summary};
+use crate::picture::{Box, Picture, Side};
+use crate::shown::{Shown, ShownTree};
+use crate::stats::{stats_line, why_empty};
+use crate::template::escaped;
+use crate::{Format, Options, names};
+
+const WIDTH: f64 = 1200.0;
+const MARGIN: f64 = 10.0;
+const ROW: usize = 18;
+const TOP: usize = 54;
+/// Narrower boxes are left out.
+const LEAST_WIDTH: f64 = 0.3;
+const STYLE: &str = "svg{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;background:#fbfaf8}\
+text{fill:#2a1d12;pointer-events:none}.head{font-size:16px;font-weight:600}.soft{fill:#726c66}.link{cursor:pointer;pointer-events:auto}\
+g[data-k]{cursor:pointer}g:hover>rect{stroke:#1d1b19}.hit>rect{fill:#b5179e}.hit>text{fill:#fff}\
+@media(prefers-color-scheme:dark){svg{background:#141312}.head,.soft,.link{fill:#f1ece6}#frames{filter:brightness(.86)}}";
+
+pub(crate) fn make(options: &Options) -> std::boxed::Box<dyn Format> {
+    std::boxed::Box::new(Svg {
+        options: options.clone(),
+        header: None,
+        stacks: ShownTree::new(options),
+        threads: Threads::new(),
+        sums: FxHashMap::default(),
+    })
+}
+
+struct Svg {
+    options: Options,
+    header: Option<Header>,
+    stacks: ShownTree,
+    threads: Threads,
+    /// By thread and node.
+    sums: FxHashMap<(usize, u32), Sum>,
+}
+
+impl Format for Svg {
+    fn begin(&mut self, header: &Header, _out: &mut Vec<u8>) {
+        self.stacks.begin(header);
+        self.header = Some(header.clone());
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
+        let thread = if self.options.merge_threads { 0 } else { self.threads.intern(sample.thread).id };
+        let node = self.stacks.node(sample);
+        self.sums.entry((thread, node)).or_default().add(sample);
+    }
+
+    fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
+        let Some(header) = self.header.take() else {
+            return;
+        };
+        let threads = std::mem::replace(&mut self.threads, Threads::new()).into_values();
+        let mut picture = Picture::new();
+        for ((thread, node), sum) in std::mem::take(&mut self.sums) {
+            let thread =
+                threads.get(thread).map(|thread| Shown::note(&names::thread(&thread.name), Class::Note));
+            let mut frames: Vec<&Shown> = self.stacks.tree.stack(node).collect();
+            frames.extend(&thread);
+            picture.add(frames.into_iter().rev(), sum.ns, Side::Now);
+        }
+        let mode = match header.mode {
+            Mode::Wall => "wall clock",
+            Mode::Cpu => "CPU time",
+        };
+        let title =
+            self.options.title.clone().unwrap_or_else(|| format!("{} ({})", header.process_name, header.pid));
+        let about = match self.stacks.tree.len() {
+            1 => format!("No samples: {}", why_empty(summary)),
+            _ => format!("{mode}, {:.1} s, {} samples", summary.duration_ns as f64 / 1e9, summary.samples),
+        };
+        let stats = stats_line(summary);
+        out.extend_from_slice(
+            drawing(&picture, &Texts { title: &title, about: &about, stats: &stats }, Tint::Kinds).as_bytes(),
+        );
+    }
+}
+
+/// What stands around the boxes.
+pub(crate) struct Texts<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) about: &'a str,
+    pub(crate) stats: &'a str,
+}
+
+/// What colours tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tint {
+    /// Kinds of code.
+    Kinds,
+    /// What has grown and what has shrunk.
+    Change,
+}
+
+/// The whole file.
+pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Tint) -> String {
+    let whole = picture.boxes(0).first().map_or(0, |all| all.weight).max(1);
+    let unit = (WIDTH - 2.0 * MARGIN) / whole as f64;
+    let boxes = picture.boxes((LEAST_WIDTH / unit) as u64);
+    let rows = boxes.iter().map(|each| each.depth).max().unwrap_or(0) + 1;
+    let height = TOP + rows * ROW + 28;
+    let [title, about, stats] =
+        [texts.title, texts.about, texts.stats].map(|text| escaped(&names::printable(text)));
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" preserveAspectRatio=\"xMidYMin\" data-total=\"{}\">\n\
+         <title>{title}</title>\n<desc>swipr: {stats}</desc>\n<style>{STYLE}</style>\n\
+         <text class=\"head\" x=\"10\" y=\"22\">{title}</text>\n<text class=\"soft\" x=\"10\" y=\"40\">{about}</text>\n\
+         <text class=\"link\" id=\"all\" x=\"1130\" y=\"22\" text-anchor=\"end\">Show all</text>\n\
+         <text class=\"link\" id=\"find\" x=\"1190\" y=\"22\" text-anchor=\"end\">Search</text>\n\
+         <text class=\"soft\" id=\"note\" x=\"1190\" y=\"40\" text-anchor=\"end\"></text>\n<g id=\"frames\">\n",
+        boxes.first().map_or(0, |all| all.weight)
+    );
+    let earlier = boxes.first().map_or(0, |all| all.earlier);
+    for each in &boxes {
+        one_box(&mut out, picture, each, unit, Whole { now: whole, earlier }, tint);
+    }
+    out.push_str("</g>\n<script><![CDATA[");
+    out.push_str(include_str!(concat!(env!("OUT_DIR"), "/svg.js")));
+    out.push_str("]]></script>\n</svg>\n");
+    out
+}
+
+#[derive(Clone, Copy)]
+struct Whole {
+    now: u64,
+    earlier: u64,
+}
+
+fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Whole, tint: Tint) {
+    let frame = each.frame.and_then(|frame| picture.shown(frame));
+    let name = frame.map_or("all", |frame| &frame.name);
+    let (x, width) = (MARGIN + each.before as f64 * unit, each.weight as f64 * unit);
+    let y = TOP + each.depth * ROW;
+    let share = 100.0 * each.weight as f64 / whole.now as f64;
+    let module = frame.map(|frame| &*frame.module).filter(|module| !module.is_empty());
+    let module = module.map_or_else(String::new, |module| format!(", {module}"));
+    let fill = match tint {
+        Tint::Kinds => kind_color(frame),
+        Tint::Change => change_color(each, whole),
+    };
+    let change = match (tint, whole.earlier) {
+        (Tint::Change, 1..) => {
+            format!(", before {:.2}%", 100.0 * each.earlier as f64 / whole.earlier as f64)
+        }
+        _ => String::new(),
+    };
+    let hover = escaped(&format!("{name} ({share:.2}%, {:.3} ms{change}){module}", each.weight as f64 / 1e6));
+    let room = ((width - 6.0) / 7.0) as usize;
+    let (text, whole_name) = match name.chars().count() {
+        _ if room < 3 => (String::new(), Some(name)),
+        count if count > room => (name.chars().take(room - 1).chain(['…']).collect(), Some(name)),
+        _ => (name.to_owned(), None),
+    };
+    let whole_name = whole_name.map_or_else(String::new, |name| format!(" data-n=\"{}\"", escaped(name)));
+    let class = frame.map_or(Class::Note, |frame| frame.class) as u8;
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "<g data-k=\"{class}\" data-w=\"{}\"{whole_name}><title>{hover}</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{}\" rx=\"1.5\" fill=\"{fill}\"/><text x=\"{:.2}\" y=\"{}\">{}</text></g>",
+        each.weight,
+        ROW - 1,
+        x + 4.0,
+        y + 13,
+        escaped(&text)
+    );
+}
+
+fn kind_color(frame: Option<&Shown>) -> String {
+    let Some(frame) = frame else { return "#e4ded7".to_owned() };
+    let file = frame.module.rsplit('/').next().unwrap_or("");
+    let hue = 14.0 + spread(file) * 34.0;
+    let (hue, saturation, light) = match frame.class {
+        Class::Native => (hue, 88, 67),
+        Class::Inlined => (hue + 4.0, 72, 79),
+        Class::Jit => (146.0, 45, 62),
+        Class::Interpreter => (268.0, 58, 74),
+        Class::Waiting => (208.0, 26, 74),
+        Class::Note => (30.0, 5, 80),
+    };
+    let light = f64::from(light) + (spread(&frame.name) - 0.5) * 8.0;
+    format!("hsl({hue:.0},{saturation}%,{light:.0}%)")
+}
+
+fn change_color(each: &Box, whole: Whole) -> String {
+    let now = each.weight as f64 / whole.now as f64;
+    let before = if whole.earlier > 0 { each.earlier as f64 / whole.earlier as f64 } else { 0.0 };
+    let change = (now - before) / now.max(before).max(f64::MIN_POSITIVE);
+    let amount = (change.abs() * 1.2).min(1.0);
+    match amount {
+        ..0.04 => "#e9e5e0".to_owned(),
+        _ => format!(
+            "hsl({},{:.0}%,{:.0}%)",
+            if change > 0.0 { 8 } else { 214 },
+            40.0 + 45.0 * amount,
+            90.0 - 28.0 * amount
+        ),
+    }
+}
+
+/// A number from 0 to 1 that is always the same for a text.
+fn spread(text: &str) -> f64 {
+    let sum = text.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    f64::from(sum % 997) / 997.0
+}
