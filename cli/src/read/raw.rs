@@ -1,5 +1,8 @@
 //! Reads format `raw`, JSON lines (`formats/src/raw.rs` tells what they are), as they come from an agent or a file.
 //! What it does not know it passes over; what contradicts itself is an error.
+//!
+//! One thing that an agent samples is not the program's: programs that `swipr run` starts wait in the library's constructor
+//! until they are recorded. That is left out.
 
 mod line;
 
@@ -7,7 +10,7 @@ use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use line::{Kind, SampleLine};
 use std::sync::Arc;
-use swipr_formats::model::{Module, Stack, State, Thread};
+use swipr_formats::model::{Frame, Module, Stack, State, Thread};
 
 /// The newest version that is understood.
 const VERSION: u32 = 1;
@@ -20,14 +23,19 @@ pub struct RawReader {
     modules: Vec<Arc<Module>>,
     threads: Vec<Arc<Thread>>,
     stacks: Vec<Arc<Stack>>,
-    has_header: bool,
+    /// Of each stack, whether it may be the first thread's in the library's constructor.
+    may_wait: Vec<bool>,
+    /// Ids as they came: threads of one name may have become one.
+    tids: Vec<u32>,
+    /// The process's id and its executable, once the header has come.
+    process: Option<(u32, String)>,
 }
 
 impl RawReader {
     /// `root`: a remark that becomes the outermost frame of every stack.
     pub fn new(shape: Arc<Shape>, root: Option<String>) -> RawReader {
-        let (modules, threads, stacks) = <_>::default();
-        RawReader { shape, root, modules, threads, stacks, has_header: false }
+        let (modules, threads, stacks, may_wait, tids) = <_>::default();
+        RawReader { shape, root, modules, threads, stacks, may_wait, tids, process: None }
     }
 
     /// How many threads were met.
@@ -41,11 +49,11 @@ impl RawReader {
             return Ok(None);
         }
         if line.starts_with(br#"{"type":"sample""#) {
-            return self.sample(&parse(line)?).map(Some);
+            return self.sample(&parse(line)?);
         }
         let kind: Kind = parse(line)?;
         match kind.kind.as_str() {
-            "sample" => return self.sample(&parse(line)?).map(Some),
+            "sample" => return self.sample(&parse(line)?),
             "header" => {
                 let header: line::HeaderLine = parse(line)?;
                 if header.swipr > VERSION {
@@ -54,8 +62,9 @@ impl RawReader {
                         header.swipr
                     ));
                 }
-                self.has_header = true;
-                return Ok(Some(Event::Header(header.into_header()?)));
+                let header = header.into_header()?;
+                self.process = Some((header.pid, header.executable.clone()));
+                return Ok(Some(Event::Header(header)));
             }
             "end" => return Ok(Some(Event::End(parse::<line::EndLine>(line)?.into_summary()))),
             "module" => {
@@ -66,6 +75,7 @@ impl RawReader {
             "thread" => {
                 let thread: line::ThreadLine = parse(line)?;
                 next(&self.threads, thread.id)?;
+                self.tids.push(thread.tid);
                 self.threads.push(self.shape.thread(Thread { tid: thread.tid, name: thread.name }));
             }
             "stack" => {
@@ -74,6 +84,7 @@ impl RawReader {
                 let modules = &self.modules;
                 let frames = stack.frames.into_iter().map(|frame| frame.into_frame(modules));
                 let frames = frames.collect::<Result<Vec<_>, _>>()?;
+                self.may_wait.push(self.is_before_main(&frames));
                 self.stacks.push(self.shape.stack(frames, self.root.as_deref()));
             }
             _ => {}
@@ -81,26 +92,38 @@ impl RawReader {
         Ok(None)
     }
 
-    fn sample(&self, line: &SampleLine<'_>) -> Result<Event, String> {
-        if !self.has_header {
-            return Err("it does not begin with a header line".to_owned());
-        }
+    /// Whether the library is at work and the program itself has not begun: its constructor, which no frame of the
+    /// executable has called.
+    fn is_before_main(&self, frames: &[Frame]) -> bool {
+        let modules = || frames.iter().filter_map(|frame| frame.module.as_ref());
+        let is_library =
+            |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with("libswipr"));
+        let executable = self.process.as_ref().map(|(_, path)| path.as_str());
+        modules().any(|module| is_library(&module.path))
+            && !modules().any(|module| Some(module.path.as_str()) == executable)
+    }
+
+    fn sample(&self, line: &SampleLine<'_>) -> Result<Option<Event>, String> {
+        let (pid, _) = self.process.as_ref().ok_or("it does not begin with a header line")?;
         let thread = self.threads.get(line.thread).ok_or("a sample is of a thread that was not told")?;
         let stack = self.stacks.get(line.stack).ok_or("a sample has a stack that was not told")?;
+        if self.may_wait.get(line.stack) == Some(&true) && self.tids.get(line.thread) == Some(pid) {
+            return Ok(None);
+        }
         let state = match line.state {
             "running" => State::Running,
             "runnable" => State::Runnable,
             "blocked" => State::Blocked(line.syscall),
             other => return Err(format!("\"{other}\" is no state of a thread")),
         };
-        Ok(Event::Sample(OwnedSample {
+        Ok(Some(Event::Sample(OwnedSample {
             time_ns: line.time_ns,
             ticks: 1,
             thread: Arc::clone(thread),
             state,
             weight_ns: line.weight_ns,
             stack: Arc::clone(stack),
-        }))
+        })))
     }
 }
 

@@ -79,7 +79,7 @@ fn children_are_left_out_with_a_hint_and_merged_where_asked() {
     let without = run(&[]).well();
     assert!(!without.out.contains("hot") && without.errors.contains("next: -s follows"), "{without:?}");
     let merged = run(&["--subprocesses"]).well();
-    for name in ["one", "two", "sh"] {
+    for name in ["one", "two"] {
         let root = format!(" {name}];");
         let is_root = |line: &str| line.starts_with("[process ") && line.contains(&root);
         assert!(merged.out.lines().any(is_root), "{name} in {merged:?}");

@@ -47,3 +47,41 @@ fn what_is_unknown_is_passed_over_and_what_contradicts_itself_is_an_error() {
         assert!(results.last().is_some_and(Result::is_err), "{wrong:?}: {results:?}");
     }
 }
+
+/// Programs that wait for their recording had a sample of that in it.
+#[test]
+fn the_wait_in_the_librarys_constructor_is_left_out_and_nothing_else() {
+    let module = |id: usize, path: &str| {
+        format!(
+            r#"{{"type":"module","id":{id},"path":"{path}","start":"0x1000","end":"0x2000","file_offset":"0x0","build_id":""}}"#
+        )
+    };
+    let stack = |id: usize, modules: &[usize]| {
+        let frames: Vec<String> =
+            modules.iter().map(|module| format!(r#"{{"address":"0x1001","module":{module}}}"#)).collect();
+        format!(r#"{{"type":"stack","id":{id},"frames":[{}]}}"#, frames.join(","))
+    };
+    let sample = |thread: usize, stack: usize| {
+        format!(
+            r#"{{"type":"sample","time_ns":1,"thread":{thread},"state":"running","weight_ns":1,"stack":{stack}}}"#
+        )
+    };
+    let header = golden().lines().next().expect("a header").to_owned();
+    let mut reader = RawReader::new(Arc::default(), None);
+    let mut is_there = |line: String| reader.line(line.as_bytes()).expect(&line).is_some();
+    assert!(is_there(header)); // of process 77, /usr/bin/app
+    for line in [
+        r#"{"type":"thread","id":0,"tid":77,"name":"app"}"#.to_owned(),
+        r#"{"type":"thread","id":1,"tid":78,"name":"worker"}"#.to_owned(),
+        module(0, "/usr/bin/app"),
+        module(1, "/opt/libswipr.so.0"),
+        module(2, "/lib/ld.so"),
+        stack(0, &[1, 2]),
+        stack(1, &[1, 0, 2]),
+        stack(2, &[2]),
+    ] {
+        assert!(!is_there(line));
+    }
+    assert!(!is_there(sample(0, 0)));
+    assert!(is_there(sample(1, 0)) && is_there(sample(0, 1)) && is_there(sample(0, 2)));
+}
