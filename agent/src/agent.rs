@@ -6,10 +6,10 @@ mod status;
 use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::locks::lock;
-use crate::recording::{MAX_RECORDINGS, Output, Recorder, Request, StartError};
+use crate::recording::{MAX_RECORDINGS, Output, Purpose, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
-use crate::writer::{Figures, Writer};
+use crate::writer::{Figures, Kept, Writer, write_last};
 use crate::{agent_threads, off};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -37,6 +37,7 @@ pub struct Agent {
     sampler: sampler::Handle,
     counters: Arc<AgentCounters>,
     symbolizer: Arc<Mutex<Symbolizer>>,
+    kept: Kept,
     running: Mutex<Vec<Running>>,
     /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
     ended: RecordingCounters,
@@ -55,6 +56,7 @@ impl Agent {
             sampler: sampler::Handle::new(config.signal),
             counters: Arc::default(),
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+            kept: Arc::default(),
             running: Mutex::default(),
             ended: RecordingCounters::default(),
             submitted: Mutex::default(),
@@ -143,12 +145,34 @@ impl Agent {
         (running().count(), sums)
     }
 
+    /// Writes what was kept, on a thread of its own.
+    fn tell_last(
+        &self,
+        request: Request,
+        output: Box<dyn Output>,
+    ) -> Result<(), (StartError, Box<dyn Output>)> {
+        let is_kept = lock(&self.kept).is_some_and(|kept| kept.is_some());
+        if !is_kept || self.stopping.load(Relaxed) {
+            return Err((StartError::NothingKept, output));
+        }
+        let kept = self.kept.clone();
+        // Should the thread not start, dropping the output tells the client.
+        let started = agent_threads::start("writer", move || write_last(&request, output, &kept));
+        if let Err(error) = started {
+            self.log.line(format_args!("cannot start a writer thread: {error}"));
+        }
+        Ok(())
+    }
+
     fn begin(
         self: &Arc<Self>,
         request: Request,
         output: Box<dyn Output>,
         stop: Arc<AtomicBool>,
     ) -> Result<(), (StartError, Box<dyn Output>)> {
+        if matches!(request.purpose, Purpose::Last(_)) {
+            return self.tell_last(request, output);
+        }
         let id = self.next_id.fetch_add(1, Relaxed);
         let counters = Arc::<RecordingCounters>::default();
         {
@@ -171,7 +195,8 @@ impl Agent {
         let symbolizer = self.symbolizer.clone();
         let of_agent = self.counters.clone();
         let figures = Figures::new(&of_agent);
-        let writer = Writer { request, samples, output, counters, of_agent, figures, stop, symbolizer };
+        let kept = self.kept.clone();
+        let writer = Writer { request, samples, output, counters, of_agent, figures, stop, symbolizer, kept };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
         let started = agent_threads::start("writer", move || {
@@ -234,6 +259,7 @@ impl Recorder for SharedAgent {
                 output.finish(Err(match error {
                     StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
                     StartError::Stopping => "the agent is stopping".into(),
+                    StartError::NothingKept => "nothing is kept".into(),
                     StartError::Off(_) => off::sentence().unwrap_or_default(),
                     StartError::Failed(reason) => reason,
                 }));

@@ -49,4 +49,5 @@ pub mod sampler;
 pub mod server;
 pub mod stack;
 mod text;
+mod unasked;
 pub mod writer;

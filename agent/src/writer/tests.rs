@@ -37,6 +37,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         of_agent,
         stop: Arc::default(),
         symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+        kept: Arc::default(),
     };
     (writer, sender, reader)
 }
