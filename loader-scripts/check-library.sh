@@ -1,15 +1,18 @@
 #!/bin/sh
-# check-library.sh LIBRARY: whether a built libswipr.so may be preloaded into anything: it exports nothing but swipr_*
-# and the functions that it stands in front of and passes on (see ARCHITECTURE.md), needs nothing but the C library's family, binds at load time, cannot be unloaded, has nothing for tests in it, and is small when stripped.
+# check-library.sh LIBRARY [GLIBC]: whether a built libswipr.so may be preloaded into anything: it exports nothing but swipr_*
+# and the functions that it stands in front of and passes on (see ARCHITECTURE.md), needs nothing but the C library's family, binds at load time, cannot be unloaded, has nothing for tests in it, is small when stripped, and, if a version is
+# named, needs no newer glibc than that and no libgcc_s.
 set -eu
 library=$1
-limit=$((2368 * 1024))
+glibc=${2-}
+limit=$((2624 * 1024))
 fail() { echo "check-library.sh: $*" >&2; exit 1; }
 
 exports=$(readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $5 != "LOCAL" && NR > 3 {sub(/@.*/, "", $8); print $8}' | grep -v '^$' | sort -u)
 echo "$exports" | grep -qx swipr_start || fail "swipr_start is not exported"
 passed_on='__register_frame|__deregister_frame|__register_frame_info|__deregister_frame_info'
 passed_on="$passed_on|__register_atfork|sigaltstack|capset|prctl|unshare|setns|syscall"
+passed_on="$passed_on|set(uid|gid|euid|egid|reuid|regid|resuid|resgid)|chroot"
 foreign=$(echo "$exports" | grep -v '^swipr_' | grep -Evx "$passed_on" || true)
 [ -z "$foreign" ] || fail "exports what is not ours:
 $foreign"
@@ -21,6 +24,12 @@ for name in $needed; do
     *) fail "needs $name" ;;
   esac
 done
+
+if [ -n "$glibc" ]; then
+  newest=$(readelf -VW "$library" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)
+  [ "$(printf '%s\n' "$newest" "$glibc" | sort -V | tail -1)" = "$glibc" ] || fail "needs glibc $newest; $glibc is the newest that it may"
+  case $needed in *libgcc_s*) fail "needs libgcc_s.so.1" ;; esac
+fi
 
 flags=$(readelf -dW "$library" | grep -E 'FLAGS')
 echo "$flags" | grep -q NOW || fail "is not bound at load time"

@@ -6,15 +6,20 @@ mod status;
 use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::locks::lock;
+use crate::made_code::MadeCode;
+use crate::platform::process::EpochClock;
 use crate::recording::{MAX_RECORDINGS, Output, Purpose, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
-use crate::writer::{Figures, Kept, Writer, write_last};
+use crate::writer::{Figures, Kept, NameSources, Writer, write_last};
 use crate::{agent_threads, off};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
+
+/// The part of the memory for names that each source about made code may take.
+const MADE_SHARE: usize = 4;
 
 /// A recording that is under way.
 #[derive(Debug)]
@@ -38,6 +43,8 @@ pub struct Agent {
     counters: Arc<AgentCounters>,
     symbolizer: Arc<Mutex<Symbolizer>>,
     kept: Kept,
+    made_code: Arc<Mutex<MadeCode>>,
+    symbol_time: Duration,
     running: Mutex<Vec<Running>>,
     /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
     ended: RecordingCounters,
@@ -51,11 +58,17 @@ pub struct Agent {
 impl Agent {
     /// An agent that does not listen yet.
     pub fn new(config: &Config) -> Agent {
+        let memory_bytes = config.symbol_memory_mib.saturating_mul(1 << 20);
+        let mut symbolizer = Symbolizer::new(Budget { memory_bytes, ..Budget::default() });
+        symbolizer.set_swift_demangler(crate::platform::swift::demangle);
+        let made_code = MadeCode::new(memory_bytes / MADE_SHARE);
         Agent {
             log: config.log,
-            sampler: sampler::Handle::new(config.signal),
+            sampler: sampler::Handle::new(config.signal, made_code.frames()),
             counters: Arc::default(),
-            symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+            symbolizer: Arc::new(Mutex::new(symbolizer)),
+            made_code: Arc::new(Mutex::new(made_code)),
+            symbol_time: config.symbol_time,
             kept: Arc::default(),
             running: Mutex::default(),
             ended: RecordingCounters::default(),
@@ -86,6 +99,11 @@ impl Agent {
             Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
             None => output.finish(Err(off::sentence().unwrap_or_default())),
         }
+    }
+
+    /// Whether threads have been sampled.
+    pub fn has_swept(&self) -> bool {
+        self.counters.sweeps.get() > 0
     }
 
     /// A recording's `stop` was set.
@@ -120,6 +138,9 @@ impl Agent {
     fn drop_symbols(&self) {
         if let Some(mut symbolizer) = lock(&self.symbolizer) {
             symbolizer.drop_all();
+        }
+        if let Some(mut made_code) = lock(&self.made_code) {
+            made_code.clear();
         }
     }
 
@@ -191,12 +212,16 @@ impl Agent {
         self.counters.recordings.add(1);
         let (send, samples) = sample_queue(QUEUE_BYTES);
         let request = Arc::new(request);
-        let active = Active::new(request.clone(), send, counters.clone(), stop.clone());
-        let symbolizer = self.symbolizer.clone();
+        let clock = EpochClock::now();
+        let active = Active::new(request.clone(), send, counters.clone(), stop.clone(), clock);
+        let names =
+            NameSources { symbolizer: self.symbolizer.clone(), made_code: self.made_code.clone(), clock };
         let of_agent = self.counters.clone();
         let figures = Figures::new(&of_agent);
         let kept = self.kept.clone();
-        let writer = Writer { request, samples, output, counters, of_agent, figures, stop, symbolizer, kept };
+        let symbol_time = self.symbol_time;
+        let writer =
+            Writer { request, samples, output, counters, of_agent, figures, stop, names, symbol_time, kept };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
         let started = agent_threads::start("writer", move || {

@@ -3,9 +3,10 @@
 use crate::off;
 use crate::platform::{process, signals, threads};
 use std::io;
-use std::panic::{self, PanicHookInfo};
-use std::sync::Once;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+#[cfg(feature = "preload")]
+use std::{panic::PanicHookInfo, sync::Once};
 
 /// The ids of the agent's threads; 0: a free place. Not behind a lock, which a
 /// fork could leave locked in the child. More places than the agent has threads:
@@ -51,21 +52,19 @@ pub fn end_this_one() -> ! {
 const PREFIX: &str = "swipr-";
 
 /// A panic on one of the agent's threads turns the agent off, before anything is unwound: who sees a recording's parts go
-/// finds the reason. It says nothing on the host's stderr; panics of other threads are not ours, except in
-/// the shared library, which has a standard library of its own.
+/// finds the reason. It says nothing on the host's stderr. Only in the shared library, which has a standard library of its own, whose panics
+/// are all ours: a Rust program's hook is the program's.
+#[cfg(feature = "preload")]
 pub fn watch_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
+        panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
             if contains(process::tid()) {
                 let what = info.payload_as_str().unwrap_or("panic");
                 match info.location() {
                     Some(at) => off::turn(format_args!("{what}, at {}:{}", at.file(), at.line())),
                     None => off::turn(what),
                 }
-            } else if cfg!(not(feature = "preload")) {
-                before(info);
             }
         }));
     });
@@ -75,7 +74,10 @@ pub fn watch_panics() {
 pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = move || {
         let _registered = register(name);
-        body();
+        // Where the agent has no panic hook, this is where a panic is seen first.
+        if panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
+            off::turn(format_args!("a panic on the thread {PREFIX}{name}"));
+        }
     };
     signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)))
 }

@@ -4,6 +4,7 @@
 //! - capset(2) and some of prctl(2) change what one thread may do. glibc's setuid(3) and its kin change all threads, and
 //!   abort the process when one of them may not do what the others may: a thread of ours that
 //!   was not changed would be that one, and would keep what the host gave up;
+//! - PR_SET_TSC of prctl(2) has the calling thread killed for reading the clock by which the handler measures itself: it measures nothing then;
 //! - seccomp(2) can put all threads under a filter that kills them for calls that only ours make.
 //!
 //! So a host that has one thread is alone when it makes such a call: the agent ends before, and starts again behind it with the
@@ -77,8 +78,12 @@ unsafe fn capset_as(header: *const c_void, data: *const c_void, call: impl FnOnc
     alone_if(matters, call)
 }
 
-fn prctl_as(option: c_int, call: impl FnOnce() -> c_long) -> c_long {
+fn prctl_as(option: c_int, second: c_ulong, call: impl FnOnce() -> c_long) -> c_long {
     match option {
+        libc::PR_SET_TSC if second == libc::PR_TSC_SIGSEGV as c_ulong => {
+            swipr_unwind::arch::forbid_ticks();
+            call()
+        }
         libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => alone_if(true, call),
         libc::PR_SET_SECCOMP => sandboxed(call),
         _ => call(),
@@ -172,5 +177,6 @@ pub unsafe extern "C" fn prctl(
     fifth: c_ulong,
 ) -> c_int {
     // SAFETY: as this function's own.
-    prctl_as(option, || unsafe { pass_on(PRCTL, [option as c_ulong, second, third, fourth, fifth]) }) as c_int
+    prctl_as(option, second, || unsafe { pass_on(PRCTL, [option as c_ulong, second, third, fourth, fifth]) })
+        as c_int
 }

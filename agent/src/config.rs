@@ -6,17 +6,21 @@
 mod continuous;
 mod place;
 mod programs;
+mod recorder;
 mod signal;
 
 pub use continuous::{Continuous, LifeFile};
 pub use place::{Identity, Pattern, Place};
 pub use programs::{Follow, Programs};
+pub use recorder::AwaitedBy;
 
 use crate::log::Log;
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An environment variable that the agent reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,9 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
 
 /// The variable that only the shared library's constructor reads.
 pub const AUTOSTART: &str = "SWIPR_AUTOSTART";
+
+const SYMBOL_MEMORY: &str = "SWIPR_SYMBOL_MEMORY";
+const SYMBOL_SECONDS: &str = "SWIPR_SYMBOL_SECONDS";
 
 /// Every variable. Among those that say where the server listens, the first that is
 /// set wins; `SWIPR_LISTEN` comes on top of them.
@@ -98,6 +105,21 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "A file into which the program's whole life is written, 100 samples a second, when it ends: `/tmp/profile.%p.pb.gz`. `%p` is the process id; the suffix says the format. The program's end may wait up to 2 seconds for it; what is not complete (after `_exit` or a signal, too) is named `.part`.",
     ),
+    variable(
+        "SWIPR_RECORDER",
+        "",
+        "Set by `swipr run`: a process id, or `all`. A process whose parent that is (`all`: any) waits at its start, at most 2 s, until it is recorded, and at `exit`, at most 0.5 s, until recordings have what was sampled.",
+    ),
+    variable(
+        SYMBOL_MEMORY,
+        "64",
+        "Memory for names and debug information, in MiB, from 4. What does not fit is dropped and read again, or left out: names without lines.",
+    ),
+    variable(
+        SYMBOL_SECONDS,
+        "20",
+        "CPU time, in seconds, that a recording may take to look up lines and inlined functions; further frames have names only, and are counted. `0`: no lines.",
+    ),
     variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
     variable(
         AUTOSTART,
@@ -142,6 +164,12 @@ pub struct Config {
     pub continuous: Option<Continuous>,
     /// Where the process's whole life is written.
     pub life_file: Option<LifeFile>,
+    /// Whose children wait for their recording to begin.
+    pub awaited: Option<AwaitedBy>,
+    /// Memory for names, in MiB.
+    pub symbol_memory_mib: usize,
+    /// How long a recording's writer may run to find lines.
+    pub symbol_time: Duration,
     /// Whether log lines are wanted.
     pub log: Log,
 }
@@ -238,6 +266,9 @@ impl Config {
                 }
                 None => None,
             },
+            awaited: reader.awaited()?,
+            symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, 64)? as usize,
+            symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, 20)?),
             log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
                 Some(1 | 2) => Log::Stderr,
                 _ => Log::Off,
@@ -338,10 +369,26 @@ impl Reader<'_> {
         self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
     }
 
+    fn awaited(&self) -> Result<Option<AwaitedBy>, Error> {
+        let Some(text) = self.text("SWIPR_RECORDER", "all")? else {
+            return Ok(None);
+        };
+        self.check("SWIPR_RECORDER", &text, AwaitedBy::parse(&text), "all").map(Some)
+    }
+
     fn patterns(&self, variable: &'static str) -> Result<Vec<String>, Error> {
         let text = self.text(variable, "nginx,/opt/*")?.unwrap_or_default();
         let patterns = text.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
         Ok(patterns.map(str::to_owned).collect())
+    }
+
+    fn number(&self, variable: &'static str, range: RangeInclusive<u64>, default: u64) -> Result<u64, Error> {
+        let Some(text) = self.text(variable, "64")? else {
+            return Ok(default);
+        };
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = number.ok_or_else(|| format!("it must be from {} to {}", range.start(), range.end()));
+        self.check(variable, &text, number, "64")
     }
 
     fn signal(&self) -> Result<Option<i32>, Error> {

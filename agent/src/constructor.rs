@@ -6,7 +6,8 @@
 use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::platform::{errno, process};
 use crate::{
-    agent_threads, alternate_stacks, atfork_registration, children, fork, frame_registration, life, log,
+    agent_threads, alternate_stacks, atfork_registration, awaited, children, fork, frame_registration, life,
+    log,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +23,10 @@ extern "C" fn on_load() {
             frame_registration::prepare();
             alternate_stacks::prepare();
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-            crate::calls_alone::prepare();
+            {
+                crate::calls_alone::prepare();
+                crate::rights_given_up::prepare();
+            }
             if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
                 match Config::from_environment() {
                     Ok(config) => start(config),
@@ -55,7 +59,9 @@ fn start(config: Config) {
     if config.follow == Follow::None {
         children::leave_alone();
     }
-    let _ = life::start(config, life::Wait::No);
+    if life::start(config.clone(), life::Wait::No).is_ok() {
+        awaited::at_start(&config);
+    }
 }
 
 #[used]

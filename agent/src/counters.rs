@@ -60,6 +60,7 @@ impl RecordingCounters {
             missed: self.missed.get(),
             dropped: self.dropped.get(),
             unsampled_cpu_ns: self.unsampled_cpu_ns.get(),
+            without_lines: 0,
             filled: self.filled.get(),
             inferred: self.inferred.get(),
             cpu_wait_ns: self.cpu_wait_ns.get(),

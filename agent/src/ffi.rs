@@ -226,7 +226,7 @@ unsafe fn submit(
         threads: None,
         filter: Default::default(),
         purpose: Default::default(),
-        symbolize: true,
+        symbolize: Default::default(),
     };
     life::submit(request, Box::new(output), stop)?;
     Ok(completion)

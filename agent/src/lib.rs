@@ -10,6 +10,7 @@ pub mod agent_threads;
 mod alternate_stacks;
 #[cfg(feature = "preload")]
 mod atfork_registration;
+mod awaited;
 mod begun;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
 mod calls_alone;
@@ -34,6 +35,7 @@ pub mod life;
 pub mod listen;
 mod locks;
 pub mod log;
+pub mod made_code;
 pub mod mappings;
 #[cfg(feature = "preload")]
 mod next;
@@ -42,8 +44,11 @@ mod off;
 pub mod output;
 pub mod pipe;
 pub mod platform;
+pub mod profiler;
 pub mod recording;
 pub mod registered_frames;
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+mod rights_given_up;
 pub mod sample_queue;
 pub mod sampler;
 pub mod server;
@@ -51,3 +56,5 @@ pub mod stack;
 mod text;
 mod unasked;
 pub mod writer;
+
+pub use profiler::Profiler;

@@ -4,6 +4,8 @@
 mod pause;
 mod phase;
 
+#[cfg(feature = "preload")]
+pub use pause::settle_before_change;
 pub use pause::{Paused, pause, pause_if_only_thread};
 
 use crate::agent::{Agent, SharedAgent};
@@ -12,7 +14,7 @@ use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_ne
 use crate::platform::{descriptors, loader_lock, process};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, fork, host_end, knock, not_asked, off, unasked};
+use crate::{agent_threads, awaited, fork, host_end, knock, not_asked, off, unasked};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
@@ -115,14 +117,20 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     if let Some(reason) = off::sentence() {
         return Err(Error::Failed(reason));
     }
+    if !process::may_read_clocks() {
+        return Err(Error::Failed("this process may not read the time stamp counter".into()));
+    }
     let life = STATE.begin().ok_or(Error::AlreadyRunning)?;
     config.log.keep();
+    #[cfg(feature = "preload")]
     agent_threads::watch_panics();
     fork::watch();
     loader_lock::find();
     watch_exit();
     host_end::watch_if_first();
     PROCESS.store(process::pid(), Relaxed);
+    crate::platform::swift::look();
+    crate::platform::stdio::look();
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
     let (report, reported) = sync_channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
@@ -232,6 +240,16 @@ pub fn turned_off() {
     }
 }
 
+/// Whether a recording has begun to sample.
+pub fn is_sampling() -> bool {
+    running().is_some_and(|(agent, _)| agent.has_swept())
+}
+
+/// Whether a recording has something that its client has not got.
+pub fn is_handing_over() -> bool {
+    live().is_some_and(|live| live.server.is_recording())
+}
+
 /// Wakes the server thread, if there is one.
 pub fn wake() {
     if let Some((_, address)) = running() {
@@ -256,6 +274,7 @@ fn watch_exit() {
             if let Some(live) = live().filter(|_| !not_asked::is_in_sandbox()) {
                 live.agent.stop();
                 live.files.iter().for_each(|file| file.remove());
+                awaited::at_exit();
             }
         });
     }
@@ -269,6 +288,7 @@ fn watch_exit() {
 /// In the child of a fork: starts a new agent if the parent had one. Nothing of the old one is touched.
 pub fn restart_in_child() {
     let ran = STATE.end_in_child();
+    awaited::forget_in_child();
     if let Some(live) = live().filter(|_| !OWN_TABLE.load(Relaxed)) {
         live.server.close_in_child();
     }

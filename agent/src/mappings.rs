@@ -12,13 +12,15 @@ mod published_table;
 mod reader;
 mod registered;
 
+use crate::made_code::Frames;
 use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Changes};
 use loaded::LoadedObject;
 use publication::Publication;
-use published_table::PublishedTable;
+pub use published_table::PublishedTable;
 use registered::Registered;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use swipr_debuginfo::symbolizer::ObjectKey;
 use swipr_formats::model::Module;
 use swipr_unwind::published::Range;
@@ -26,6 +28,8 @@ use swipr_unwind::slot::{Extent, StackBounds};
 
 /// Readings of the mappings until all objects are in one.
 const MAX_READINGS: usize = 3;
+/// How often new frames of made code are taken over.
+const MADE_AGAIN: Duration = Duration::from_millis(100);
 
 /// A piece of executable memory.
 #[derive(Clone, Debug)]
@@ -49,10 +53,30 @@ pub struct Symbols {
     pub bias: u64,
 }
 
+/// A jitdump file, which its compiler has mapped so that profilers find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitDump {
+    /// Where it is.
+    pub path: Arc<str>,
+    /// Its number in its file system.
+    pub inode: u64,
+}
+
+impl JitDump {
+    /// `…/jit-NUMBER.dump`; any other file is none.
+    fn of(mapping: &Mapping) -> Option<JitDump> {
+        let path = mapping.file_path()?;
+        let number = path.rsplit('/').next()?.strip_prefix("jit-")?.strip_suffix(".dump")?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| JitDump { path: path.into(), inode: mapping.inode })
+    }
+}
+
 /// All executable memory at one time.
 #[derive(Debug, Default)]
 pub struct Mappings {
     code: Vec<Code>,
+    jit_dumps: Vec<JitDump>,
 }
 
 impl Mappings {
@@ -65,6 +89,16 @@ impl Mappings {
     pub fn find(&self, address: u64) -> Option<&Code> {
         let at = self.code.partition_point(|code| code.low <= address).checked_sub(1)?;
         self.code.get(at).filter(|code| address < code.high)
+    }
+
+    /// The files in which run-time compilers say what they made.
+    pub fn jit_dumps(&self) -> &[JitDump] {
+        &self.jit_dumps
+    }
+
+    /// Where the names of all objects are found.
+    pub fn symbols(&self) -> impl Iterator<Item = &Arc<Symbols>> {
+        self.code.iter().filter_map(|code| code.symbols.as_ref())
     }
 }
 
@@ -95,6 +129,10 @@ pub struct Tables {
     current: Arc<Mappings>,
     /// Code made at run time whose frames the program registered.
     registered: Registered,
+    /// Code made at run time whose frames its compiler describes in files; and those of the last look.
+    made: Arc<Frames>,
+    made_seen: u64,
+    made_looked: Option<Instant>,
     publication: Publication,
     memory_file: i32,
     figures: TableFigures,
@@ -103,6 +141,11 @@ pub struct Tables {
 impl Tables {
     /// Nothing is known yet; `memory_file` as for [`swipr_unwind::memory::guarded_copy_or_file`].
     pub fn new(memory_file: i32) -> Tables {
+        Tables::with_made_code(memory_file, Arc::default())
+    }
+
+    /// The same, with the frames that writers find.
+    pub fn with_made_code(memory_file: i32, made: Arc<Frames>) -> Tables {
         Tables {
             seen: None,
             objects: vec![],
@@ -111,6 +154,9 @@ impl Tables {
             executable: vec![],
             current: Arc::default(),
             registered: Registered::default(),
+            made,
+            made_seen: 0,
+            made_looked: None,
             publication: Publication::default(),
             memory_file,
             figures: TableFigures::default(),
@@ -132,8 +178,8 @@ impl Tables {
     /// mappings tell.
     pub fn refresh(&mut self) {
         self.publication.free_retired();
-        let started = std::time::Instant::now();
-        let is_registered_anew = self.registered.refresh(self.memory_file);
+        let started = Instant::now();
+        let is_registered_anew = self.registered.refresh(self.memory_file) | self.is_made_anew();
         let changes = objects::changes().filter(|changes| self.seen != Some(*changes));
         let Some((changes, list)) = changes.and_then(|changes| Some((changes, objects::list()?))) else {
             let is_first = self.maps.is_empty() && self.read_maps();
@@ -164,6 +210,16 @@ impl Tables {
         self.seen = Some(changes);
         self.publish();
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
+    }
+
+    /// Whether there are new frames of made code; not asked at every tick, because a compiler at work has always some.
+    fn is_made_anew(&mut self) -> bool {
+        let generation = self.made.generation();
+        if generation == self.made_seen || self.made_looked.is_some_and(|last| last.elapsed() < MADE_AGAIN) {
+            return false;
+        }
+        (self.made_seen, self.made_looked) = (generation, Some(Instant::now()));
+        true
     }
 
     /// Reads the mappings again: stacks and code made at run time come and go without the loader's knowledge.
@@ -221,11 +277,13 @@ impl Tables {
         code.extend(others.into_iter().chain(not_objects).map(anonymous));
         code.sort_by_key(|code| code.low);
         self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
-        self.current = Arc::new(Mappings { code });
+        let jit_dumps = self.maps.iter().filter_map(JitDump::of).collect();
+        self.current = Arc::new(Mappings { code, jit_dumps });
         let mut tables: Vec<Arc<PublishedTable>> =
             objects.iter().filter_map(|object| object.table().cloned()).collect();
         self.figures.failed = (objects.len() - tables.len()) as u64;
         tables.extend(self.registered.outside(&tables));
+        tables.extend(self.made.list());
         tables.sort_by_key(|table| table.text().start);
         tables.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.figures.objects = tables.len() as u64;
@@ -320,5 +378,45 @@ mod tests {
         assert_eq!(code(copy), code(here));
         // SAFETY: the mapping is ours, and nothing refers to it any more.
         unsafe { libc::munmap(low, bytes) };
+    }
+
+    /// One file may be mapped several times, and from the middle on: each has its own distance to the file's numbering.
+    #[test]
+    fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
+        use std::os::fd::AsRawFd;
+        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        let here =
+            parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file as *const () as u64;
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let module = tables.mappings().find(here).unwrap().module.clone();
+        let in_file = here - module.start + module.file_offset;
+        let page = in_file & !0xfff;
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let map = |pages: u64| {
+            let (rights, fd, from) =
+                (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd(), page - pages * 0x1000);
+            let bytes = (pages as usize + 2) * 0x1000;
+            // SAFETY: a new mapping at an address of the kernel's choice.
+            let low = unsafe {
+                libc::mmap(std::ptr::null_mut(), bytes, rights, libc::MAP_PRIVATE, fd, from as libc::off_t)
+            };
+            assert_ne!(low, libc::MAP_FAILED);
+            (low as u64 + in_file - from, low, bytes)
+        };
+        let copies = [map(0), map(3)];
+        let found = (0..1000).find_map(|_| {
+            tables.refresh_maps();
+            let find = |address| tables.mappings().find(address).map(|code| code.symbols.clone());
+            Some([find(here)??, find(copies[0].0)??, find(copies[1].0)??])
+        });
+        let [loaded, first, second] = found.unwrap();
+        assert_eq!(copies[0].0 - first.bias, here - loaded.bias);
+        assert_eq!(copies[1].0 - second.bias, here - loaded.bias);
+        assert_ne!(first.bias, second.bias);
+        for (_, low, bytes) in copies {
+            // SAFETY: the mapping is ours, and nothing refers to it any more.
+            unsafe { libc::munmap(low, bytes) };
+        }
     }
 }

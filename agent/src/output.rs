@@ -21,7 +21,8 @@ pub struct Completion {
 }
 
 impl Completion {
-    fn set(&self, end: Result<Summary, String>) {
+    /// It has ended, like that; the first time counts.
+    pub fn set(&self, end: Result<Summary, String>) {
         let mut place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         place.get_or_insert(end);
         self.ended.notify_all();

@@ -5,6 +5,8 @@
 //! - `threads`: which threads there are, their names, CPU clocks, and whether they are blocked;
 //! - `signals`: which signal to use, its handler, how to send it with a value;
 //! - `maps`: the process's mappings; `objects`: its loaded objects; `loader_lock`: asking for them without waiting;
+//! - `stdio`: what the program's streams have not written yet;
+//! - `swift`: the demangler of the process's own Swift runtime;
 //! - `descriptors`: a descriptor table of the agent's own;
 //! - `process`: who we are, and memory that stays mapped.
 //!

@@ -2,6 +2,7 @@
 //! and moves bytes) and the sampler (which makes them).
 
 use std::time::Duration;
+use swipr_formats::Format;
 use swipr_formats::model::{Mode, Summary};
 
 /// Recordings that may run at the same time; one more is refused.
@@ -35,8 +36,20 @@ pub struct Request {
     pub filter: Filter,
     /// What is wanted of it.
     pub purpose: Purpose,
-    /// Look names up; `false` leaves addresses and modules.
-    pub symbolize: bool,
+    /// Which names are looked up.
+    pub symbolize: Symbolize,
+}
+
+/// Which names are looked up while the program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symbolize {
+    /// All.
+    #[default]
+    Now,
+    /// Those of code made at run time, which nobody knows later; others have their address and module.
+    Lazy,
+    /// None.
+    Never,
 }
 
 /// What samples have to be like. The default takes all.
@@ -109,6 +122,10 @@ pub trait Output: Send {
     /// is none instead). If not, such a recording writes nothing.
     fn takes_empty(&self) -> bool {
         false
+    }
+    /// What takes the samples in place of the format that was asked for, where they are wanted as they are; then nothing is written.
+    fn format(&self) -> Option<Box<dyn Format>> {
+        None
     }
     /// The recording is over: its figures, or why it failed.
     fn finish(self: Box<Self>, end: Result<Summary, String>);

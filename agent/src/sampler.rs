@@ -15,6 +15,7 @@ pub use active::{Active, Batch, Event};
 
 use crate::counters::AgentCounters;
 use crate::locks::{after_waiting, lock};
+use crate::made_code::Frames;
 use crate::off;
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::ask_for_short_slices;
@@ -43,12 +44,14 @@ pub struct Handle {
     changed: Condvar,
     /// The user's choice of a signal.
     wanted_signal: Option<i32>,
+    /// What writers find out about the frames of code that is made at run time.
+    made: Arc<Frames>,
 }
 
 impl Handle {
-    /// No recording yet; `wanted_signal`: the user's choice.
-    pub fn new(wanted_signal: Option<i32>) -> Handle {
-        Handle { wanted_signal, ..Handle::default() }
+    /// No recording yet; `wanted_signal`: the user's choice; `made`: what writers find out.
+    pub fn new(wanted_signal: Option<i32>, made: Arc<Frames>) -> Handle {
+        Handle { wanted_signal, made, ..Handle::default() }
     }
 
     /// Hands a recording over; `true`: the caller must start the thread with [`run`].
@@ -142,7 +145,7 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
 
 /// Samples until there was nothing to do for a while, or all is over.
 fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()> {
-    let mut sweeper = Sweeper::new(handle.wanted_signal, counters.clone())?;
+    let mut sweeper = Sweeper::new(handle.wanted_signal, handle.made.clone(), counters.clone())?;
     let mut recordings: Vec<Active> = vec![];
     let mut housekeeping = 0;
     loop {

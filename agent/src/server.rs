@@ -156,6 +156,11 @@ impl Server {
         self.control.waker.wake();
     }
 
+    /// Whether a client has not got all of its recording yet.
+    pub fn is_recording(&self) -> bool {
+        self.control.is_recording()
+    }
+
     /// Removes the sockets' files and tells the thread to end. Does not wait.
     pub fn stop(&self) {
         self.control.stop();

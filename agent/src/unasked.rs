@@ -8,7 +8,7 @@ use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, LifeFile};
 use crate::output::{Completion, FileOutput};
 use crate::platform::process;
-use crate::recording::{Closed, Length, Output, Purpose, Recorder, Request};
+use crate::recording::{Closed, Length, Output, Purpose, Recorder, Request, Symbolize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn request(interval: Duration, format: &'static swipr_formats::FormatInfo, purpo
         threads: None,
         filter: Default::default(),
         purpose,
-        symbolize: true,
+        symbolize: Symbolize::Now,
     }
 }
 

@@ -19,13 +19,13 @@ use crate::recording::{Closed, Output, Purpose, Request};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
 pub use last::write_last;
+pub use names::NameSources;
 use names::StackNames;
 use passed::Passed;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use swipr_debuginfo::symbolizer::Symbolizer;
 use swipr_formats::model::{Header, Sample, Summary};
 use swipr_formats::{Format, Ring};
 use times::Times;
@@ -54,7 +54,9 @@ pub struct Writer {
     /// Tells the sampler that nobody reads any more.
     pub stop: Arc<AtomicBool>,
     /// Shared by all writers.
-    pub symbolizer: Arc<Mutex<Symbolizer>>,
+    pub names: NameSources,
+    /// How long the writer may run to find lines.
+    pub symbol_time: Duration,
     /// What is kept, of a recording whose purpose that is.
     pub kept: Kept,
 }
@@ -65,7 +67,8 @@ pub type Kept = Arc<Mutex<Option<Ring>>>;
 impl Writer {
     /// The thread's body: until the sampler has ended the recording.
     pub fn run(mut self) {
-        let mut format = (self.request.format.format.make)(&self.request.format.options);
+        let selection = &self.request.format;
+        let mut format = self.output.format().unwrap_or_else(|| (selection.format.make)(&selection.options));
         let end = match self.write(format.as_mut()) {
             Ok(end) => end,
             Err(Closed) => Err("the reader of the output is gone".to_string()),
@@ -75,8 +78,9 @@ impl Writer {
     }
 
     /// The figures; or, where there was no tick because the sampler failed, of what it failed.
-    fn end(&self) -> Result<Summary, String> {
+    fn end(&self, names: &StackNames) -> Result<Summary, String> {
         let mut summary = self.counters.summary();
+        summary.without_lines = names.without_lines();
         self.figures.complete(&mut summary, &self.of_agent);
         match self.of_agent.failure() {
             Some(reason) if summary.ticks == 0 => Err(reason),
@@ -87,7 +91,7 @@ impl Writer {
     /// Nothing is handed on before the first sample: whoever waits for a recording that found nothing is told so,
     /// and gets no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
-        let mut names = StackNames::new(self.symbolizer.clone(), self.request.symbolize);
+        let mut names = StackNames::new(self.names.clone(), self.request.symbolize, self.symbol_time);
         let mut times = Times::default();
         let mut passed = Passed::new(&self.request.filter);
         let mut bytes = vec![];
@@ -118,12 +122,13 @@ impl Writer {
             };
             #[cfg(feature = "fault-injection")]
             crate::injected::may_panic(if found_something { "writer" } else { "" });
+            names.begin_batch();
             for event in batch {
                 if !wants_samples {
                     names.know(&event.stack.mappings);
                     continue;
                 }
-                let stack = names.of(&event.stack);
+                let stack = names.of(&event.stack, event.time_ns);
                 if !passed.is_wanted(event.state, &stack, event.ticks) {
                     continue;
                 }
@@ -166,7 +171,7 @@ impl Writer {
                 return Err(Closed);
             }
         }
-        let end = self.end().map(|summary| passed.told(summary));
+        let end = self.end(&names).map(|summary| passed.told(summary));
         if let (false, Ok(_)) = (wants_samples, &end) {
             self.output.write(lookups::answer(&self.request.purpose, &mut names).as_bytes())?;
         } else if let (true, Ok(summary)) = (found_something, &end) {

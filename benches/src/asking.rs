@@ -11,7 +11,7 @@ pub fn lend(bounds: StackBounds) -> io::Result<Ticket> {
         // SAFETY: zeroed pages, mapped for ever, given away here.
         unsafe { slot::add_chunk(0, memory) };
     }
-    slot::lend(0, bounds).ok_or_else(|| io::Error::other("no slot is free"))
+    slot::lend(0, bounds, None).ok_or_else(|| io::Error::other("no slot is free"))
 }
 
 /// A ticket that no handler can use, for measuring a queued signal alone.

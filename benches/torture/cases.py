@@ -20,6 +20,8 @@ CASES = {
     "go": interpreters.go,
     "compiler": tools.compiler,
     "chromium": tools.chromium,
+    "loads": tools.loads,
+    "threads": tools.threads,
     "stress": tools.stress,
     "python": interpreters.python_tests(*interpreters.PYTHON_TESTS),
     "python-long": interpreters.python_tests(*interpreters.PYTHON_LONG_TESTS),

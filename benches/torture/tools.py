@@ -66,6 +66,28 @@ def chromium(place):
     return found
 
 
+def built(place, name, *flags):
+    """A program of ours, built in the place's folder."""
+    binary = place.folder / name
+    place.run(["gcc", "-O2", "-g", "-pthread", *flags, PROGRAMS / f"{name}.c", "-o", binary])
+    return binary
+
+
+def loads(place):
+    """A shared object that is loaded and unloaded 100,000 times."""
+    if not need("gcc", "gcc"):
+        return None
+    program, loaded = built(place, "loads"), built(place, "loaded", "-shared", "-fPIC")
+    return {"loads": place.result([program, 100_000, loaded], 300)}
+
+
+def threads(place):
+    """5,000 threads that compute and sleep, for 20 seconds."""
+    if not need("gcc", "gcc"):
+        return None
+    return {"threads": place.result([built(place, "threads"), 5000, 20], 120)}
+
+
 def stress(place):
     """stress-ng's stressors one after the other, each for a second, with --verify."""
     program = need("stress-ng", "stress-ng")

@@ -6,6 +6,7 @@ instruction, and a blocked thread's pc must follow a system call instruction. No
 how a recording is made.
 """
 import json
+import re
 import struct
 from collections import Counter, defaultdict
 from functools import lru_cache
@@ -20,6 +21,8 @@ class Recording:
     def __init__(self, body):
         self.modules, self.threads, self.stacks, self.samples = {}, {}, {}, []
         self.header, self.end = {}, None
+        #: Of functions without a name: their module and where they begin in it.
+        self.nameless = re.compile(r"\+0x[0-9a-f]+$")
         for line in body.decode().splitlines():
             record = json.loads(line)
             kind = record["type"]
@@ -45,6 +48,10 @@ class Recording:
         notes = (frame for frame in self.stacks[stack]["frames"] if frame.get("kind") == "note")
         return [note["functions"][0]["name"] for note in notes]
 
+    def functions(self, frame):
+        """A frame's functions that have a name."""
+        return [each for each in frame.get("functions", []) if not self.nameless.search(each["name"])]
+
     def place(self, frame):
         """(path, offset in the file) of a frame."""
         module = self.modules.get(frame.get("module"))
@@ -56,7 +63,7 @@ class Recording:
     def describe(self, frame):
         """A frame for people: module+offset and the function."""
         path, offset = self.place(frame)
-        names = [function["name"] for function in frame.get("functions", [])]
+        names = [function["name"] for function in self.functions(frame)]
         return f"{path.rsplit('/', 1)[-1]}+{offset:#x} {names[-1] if names else '?'}"
 
     def stop_of(self, stack):
@@ -67,7 +74,7 @@ class Recording:
         frames = self.frames(stack)
         if not frames:
             return "no frames"
-        functions = frames[-1].get("functions", [])
+        functions = self.functions(frames[-1])
         name = functions[-1]["name"].removeprefix("__GI_").lstrip("_") if functions else "?"
         if name in ROOTS or not functions and is_entry(*self.place(frames[-1])):
             return None
@@ -98,7 +105,7 @@ class Recording:
             for frame in self.frames(stack):
                 path = self.place(frame)[0]
                 total[path] += count
-                if not frame.get("functions"):
+                if not self.functions(frame):
                     unnamed[path] += count
                     places[self.describe(frame)] += count
         every = sum(total.values())

@@ -6,6 +6,7 @@
 // expect: every sample of brief is complete
 // expect: every sample of raw has stack raw_main;burn
 // expect: every sample of raw is complete
+// expect: share of raw with stack *process_vm_readv* <= 0
 #include "host.h"
 #include <sched.h>
 #include <sys/mman.h>

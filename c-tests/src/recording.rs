@@ -25,8 +25,10 @@ impl Frame {
         self.name.starts_with("[truncated") || self.name.ends_with("elided]")
     }
 
+    /// Or its module and where its function begins there.
     fn is_only_module(&self) -> bool {
-        self.name == self.module || Some(self.name.as_str()) == self.module.rsplit('/').next()
+        let name = self.name.rsplit_once("+0x").map_or(&*self.name, |(module, _)| module);
+        name == self.module || Some(name) == self.module.rsplit('/').next()
     }
 }
 

@@ -42,6 +42,23 @@ fn start_stop_profiles_one_part_of_itself_into_a_file() {
 }
 
 #[test]
+fn scope_profiles_a_scope_of_a_cpp_program_into_a_file() {
+    let (directory, executable) = built("scope");
+    let file = directory.path().join("scope.folded");
+    let mut command = Command::new(executable);
+    command.arg(&file);
+    let mut host = Host::spawn(command);
+    host.wait_for(&file.to_string_lossy());
+    assert!(host.wait().success());
+    let text = std::fs::read_to_string(&file).expect("the recording");
+    let samples = folded(&text).expect("folded text");
+    assert!(samples.iter().any(|sample| {
+        let chain = sample.chain();
+        chain.contains("main") && chain.contains("work::simulate") && chain.contains("work::sorted_median")
+    }));
+}
+
+#[test]
 fn mini_demo_runs_without_the_agent() {
     let (_directory, executable) = built("mini_demo");
     let mut command = Command::new(executable);

@@ -23,12 +23,17 @@ fn compiled(name: &str) -> (Directory, Program) {
     (directory, program)
 }
 
-/// One test for each program that says itself what it expects.
+fn is_content_without_the_agent(program: &Program) {
+    Host::start_with(Start { program, arguments: &[], agent: Agent::Absent }).end();
+}
+
+/// One test for each program that says itself what it expects; it is tried without the agent, too.
 macro_rules! programs {
     ($($test:ident => $name:literal,)*) => {
         $(#[test]
         fn $test() {
             let (_directory, program) = compiled($name);
+            is_content_without_the_agent(&program);
             host::run(&program);
         })*
         /// The programs that tell by their comments what is expected.
@@ -42,6 +47,9 @@ programs! {
     a_stack_of_5000_frames_keeps_both_its_ends => "deep_stack",
     each_of_2000_threads_is_seen => "many_threads",
     no_blocked_call_is_interrupted => "blocked_threads",
+    no_thread_that_is_just_going_to_sleep_is_interrupted => "going_to_sleep",
+    who_waits_for_its_own_handlers_goes_on_when_they_have_run => "waits_for_handlers",
+    a_call_that_a_handler_has_cut_short_is_not_made_again_when_the_handler_is_gone => "handler_once",
     no_poll_that_does_not_wait_is_interrupted => "poll_without_waiting",
     errno_is_kept_across_samples => "errno_kept",
     vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",
@@ -84,6 +92,7 @@ programs! {
     threads_that_may_not_make_system_calls_are_not_asked => "strict_seccomp",
     a_program_that_sandboxes_itself_lives_until_it_ends => "sandboxed_service",
     a_thread_that_took_its_thread_pointer_away_is_no_danger => "no_thread_pointer",
+    a_thread_that_may_not_read_the_time_stamp_counter_is_not_killed => "no_time_stamps",
     the_hosts_malloc_is_not_entered_by_threads_of_ours => "own_malloc",
     a_host_whose_signals_cannot_be_queued_goes_on => "no_queued_signals",
     a_process_that_is_traced_is_recorded => "traced",
@@ -91,6 +100,8 @@ programs! {
     a_process_that_is_stopped_and_continued_goes_on => "stopped_and_continued",
     a_real_time_host_has_no_real_time_thread_of_ours => "realtime",
     a_process_that_is_not_dumpable_is_recorded => "not_dumpable",
+    code_that_a_jitdump_file_describes_is_named_and_left => "jitdump",
+    names_of_swift_are_made_readable_by_the_runtime_of_the_program => "swift_names",
 }
 
 /// The programs whose tests are written out.
@@ -147,7 +158,7 @@ fn every_program_has_a_test() {
 }
 
 #[test]
-fn every_program_is_content_without_the_agent() {
+fn every_other_program_is_content_without_the_agent() {
     let needs_more = [
         "exit_while_recording",
         "last_thread_ends",
@@ -159,13 +170,9 @@ fn every_program_is_content_without_the_agent() {
         "swipr_start_api",
         "unloaded_agent",
     ];
-    for name in TELLING.iter().chain(WRITTEN_OUT) {
-        if needs_more.contains(name) {
-            continue;
-        }
+    for name in WRITTEN_OUT.iter().filter(|name| !needs_more.contains(name)) {
         let (_directory, program) = compiled(name);
-        let host = Host::start_with(Start { program: &program, arguments: &[], agent: Agent::Absent });
-        host.end();
+        is_content_without_the_agent(&program);
     }
 }
 
@@ -413,6 +420,17 @@ fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Rec
         }
     }
     host::finish_recording(answer, query)
+}
+
+/// Where the socket was to be became unwritable before it was there, in 4 of 60 starts on a busy machine.
+#[test]
+fn hosts_that_give_up_their_rights_at_once_have_their_sockets() {
+    let (_directory, program) = compiled("not_dumpable");
+    let hosts: Vec<Host> = (0..16).map(|_| Host::start(&program)).collect();
+    for host in hosts {
+        host.record("samples=1&hz=100");
+        host.end();
+    }
 }
 
 /// Ticks that had come after the end were counted as late, and busy threads had run while their process was stopped.

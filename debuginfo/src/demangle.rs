@@ -1,6 +1,10 @@
 //! Readable names: Rust's (legacy and v0, without the hash) and C++'s. What cannot
-//! be demangled within bounds keeps its mangled name. Swift's names need the
-//! process's own runtime and are not handled here.
+//! be demangled within bounds keeps its mangled name. Swift's names are recognized here;
+//! what they mean only the process's own runtime knows, see [`SwiftDemangler`].
+//!
+//! C++ names are not given to the process's own `__cxa_demangle`: it recurses as deep as a hostile
+//! name says, allocates from the program's heap for each name, and is not there where a program has its
+//! C++ library linked in. A demangler of ours has bounds.
 
 use std::fmt::{self, Write};
 
@@ -26,6 +30,13 @@ pub enum Names {
     Raw,
 }
 
+/// Tells the readable form of a name of Swift's, by the runtime that the process has loaded; `None`: there
+/// is no runtime, or it does not know the name.
+pub type SwiftDemangler = fn(&str) -> Option<String>;
+
+/// How mangled names of Swift begin, the oldest last (Swift's `docs/ABI/Mangling.rst`).
+const SWIFT: [&str; 5] = ["$s", "$S", "$e", "_$s", "_T0"];
+
 /// The readable form of a mangled name; `None` when it is not mangled, or not in a
 /// way that is understood.
 pub fn demangle(name: &str) -> Option<String> {
@@ -35,9 +46,21 @@ pub fn demangle(name: &str) -> Option<String> {
     rust(name).or_else(|| cpp(name))
 }
 
-/// Whether this looks like a linker's name of a C++ or Rust function.
+/// The readable form of a name that looks like one of Swift's.
+pub(crate) fn swift(name: &str, demangler: Option<SwiftDemangler>) -> Option<String> {
+    if name.len() > MAX_MANGLED_BYTES || !is_swift(name) {
+        return None;
+    }
+    demangler?(name).filter(|readable| !readable.is_empty() && readable.len() <= MAX_READABLE_BYTES)
+}
+
+fn is_swift(name: &str) -> bool {
+    SWIFT.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether this looks like a linker's name of a C++, Rust or Swift function.
 pub(crate) fn is_mangled(name: &str) -> bool {
-    name.starts_with("_Z") || name.starts_with("_R") || name.starts_with("___Z")
+    name.starts_with("_Z") || name.starts_with("_R") || name.starts_with("___Z") || is_swift(name)
 }
 
 fn rust(name: &str) -> Option<String> {
@@ -143,6 +166,22 @@ mod tests {
         ] {
             assert_eq!(demangle(mangled).as_deref(), Some(readable));
         }
+    }
+
+    #[test]
+    fn swift_names_are_given_to_the_runtime_and_its_answers_are_bounded() {
+        let runtime: Option<SwiftDemangler> = Some(|name| Some(format!("readable {name}")));
+        for name in ["$s4main3fooyyF", "$S4main3fooyyF", "_$s4main3fooyyF", "_T04main3fooyyF", "$e4main1fyyF"]
+        {
+            assert_eq!(swift(name, runtime), Some(format!("readable {name}")));
+            assert_eq!((swift(name, None), swift(name, Some(|_| None))), (None, None));
+        }
+        for name in ["main", "_Z3foov", "s4main", "$x", "_Tail"] {
+            assert_eq!(swift(name, runtime), None, "{name}");
+        }
+        assert_eq!(swift("$s4main3fooyyF", Some(|_| Some(String::new()))), None);
+        assert_eq!(swift("$s4main3fooyyF", Some(|_| Some("x".repeat(1 << 20)))), None);
+        assert_eq!(swift(&format!("$s{}", "3foo".repeat(5000)), runtime), None);
     }
 
     #[test]

@@ -2,16 +2,17 @@
 //! asked for, always into owned memory and within a limit. 64-bit little-endian
 //! only, as are both architectures. What the sections say is not known here.
 
+mod compression;
 mod image;
+mod xz;
 
 use crate::error::Error;
 use crate::identity::FileIdentity;
-use flate2::read::ZlibDecoder;
+use compression::Method;
 use image::Image;
 use object::LittleEndian as LE;
-use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64};
+use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::pod;
-use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +76,13 @@ impl Section {
     }
 
     pub(crate) fn is_compressed(&self) -> bool {
-        self.flags & u64::from(elf::SHF_COMPRESSED) != 0
+        self.compression().is_some()
+    }
+
+    fn compression(&self) -> Option<Method> {
+        let is_marked = self.flags & u64::from(elf::SHF_COMPRESSED) != 0;
+        let is_old = self.name.starts_with(".zdebug_");
+        if is_marked { Some(Method::Marked) } else { is_old.then_some(Method::Old) }
     }
 
     pub(crate) fn contains(&self, address: u64) -> bool {
@@ -197,6 +204,17 @@ impl ElfFile {
         Some(part.start.wrapping_sub(code.p_offset.get(LE)).wrapping_add(code.p_vaddr.get(LE)))
     }
 
+    /// The address of the first code in the object's own numbering: a separate debug file tells that, and not where in the object it is.
+    pub fn first_code_address(&self) -> Option<u64> {
+        let bytes = self.image.read(0, size_of::<FileHeader64<LE>>() as u64, MAX_SMALL_BYTES).ok()?;
+        let (header, _) = pod::from_bytes::<FileHeader64<LE>>(&bytes).ok()?;
+        let segments = self.segments(header)?;
+        let is_code = |segment: &&ProgramHeader64<LE>| {
+            segment.p_type.get(LE) == elf::PT_LOAD && segment.p_flags.get(LE) & elf::PF_X != 0
+        };
+        segments.iter().find(is_code).map(|segment| segment.p_vaddr.get(LE))
+    }
+
     fn build_id_of_segments(&self, header: &FileHeader64<LE>) -> Option<Vec<u8>> {
         let segments = self.segments(header)?;
         segments.iter().filter(|segment| segment.p_type.get(LE) == elf::PT_NOTE).find_map(|segment| {
@@ -213,6 +231,14 @@ impl ElfFile {
     /// Whether this was read from that file, which has not changed since.
     pub fn is_of(&self, identity: &FileIdentity) -> bool {
         matches!(&*self.image, Image::File { file, .. } if identity.is(file))
+    }
+
+    /// Where it was opened; `None` for memory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &*self.image {
+            Image::File { path, .. } => Some(path),
+            Image::Memory(_) => None,
+        }
     }
 
     /// Whether the code is x86-64.
@@ -241,21 +267,44 @@ impl ElfFile {
             return Ok(Vec::new());
         }
         let bytes = self.image.read(section.offset, section.size, limit)?;
-        if section.is_compressed() { decompress(&bytes, limit) } else { Ok(bytes) }
+        match section.compression() {
+            Some(method) => compression::section(method, &bytes, limit),
+            None => Ok(bytes),
+        }
     }
 
     /// The bytes of a section once decompressed, as its header has it.
     pub(crate) fn full_size(&self, section: &Section) -> u64 {
-        let header_bytes = size_of::<CompressionHeader64<LE>>() as u64;
-        match section.kind {
-            elf::SHT_NOBITS => 0,
-            _ if section.is_compressed() => {
-                let header = self.image.read(section.offset, header_bytes, header_bytes).unwrap_or_default();
-                pod::from_bytes::<CompressionHeader64<LE>>(&header)
-                    .map_or(0, |(header, _)| header.ch_size.get(LE))
+        match (section.kind, section.compression()) {
+            (elf::SHT_NOBITS, _) => 0,
+            (_, None) => section.size,
+            (_, Some(method)) => {
+                let start = section.size.min(compression::HEADER_BYTES);
+                let start = self.image.read(section.offset, start, start).unwrap_or_default();
+                compression::full_size(method, &start).unwrap_or(0)
             }
-            _ => section.size,
         }
+    }
+
+    /// The section of debug information of that name, which begins with a point; it may have the name
+    /// that compressed ones had in older files.
+    pub(crate) fn debug_section(&self, name: &str) -> Option<&Section> {
+        let old =
+            || self.sections.iter().find(|section| section.name.strip_prefix(".z") == name.strip_prefix('.'));
+        self.section(name).or_else(old)
+    }
+
+    /// The file with the symbols of functions that `.gnu_debugdata` holds, if it takes at most `limit` bytes.
+    pub(crate) fn mini_debug_file(&self, limit: u64) -> Option<Result<ElfFile, Error>> {
+        let section = self.section(".gnu_debugdata")?;
+        let whole = self.bytes(section, limit).and_then(|compressed| {
+            let bytes = xz::decompress(&compressed, limit).ok_or(Error::Malformed("xz stream"))?;
+            if bytes.len() as u64 > limit {
+                return Err(Error::TooLarge { what: "xz stream", bytes: bytes.len() as u64 });
+            }
+            Ok(bytes)
+        });
+        Some(whole.and_then(|bytes| ElfFile::from_memory(bytes.into())))
     }
 
     /// Reads exactly these bytes of the file.
@@ -277,23 +326,6 @@ impl ElfFile {
         }
         Ok(crc.sum())
     }
-}
-
-fn decompress(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Error> {
-    let (header, compressed) = pod::from_bytes::<CompressionHeader64<LE>>(bytes)
-        .map_err(|()| Error::Malformed("compressed section"))?;
-    if header.ch_type.get(LE) != elf::ELFCOMPRESS_ZLIB {
-        return Err(Error::Malformed("compressed section (zlib)"));
-    }
-    let size = header.ch_size.get(LE);
-    if size > limit {
-        return Err(Error::TooLarge { what: "compressed section", bytes: size });
-    }
-    // A small input cannot become a large allocation before it has delivered.
-    let mut out = Vec::new();
-    let read = ZlibDecoder::new(compressed).take(size).read_to_end(&mut out);
-    read.map_err(|_| Error::Malformed("compressed section"))?;
-    if out.len() as u64 == size { Ok(out) } else { Err(Error::Malformed("compressed section")) }
 }
 
 /// The NUL-terminated string at an offset of a string table.

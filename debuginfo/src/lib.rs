@@ -13,6 +13,7 @@ pub mod demangle;
 pub mod elf;
 pub mod error;
 pub mod identity;
+pub mod jit;
 mod lines;
 mod pages;
 pub mod rows;

@@ -1,18 +1,32 @@
 //! Functions, inlined frames, files and lines of one object, from its DWARF: a unit
 //! is parsed when an address of it is first asked for. Names stay mangled here;
 //! what to do where there is no DWARF is decided in [`crate::symbolizer`].
-//!
-//! Not read: split DWARF (`.dwo`, `.dwp`), supplementary files of dwz, sections
-//! compressed with anything but zlib.
 
-use crate::elf::ElfFile;
-use crate::pages::{Counter, PagedReader, with_bounded_stack};
-use gimli::SectionId;
+mod extent;
+mod index;
+mod inlined;
+mod split;
+mod unit;
+
+use crate::elf::{ElfFile, Section};
+use crate::pages::{Counter, PagedReader, Residence};
+use gimli::{AttributeValue, DebugInfoOffset, Dwarf, DwarfSections, SectionId, Unit, UnitOffset, UnitRef};
+use index::Index;
+use inlined::Named;
+use rustc_hash::FxHashMap;
+use split::Split;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use unit::{ParsedUnit, Place};
 
-/// What a parsed unit occupies is not known; it goes with the pages that it was
-/// parsed from, which are counted this many times.
-const PARSED_FACTOR: usize = 2;
+/// Entries that are followed until one has a name.
+const MAX_REFERENCES: usize = 16;
+/// What a unit of which only some names are read occupies, about: its abbreviations.
+const REFERRED_BYTES: usize = 32 << 10;
+/// The number of the first section of an alternate file: above those of the main file.
+const FURTHER_SECTIONS: u64 = 64;
 
 /// One function at an address, real or inlined.
 #[derive(Debug)]
@@ -25,88 +39,247 @@ pub(crate) struct LineFrame {
     pub(crate) line: Option<u32>,
 }
 
+/// The files that an object's DWARF is in.
+pub(crate) struct Files<'a> {
+    /// With the sections.
+    pub(crate) main: &'a ElfFile,
+    /// What `dwz` has put into a file that others share.
+    pub(crate) alternate: Option<&'a ElfFile>,
+    /// The object's path.
+    pub(crate) path: &'a Path,
+}
+
 /// The DWARF of one object.
 pub(crate) struct Lines {
-    context: addr2line::Context<PagedReader>,
+    /// Of the main and the alternate file, to begin anew with.
+    sections: (DwarfSections<PagedReader>, Option<DwarfSections<PagedReader>>),
+    dwarf: Dwarf<PagedReader>,
+    index: Index,
+    /// Where the units of the alternate file begin.
+    alternate: Vec<usize>,
+    /// By where they begin.
+    units: FxHashMap<usize, Arc<ParsedUnit>>,
+    /// Units that others refer to, without what is in them.
+    referred: FxHashMap<(Which, usize), Arc<Unit<PagedReader>>>,
+    split: Split,
+    /// Bytes for one unit.
+    room: usize,
+    parsed_bytes: usize,
     held: Counter,
+}
+
+/// In which file a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Which {
+    Main,
+    Alternate,
+    /// Of its own: it refers to no other unit.
+    Split,
 }
 
 impl Lines {
     /// Whether the file has DWARF that this module reads.
     pub(crate) fn are_in(file: &ElfFile) -> bool {
-        let size = |name| file.section(name).map_or(0, |section| file.full_size(section));
+        let size = |name| file.debug_section(name).map_or(0, |section| file.full_size(section));
         size(".debug_info") != 0 && size(".debug_abbrev") != 0
     }
 
     /// Looks at the units of a file. `None`: there is no sound DWARF, or more than
     /// `max_bytes` of it, or more than `max_memory` of it would have to be
     /// decompressed.
-    pub(crate) fn open(file: &ElfFile, max_bytes: u64, max_memory: u64) -> Option<Lines> {
-        if !Lines::are_in(file) {
-            return None;
-        }
-        let (mut total, mut compressed) = (0_u64, 0_u64);
-        for section in file.sections().iter().filter(|section| section.name.starts_with(".debug_")) {
-            let size = file.full_size(section);
-            total = total.saturating_add(size);
-            if section.is_compressed() && is_read(&section.name) {
-                compressed = compressed.saturating_add(size);
-            }
-        }
-        if total > max_bytes || compressed > max_memory {
+    pub(crate) fn open(files: &Files, max_bytes: u64, max_memory: u64) -> Option<Lines> {
+        if !Lines::are_in(files.main) || !is_within(files, max_bytes, max_memory) {
             return None;
         }
         let held = Counter::default();
-        let mut number = 0;
-        let load = |id: SectionId| {
-            number += 1;
-            match file.section(id.name()).filter(|section| is_read(&section.name)) {
-                Some(section) => PagedReader::new(file, section, number, max_bytes, &held),
+        let load = |file: &ElfFile, first: u64| {
+            let section = |id: SectionId| match file.debug_section(id.name()).filter(|it| is_read(it)) {
+                Some(section) => {
+                    PagedReader::new(file, section, first + id as u64, max_bytes, Residence::Touched, &held)
+                }
                 None => Ok(PagedReader::empty()),
-            }
+            };
+            DwarfSections::load(section)
         };
-        let dwarf = gimli::Dwarf::load(load).ok()?;
-        let context = addr2line::Context::from_dwarf(dwarf).ok()?;
-        Some(Lines { context, held })
+        let sections: DwarfSections<PagedReader> = load(files.main, 0).ok()?;
+        let shared = files.alternate.and_then(|file| load(file, FURTHER_SECTIONS).ok());
+        let dwarf = sections.borrow_with_sup(shared.as_ref(), PagedReader::untouched);
+        let index = Index::read(&dwarf, max_memory as usize / 4).filter(|index| !index.is_empty())?;
+        let alternate = dwarf.sup().map(index::starts).unwrap_or_default();
+        let mut packages = vec![files.path.to_owned()];
+        packages.extend(files.main.path().filter(|path| *path != files.path).map(PathBuf::from));
+        let split = Split::new(packages, max_bytes, max_memory, held.clone());
+        let (units, referred, parsed_bytes) = <_>::default();
+        let (sections, room) = ((sections, shared), max_memory as usize / 2);
+        let mut lines =
+            Lines { sections, dwarf, index, alternate, units, referred, split, room, parsed_bytes, held };
+        // Every page with a unit's first entry was touched.
+        lines.shrink();
+        Some(lines)
     }
 
     /// The frames at an address, innermost first; empty where nothing is known.
-    pub(crate) fn frames(&self, address: u64) -> Vec<LineFrame> {
-        with_bounded_stack(|| self.frames_found(address))
+    pub(crate) fn frames(&mut self, address: u64) -> Vec<LineFrame> {
+        for start in self.index.units_at(address) {
+            let Some(unit) = self.unit(start) else { continue };
+            let place = unit.place(&self.dwarf, address);
+            match (unit.function(address), place) {
+                (Some(function), place) => {
+                    return self.frames_of(&unit, function, address, place.unwrap_or_default());
+                }
+                (None, Some(place)) => {
+                    return vec![LineFrame { name: None, file: place.file, line: place.line }];
+                }
+                (None, None) => {}
+            }
+        }
+        Vec::new()
     }
 
-    fn frames_found(&self, address: u64) -> Vec<LineFrame> {
-        let mut found = Vec::new();
-        // The look-up asks for the range up to the next address.
-        if address == u64::MAX {
-            return found;
-        }
-        let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else {
-            return found;
+    /// The places of the code in a range, each with where it begins; at most so many.
+    pub(crate) fn places(&mut self, code: &Range<u64>, most: usize) -> Vec<(u64, String, u32)> {
+        let Some(unit) = self.index.units_at(code.start).into_iter().find_map(|start| self.unit(start))
+        else {
+            return Vec::new();
         };
-        while let Ok(Some(frame)) = frames.next() {
-            let name = frame.function.and_then(|function| Some(function.raw_name().ok()?.into_owned()));
-            let (file, line) = frame.location.map_or((None, None), |location| (location.file, location.line));
-            found.push(LineFrame { name, file: file.map(str::to_owned), line });
+        let places =
+            unit.places(&self.dwarf, code).filter_map(|(at, place)| Some((at, place.file?, place.line?)));
+        places.take(most).collect()
+    }
+
+    fn frames_of(
+        &mut self,
+        unit: &ParsedUnit,
+        function: UnitOffset,
+        address: u64,
+        place: Place,
+    ) -> Vec<LineFrame> {
+        let which = if unit.is_split() { Which::Split } else { Which::Main };
+        let calls = inlined::chain(unit.of_functions(&self.dwarf), function, address);
+        let outer = Named::of_entry(unit.of_functions(&self.dwarf), function).unwrap_or_default();
+        let mut frames = Vec::with_capacity(calls.len() + 1);
+        let mut place = place;
+        for call in calls.into_iter().rev() {
+            let name = self.name(unit, which, call.named);
+            frames.push(LineFrame { name, file: place.file, line: place.line });
+            let file = call.file.and_then(|file| unit.file(&self.dwarf, file));
+            place = Place { file, line: call.line };
         }
-        found
+        let name = self.name(unit, which, outer);
+        frames.push(LineFrame { name, file: place.file, line: place.line });
+        frames
+    }
+
+    /// A function's name, which may be in the entry that its own is an instance of, and so on.
+    fn name(&mut self, unit: &ParsedUnit, which: Which, named: Named) -> Option<String> {
+        let (mut named, mut which, mut other) = (named, which, None::<Arc<Unit<PagedReader>>>);
+        for _ in 0..MAX_REFERENCES {
+            if let Some(name) = named.text() {
+                return Some(name);
+            }
+            let entry = match named.origin? {
+                AttributeValue::UnitRef(entry) => entry,
+                AttributeValue::DebugInfoRef(entry) if which != Which::Split => {
+                    let (found, entry) = self.referred(which, entry)?;
+                    other = Some(found);
+                    entry
+                }
+                AttributeValue::DebugInfoRefSup(entry) => {
+                    which = Which::Alternate;
+                    let (found, entry) = self.referred(which, entry)?;
+                    other = Some(found);
+                    entry
+                }
+                _ => return None,
+            };
+            let dwarf = if which == Which::Alternate { self.dwarf.sup()? } else { &self.dwarf };
+            let of =
+                other.as_ref().map_or_else(|| unit.of_functions(dwarf), |other| UnitRef::new(dwarf, other));
+            named = Named::of_entry(of, entry).ok()?;
+        }
+        None
+    }
+
+    /// The unit that holds an entry, and the entry's offset in it.
+    fn referred(
+        &mut self,
+        which: Which,
+        entry: DebugInfoOffset,
+    ) -> Option<(Arc<Unit<PagedReader>>, UnitOffset)> {
+        let (dwarf, start) = match which {
+            Which::Alternate => (self.dwarf.sup()?, index::unit_of(&self.alternate, entry)?),
+            _ => (&self.dwarf, self.index.unit_of(entry)?),
+        };
+        let unit = match self.referred.get(&(which, start)) {
+            Some(known) => known.clone(),
+            None => {
+                let new = Arc::new(dwarf.unit(dwarf.unit_header(DebugInfoOffset(start)).ok()?).ok()?);
+                self.parsed_bytes += REFERRED_BYTES;
+                self.referred.insert((which, start), new.clone());
+                new
+            }
+        };
+        let entry = entry.to_unit_offset(&unit.header)?;
+        Some((unit, entry))
+    }
+
+    fn unit(&mut self, start: usize) -> Option<Arc<ParsedUnit>> {
+        if let Some(known) = self.units.get(&start) {
+            return Some(known.clone());
+        }
+        let main = self.dwarf.unit(self.dwarf.unit_header(DebugInfoOffset(start)).ok()?).ok()?;
+        let unit = Arc::new(ParsedUnit::read(&self.dwarf, main, &self.split, self.room));
+        self.parsed_bytes += unit.bytes();
+        self.units.insert(start, unit.clone());
+        Some(unit)
+    }
+
+    /// Forgets what was parsed and read; it is read again when it is asked for.
+    pub(crate) fn shrink(&mut self) {
+        self.units = FxHashMap::default();
+        self.referred = FxHashMap::default();
+        self.split.shrink();
+        self.parsed_bytes = 0;
+        let (main, shared) = &self.sections;
+        self.dwarf = main.borrow_with_sup(shared.as_ref(), PagedReader::untouched);
+    }
+
+    /// Files of split DWARF that were found and are not what was asked for, since the last time.
+    pub(crate) fn take_refused(&self) -> u64 {
+        self.split.take_refused()
+    }
+
+    /// Bytes that [`Self::shrink`] can give back.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.parsed_bytes + self.held.load(Ordering::Relaxed)
     }
 
     /// Bytes in memory, as far as they are counted.
     pub(crate) fn bytes(&self) -> usize {
-        self.held.load(Ordering::Relaxed).saturating_mul(PARSED_FACTOR)
+        self.spare_bytes() + self.index.bytes() + self.alternate.capacity() * size_of::<usize>()
     }
 }
 
+/// Whether no more than that much has to be looked at, and decompressed.
+fn is_within(files: &Files, max_bytes: u64, max_memory: u64) -> bool {
+    let (mut total, mut compressed) = (0_u64, 0_u64);
+    for file in [Some(files.main), files.alternate].into_iter().flatten() {
+        let is_debug = |name: &str| name.starts_with(".debug_") || name.starts_with(".zdebug_");
+        for section in file.sections().iter().filter(|section| is_debug(&section.name)) {
+            let size = file.full_size(section);
+            total = total.saturating_add(size);
+            if section.is_compressed() && is_read(section) {
+                compressed = compressed.saturating_add(size);
+            }
+        }
+    }
+    total <= max_bytes && compressed <= max_memory
+}
+
 /// Variables' locations, macros and name indices are of no use here.
-fn is_read(name: &str) -> bool {
+fn is_read(section: &Section) -> bool {
     !matches!(
-        name,
-        ".debug_loc"
-            | ".debug_loclists"
-            | ".debug_macinfo"
-            | ".debug_macro"
-            | ".debug_names"
-            | ".debug_types"
+        section.name.trim_start_matches(".z").trim_start_matches('.'),
+        "debug_loc" | "debug_loclists" | "debug_macinfo" | "debug_macro" | "debug_names" | "debug_types"
     )
 }

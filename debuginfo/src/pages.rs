@@ -1,42 +1,28 @@
 //! DWARF sections of which only the touched pages are in memory, as a reader for
 //! gimli. A program with a gigabyte of debug information costs what its samples
-//! need. Pages stay until the whole section is dropped; how many there are is
-//! counted, so that the owner can decide when. Nothing is parsed here.
+//! need. Pages stay until the owner begins anew with none; how many there are is
+//! counted, so that it can decide when. Nothing is parsed here.
 
 use crate::elf::{ElfFile, Section};
 use crate::error::Error;
 use gimli::{LittleEndian, ReaderOffsetId};
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 const PAGE_BYTES: usize = 4096;
+/// No name or path is longer; a section without an end of a string would be read as a whole.
+const MAX_STRING_BYTES: usize = 1 << 20;
 /// Sections are this far apart in the numbering of gimli's offset ids.
 const SECTION_STRIDE: u64 = 1 << 40;
 
-/// Stack that the readers of one look-up may use. Functions are inlined into one another as deeply as a file says, addr2line
-/// follows them by recursion, and each step of it reads.
-const MOST_STACK_BYTES: usize = 256 << 10;
-
-thread_local! {
-    /// Nothing is read with less stack than this address leaves.
-    static STACK_END: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Runs a look-up; what would need more of this thread's stack than a fixed part gets errors from its readers.
-pub(crate) fn with_bounded_stack<T>(look_up: impl FnOnce() -> T) -> T {
-    let before = STACK_END.replace(stack_pointer().saturating_sub(MOST_STACK_BYTES));
-    let found = look_up();
-    STACK_END.set(before);
-    found
-}
-
-/// About where the caller's frame is.
-#[inline(never)]
-fn stack_pointer() -> usize {
-    let here = 0_u8;
-    std::hint::black_box(&raw const here) as usize
+/// How much of a section is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Residence {
+    /// What is read through [`PagedReader::untouched`], and nothing by the reader itself; the file stays open.
+    Touched,
+    /// All of it.
+    Whole,
 }
 
 /// Bytes held by all sections of one object.
@@ -54,15 +40,46 @@ struct Pages {
 enum Content {
     /// Read when touched.
     File { file: ElfFile, offset: u64, pages: Box<[OnceLock<Box<[u8]>>]>, held: Counter },
-    /// Here already, as compressed sections must be.
-    Memory(Vec<u8>),
+    /// Here already, as compressed sections must be, and those of files that do not stay open.
+    Memory { bytes: Vec<u8>, held: Counter },
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let (bytes, held) = match &self.content {
+            Content::File { pages, held, .. } => {
+                let read = pages.iter().filter_map(OnceLock::get).map(|page| page.len());
+                (read.sum::<usize>() + size_of_val(&**pages), held)
+            }
+            Content::Memory { bytes, held } => (bytes.len(), held),
+        };
+        // Relaxed: a sum that only this object's owner reads, on this thread.
+        held.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 impl Pages {
+    fn of_file(
+        id_base: u64,
+        size: usize,
+        file: &ElfFile,
+        offset: u64,
+        held: &Counter,
+        slots: usize,
+    ) -> Pages {
+        let pages = std::iter::repeat_with(OnceLock::new).take(slots).collect::<Box<[_]>>();
+        held.fetch_add(size_of_val(&*pages), Ordering::Relaxed);
+        Pages {
+            id_base,
+            size,
+            content: Content::File { file: file.clone(), offset, pages, held: held.clone() },
+        }
+    }
+
     /// The bytes from `offset` to the end of their page, at least one.
     fn from(&self, offset: usize) -> gimli::Result<&[u8]> {
         let part = match &self.content {
-            Content::Memory(bytes) => bytes.get(offset..),
+            Content::Memory { bytes, .. } => bytes.get(offset..),
             Content::File { file, offset: base, pages, held } => {
                 let slot = pages.get(offset / PAGE_BYTES).ok_or_else(end)?;
                 let page = match slot.get() {
@@ -99,37 +116,46 @@ pub(crate) struct PagedReader {
 impl PagedReader {
     /// A section that does not exist.
     pub(crate) fn empty() -> PagedReader {
-        PagedReader::over(Pages { id_base: 0, size: 0, content: Content::Memory(Vec::new()) })
+        let content = Content::Memory { bytes: Vec::new(), held: Counter::default() };
+        PagedReader::over(Pages { id_base: 0, size: 0, content })
     }
 
-    /// The `number`-th section of an object; decompresses at most `limit` bytes.
+    /// The `number`-th section of an object, of at most `limit` bytes once decompressed.
     pub(crate) fn new(
         file: &ElfFile,
         section: &Section,
         number: u64,
         limit: u64,
+        residence: Residence,
         held: &Counter,
     ) -> Result<PagedReader, Error> {
         let id_base = number * SECTION_STRIDE;
-        if section.is_compressed() {
+        if section.is_compressed() || residence == Residence::Whole {
             let bytes = file.bytes(section, limit)?;
             held.fetch_add(bytes.len(), Ordering::Relaxed);
-            return Ok(PagedReader::over(Pages {
-                id_base,
-                size: bytes.len(),
-                content: Content::Memory(bytes),
-            }));
+            let (size, held) = (bytes.len(), held.clone());
+            return Ok(PagedReader::over(Pages { id_base, size, content: Content::Memory { bytes, held } }));
         }
         let too_large = Error::TooLarge { what: "debug section", bytes: section.size };
         let Some(size) = usize::try_from(section.size).ok().filter(|_| section.size <= limit) else {
             return Err(too_large);
         };
-        // A file that ends earlier gives failed reads.
-        let pages =
-            std::iter::repeat_with(OnceLock::new).take(size.div_ceil(PAGE_BYTES)).collect::<Box<[_]>>();
-        held.fetch_add(size_of_val(&*pages), Ordering::Relaxed);
-        let content = Content::File { file: file.clone(), offset: section.offset, pages, held: held.clone() };
-        Ok(PagedReader::over(Pages { id_base, size, content }))
+        Ok(PagedReader::over(Pages::of_file(id_base, size, file, section.offset, held, 0)))
+    }
+
+    /// A reader of the whole section with no page in memory; what is in memory anyhow stays.
+    pub(crate) fn untouched(&self) -> PagedReader {
+        match &self.pages.content {
+            // A file that ends earlier gives failed reads.
+            Content::File { file, offset, held, .. } => {
+                let Pages { id_base, size, .. } = *self.pages;
+                let slots = size.div_ceil(PAGE_BYTES);
+                PagedReader::over(Pages::of_file(id_base, size, file, *offset, held, slots))
+            }
+            Content::Memory { .. } => {
+                PagedReader { start: 0, end: self.pages.size, pages: self.pages.clone() }
+            }
+        }
     }
 
     fn over(pages: Pages) -> PagedReader {
@@ -142,9 +168,6 @@ impl PagedReader {
 
     /// The bytes from `at` on that lie on one page.
     fn part(&self, at: usize) -> gimli::Result<&[u8]> {
-        if stack_pointer() < STACK_END.get() {
-            return Err(self.eof());
-        }
         let part = self.pages.from(at)?;
         Ok(part.get(..part.len().min(self.end.saturating_sub(at))).unwrap_or_default())
     }
@@ -189,7 +212,7 @@ impl gimli::Reader for PagedReader {
 
     fn find(&self, byte: u8) -> gimli::Result<usize> {
         let mut at = self.start;
-        while at < self.end {
+        while at < self.end && at - self.start < MAX_STRING_BYTES {
             let part = self.part(at)?;
             if let Some(found) = part.iter().position(|&candidate| candidate == byte) {
                 return Ok(at + found - self.start);
@@ -285,7 +308,9 @@ mod tests {
             link: 0,
             entry_size: 0,
         };
-        let mut reader = PagedReader::new(&file, &section, 1, u64::MAX, &Counter::default()).unwrap();
+        let held = Counter::default();
+        let reader = PagedReader::new(&file, &section, 1, u64::MAX, Residence::Touched, &held).unwrap();
+        let mut reader = reader.untouched();
         reader.skip(PAGE_BYTES).unwrap();
         assert!(reader.read_u8().is_err());
     }

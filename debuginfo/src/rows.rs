@@ -69,7 +69,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     if text_bytes > MAX_TEXT_BYTES {
         return Err(Error::TooLarge { what: "code", bytes: text_bytes });
     }
-    let mut descriptions = Descriptions::new(input.eh_frame, input.aarch64);
+    let mut descriptions = Descriptions::new(input.eh_frame, input.aarch64).of_code_at(input.text.start);
     let functions = descriptions.sorted(input.eh_frame_hdr, &input.text);
     let debug =
         input.debug_frame.map(|(bias, bytes)| DebugFunctions::new(bias, bytes, input.aarch64, &input.text));

@@ -1,6 +1,7 @@
 //! Opens the file of a loaded object, and finds the separate debug file of a stripped object: by build id, or by the name
 //! and CRC in its `.gnu_debuglink` (gdb's manual, "Debugging Information in
-//! Separate Files"). Nothing is downloaded.
+//! Separate Files"); and the file that `dwz` has put what several files have in common into, by its
+//! build id in `.gnu_debugaltlink`. Nothing is downloaded.
 
 use crate::elf::ElfFile;
 use crate::error::Error;
@@ -10,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Where distributions install debug files.
-const DEBUG_ROOT: &str = "/usr/lib/debug";
+pub const DEBUG_ROOT: &str = "/usr/lib/debug";
 const MAX_LINK_BYTES: u64 = 4096;
 
 /// Opens the file of a loaded object: the first of `places` where it still is. That it is the
@@ -50,49 +51,69 @@ pub fn open_with_build_id(path: &Path, build_id: &[u8], max_bytes: u64) -> Resul
     }
 }
 
-/// Opens the separate debug file of the object at `path`, if there is one that
-/// belongs to it. `on_refusal` hears of files that were found and do not.
-pub fn find(
-    object: &ElfFile,
-    path: &Path,
-    max_bytes: u64,
-    on_refusal: &mut dyn FnMut(Error),
-) -> Option<ElfFile> {
-    find_below(Path::new(DEBUG_ROOT), object, path, max_bytes, on_refusal)
+/// Finds the files that belong to an object besides its own.
+pub struct Finder<'a> {
+    /// Where debug files are installed.
+    pub root: &'a Path,
+    /// Bytes of a file above which it is refused.
+    pub max_bytes: u64,
+    /// Hears of files that were found and do not belong to the object.
+    pub on_refusal: &'a mut dyn FnMut(Error),
 }
 
-fn find_below(
-    root: &Path,
-    object: &ElfFile,
-    path: &Path,
-    max_bytes: u64,
-    on_refusal: &mut dyn FnMut(Error),
-) -> Option<ElfFile> {
-    let build_id = object.build_id().unwrap_or_default();
-    let mut keep = |opened| match opened {
-        Ok(file) => Some(file),
-        Err(Error::Io { .. }) => None,
-        Err(error) => {
-            on_refusal(error);
-            None
+impl Finder<'_> {
+    /// Opens the separate debug file of the object at `path`, if there is one that belongs to it.
+    pub fn debug_file(&mut self, object: &ElfFile, path: &Path) -> Option<ElfFile> {
+        let build_id = object.build_id().unwrap_or_default();
+        if let Some(by_id) = build_id_path(self.root, build_id)
+            && let Some(file) = self.keep(open_with_build_id(&by_id, build_id, self.max_bytes))
+        {
+            return Some(file);
         }
-    };
-    if let Some(by_id) = build_id_path(root, build_id)
-        && let Some(file) = keep(open_with_build_id(&by_id, build_id, max_bytes))
-    {
-        return Some(file);
+        let (name, crc) = debug_link(object)?;
+        // Directories of debug files are named by where files are, and not by links that lead there.
+        let mut directories = vec![path.parent()?.to_owned()];
+        directories.extend(path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned)));
+        directories.dedup();
+        let below_root =
+            directories.iter().filter_map(|it| Some(self.root.join(it.strip_prefix("/").ok()?).join(&name)));
+        let beside = directories.iter().flat_map(|it| [it.join(&name), it.join(".debug").join(&name)]);
+        let places: Vec<_> = beside.chain(below_root).collect();
+        places.iter().filter(|place| *place != path).find_map(|place| {
+            self.keep(open_with_build_id(place, build_id, self.max_bytes).and_then(|file| {
+                if file.crc()? == crc {
+                    Ok(file)
+                } else {
+                    Err(Error::Malformed("debug file: its CRC differs"))
+                }
+            }))
+        })
     }
-    let (name, crc) = debug_link(object)?;
-    let directory = path.parent()?;
-    let mut places = vec![directory.join(&name), directory.join(".debug").join(&name)];
-    if let Ok(below) = directory.strip_prefix("/") {
-        places.push(root.join(below).join(&name));
+
+    /// Opens the file that a file of debug information shares with others, if it names one.
+    pub fn alternate(&mut self, debug: &ElfFile) -> Option<ElfFile> {
+        let link = debug.bytes(debug.section(".gnu_debugaltlink")?, MAX_LINK_BYTES).ok()?;
+        let length = link.iter().position(|&byte| byte == 0)?;
+        let name = Path::new(std::ffi::OsStr::from_bytes(link.get(..length)?));
+        let build_id = link.get(length + 1..)?;
+        // A relative name is one of a file beside the debug file, whatever links led to that.
+        let beside = debug.path().and_then(|path| Some(path.canonicalize().ok()?.parent()?.join(name)));
+        let named = beside.filter(|_| !build_id.is_empty());
+        let places = named.into_iter().chain(build_id_path(self.root, build_id));
+        let mut places = places.collect::<Vec<_>>().into_iter();
+        places.find_map(|place| self.keep(open_with_build_id(&place, build_id, self.max_bytes)))
     }
-    places.into_iter().filter(|place| place != path).find_map(|place| {
-        keep(open_with_build_id(&place, build_id, max_bytes).and_then(|file| {
-            if file.crc()? == crc { Ok(file) } else { Err(Error::Malformed("debug file: its CRC differs")) }
-        }))
-    })
+
+    fn keep(&mut self, opened: Result<ElfFile, Error>) -> Option<ElfFile> {
+        match opened {
+            Ok(file) => Some(file),
+            Err(Error::Io { .. }) => None,
+            Err(error) => {
+                (self.on_refusal)(error);
+                None
+            }
+        }
+    }
 }
 
 /// `ROOT/.build-id/xx/yyyy.debug`.
@@ -148,7 +169,9 @@ mod tests {
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         let mut refused = Vec::new();
         let mut find = || {
-            let found = find_below(&root, &object, &one, LIMIT, &mut |error| refused.push(error)).is_some();
+            let on_refusal = &mut |error| refused.push(error);
+            let mut finder = Finder { root: &root, max_bytes: LIMIT, on_refusal };
+            let found = finder.debug_file(&object, &one).is_some();
             (found, std::mem::take(&mut refused).len())
         };
         assert_eq!(find(), (false, 0));

@@ -10,16 +10,21 @@
 mod names;
 mod object;
 
-use crate::demangle::Names;
+use crate::demangle::{Names, SwiftDemangler};
 use crate::identity::FileIdentity;
+use crate::{separate, symbols};
 use names::NameStore;
 use object::Object;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Objects whose debug file may be open at a time: descriptors are the host's.
 const MAX_OPEN_FILES: usize = 32;
+
+/// Bytes of parsed DWARF that are worth the work of parsing them again.
+const LEAST_SPARE: usize = 256 << 10;
 
 /// Limits of a [`Symbolizer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +75,17 @@ impl ObjectKey {
     }
 }
 
+/// The address, in its own numbering, of what an object calls `name`.
+pub fn address_of(key: &ObjectKey, name: &str) -> Option<u64> {
+    let places = key.links.iter().map(|link| Path::new(&**link)).chain([Path::new(&*key.path)]);
+    let max_bytes = Budget::default().file_bytes;
+    let file = match &key.image {
+        Some(_) => return None,
+        None => separate::open_loaded(places, &key.build_id, key.file.as_ref(), max_bytes).ok()?,
+    };
+    symbols::address_of(&file, name)
+}
+
 impl PartialEq for ObjectKey {
     fn eq(&self, other: &ObjectKey) -> bool {
         self.path == other.path
@@ -96,6 +112,15 @@ pub enum Lookup {
     /// A return address: the call before it, which may be the last instruction of
     /// another line, inlined function, or function.
     ReturnAddress,
+}
+
+/// How much is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Detail {
+    /// Everything: inlined functions, files and lines too. May read megabytes of DWARF.
+    Lines,
+    /// What the symbol tables say.
+    Names,
 }
 
 /// A function at an address.
@@ -136,6 +161,8 @@ pub struct Stats {
     pub without_lines: u64,
     /// Objects whose symbol tables are left out because they are over the budget.
     pub without_symbols: u64,
+    /// How often an object's parsed DWARF was dropped to keep within the budget.
+    pub shrunk_objects: u64,
     /// Objects dropped to keep within the budget.
     pub dropped_objects: u64,
 }
@@ -143,6 +170,7 @@ pub struct Stats {
 /// Finds names, files and lines for addresses. See the module's text.
 pub struct Symbolizer {
     budget: Budget,
+    debug_root: PathBuf,
     names: NameStore,
     objects: HashMap<ObjectKey, Object>,
     /// Bytes of all objects.
@@ -156,6 +184,7 @@ impl Symbolizer {
     pub fn new(budget: Budget) -> Symbolizer {
         Symbolizer {
             budget,
+            debug_root: separate::DEBUG_ROOT.into(),
             names: NameStore::default(),
             objects: HashMap::new(),
             bytes: 0,
@@ -172,24 +201,48 @@ impl Symbolizer {
         }
     }
 
+    /// Where separate debug files are installed (`/usr/lib/debug` at first).
+    pub fn set_debug_root(&mut self, root: &Path) {
+        self.debug_root = root.to_owned();
+    }
+
+    /// Who makes names of Swift's readable (nobody does at first).
+    pub fn set_swift_demangler(&mut self, demangler: SwiftDemangler) {
+        self.names.swift = Some(demangler);
+    }
+
     /// The functions at an address in the object's own (link-time) numbering,
     /// innermost first; empty if nothing is known.
     pub fn resolve(&mut self, key: &ObjectKey, address: u64, lookup: Lookup) -> Arc<[Symbol]> {
+        self.resolve_with(key, address, lookup, Detail::Lines)
+    }
+
+    /// The same, with as much as is asked for.
+    pub fn resolve_with(
+        &mut self,
+        key: &ObjectKey,
+        address: u64,
+        lookup: Lookup,
+        detail: Detail,
+    ) -> Arc<[Symbol]> {
         self.now += 1;
         if !self.objects.contains_key(key) {
-            let object = Object::load(key, &self.budget, &mut self.stats);
+            let object = Object::load(key, &self.debug_root, &self.budget, &mut self.stats);
             self.bytes += object.bytes();
             self.objects.insert(key.clone(), object);
         }
         let Some(object) = self.objects.get_mut(key) else { return Arc::new([]) };
         object.last_use = self.now;
-        if let Some(known) = object.known(address, lookup) {
+        if let Some(known) = object.known(address, lookup, detail) {
             self.stats.hits += 1;
             return known;
         }
         self.stats.misses += 1;
         let before = object.bytes();
-        let symbols = object.resolve(address, lookup, &mut self.names);
+        let symbols = {
+            let question = (address, lookup, detail);
+            object.resolve(question, &mut self.names, &self.debug_root, &self.budget, &mut self.stats)
+        };
         self.bytes = self.bytes - before + object.bytes();
         self.keep_within_budget(key);
         symbols
@@ -197,6 +250,19 @@ impl Symbolizer {
 
     /// Drops objects, longest unused first, the current one last.
     fn keep_within_budget(&mut self, current: &ObjectKey) {
+        // What was parsed goes first, of the object that was asked longest ago: the rest of it is small, and what is
+        // read again of it is a unit at a time.
+        while self.bytes + self.names.bytes() > self.budget.memory_bytes {
+            let with_spare = self.objects.values_mut().filter(|object| object.spare_bytes() > LEAST_SPARE);
+            let Some(oldest) = with_spare.min_by_key(|object| object.last_use) else { break };
+            let before = oldest.bytes();
+            oldest.shrink();
+            self.bytes = self.bytes - before + oldest.bytes();
+            self.stats.shrunk_objects += 1;
+            if oldest.spare_bytes() > LEAST_SPARE {
+                break;
+            }
+        }
         let is_open = |object: &Object| object.has_file();
         while self.bytes + self.names.bytes() > self.budget.memory_bytes
             || self.objects.values().filter(|object| is_open(object)).count() > MAX_OPEN_FILES

@@ -1,5 +1,5 @@
 //! The function symbols of one object, sorted for look-up: `.symtab` of the object
-//! and of its debug file, `.dynsym`, and PLT stubs. Names stay mangled here; lines
+//! and of its debug file, the symbols in `.gnu_debugdata`, `.dynsym`, and PLT stubs. Names stay mangled here; lines
 //! and inlined frames are DWARF's business.
 //!
 //! A symbol covers its size, or where it has none the function that the unwind
@@ -29,6 +29,30 @@ const PART_BYTES: u64 = (64 << 10) * size_of::<Sym64<LE>>() as u64;
 /// The part of the limit up to which a string table is read; larger ones stay in the file.
 const STRINGS_SHARE: u64 = 8;
 
+/// Bytes of names and symbols that are searched for one of them.
+const MAX_SEARCHED_BYTES: u64 = 64 << 20;
+
+/// The address of what is called `name`, exported or not.
+pub(crate) fn address_of(file: &ElfFile, name: &str) -> Option<u64> {
+    let wanted = format!("\0{name}\0");
+    let tables =
+        [elf::SHT_DYNSYM, elf::SHT_SYMTAB].map(|kind| file.sections().iter().find(|it| it.kind == kind));
+    tables.into_iter().flatten().find_map(|section| {
+        let strings = file.sections().get(section.link as usize)?;
+        let strings = file.bytes(strings, MAX_SEARCHED_BYTES).ok()?;
+        let at = 1 + find(&strings, wanted.as_bytes())?;
+        let symbols = file.bytes(section, MAX_SEARCHED_BYTES).ok()?;
+        let symbols = pod::slice_from_all_bytes::<Sym64<LE>>(&symbols).ok()?;
+        let is_it =
+            |symbol: &&Sym64<LE>| symbol.st_name.get(LE) as usize == at && symbol.st_shndx.get(LE) != 0;
+        symbols.iter().find(is_it).map(|symbol| symbol.st_value.get(LE))
+    })
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    text.windows(wanted.len()).position(|part| part == wanted)
+}
+
 /// A function found for an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSymbol<'a> {
@@ -45,6 +69,7 @@ pub struct SymbolTable {
     /// Further names of functions, by address: those that are as good as the one that was taken.
     aliases: Vec<(u64, Name)>,
     names: SymbolNames,
+    has_local_functions: bool,
     is_over_limit: bool,
 }
 
@@ -71,8 +96,10 @@ impl SymbolTable {
     pub fn read(object: &ElfFile, debug: Option<&ElfFile>, limit: u64) -> SymbolTable {
         let mut table = SymbolTable::default();
         let mut candidates = Vec::new();
-        for file in debug.into_iter().chain([object]) {
+        let mini = object.mini_debug_file(limit).and_then(Result::ok);
+        for file in debug.into_iter().chain([object]).chain(&mini) {
             for section in file.sections() {
+                table.has_local_functions |= section.kind == elf::SHT_SYMTAB;
                 if matches!(section.kind, elf::SHT_SYMTAB | elf::SHT_DYNSYM)
                     && !table.gather(file, section, limit, &mut candidates)
                 {
@@ -223,6 +250,11 @@ impl SymbolTable {
     /// Whether symbols were left out because they need more memory than allowed.
     pub fn is_over_limit(&self) -> bool {
         self.is_over_limit
+    }
+
+    /// Whether a table was read that has the object's local functions too.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.has_local_functions
     }
 
     /// Whether a file is held open for its names.

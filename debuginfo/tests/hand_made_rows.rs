@@ -116,6 +116,14 @@ fn a_prologue_is_followed_instruction_by_instruction() {
     assert_eq!(at(0x1100), Rule::NONE);
 }
 
+/// LuaJIT registers such descriptions for what it compiles: a stack that seems to end there has callers that nobody knows.
+#[test]
+fn a_description_without_any_instruction_describes_nothing() {
+    let section = Section { common: &[], ..X86_64 };
+    let table = section.table(&[(0x1000..0x1100, &[])]);
+    assert_eq!(table.view().rule(0x1010), Rule::NONE);
+}
+
 /// Rows of functions with such a common entry were seen to be shifted; where their registers are saved was not.
 #[test]
 fn an_advance_in_what_functions_have_in_common_moves_nothing() {

@@ -6,35 +6,15 @@ mod support;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use support::{compile, directory, frames, function, key, line_of, resolve_all, run, section};
+use support::{C, compile, directory, expect, expect_c, frames, function, key, line_of};
+use support::{resolve_all, run, section};
 use swipr_debuginfo::demangle::Names;
 use swipr_debuginfo::identity::FileIdentity;
-use swipr_debuginfo::symbolizer::{Budget, Lookup, ObjectKey, Symbolizer};
+use swipr_debuginfo::symbolizer::{Budget, Detail, Lookup, ObjectKey, Symbolizer};
 
-const C: &str = "inlines.c";
 const CPP: &str = "names.cpp";
 const RUST: &str = "modules.rs";
 const WITH_BUILD_ID: [&str; 3] = ["-g", "-O2", "-Wl,--build-id"];
-
-/// Some address of the function must resolve to exactly these frames.
-fn expect(program: &Path, symbol: &str, expected: &[(&str, u32, bool)]) {
-    let answers = resolve_all(&key(program), function(program, |name| name.contains(symbol)));
-    let expected: Vec<_> =
-        expected.iter().map(|&(name, line, inlined)| (name, Some(line), inlined)).collect();
-    let seen: Vec<_> = answers.iter().map(|answer| frames(answer)).collect();
-    assert!(seen.contains(&expected), "{expected:?} is not among {seen:#?}");
-}
-
-fn expect_c(program: &Path) {
-    let line = |mark| line_of(C, mark);
-    let chain = [
-        ("innermost", line("innermost"), true),
-        ("middle", line("middle"), true),
-        ("outer", line("outer"), false),
-    ];
-    expect(program, "outer", &chain);
-    expect(program, "hidden", &[("hidden", line("hidden"), false)]);
-}
 
 #[test]
 fn inlined_c_functions_come_innermost_first_with_their_lines() {
@@ -57,10 +37,25 @@ fn every_version_of_dwarf_and_compressed_sections_give_the_same_frames() {
         &["-g", "-O2", "-gdwarf-4"][..],
         &["-g", "-O2", "-gdwarf-5"],
         &["-g", "-O2", "-gz=zlib"],
+        &["-g", "-O2", "-gz=zlib-gnu"],
         &["-g", "-O2", "-gdwarf-5", "-fdebug-types-section"],
         &["-g", "-O2", "-no-pie"],
     ] {
         expect_c(&compile(&directory, C, flags));
+    }
+}
+
+#[test]
+fn names_alone_come_without_lines_and_inlined_functions() {
+    let program = compile(&directory("names_alone"), C, &["-g", "-O2"]);
+    let (outer, _) = function(&program, |name| name == "outer");
+    let mut symbolizer = Symbolizer::new(Budget::default());
+    let key = key(&program);
+    for _ in 0..2 {
+        let names = symbolizer.resolve_with(&key, outer, Lookup::Pc, Detail::Names);
+        assert_eq!(frames(&names), [("outer", None, false)]);
+        let all = symbolizer.resolve(&key, outer, Lookup::Pc);
+        assert!(all.len() > 1 && all[0].line.is_some(), "{all:?}");
     }
 }
 
@@ -146,13 +141,14 @@ fn a_debug_file_with_another_crc_or_build_id_is_refused() {
     bytes.push(0);
     std::fs::write(&debug, &bytes).unwrap();
     let mut symbolizer = Symbolizer::new(Budget::default());
-    assert!(symbolizer.resolve(&key(&program), hidden, Lookup::Pc).is_empty());
+    let without_name = format!("inlines-c+{hidden:#x}");
+    assert_eq!(*symbolizer.resolve(&key(&program), hidden, Lookup::Pc)[0].name, without_name);
     assert_eq!(symbolizer.stats().refused_files, 1);
     // A debug file of another build: its own build id is wrong.
     let other = compile(&directory("wrong_build_id"), C, &[&WITH_BUILD_ID[..], &["-DOTHER", "-O1"]].concat());
     std::fs::copy(&other, &debug).unwrap();
     let mut symbolizer = Symbolizer::new(Budget::default());
-    assert!(symbolizer.resolve(&key(&program), hidden, Lookup::Pc).is_empty());
+    assert_eq!(*symbolizer.resolve(&key(&program), hidden, Lookup::Pc)[0].name, without_name);
     assert_eq!(symbolizer.stats().refused_files, 1);
 }
 
@@ -233,6 +229,22 @@ fn a_function_without_a_size_ends_where_its_unwind_information_does() {
     let answers = resolve_all(&key(&library), (start, 32));
     let names: Vec<_> = answers.iter().map(|answer| answer.first().map(|symbol| &*symbol.name)).collect();
     assert_eq!(names, [[Some("without_size"); 16], [None; 16]].concat());
+}
+
+/// What Debian's stripped programs do in their own functions was all one function in a flame graph.
+#[test]
+fn functions_of_a_stripped_file_are_told_apart_by_where_they_begin() {
+    let directory = directory("stripped");
+    let library = compile(&directory, C, &["-O2", "-shared", "-fPIC"]);
+    let (hidden, size) = function(&library, |name| name == "hidden");
+    let (outer, _) = function(&library, |name| name == "outer");
+    run("strip", &["--strip-all", library.to_str().unwrap()]);
+    for (offset, answer) in resolve_all(&key(&library), (hidden, size)).iter().enumerate() {
+        let [symbol] = &**answer else { panic!("{answer:?}") };
+        assert_eq!((&*symbol.name, symbol.offset), (&*format!("inlines-c+{hidden:#x}"), offset as u64));
+        assert_eq!((&symbol.mangled, symbol.line), (&None, None));
+    }
+    assert_eq!(&*resolve_all(&key(&library), (outer, 1))[0][0].name, "outer");
 }
 
 #[test]

@@ -150,6 +150,29 @@ fn debug_information_over_the_budget_is_left_out_and_counted() {
     assert_eq!(symbolizer.stats().refused_files, 1);
 }
 
+/// With a gigabyte of debug information the whole of it was looked through anew whenever the memory was full.
+#[test]
+fn parsed_debug_information_that_was_dropped_is_read_again_and_says_the_same() {
+    let this = std::env::current_exe().unwrap();
+    let (start, size) = section(&this, ".text");
+    let mut random = Random(7);
+    let addresses: Vec<_> = (0..400).map(|_| start + random.below(size)).collect();
+    let mut roomy = Symbolizer::new(Budget { memory_bytes: 1 << 30, ..Budget::default() });
+    let key = key(&this);
+    let expected: Vec<_> = addresses.iter().map(|&at| roomy.resolve(&key, at, Lookup::Pc)).collect();
+    assert!(expected.iter().filter(|answer| answer.len() > 1).count() > 50, "hardly anything is inlined");
+    assert_eq!(roomy.stats().shrunk_objects, 0);
+    let memory_bytes = roomy.stats().bytes / 2;
+    let mut tight = Symbolizer::new(Budget { memory_bytes, ..Budget::default() });
+    for (&address, expected) in addresses.iter().zip(&expected) {
+        assert_eq!(tight.resolve(&key, address, Lookup::Pc), *expected, "{address:#x}");
+        assert!(tight.stats().bytes <= memory_bytes);
+    }
+    let stats = tight.stats();
+    assert!(stats.shrunk_objects > 0 && stats.dropped_objects == 0, "{stats:?}");
+    assert_eq!(stats.without_lines, 0);
+}
+
 /// Clang's debug build has 60 MiB of names: all were dropped, and each offset was counted from the address itself.
 #[test]
 fn names_that_are_too_many_to_keep_are_read_from_the_file() {

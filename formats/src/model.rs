@@ -1,5 +1,6 @@
 //! What a recording is made of: samples of stacks of frames, and what was lost.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A file mapped into the profiled process, or a name for code without a file.
@@ -169,8 +170,10 @@ pub struct Summary {
     pub inferred: u64,
     /// Time that the threads were ready to run and got no CPU, nanoseconds.
     pub cpu_wait_ns: u64,
+    /// Addresses whose lines and inlined functions were not looked up: it would have taken too long.
+    pub without_lines: u64,
     /// Why stacks do not reach the root, and how many for each reason.
-    pub truncated_by: Vec<(&'static str, u64)>,
+    pub truncated_by: Vec<(Cow<'static, str>, u64)>,
     /// What the recording took, where that was measured.
     pub cost: Option<Cost>,
 }

@@ -1,26 +1,28 @@
-//! The wire format of protocol buffers, as far as a writer needs it. Not here: which
+//! The wire format of protocol buffers, as far as a writer needs it: pprof here, OTLP in the command. Not here: which
 //! fields a message has.
 //!
 //! Encoding: a field is a key (number and wire type) and a value, as in the protocol
 //! buffers documentation's page on encoding. Fields that are 0 or empty may be left out.
 
 /// A message under construction.
-#[derive(Default)]
-pub(crate) struct Message {
+#[derive(Debug, Default)]
+pub struct Message {
     bytes: Vec<u8>,
 }
 
 impl Message {
-    pub(crate) fn new() -> Self {
+    /// An empty one.
+    pub fn new() -> Self {
         Self::default()
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
+    /// The message, encoded.
+    pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
     /// An unsigned number; 0 is left out.
-    pub(crate) fn number(&mut self, field: u32, value: u64) {
+    pub fn number(&mut self, field: u32, value: u64) {
         if value != 0 {
             self.key(field, 0);
             varint(&mut self.bytes, value);
@@ -28,27 +30,33 @@ impl Message {
     }
 
     /// A signed number of the kind that pprof uses (not zigzag); larger than `i64` is cut.
-    pub(crate) fn signed(&mut self, field: u32, value: u64) {
+    pub fn signed(&mut self, field: u32, value: u64) {
         self.number(field, value.min(i64::MAX as u64));
     }
 
     /// A boolean; false is left out.
-    pub(crate) fn flag(&mut self, field: u32, value: bool) {
+    pub fn flag(&mut self, field: u32, value: bool) {
         self.number(field, u64::from(value));
     }
 
+    /// A number of eight bytes, also 0.
+    pub fn fixed64(&mut self, field: u32, value: u64) {
+        self.key(field, 1);
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
     /// Text, also when it is empty: an element of a list counts.
-    pub(crate) fn text(&mut self, field: u32, value: &str) {
+    pub fn text(&mut self, field: u32, value: &str) {
         self.block(field, value.as_bytes());
     }
 
     /// A message inside this one.
-    pub(crate) fn message(&mut self, field: u32, value: Message) {
+    pub fn message(&mut self, field: u32, value: Message) {
         self.block(field, &value.bytes);
     }
 
     /// A packed list of numbers, zeros included.
-    pub(crate) fn packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
+    pub fn packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
         let mut list = Vec::new();
         for value in values {
             varint(&mut list, value);
@@ -58,7 +66,8 @@ impl Message {
         }
     }
 
-    fn block(&mut self, field: u32, bytes: &[u8]) {
+    /// Bytes, also none.
+    pub fn block(&mut self, field: u32, bytes: &[u8]) {
         self.key(field, 2);
         varint(&mut self.bytes, bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);

@@ -124,6 +124,7 @@ pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
         .field("inferred", summary.inferred)
         .field("cpu_wait_ns", summary.cpu_wait_ns)
         .field("unsampled_cpu_ns", summary.unsampled_cpu_ns)
+        .maybe("without_lines", (summary.without_lines > 0).then_some(summary.without_lines))
         .maybe("truncated_by", (!by.is_empty()).then(|| reasons.end()));
     let cost = summary.cost.iter().flat_map(Cost::fields);
     cost.fold(object, |object, (name, ns)| object.field(name, ns))

@@ -22,6 +22,13 @@ impl<K, V, const CAPACITY: usize> Default for Recent<K, V, CAPACITY> {
     }
 }
 
+/// Knows nothing yet.
+impl<K, V, const CAPACITY: usize> Clone for Recent<K, V, CAPACITY> {
+    fn clone(&self) -> Self {
+        Recent::default()
+    }
+}
+
 impl<K, V, const CAPACITY: usize> fmt::Debug for Recent<K, V, CAPACITY> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Recent({} entries)", self.entries.len())
@@ -29,6 +36,11 @@ impl<K, V, const CAPACITY: usize> fmt::Debug for Recent<K, V, CAPACITY> {
 }
 
 impl<K, V, const CAPACITY: usize> Recent<K, V, CAPACITY> {
+    /// The value of this very stack, if it is known.
+    pub fn get(&self, stack: &Arc<K>) -> Option<&V> {
+        self.entries.get(&Arc::as_ptr(stack).addr()).map(|(_, value)| value)
+    }
+
     /// The value of this very stack, made by `make` when it is not known.
     pub fn get_or_make(&mut self, stack: &Arc<K>, make: impl FnOnce() -> V) -> &V {
         let address = Arc::as_ptr(stack).addr();

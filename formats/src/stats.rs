@@ -3,7 +3,7 @@
 use crate::model::{Cost, Summary};
 
 /// `threads=8 ticks=800 samples=793 missed=7 truncated=3 late=0 dropped=0`, then what there is of
-/// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and ` held_p50_ns=… held_p99_ns=…
+/// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and ` held_p50_ns=… held_p99_ns=…
 /// sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`.
 ///
 /// No number stands after a blank: one reader takes such a comment line for a sample.
@@ -24,6 +24,7 @@ pub fn stats_line(summary: &Summary) -> String {
         ("inferred", summary.inferred),
         ("cpu_wait_ns", summary.cpu_wait_ns),
         ("unsampled_cpu_ns", summary.unsampled_cpu_ns),
+        ("without_lines", summary.without_lines),
     ];
     for (name, number) in where_there_is_some.into_iter().filter(|&(_, number)| number > 0) {
         line.push_str(&format!(" {name}={number}"));

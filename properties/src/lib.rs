@@ -10,6 +10,7 @@ mod choices;
 mod expressions;
 mod frame_section;
 mod look_ups;
+mod made_code;
 pub mod meaning;
 mod names;
 mod objects;
@@ -45,6 +46,9 @@ pub static PROPERTIES: &[Property] = &[
     property("frame_rows", rows::sound, 5_000),
     property("frame_sections", rows::any, 10_000),
     property("object_file", objects::check, 1_000),
+    property("perf_map", made_code::perf_map, 5_000),
+    property("jitdump", made_code::jitdump, 5_000),
+    property("made_object", made_code::object, 2_000),
     property("demangle", names::check, 5_000),
     property("table_look_up", look_ups::check, 10_000),
     property("expression", expressions::check, 50_000),

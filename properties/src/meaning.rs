@@ -45,6 +45,8 @@ pub enum Meaning {
     Signal,
     /// Not at all.
     End,
+    /// No rule was ever set.
+    Nothing,
     /// To a caller.
     Frame {
         /// The canonical frame address.
@@ -102,6 +104,10 @@ fn gimlis_meaning(row: &Row, signal: bool, frames: &[u8], processor: Processor) 
         None => !processor.aarch64,
         _ => false,
     };
+    let is_unset = |cfa: &CfaRule<usize>| matches!(cfa, CfaRule::RegisterAndOffset { register, offset: 0 } if register.0 == 0);
+    if is_lost && return_address.is_none() && is_unset(row.cfa()) {
+        return Meaning::Nothing;
+    }
     if is_lost {
         return Meaning::End;
     }

@@ -3,7 +3,7 @@
 
 use crate::choices::Choices;
 use crate::frame_section::{FRAMES, FrameSection, HEADER, TEXT};
-use crate::meaning::{self, AARCH64, Processor, X86_64};
+use crate::meaning::{self, AARCH64, Meaning, Processor, X86_64};
 use gimli::{BaseAddresses, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection};
 use std::ops::Range;
 use swipr_debuginfo::elf::build_id_of_notes;
@@ -115,7 +115,8 @@ fn agrees(table: &OwnedTable, frames: &[u8], text: &Range<u64>, processor: Proce
             for pc in [*start, *start + (end - *start) / 2, end - 1] {
                 let rule = view.rule(pc);
                 let ours = meaning::ours(rule, &view, processor);
-                assert_eq!(ours.as_ref(), Some(meaning), "at {pc:#x}: {rule:?}");
+                let expected = Some(meaning).filter(|meaning| **meaning != Meaning::Nothing);
+                assert_eq!(ours.as_ref(), expected, "at {pc:#x}: {rule:?}");
             }
         }
     }

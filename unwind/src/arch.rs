@@ -6,7 +6,6 @@ pub mod aarch64;
 pub mod x86_64;
 
 use core::ffi::c_void;
-#[cfg(target_arch = "x86_64")]
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub use aarch64::Aarch64;
@@ -147,12 +146,24 @@ pub(crate) unsafe extern "C" fn call_on_stack(
     )
 }
 
+/// Nobody reads the clock of [`ticks`] any more.
+static ARE_TICKS_FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on [`ticks`] are 0: a thread is about to make the kernel kill it for reading that clock (prctl(2), PR_SET_TSC), and threads that
+/// it starts inherit that.
+pub fn forbid_ticks() {
+    ARE_TICKS_FORBIDDEN.store(true, Relaxed);
+}
+
 /// A clock that costs a few nanoseconds to read: the time stamp counter on x86-64, the generic timer's count on aarch64.
 /// What a tick is worth is for the reader to find out.
 #[inline(always)]
 pub fn ticks() -> u64 {
+    if ARE_TICKS_FORBIDDEN.load(Relaxed) {
+        return 0;
+    }
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has the instruction; the kernel's clock_gettime in user space needs it as well.
+    // SAFETY: every x86-64 has the instruction, and no thread of this process is forbidden to use it.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(target_arch = "aarch64")]
     {

@@ -4,6 +4,7 @@
 //! Signals of the same number that are not ours go to the handler that was there before.
 
 use crate::arch::{self, Arch, Native};
+use crate::call_again::{call_again, note_signal};
 use crate::frames::Frames;
 use crate::memory::{self, OwnStack};
 use crate::published;
@@ -48,6 +49,11 @@ pub fn set_previous(signal: i32, handler: usize, takes_info: bool) {
     }
 }
 
+/// Whether the host had a handler of its own for this signal.
+pub fn has_previous(signal: i32) -> bool {
+    PREVIOUS.get(signal as usize).is_none_or(|previous| previous.load(Relaxed) != 0)
+}
+
 /// Signals of ours that were handled, whether or not in time; wraps around.
 pub fn handled() -> u32 {
     HANDLED.load(Relaxed)
@@ -64,16 +70,17 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
         && pid == memory::process_id()
         && let Some(ticket) = Ticket::from_value(value)
     {
+        note_signal(signal);
         if slot::begin(ticket) {
             // SAFETY: `context` is the kernel's ucontext of this thread, the ticket is being written, and all signals are blocked.
             unsafe { answer(ticket, context as u64) };
+            // SAFETY: the kernel's ucontext; all signals are blocked. Before the slot goes back: it tells when the thread was seen.
+            unsafe { call_again(context, value) };
             slot::end(ticket);
+        } else {
+            // SAFETY: as above.
+            unsafe { late(context) };
         }
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the kernel's ucontext; this handler is installed with all signals blocked.
-        unsafe {
-            crate::poll_again::poll_again(context)
-        };
         HANDLED.fetch_add(1, Relaxed);
         return;
     }
@@ -111,6 +118,15 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     slot.total.store(total as u32, Relaxed);
     slot.stop.store(stop as u32, Relaxed);
     slot.held.store(arch::ticks().wrapping_sub(started).min(u64::from(u32::MAX)) as u32, Relaxed);
+}
+
+/// # Safety
+/// As [`call_again`].
+#[cold]
+#[inline(never)]
+unsafe fn late(context: *mut c_void) {
+    // SAFETY: the caller's contract.
+    unsafe { call_again(context, 0) };
 }
 
 /// # Safety

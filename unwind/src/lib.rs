@@ -14,13 +14,13 @@
 pub mod arch;
 mod atomic;
 pub mod cache;
+pub mod call_again;
 pub mod expression;
 mod frame_description;
 mod frame_reader;
 pub mod frames;
 pub mod handler;
 pub mod memory;
-pub mod poll_again;
 pub mod prologue;
 pub mod published;
 pub mod registers;

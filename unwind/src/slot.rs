@@ -22,6 +22,7 @@
 
 mod state;
 
+use crate::call_again::Seen;
 use crate::frames::Storage;
 use crate::walk::Workspace;
 use core::cell::UnsafeCell;
@@ -43,6 +44,9 @@ pub struct Slot {
     pub low: AtomicU64,
     /// See `low`.
     pub high: AtomicU64,
+    /// When the thread was seen awake (0: it was not), and its CPU clock then (`NO_CLOCK`: it did not move).
+    seen_at: AtomicU64,
+    seen_cpu: AtomicU64,
     /// How much of that is the thread's own ([`Extent`]).
     pub extent: AtomicU32,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
@@ -98,6 +102,21 @@ impl Slot {
 
     /// What [`lend`] was given.
     #[inline(always)]
+    pub fn seen(&self) -> Option<Seen> {
+        let at_ns = self.seen_at.load(Relaxed);
+        (at_ns != 0).then(|| Seen {
+            at_ns,
+            cpu_ns: Some(self.seen_cpu.load(Relaxed)).filter(|&cpu_ns| cpu_ns != NO_CLOCK),
+        })
+    }
+
+    /// Sampler: a signal that comes later does not count from then.
+    pub fn forget_seen(&self) {
+        self.seen_at.store(0, Relaxed);
+    }
+
+    /// What [`lend`] was given.
+    #[inline(always)]
     pub fn bounds(&self) -> StackBounds {
         let extent =
             if self.extent.load(Relaxed) == Extent::Whole as u32 { Extent::Whole } else { Extent::Shared };
@@ -132,6 +151,7 @@ impl StackBounds {
 /// Bytes of one chunk; must be zero when it is given to [`add_chunk`].
 pub const CHUNK_BYTES: usize = CHUNK * size_of::<Slot>();
 
+const NO_CLOCK: u64 = u64::MAX;
 static STATES: [State; SLOTS] = [const { State(AtomicU64::new(0)) }; SLOTS];
 static MEMORY: [AtomicPtr<Slot>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 
@@ -192,8 +212,9 @@ pub fn has_chunk(chunk: usize) -> bool {
     MEMORY.get(chunk).is_some_and(|place| !place.load(Acquire).is_null())
 }
 
-/// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds set.
-pub fn lend(hint: usize, bounds: StackBounds) -> Option<Ticket> {
+/// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds set, and when the
+/// thread was seen awake.
+pub fn lend(hint: usize, bounds: StackBounds, seen: Option<Seen>) -> Option<Ticket> {
     let chunks = MEMORY.iter().take_while(|chunk| !chunk.load(Relaxed).is_null()).count();
     let slots = chunks * CHUNK;
     (0..slots).find_map(|n| {
@@ -204,6 +225,8 @@ pub fn lend(hint: usize, bounds: StackBounds) -> Option<Ticket> {
         slot.low.store(bounds.low, Relaxed);
         slot.high.store(bounds.high, Relaxed);
         slot.extent.store(bounds.extent as u32, Relaxed);
+        slot.seen_at.store(seen.map_or(0, |seen| seen.at_ns), Relaxed);
+        slot.seen_cpu.store(seen.and_then(|seen| seen.cpu_ns).unwrap_or(NO_CLOCK), Relaxed);
         state.lend(ticket.generation).then_some(ticket)
     })
 }
@@ -277,10 +300,10 @@ mod tests {
     #[test]
     fn a_late_answer_finds_nothing_to_write() {
         with_memory();
-        let ticket = lend(0, StackBounds::default()).unwrap();
+        let ticket = lend(0, StackBounds::default(), None).unwrap();
         assert!(revoke(ticket));
         assert!(!begin(ticket), "revoked");
-        let next = lend(usize::from(ticket.index), StackBounds::default()).unwrap();
+        let next = lend(usize::from(ticket.index), StackBounds::default(), None).unwrap();
         assert!(!begin(ticket) || next.index != ticket.index, "another generation");
         assert!(begin(next));
         assert!(!begin(next), "one signal, one answer");
@@ -304,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 40 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 56 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 34 * 1024 } else { 9 * 1024 });
     }
 }

@@ -34,6 +34,10 @@ pub fn json(agent: &Agent) -> Value {
         }
         Err(_) => json!("busy"),
     };
+    let made_code = match agent.made_code.try_lock() {
+        Ok(made) => json!({ "bytes": made.bytes(), "refused": made.refused() }),
+        Err(_) => json!("busy"),
+    };
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::pid(),
@@ -73,6 +77,7 @@ pub fn json(agent: &Agent) -> Value {
             "registrations_not_noted": registered_frames::not_noted(),
         },
         "symbols": symbols,
+        "made_code": made_code,
     })
 }
 

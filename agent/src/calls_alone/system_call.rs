@@ -104,7 +104,7 @@ unsafe extern "C" fn of_interest(
     match number {
         libc::SYS_unshare => super::unshare_as(first as c_int, call),
         libc::SYS_setns => super::setns_as(second as c_int, call),
-        libc::SYS_prctl => super::prctl_as(first as c_int, call),
+        libc::SYS_prctl => super::prctl_as(first as c_int, second, call),
         libc::SYS_seccomp => super::seccomp_as(first as c_uint, second, call),
         // SAFETY: the arguments of SYS_capset, the only one left.
         _ => unsafe { super::capset_as(first as *const c_void, second as *const c_void, call) },

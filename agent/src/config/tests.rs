@@ -34,6 +34,18 @@ fn nothing_set_means_the_default_place_and_no_log() {
 }
 
 #[test]
+fn the_budgets_of_names_are_numbers_within_bounds() {
+    let both = |memory, seconds| parse(&[("SWIPR_SYMBOL_MEMORY", memory), ("SWIPR_SYMBOL_SECONDS", seconds)]);
+    let budgets = |config: Config| (config.symbol_memory_mib, config.symbol_time.as_secs());
+    assert_eq!(both("", "").map(budgets), Ok((64, 20)));
+    assert_eq!(both("1024", "0").map(budgets), Ok((1024, 0)));
+    for (memory, seconds) in [("3", "1"), ("-1", "1"), ("64MiB", "1"), ("64", "86401"), ("64", "1.5")] {
+        let error = both(memory, seconds).unwrap_err();
+        assert!(error.to_string().contains("it must be from"), "{error}");
+    }
+}
+
+#[test]
 fn every_variable_that_is_looked_up_is_in_the_list_and_the_other_way_round() {
     let seen = std::cell::RefCell::new(std::collections::BTreeSet::new());
     Config::parse(|name| {

@@ -24,14 +24,27 @@ impl Paused {
     }
 }
 
-/// Whether the agent runs in this process and the calling thread is the host's. A start that is under way is waited for.
-fn runs_here() -> bool {
+/// The host is about to change what the process may do: a start that is under way is waited for, a second at the most.
+#[cfg(feature = "preload")]
+pub fn settle_before_change() {
+    const BOUND: Duration = Duration::from_secs(1);
+    if may_run_here() && STATE.phase() == Phase::Starting {
+        STATE.settled(Instant::now() + BOUND);
+    }
+}
+
+/// Whether there may be an agent in this process, and the calling thread is the host's.
+fn may_run_here() -> bool {
     // A child by vfork has its parent's memory, and one by clone(2) a copy of it in which there is no agent.
-    let may_be = STATE.phase() != Phase::Idle
+    STATE.phase() != Phase::Idle
         && !not_asked::is_in_sandbox()
         && PROCESS.load(Relaxed) == process::pid()
-        && !agent_threads::contains(process::tid());
-    may_be && STATE.settled(Instant::now() + PATIENCE) == Phase::Running
+        && !agent_threads::contains(process::tid())
+}
+
+/// Whether the agent runs in this process and the calling thread is the host's. A start that is under way is waited for.
+fn runs_here() -> bool {
+    may_run_here() && STATE.settled(Instant::now() + PATIENCE) == Phase::Running
 }
 
 /// Ends the agent if it runs in this process; returns when none of its threads is left, or after a bounded time. `None`: there

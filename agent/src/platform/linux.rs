@@ -9,4 +9,6 @@ pub mod objects;
 pub mod process;
 pub mod run_delay;
 pub mod signals;
+pub mod stdio;
+pub mod swift;
 pub mod threads;

@@ -2,7 +2,7 @@
 
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
-use crate::platform::process::{clock_ns, epoch_ns, monotonic_ns, pid};
+use crate::platform::process::{EpochClock, clock_ns, monotonic_ns, pid};
 use crate::recording::{Length, Request};
 use crate::sample_queue::{Refused, SampleSender};
 use crate::sampler::skipped::MOST_LATE;
@@ -60,7 +60,7 @@ pub struct Active {
     /// Which of eight the recording is: its bit in the threads' masks.
     place: usize,
     started_ns: u64,
-    epoch_minus_monotonic: u64,
+    clock: EpochClock,
     ticks: Ticks,
     /// The tick of the sweep that is under way.
     due: bool,
@@ -81,6 +81,7 @@ impl Active {
         output: SampleSender,
         counters: Arc<RecordingCounters>,
         stop: Arc<AtomicBool>,
+        clock: EpochClock,
     ) -> Active {
         Active {
             request,
@@ -91,7 +92,7 @@ impl Active {
             handed_on_ns: 0,
             place: 0,
             started_ns: 0,
-            epoch_minus_monotonic: 0,
+            clock,
             ticks: Ticks::new(1, 0),
             due: false,
             passed: Passed::default(),
@@ -111,7 +112,6 @@ impl Active {
         // The agent's first, then all: the difference is too large rather than too small.
         let agent_ns = agent_threads::cpu_ns();
         self.program_cpu_ns = process_cpu_ns().saturating_sub(agent_ns);
-        self.epoch_minus_monotonic = epoch_ns().wrapping_sub(now);
         self.ticks = Ticks::new(self.interval_ns(), now);
     }
 
@@ -271,7 +271,7 @@ impl Active {
         state: State,
         stack: &Arc<RawStack>,
     ) -> Event {
-        let time_ns = tick_ns.wrapping_add(self.epoch_minus_monotonic);
+        let time_ns = self.clock.epoch(tick_ns);
         Event { thread: thread.clone(), state, time_ns, ticks: 1, weight_ns, stack: stack.clone() }
     }
 
@@ -352,10 +352,11 @@ mod tests {
             threads: None,
             filter: Default::default(),
             purpose: Default::default(),
-            symbolize: false,
+            symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
-        let mut recording = Active::new(Arc::new(request), sender, Arc::default(), Arc::default());
+        let mut recording =
+            Active::new(Arc::new(request), sender, Arc::default(), Arc::default(), EpochClock::now());
         recording.start(0);
         (recording, receiver)
     }

@@ -12,6 +12,7 @@ mod settle;
 use super::active::Active;
 use super::threads::Threads;
 use crate::counters::AgentCounters;
+use crate::made_code::Frames;
 use crate::mappings::Tables;
 use crate::not_asked;
 use crate::platform::threads::cpu_ns;
@@ -28,6 +29,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use swipr_formats::model::Mode;
+use swipr_unwind::call_again::note_host;
 use swipr_unwind::slot::StackBounds;
 
 /// Ticks that one unanswered signal can stand for; more are counted as missed.
@@ -55,6 +57,8 @@ pub struct Sweeper {
     collect_at_ns: u64,
     collect_again_ns: u64,
     unknown_code: bool,
+    /// Nobody is asked before then: the process was stopped.
+    calm_until_ns: u64,
     under_way: Option<UnderWay>,
     /// Threads that have ended, and those that were asked and have not answered.
     gone: Vec<u32>,
@@ -66,7 +70,11 @@ pub struct Sweeper {
 
 impl Sweeper {
     /// Installs the signal handler.
-    pub fn new(wanted_signal: Option<i32>, counters: Arc<AgentCounters>) -> io::Result<Sweeper> {
+    pub fn new(
+        wanted_signal: Option<i32>,
+        made: Arc<Frames>,
+        counters: Arc<AgentCounters>,
+    ) -> io::Result<Sweeper> {
         swipr_unwind::memory::set_process(process::pid() as i32);
         process::tell_what_is_readable();
         let signal = signals::install(wanted_signal)?;
@@ -74,11 +82,12 @@ impl Sweeper {
         crate::life::set_signal(signal);
         let mut slots = Slots::default();
         slots.use_signal(signal);
+        note_host(signal, process::are_times_written());
         let memory_file = File::open("/proc/thread-self/mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         Ok(Sweeper {
             threads: Threads::new()?,
-            tables: Tables::new(fd),
+            tables: Tables::with_made_code(fd, made),
             copier: Copier::new(fd),
             slots,
             counters,
@@ -88,6 +97,7 @@ impl Sweeper {
             collect_at_ns: 0,
             collect_again_ns: COLLECT_AFTER_NS,
             unknown_code: false,
+            calm_until_ns: 0,
             under_way: None,
             gone: vec![],
             asked: vec![],
@@ -109,6 +119,7 @@ impl Sweeper {
         let taken = recordings.iter().fold(0u8, |bits, recording| bits | recording.bit());
         let Some(place) = (0..MAX_RECORDINGS).find(|place| taken >> place & 1 == 0) else { return };
         self.find_threads(recordings);
+        note_host(self.signal, process::are_times_written());
         for thread in self.threads.iter_mut() {
             let cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
             if let Some(accounted) = thread.accounted_ns.get_mut(place) {
@@ -142,6 +153,7 @@ impl Sweeper {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
+        note_host(self.signal, process::are_times_written());
         let (mut blocking, mut not_asked) = (vec![], vec![]);
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() && thread.refresh_name() {
@@ -200,6 +212,7 @@ impl Sweeper {
         let Ok(signal) = signals::install(None) else { return };
         self.signal = signal;
         self.slots.use_signal(signal);
+        note_host(signal, process::are_times_written());
         self.counters.signal.set(signal as u64);
         crate::life::set_signal(signal);
         for thread in self.threads.iter_mut() {

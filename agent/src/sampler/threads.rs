@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use swipr_formats::model::{State, Thread};
+use swipr_unwind::call_again::Seen;
 use swipr_unwind::slot::{StackBounds, Ticket};
 
 /// A thread of ours is not registered yet when it is born and not any more when it ends, and
@@ -95,6 +96,8 @@ pub struct Sampled {
     pub counted: u8,
     /// The last stack taken while it was blocked.
     pub blocked: Option<BlockedStack>,
+    /// The last look found it awake.
+    pub seen: Option<Seen>,
     /// The signal that is under way.
     pub pending: Option<Pending>,
     /// The mapping its stack pointer was last seen in.
@@ -138,6 +141,7 @@ impl Sampled {
             recordings: 0,
             counted: 0,
             blocked: None,
+            seen: None,
             pending: None,
             stack_bounds: StackBounds::default(),
             blocks_signal: false,

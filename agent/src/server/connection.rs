@@ -130,6 +130,11 @@ impl Connection {
         matches!(self.state, State::Recording(_))
     }
 
+    /// Whether its client has not got all of a recording.
+    pub(super) fn owes(&self) -> bool {
+        self.is_recording() || self.waiting_bytes() > 0
+    }
+
     /// What to wait for.
     pub(super) fn events(&self) -> i16 {
         let out = match self.waiting_bytes() > 0 || self.unfinished {

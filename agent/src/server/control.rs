@@ -19,6 +19,7 @@ const FREE: i32 = -1;
 pub(super) struct Control {
     pub(super) waker: Waker,
     stopping: AtomicBool,
+    recording: AtomicBool,
     is_done: Mutex<bool>,
     done: Condvar,
     files: Mutex<Vec<Arc<SocketFile>>>,
@@ -45,6 +46,7 @@ impl Control {
         Control {
             waker,
             stopping: AtomicBool::new(false),
+            recording: AtomicBool::new(false),
             is_done: Mutex::new(false),
             done: Condvar::new(),
             files: Mutex::new(Vec::new()),
@@ -104,6 +106,15 @@ impl Control {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether a client waits for more of a recording.
+    pub(super) fn set_recording(&self, recording: bool) {
+        self.recording.store(recording, Ordering::Release);
+    }
+
+    pub(super) fn is_recording(&self) -> bool {
+        self.recording.load(Ordering::Acquire)
     }
 
     pub(super) fn stop(&self) {

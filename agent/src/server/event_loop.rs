@@ -91,6 +91,7 @@ impl EventLoop {
         }
         let log = self.around.settings.log;
         self.listening.iter_mut().for_each(|listening| listening.look_after(&self.control, log, now));
+        self.control.set_recording(self.clients.iter().any(|client| client.connection.owes()));
     }
 
     /// No memory, a limit that the host lowered, or the host closed what is waited with: no reason to spin, and

@@ -2,7 +2,7 @@
 //! for the help. Not here: which route takes which of them (`routes.rs`).
 
 use super::values::{self, MOST_DURATION_NS, MOST_TICKS, SECOND_NS};
-use crate::recording::{Doing, Filter, Length, Purpose, Request};
+use crate::recording::{Doing, Filter, Length, Purpose, Request, Symbolize};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{FORMATS, FormatInfo, Names, Options, Selection, Weight};
@@ -15,6 +15,10 @@ pub(super) struct Parameter {
     pub(super) meaning: &'static str,
     set: fn(&mut Wish, &str) -> Result<(), String>,
 }
+
+/// Whose names are looked up.
+const SYMBOLIZERS: [(&str, Symbolize); 3] =
+    [("native", Symbolize::Now), ("lazy", Symbolize::Lazy), ("fake", Symbolize::Never)];
 
 /// Longest regular expression and longest title, in bytes.
 const MOST_TEXT_BYTES: usize = 1000;
@@ -158,12 +162,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "symbolizer",
-        values: "native, fake",
-        meaning: "`fake` looks no names up: frames have their address and module, in `folded` the module only",
-        set: |wish, text| {
-            let names = [("native", true), ("fake", false)];
-            once(&mut wish.symbolize, values::choice(text, &names))
-        },
+        values: "native, lazy, fake",
+        meaning: "`fake` looks no names up: frames have their address and module, in `folded` the module only; `lazy` only those of code made at run time, for `raw` to be named elsewhere",
+        set: |wish, text| once(&mut wish.symbolize, values::choice(text, &SYMBOLIZERS)),
+    },
+    Parameter {
+        name: "symbolize",
+        values: "native, lazy, fake",
+        meaning: "another name of `symbolizer`",
+        set: |wish, text| once(&mut wish.symbolize, values::choice(text, &SYMBOLIZERS)),
     },
     Parameter {
         name: "duration_ms",
@@ -186,7 +193,7 @@ pub(super) struct Wish {
     states: Option<Vec<Doing>>,
     include: Option<regex_lite::Regex>,
     exclude: Option<regex_lite::Regex>,
-    symbolize: Option<bool>,
+    symbolize: Option<Symbolize>,
     names: Option<Names>,
     lines: Option<bool>,
     inline: Option<bool>,
@@ -272,7 +279,7 @@ impl Wish {
                 exclude: self.exclude,
             },
             purpose: Purpose::Samples,
-            symbolize: self.symbolize.unwrap_or(true),
+            symbolize: self.symbolize.unwrap_or_default(),
         })
     }
 }

@@ -46,6 +46,6 @@ impl Figures {
         });
         let stops = Stop::ALL.iter().zip(self.stops);
         let cut = stops.filter(|&(&stop, count)| stop != Stop::Root && count > 0);
-        summary.truncated_by = cut.map(|(stop, count)| (stop.text(), count)).collect();
+        summary.truncated_by = cut.map(|(stop, count)| (stop.text().into(), count)).collect();
     }
 }

@@ -1,11 +1,14 @@
 use super::*;
+use crate::made_code::MadeCode;
 use crate::pipe::{PipeReader, pipe};
+use crate::platform::process::EpochClock;
 use crate::recording::Length;
 use crate::sample_queue::{QUEUE_BYTES, SampleSender, sample_queue};
 use crate::sampler::Event;
 use crate::stack::RawStack;
+use std::sync::Mutex;
 use std::thread;
-use swipr_debuginfo::symbolizer::Budget;
+use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
 use swipr_formats::Selection;
 use swipr_formats::model::{Mode, State, Thread};
 use swipr_unwind::frames::Storage;
@@ -22,7 +25,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         threads: None,
         filter: Default::default(),
         purpose: Default::default(),
-        symbolize: false,
+        symbolize: crate::recording::Symbolize::Never,
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
     let (output, reader) = pipe(1 << 20, Arc::new(|| {}));
@@ -36,7 +39,12 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         figures: Figures::new(&of_agent),
         of_agent,
         stop: Arc::default(),
-        symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+        names: NameSources {
+            symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+            made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            clock: EpochClock::now(),
+        },
+        symbol_time: Duration::from_secs(1),
         kept: Arc::default(),
     };
     (writer, sender, reader)
@@ -123,7 +131,7 @@ fn the_figures_tell_what_this_recording_cost_and_why_its_stacks_were_cut() {
     let Some(Ok(summary)) = reader.end() else { panic!("the recording failed") };
     let cost = summary.cost.unwrap();
     assert_eq!((cost.held_p50_ns, cost.held_p99_ns, cost.sweep_p99_ns), (1023, 1023, 50_000));
-    assert_eq!(summary.truncated_by, [("too deep", 1)]);
+    assert_eq!(summary.truncated_by, [("too deep".into(), 1)]);
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.lines().last(), Some(&*format!("# swipr: {}", swipr_formats::stats_line(&summary))));
 }

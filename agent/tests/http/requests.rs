@@ -27,7 +27,7 @@ fn right_queries_are_understood() {
         ("/health?token=whatever", 200, "OK\n"),
         ("/status", 200, "{\"state\":\"asleep\"}"),
         ("/metrics", 200, "asleep 1\n"),
-        ("/profile", 200, "interval=10ms length=Time(30s) mode=Wall format=perf threads=None symbolize=true"),
+        ("/profile", 200, "interval=10ms length=Time(30s) mode=Wall format=perf threads=None symbolize=Now"),
         ("/profile?seconds=1.5", 200, "length=Time(1.5s)"),
         ("/profile?samples=7", 200, "length=Ticks(7)"),
         ("/profile?hz=1000", 200, "interval=1ms"),
@@ -46,7 +46,8 @@ fn right_queries_are_understood() {
         ("/profile?title=a+b%20c", 200, "title: Some(\"a b c\")"),
         ("/profile?merge_threads=true", 200, "merge_threads: true"),
         ("/profile?weight=ns", 200, "weight: Nanoseconds"),
-        ("/profile?symbolizer=fake", 200, "symbolize=false"),
+        ("/profile?symbolizer=fake", 200, "symbolize=Never"),
+        ("/profile?symbolize=lazy", 200, "symbolize=Lazy"),
         ("/profile?compat=true", 200, "compat: true"),
         ("/dump", 200, "length=Ticks(1) mode=Wall format=dump"),
         ("/dump?format=json&threads=x", 200, "format=json threads=Some(\"x\")"),
@@ -147,7 +148,7 @@ fn right_json_is_understood() {
     for (body, part) in [
         (
             r#"{"numberOfSamples":100,"timeInterval":"10 ms","format":"perfSymbolized","symbolizer":"native"}"#,
-            "interval=10ms length=Ticks(100) mode=Wall format=perf threads=None symbolize=true",
+            "interval=10ms length=Ticks(100) mode=Wall format=perf threads=None symbolize=Now",
         ),
         (r#"{"numberOfSamples":1,"timeInterval":"1s"}"#, "interval=1s length=Ticks(1)"),
         (r#"{"numberOfSamples":1,"timeInterval":" 2 MIN "}"#, "interval=120s"),
@@ -164,7 +165,7 @@ fn right_json_is_understood() {
         ),
         (
             r#"{"numberOfSamples":1,"timeInterval":"1ms","format":"raw","symbolizer":"fake"}"#,
-            "format=raw threads=None symbolize=false",
+            "format=raw threads=None symbolize=Never",
         ),
         (
             r#"{"numberOfSamples":1,"timeInterval":"1ms","mode":"cpu","threads":"^a","mergeThreads":true,"lines":true,"compat":true,"format":null}"#,
@@ -211,7 +212,7 @@ fn wrong_json_is_told_the_field_and_an_example() {
         (r#"{"numberOfSamples":1,"timeInterval":-5}"#, "100 us to 1 h"),
         (r#"{"numberOfSamples":1,"timeInterval":true}"#, "\"timeInterval\": true is no time"),
         (r#"{"numberOfSamples":1,"timeInterval":"1ms","format":"gif"}"#, "\"format\": "),
-        (r#"{"numberOfSamples":1,"timeInterval":"1ms","symbolizer":"x"}"#, "native, fake"),
+        (r#"{"numberOfSamples":1,"timeInterval":"1ms","symbolizer":"x"}"#, "native, lazy, fake"),
         (r#"{"numberOfSamples":1,"timeInterval":"1ms","lines":"yes"}"#, "not true or false"),
         (r#"{"numberOfSamples":1,"timeInterval":"1ms","threads":"("}"#, "regular expression"),
         (r#"{"numberOfSamples":1,"timeInterval":"1ms","extra":1}"#, "\"extra\" is not a field"),

@@ -80,7 +80,7 @@ fn figures(samples: u64) -> Summary {
 /// What a recording plays by default: the request, as it was understood.
 fn echo(request: &Request) -> String {
     format!(
-        "interval={:?} length={:?} mode={:?} format={} threads={:?} symbolize={} purpose={:?} {:?} {:?}\n",
+        "interval={:?} length={:?} mode={:?} format={} threads={:?} symbolize={:?} purpose={:?} {:?} {:?}\n",
         request.interval,
         request.length,
         request.mode,

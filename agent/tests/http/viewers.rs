@@ -79,7 +79,7 @@ fn gos_profile_has_gos_headers_and_defaults() {
     for (path, part) in [
         ("/debug/fgprof?seconds=3", "length=Time(3s) mode=Wall format=pprof"),
         ("/debug/fgprof?format=folded", "format=folded"),
-        ("/debug/pprof/symbolizer=fake/profile", "symbolize=false"),
+        ("/debug/pprof/symbolizer=fake/profile", "symbolize=Never"),
         ("/debug/pprof/goroutine", "length=Ticks(1) mode=Wall format=pprof"),
         ("/debug/pprof/goroutine?debug=1", "format=goroutines"),
         ("/debug/pprof/goroutine?debug=2", "format=goroutine-stacks"),

@@ -60,6 +60,9 @@ impl<'a> Converter<'a> {
     /// The rule of a state; [`Rule::NONE`] where even an extended rule cannot say it.
     #[inline]
     pub(crate) fn rule(&mut self, state: &State) -> Rule {
+        if !self.aarch64 && state.cfa == NO_CFA && state.return_address == Value::Unspecified {
+            return Rule::NONE;
+        }
         let packed = if self.aarch64 { aarch64(state) } else { self.x86_64(state) };
         packed.or_else(|| self.extended(state)).unwrap_or(Rule::NONE)
     }
@@ -136,6 +139,10 @@ impl<'a> Converter<'a> {
         Some(place)
     }
 }
+
+/// Before an instruction sets it. A description without any instruction says nothing of frames: LuaJIT registers such ones for its code, only to
+/// be asked when an exception passes.
+const NO_CFA: Cfa = Cfa::Register(Register(0), 0);
 
 /// The packed form of where the frame pointer is: 0 for unchanged.
 fn saved_fp(fp: Value) -> Option<i64> {

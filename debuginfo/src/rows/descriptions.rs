@@ -45,6 +45,12 @@ impl<'a> Descriptions<'a> {
         Descriptions { section, address, bases, commons: FxHashMap::default() }
     }
 
+    /// The same, with code at `text` that addresses may be relative to: objects of one function made at run time
+    /// (LuaJIT's, PHP's) know no other.
+    pub(crate) fn of_code_at(self, text: u64) -> Descriptions<'a> {
+        Descriptions { bases: self.bases.clone().set_text(text), ..self }
+    }
+
     /// The section, for parsing instructions.
     pub(crate) fn section(&self) -> &EhFrame<Slice<'a>> {
         &self.section

@@ -1,7 +1,7 @@
 //! Each name and file once, however many symbols have it, and mangled names with
 //! their readable form, so that none is demangled twice.
 
-use crate::demangle::{Names, demangle};
+use crate::demangle::{Names, SwiftDemangler, demangle, swift};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ const OVERHEAD_BYTES: usize = 48;
 pub(super) struct NameStore {
     /// Which form of names is wanted.
     pub(super) style: Names,
+    /// For names of Swift's.
+    pub(super) swift: Option<SwiftDemangler>,
     strings: HashSet<Arc<str>>,
     readable: HashMap<Arc<str>, Arc<str>>,
     bytes: usize,
@@ -38,7 +40,9 @@ impl NameStore {
         if let Some((mangled, readable)) = self.readable.get_key_value(linkage) {
             return (readable.clone(), Some(mangled.clone()));
         }
-        let Some(readable) = demangle(linkage) else { return (self.share(linkage), None) };
+        let Some(readable) = demangle(linkage).or_else(|| swift(linkage, self.swift)) else {
+            return (self.share(linkage), None);
+        };
         let (readable, mangled) = (self.share(&readable), self.share(linkage));
         self.bytes += OVERHEAD_BYTES;
         self.readable.insert(mangled.clone(), readable.clone());
@@ -56,7 +60,7 @@ impl NameStore {
 
     /// Drops everything.
     pub(super) fn clear(&mut self) {
-        *self = NameStore { style: self.style, ..NameStore::default() };
+        *self = NameStore { style: self.style, swift: self.swift, ..NameStore::default() };
     }
 
     /// Bytes in use.

@@ -2,16 +2,16 @@
 //! given so far.
 
 use super::names::NameStore;
-use super::{Budget, Lookup, ObjectKey, Stats, Symbol};
+use super::{Budget, Detail, Lookup, ObjectKey, Stats, Symbol};
 use crate::demangle::is_mangled;
 use crate::elf::ElfFile;
 use crate::error::Error;
-use crate::lines::{LineFrame, Lines};
-use crate::separate;
+use crate::lines::{Files, LineFrame, Lines};
+use crate::separate::{self, Finder};
 use crate::symbols::{FoundSymbol, SymbolTable, described_functions, function_at};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of an answer besides its symbols.
@@ -23,16 +23,30 @@ pub(super) struct Object {
     /// When it was last asked, in look-ups.
     pub(super) last_use: u64,
     symbols: SymbolTable,
-    lines: Option<Lines>,
-    /// Where functions begin, for objects with lines and without symbols.
+    dwarf: Dwarf,
+    /// Where functions begin, for objects without a symbol table: their local functions have no name.
     functions: Vec<Range<u64>>,
-    answers: HashMap<(u64, Lookup), Arc<[Symbol]>>,
+    /// What the names of such functions begin with.
+    file_name: Box<str>,
+    answers: HashMap<(u64, Lookup, Detail), Arc<[Symbol]>>,
     answer_bytes: usize,
+}
+
+/// The DWARF of an object.
+#[derive(Default)]
+enum Dwarf {
+    /// There is none, or it cannot be used.
+    #[default]
+    None,
+    /// Nobody has asked for it: the file that has it, and the object's path.
+    Closed(Box<(ElfFile, PathBuf)>),
+    /// Its units are known.
+    Open(Box<Lines>),
 }
 
 impl Object {
     /// Reads what the object's file, and its debug file, have to say.
-    pub(super) fn load(key: &ObjectKey, budget: &Budget, stats: &mut Stats) -> Object {
+    pub(super) fn load(key: &ObjectKey, root: &Path, budget: &Budget, stats: &mut Stats) -> Object {
         let path = Path::new(&*key.path);
         let opened = match &key.image {
             Some(image) => ElfFile::from_memory(image.clone()),
@@ -48,62 +62,106 @@ impl Object {
                 return Object::default();
             }
         };
-        let debug = if key.image.is_some() || Lines::are_in(&file) {
-            None
-        } else {
-            separate::find(&file, path, budget.file_bytes, &mut |error| count(&error, stats))
-        };
+        let mut finder =
+            Finder { root, max_bytes: budget.file_bytes, on_refusal: &mut |error| count(&error, stats) };
+        let is_stripped = key.image.is_none() && !Lines::are_in(&file);
+        let debug = if is_stripped { finder.debug_file(&file, path) } else { None };
         let memory = budget.memory_bytes as u64;
         let mut symbols = SymbolTable::read(&file, debug.as_ref(), memory);
         // What cannot be kept would be read again for every address.
-        let is_without = symbols.is_over_limit() || symbols.bytes() > budget.memory_bytes / 2;
-        if is_without {
+        let is_over_budget = symbols.is_over_limit() || symbols.bytes() > budget.memory_bytes / 2;
+        if is_over_budget {
             symbols = SymbolTable::default();
             stats.without_symbols += 1;
         }
-        let source = debug.as_ref().unwrap_or(&file);
-        let lines = Lines::open(source, budget.debug_bytes, memory)
-            .filter(|lines| lines.bytes() + symbols.bytes() <= budget.memory_bytes / 4 * 3);
-        if lines.is_none() && Lines::are_in(source) {
-            stats.without_lines += 1;
-        }
-        let functions = match &lines {
-            Some(_) if is_without || source.section(".symtab").is_none() => {
-                described_functions(&file, memory)
-            }
-            _ => Vec::new(),
+        let functions = if symbols.is_complete() { Vec::new() } else { described_functions(&file, memory) };
+        let file_name =
+            path.file_name().map_or_else(|| key.path.to_string(), |it| it.to_string_lossy().into());
+        let source = debug.unwrap_or(file);
+        let dwarf = match Lines::are_in(&source) {
+            true => Dwarf::Closed(Box::new((source, path.to_owned()))),
+            false => Dwarf::None,
         };
-        Object { symbols, lines, functions, ..Object::default() }
+        Object { symbols, dwarf, functions, file_name: file_name.into(), ..Object::default() }
     }
 
     /// Whether a file is held open.
     pub(super) fn has_file(&self) -> bool {
-        self.lines.is_some() || self.symbols.has_file()
+        !matches!(self.dwarf, Dwarf::None) || self.symbols.has_file()
     }
 
     /// Bytes in use, parsed DWARF by estimate.
     pub(super) fn bytes(&self) -> usize {
         self.symbols.bytes()
-            + self.lines.as_ref().map_or(0, Lines::bytes)
+            + self.lines().map_or(0, Lines::bytes)
             + self.functions.capacity() * size_of::<Range<u64>>()
             + self.answer_bytes
     }
 
     /// An answer given before.
-    pub(super) fn known(&self, address: u64, lookup: Lookup) -> Option<Arc<[Symbol]>> {
-        self.answers.get(&(address, lookup)).cloned()
+    pub(super) fn known(&self, address: u64, lookup: Lookup, detail: Detail) -> Option<Arc<[Symbol]>> {
+        self.answers.get(&(address, lookup, detail)).cloned()
+    }
+
+    fn lines(&self) -> Option<&Lines> {
+        if let Dwarf::Open(lines) = &self.dwarf { Some(lines) } else { None }
+    }
+
+    /// Bytes that [`Self::shrink`] can give back.
+    pub(super) fn spare_bytes(&self) -> usize {
+        self.lines().map_or(0, Lines::spare_bytes)
+    }
+
+    /// Forgets the DWARF that was parsed; answers, symbols and where units are stay.
+    pub(super) fn shrink(&mut self) {
+        if let Dwarf::Open(lines) = &mut self.dwarf {
+            lines.shrink();
+        }
+    }
+
+    /// Looks at the units of the DWARF, unless that was done.
+    fn open_lines(&mut self, root: &Path, budget: &Budget, stats: &mut Stats) {
+        let Dwarf::Closed(closed) = &self.dwarf else { return };
+        let (main, path) = &**closed;
+        let mut finder =
+            Finder { root, max_bytes: budget.file_bytes, on_refusal: &mut |error| count(&error, stats) };
+        let alternate = finder.alternate(main);
+        let files = Files { main, alternate: alternate.as_ref(), path };
+        let room = budget.memory_bytes / 4 * 3;
+        let lines = Lines::open(&files, budget.debug_bytes, budget.memory_bytes as u64);
+        self.dwarf = match lines.filter(|lines| lines.bytes() + self.symbols.bytes() <= room) {
+            Some(lines) => Dwarf::Open(Box::new(lines)),
+            None => {
+                stats.without_lines += 1;
+                Dwarf::None
+            }
+        };
     }
 
     /// Finds the answer and keeps it.
-    pub(super) fn resolve(&mut self, address: u64, lookup: Lookup, names: &mut NameStore) -> Arc<[Symbol]> {
+    pub(super) fn resolve(
+        &mut self,
+        (address, lookup, detail): (u64, Lookup, Detail),
+        names: &mut NameStore,
+        root: &Path,
+        budget: &Budget,
+        stats: &mut Stats,
+    ) -> Arc<[Symbol]> {
+        if detail == Detail::Lines {
+            self.open_lines(root, budget, stats);
+        }
         let probe = match lookup {
             Lookup::Pc => address,
             Lookup::ReturnAddress => address.saturating_sub(1),
         };
-        let frames = self.lines.as_ref().map_or_else(Vec::new, |lines| lines.frames(probe));
+        let mut frames = Vec::new();
+        if let (Dwarf::Open(lines), Detail::Lines) = (&mut self.dwarf, detail) {
+            frames = lines.frames(probe);
+            stats.refused_files += lines.take_refused();
+        }
         let symbols: Arc<[Symbol]> = self.symbols_of(frames, probe, address, names).into();
         self.answer_bytes += ANSWER_BYTES + size_of_val(&*symbols);
-        self.answers.insert((address, lookup), symbols.clone());
+        self.answers.insert((address, lookup, detail), symbols.clone());
         symbols
     }
 
@@ -116,11 +174,13 @@ impl Object {
     ) -> Vec<Symbol> {
         let found = self.symbols.find(probe);
         let outer = frames.pop().unwrap_or(LineFrame { name: None, file: None, line: None });
-        let Some(name) = self.outer_name(outer.name.as_deref(), found.as_ref()) else { return Vec::new() };
-        let start = match &found {
-            Some(found) => found.start,
-            None => function_at(&self.functions, probe).map_or(address, |function| function.start),
-        };
+        let described = if found.is_none() { function_at(&self.functions, probe) } else { None };
+        let unnamed = described.map(|function| format!("{}+{:#x}", self.file_name, function.start));
+        let named = self.outer_name(outer.name.as_deref(), found.as_ref());
+        let Some(name) = named.or(unnamed.as_deref()) else { return Vec::new() };
+        let known_start =
+            found.as_ref().map(|found| found.start).or(described.map(|function| function.start));
+        let start = known_start.unwrap_or(address);
         let mut symbol = |name: &str, file: Option<&str>, line, offset, inlined| {
             let (name, mangled) = names.name(name);
             Symbol { name, mangled, offset, file: file.map(|file| names.share(file)), line, inlined }

@@ -9,6 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 use swipr_debuginfo::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
 
+/// A program with functions inlined into one another.
+pub const C: &str = "inlines.c";
+
 /// An empty directory of one test.
 pub fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
@@ -83,6 +86,27 @@ pub fn resolve_all(key: &ObjectKey, (start, size): (u64, u64)) -> Vec<Arc<[Symbo
 /// The names, lines and inlining of an answer, innermost first.
 pub fn frames(symbols: &[Symbol]) -> Vec<(&str, Option<u32>, bool)> {
     symbols.iter().map(|symbol| (&*symbol.name, symbol.line, symbol.inlined)).collect()
+}
+
+/// Some address of the function must resolve to exactly these frames.
+pub fn expect(program: &Path, symbol: &str, expected: &[(&str, u32, bool)]) {
+    let answers = resolve_all(&key(program), function(program, |name| name.contains(symbol)));
+    let expected: Vec<_> =
+        expected.iter().map(|&(name, line, inlined)| (name, Some(line), inlined)).collect();
+    let seen: Vec<_> = answers.iter().map(|answer| frames(answer)).collect();
+    assert!(seen.contains(&expected), "{expected:?} is not among {seen:#?}");
+}
+
+/// The frames of that program that everything with full debug information must give.
+pub fn expect_c(program: &Path) {
+    let line = |mark| line_of(C, mark);
+    let chain = [
+        ("innermost", line("innermost"), true),
+        ("middle", line("middle"), true),
+        ("outer", line("outer"), false),
+    ];
+    expect(program, "outer", &chain);
+    expect(program, "hidden", &[("hidden", line("hidden"), false)]);
 }
 
 /// A small generator with a fixed seed: the same numbers in every run.

@@ -38,7 +38,7 @@ pub fn everything() -> Recording {
     recording.add(&first, State::Running, 10_000_000, &stack(vec![]));
     recording.summary.threads = 2;
     recording.summary.truncated = 1;
-    recording.summary.truncated_by = vec![("no unwind information", 1)];
+    recording.summary.truncated_by = vec![("no unwind information".into(), 1)];
     recording.summary.cost = Some(Cost {
         held_p50_ns: 1023,
         held_p99_ns: 4095,

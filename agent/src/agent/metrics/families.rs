@@ -215,6 +215,18 @@ pub static FAMILIES: &[Family] = &[
         &at("/symbols/dropped_objects"),
         "Object files whose symbols were given up for want of memory.",
     ),
+    one(
+        "swipr_made_code_bytes",
+        Gauge,
+        &at("/made_code/bytes"),
+        "Memory that names of code made at run time take.",
+    ),
+    one(
+        "swipr_made_code_refused_total",
+        Counter,
+        &at("/made_code/refused"),
+        "Functions made at run time that have no name for want of memory.",
+    ),
 ];
 
 type Named = (&'static str, &'static str, fn(&AgentCounters) -> &Histogram);

@@ -1,9 +1,23 @@
 //! Who we are, and memory that stays mapped.
 
+use std::time::Duration;
+
 /// Our process id, asked of the kernel each time (it changes at fork).
 pub fn pid() -> u32 {
     // SAFETY: no preconditions.
     unsafe { libc::getpid() as u32 }
+}
+
+/// The parent's process id.
+pub fn parent() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getppid() as u32 }
+}
+
+/// The user that the process acts as.
+pub fn user() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::geteuid() }
 }
 
 /// The calling thread's id.
@@ -49,6 +63,35 @@ pub fn epoch_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME).unwrap_or(0)
 }
 
+/// How far the time of day was from CLOCK_MONOTONIC at one moment. What is told by it never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochClock {
+    epoch_minus_monotonic: u64,
+}
+
+impl EpochClock {
+    /// As it is now.
+    pub fn now() -> EpochClock {
+        let monotonic = monotonic_ns();
+        EpochClock { epoch_minus_monotonic: epoch_ns().wrapping_sub(monotonic) }
+    }
+
+    /// Nanoseconds since the epoch.
+    pub fn epoch(self, monotonic_ns: u64) -> u64 {
+        monotonic_ns.wrapping_add(self.epoch_minus_monotonic)
+    }
+
+    /// The monotonic time again.
+    pub fn monotonic(self, epoch_ns: u64) -> u64 {
+        epoch_ns.wrapping_sub(self.epoch_minus_monotonic)
+    }
+}
+
+/// How long the calling thread has run.
+pub fn thread_cpu() -> Duration {
+    Duration::from_nanos(clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0))
+}
+
 /// The time of a clock; `None` when there is no such clock (any more).
 pub fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -71,6 +114,24 @@ pub fn sleep(time: std::time::Duration) {
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
     // SAFETY: the time is valid; what remains of it is not asked for.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
+/// Whether select(2) and its kin write down what is left of their time, as they do unless the program was told otherwise
+/// (personality(2), STICKY_TIMEOUTS).
+pub fn are_times_written() -> bool {
+    const ASK: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: nothing is changed.
+    let found = unsafe { libc::personality(ASK) };
+    found >= 0 && found & libc::STICKY_TIMEOUTS == 0
+}
+
+/// Whether the calling thread, and so threads that it starts, may read clocks without the kernel (prctl(2), PR_GET_TSC). Threads of ours could not live
+/// where they may not.
+pub fn may_read_clocks() -> bool {
+    let mut found: libc::c_int = libc::PR_TSC_ENABLE;
+    // SAFETY: an int is written to a place of ours.
+    unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut found) };
+    found != libc::PR_TSC_SIGSEGV
 }
 
 /// Whether the program runs with more rights than who started it (setuid; getauxval(3), AT_SECURE).

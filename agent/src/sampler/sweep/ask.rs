@@ -11,6 +11,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_unwind::arch;
+use swipr_unwind::call_again::Seen;
 use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
 
@@ -68,14 +69,14 @@ impl Slots {
         self.pending = self.pending.saturating_sub(1);
     }
 
-    fn lend(&mut self, bounds: StackBounds) -> Option<Ticket> {
+    fn lend(&mut self, bounds: StackBounds, seen: Option<Seen>) -> Option<Ticket> {
         self.next = self.next.wrapping_add(1);
-        slot::lend(self.next, bounds).or_else(|| {
+        slot::lend(self.next, bounds, seen).or_else(|| {
             let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
             let memory = process::map_forever(CHUNK_BYTES)?;
             // SAFETY: zeroed pages, mapped for ever, given away here.
             unsafe { slot::add_chunk(chunk, memory) };
-            slot::lend(self.next, bounds)
+            slot::lend(self.next, bounds, seen)
         })
     }
 
@@ -96,7 +97,7 @@ impl Slots {
         if !can_be_asked(thread, signal, self.clean_looks, self.sandbox) {
             return ticks;
         }
-        let Some(ticket) = self.send(thread, signal, counters) else { return ticks };
+        let Some(ticket) = self.send(thread, thread.seen, signal, counters) else { return ticks };
         thread.pending = Some(Pending { ticket, ticks, again: false });
         vec![]
     }
@@ -122,6 +123,9 @@ impl Slots {
             }
             if !state.is_pending && !slot::is_done(pending.ticket) {
                 // The kernel dropped it: another one of the same number was under way.
+                if let Some(slot) = pending.ticket.slot() {
+                    slot.forget_seen();
+                }
                 let sent = not_asked::asking(tid, || signals::ask(tid, signal, pending.ticket).is_ok());
                 counters.signals.add(u64::from(sent == Some(true)));
             }
@@ -133,8 +137,14 @@ impl Slots {
         vec![]
     }
 
-    fn send(&mut self, thread: &mut Sampled, signal: i32, counters: &AgentCounters) -> Option<Ticket> {
-        let ticket = self.lend(thread.stack_bounds)?;
+    fn send(
+        &mut self,
+        thread: &Sampled,
+        seen: Option<Seen>,
+        signal: i32,
+        counters: &AgentCounters,
+    ) -> Option<Ticket> {
+        let ticket = self.lend(thread.stack_bounds, seen)?;
         let sent = not_asked::asking(thread.tid(), || signals::ask(thread.tid(), signal, ticket));
         let Some(sent) = sent else {
             slot::revoke(ticket);
@@ -181,7 +191,7 @@ impl Slots {
         // Where process_vm_readv is refused, a stack can be read only when its bounds are known: now they are.
         let pending = thread.pending.as_ref()?;
         if new_stack && stop == Stop::OutOfBounds && thread.stack_bounds.contains(sp) && !pending.again {
-            let ticket = self.send(thread, signal, counters);
+            let ticket = self.send(thread, None, signal, counters);
             if let (Some(ticket), Some(pending)) = (ticket, &mut thread.pending) {
                 (pending.ticket, pending.again) = (ticket, true);
                 return None;

@@ -56,10 +56,16 @@ mod tests {
             threads: Some(regex_lite::Regex::new(threads).unwrap()),
             filter: Default::default(),
             purpose: Default::default(),
-            symbolize: false,
+            symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
-        let mut recording = Active::new(Arc::new(request), sender, Arc::default(), Arc::default());
+        let mut recording = Active::new(
+            Arc::new(request),
+            sender,
+            Arc::default(),
+            Arc::default(),
+            crate::platform::process::EpochClock::now(),
+        );
         recording.start(0);
         (recording, receiver)
     }

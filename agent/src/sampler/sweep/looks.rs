@@ -19,8 +19,9 @@ const PAUSE_NS: u64 = 50_000;
 
 /// A tick that is so late is the first after the process was stopped. (Quotas of CPU time hold a process for a tenth
 /// of a second.) All its threads are just about to go back to the calls in which they were stopped: a signal now
-/// would cut these short.
+/// would cut these short. On a busy machine not all of them get there at once.
 const STOPPED_NS: u64 = 250_000_000;
+const GO_BACK_NS: u64 = 100_000_000;
 
 /// A sweep that is not over yet.
 #[derive(Debug)]
@@ -50,6 +51,10 @@ impl Sweeper {
             is_after_stop |= recording.last_delay_ns() >= STOPPED_NS;
             wall |= if recording.request().mode == Mode::Wall { recording.bit() } else { 0 };
         }
+        let now_ns = monotonic_ns();
+        if is_after_stop {
+            self.calm_until_ns = now_ns + GO_BACK_NS;
+        }
         self.keep_handler(recordings);
         self.collect_at_ns = tick_ns + COLLECT_AFTER_NS;
         self.collect_again_ns = COLLECT_AFTER_NS;
@@ -60,7 +65,7 @@ impl Sweeper {
             tick_ns,
             due,
             wall,
-            is_after_stop,
+            is_after_stop: now_ns < self.calm_until_ns,
             took_ns: 0,
             go_on_at_ns: 0,
         });

@@ -5,7 +5,7 @@
 
 use super::recordings::STANDARD;
 use super::{Asked, Outcome};
-use crate::recording::{Length, Purpose, Request};
+use crate::recording::{Length, Purpose, Request, Symbolize};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
 use crate::server::recorded::{Empty, Manner};
@@ -52,7 +52,7 @@ pub(super) fn profile(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
 
 pub(super) fn unnamed_profile(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.for_go(Length::Time(STANDARD), Mode::Cpu, "pprof")?;
-    request.symbolize = false;
+    request.symbolize = Symbolize::Never;
     Ok(Outcome::Record(request, manner("profile")))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn fgprof(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
 pub(super) fn gperftools(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.for_go(Length::Time(STANDARD), Mode::Cpu, "pprof")?;
     request.format.format = &GPERFTOOLS;
-    request.symbolize = false;
+    request.symbolize = Symbolize::Never;
     Ok(Outcome::Record(request, manner("profile")))
 }
 

@@ -26,6 +26,7 @@ pub(super) const RECORDING: &[&str] = &[
     "states",
     "compat",
     "symbolizer",
+    "symbolize",
 ];
 
 const WITH_FORMAT: &[&str] = &[
@@ -50,6 +51,7 @@ const WITH_FORMAT: &[&str] = &[
     "states",
     "compat",
     "symbolizer",
+    "symbolize",
     "format",
 ];
 
@@ -84,6 +86,7 @@ const MOMENT: &[&str] = &[
     "max_depth",
     "title",
     "symbolizer",
+    "symbolize",
 ];
 
 /// pprof puts `symbol` where a profile's path ends.

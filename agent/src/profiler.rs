@@ -1,0 +1,174 @@
+//! The profiler for Rust programs that link this crate: a guard records, and a report of it becomes a flame graph, a
+//! pprof profile or whatever else there is a format for.
+//!
+//! ```no_run
+//! let profiler = swipr::Profiler::builder().hz(1000).start()?;
+//! // … what is to be profiled …
+//! let report = profiler.report();
+//! report.pprof(&mut std::fs::File::create("profile.pb.gz")?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Without the feature `preload`, as Rust programs have it, the crate brings no constructor, no heap and no panic hook of its own.
+
+mod kept_output;
+mod report;
+
+pub use report::{Key, Report};
+pub use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, Stack, State, Thread};
+
+use crate::config::{Config, Pattern, Place};
+use crate::life::{self, Wait};
+use crate::output::Completion;
+use crate::recording::{Length, Request, Symbolize};
+use kept_output::KeptOutput;
+use regex_lite::Regex;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use swipr_formats::{Kept, Selection};
+
+/// How finely the time of samples is kept.
+const SLICE_NS: u64 = 1_000_000_000;
+/// How long the end of a recording may take: names are looked up then.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Why nothing is profiled. A program can go on without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What to record, and how often.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    interval: Duration,
+    mode: Mode,
+    threads: Option<String>,
+    socket: Option<String>,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder { interval: Duration::from_millis(10), mode: Mode::Cpu, threads: None, socket: None }
+    }
+}
+
+impl Builder {
+    /// Samples a second, 1 to 10,000; 100 unless it is said.
+    pub fn hz(mut self, hz: u32) -> Builder {
+        let ns = 1_000_000_000u64.checked_div(u64::from(hz));
+        self.interval = ns.map_or(Duration::ZERO, Duration::from_nanos);
+        self
+    }
+
+    /// Threads that use CPU time ([`Mode::Cpu`], unless it is said), or every thread, waiting or not ([`Mode::Wall`]).
+    pub fn mode(mut self, mode: Mode) -> Builder {
+        self.mode = mode;
+        self
+    }
+
+    /// Only threads whose name matches this regular expression.
+    pub fn threads(mut self, regex: &str) -> Builder {
+        self.threads = Some(regex.to_owned());
+        self
+    }
+
+    /// Where the profiler listens besides (see `docs/http.md`), if it does not run already. Unless it is said, an address that nobody knows:
+    /// an abstract socket of a random name.
+    pub fn socket(mut self, pattern: &str) -> Builder {
+        self.socket = Some(pattern.to_owned());
+        self
+    }
+
+    /// Starts to record. Where the profiler runs already in this process (it was preloaded, or started before), it is used.
+    pub fn start(self) -> Result<Profiler, Error> {
+        let shortest_and_longest = Duration::from_micros(100)..=Duration::from_secs(1);
+        if !shortest_and_longest.contains(&self.interval) {
+            return Err(Error("hz must be from 1 to 10000".into()));
+        }
+        let threads = self.threads.as_deref().map(Regex::new).transpose();
+        let threads = threads.map_err(|error| Error(format!("threads is no regular expression: {error}")))?;
+        match life::start(self.config()?, Wait::Yes) {
+            Ok(()) | Err(life::Error::AlreadyRunning) => {}
+            Err(error) => return Err(Error(error.to_string())),
+        }
+        let kept = Arc::new(Mutex::new(Kept::new(SLICE_NS, usize::MAX)));
+        let (completion, stop) = (Arc::<Completion>::default(), Arc::<AtomicBool>::default());
+        let format = swipr_formats::find("folded").ok_or_else(|| Error("there are no formats".into()))?;
+        let request = Request {
+            interval: self.interval,
+            length: Length::Open,
+            mode: self.mode,
+            format: Selection { format, options: Default::default() },
+            threads,
+            filter: Default::default(),
+            purpose: Default::default(),
+            symbolize: Symbolize::Now,
+        };
+        let output = KeptOutput::new(kept.clone(), completion.clone());
+        life::submit(request, Box::new(output), stop.clone()).map_err(|error| Error(error.to_string()))?;
+        Ok(Profiler { kept, completion, stop })
+    }
+}
+
+impl Builder {
+    fn config(&self) -> Result<Config, Error> {
+        let config = Config::with_socket(self.socket.as_deref()).map_err(|error| Error(error.to_string()));
+        if self.socket.is_some() {
+            return config;
+        }
+        let nobody_knows = Pattern::parse(b"swipr-{PID}-{UUID}").map(Place::Abstract).map_err(Error)?;
+        config.map(|config| Config { places: vec![nobody_knows], ..config })
+    }
+}
+
+/// A recording that is under way. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Profiler {
+    kept: Arc<Mutex<Kept>>,
+    completion: Arc<Completion>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Profiler {
+    /// 100 samples a second of the threads that use CPU time.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// What was recorded so far. The recording goes on. What was sampled in the last twentieth of a second may not be in it yet.
+    pub fn report(&self) -> Report {
+        Report::of(&self.kept)
+    }
+
+    /// Ends the recording; all that was sampled is in the report.
+    pub fn stop(self) -> Result<Report, Error> {
+        self.end();
+        match self.completion.wait(PATIENCE) {
+            Some(Ok(_)) => Ok(Report::of(&self.kept)),
+            Some(Err(reason)) => Err(Error(reason)),
+            None => Err(Error("the recording did not end in time".into())),
+        }
+    }
+
+    fn end(&self) {
+        self.stop.store(true, Relaxed);
+        if let Some((agent, _)) = life::running() {
+            agent.nudge();
+        }
+    }
+}
+
+impl Drop for Profiler {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,125 @@
+//! What was recorded, to be looked at or written.
+
+use super::{Error, Frame, Stack};
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use swipr_formats::model::{State, Summary, Thread};
+use swipr_formats::{Kept, Options, Selection};
+
+/// Changes a stack, leaf first, before it is written: renames functions, leaves frames out.
+type Change = Arc<dyn Fn(&mut Vec<Frame>) + Send + Sync>;
+
+/// A thread, what it was doing, and its stack.
+pub type Key = (Arc<Thread>, State, Arc<Stack>);
+
+/// A recording, as far as it had come when the report was made.
+#[derive(Clone)]
+pub struct Report {
+    kept: Arc<Kept>,
+    options: Options,
+    changes: Vec<Change>,
+}
+
+impl Report {
+    pub(super) fn of(kept: &Mutex<Kept>) -> Report {
+        let kept = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Report { kept: Arc::new(kept), options: Options::default(), changes: vec![] }
+    }
+
+    /// Changes every stack before it is written: `change` gets its frames, leaf first.
+    pub fn frames_post_processor(
+        mut self,
+        change: impl Fn(&mut Vec<Frame>) + Send + Sync + 'static,
+    ) -> Report {
+        self.changes.push(Arc::new(change));
+        self
+    }
+
+    /// Leaves out frames of objects whose path contains one of these texts, such as `libc` and `pthread`.
+    pub fn blocklist(self, parts: &[&str]) -> Report {
+        let parts: Vec<String> = parts.iter().map(|part| part.to_string()).collect();
+        self.frames_post_processor(move |frames| {
+            let is_blocked = |frame: &Frame| {
+                let path = frame.module.as_ref().map_or("", |module| module.path.as_str());
+                parts.iter().any(|part| path.contains(part.as_str()))
+            };
+            frames.retain(|frame| !is_blocked(frame));
+        })
+    }
+
+    /// All threads as one.
+    pub fn merge_threads(mut self) -> Report {
+        self.options.merge_threads = true;
+        self
+    }
+
+    /// A title, where the format has room for one.
+    pub fn title(mut self, title: &str) -> Report {
+        self.options.title = Some(title.to_owned());
+        self
+    }
+
+    /// How many samples each stack of each thread has, and what they stand for in nanoseconds.
+    pub fn stacks(&self) -> HashMap<Key, (u64, u64)> {
+        let mut sums = HashMap::new();
+        let mut known = HashMap::new();
+        for entry in self.kept.entries() {
+            let stack =
+                known.entry(Arc::as_ptr(entry.stack)).or_insert_with(|| self.changed(entry.stack)).clone();
+            let sum = sums.entry((entry.thread.clone(), entry.state, stack)).or_insert((0, 0));
+            *sum = (sum.0 + entry.samples, sum.1 + entry.weight_ns);
+        }
+        sums
+    }
+
+    /// The recording's figures: losses have their counts. `None` while it goes on.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.kept.summary()
+    }
+
+    /// Writes it in any format: `folded`, `pprof`, `perf`, `html`, … (see `docs/http.md`).
+    pub fn write(&self, format: &str, writer: &mut impl Write) -> io::Result<()> {
+        let format = swipr_formats::find(format).ok_or_else(|| {
+            let known: Vec<&str> = swipr_formats::FORMATS.iter().map(|format| format.name).collect();
+            let what = Error(format!("there is no format {format:?}; there are {}", known.join(", ")));
+            io::Error::new(io::ErrorKind::InvalidInput, what)
+        })?;
+        let selection = Selection { format, options: self.options.clone() };
+        writer.write_all(&self.kept.write_with(&selection, 0, |stack| self.changed(stack)))
+    }
+
+    /// Writes a flame graph as SVG.
+    pub fn flamegraph(&self, writer: &mut impl Write) -> io::Result<()> {
+        self.write("svg", writer)
+    }
+
+    /// Writes a pprof profile, compressed by gzip, with addresses, mappings, lines and inlined functions.
+    pub fn pprof(&self, writer: &mut impl Write) -> io::Result<()> {
+        self.write("pprof", writer)
+    }
+
+    fn changed(&self, stack: &Arc<Stack>) -> Arc<Stack> {
+        if self.changes.is_empty() {
+            return stack.clone();
+        }
+        let mut frames = stack.frames.clone();
+        self.changes.iter().for_each(|change| change(&mut frames));
+        Arc::new(Stack { frames })
+    }
+}
+
+/// The stacks, one a line, the most frequent first.
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folded =
+            swipr_formats::find("folded").map(|format| Selection { format, options: self.options.clone() });
+        let text = folded.map(|folded| self.kept.write_with(&folded, 0, |stack| self.changed(stack)));
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let count = |line: &str| line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok());
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_by_key(|line| std::cmp::Reverse(count(line)));
+        lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}

@@ -1,0 +1,62 @@
+//! Calls by which a program gives up what it may do, seen where the library is preloaded: a start of the agent that is under way is waited for.
+//!
+//! The agent starts beside the program. A service that becomes an ordinary user, or leaves for another root directory, in its first
+//! millisecond would else do so before the socket is there: it would lie where nobody looks for it, or there would be none. (So it was, in 4 of
+//! 60 starts on a busy machine.) Not seen: calls made without the C library, which change the calling thread only.
+
+use crate::life;
+use crate::next::Next;
+use crate::platform::errno;
+use std::ffi::{c_int, c_ulong, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+type OfThree = unsafe extern "C" fn(c_ulong, c_ulong, c_ulong) -> c_int;
+
+/// # Safety
+/// As the function behind `next` says of what its caller gave.
+unsafe fn settled_before(next: &Next, [first, second, third]: [c_ulong; 3]) -> c_int {
+    errno::kept(|| _ = catch_unwind(AssertUnwindSafe(life::settle_before_change)));
+    let next = next.get();
+    if next.is_null() {
+        return -1;
+    }
+    // SAFETY: integers and pointers are passed alike, in registers, and who takes fewer does not look at the others.
+    let next = unsafe { std::mem::transmute::<*mut c_void, OfThree>(next) };
+    // SAFETY: the caller's contract.
+    unsafe { next(first, second, third) }
+}
+
+macro_rules! stand_in_front {
+    ($($name:ident $next:ident $text:literal,)*) => {
+        $(
+            static $next: Next = Next::new($text);
+
+            /// The call of this name.
+            ///
+            /// # Safety
+            /// As the function of this name behind it says.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(first: c_ulong, second: c_ulong, third: c_ulong) -> c_int {
+                // SAFETY: as this function's own.
+                unsafe { settled_before(&$next, [first, second, third]) }
+            }
+        )*
+
+        /// Looks the functions behind up.
+        pub fn prepare() {
+            $(_ = $next.get();)*
+        }
+    };
+}
+
+stand_in_front! {
+    setuid SETUID c"setuid",
+    setgid SETGID c"setgid",
+    seteuid SETEUID c"seteuid",
+    setegid SETEGID c"setegid",
+    setreuid SETREUID c"setreuid",
+    setregid SETREGID c"setregid",
+    setresuid SETRESUID c"setresuid",
+    setresgid SETRESGID c"setresgid",
+    chroot CHROOT c"chroot",
+}

@@ -1,0 +1,52 @@
+//! What is linked into the library: few crates, and none whose licence asks more than to be named.
+
+use std::process::Command;
+
+/// Crates besides our own.
+const AT_MOST: usize = 25;
+const ALLOWED: [&str; 7] =
+    ["MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Apache-2.0 WITH LLVM-exception"];
+
+/// Whether one of the licences that a crate may be taken under is allowed.
+fn is_allowed(expression: &str) -> bool {
+    let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
+    let mut choices = expression.split(" OR ");
+    choices.any(|choice| choice.split(" AND ").all(|licence| ALLOWED.contains(&licence.trim())))
+}
+
+#[test]
+fn a_licence_is_allowed_where_one_of_its_choices_is() {
+    for good in ["MIT", "MIT/Apache-2.0", "0BSD OR MIT", "Unlicense OR MIT", "(MIT OR Apache-2.0) AND Zlib"] {
+        assert!(is_allowed(good), "{good}");
+    }
+    for bad in ["GPL-3.0", "CDDL-1.0", "MIT AND GPL-2.0", ""] {
+        assert!(!is_allowed(bad), "{bad}");
+    }
+}
+
+#[test]
+fn the_library_is_made_of_few_crates_that_anybody_may_link() {
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let tree =
+        ["tree", "--offline", "-p", "swipr", "--features", "preload", "-e", "normal", "--prefix", "none"];
+    let output = Command::new(cargo)
+        .args(tree)
+        .args(["--format", "{p}|{l}|"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let mut crates: Vec<(&str, &str)> = text
+        .lines()
+        .filter_map(|line| line.split_once('|'))
+        .map(|(package, rest)| (package, rest.split('|').next().unwrap_or_default()))
+        .filter(|(package, _)| !package.starts_with("swipr"))
+        .collect();
+    crates.sort();
+    crates.dedup();
+    assert!(crates.len() > 5, "{crates:?}");
+    assert!(crates.len() <= AT_MOST, "{} crates: {crates:?}", crates.len());
+    let foreign: Vec<_> = crates.iter().filter(|(_, licence)| !is_allowed(licence)).collect();
+    assert!(foreign.is_empty(), "not to be linked: {foreign:?}");
+}

@@ -1,0 +1,104 @@
+//! The profiler as Rust programs use it: linked, without the shared library.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use swipr::profiler::{Mode, Profiler};
+
+#[inline(never)]
+fn is_prime(number: u64) -> bool {
+    (2..).take_while(|divisor| divisor * divisor <= number).all(|divisor| !number.is_multiple_of(divisor))
+}
+
+#[inline(never)]
+fn burn(at_least: Duration) -> u64 {
+    let started = Instant::now();
+    let mut found = 0;
+    while started.elapsed() < at_least {
+        found += (1_000_000..1_000_300).filter(|&number| is_prime(black_box(number))).count() as u64;
+    }
+    black_box(found)
+}
+
+/// Until there are samples of `burn`: a machine with much to do takes its time.
+fn burn_until_seen(profiler: &Profiler) {
+    for _ in 0..100 {
+        burn(Duration::from_millis(200));
+        if format!("{:?}", profiler.report()).contains("burn") {
+            return;
+        }
+    }
+    panic!("no sample of burn: {:?}", profiler.report());
+}
+
+#[test]
+fn a_program_profiles_itself_and_writes_what_it_found() {
+    let profiler = Profiler::builder().hz(500).start().expect("a profiler");
+    burn_until_seen(&profiler);
+    let text = format!("{:?}", profiler.report());
+    assert!(text.lines().any(|line| line.contains("is_prime") || line.contains("burn")), "{text}");
+    let report = profiler.stop().expect("a report");
+
+    let summary = report.summary().expect("its figures");
+    let samples: u64 = report.stacks().values().map(|(samples, _)| samples).sum();
+    assert_eq!(samples, summary.samples);
+    let has = |report: &swipr::profiler::Report, name: &str| {
+        let mut folded = vec![];
+        report.write("folded", &mut folded).expect("folded");
+        String::from_utf8(folded).expect("UTF-8").contains(name)
+    };
+    assert!(has(&report, "burn"));
+
+    let renamed = report.clone().frames_post_processor(|frames| {
+        for function in frames.iter_mut().flat_map(|frame| frame.functions.iter()) {
+            assert!(!function.name.is_empty());
+        }
+        frames.retain(|frame| !frame.functions.iter().any(|function| function.name.contains("burn")));
+    });
+    assert!(!has(&renamed, "::burn"), "{renamed:?}");
+    let own = std::env::current_exe().expect("a path");
+    let own = own.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(!has(&report.clone().blocklist(&[&own]), "burn"));
+
+    let mut profile = vec![];
+    report.pprof(&mut profile).expect("pprof");
+    assert!(profile.starts_with(&[0x1f, 0x8b]), "gzip");
+    let error = report.write("picture", &mut vec![]).expect_err("no such format");
+    assert!(error.to_string().contains("there is no format \"picture\"; there are"), "{error}");
+
+    // Another one, of threads that wait, while the first is over.
+    let profiler =
+        Profiler::builder().hz(200).mode(Mode::Wall).threads("^waiter$").start().expect("a profiler");
+    let waiter = std::thread::Builder::new().name("waiter".into());
+    let waiter = waiter.spawn(|| std::thread::sleep(Duration::from_millis(400))).expect("a thread");
+    waiter.join().expect("its end");
+    let report = profiler.stop().expect("a report");
+    assert!(report.stacks().keys().all(|(thread, ..)| thread.name == "waiter"));
+    assert!(!report.stacks().is_empty());
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    for hz in [0, 10_001, u32::MAX] {
+        let error = Profiler::builder().hz(hz).start().expect_err("no such rate");
+        assert_eq!(error.to_string(), "hz must be from 1 to 10000");
+    }
+    let error = Profiler::builder().threads("(").start().expect_err("no expression");
+    assert!(error.to_string().starts_with("threads is no regular expression: "), "{error}");
+}
+
+/// `cargo test` builds it beside the tests.
+#[test]
+fn the_example_writes_a_profile_of_its_middle_part_only() {
+    let own = std::env::current_exe().expect("a path");
+    let example = own.ancestors().nth(2).expect("the target folder").join("examples/profile_part");
+    let folder = std::env::temp_dir().join(format!("swipr-example-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let done =
+        std::process::Command::new(example).arg(folder.join("part")).output().expect("it can be started");
+    let folded = std::fs::read_to_string(folder.join("part.folded"));
+    let profile = std::fs::read(folder.join("part.pb.gz"));
+    std::fs::remove_dir_all(&folder).expect("to clean up");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(folded.expect("the folded file").contains("count_words"));
+    assert!(profile.expect("the pprof file").starts_with(&[0x1f, 0x8b]));
+}

@@ -1,0 +1,92 @@
+//! Options about what is written, and how.
+
+use crate::error::Error;
+use crate::shape::{Places, ReuseThreads, Shape};
+use crate::write;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use swipr_formats::{Names, Options, Selection};
+
+/// Formats that show a thread as the first frame of its stacks, or not at all. The others have a place for threads.
+const DRAW_THREADS: [&str; 3] = ["folded", "svg", "html"];
+
+/// How functions are called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum NameStyle {
+    /// Short: no argument lists, no return types
+    #[default]
+    Safe,
+    /// As demangled
+    Raw,
+    /// As in the object file
+    Mangled,
+}
+
+/// See the module's text.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// The file to write; `-` is standard output (default: swipr-NAME-PID.SUFFIX)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The format (default: what the file's name says)
+    #[arg(short, long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Draw every thread by itself, where the format draws threads (others always tell them apart)
+    #[arg(short, long)]
+    pub threads: bool,
+    /// Merge threads of one name, of all processes and runs
+    #[arg(long)]
+    pub reuse_threads: bool,
+    /// Count by function, not by line
+    #[arg(short = 'F', long)]
+    pub function: bool,
+    /// Leave line numbers out
+    #[arg(long)]
+    pub nolineno: bool,
+    /// Write files and lines also in perf text
+    #[arg(long, conflicts_with_all = ["nolineno", "function"])]
+    pub lines: bool,
+    /// How functions are called
+    #[arg(long, value_enum, value_name = "STYLE", default_value_t)]
+    pub names: NameStyle,
+    /// Keep so many frames of a stack; the middle goes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    pub max_depth: Option<u32>,
+    /// A title, where the format has room for one
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Say nothing but errors
+    #[arg(short, long, alias = "silent")]
+    pub quiet: bool,
+}
+
+impl Output {
+    /// The format and how it is to be written.
+    pub fn selection(&self) -> Result<Selection, Error> {
+        let format = write::choose(self.format.as_deref(), self.output.as_deref())?;
+        let options = Options {
+            names: match self.names {
+                NameStyle::Safe => Names::Safe,
+                NameStyle::Raw => Names::Raw,
+                NameStyle::Mangled => Names::Mangled,
+            },
+            lines: self.lines,
+            merge_threads: !self.threads && DRAW_THREADS.contains(&format.name),
+            max_depth: self.max_depth.and_then(|depth| depth.try_into().ok()),
+            title: self.title.clone(),
+            ..Options::default()
+        };
+        Ok(Selection { format, options })
+    }
+
+    /// What is to be changed about stacks and threads.
+    pub fn shape(&self) -> Shape {
+        let places = match (self.function, self.nolineno) {
+            (true, _) => Places::Functions,
+            (false, true) => Places::Files,
+            (false, false) => Places::Lines,
+        };
+        Shape::new(places, if self.reuse_threads { ReuseThreads::Yes } else { ReuseThreads::No })
+    }
+}

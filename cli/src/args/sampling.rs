@@ -1,0 +1,109 @@
+//! Options about what is sampled, and how often.
+
+use super::span;
+use clap::{Args, ValueEnum};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// An agent records at most so long, and so many ticks, at a time.
+const LONGEST: Duration = Duration::from_secs(86_400);
+const MOST_TICKS: u64 = 10_000_000;
+
+/// What counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Threads that use the CPU, by the time they use
+    Cpu,
+    /// Every thread, running or not, by the clock on the wall
+    Wall,
+}
+
+/// See the module's text.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Sampling")]
+pub struct Sampling {
+    /// How long: seconds, or 500ms, 2m, 1h (default: until the program ends, or Ctrl-C)
+    #[arg(short, long, value_name = "TIME", value_parser = span)]
+    pub duration: Option<Duration>,
+    /// Samples a second of each thread
+    #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rate: u32,
+    /// What counts: CPU time, or wall-clock time of every thread [default: cpu]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub mode: Option<Mode>,
+    /// Include threads that wait: the same as --mode wall
+    #[arg(short, long, conflicts_with = "mode")]
+    pub idle: bool,
+    /// Only threads whose name matches
+    #[arg(long, value_name = "REGEX")]
+    pub thread_name: Option<String>,
+    /// Follow child processes and merge them; every stack begins with its process
+    #[arg(short, long)]
+    pub subprocesses: bool,
+    /// Never hold the program up: so it is always, the option is there for habit's sake
+    #[arg(long)]
+    pub nonblocking: bool,
+}
+
+impl Sampling {
+    /// The query for an agent that is to sample for so long, or for as long as it can.
+    pub fn query(&self, left: Option<Duration>) -> String {
+        let most = longest(self.rate);
+        let seconds = left.map_or(most, |left| left.min(most)).as_secs_f64();
+        let mode = if self.mode == Some(Mode::Wall) || self.idle { "wall" } else { "cpu" };
+        let mut query = format!("seconds={seconds}&hz={}&mode={mode}", self.rate);
+        if let Some(regex) = &self.thread_name {
+            let _ = write!(query, "&threads={}", percent(regex));
+        }
+        query
+    }
+}
+
+/// How long an agent records at most at that rate.
+pub fn longest(rate: u32) -> Duration {
+    Duration::from_secs((MOST_TICKS - 1) / u64::from(rate.max(1))).min(LONGEST)
+}
+
+/// Percent-encodes all but letters and digits.
+pub fn percent(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(char::from(byte)),
+            other => {
+                let _ = write!(out, "%{other:02X}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampling() -> Sampling {
+        Sampling {
+            duration: None,
+            rate: 100,
+            mode: None,
+            idle: false,
+            thread_name: None,
+            subprocesses: false,
+            nonblocking: false,
+        }
+    }
+
+    #[test]
+    fn without_a_duration_the_agent_records_as_long_as_it_can() {
+        assert_eq!(sampling().query(None), "seconds=86400&hz=100&mode=cpu");
+        assert_eq!(Sampling { rate: 1000, ..sampling() }.query(None), "seconds=9999&hz=1000&mode=cpu");
+    }
+
+    #[test]
+    fn idle_threads_and_names_are_asked_for() {
+        let sampling = Sampling { idle: true, thread_name: Some("^a+ &b".into()), ..sampling() };
+        let query = sampling.query(Some(Duration::from_millis(2500)));
+        assert_eq!(query, "seconds=2.5&hz=100&mode=wall&threads=%5Ea%2B%20%26b");
+    }
+}

@@ -1,0 +1,98 @@
+//! `swipr convert`: a recording in a format that can be read, in any format that can be written.
+
+use crate::args::Convert;
+use crate::error::{Error, Exit};
+use crate::event::Event;
+use crate::read::{self, Readable};
+use crate::record::{Plan, tell};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use swipr_formats::model::Summary;
+
+/// Runs the verb.
+pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
+    let from = arguments.from.as_deref().map(readable).transpose()?;
+    let name = name_of(&arguments.input);
+    let mut output = arguments.output;
+    if output.output.is_none() {
+        let selection = output.selection()?;
+        let stem = if arguments.input == Path::new("-") { "profile" } else { name.as_str() };
+        output.output = Some(format!("{stem}.{}", selection.format.suffix).into());
+    }
+    let plan = Plan::new(&output, &name, 0)?;
+    let input = open(&arguments.input)?;
+    let mut writer = plan.open()?;
+    let (shape, mut summary, mut failure) = (Arc::new(output.shape()), None, None);
+    let mut take = |event| match event {
+        Event::Header(header) => {
+            writer.begin(&header);
+            Ok(())
+        }
+        Event::Sample(sample) => writer.sample(&sample).map_err(|error| {
+            failure = Some(error.clone());
+            error.what
+        }),
+        Event::End(end) => {
+            summary = Some(end);
+            Ok(())
+        }
+    };
+    let read = read::recording(input, from, &name, &shape, &mut take);
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    read.map_err(|why| cannot_read(&arguments.input, &why))?;
+    if writer.samples == 0 {
+        return Err(cannot_read(&arguments.input, "there is no sample in it"));
+    }
+    // A recording that was cut short has no end.
+    let mut summary = summary.unwrap_or_else(Summary::default);
+    summary.samples = writer.samples;
+    writer.finish(&summary)?;
+    if arguments.input == Path::new("-") && output.quiet {
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&plan, &summary);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A format by its name.
+fn readable(name: &str) -> Result<Readable, Error> {
+    let found = Readable::ALL.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, format)| *format).ok_or_else(|| {
+        let names: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
+        let next = format!("take one of {}", names.join(", "));
+        Error::new(format!("format \"{name}\" cannot be read"), next).exit(Exit::Usage)
+    })
+}
+
+/// Opens a file, or standard input for `-`.
+pub fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    match File::open(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => {
+            Err(Error::new(format!("cannot open {}: {error}", path.display()), "check the file's name"))
+        }
+    }
+}
+
+/// The file's name without its suffixes.
+pub fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("profile");
+    if stem == "-" { "profile".to_owned() } else { stem.to_owned() }
+}
+
+fn cannot_read(path: &Path, why: &str) -> Error {
+    let names: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
+    Error::new(
+        format!("cannot read {}: {why}", path.display()),
+        format!("recordings can be read in {}; --from says which it is", names.join(", ")),
+    )
+}

@@ -1,0 +1,116 @@
+//! What can be wrong where the library is in the process: the agent did not start, cannot be reached, or has turned itself
+//! off.
+
+use super::{Findings, Verdict, why};
+use crate::client::Client;
+use crate::endpoint::Endpoint;
+use crate::find::process::Process;
+use crate::find::sockets;
+
+/// The library is there and the agent is not.
+pub(super) fn did_not_start(process: &Process, findings: &mut Findings) -> Verdict {
+    let (pid, name) = (process.pid, process.name());
+    let set = |variable: &str| process.variable(variable).filter(|value| !value.is_empty());
+    for variable in ["SWIPR_ONLY", "SWIPR_SKIP"] {
+        if let Some(value) = set(variable) {
+            findings.no(format!("{variable}={value} may leave this program out"));
+            return why(
+                format!("{variable}={value} leaves process {pid} ({name}) out"),
+                format!("start it with another {variable}, or without"),
+            );
+        }
+    }
+    if process.status("Seccomp").as_deref() == Some("2") {
+        findings.no("it put itself under a seccomp filter: the agent ends before that");
+        return why(
+            format!("process {pid} ({name}) is in a sandbox of its own (seccomp)"),
+            "profile it with its sandbox off, as browsers' --no-sandbox does",
+        );
+    }
+    if set("LD_PRELOAD").is_none() && set("SWIPR_AUTOSTART").as_deref() != Some("1") {
+        findings.no("it is linked with libswipr and has not called swipr_start()");
+        return why(
+            format!("process {pid} ({name}) has not started swipr"),
+            "call swipr_start() (include/swipr.h), or start it with LD_PRELOAD",
+        );
+    }
+    findings.no("the agent did not start: its place for the socket is taken or not writable, a variable is wrong, or the program has ThreadSanitizer");
+    why(
+        format!("the agent in process {pid} ({name}) did not start"),
+        "start it with SWIPR_LOG=1: the agent says why on its standard error",
+    )
+}
+
+/// The agent's threads are there.
+pub(super) fn listens(process: &Process, findings: &mut Findings) -> Verdict {
+    for namespace in ["mnt", "net", "pid"] {
+        if process.shares(namespace) == Some(false) {
+            let reached = if namespace == "net" {
+                "its abstract and TCP sockets cannot be reached from here"
+            } else {
+                "its socket is reached through /proc"
+            };
+            findings.note(format!("it is in another {namespace} namespace: {reached}"));
+        }
+    }
+    let places = sockets::of_process(process);
+    let Some(first) = places.first() else {
+        findings.no("where it listens cannot be seen, and nothing is at the default places");
+        return why(
+            "its socket cannot be found: the kernel does not let us see its descriptors, or the file was removed",
+            "be its user or root; or start it with SWIPR_SOCKET=/a/place/{PID}.sock and name that",
+        );
+    };
+    let mut verdict = answers(first, findings);
+    for place in places.iter().skip(1) {
+        if verdict.is_ok() {
+            break;
+        }
+        verdict = answers(place, findings);
+    }
+    verdict
+}
+
+/// Whether an agent answers there, and is well.
+pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
+    let client = Client::new(place.clone());
+    let status = match client.status() {
+        Ok(status) => status,
+        Err(error) => {
+            findings.no(format!("it does not answer: {}", error.what));
+            return why(error.what, error.next);
+        }
+    };
+    findings.ok(format!("it answers at {place} (version {})", status.version));
+    if let Some(reason) = status.off {
+        findings.no(format!("it has turned itself off: {reason}"));
+        return why(
+            format!("the agent has turned itself off: {reason}"),
+            "restart the program: its agent starts anew",
+        );
+    }
+    if status.recordings.running > 0 {
+        findings.note(format!("{} recordings run (at most 8 at a time)", status.recordings.running));
+    }
+    let threads = &status.threads;
+    let seen_less = [
+        (&threads.run_with_our_signal_blocked, "run with the agent's signal blocked"),
+        (
+            &threads.must_not_be_signalled,
+            "must not be signalled (small alternate stack, or a seccomp filter)",
+        ),
+    ];
+    for (which, reason) in seen_less {
+        if !which.is_empty() {
+            let which = which.join(", ");
+            findings
+                .note(format!("threads that are seen in system calls only, because they {reason}: {which}"));
+        }
+    }
+    if threads.without_syscall_file > 0 {
+        findings
+            .note("the kernel does not say which threads are blocked: they are signalled, and can see EINTR");
+    }
+    findings.ok("it can be profiled");
+    Ok(())
+}

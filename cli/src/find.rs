@@ -1,0 +1,143 @@
+//! From what the user writes to the agents that are meant: a process's id, a socket, a name.
+
+pub mod folders;
+mod kernel_sockets;
+pub mod process;
+pub mod sockets;
+
+use crate::client::{Client, Status};
+use crate::endpoint::Endpoint;
+use crate::error::{Error, Exit};
+use process::Process;
+use std::path::Path;
+
+/// An agent that answers.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Where to ask it.
+    pub client: Client,
+    /// Its process, where it can be seen.
+    pub process: Option<Process>,
+    /// What it said of itself.
+    pub status: Status,
+}
+
+impl Found {
+    /// The process's name; of a process out of sight, the socket's.
+    pub fn name(&self) -> String {
+        match (&self.process, self.client.endpoint()) {
+            (Some(process), _) => process.name(),
+            (None, Endpoint::Path(path)) => {
+                path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+            }
+            (None, other) => other.to_string(),
+        }
+    }
+
+    /// The process's id: as it is seen from here, or else as it sees itself.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().map_or(self.status.pid, |process| process.pid)
+    }
+}
+
+/// The one agent that `target` means.
+pub fn one(target: &str) -> Result<Found, Error> {
+    if let Some(endpoint) = Endpoint::parse(target) {
+        return at(endpoint?, None);
+    }
+    if let Ok(pid) = target.parse::<u32>() {
+        return of_pid(pid);
+    }
+    let named = named(target);
+    let mut with_agent = named.iter().filter(|process| !process.agent_threads().is_empty());
+    match (with_agent.next(), with_agent.next()) {
+        (Some(process), None) => of_pid(process.pid),
+        (Some(_), Some(_)) => {
+            let pids: Vec<String> = named
+                .iter()
+                .filter(|process| !process.agent_threads().is_empty())
+                .map(|process| process.pid.to_string())
+                .collect();
+            Err(Error::new(
+                format!(
+                    "{} processes that can be profiled are called {target}: {}",
+                    pids.len(),
+                    pids.join(", ")
+                ),
+                "give one of these ids instead of the name",
+            )
+            .exit(Exit::Usage))
+        }
+        (None, _) => match named.first() {
+            Some(process) => Err(no_agent(process)),
+            None => Err(Error::new(
+                format!("no process is called {target}"),
+                "`swipr ls` shows those that can be profiled; `swipr run -- CMD` starts one",
+            )
+            .exit(Exit::NotProfilable)),
+        },
+    }
+}
+
+/// The agent of a process.
+pub fn of_pid(pid: u32) -> Result<Found, Error> {
+    let Some(process) = Process::new(pid) else {
+        return Err(Error::new(
+            format!("there is no process {pid}"),
+            "`swipr ls` shows those that can be profiled",
+        )
+        .exit(Exit::NotProfilable));
+    };
+    let mut failure = None;
+    for endpoint in sockets::of_process(&process) {
+        match at(endpoint, Some(process.clone())) {
+            Ok(found) => return Ok(found),
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| no_agent(&process)))
+}
+
+/// The agent that listens there.
+pub fn at(endpoint: Endpoint, process: Option<Process>) -> Result<Found, Error> {
+    let client = Client::new(endpoint);
+    let status = client.status()?;
+    let process = process.or_else(|| behind(client.endpoint(), status.pid));
+    Ok(Found { client, process, status })
+}
+
+/// The process behind a socket: the one of the id that it knows of itself, if that one listens there.
+fn behind(endpoint: &Endpoint, pid: u32) -> Option<Process> {
+    let process = Process::new(pid)?;
+    let same = |other: &Endpoint| match (endpoint, other) {
+        (Endpoint::Path(one), Endpoint::Path(other)) => is_same_file(one, other),
+        (one, other) => one == other,
+    };
+    sockets::of_process(&process).iter().any(same).then_some(process)
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    id(one).is_some() && id(one) == id(other)
+}
+
+/// Processes of that name, or of an executable of that name.
+pub fn named(name: &str) -> Vec<Process> {
+    let own = std::process::id();
+    let has_name = |process: &Process| {
+        let file = process.executable();
+        let file = file.as_deref().and_then(Path::file_name);
+        process.pid != own && (process.name() == name || file.is_some_and(|file| file == name))
+    };
+    Process::all().into_iter().filter(has_name).collect()
+}
+
+fn no_agent(process: &Process) -> Error {
+    let (pid, name) = (process.pid, process.name());
+    Error::new(
+        format!("process {pid} ({name}) has no swipr inside, or does not let us see it"),
+        format!("`swipr doctor {pid}` says why; `swipr run -- CMD` starts a program with it"),
+    )
+    .exit(Exit::NotProfilable)
+}

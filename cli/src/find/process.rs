@@ -1,0 +1,128 @@
+//! A process as `/proc` shows it (proc(5)). Not here: whether it can be profiled (`doctor`), where its agent listens.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The names of the agent's threads.
+const AGENT_THREADS: [&str; 4] = ["swipr-server", "swipr-sampler", "swipr-writer", "swipr-exit"];
+
+/// A process. Everything about it may be gone at the next look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its id, as this process sees it.
+    pub pid: u32,
+    folder: PathBuf,
+}
+
+impl Process {
+    /// The process of that id, if there is one.
+    pub fn new(pid: u32) -> Option<Process> {
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        folder.join("stat").exists().then_some(Process { pid, folder })
+    }
+
+    /// Every process that can be seen.
+    pub fn all() -> Vec<Process> {
+        let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let mut pids: Vec<u32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+        pids.sort_unstable();
+        pids.into_iter().filter_map(Process::new).collect()
+    }
+
+    /// Its folder in `/proc`.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its first thread's name.
+    pub fn name(&self) -> String {
+        read_trimmed(&self.folder.join("comm"))
+    }
+
+    /// The file that it executes; none for threads of the kernel and where it may not be known.
+    pub fn executable(&self) -> Option<PathBuf> {
+        fs::read_link(self.folder.join("exe")).ok()
+    }
+
+    /// A variable of the environment that it was started with.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let bytes = fs::read(self.folder.join("environ")).ok()?;
+        let mut all = bytes.split(|&byte| byte == 0);
+        let value = all.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// A field of `/proc/PID/status`.
+    pub fn status(&self, field: &str) -> Option<String> {
+        let text = fs::read_to_string(self.folder.join("status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+        Some(line.trim().to_owned())
+    }
+
+    /// Its effective user.
+    pub fn uid(&self) -> Option<u32> {
+        self.status("Uid")?.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    /// Its parent.
+    pub fn parent(&self) -> Option<u32> {
+        self.status("PPid")?.parse().ok()
+    }
+
+    /// Its id as it sees it itself, in the innermost namespace.
+    pub fn own_pid(&self) -> u32 {
+        let ids = self.status("NSpid").unwrap_or_default();
+        ids.split_whitespace().next_back().and_then(|id| id.parse().ok()).unwrap_or(self.pid)
+    }
+
+    /// Whether it has the same namespace of this kind (`mnt`, `net`, `pid`) as we; `None` where that may not be known.
+    pub fn shares(&self, namespace: &str) -> Option<bool> {
+        let id =
+            |folder: &Path| fs::metadata(folder.join("ns").join(namespace)).ok().map(|found| found.ino());
+        Some(id(&self.folder)? == id(Path::new("/proc/self"))?)
+    }
+
+    /// How many threads it has, without the agent's.
+    pub fn threads(&self) -> u64 {
+        let all = fs::metadata(self.folder.join("task")).map_or(0, |found| found.nlink().saturating_sub(2));
+        all.saturating_sub(self.agent_threads().len() as u64)
+    }
+
+    /// The folders of the agent's threads: empty where there is no agent.
+    pub fn agent_threads(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.join("task")).into_iter().flatten().flatten();
+        let is_agents = |path: &PathBuf| AGENT_THREADS.contains(&read_trimmed(&path.join("comm")).as_str());
+        entries.map(|entry| entry.path()).filter(is_agents).collect()
+    }
+
+    /// Whether a file whose name begins with `libswipr` is mapped; `None` where that may not be known.
+    pub fn has_library(&self) -> Option<bool> {
+        let maps = fs::read_to_string(self.folder.join("maps")).ok()?;
+        let is_ours = |line: &str| line.rsplit('/').next().is_some_and(|name| name.starts_with("libswipr"));
+        Some(maps.lines().filter(|line| line.contains('/')).any(is_ours))
+    }
+}
+
+fn read_trimmed(path: &Path) -> String {
+    let bytes = fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_described_by_what_the_kernel_says() {
+        let own = Process::new(std::process::id()).expect("this process");
+        assert_eq!(own.own_pid(), own.pid);
+        assert_eq!(own.executable(), std::env::current_exe().ok());
+        assert_eq!(own.variable("PATH"), std::env::var("PATH").ok());
+        assert_eq!(own.variable("NO_SUCH_VARIABLE"), None);
+        assert_eq!((own.shares("mnt"), own.has_library()), (Some(true), Some(false)));
+        assert!(own.agent_threads().is_empty() && own.threads() >= 1);
+        assert!(Process::all().contains(&own));
+        assert_eq!(Process::new(0), None);
+    }
+}

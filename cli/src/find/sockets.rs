@@ -1,0 +1,79 @@
+//! Where the agent of a process listens: what the kernel says of its threads, and where that may not be known, the
+//! default places. Paths are as this process reaches them, also into other mount namespaces.
+
+use super::kernel_sockets::listening;
+use super::process::Process;
+use crate::endpoint::Endpoint;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// Every place where the agent of this process listens, those that answer soonest first.
+pub fn of_process(process: &Process) -> Vec<Endpoint> {
+    let threads = process.agent_threads();
+    if threads.is_empty() {
+        return Vec::new();
+    }
+    let mut inodes: Vec<u64> = threads.iter().flat_map(|thread| sockets_of(thread)).collect();
+    inodes.sort_unstable();
+    inodes.dedup();
+    let listening = if inodes.is_empty() { Default::default() } else { listening(process.folder()) };
+    let mut found: Vec<Endpoint> = inodes
+        .iter()
+        .filter_map(|inode| listening.get(inode))
+        .map(|place| from_here(process, place))
+        .collect();
+    if found.is_empty() {
+        found =
+            default_places(process).into_iter().filter(|path| is_socket(path)).map(Endpoint::Path).collect();
+    }
+    found.sort();
+    found
+}
+
+/// Inodes of the sockets that a thread has open. The agent's threads have a descriptor table of their own.
+fn sockets_of(thread: &Path) -> Vec<u64> {
+    let entries = fs::read_dir(thread.join("fd")).into_iter().flatten().flatten();
+    let inode = |path: PathBuf| {
+        let target = fs::read_link(path).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    entries.filter_map(|entry| inode(entry.path())).collect()
+}
+
+/// A place as the process writes it, as we reach it.
+fn from_here(process: &Process, place: &Endpoint) -> Endpoint {
+    match place {
+        Endpoint::Path(path) if process.shares("mnt") != Some(true) => {
+            Endpoint::Path(under_root(process, path))
+        }
+        other => other.clone(),
+    }
+}
+
+fn under_root(process: &Process, path: &Path) -> PathBuf {
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    process.folder().join("root").join(relative)
+}
+
+/// Where an agent listens that was not told anything, and where one was told to by its environment.
+pub fn default_places(process: &Process) -> Vec<PathBuf> {
+    let pid = process.own_pid();
+    let name = format!("swipr-pid-{pid}.sock");
+    let mut places = vec![PathBuf::from("/var/run").join(&name)];
+    places.extend(process.variable("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join(&name)));
+    places.extend(process.uid().map(|uid| PathBuf::from(format!("/tmp/swipr-{uid}")).join(&name)));
+    if let Some(pattern) = process.variable("SWIPR_SOCKET") {
+        let path = pattern.replace("{PID}", &pid.to_string()).replace("{COMM}", &process.name());
+        places.insert(0, path.into());
+    }
+    match process.shares("mnt") {
+        Some(true) => places,
+        _ => places.iter().map(|path| under_root(process, path)).collect(),
+    }
+}
+
+/// Whether there is a socket's file.
+pub fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
+}

@@ -1,0 +1,161 @@
+//! `swipr ls`: the processes that can be profiled from here, and those behind sockets in shared folders.
+
+use crate::args::Ls;
+use crate::endpoint::Endpoint;
+use crate::error::{Error, Exit};
+use crate::find::process::Process;
+use crate::find::{self, Found, folders, sockets};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// A line of the list.
+#[derive(Debug, Serialize)]
+struct Row {
+    pid: u32,
+    /// Whether the process can be seen from here, or only its socket.
+    visible: bool,
+    uid: Option<u32>,
+    name: String,
+    threads: Option<u64>,
+    uptime_seconds: Option<u64>,
+    recordings: Option<u64>,
+    socket: String,
+    /// What is wrong with it, if anything.
+    trouble: Option<String>,
+}
+
+/// Runs the verb.
+pub fn ls(arguments: Ls) -> Result<ExitCode, Error> {
+    let mut rows = Vec::new();
+    let mut seen = BTreeSet::new();
+    if arguments.folders.is_empty() {
+        for process in Process::all() {
+            rows.extend(of_process(&process, &mut seen));
+        }
+    }
+    let usual = if arguments.folders.is_empty() { folders::usual() } else { arguments.folders.clone() };
+    if let Some(missing) = arguments.folders.iter().find(|folder| !folder.is_dir()) {
+        let what = format!("there is no folder {}", missing.display());
+        return Err(Error::new(what, "`swipr ls` without a folder looks everywhere").exit(Exit::Usage));
+    }
+    for folder in &usual {
+        rows.extend(in_folder(folder, &mut seen));
+    }
+    let text = if rows.is_empty() && !arguments.json {
+        String::new()
+    } else if arguments.json {
+        let json = serde_json::to_string_pretty(&rows).unwrap_or_default();
+        format!("{json}\n")
+    } else {
+        table(&rows)
+    };
+    crate::print(text.as_bytes())?;
+    if rows.is_empty() {
+        return Err(Error::new(
+            "there is no process with swipr inside that can be seen from here",
+            "`swipr run -- CMD` starts one; `swipr doctor PID` says why another is not in the list",
+        )
+        .exit(Exit::NotProfilable));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_process(process: &Process, seen: &mut BTreeSet<(u64, u64)>) -> Option<Row> {
+    if process.agent_threads().is_empty() {
+        return None;
+    }
+    let places = sockets::of_process(process);
+    for place in &places {
+        seen.extend(file_id(place));
+    }
+    Some(match find::of_pid(process.pid) {
+        Ok(found) => row(&found),
+        Err(error) => Row {
+            pid: process.pid,
+            visible: true,
+            uid: process.uid(),
+            name: process.name(),
+            threads: Some(process.threads()),
+            uptime_seconds: None,
+            recordings: None,
+            socket: places.first().map_or_else(|| "?".to_owned(), ToString::to_string),
+            trouble: Some(error.what),
+        },
+    })
+}
+
+fn in_folder(folder: &Path, seen: &mut BTreeSet<(u64, u64)>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for path in folders::sockets_in(folder) {
+        let place = Endpoint::Path(path);
+        if file_id(&place).is_some_and(|id| seen.insert(id)) {
+            // A socket that is nobody's, or somebody else's.
+            rows.extend(find::at(place, None).ok().map(|found| row(&found)));
+        }
+    }
+    rows
+}
+
+fn row(found: &Found) -> Row {
+    Row {
+        pid: found.pid(),
+        visible: found.process.is_some(),
+        uid: found.process.as_ref().and_then(Process::uid),
+        name: found.name(),
+        threads: found.process.as_ref().map(Process::threads),
+        uptime_seconds: Some(found.status.uptime_seconds),
+        recordings: Some(found.status.recordings.running),
+        socket: found.client.endpoint().to_string(),
+        trouble: found.status.off.clone(),
+    }
+}
+
+fn file_id(place: &Endpoint) -> Option<(u64, u64)> {
+    let Endpoint::Path(path) = place else { return None };
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut out = Vec::new();
+    // Writing to a Vec cannot fail.
+    let _ = writeln!(out, "{:>8} {:>6} {:<16} {:>7} {:>8}  SOCKET", "PID", "UID", "NAME", "THREADS", "UP");
+    for row in rows {
+        let pid = if row.visible { row.pid.to_string() } else { format!("({})", row.pid) };
+        let number = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+        let (uid, threads) = (number(row.uid.map(u64::from)), number(row.threads));
+        let up = row.uptime_seconds.map_or_else(|| "?".to_owned(), age);
+        let (name, socket) = (printable(&row.name), printable(&row.socket));
+        let _ = write!(out, "{pid:>8} {uid:>6} {name:<16} {threads:>7} {up:>8}  {socket}");
+        if let Some(running) = row.recordings.filter(|&running| running > 0) {
+            let _ = write!(out, " ({running} recording)");
+        }
+        if let Some(trouble) = &row.trouble {
+            let _ = write!(out, " ({})", printable(trouble));
+        }
+        out.push(b'\n');
+    }
+    if rows.iter().any(|row| !row.visible) {
+        let _ =
+            writeln!(out, "(id): as the process sees itself, in another container: name it by its socket");
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Names come from the programs: nothing in them may move the cursor.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// `5s`, `12m`, `3h`, `9d`.
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}

@@ -1,0 +1,71 @@
+//! The `swipr` command: starts programs with the agent inside, asks agents over their sockets, and reads, writes, shows and
+//! sends what they say. It loads nothing into itself and changes nothing about a process that runs.
+
+mod args;
+mod client;
+mod convert;
+mod docs;
+mod doctor;
+mod dump;
+mod endpoint;
+mod error;
+mod event;
+mod find;
+mod http;
+mod library;
+mod loadable;
+mod ls;
+mod private;
+mod proxy;
+mod push;
+mod read;
+mod record;
+mod run;
+mod serve;
+mod shape;
+mod signals;
+mod top;
+mod view;
+mod write;
+
+use args::{Cli, Verb};
+use clap::Parser;
+use error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.verb {
+        Verb::Run(arguments) => run::run(arguments),
+        Verb::Record(arguments) => record::record(arguments),
+        Verb::Top(arguments) => top::top(arguments),
+        Verb::Dump(arguments) => dump::dump(arguments),
+        Verb::Ls(arguments) => ls::ls(arguments),
+        Verb::Doctor(arguments) => doctor::doctor(arguments),
+        Verb::Convert(arguments) => convert::convert(arguments),
+        Verb::View(arguments) => view::view(arguments),
+        Verb::Push(arguments) => push::push(arguments),
+        Verb::Proxy(arguments) => proxy::proxy(arguments),
+        Verb::Completions(arguments) => docs::completions(arguments),
+        Verb::Man(arguments) => docs::man(arguments),
+    };
+    match done {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(error.exit as u8)
+        }
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough is no error.
+fn print(bytes: &[u8]) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::new(format!("cannot write to standard output: {error}"), "look at where it goes"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,107 @@
+//! `swipr proxy`: an agent's Unix socket by TCP on loopback, for programs that cannot dial one, and Go's names for what it has.
+//! Only this user's programs may ask, and no web page.
+
+use crate::args::Proxy;
+use crate::client::Client;
+use crate::error::Error;
+use crate::find;
+use crate::serve::{self, Request, answer, peer_uid};
+use std::io::{self, Write};
+use std::net::{Shutdown, TcpStream};
+use std::process::ExitCode;
+
+/// Runs the verb. Ends with the first signal that ends processes.
+pub fn proxy(arguments: Proxy) -> Result<ExitCode, Error> {
+    let found = find::one(&arguments.target.text())?;
+    let cannot = |error: io::Error| {
+        let what = format!("cannot listen on 127.0.0.1:{}: {error}", arguments.port);
+        Error::new(what, "choose another --port, or 0 for any that is free")
+    };
+    let listener = serve::listen(arguments.port).map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    let help = format!(
+        "swipr: {} ({}) is at http://{address}, until Ctrl-C\nnext: go tool pprof -http=: 'http://{address}/debug/pprof/profile?seconds=10'\n",
+        found.name(),
+        found.pid()
+    );
+    crate::print(help.as_bytes())?;
+    loop {
+        let Ok((stream, peer)) = listener.accept() else { continue };
+        let client = found.client.clone().waiting();
+        // SAFETY: geteuid(2) takes nothing and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        let is_ours = peer_uid(peer, address).is_some_and(|uid| uid == own || uid == 0);
+        // A client that goes away ends its own connection only.
+        std::thread::spawn(move || pass(stream, &client, is_ours));
+    }
+}
+
+fn pass(stream: TcpStream, client: &Client, is_ours: bool) -> io::Result<()> {
+    let request = Request::read(stream)?;
+    let refused = match (is_ours, request.is_for_loopback(), request.field("origin")) {
+        (false, ..) => Some("only programs of the user who started this proxy may ask\n"),
+        (_, false, _) => Some("the Host header should be localhost or 127.0.0.1\n"),
+        (.., Some(_)) => Some("web pages may not ask\n"),
+        _ => None,
+    };
+    let text = [("Content-Type", "text/plain; charset=utf-8")];
+    if let Some(why) = refused {
+        return answer(request.stream(), "403 Forbidden", &text, why.as_bytes());
+    }
+    let mut agent = match client.connect() {
+        Ok(agent) => agent,
+        Err(error) => {
+            return answer(request.stream(), "502 Bad Gateway", &text, format!("{error}\n").as_bytes());
+        }
+    };
+    let mut head = format!("{} {} HTTP/1.1\r\n", request.method, translated(&request.target));
+    for (name, value) in &request.fields {
+        if !name.eq_ignore_ascii_case("connection") {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+    }
+    head.push_str("Connection: close\r\n\r\n");
+    agent.write_all(head.as_bytes())?;
+    let mut back = request.stream().try_clone()?;
+    back.set_write_timeout(None)?;
+    let mut forth = agent.try_clone()?;
+    let mut rest = request.reader;
+    rest.get_ref().set_read_timeout(None)?;
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut rest, &mut forth);
+        // The client has gone: so has its recording.
+        let _ = forth.shutdown(Shutdown::Both);
+    });
+    let copied = io::copy(&mut agent, &mut back);
+    let _ = back.shutdown(Shutdown::Both);
+    copied.map(|_| ())
+}
+
+/// Go's names of what the agent has under its own.
+fn translated(target: &str) -> String {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mode = match path {
+        "/debug/pprof/profile" | "/pprof/profile" => "cpu",
+        "/debug/fgprof" => "wall",
+        _ => return target.to_owned(),
+    };
+    // Others than these are of Go's runtime.
+    let known = |pair: &&str| ["seconds=", "hz=", "rate="].iter().any(|name| pair.starts_with(name));
+    let wished: String = query.split('&').filter(known).map(|pair| format!("&{pair}")).collect();
+    format!("/profile?format=pprof&mode={mode}{wished}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gos_names_become_ours_and_ours_stay() {
+        assert_eq!(
+            translated("/debug/pprof/profile?seconds=5&debug=0"),
+            "/profile?format=pprof&mode=cpu&seconds=5"
+        );
+        assert_eq!(translated("/debug/fgprof"), "/profile?format=pprof&mode=wall");
+        assert_eq!(translated("/profile?format=folded"), "/profile?format=folded");
+    }
+}

@@ -1,0 +1,180 @@
+//! `swipr push`: profiles of a process, one after the other, to a store: Pyroscope, or whatever takes OTLP. What cannot be
+//! delivered waits, up to a bound; what is lost is counted.
+
+mod destination;
+mod otlp;
+mod pyroscope;
+mod queue;
+
+use crate::args::Push;
+use crate::client::Client;
+use crate::error::Error;
+use crate::event::{Event, OwnedSample};
+use crate::find;
+use crate::read::Lines;
+use crate::read::raw::RawReader;
+use crate::shape::Shape;
+use crate::signals::Signals;
+use destination::{Destination, Sent};
+use queue::{Queue, wait_after};
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+use swipr_formats::model::{Header, Summary};
+
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long the last profiles may take when the command ends.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// A profile that waits to be sent.
+#[derive(Debug)]
+pub struct Profile {
+    header: Header,
+    samples: Vec<OwnedSample>,
+    summary: Summary,
+}
+
+/// What has become of profiles.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delivered {
+    sent: u64,
+    refused: u64,
+}
+
+/// Runs the verb.
+pub fn push(arguments: Push) -> Result<ExitCode, Error> {
+    let signals = Signals::take().map_err(|error| {
+        Error::new(format!("cannot wait for signals: {error}"), "look at this machine's limits (ulimit -a)")
+    })?;
+    let found = find::one(&arguments.target.text())?;
+    let service = arguments.service.clone().unwrap_or_else(|| found.name());
+    let destination = Destination::new(&arguments, service)?;
+    let queue = Arc::new(Queue::new(arguments.queue as usize));
+    let (done, is_done) = sync_channel(1);
+    let (sending, quiet) = (Arc::clone(&queue), arguments.quiet);
+    std::thread::spawn(move || {
+        let _ = done.send(deliver(&sending, &destination, quiet));
+    });
+    let (ended, has_ended) = sync_channel(1);
+    let (adding, client) = (Arc::clone(&queue), found.client.clone().waiting());
+    let (query, count) = (arguments.query(), arguments.count);
+    std::thread::spawn(move || {
+        let _ = ended.send(record_again_and_again(&adding, &client, &query, count));
+    });
+    let result = loop {
+        match has_ended.recv_timeout(LOOK) {
+            Ok(result) => break result,
+            Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if std::iter::from_fn(|| signals.next(Duration::ZERO)).any(|signal| signal.ends()) {
+            break Ok(());
+        }
+    };
+    queue.close();
+    let delivered = is_done.recv_timeout(LAST_WORDS).unwrap_or_default();
+    result?;
+    if !arguments.quiet {
+        let (sent, refused, dropped) = (delivered.sent, delivered.refused, queue.dropped());
+        eprintln!("swipr: sent {sent} profiles, refused {refused}, dropped {dropped}");
+    }
+    if delivered.sent == 0 {
+        return Err(Error::new(
+            "no profile was delivered",
+            "check --url and --protocol; the lines above say what was answered",
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records until the process ends, or as often as was asked.
+fn record_again_and_again(
+    queue: &Queue<Profile>,
+    client: &Client,
+    query: &str,
+    count: Option<u64>,
+) -> Result<(), Error> {
+    let (mut made, mut any) = (0, false);
+    while count.is_none_or(|count| made < count) && !queue.is_closed() {
+        match record(client, query) {
+            Ok(Some(profile)) => {
+                queue.add(profile);
+                any = true;
+            }
+            Ok(None) => return Ok(()),
+            Err(error) if error.exit == crate::error::Exit::NotProfilable && any => return Ok(()),
+            // Nobody used the CPU: the next time somebody may.
+            Err(error) if error.exit == crate::error::Exit::Failed && client.status().is_ok() => {}
+            Err(error) => return Err(error),
+        }
+        made += 1;
+    }
+    Ok(())
+}
+
+/// One recording. None: the process has ended in the middle.
+fn record(client: &Client, query: &str) -> Result<Option<Profile>, Error> {
+    let mut answer = client.get(&format!("/profile?format=raw&{query}"))?;
+    let (mut reader, mut lines) = (RawReader::new(Arc::new(Shape::default()), None), Lines::default());
+    let (mut header, mut samples, mut summary) = (None, Vec::new(), None);
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(got @ 1..) = answer.read(&mut buffer) {
+        let taken = lines.take(buffer.get(..got).unwrap_or_default(), |line| {
+            match reader.line(line)? {
+                Some(Event::Header(begins)) => header = Some(begins),
+                Some(Event::Sample(sample)) => samples.push(sample),
+                Some(Event::End(end)) => summary = Some(end),
+                None => {}
+            }
+            Ok::<(), String>(())
+        });
+        taken.map_err(|why| Error::new(why, "use the library that came with this command"))?;
+    }
+    Ok(header.zip(summary).map(|(header, summary)| Profile { header, samples, summary }))
+}
+
+/// Sends until the queue is closed and empty.
+fn deliver(queue: &Queue<Profile>, destination: &Destination, quiet: bool) -> Delivered {
+    let (mut delivered, mut failures) = (Delivered::default(), 0);
+    let mut last_try = None;
+    while let Some(profile) = queue.take() {
+        match destination.send(&profile) {
+            Sent::Done => {
+                delivered.sent += 1;
+                failures = 0;
+            }
+            Sent::Refused(why) => {
+                delivered.refused += 1;
+                if !quiet {
+                    eprintln!(
+                        "swipr: {destination} refuses a profile: {why}\nnext: check --url, --protocol and --header"
+                    );
+                }
+            }
+            Sent::Failed { why, after } => {
+                failures += 1;
+                let wait = after.unwrap_or_else(|| wait_after(failures));
+                if !quiet && failures == 1 {
+                    eprintln!(
+                        "swipr: cannot reach {destination}: {why}\nnext: nothing: it is tried again, and up to --queue profiles are kept"
+                    );
+                }
+                queue.put_back(profile);
+                if queue.is_closed() {
+                    // A few more tries, then the command ends.
+                    let until = *last_try.get_or_insert_with(|| Instant::now() + LAST_WORDS / 2);
+                    if Instant::now() > until {
+                        return delivered;
+                    }
+                    std::thread::sleep(wait.min(LOOK));
+                } else {
+                    queue.rest(wait);
+                }
+            }
+        }
+    }
+    delivered
+}

@@ -1,0 +1,161 @@
+//! Readers: bytes of some format become the pieces of a recording.
+
+mod folded;
+mod lines;
+mod perf;
+mod pprof;
+mod protobuf;
+pub mod raw;
+
+pub use lines::Lines;
+
+use crate::event::{Event, OwnedSample};
+use crate::shape::Shape;
+use flate2::read::MultiGzDecoder;
+use std::io::Read;
+use std::sync::Arc;
+use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Thread};
+
+/// Largest file that is read, unpacked.
+const LARGEST: u64 = 4 << 30;
+
+/// A format that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readable {
+    /// JSON lines, of an agent or another recording.
+    Raw,
+    /// perf script's text.
+    Perf,
+    /// A line for each stack.
+    Folded,
+    /// A pprof profile, packed or not.
+    Pprof,
+}
+
+impl Readable {
+    /// All of them, by the names of the formats that are written.
+    pub const ALL: [(&'static str, Readable); 4] = [
+        ("raw", Readable::Raw),
+        ("perf", Readable::Perf),
+        ("folded", Readable::Folded),
+        ("pprof", Readable::Pprof),
+    ];
+
+    /// What these bytes are.
+    fn of(bytes: &[u8]) -> Option<Readable> {
+        let text = bytes.get(..4096).unwrap_or(bytes).trim_ascii_start();
+        if text.starts_with(b"{\"type\"") {
+            return Some(Readable::Raw);
+        }
+        // A profile's first field is a message (wire type 2), or one that is written first by some: never a letter.
+        if bytes.first().is_some_and(|&byte| byte == 0x0a) && bytes.get(2) == Some(&0x08) {
+            return Some(Readable::Pprof);
+        }
+        if text.starts_with(b"#") || text.windows(2).any(|pair| pair == b"\n\t") {
+            return Some(Readable::Perf);
+        }
+        let first = text.split(|&byte| byte == b'\n').next()?;
+        let count = first.rsplit(|&byte| byte == b' ').next()?;
+        let is_folded = first.contains(&b' ') && count.iter().all(u8::is_ascii_digit);
+        if is_folded { Some(Readable::Folded) } else { Some(Readable::Pprof) }
+    }
+}
+
+/// Reads a whole recording and hands on its pieces. `name` is what a recording is called that does not say it.
+pub fn recording(
+    mut from: impl Read,
+    format: Option<Readable>,
+    name: &str,
+    shape: &Arc<Shape>,
+    to: &mut dyn FnMut(Event) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut bytes = Vec::new();
+    let read = |from: &mut dyn Read, bytes: &mut Vec<u8>| {
+        let got = from.take(LARGEST).read_to_end(bytes).map_err(|error| error.to_string())?;
+        if got as u64 == LARGEST { Err(format!("it is larger than {} GiB", LARGEST >> 30)) } else { Ok(()) }
+    };
+    read(&mut from, &mut bytes)?;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut unpacked = Vec::new();
+        read(&mut MultiGzDecoder::new(bytes.as_slice()), &mut unpacked)?;
+        bytes = unpacked;
+    }
+    if bytes.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    match format.or_else(|| Readable::of(&bytes)) {
+        Some(Readable::Raw) => raw_lines(&bytes, shape, to),
+        Some(Readable::Perf) => perf::read(&String::from_utf8_lossy(&bytes), name, shape, to),
+        Some(Readable::Folded) => folded::read(&String::from_utf8_lossy(&bytes), name, shape, to),
+        Some(Readable::Pprof) => pprof::read(&bytes, name, shape, to),
+        None => Err("it is in no format that can be read".to_owned()),
+    }
+}
+
+fn raw_lines(
+    bytes: &[u8],
+    shape: &Arc<Shape>,
+    to: &mut dyn FnMut(Event) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut reader = raw::RawReader::new(Arc::clone(shape), None);
+    for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        let event = reader.line(line).map_err(|why| format!("line {}: {why}", number + 1))?;
+        event.map_or(Ok(()), &mut *to)?;
+    }
+    Ok(())
+}
+
+/// A header for formats that have none.
+fn header(name: &str, mode: Mode, start_ns: u64) -> Header {
+    Header {
+        pid: 0,
+        process_name: name.to_owned(),
+        executable: name.to_owned(),
+        start_ns,
+        interval_ns: 10_000_000,
+        mode,
+    }
+}
+
+/// A function of which the name is known.
+fn function(name: &str) -> Function {
+    Function { name: name.into(), mangled: None, offset: 0, file: None, line: None }
+}
+
+/// A frame of which the name is known: a remark where it is in brackets.
+fn named_frame(name: &str) -> Frame {
+    let is_note = name.starts_with('[') && name.ends_with(']') && name != "[unknown]";
+    let kind = if is_note { FrameKind::Note } else { FrameKind::Native };
+    let functions: Vec<Function> = if name == "[unknown]" { Vec::new() } else { vec![function(name)] };
+    Frame { address: 0, kind, module: None, functions: functions.into() }
+}
+
+/// Counts what is read, for the recording's figures.
+#[derive(Debug, Default)]
+struct Figures {
+    samples: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    threads: rustc_hash::FxHashSet<Arc<Thread>>,
+}
+
+impl Figures {
+    fn count(&mut self, sample: &OwnedSample) {
+        self.samples += u64::from(sample.ticks);
+        self.first_ns = Some(self.first_ns.map_or(sample.time_ns, |first| first.min(sample.time_ns)));
+        self.last_ns = self.last_ns.max(sample.time_ns);
+        self.threads.insert(Arc::clone(&sample.thread));
+    }
+
+    fn end(&self) -> Event {
+        Event::End(swipr_formats::model::Summary {
+            samples: self.samples,
+            threads: self.threads.len() as u64,
+            duration_ns: self.last_ns.saturating_sub(self.first_ns.unwrap_or(0)),
+            ..Default::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

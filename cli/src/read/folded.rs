@@ -1,0 +1,55 @@
+//! Reads folded stacks: `root;…;leaf count`. Counts are taken for samples of 10 ms each, or where they are too many for
+//! that, for nanoseconds. Threads are not known: what was drawn as one is a frame here.
+
+use super::{Figures, header, named_frame};
+use crate::event::{Event, OwnedSample};
+use crate::shape::Shape;
+use std::sync::Arc;
+use swipr_formats::model::{Mode, State, Thread};
+
+/// More samples than that nobody takes: they are nanoseconds.
+const MOST_SAMPLES: u64 = 50_000_000;
+const INTERVAL_NS: u64 = 10_000_000;
+
+pub(super) fn read(
+    text: &str,
+    name: &str,
+    shape: &Arc<Shape>,
+    to: &mut dyn FnMut(Event) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut stacks = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_end();
+        if line.is_empty() || line.starts_with("# ") {
+            continue;
+        }
+        let parsed =
+            line.rsplit_once(' ').and_then(|(stack, count)| Some((stack, count.parse::<u64>().ok()?)));
+        let (stack, count) =
+            parsed.ok_or_else(|| format!("line {}: it does not end with a count", number + 1))?;
+        stacks.push((stack, count));
+    }
+    let total = stacks.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    let thread = shape.thread(Thread { tid: 0, name: name.to_owned() });
+    to(Event::Header(header(name, Mode::Wall, 0)))?;
+    let mut figures = Figures::default();
+    for (stack, count) in stacks.into_iter().filter(|(_, count)| *count > 0) {
+        let frames = stack.rsplit(';').map(named_frame).collect();
+        let (ticks, weight_ns) = if total > MOST_SAMPLES {
+            (1, count)
+        } else {
+            (u32::try_from(count).unwrap_or(u32::MAX), INTERVAL_NS)
+        };
+        let sample = OwnedSample {
+            time_ns: 0,
+            ticks,
+            thread: Arc::clone(&thread),
+            state: State::Running,
+            weight_ns,
+            stack: shape.stack(frames, None),
+        };
+        figures.count(&sample);
+        to(Event::Sample(sample))?;
+    }
+    to(figures.end())
+}

@@ -1,0 +1,196 @@
+//! Reads perf script's text, ours and perf's own. Periods are taken for nanoseconds, which they are of clock events;
+//! of others (cycles) the weights are what the event counts.
+
+use super::{Figures, header, named_frame};
+use crate::event::{Event, OwnedSample};
+use crate::shape::Shape;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use swipr_formats::model::{Frame, FrameKind, Mode, Module, State, Thread};
+use swipr_formats::syscalls;
+
+/// The weight of a sample whose line has no period.
+const INTERVAL_NS: u64 = 10_000_000;
+/// System calls have smaller numbers.
+const SYSTEM_CALLS: u32 = 1024;
+
+#[derive(Debug)]
+struct Head {
+    thread: Thread,
+    time_ns: u64,
+    weight_ns: u64,
+    is_wall: bool,
+}
+
+pub(super) fn read(
+    text: &str,
+    name: &str,
+    shape: &Arc<Shape>,
+    to: &mut dyn FnMut(Event) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut reader =
+        Reader { shape, modules: FxHashMap::default(), figures: Figures::default(), begun: false, name };
+    let mut open: Option<(Head, Vec<Frame>)> = None;
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with('#') {
+            continue;
+        }
+        if line.trim().is_empty() {
+            if let Some((head, frames)) = open.take() {
+                reader.sample(head, frames, to)?;
+            }
+        } else if line.starts_with(['\t', ' ']) && open.is_some() {
+            if let Some((_, frames)) = &mut open {
+                reader.frame(line.trim(), frames);
+            }
+        } else {
+            if let Some((head, frames)) = open.take() {
+                reader.sample(head, frames, to)?;
+            }
+            let head =
+                head(line).ok_or_else(|| format!("line {}: it is no sample of perf script's", number + 1))?;
+            open = Some((head, Vec::new()));
+        }
+    }
+    if let Some((head, frames)) = open {
+        reader.sample(head, frames, to)?;
+    }
+    if !reader.begun {
+        return Err("there is no sample in it".to_owned());
+    }
+    to(reader.figures.end())
+}
+
+struct Reader<'a> {
+    shape: &'a Arc<Shape>,
+    modules: FxHashMap<String, Arc<Module>>,
+    figures: Figures,
+    begun: bool,
+    name: &'a str,
+}
+
+impl Reader<'_> {
+    fn sample(
+        &mut self,
+        head: Head,
+        mut frames: Vec<Frame>,
+        to: &mut dyn FnMut(Event) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if !std::mem::replace(&mut self.begun, true) {
+            let mode = if head.is_wall { Mode::Wall } else { Mode::Cpu };
+            to(Event::Header(header(self.name, mode, head.time_ns)))?;
+        }
+        let state = frames.first().and_then(state);
+        if state.is_some() {
+            frames.remove(0);
+        }
+        let sample = OwnedSample {
+            time_ns: head.time_ns,
+            ticks: 1,
+            thread: self.shape.thread(head.thread),
+            state: state.unwrap_or(State::Running),
+            weight_ns: head.weight_ns,
+            stack: self.shape.stack(frames, None),
+        };
+        self.figures.count(&sample);
+        to(Event::Sample(sample))
+    }
+
+    /// `<hex> <symbol>+0x<offset> (<module>)`. A function that was inlined has the address of the line below it, and no
+    /// offset.
+    fn frame(&mut self, line: &str, frames: &mut Vec<Frame>) {
+        let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let address = u64::from_str_radix(address, 16).unwrap_or(0);
+        let (symbol, module) = match rest.rsplit_once(" (") {
+            Some((symbol, module)) => (symbol.trim(), module.strip_suffix(')').unwrap_or(module)),
+            None => (rest.trim(), ""),
+        };
+        let (name, offset) = match symbol.rsplit_once("+0x") {
+            Some((name, offset)) => (name, u64::from_str_radix(offset, 16).unwrap_or(0)),
+            None => (symbol, 0),
+        };
+        let name = name.strip_suffix(" [inlined]").unwrap_or(name);
+        let named = named_frame(name);
+        if named.kind == FrameKind::Note {
+            return frames.push(named);
+        }
+        let mut functions: Vec<_> = named.functions.to_vec();
+        for function in &mut functions {
+            function.offset = offset;
+        }
+        let known = !module.is_empty() && module != "[unknown]";
+        let module = known.then(|| self.module(module));
+        match frames.last_mut() {
+            Some(inner) if is_inlined_into(inner, address) && !functions.is_empty() => {
+                inner.functions = inner.functions.iter().cloned().chain(functions).collect();
+            }
+            _ => frames.push(Frame { address, kind: FrameKind::Native, module, functions: functions.into() }),
+        }
+    }
+
+    fn module(&mut self, path: &str) -> Arc<Module> {
+        let make =
+            || Module { path: path.to_owned(), start: 0, end: 0, file_offset: 0, build_id: Vec::new() };
+        Arc::clone(self.modules.entry(path.to_owned()).or_insert_with(|| Arc::new(make())))
+    }
+}
+
+fn is_inlined_into(inner: &Frame, address: u64) -> bool {
+    address != 0
+        && inner.address == address
+        && inner.functions.last().is_some_and(|function| function.offset == 0)
+}
+
+/// What our leaves say.
+fn state(leaf: &Frame) -> Option<State> {
+    let text = &leaf.functions.first().filter(|_| leaf.kind == FrameKind::Note)?.name;
+    match text.strip_prefix('[')?.strip_suffix(']')? {
+        "waiting for a CPU" => Some(State::Runnable),
+        "blocked" => Some(State::Blocked(None)),
+        other => {
+            let call = other.strip_prefix("blocked in ")?;
+            Some(State::Blocked((0..SYSTEM_CALLS).find(|&number| syscalls::name(number) == Some(call))))
+        }
+    }
+}
+
+/// `comm pid/tid [cpu] seconds.fraction: period event:`; a comm may have blanks.
+fn head(line: &str) -> Option<Head> {
+    let (before, event) = line.split_once(": ").or_else(|| line.strip_suffix(':').map(|line| (line, "")))?;
+    let mut words: Vec<&str> = before.split_whitespace().collect();
+    let (seconds, fraction) = words.pop()?.split_once('.')?;
+    let fraction = format!("{fraction:0<9}");
+    let time_ns =
+        seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)? + fraction.get(..9)?.parse::<u64>().ok()?;
+    if words.last()?.starts_with('[') {
+        words.pop();
+    }
+    let ids = words.pop()?;
+    let tid = ids.rsplit('/').next()?.parse().ok()?;
+    let mut event = event.split_whitespace();
+    let first = event.next().unwrap_or_default();
+    let (weight_ns, event) = match first.parse() {
+        Ok(period) => (period, event.next().unwrap_or_default()),
+        Err(_) => (INTERVAL_NS, first),
+    };
+    let thread = Thread { tid, name: words.join(" ") };
+    Some(Head { thread, time_ns, weight_ns, is_wall: event.starts_with("wall-clock") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_of_perf_itself_and_of_others_are_understood() {
+        let of =
+            |line| head(line).map(|head| (head.thread.name, head.thread.tid, head.time_ns, head.weight_ns));
+        assert_eq!(of("a 1/2 3.000000004: 5 wall-clock:"), Some(("a".into(), 2, 3_000_000_004, 5)));
+        assert_eq!(
+            of("my prog  7 [001] 12.345678:     250000 cpu-clock:pppH: "),
+            Some(("my prog".into(), 7, 12_345_678_000, 250_000))
+        );
+        assert_eq!(of("swapper 0 1.5: cycles:"), Some(("swapper".into(), 0, 1_500_000_000, INTERVAL_NS)));
+        assert!(of("nonsense").is_none() && of("a b c: d").is_none());
+    }
+}

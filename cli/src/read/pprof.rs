@@ -1,0 +1,287 @@
+//! Reads pprof profiles (profile.proto), ours and those of others: Go's, gperftools', heaps' with their bytes as weight.
+
+use super::protobuf::{Value, fields};
+use super::{Figures, header};
+use crate::event::{Event, OwnedSample};
+use crate::shape::Shape;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, State, Thread};
+
+/// The profile's tables, as they stand in the file; texts are places in `strings`.
+#[derive(Default)]
+struct Profile<'a> {
+    sample_types: Vec<(u64, u64)>,
+    samples: Vec<Sample>,
+    mappings: FxHashMap<u64, RawMapping>,
+    locations: FxHashMap<u64, Location>,
+    functions: FxHashMap<u64, RawFunction>,
+    strings: Vec<&'a [u8]>,
+    time_ns: u64,
+    duration_ns: u64,
+    period: u64,
+}
+
+#[derive(Default)]
+struct Sample {
+    locations: Vec<u64>,
+    values: Vec<u64>,
+    /// Key, text, number.
+    labels: Vec<(u64, u64, u64)>,
+}
+
+#[derive(Default)]
+struct RawMapping {
+    start: u64,
+    end: u64,
+    offset: u64,
+    file: u64,
+    build_id: u64,
+}
+
+#[derive(Default)]
+struct Location {
+    mapping: u64,
+    address: u64,
+    /// Function and line.
+    lines: Vec<(u64, u64)>,
+}
+
+#[derive(Default)]
+struct RawFunction {
+    name: u64,
+    system_name: u64,
+    file: u64,
+}
+
+pub(super) fn read(
+    bytes: &[u8],
+    name: &str,
+    shape: &Arc<Shape>,
+    to: &mut dyn FnMut(Event) -> Result<(), String>,
+) -> Result<(), String> {
+    let profile = Profile::parse(bytes)?;
+    if profile.samples.is_empty() {
+        return Err("there is no sample in it, or it is no pprof profile".to_owned());
+    }
+    let types: Vec<(String, String)> =
+        profile.sample_types.iter().map(|&(kind, unit)| (profile.text(kind), profile.text(unit))).collect();
+    let count = types.iter().position(|(kind, unit)| kind == "samples" || unit == "count");
+    let weight = types.iter().rposition(|(_, unit)| unit != "count");
+    let mode = if types.iter().any(|(kind, _)| kind == "cpu") { Mode::Cpu } else { Mode::Wall };
+    let mut header = header(name, mode, profile.time_ns);
+    if profile.period > 0 {
+        header.interval_ns = profile.period;
+    }
+    to(Event::Header(header.clone()))?;
+    let modules = profile.modules();
+    let mut figures = Figures::default();
+    for sample in &profile.samples {
+        let value = |index: Option<usize>| index.and_then(|index| sample.values.get(index)).copied();
+        let ticks = value(count).unwrap_or(1).clamp(1, u64::from(u32::MAX));
+        let total = value(weight).unwrap_or(ticks.saturating_mul(header.interval_ns));
+        if value(count) == Some(0) && total == 0 {
+            continue;
+        }
+        let (thread, state) = profile.labels(sample, name);
+        let frames = sample.locations.iter().map(|id| profile.frame(*id, &modules)).collect();
+        let sample = OwnedSample {
+            time_ns: profile.time_ns,
+            ticks: u32::try_from(ticks).unwrap_or(u32::MAX),
+            thread: shape.thread(thread),
+            state,
+            weight_ns: total / ticks,
+            stack: shape.stack(frames, None),
+        };
+        figures.count(&sample);
+        to(Event::Sample(sample))?;
+    }
+    let end = match figures.end() {
+        Event::End(mut summary) => {
+            summary.duration_ns = profile.duration_ns;
+            Event::End(summary)
+        }
+        other => other,
+    };
+    to(end)
+}
+
+impl<'a> Profile<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Profile<'a>, String> {
+        let mut profile = Profile::default();
+        fields(bytes, |field, value| {
+            match field {
+                1 => {
+                    let (kind, unit) = pair(value)?;
+                    profile.sample_types.push((kind, unit));
+                }
+                2 => profile.samples.push(sample(value)?),
+                3 => profile.mapping(value)?,
+                4 => profile.location(value)?,
+                5 => profile.function(value)?,
+                6 => profile.strings.push(value.bytes()),
+                9 => profile.time_ns = value.number(),
+                10 => profile.duration_ns = value.number(),
+                12 => profile.period = value.number(),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(profile)
+    }
+
+    fn mapping(&mut self, value: Value<'a>) -> Result<(), String> {
+        let (mut id, mut mapping) = (0, RawMapping::default());
+        fields(value.bytes(), |field, value| {
+            match field {
+                1 => id = value.number(),
+                2 => mapping.start = value.number(),
+                3 => mapping.end = value.number(),
+                4 => mapping.offset = value.number(),
+                5 => mapping.file = value.number(),
+                6 => mapping.build_id = value.number(),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.mappings.insert(id, mapping);
+        Ok(())
+    }
+
+    fn location(&mut self, value: Value<'a>) -> Result<(), String> {
+        let (mut id, mut location) = (0, Location::default());
+        fields(value.bytes(), |field, value| {
+            match field {
+                1 => id = value.number(),
+                2 => location.mapping = value.number(),
+                3 => location.address = value.number(),
+                4 => location.lines.push(pair(value)?),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.locations.insert(id, location);
+        Ok(())
+    }
+
+    fn function(&mut self, value: Value<'a>) -> Result<(), String> {
+        let (mut id, mut function) = (0, RawFunction::default());
+        fields(value.bytes(), |field, value| {
+            match field {
+                1 => id = value.number(),
+                2 => function.name = value.number(),
+                3 => function.system_name = value.number(),
+                4 => function.file = value.number(),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.functions.insert(id, function);
+        Ok(())
+    }
+
+    fn text(&self, place: u64) -> String {
+        let bytes = usize::try_from(place).ok().and_then(|place| self.strings.get(place));
+        bytes.map_or_else(String::new, |bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    fn modules(&self) -> FxHashMap<u64, Arc<Module>> {
+        let module = |mapping: &RawMapping| Module {
+            path: self.text(mapping.file),
+            start: mapping.start,
+            end: mapping.end,
+            file_offset: mapping.offset,
+            build_id: unhex(&self.text(mapping.build_id)),
+        };
+        self.mappings.iter().map(|(&id, mapping)| (id, Arc::new(module(mapping)))).collect()
+    }
+
+    fn frame(&self, id: u64, modules: &FxHashMap<u64, Arc<Module>>) -> Frame {
+        let Some(location) = self.locations.get(&id) else { return super::named_frame("[unknown]") };
+        let function = |&(id, line): &(u64, u64)| {
+            let raw = self.functions.get(&id)?;
+            let (name, system_name, file) =
+                (self.text(raw.name), self.text(raw.system_name), self.text(raw.file));
+            Some(Function {
+                mangled: Some(system_name).filter(|text| !text.is_empty() && *text != name).map(Into::into),
+                name: name.into(),
+                offset: 0,
+                file: Some(file).filter(|text| !text.is_empty()).map(Into::into),
+                line: u32::try_from(line).ok().filter(|&line| line > 0),
+            })
+        };
+        let functions: Vec<Function> = location.lines.iter().filter_map(function).collect();
+        let module = modules.get(&location.mapping).cloned();
+        let is_note = module.is_none()
+            && location.address == 0
+            && functions.first().is_some_and(|function| function.name.starts_with('['));
+        let kind = if is_note { FrameKind::Note } else { FrameKind::Native };
+        Frame { address: location.address, kind, module, functions: functions.into() }
+    }
+
+    fn labels(&self, sample: &Sample, name: &str) -> (Thread, State) {
+        let (mut thread, mut state) = (Thread { tid: 0, name: name.to_owned() }, State::Running);
+        for &(key, text, number) in &sample.labels {
+            match self.text(key).as_str() {
+                "thread" => thread.name = self.text(text),
+                "thread_id" => thread.tid = u32::try_from(number).unwrap_or(0),
+                "state" => {
+                    state = match self.text(text).as_str() {
+                        "runnable" => State::Runnable,
+                        "blocked" => State::Blocked(None),
+                        _ => State::Running,
+                    }
+                }
+                _ => {}
+            }
+        }
+        (thread, state)
+    }
+}
+
+fn sample(value: Value<'_>) -> Result<Sample, String> {
+    let mut sample = Sample::default();
+    fields(value.bytes(), |field, value| {
+        match field {
+            1 => value.numbers(&mut sample.locations)?,
+            2 => value.numbers(&mut sample.values)?,
+            3 => {
+                let mut label = (0, 0, 0);
+                fields(value.bytes(), |field, value| {
+                    match field {
+                        1 => label.0 = value.number(),
+                        2 => label.1 = value.number(),
+                        3 => label.2 = value.number(),
+                        _ => {}
+                    }
+                    Ok(())
+                })?;
+                sample.labels.push(label);
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(sample)
+}
+
+/// Fields 1 and 2.
+fn pair(value: Value<'_>) -> Result<(u64, u64), String> {
+    let mut pair = (0, 0);
+    fields(value.bytes(), |field, value| {
+        match field {
+            1 => pair.0 = value.number(),
+            2 => pair.1 = value.number(),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(pair)
+}
+
+/// A build id as hexadecimal digits; other texts are none of ours.
+fn unhex(text: &str) -> Vec<u8> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
+    bytes.filter(|_| text.len().is_multiple_of(2)).unwrap_or_default()
+}

@@ -1,0 +1,208 @@
+//! The lines' fields, and what they are in the formats' model.
+
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use swipr_formats::model::{Cost, Frame, FrameKind, Function, Header, Mode, Module, Summary};
+
+#[derive(Deserialize)]
+pub(super) struct Kind {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SampleLine<'a> {
+    pub(super) time_ns: u64,
+    pub(super) thread: usize,
+    pub(super) state: &'a str,
+    pub(super) syscall: Option<u32>,
+    pub(super) weight_ns: u64,
+    pub(super) stack: usize,
+}
+
+#[derive(Deserialize)]
+pub(super) struct HeaderLine {
+    pub(super) swipr: u32,
+    pid: u32,
+    process_name: String,
+    executable: String,
+    start_ns: u64,
+    interval_ns: u64,
+    mode: String,
+}
+
+impl HeaderLine {
+    pub(super) fn into_header(self) -> Result<Header, String> {
+        let mode = match self.mode.as_str() {
+            "wall" => Mode::Wall,
+            "cpu" => Mode::Cpu,
+            other => return Err(format!("\"{other}\" is no mode")),
+        };
+        Ok(Header {
+            pid: self.pid,
+            process_name: self.process_name,
+            executable: self.executable,
+            start_ns: self.start_ns,
+            interval_ns: self.interval_ns,
+            mode,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct ThreadLine {
+    pub(super) id: usize,
+    pub(super) tid: u32,
+    pub(super) name: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ModuleLine {
+    pub(super) id: usize,
+    path: String,
+    start: String,
+    end: String,
+    file_offset: String,
+    #[serde(default)]
+    build_id: String,
+}
+
+impl ModuleLine {
+    pub(super) fn into_module(self) -> Result<Module, String> {
+        Ok(Module {
+            start: number(&self.start)?,
+            end: number(&self.end)?,
+            file_offset: number(&self.file_offset)?,
+            build_id: bytes(&self.build_id)?,
+            path: self.path,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct StackLine {
+    pub(super) id: usize,
+    pub(super) frames: Vec<FrameField>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct FrameField {
+    address: String,
+    #[serde(default)]
+    kind: String,
+    module: Option<usize>,
+    #[serde(default)]
+    functions: Vec<FunctionField>,
+}
+
+#[derive(Deserialize)]
+struct FunctionField {
+    name: String,
+    mangled: Option<String>,
+    #[serde(default)]
+    offset: u64,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+impl FrameField {
+    pub(super) fn into_frame(self, modules: &[Arc<Module>]) -> Result<Frame, String> {
+        let module = match self.module {
+            None => None,
+            Some(id) => Some(modules.get(id).ok_or("a frame is of a module that was not told")?.clone()),
+        };
+        let kind = match self.kind.as_str() {
+            "jit" => FrameKind::Jit,
+            "note" => FrameKind::Note,
+            _ => FrameKind::Native,
+        };
+        let functions = self.functions.into_iter().map(FunctionField::into_function).collect();
+        Ok(Frame { address: number(&self.address)?, kind, module, functions })
+    }
+}
+
+impl FunctionField {
+    fn into_function(self) -> Function {
+        Function {
+            name: self.name.into(),
+            mangled: self.mangled.map(Into::into),
+            offset: self.offset,
+            file: self.file.map(Into::into),
+            line: self.line,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(super) struct EndLine {
+    duration_ns: u64,
+    threads: u64,
+    ticks: u64,
+    late: u64,
+    samples: u64,
+    truncated: u64,
+    missed: u64,
+    dropped: u64,
+    filled: u64,
+    inferred: u64,
+    cpu_wait_ns: u64,
+    unsampled_cpu_ns: u64,
+    without_lines: u64,
+    filtered: u64,
+    truncated_by: BTreeMap<String, u64>,
+    held_p50_ns: Option<u64>,
+    held_p99_ns: u64,
+    sweep_p50_ns: u64,
+    sweep_p99_ns: u64,
+    agent_cpu_ns: u64,
+}
+
+impl EndLine {
+    pub(super) fn into_summary(self) -> Summary {
+        Summary {
+            duration_ns: self.duration_ns,
+            threads: self.threads,
+            ticks: self.ticks,
+            late: self.late,
+            samples: self.samples,
+            truncated: self.truncated,
+            missed: self.missed,
+            dropped: self.dropped,
+            unsampled_cpu_ns: self.unsampled_cpu_ns,
+            filled: self.filled,
+            inferred: self.inferred,
+            cpu_wait_ns: self.cpu_wait_ns,
+            without_lines: self.without_lines,
+            filtered: self.filtered,
+            truncated_by: self
+                .truncated_by
+                .into_iter()
+                .map(|(why, count)| (Cow::Owned(why), count))
+                .collect(),
+            cost: self.held_p50_ns.map(|held_p50_ns| Cost {
+                held_p50_ns,
+                held_p99_ns: self.held_p99_ns,
+                sweep_p50_ns: self.sweep_p50_ns,
+                sweep_p99_ns: self.sweep_p99_ns,
+                agent_cpu_ns: self.agent_cpu_ns,
+            }),
+        }
+    }
+}
+
+/// `0x` and hexadecimal digits.
+fn number(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x");
+    let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    number.ok_or_else(|| format!("{text:?} is no address"))
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = hex.as_bytes().chunks(2).map(pair).collect();
+    bytes.filter(|_| hex.len().is_multiple_of(2)).ok_or_else(|| format!("{hex:?} is no build id"))
+}

@@ -1,0 +1,96 @@
+use super::*;
+use swipr_formats::{Options, Weight};
+
+fn data(case: &str, file: &str) -> Vec<u8> {
+    let path = format!("{}/../formats/tests/data/{case}/{file}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// What a format's writer makes of a recording in these bytes.
+fn converted(bytes: &[u8], to: &str, options: &Options) -> Vec<u8> {
+    let mut format = (swipr_formats::find(to).expect("a format").make)(options);
+    let mut out = Vec::new();
+    let mut take = |event| {
+        match event {
+            Event::Header(header) => format.begin(&header, &mut out),
+            Event::Sample(sample) => format.sample(&sample.as_sample(), &mut out),
+            Event::End(summary) => format.finish(&summary, &mut out),
+        }
+        Ok(())
+    };
+    recording(bytes, None, "app", &Arc::default(), &mut take).expect("a recording");
+    out
+}
+
+/// Folded text in one spelling, whatever way it came.
+fn folded(bytes: &[u8], options: &Options) -> String {
+    String::from_utf8(converted(bytes, "folded", options)).expect("text")
+}
+
+const CASE: &str = "lines_and_raw_names";
+
+#[test]
+fn every_format_that_can_be_read_says_the_same_as_the_recording_it_was_written_from() {
+    let raw = data(CASE, "raw.jsonl");
+    let nanoseconds = Options { weight: Weight::Nanoseconds, ..Options::default() };
+    for options in [Options::default(), nanoseconds] {
+        let wanted = folded(&raw, &options);
+        let pprof = converted(&raw, "pprof", &Options::default());
+        // The number of a system call is not in a pprof profile.
+        let without_calls = |text: &str| {
+            let lines = text.lines().map(|line| match line.split_once("[blocked in ") {
+                Some((before, after)) => format!("{before}[blocked]{}", after.split_once(']').expect("]").1),
+                None => line.to_owned(),
+            });
+            let mut counts = std::collections::BTreeMap::<String, u64>::new();
+            for line in lines {
+                let (stack, count) = line.rsplit_once(' ').expect("a count");
+                *counts.entry(stack.to_owned()).or_default() += count.parse::<u64>().expect("a number");
+            }
+            counts
+        };
+        assert_eq!(without_calls(&folded(&pprof, &options)), without_calls(&wanted));
+        let perf = converted(&raw, "perf", &Options::default());
+        assert_eq!(without_calls(&folded(&perf, &options)), without_calls(&wanted));
+    }
+    let merged = Options { merge_threads: true, states: false, ..Options::default() };
+    let once = folded(&raw, &merged);
+    assert_eq!(folded(once.as_bytes(), &merged), once);
+}
+
+#[test]
+fn folded_nanoseconds_are_not_taken_for_samples() {
+    let options = Options { weight: Weight::Nanoseconds, merge_threads: true, ..Options::default() };
+    assert_eq!(folded(b"a;b 5000000000\na;c 7\n", &options), "a;b 5000000000\na;c 7\n");
+    assert_eq!(folded(b"a;b 5\n", &options), "a;b 50000000\n");
+}
+
+#[test]
+fn broken_files_are_refused_with_the_reason_and_never_break_the_reader() {
+    let mut ignored = |_: Event| Ok(());
+    let mut read = |bytes: &[u8]| recording(bytes, None, "app", &Arc::default(), &mut ignored);
+    for wrong in
+        [&b""[..], b"\x1f\x8b", b"a;b\n", b"hello", b"# nothing\n", b"{\"type\":\"header\"}", b"\x0a\xff\x08"]
+    {
+        assert!(read(wrong).is_err(), "{wrong:?}");
+    }
+    // Every prefix, and every byte changed: an answer, whatever it is.
+    for file in ["raw.jsonl", "perf", "folded"] {
+        let whole = data(CASE, file);
+        for at in 0..whole.len() {
+            let _ = read(&whole[..at]);
+            let mut changed = whole.clone();
+            changed[at] ^= 0x15;
+            let _ = read(&changed);
+        }
+    }
+    let pprof = converted(&data(CASE, "raw.jsonl"), "pprof", &Options::default());
+    let mut unpacked = Vec::new();
+    MultiGzDecoder::new(pprof.as_slice()).read_to_end(&mut unpacked).expect("gzip");
+    for at in 0..unpacked.len() {
+        let _ = read(&unpacked[..at]);
+        let mut changed = unpacked.clone();
+        changed[at] ^= 0x95;
+        let _ = read(&changed);
+    }
+}

@@ -1,0 +1,110 @@
+//! `swipr record`: a process that runs, until its end, the end of the time, or Ctrl-C.
+
+mod descendants;
+mod losses;
+pub mod progress;
+pub mod session;
+pub mod source;
+mod written;
+
+pub use descendants::Descendants;
+pub use written::{Plan, tell};
+
+use crate::args::Record;
+use crate::error::{Error, Exit};
+use crate::find::{self, Found};
+use crate::signals::Signals;
+use progress::Progress;
+use session::{Over, Session};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long to wait for samples before signals and the clock are looked at again.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the verb.
+pub fn record(arguments: Record) -> Result<ExitCode, Error> {
+    let signals = Signals::take().map_err(|error| {
+        Error::new(format!("cannot wait for signals: {error}"), "look at this machine's limits (ulimit -a)")
+    })?;
+    let found = find::one(&arguments.target.text())?;
+    if let Some(why) = &found.status.off {
+        return Err(off(&found, why));
+    }
+    let plan = Plan::new(&arguments.output, &found.name(), found.pid())?;
+    let mut session = Session::new(plan.open()?, arguments.output.shape());
+    let sampling = &arguments.sampling;
+    let deadline = sampling.duration.map(|duration| Instant::now() + duration);
+    let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let mut descendants = match (sampling.subprocesses, &found.process) {
+        (true, Some(process)) => Some(Descendants::of(process)),
+        (true, None) => {
+            return Err(Error::new(
+                format!(
+                    "the process behind {} cannot be seen from here, nor its children",
+                    found.client.endpoint()
+                ),
+                "record where the process runs, or without --subprocesses",
+            )
+            .exit(Exit::NotProfilable));
+        }
+        (false, _) => None,
+    };
+    let own_root = descendants.as_ref().map(|_| root(&found.name(), found.pid()));
+    let mut main =
+        session.add(found.client.clone(), found.status.clone(), sampling.query(left()), own_root.clone())?;
+    let mut main_runs = true;
+    let mut progress = Progress::new(plan.talk);
+    let what = format!("{} ({})", found.name(), found.pid());
+    loop {
+        match session.pump(LOOK)? {
+            // Longer than an agent records at a time: again.
+            Some((id, Over::Whole)) if id == main && deadline.is_none() => {
+                let status = found.client.status();
+                let mut again = |status| {
+                    session.add(found.client.clone(), status, sampling.query(None), own_root.clone())
+                };
+                match status.and_then(&mut again) {
+                    Ok(id) => main = id,
+                    Err(_) => main_runs = false,
+                }
+            }
+            Some((id, _)) if id == main => main_runs = false,
+            _ => {}
+        }
+        if !main_runs && (descendants.is_none() || session.running() == 0) {
+            break;
+        }
+        let ended = std::iter::from_fn(|| signals.next(Duration::ZERO)).any(|signal| signal.ends());
+        // The agents end by themselves at the deadline; what does not is not waited for.
+        let late = deadline.is_some_and(|deadline| Instant::now() > deadline + Duration::from_secs(2));
+        if ended || late {
+            break;
+        }
+        if left().is_none_or(|left| !left.is_zero()) {
+            for child in descendants.iter_mut().flat_map(Descendants::new_ones) {
+                let root = root(&child.name(), child.pid());
+                // One that ended meanwhile is no reason to end.
+                let _ = session.add(child.client, child.status, sampling.query(left()), Some(root));
+            }
+        }
+        progress.show(&what, || session.figures());
+    }
+    progress.clear();
+    let summary = session.finish()?;
+    tell(&plan, &summary);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The remark that is the outermost frame of a process's stacks.
+pub fn root(name: &str, pid: u32) -> String {
+    format!("[process {pid} {name}]")
+}
+
+fn off(found: &Found, why: &str) -> Error {
+    Error::new(
+        format!("the agent in {} ({}) has turned itself off: {why}", found.name(), found.pid()),
+        "restart the program: its agent starts anew",
+    )
+    .exit(Exit::NotProfilable)
+}

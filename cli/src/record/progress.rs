@@ -1,0 +1,106 @@
+//! The line that tells how a recording goes, on standard error where that is a terminal.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+use swipr_formats::model::Summary;
+
+/// How often the line changes.
+const OFTEN: Duration = Duration::from_millis(200);
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Progress {
+    shown: bool,
+    last: Option<Instant>,
+}
+
+/// Whether anything but errors is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Talk {
+    /// It is.
+    Normal,
+    /// Errors only.
+    Quiet,
+}
+
+impl Progress {
+    /// Shown on a terminal, unless it is to be quiet.
+    pub fn new(talk: Talk) -> Progress {
+        Progress { shown: talk == Talk::Normal && std::io::stderr().is_terminal(), last: None }
+    }
+
+    /// Shows the figures, if it is time to.
+    pub fn show(&mut self, what: &str, figures: impl FnOnce() -> Summary) {
+        let now = Instant::now();
+        if !self.shown || self.last.is_some_and(|last| now.duration_since(last) < OFTEN) {
+            return;
+        }
+        self.last = Some(now);
+        // \x1b[K: what is left of a longer line goes. Written as one piece; a terminal that is gone is no reason to end.
+        let line = format!("\r{what}: {} · Ctrl-C ends and keeps it\x1b[K", figures_line(&figures()));
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        if self.last.take().is_some() {
+            let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+/// `4,096 samples of 8 threads in 10.0 s, lost 7 (missed 7, dropped 0), late ticks 0`.
+pub fn figures_line(summary: &Summary) -> String {
+    let lost = summary.missed.saturating_add(summary.dropped);
+    let seconds = Duration::from_nanos(summary.duration_ns).as_secs_f64();
+    let of_threads = match summary.threads {
+        0 => String::new(),
+        1 => " of 1 thread".to_owned(),
+        threads => format!(" of {} threads", grouped(threads)),
+    };
+    let lost = match lost {
+        0 => "lost 0".to_owned(),
+        _ => {
+            let (missed, dropped) = (grouped(summary.missed), grouped(summary.dropped));
+            format!("lost {} (missed {missed}, dropped {dropped})", grouped(lost))
+        }
+    };
+    format!(
+        "{} samples{of_threads} in {seconds:.1} s, {lost}, late ticks {}",
+        grouped(summary.samples),
+        grouped(summary.late)
+    )
+}
+
+/// `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_one_line_with_every_loss() {
+        let mut summary =
+            Summary { samples: 1_234_567, threads: 8, duration_ns: 10_040_000_000, ..Summary::default() };
+        let line = figures_line(&summary);
+        assert_eq!(line, "1,234,567 samples of 8 threads in 10.0 s, lost 0, late ticks 0");
+        (summary.missed, summary.dropped, summary.late, summary.threads) = (3, 1000, 4, 1);
+        let line = figures_line(&summary);
+        assert_eq!(
+            line,
+            "1,234,567 samples of 1 thread in 10.0 s, lost 1,003 (missed 3, dropped 1,000), late ticks 4"
+        );
+        assert_eq!([grouped(0), grouped(999), grouped(1000)], ["0", "999", "1,000"]);
+    }
+}

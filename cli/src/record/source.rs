@@ -1,0 +1,164 @@
+//! One process's part of a recording: asks its agent for raw samples and hands them on as they come, from a thread
+//! of its own. Not here: who is asked, and what becomes of the samples.
+
+use super::losses::{Losses, Watch};
+use crate::client::{Client, Status};
+use crate::endpoint::Connection;
+use crate::error::Error;
+use crate::event::{Event, OwnedSample};
+use crate::read::Lines;
+use crate::read::raw::RawReader;
+use crate::shape::Shape;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+use swipr_formats::model::{Header, Summary};
+
+/// How long the first samples of a recording that is ended early are waited for.
+const FIRST_SAMPLES: Duration = Duration::from_secs(2);
+
+/// What a source says.
+#[derive(Debug)]
+pub enum Message {
+    /// Its recording has begun.
+    Began(Header),
+    /// Samples.
+    Samples(Vec<OwnedSample>),
+    /// It is over; the last that this source says.
+    Ended(usize, Ended),
+}
+
+/// How a source ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its figures: the agent's own, or where the recording was cut, what was known until then.
+    pub summary: Summary,
+    /// Whether the recording is whole: its time was over.
+    pub whole: bool,
+    /// Why there is nothing, or not all.
+    pub error: Option<Error>,
+}
+
+/// A source to be started.
+#[derive(Debug)]
+pub struct Source {
+    /// Its number.
+    pub id: usize,
+    /// The agent.
+    pub client: Client,
+    /// What it said of itself before.
+    pub before: Status,
+    /// What to ask for: the query of `/profile`, but for the format.
+    pub query: String,
+    /// What is changed about its samples.
+    pub shape: Arc<Shape>,
+    /// A remark that becomes the outermost frame of its stacks.
+    pub root: Option<String>,
+}
+
+/// A source that runs.
+#[derive(Debug)]
+pub struct Running {
+    connection: Connection,
+    watch: Watch,
+    heard: Arc<AtomicBool>,
+}
+
+impl Source {
+    /// Connects, and starts the thread that reads.
+    pub fn start(self, to: SyncSender<Message>) -> Result<Running, Error> {
+        let watch = Watch::start(self.client.clone(), self.before.clone());
+        let connection = self.client.clone().waiting().connect()?;
+        let shared = connection.try_clone().map_err(|error| self.client.unreachable(&error))?;
+        let (losses, heard) = (watch.losses(), Arc::new(AtomicBool::new(false)));
+        let hears = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            let id = self.id;
+            let ended = self.read(&connection, &losses, &hears, &to);
+            let _ = to.send(Message::Ended(id, ended));
+        });
+        Ok(Running { connection: shared, watch, heard })
+    }
+
+    fn read(
+        self,
+        connection: &Connection,
+        losses: &Losses,
+        heard: &AtomicBool,
+        to: &SyncSender<Message>,
+    ) -> Ended {
+        let begun = Instant::now();
+        let target = format!("/profile?format=raw&{}", self.query);
+        let mut answer = match self.client.get_on(connection, &target) {
+            Ok(answer) => answer,
+            Err(error) => return Ended { summary: Summary::default(), whole: false, error: Some(error) },
+        };
+        let mut reader = RawReader::new(self.shape, self.root);
+        let (mut lines, mut buffer) = (Lines::default(), vec![0; 64 << 10]);
+        let (mut summary, mut samples) = (None, 0_u64);
+        let error = loop {
+            let got = match answer.read(&mut buffer) {
+                Ok(0) => break None,
+                Ok(got) => got,
+                Err(_) => {
+                    // The process ended, or we ended the recording; a reason of the agent's own is in the trailer.
+                    let why = answer.field("x-swipr-error").map(str::to_owned);
+                    break why.map(|why| Error::new(why, "`swipr doctor` tells how the agent is doing"));
+                }
+            };
+            let (mut batch, mut header) = (Vec::new(), None);
+            let taken = lines.take(buffer.get(..got).unwrap_or_default(), |line| {
+                match reader.line(line)? {
+                    Some(Event::Header(begins)) => header = Some(begins),
+                    Some(Event::Sample(sample)) => batch.push(sample),
+                    Some(Event::End(end)) => summary = Some(end),
+                    None => {}
+                }
+                Ok::<(), String>(())
+            });
+            samples += batch.len() as u64;
+            heard.fetch_or(samples > 0, Relaxed);
+            let begins = header.map(Message::Began);
+            let batch = (!batch.is_empty()).then_some(Message::Samples(batch));
+            for message in begins.into_iter().chain(batch) {
+                if to.send(message).is_err() {
+                    break;
+                }
+            }
+            if let Err(why) = taken {
+                let what = format!("cannot understand the agent at {}: {why}", self.client.endpoint());
+                break Some(Error::new(what, "use the library that came with this command"));
+            }
+        };
+        match summary {
+            Some(summary) => Ended { summary, whole: true, error },
+            None => {
+                let mut summary = losses.summary();
+                summary.samples = samples;
+                summary.threads = reader.threads() as u64;
+                summary.duration_ns = begun.elapsed().as_nanos() as u64;
+                Ended { summary, whole: false, error }
+            }
+        }
+    }
+}
+
+impl Running {
+    /// Ends the recording now; what was sampled is kept. Where samples were taken and none has come yet, because the agent is
+    /// looking up their names, the first are waited for.
+    pub fn stop(&self, patience: Duration) {
+        self.watch.look_once_more(patience);
+        let until = Instant::now() + FIRST_SAMPLES;
+        while !self.heard.load(Relaxed) && self.watch.losses().has_samples() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.connection.shutdown(std::net::Shutdown::Both);
+    }
+
+    /// What is lost so far.
+    pub fn losses(&self) -> Summary {
+        self.watch.losses().summary()
+    }
+}

@@ -1,0 +1,224 @@
+//! `swipr run`: a program from its start to its end, with the agent inside, and its children if asked. The program has its
+//! own standard streams, signals and exit status; what the command says itself goes to standard error.
+
+mod child;
+mod newcomers;
+
+use crate::args::Run;
+use crate::client::{Client, Status};
+use crate::endpoint::Endpoint;
+use crate::error::{Error, Exit};
+use crate::find::process::Process;
+use crate::library;
+use crate::loadable::{self, Obstacle};
+use crate::private::Folder;
+use crate::record::progress::{Progress, Talk};
+use crate::record::session::{Over, Session};
+use crate::record::{Plan, root, tell};
+use crate::signals::{Signals, end_by};
+use child::{Child, Children, Ended, Start};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+/// How long to wait for samples before everything else is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long what the program said last may take to be read; its children's recordings are ended then.
+const ENDING: Duration = Duration::from_millis(300);
+/// A socket's file is there a moment before somebody listens.
+const BINDING: Duration = Duration::from_millis(500);
+
+/// Runs the verb.
+pub fn run(arguments: Run) -> Result<ExitCode, Error> {
+    let failed = |error: Error| if error.exit == Exit::Failed { error.exit(Exit::RunFailed) } else { error };
+    run_all(arguments).map_err(failed)
+}
+
+fn run_all(arguments: Run) -> Result<ExitCode, Error> {
+    let signals = Signals::take().map_err(|error| {
+        Error::new(format!("cannot wait for signals: {error}"), "look at this machine's limits (ulimit -a)")
+    })?;
+    let library = library::find(arguments.lib.as_deref())?;
+    let folder = Folder::new().map_err(|error| {
+        Error::new(
+            format!("cannot make a folder for sockets: {error}"),
+            "set XDG_RUNTIME_DIR to one that is writable",
+        )
+    })?;
+    let newcomers = newcomers::watch(folder.path()).map_err(|error| {
+        Error::new(
+            format!("cannot watch {}: {error}", folder.path().display()),
+            "raise fs.inotify.max_user_instances",
+        )
+    })?;
+    let program = Path::new(arguments.command.first().map_or("".as_ref(), |first| first.as_os_str()));
+    let Some(file) = loadable::find_program(program) else {
+        let what = format!("there is no program {}", program.display());
+        return Err(Error::new(what, "check its name, or give its path").exit(Exit::NoProgram));
+    };
+    let obstacle = loadable::obstacle_of(&file);
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let plan = Plan::new(&arguments.output, &name, std::process::id())?;
+    if let Some(Obstacle { what, next }) = &obstacle {
+        eprintln!("swipr: warning: {what}; it runs without being recorded\nnext: {next}");
+    }
+    let session = Session::new(plan.open()?, arguments.output.shape());
+    let mut runner = Runner {
+        deadline: arguments.sampling.duration.map(|duration| Instant::now() + duration),
+        progress: Progress::new(plan.talk),
+        arguments,
+        signals,
+        library,
+        folder,
+        newcomers,
+        session: Some(session),
+        plan,
+        children: 0,
+        label: name,
+        outcome: None,
+    };
+    let ended = runner.all_iterations()?;
+    runner.write();
+    // Also where end_by leaves at once.
+    drop(runner.folder);
+    // Where there is an obstacle it was told at the start, with what to do.
+    let failure = runner.outcome.and_then(Result::err).filter(|_| obstacle.is_none());
+    if let Some(error) = &failure {
+        eprintln!("{error}");
+    }
+    match ended {
+        Ended::Signal(number) => end_by(number),
+        Ended::Status(0) if failure.is_some() || obstacle.is_some() => {
+            Ok(ExitCode::from(Exit::RunFailed as u8))
+        }
+        Ended::Status(status) => Ok(ExitCode::from(status)),
+    }
+}
+
+/// What a run needs.
+struct Runner {
+    arguments: Run,
+    signals: Signals,
+    library: PathBuf,
+    folder: Folder,
+    newcomers: Receiver<PathBuf>,
+    /// Until it is written.
+    session: Option<Session>,
+    plan: Plan,
+    progress: Progress,
+    deadline: Option<Instant>,
+    /// Child processes with an agent that were not recorded.
+    children: u32,
+    label: String,
+    /// What became of the recording, once it is over.
+    outcome: Option<Result<(), Error>>,
+}
+
+impl Runner {
+    fn all_iterations(&mut self) -> Result<Ended, Error> {
+        let mut iteration = 1;
+        loop {
+            let ended = self.iteration()?;
+            if iteration == self.arguments.iteration_count || ended != Ended::Status(0) {
+                return Ok(ended);
+            }
+            iteration += 1;
+        }
+    }
+
+    fn iteration(&mut self) -> Result<Ended, Error> {
+        let follows = self.arguments.sampling.subprocesses;
+        let start = Start {
+            words: &self.arguments.command,
+            library: &self.library,
+            folder: self.folder.path(),
+            children: if follows { Children::AreRecorded } else { Children::AreNot },
+        };
+        let mut child = Child::start(&start, &self.signals)?;
+        let pid = child.pid();
+        let what = format!("{} ({pid})", self.label);
+        loop {
+            let over = match &mut self.session {
+                Some(session) => session.pump(LOOK)?,
+                None => {
+                    std::thread::sleep(LOOK);
+                    None
+                }
+            };
+            while let Ok(socket) = self.newcomers.try_recv() {
+                self.meet(&socket, pid);
+            }
+            child.hand_on(&self.signals);
+            if let Some(ended) = child.ended() {
+                self.settle()?;
+                return Ok(ended);
+            }
+            if over.is_some_and(|(_, over)| over == Over::Whole) && self.is_over() {
+                self.write();
+            }
+            if let Some(session) = &self.session {
+                self.progress.show(&what, || session.figures());
+            }
+        }
+    }
+
+    fn left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether the time is over, and everything that was recorded is here.
+    fn is_over(&self) -> bool {
+        let is_last = self.left().is_some_and(|left| left < LOOK);
+        is_last && self.session.as_ref().is_some_and(|session| session.running() == 0)
+    }
+
+    /// A socket has appeared: the program's, after an exec(2) another one of it, or a child's.
+    fn meet(&mut self, socket: &Path, main: u32) {
+        let name = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(pid) = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { return };
+        let follows = self.arguments.sampling.subprocesses;
+        if pid != main && !follows {
+            self.children += 1;
+            return;
+        }
+        let left = self.left();
+        let Some(session) = self.session.as_mut().filter(|_| left.is_none_or(|left| !left.is_zero())) else {
+            return;
+        };
+        let root =
+            follows.then(|| root(&Process::new(pid).map(|found| found.name()).unwrap_or_default(), pid));
+        let client = Client::new(Endpoint::Path(socket.to_owned()));
+        let (query, until) = (self.arguments.sampling.query(left), Instant::now() + BINDING);
+        // One that has ended by now is no reason to end.
+        while session.add(client.clone(), Status::default(), query.clone(), root.clone()).is_err()
+            && Instant::now() < until
+            && socket.exists()
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The program has ended: what it said last is taken, its children are left.
+    fn settle(&mut self) -> Result<(), Error> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        // Its own sources end with it.
+        let until = Instant::now() + ENDING;
+        while session.running() > 0 && Instant::now() < until {
+            session.pump(LOOK)?;
+        }
+        session.stop()
+    }
+
+    /// Writes the recording, once.
+    fn write(&mut self) {
+        self.progress.clear();
+        let Some(session) = self.session.take() else { return };
+        self.outcome = Some(session.finish().map(|summary| tell(&self.plan, &summary)));
+        if self.children > 0 && self.plan.talk == Talk::Normal {
+            let (count, noun) =
+                (self.children, if self.children == 1 { "process was" } else { "processes were" });
+            eprintln!("swipr: {count} child {noun} not recorded\nnext: -s follows child processes");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The program that runs: started with the library, handed our signals, waited for.
+
+use crate::error::{Error, Exit};
+use crate::signals::Signals;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By exit, with this status.
+    Status(u8),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// Whether the program's children are recorded, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Children {
+    /// They are: they wait for that as well.
+    AreRecorded,
+    /// They are not.
+    AreNot,
+}
+
+/// What is started, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The program and its arguments.
+    pub words: &'a [OsString],
+    /// The agent's library.
+    pub library: &'a Path,
+    /// Where sockets are made.
+    pub folder: &'a Path,
+    /// Whether children wait, too.
+    pub children: Children,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Child(std::process::Child);
+
+impl Child {
+    /// Starts the program. It waits until it is recorded.
+    pub fn start(start: &Start<'_>, signals: &Signals) -> Result<Child, Error> {
+        let Start { words, library, folder, children } = start;
+        let (program, arguments) =
+            words.split_first().map_or(("".as_ref(), &[][..]), |(p, a)| (p.as_os_str(), a));
+        let mut preload = OsString::from(library);
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        let mut command = Command::new(program);
+        command.args(arguments).env("LD_PRELOAD", preload);
+        // The id tells whose it is, the rest that it is new: after exec(2) a process has another one.
+        command.env("SWIPR_SOCKET", folder.join("{PID}-{UUID}.sock"));
+        let recorder = match children {
+            Children::AreRecorded => "all".to_owned(),
+            Children::AreNot => std::process::id().to_string(),
+        };
+        command.env("SWIPR_RECORDER", recorder);
+        let started = signals.unblocked(&mut command).spawn();
+        started.map(Child).map_err(|error| {
+            let what = format!("cannot start {}: {error}", program.display());
+            match error.kind() {
+                io::ErrorKind::NotFound => {
+                    Error::new(what, "check its name, and the interpreter in its first line")
+                        .exit(Exit::NoProgram)
+                }
+                _ => Error::new(what, "check that it is a program, and that you may execute it")
+                    .exit(Exit::CannotStart),
+            }
+        })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Hands it the signals that came. What the terminal sends, it has had already: it is in the foreground with us.
+    pub fn hand_on(&self, signals: &Signals) {
+        while let Some(signal) = signals.next(Duration::ZERO) {
+            if signal.number != libc::SIGCHLD && !signal.from_kernel {
+                // SAFETY: kill(2) takes no pointer. The id is the child's: it has not been waited for.
+                unsafe { libc::kill(self.pid().cast_signed(), signal.number) };
+            }
+        }
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<Ended> {
+        let status = self.0.try_wait().ok().flatten()?;
+        Some(match status.signal() {
+            Some(number) => Ended::Signal(number),
+            None => Ended::Status(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1)),
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Signals to this command, taken one by one instead of by handlers: who ends it, and who sent that. Blocked from the
+//! start in all threads; programs that are started must be given their own mask back ([`Signals::unblocked`]).
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// What ends a recording, or is handed on to the program.
+const TAKEN: [i32; 7] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGCHLD];
+
+/// A signal that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Its number.
+    pub number: i32,
+    /// From the terminal: the program in the foreground has had it as well.
+    pub from_kernel: bool,
+}
+
+impl Signal {
+    /// Whether it asks for the end.
+    pub fn ends(self) -> bool {
+        [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&self.number)
+    }
+}
+
+/// The signals of this process, as a queue.
+#[derive(Debug)]
+pub struct Signals {
+    fd: OwnedFd,
+    mask_before: libc::sigset_t,
+}
+
+impl Signals {
+    /// To be called before any thread is started.
+    pub fn take() -> io::Result<Signals> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset(3) initialises the set; the numbers are valid; pthread_sigmask(3) and signalfd(2) read the set,
+        // and the former writes `before`.
+        let fd = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for number in TAKEN {
+                libc::sigaddset(set.as_mut_ptr(), number);
+            }
+            if libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and ours; pthread_sigmask has written `before`.
+        Ok(unsafe { Signals { fd: OwnedFd::from_raw_fd(fd), mask_before: before.assume_init() } })
+    }
+
+    /// The next signal, waiting at most so long for one.
+    pub fn next(&self, patience: Duration) -> Option<Signal> {
+        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let ms = patience.as_millis().try_into().unwrap_or(i32::MAX);
+        // SAFETY: one pollfd, which lives on this stack.
+        if unsafe { libc::poll(&mut poll, 1, ms) } != 1 {
+            return None;
+        }
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the kernel writes at most `size` bytes into the struct.
+        let got = unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+        if got != size as isize {
+            return None;
+        }
+        // SAFETY: the read was whole.
+        let info = unsafe { info.assume_init() };
+        Some(Signal { number: info.ssi_signo.cast_signed(), from_kernel: info.ssi_code == libc::SI_KERNEL })
+    }
+
+    /// The command, started with the signal mask that this one was started with.
+    pub fn unblocked<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        let before = self.mask_before;
+        let restore = move || {
+            // SAFETY: the set was written by pthread_sigmask(3); null is where the old one would go.
+            match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) } {
+                0 => Ok(()),
+                error => Err(io::Error::from_raw_os_error(error)),
+            }
+        };
+        // SAFETY: the closure runs in the forked child and makes one system call, which takes no lock and no memory.
+        unsafe { command.pre_exec(restore) }
+    }
+}
+
+/// Ends this process as `number` ended another: a shell above sees the same.
+pub fn end_by(number: i32) -> ! {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: setrlimit(2), signal(3) and raise(3) take values and a struct on this stack; the set is initialised before it is read.
+    unsafe {
+        // The program has left its core already.
+        libc::setrlimit(libc::RLIMIT_CORE, &no_core);
+        libc::signal(number, libc::SIG_DFL);
+        libc::raise(number);
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), number);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
+    }
+    // A signal that does not end processes by itself.
+    std::process::exit(128 + number)
+}

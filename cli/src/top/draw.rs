@@ -1,0 +1,226 @@
+//! The picture: a head of three lines, and one of the views below.
+
+use super::keys::{KEYS, Sort, View};
+use super::tally::{Row, ThreadRow};
+use super::{Screen, flame};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph};
+use swipr_formats::model::State;
+
+/// Colours of a flame graph's bars, by name: the same function has the same everywhere.
+const WARM: [Color; 6] = [
+    Color::Rgb(205, 80, 50),
+    Color::Rgb(215, 110, 45),
+    Color::Rgb(220, 140, 50),
+    Color::Rgb(225, 165, 60),
+    Color::Rgb(200, 95, 70),
+    Color::Rgb(210, 125, 75),
+];
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
+    let [head, body, foot] =
+        Layout::vertical([Constraint::Length(3), Constraint::Min(1), Constraint::Length(1)])
+            .areas(frame.area());
+    frame.render_widget(Paragraph::new(head_lines(screen)), head);
+    match screen.view {
+        View::Functions => functions(frame, screen, body),
+        View::Threads => threads(frame, screen, body),
+        View::Flame => flame_graph(frame, screen, body),
+    }
+    frame.render_widget(Paragraph::new(foot_line(screen)), foot);
+    if screen.help {
+        help(frame);
+    }
+}
+
+fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
+    let tally = &screen.tally;
+    let count =
+        |which: fn(&State) -> bool| tally.threads.values().filter(|thread| which(&thread.state)).count();
+    let running = count(|state| matches!(state, State::Running));
+    let runnable = count(|state| matches!(state, State::Runnable));
+    let blocked = count(|state| matches!(state, State::Blocked(_)));
+    let what = match (&screen.over, screen.paused) {
+        (Some(why), _) => Span::from(format!("  {why}")).red().bold(),
+        (None, true) => Span::from("  standing still").yellow().bold(),
+        (None, false) => Span::from(""),
+    };
+    let figures = format!(
+        "{} samples in {:.0} s, lost {}, late ticks {}",
+        tally.samples,
+        tally.total_ns as f64 / 1e9,
+        screen.lost,
+        screen.late
+    );
+    let states = format!(
+        "{} threads: {running} running, {runnable} waiting for a CPU, {blocked} blocked",
+        tally.threads.len()
+    );
+    let mode =
+        if screen.idle { "threads that wait are counted" } else { "threads that wait are not counted" };
+    vec![
+        Line::from(vec![
+            Span::from("swipr top  ").bold(),
+            Span::from(screen.title.clone()).bold().green(),
+            what,
+        ]),
+        Line::from(figures),
+        Line::from(format!("{states}; {mode}")),
+    ]
+}
+
+fn foot_line(screen: &Screen) -> Line<'static> {
+    if screen.typing || !screen.filter.is_empty() {
+        return Line::from(format!("/{}", screen.filter)).yellow();
+    }
+    Line::from("Tab view  1-4 sort  i idle  l lines  / filter  p pause  r reset  ? help  q quit").dark_gray()
+}
+
+/// Rows that fit, from where it was scrolled to; that is held within what there is.
+fn visible<T>(rows: Vec<T>, scroll: &mut usize, height: u16) -> Vec<T> {
+    *scroll = (*scroll).min(rows.len().saturating_sub(usize::from(height).max(1)));
+    rows.into_iter().skip(*scroll).take(height.into()).collect()
+}
+
+fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let idle = screen.idle;
+    let turn_ns = screen.tally.turn_ns.max(1);
+    let table = if screen.lines { &screen.tally.lines } else { &screen.tally.functions };
+    let wanted = |row: &&Row| {
+        screen.filter.is_empty() || row.name.contains(&screen.filter) || row.place.contains(&screen.filter)
+    };
+    let mut rows: Vec<&Row> = table.rows.iter().filter(wanted).filter(|row| row.total.ns(idle) > 0).collect();
+    let key = |row: &Row| match screen.sort {
+        Sort::Own => (row.own_now.ns(idle), row.own.ns(idle)),
+        Sort::Total => (row.total_now.ns(idle), row.total.ns(idle)),
+        Sort::OwnTime => (row.own.ns(idle), row.own_now.ns(idle)),
+        Sort::TotalTime => (row.total.ns(idle), row.total_now.ns(idle)),
+    };
+    rows.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| a.name.cmp(&b.name)));
+    let [title, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    let column =
+        |name: &str, sort: Sort| if screen.sort == sort { format!("{name}↓") } else { name.to_owned() };
+    let heads = format!(
+        "{:>7} {:>7} {:>9} {:>10}  Function ({})",
+        column("%Own", Sort::Own),
+        column("%Total", Sort::Total),
+        column("OwnTime", Sort::OwnTime),
+        column("TotalTime", Sort::TotalTime),
+        if screen.lines { "file:line" } else { "file" }
+    );
+    frame.render_widget(Paragraph::new(bar_line(&heads, title.width)), title);
+    let line = |row: &Row| {
+        let percent = |ns: u64| 100.0 * ns as f64 / turn_ns as f64;
+        let own = percent(row.own_now.ns(idle));
+        let figures = format!(
+            "{own:>6.1}% {:>6.1}% {:>8.2}s {:>9.2}s  ",
+            percent(row.total_now.ns(idle)),
+            row.own.ns(idle) as f64 / 1e9,
+            row.total.ns(idle) as f64 / 1e9,
+        );
+        let style = if own >= 50.0 {
+            Style::new().red()
+        } else if own >= 10.0 {
+            Style::new().yellow()
+        } else {
+            Style::new()
+        };
+        let place = if row.place.is_empty() { String::new() } else { format!(" ({})", row.place) };
+        Line::from(vec![
+            Span::styled(figures, style),
+            Span::from(row.name.clone()).bold(),
+            Span::from(place).dark_gray(),
+        ])
+    };
+    let lines: Vec<Line<'_>> = rows.into_iter().map(line).collect();
+    let lines = visible(lines, &mut screen.scroll, body.height);
+    frame.render_widget(Paragraph::new(lines), body);
+}
+
+fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let turn_ns = screen.tally.turn_ns.max(1);
+    let filter = &screen.filter;
+    let wanted = |thread: &&ThreadRow| {
+        filter.is_empty() || thread.name.contains(filter) || thread.doing.contains(filter)
+    };
+    let mut rows: Vec<&ThreadRow> = screen.tally.threads.values().filter(wanted).collect();
+    rows.sort_by_key(|thread| (std::cmp::Reverse(thread.now.map(|ns| ns)), thread.tid));
+    let [title, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    let heads = format!(
+        "{:>8} {:<16} {:>7} {:>7} {:>8}  {:<18} Function",
+        "TID", "NAME", "%RUN", "%WAIT", "%BLOCKED", "STATE"
+    );
+    frame.render_widget(Paragraph::new(bar_line(&heads, title.width)), title);
+    let line = |thread: &ThreadRow| {
+        let [run, wait, blocked] = thread.now.map(|ns| 100.0 * ns as f64 / turn_ns as f64);
+        let (state, style) = match thread.state {
+            State::Running => ("running".to_owned(), Style::new().green()),
+            State::Runnable => ("waiting for a CPU".to_owned(), Style::new().yellow()),
+            State::Blocked(call) => {
+                let name = call.and_then(swipr_formats::syscalls::name);
+                (
+                    name.map_or_else(|| "blocked".to_owned(), |name| format!("in {name}")),
+                    Style::new().dark_gray(),
+                )
+            }
+        };
+        let name: String = thread.name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        Line::from(vec![
+            Span::from(format!("{:>8} {name:<16} {run:>6.1}% {wait:>6.1}% {blocked:>7.1}%  ", thread.tid)),
+            Span::styled(format!("{state:<18} "), style),
+            Span::from(thread.doing.clone()).bold(),
+        ])
+    };
+    let lines: Vec<Line<'_>> = rows.into_iter().map(line).collect();
+    let lines = visible(lines, &mut screen.scroll, body.height);
+    frame.render_widget(Paragraph::new(lines), body);
+}
+
+fn flame_graph(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let tree = flame::tree(&screen.tally, screen.idle);
+    let lines = visible(flame::lines(&tree, area.width), &mut screen.scroll, area.height);
+    for (row, bars) in (area.y..area.y.saturating_add(area.height)).zip(lines) {
+        for bar in bars {
+            let is_found = !screen.filter.is_empty() && bar.name.contains(&screen.filter);
+            let hash =
+                bar.name.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+            let warm = WARM.get(hash % WARM.len()).copied().unwrap_or(Color::Red);
+            let colour = if is_found { Color::Magenta } else { warm };
+            // A column of its own between neighbours, where there is room.
+            let width = usize::from(if bar.width > 2 { bar.width - 1 } else { bar.width });
+            let text: String = bar.name.chars().take(width).collect();
+            let place = Rect { x: area.x + bar.column, y: row, width: width as u16, height: 1 };
+            let style = Style::new().fg(Color::Black).bg(colour);
+            frame.render_widget(
+                Paragraph::new(format!("{text:<width$}")).style(style),
+                place.intersection(area),
+            );
+        }
+    }
+}
+
+fn bar_line(text: &str, width: u16) -> Line<'static> {
+    let width = usize::from(width);
+    Line::from(format!("{text:<width$}")).style(Style::new().fg(Color::Black).bg(Color::Green))
+}
+
+fn help(frame: &mut Frame<'_>) {
+    let lines: Vec<Line<'_>> = KEYS
+        .iter()
+        .map(|(keys, what)| Line::from(vec![Span::from(format!(" {keys:<26}")).bold(), Span::from(*what)]))
+        .collect();
+    let (height, width) = (lines.len() as u16 + 2, 78);
+    let area = frame.area();
+    let place = Rect {
+        x: area.width.saturating_sub(width) / 2,
+        y: area.height.saturating_sub(height) / 2,
+        width: width.min(area.width),
+        height: height.min(area.height),
+    };
+    frame.render_widget(Clear, place);
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" Keys ")), place);
+}

@@ -1,0 +1,101 @@
+//! Keys: those of py-spy's top, and those of htop that fit. [`KEYS`] is the list that help shows.
+
+use super::Screen;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    Functions,
+    Threads,
+    Flame,
+}
+
+/// What functions are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Own,
+    Total,
+    OwnTime,
+    TotalTime,
+}
+
+/// What a key leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Go,
+    Quit,
+}
+
+/// The keys, and what they do.
+pub(super) const KEYS: [(&str, &str); 11] = [
+    ("1 2 3 4", "sort by %Own, %Total, OwnTime, TotalTime"),
+    ("Tab", "functions, threads, flame graph; also F, T, G"),
+    ("i", "count threads that wait, or not"),
+    ("l", "by line, or by function"),
+    ("/  F3  F4", "show names with this text only; Esc ends that"),
+    ("arrows PgUp PgDn Home End", "scroll"),
+    ("p  Space", "stand still, or go on"),
+    ("r", "begin anew"),
+    ("?  h  F1", "this help"),
+    ("q  F10  Ctrl-C", "end"),
+    ("", "100 % is one thread all the time"),
+];
+
+/// A page, for scrolling.
+const PAGE: usize = 20;
+
+/// A key was pressed.
+pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Act {
+    if key.modifiers.contains(KeyModifiers::CONTROL) && matches!(key.code, KeyCode::Char('c' | 'd')) {
+        return Act::Quit;
+    }
+    if screen.typing {
+        match key.code {
+            KeyCode::Enter => screen.typing = false,
+            KeyCode::Esc => (screen.typing, screen.filter) = (false, String::new()),
+            KeyCode::Backspace => _ = screen.filter.pop(),
+            KeyCode::Char(c) => screen.filter.push(c),
+            _ => {}
+        }
+        return Act::Go;
+    }
+    if screen.help {
+        screen.help = false;
+        return if key.code == KeyCode::Char('q') { Act::Quit } else { Act::Go };
+    }
+    let show = |screen: &mut Screen, view| (screen.view, screen.scroll) = (view, 0);
+    match key.code {
+        KeyCode::Char('q') | KeyCode::F(10) => return Act::Quit,
+        KeyCode::Char('?' | 'h') | KeyCode::F(1) => screen.help = true,
+        KeyCode::Char('1' | 'P') => screen.sort = Sort::Own,
+        KeyCode::Char('2') => screen.sort = Sort::Total,
+        KeyCode::Char('3') => screen.sort = Sort::OwnTime,
+        KeyCode::Char('4') => screen.sort = Sort::TotalTime,
+        KeyCode::Char('i' | 'I') => screen.idle = !screen.idle,
+        KeyCode::Char('l' | 'L') => screen.lines = !screen.lines,
+        KeyCode::Char('p' | ' ') => screen.paused = !screen.paused,
+        KeyCode::Char('r' | 'R') => screen.tally.reset(),
+        KeyCode::Char('f' | 'F') => show(screen, View::Functions),
+        KeyCode::Char('t' | 'T' | 'H') => show(screen, View::Threads),
+        KeyCode::Char('g' | 'G') => show(screen, View::Flame),
+        KeyCode::Tab => {
+            let next = match screen.view {
+                View::Functions => View::Threads,
+                View::Threads => View::Flame,
+                View::Flame => View::Functions,
+            };
+            show(screen, next);
+        }
+        KeyCode::Char('/' | '\\') | KeyCode::F(3 | 4) => screen.typing = true,
+        KeyCode::Esc => screen.filter.clear(),
+        KeyCode::Up | KeyCode::Char('k') => screen.scroll = screen.scroll.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => screen.scroll += 1,
+        KeyCode::PageUp => screen.scroll = screen.scroll.saturating_sub(PAGE),
+        KeyCode::PageDown => screen.scroll += PAGE,
+        KeyCode::Home => screen.scroll = 0,
+        KeyCode::End => screen.scroll = usize::MAX,
+        _ => {}
+    }
+    Act::Go
+}

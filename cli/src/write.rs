@@ -1,0 +1,205 @@
+//! The output of a recording: a format's writer before a file, which is there whole or not at all.
+
+use crate::error::{Error, Exit};
+use crate::event::OwnedSample;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use swipr_formats::model::{Header, Summary};
+use swipr_formats::{FORMATS, Format, FormatInfo, Selection};
+
+/// Output is written at the latest when there is so much of it.
+const ENOUGH: usize = 256 << 10;
+
+/// Where output goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+impl Target {
+    /// `-` is standard output.
+    pub fn new(path: &Path) -> Target {
+        if path == Path::new("-") { Target::Stdout } else { Target::File(path.to_owned()) }
+    }
+}
+
+/// The format that a file's name stands for: the longest suffix that fits.
+pub fn format_of(path: &Path) -> Option<&'static FormatInfo> {
+    let name = path.file_name()?.to_str()?;
+    let fits = |format: &&FormatInfo| {
+        name.strip_suffix(format.suffix).is_some_and(|before| before.ends_with('.') || before.is_empty())
+    };
+    // Of several with one suffix the first counts.
+    FORMATS.iter().rev().filter(fits).max_by_key(|format| format.suffix.len())
+}
+
+/// The format that is asked for by name, or by the file's name.
+pub fn choose(name: Option<&str>, output: Option<&Path>) -> Result<&'static FormatInfo, Error> {
+    let known = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    if let Some(name) = name {
+        return swipr_formats::find(name).ok_or_else(|| {
+            Error::new(format!("there is no format \"{name}\""), format!("take one of {}", known()))
+                .exit(Exit::Usage)
+        });
+    }
+    match output.filter(|path| *path != Path::new("-")) {
+        None => Ok(default_format()),
+        Some(path) => format_of(path).ok_or_else(|| {
+            let suffixes: Vec<String> = FORMATS.iter().map(|format| format!(".{}", format.suffix)).collect();
+            Error::new(
+                format!("the name {} does not say which format", path.display()),
+                format!("end it with one of {}, or give -f with one of {}", suffixes.join(", "), known()),
+            )
+            .exit(Exit::Usage)
+        }),
+    }
+}
+
+/// A picture where one can be drawn, else what the most viewers read.
+fn default_format() -> &'static FormatInfo {
+    let wanted = ["html", "svg", "perf"].iter().find_map(|name| swipr_formats::find(name));
+    wanted.unwrap_or(&FORMATS[0])
+}
+
+/// Writes one recording.
+pub struct Writer {
+    format: Box<dyn Format>,
+    bytes: Vec<u8>,
+    to: Destination,
+    has_begun: bool,
+    /// Samples that were written.
+    pub samples: u64,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Writer({} samples)", self.samples)
+    }
+}
+
+enum Destination {
+    Stdout,
+    /// Written in place: a pipe, a device.
+    Special(File, PathBuf),
+    /// Written beside its place and renamed when it is whole.
+    Beside {
+        file: File,
+        beside: PathBuf,
+        place: PathBuf,
+    },
+}
+
+impl Writer {
+    /// Opens the output: what cannot be written is told before anything is recorded.
+    pub fn open(selection: &Selection, target: &Target) -> Result<Writer, Error> {
+        let to = match target {
+            Target::Stdout => Destination::Stdout,
+            Target::File(place) => destination(place).map_err(|error| cannot_write(place, &error))?,
+        };
+        let format = (selection.format.make)(&selection.options);
+        Ok(Writer { format, bytes: Vec::new(), to, has_begun: false, samples: 0 })
+    }
+
+    /// A recording begins. That of further ones, which are merged into the first, is left out.
+    pub fn begin(&mut self, header: &Header) {
+        if !self.has_begun {
+            self.format.begin(header, &mut self.bytes);
+            self.has_begun = true;
+        }
+    }
+
+    /// Takes a sample.
+    pub fn sample(&mut self, sample: &OwnedSample) -> Result<(), Error> {
+        self.format.sample(&sample.as_sample(), &mut self.bytes);
+        self.samples += u64::from(sample.ticks);
+        if self.bytes.len() < ENOUGH { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes what there is.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        let written = match &mut self.to {
+            Destination::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(&self.bytes).and_then(|()| out.flush())
+            }
+            Destination::Special(file, _) | Destination::Beside { file, .. } => file.write_all(&self.bytes),
+        };
+        self.bytes.clear();
+        written.map_err(|error| cannot_write(self.to.place(), &error))
+    }
+
+    /// Ends the recording; the file is there from now on.
+    pub fn finish(mut self, summary: &Summary) -> Result<(), Error> {
+        self.format.finish(summary, &mut self.bytes);
+        self.flush()?;
+        if let Destination::Beside { beside, place, .. } = &self.to {
+            fs::rename(beside, place).map_err(|error| cannot_write(place, &error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Destination::Beside { beside, .. } = &self.to {
+            // Gone already where the recording is whole.
+            let _ = fs::remove_file(beside);
+        }
+    }
+}
+
+impl Destination {
+    fn place(&self) -> &Path {
+        match self {
+            Destination::Stdout => Path::new("standard output"),
+            Destination::Special(_, place) | Destination::Beside { place, .. } => place,
+        }
+    }
+}
+
+fn destination(place: &Path) -> io::Result<Destination> {
+    let is_special = fs::metadata(place).is_ok_and(|found| !found.is_file());
+    if is_special {
+        return Ok(Destination::Special(File::options().write(true).open(place)?, place.to_owned()));
+    }
+    // A link's target is what is written.
+    let place = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+    let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
+    let beside = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    Ok(Destination::Beside { file: File::create(&beside)?, beside, place })
+}
+
+fn cannot_write(place: &Path, error: &io::Error) -> Error {
+    Error::new(format!("cannot write {}: {error}", place.display()), "choose another place with -o FILE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_found_by_its_suffix_or_one_before_it_has_the_same() {
+        for format in FORMATS {
+            let path = format!("/a/b.{}", format.suffix);
+            let found = format_of(Path::new(&path)).expect(format.name);
+            assert_eq!(found.suffix, format.suffix);
+        }
+        assert_eq!(format_of(Path::new("x.pb.gz")).map(|format| format.name), Some("pprof"));
+        assert_eq!(format_of(Path::new("xfolded")).map(|format| format.name), None);
+        assert_eq!(format_of(Path::new("x.doc")).map(|format| format.name), None);
+    }
+
+    #[test]
+    fn a_name_goes_before_the_suffix_and_a_wrong_one_is_told_with_those_that_are_right() {
+        let chosen = |name, path: &str| choose(name, Some(Path::new(path))).map(|format| format.name);
+        assert_eq!(chosen(Some("pprof"), "x.folded"), Ok("pprof"));
+        assert_eq!(chosen(None, "x.folded"), Ok("folded"));
+        let error = chosen(Some("gif"), "x").expect_err("no such format");
+        assert!(error.exit == Exit::Usage && error.next.contains("folded"), "{error}");
+        assert!(chosen(None, "x.gif").expect_err("no such format").next.contains(".folded"));
+    }
+}

@@ -1,0 +1,165 @@
+//! `swipr doctor`: each reason in words.
+
+use crate::support::*;
+use std::process::{Child, Command, Stdio};
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::{Host, wait_until};
+use swipr_c_tests::{agent, program};
+
+/// A program that runs until it is dropped.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        Running(
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("started"),
+        )
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_that_can_be_profiled_is_told_so() {
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    for target in [&pid, &host.socket().display().to_string()] {
+        let said = says(["doctor", target]).well();
+        assert!(said.out.contains("ok    it can be profiled"), "{said:?}");
+    }
+    host.end();
+}
+
+#[test]
+fn without_a_process_it_tells_whether_run_can_work() {
+    let said = says(["doctor"]).well();
+    assert!(said.out.contains("ok    the library is "), "{said:?}");
+    said_with_library("/no/such/libswipr.so").refuses(3, &["/no/such/libswipr.so"]);
+}
+
+fn said_with_library(library: &str) -> Said {
+    said(swipr(["doctor"]).env("SWIPR_LIBRARY", library))
+}
+
+#[test]
+fn a_program_started_without_swipr_is_told() {
+    let running = Running::start(Command::new("cat").env_remove("LD_PRELOAD"));
+    wait_until("its name", || {
+        std::fs::read_to_string(format!("/proc/{}/comm", running.pid())).is_ok_and(|name| name == "cat\n")
+    });
+    says(["doctor", &running.pid()]).refuses(3, &["was started without swipr", "swipr run -- cat"]);
+}
+
+#[test]
+fn a_static_program_is_told() {
+    let directory = Directory::new();
+    let fixed = short_program(&directory, "fixed", &["-static"]);
+    let running = Running::start(Command::new(&fixed).env("LD_PRELOAD", agent::library()));
+    wait_until("its name", || {
+        std::fs::read_to_string(format!("/proc/{}/comm", running.pid())).is_ok_and(|name| name == "fixed\n")
+    });
+    says(["doctor", "fixed"]).refuses(3, &["is a static program", "link"]);
+}
+
+#[test]
+fn a_program_that_variables_leave_out_is_told() {
+    let running =
+        Running::start(Command::new("cat").env("LD_PRELOAD", agent::library()).env("SWIPR_SKIP", "cat"));
+    wait_until("the library", || {
+        std::fs::read_to_string(format!("/proc/{}/maps", running.pid()))
+            .is_ok_and(|maps| maps.contains("/libc.so"))
+    });
+    wait_until("the reason", || says(["doctor", &running.pid()]).errors.contains("SWIPR_SKIP=cat leaves"));
+}
+
+#[test]
+fn an_agent_that_cannot_listen_is_told() {
+    let mut command = Command::new("cat");
+    command.env("LD_PRELOAD", agent::library()).env("SWIPR_SOCKET", "/no/such/folder/a.sock");
+    let running = Running::start(&mut command);
+    wait_until("the reason", || says(["doctor", &running.pid()]).errors.contains("did not start"));
+    says(["doctor", &running.pid()]).refuses(3, &["SWIPR_LOG=1"]);
+}
+
+#[test]
+fn a_library_that_is_not_where_the_process_looks_is_told() {
+    let running = Running::start(Command::new("cat").env("LD_PRELOAD", "/no/such/libswipr.so"));
+    wait_until("the reason", || {
+        says(["doctor", &running.pid()]).errors.contains("does not exist for process")
+    });
+}
+
+#[test]
+fn a_socket_that_was_removed_is_told() {
+    let host = running_burner();
+    std::fs::remove_file(host.socket()).expect("removed");
+    says(["doctor", &host.pid().to_string()]).refuses(3, &["cannot be profiled: "]);
+    host.end();
+}
+
+#[test]
+fn a_process_of_another_user_is_told() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swipr"));
+    command.args(["doctor", "1"]);
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } == 0 {
+        use std::os::unix::process::CommandExt;
+        let directory = Directory::new();
+        let copy = directory.path().join("swipr");
+        std::fs::copy(env!("CARGO_BIN_EXE_swipr"), &copy).expect("a copy");
+        assert!(
+            Command::new("chmod")
+                .arg("755")
+                .args([directory.path(), &copy])
+                .status()
+                .is_ok_and(|s| s.success())
+        );
+        command = Command::new(&copy);
+        command.args(["doctor", "1"]).uid(65_534).gid(65_534);
+        said(&mut command).refuses(3, &["belongs to another user, 0"]);
+    } else {
+        said(&mut command).refuses(3, &["belongs to another user"]);
+    }
+}
+
+#[test]
+fn what_is_not_there_or_has_ended_is_told() {
+    says(["doctor", "4194305"]).refuses(3, &["there is no process 4194305"]);
+    says(["doctor", "no-such-name"]).refuses(3, &["no process is called"]);
+    says(["doctor", "/no/such.sock"]).refuses(3, &["/no/such.sock"]);
+    says(["doctor", "2"]).refuses(3, &[""]);
+    let mut zombie = Command::new("true").spawn().expect("started");
+    let pid = zombie.id();
+    wait_until("its end", || {
+        std::fs::read_to_string(format!("/proc/{pid}/status"))
+            .is_ok_and(|status| status.contains("State:\tZ"))
+    });
+    says(["doctor", &pid.to_string()]).refuses(3, &["has ended"]);
+    zombie.wait().expect("its end");
+}
+
+#[test]
+fn a_program_that_sandboxed_itself_is_told() {
+    let directory = Directory::new();
+    let program = program::Program::compile("sandboxed_process", directory.path());
+    let mut host = Host::start(&program);
+    host.tell("sandbox");
+    wait_until("the reason", || {
+        let said = says(["doctor", &host.pid().to_string()]);
+        said.errors.contains("seccomp") || said.out.contains("it can be profiled")
+    });
+}

@@ -1,0 +1,54 @@
+//! `swipr dump`.
+
+use crate::support::*;
+use swipr_c_tests::directory::Directory;
+
+#[test]
+fn shows_every_threads_stack_with_its_lines_and_what_it_waits_for() {
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    let said = says(["dump", &pid]).well();
+    for part in ["burner_main", "no_frame_pointer.c:", "blocked in "] {
+        assert!(said.out.contains(part), "{part} is not in {said:?}");
+    }
+    let said = says(["dump", "--pid", &pid, "--thread-name", "^burner$"]).well();
+    assert!(said.out.contains("burner_main") && !said.out.contains("blocked in"), "{said:?}");
+    host.end();
+}
+
+#[test]
+fn as_json_it_is_an_object() {
+    let host = running_burner();
+    let said = says(["dump", &host.pid().to_string(), "--json"]).well();
+    let object: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(object["pid"], host.pid(), "{object}");
+    host.end();
+}
+
+#[test]
+fn children_are_shown_where_asked() {
+    let directory = Directory::new();
+    let child = directory.path().join("a_child");
+    std::fs::copy(&burner().executable, &child).expect("a copy");
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .arg("-c")
+        .arg(format!("{}; true", child.display()))
+        .env("LD_PRELOAD", swipr_c_tests::agent::library());
+    let mut host = swipr_c_tests::host::Host::spawn(shell);
+    host.wait_for("ready");
+    let pid = host.pid().to_string();
+    assert!(!says(["dump", &pid]).well().out.contains("burner_main"));
+    assert!(says(["dump", &pid, "-s"]).well().out.contains("burner_main"));
+    host.tell_end();
+    host.wait_for("ok");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let host = running_burner();
+    let script = format!("{} dump {} | head -n 1", env!("CARGO_BIN_EXE_swipr"), host.pid());
+    let output = std::process::Command::new("sh").arg("-c").arg(script).output().expect("sh");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    host.end();
+}

@@ -1,0 +1,15 @@
+//! The command as users have it: built, started, and against real programs.
+
+mod convert;
+mod doctor;
+mod documents;
+mod dump;
+mod examples;
+mod ls;
+mod otlp;
+mod push;
+mod record;
+mod run;
+mod served;
+mod support;
+mod top;

@@ -1,0 +1,209 @@
+//! `swipr record`.
+
+use crate::support::*;
+use std::process::Stdio;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::wait_until;
+use swipr_c_tests::recording;
+
+#[test]
+fn records_a_process_by_its_id_its_name_and_its_socket() {
+    let host = running_burner();
+    let socket = host.socket().display().to_string();
+    let link = Directory::new();
+    let name = "a-name-of-its-own";
+    let program = link.path().join(name);
+    std::fs::copy(&burner().executable, &program).expect("a copy");
+    let named = swipr_c_tests::host::Host::start(&swipr_c_tests::program::Program {
+        executable: program,
+        ..burner().clone()
+    });
+    named.socket();
+    let pid = host.pid().to_string();
+    for target in [&["--pid", &pid][..], &[&pid], &[name], &[&socket], &[&format!("unix://{socket}")]] {
+        let arguments = ["record", "-d", "500ms", "-o", "-", "-f", "perf"].iter().chain(target);
+        let said = says(arguments).well();
+        check_perf(&said.out, &[BURNS]);
+        assert!(said.errors.contains(", lost "), "{said:?}");
+    }
+    host.end();
+    named.end();
+}
+
+#[test]
+fn the_files_name_says_the_format_and_f_goes_before_it() {
+    let host = running_burner();
+    let directory = Directory::new();
+    let pid = host.pid().to_string();
+    let record = |name: &str, more: &[&str]| {
+        let path = directory.path().join(name);
+        let file = path.display().to_string();
+        let arguments = ["record", &pid, "-d", "300ms", "-o", &file].into_iter().chain(more.iter().copied());
+        let said = says(arguments).well();
+        assert!(said.errors.contains(&format!("wrote {file}")) && said.errors.contains("next: "), "{said:?}");
+        std::fs::read(path).expect("a file")
+    };
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    assert!(recording::folded(&text(record("a.folded", &[]))).is_ok_and(|samples| !samples.is_empty()));
+    check_perf(&text(record("a.perf", &[])), &[BURNS]);
+    assert!(record("a.pb.gz", &[]).starts_with(&[0x1f, 0x8b]));
+    assert!(text(record("a.jsonl", &[])).contains("{\"type\":\"end\""));
+    assert!(text(record("a.folded.perf", &["-f", "raw"])).starts_with("{\"type\":\"header\""));
+    host.end();
+}
+
+#[test]
+fn without_idle_only_threads_that_use_the_cpu_are_there() {
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    let threads = |more: &[&str]| {
+        let arguments = ["record", &pid, "-d", "500ms", "-o", "-", "-f", "folded", "-t"];
+        says(arguments.iter().chain(more)).well().out
+    };
+    let main = "no_frame_pointer"; // its first thread waits for the end
+    let main = &main[..15];
+    assert!(!threads(&[]).contains(main), "{}", threads(&[]));
+    assert!(threads(&["--idle"]).contains(main));
+    assert!(threads(&["--mode", "wall"]).contains("[blocked in "));
+    assert!(!threads(&["--idle", "--thread-name", "^burner$"]).contains(main));
+    host.end();
+}
+
+#[test]
+fn threads_are_drawn_where_asked_and_merged_where_not() {
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    let folded = |more: &[&str]| {
+        let arguments = ["record", &pid, "-d", "300ms", "-o", "-", "-f", "collapsed", "--silent"];
+        let said = says(arguments.iter().chain(more)).well();
+        assert_eq!(said.errors, "");
+        said.out
+    };
+    assert!(folded(&["--threads"]).lines().all(|line| line.starts_with("burner;")));
+    assert!(!folded(&[]).contains("burner;"));
+    host.end();
+}
+
+#[test]
+fn function_and_nolineno_take_lines_and_places_away() {
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    let raw = |more: &[&str]| {
+        let arguments = ["record", &pid, "-d", "300ms", "-o", "-", "-f", "raw"];
+        says(arguments.iter().chain(more)).well().out
+    };
+    let whole = raw(&[]);
+    assert!(whole.contains("\"line\":") && whole.contains("\"file\":"), "{whole}");
+    let no_lines = raw(&["--nolineno"]);
+    assert!(!no_lines.contains("\"line\":") && no_lines.contains("\"file\":"), "{no_lines}");
+    let functions = raw(&["--function"]);
+    assert!(!functions.contains("\"line\":"), "{functions}");
+    let offsets = functions.matches("\"offset\":").count();
+    assert_eq!(offsets, functions.matches("\"offset\":0").count(), "{functions}");
+    assert_ne!(whole.matches("\"offset\":").count(), whole.matches("\"offset\":0").count());
+    host.end();
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_and_keeps_it_with_its_figures() {
+    let host = running_burner();
+    let directory = Directory::new();
+    let path = directory.path().join("kept.perf");
+    let mut command = swipr(["record", &host.pid().to_string(), "-o", &path.display().to_string()]);
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command");
+    wait_until("some samples", || samples_taken(&host.socket()) > 30);
+    assert!(!path.exists(), "the file is there when it is whole");
+    // SAFETY: kill(2) takes no pointer; the child has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let said = Said::of(child.wait_with_output().expect("its end")).well();
+    let text = read(&path);
+    check_perf(&text, &[BURNS, "samples >= 20"]);
+    let last = text.lines().last().expect("a line");
+    assert!(last.starts_with("# swipr: threads=1 ticks=") && !last.contains("ticks=0"), "{last}");
+    assert!(said.errors.contains(", lost "), "{said:?}");
+    assert_eq!(
+        std::fs::read_dir(directory.path()).expect("a folder").count(),
+        1,
+        "nothing is left beside it"
+    );
+    host.end();
+}
+
+#[test]
+fn on_a_terminal_a_line_tells_samples_losses_and_late_ticks() {
+    let host = running_burner();
+    let directory = Directory::new();
+    let file = directory.path().join("a.perf").display().to_string();
+    let mut command = swipr(["record", &host.pid().to_string(), "-d", "2", "-o", &file]);
+    let screen = on_a_terminal(&mut command);
+    let line = screen.split('\r').find(|line| line.contains("Ctrl-C ends and keeps it")).expect(&screen);
+    for part in ["no_frame_pointe", " samples", "lost ", "late ticks "] {
+        assert!(line.contains(part), "{part:?} is not in {line:?}");
+    }
+    assert!(screen.contains(&format!("wrote {file}")), "{screen:?}");
+    host.end();
+}
+
+#[test]
+fn a_process_that_ends_while_it_is_recorded_leaves_what_was_recorded() {
+    let mut host = running_burner();
+    let mut command = swipr(["record", &host.pid().to_string(), "-o", "-", "-f", "raw"]);
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command");
+    wait_until("some samples", || samples_taken(&host.socket()) > 100);
+    assert!(host.ended().success());
+    let said = Said::of(child.wait_with_output().expect("its end")).well();
+    assert!(said.out.lines().last().is_some_and(|line| line.starts_with("{\"type\":\"end\"")), "{said:?}");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_told_with_what_to_do_next() {
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    says(["record", "no-such-name"]).refuses(3, &["no process is called no-such-name"]);
+    says(["record", "4194305"]).refuses(3, &["there is no process 4194305"]);
+    says(["record", "/no/such.sock"]).refuses(3, &["/no/such.sock"]);
+    says(["record", &std::process::id().to_string()]).refuses(3, &["swipr doctor"]);
+    says(["record", &pid, "-f", "gif"]).refuses(2, &["no format \"gif\"", "folded"]);
+    says(["record", &pid, "-o", "x.gif"]).refuses(2, &["x.gif", ".folded"]);
+    says(["record", &pid, "-o", "/no/such/folder/x.perf"]).refuses(1, &["/no/such/folder/x.perf"]);
+    says(["record", &pid, "-d", "1", "-o", "-", "-f", "perf", "--thread-name", "("]).refuses(1, &["threads"]);
+    for wrong in
+        [&["record"][..], &["record", "1", "--rate", "0"], &["record", "1", "-d", "soon"], &["rekord"]]
+    {
+        assert_eq!(says(wrong).status, Some(2), "{wrong:?}");
+    }
+    host.end();
+}
+
+#[test]
+fn where_nothing_was_recorded_there_is_no_file() {
+    let host = running_burner();
+    let directory = Directory::new();
+    let path = directory.path().join("nothing.perf");
+    let file = path.display().to_string();
+    let arguments =
+        ["record", &host.pid().to_string(), "-d", "200ms", "-o", &file, "--thread-name", "nobody"];
+    says(arguments).refuses(1, &["no thread"]);
+    assert_eq!(std::fs::read_dir(directory.path()).expect("a folder").count(), 0);
+    host.end();
+}
+
+#[test]
+fn children_that_come_later_are_recorded_too_where_asked() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot_child", &[]);
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg(format!("echo ready; read go; while :; do {}; done", hot.display()));
+    shell.env("LD_PRELOAD", swipr_c_tests::agent::library());
+    let mut host = swipr_c_tests::host::Host::spawn(shell);
+    host.wait_for("ready");
+    host.socket();
+    let mut command = swipr(["record", &host.pid().to_string(), "-s", "-d", "2", "-o", "-", "-f", "folded"]);
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command");
+    host.tell("go");
+    let said = Said::of(child.wait_with_output().expect("its end")).well();
+    assert!(
+        said.out.lines().any(|line| line.starts_with("[process ") && line.contains(" hot_child];")),
+        "{said:?}"
+    );
+}

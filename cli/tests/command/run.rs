@@ -1,0 +1,219 @@
+//! `swipr run`.
+
+use crate::support::*;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::Host;
+use swipr_c_tests::program;
+
+#[test]
+fn a_program_is_recorded_from_start_to_end_and_keeps_its_streams_and_its_status() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &[]);
+    let file = directory.path().join("hot.folded");
+    let mut command = swipr(["run", "-o", &file.display().to_string(), "--"]);
+    let child = command.arg(&hot).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the command");
+    std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), b"in and out").expect("written");
+    let said = Said::of(child.wait_with_output().expect("its end"));
+    assert_eq!((said.status, said.out.as_str()), (Some(5), "in and out"), "{said:?}");
+    let text = read(&file);
+    let hot = text.lines().filter(|line| line.contains(";main;hot")).count();
+    assert!(hot > 0, "{text}");
+    assert!(said.errors.contains("wrote ") && said.errors.contains("next: "), "{said:?}");
+}
+
+#[test]
+fn the_signal_that_ends_the_program_ends_the_command() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &[]);
+    let file = directory.path().join("hot.folded");
+    let script = format!("{}; kill -USR1 $$", hot.display());
+    let output = swipr(["run", "-s", "-o", &file.display().to_string(), "--", "sh", "-c", &script]).output();
+    assert_eq!(output.expect("its end").status.signal(), Some(libc::SIGUSR1));
+    assert!(read(&file).contains("hot"), "what was recorded is there");
+}
+
+#[test]
+fn signals_to_the_command_go_to_the_program_and_its_profile_is_written() {
+    let directory = Directory::new();
+    let file = directory.path().join("ended.perf");
+    let mut command = swipr(["run", "-o", &file.display().to_string(), "--"]);
+    command.arg(&burner().executable);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the command");
+    let mut ready = [0; 5];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut ready).expect("a word");
+    let program = read(std::path::Path::new(&format!("/proc/{0}/task/{0}/children", child.id())));
+    let list: serde_json::Value = serde_json::from_str(&says(["ls", "--json"]).well().out).expect("JSON");
+    let of_program = |row: &&serde_json::Value| row["pid"].as_u64() == program.trim().parse().ok();
+    let row = list.as_array().and_then(|rows| rows.iter().find(of_program)).expect("the program");
+    let socket = std::path::PathBuf::from(row["socket"].as_str().expect("a path"));
+    swipr_c_tests::host::wait_until("samples", || samples_taken(&socket) > 150);
+    // SAFETY: kill(2) takes no pointer; the child has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    assert_eq!(child.wait().expect("its end").signal(), Some(libc::SIGTERM));
+    check_perf(&read(&file), &[BURNS]);
+}
+
+#[test]
+fn a_program_that_is_executed_in_the_place_of_another_is_recorded() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &[]);
+    let script = format!("exec {}", hot.display());
+    let said = says(["run", "-o", "-", "-f", "folded", "--", "sh", "-c", &script]);
+    assert_eq!(said.status, Some(5), "{said:?}");
+    assert!(said.out.contains(";main;hot"), "{said:?}");
+}
+
+#[test]
+fn children_are_left_out_with_a_hint_and_merged_where_asked() {
+    let directory = Directory::new();
+    let (one, two) = (short_program(&directory, "one", &[]), short_program(&directory, "two", &[]));
+    let script = format!("{} & {}; wait", one.display(), two.display());
+    let run = |more: &[&str]| {
+        let arguments = ["run", "--idle", "-f", "folded", "-o", "-"].iter().chain(more);
+        says(arguments.chain(&["--", "sh", "-c", &script]))
+    };
+    let without = run(&[]).well();
+    assert!(!without.out.contains("hot") && without.errors.contains("next: -s follows"), "{without:?}");
+    let merged = run(&["--subprocesses"]).well();
+    for name in ["one", "two", "sh"] {
+        let root = format!(" {name}];");
+        let is_root = |line: &str| line.starts_with("[process ") && line.contains(&root);
+        assert!(merged.out.lines().any(is_root), "{name} in {merged:?}");
+    }
+}
+
+#[test]
+fn several_runs_are_merged_and_threads_of_one_name_with_them() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &[]);
+    let script = format!("{}; true", hot.display());
+    let runs = directory.path().join("runs");
+    let script = format!("echo >> {}; {script}", runs.display());
+    let tids = |more: &[&str]| {
+        let arguments = ["run", "--iteration-count", "3", "-s", "-f", "raw", "-o", "-"].iter().chain(more);
+        let said = says(arguments.chain(&["--", "sh", "-c", &script])).well();
+        let threads: Vec<String> = said
+            .out
+            .lines()
+            .filter(|line| line.starts_with("{\"type\":\"thread\"") && line.contains("\"name\":\"hot\""))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(said.out.matches("{\"type\":\"header\"").count(), 1, "{}", said.out);
+        threads.len()
+    };
+    assert_eq!(tids(&[]), 3);
+    assert_eq!(tids(&["--reuse-threads"]), 1);
+    assert_eq!(read(&runs), "\n".repeat(6));
+}
+
+#[test]
+fn runs_stop_at_the_first_that_fails() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &[]);
+    let runs = directory.path().join("runs");
+    let script = format!("echo >> {}; exec {}", runs.display(), hot.display());
+    let said = says(["run", "--iteration-count", "3", "-f", "folded", "-o", "-", "--", "sh", "-c", &script]);
+    assert_eq!((said.status, read(&runs).as_str()), (Some(5), "\n"), "{said:?}");
+}
+
+#[test]
+fn after_its_duration_the_recording_is_written_and_the_program_goes_on() {
+    let directory = Directory::new();
+    let file = directory.path().join("early.perf");
+    let mut command = swipr(["run", "-d", "500ms", "-o", &file.display().to_string(), "--"]);
+    command.arg(&burner().executable);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the command");
+    swipr_c_tests::host::wait_until("the file", || file.exists());
+    assert!(child.try_wait().expect("a child").is_none(), "the program goes on");
+    check_perf(&read(&file), &[BURNS]);
+    drop(child.stdin.take());
+    assert!(child.wait().expect("its end").success());
+}
+
+#[test]
+fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
+    let directory = Directory::new();
+    let run = |program: &std::path::Path| says(["run".as_ref(), program.as_os_str()]);
+    let fixed = short_program(&directory, "static", &["-static"]);
+    let said = run(&fixed);
+    said.refuses(5, &["warning: ", "is a static program"]);
+    assert_eq!(said.errors.matches("next: ").count(), 1, "{said:?}");
+    let script = directory.path().join("script");
+    let line = format!("#! {} -x\n", fixed.display());
+    std::fs::write(&script, line).expect("a script");
+    assert!(Command::new("chmod").arg("+x").arg(&script).status().is_ok_and(|status| status.success()));
+    run(&script).refuses(5, &["is a static program"]);
+    let setuid = short_program(&directory, "setuid", &[]);
+    let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&setuid).expect("the program"));
+    if std::os::unix::fs::chown(&setuid, Some(own + 1), None).is_ok() {
+        assert!(Command::new("chmod").arg("4755").arg(&setuid).status().is_ok_and(|status| status.success()));
+        let said = run(&setuid);
+        assert!(said.errors.contains("is setuid to user"), "{said:?}");
+    }
+    // It only has the other library's loader in its header: it cannot be started here.
+    let flag = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
+    let musl = short_program(&directory, "musl", &[flag]);
+    let said = run(&musl);
+    assert!(said.errors.contains("uses musl's C library") && said.errors.contains("next: "), "{said:?}");
+    let foreign = short_program(&directory, "foreign", &[]);
+    let mut bytes = std::fs::read(&foreign).expect("the program");
+    bytes[18] = 243; // e_machine: RISC-V
+    std::fs::write(&foreign, bytes).expect("the program");
+    let said = run(&foreign);
+    assert!(said.errors.contains("is for riscv"), "{said:?}");
+}
+
+#[test]
+fn what_cannot_be_started_has_the_status_that_shells_give_it() {
+    says(["run", "--", "no-such-program"]).refuses(127, &["no-such-program"]);
+    says(["run", "--", "/etc/passwd"]).refuses(126, &["/etc/passwd"]);
+    says(["run", "--lib", "/no/libswipr.so", "--", "true"]).refuses(125, &["/no/libswipr.so"]);
+    says(["run", "--lib", "/bin/sh", "--", "true"]).refuses(125, &["must begin with libswipr"]);
+    says(["run", "-f", "gif", "--", "true"]).refuses(2, &["gif"]);
+    let said = says(["run"]);
+    assert_eq!(said.status, Some(2), "{said:?}");
+}
+
+#[test]
+fn a_program_too_short_for_a_sample_is_told() {
+    says(["run", "-o", "/dev/null", "-f", "perf", "--", "true"]).refuses(125, &["CPU"]);
+}
+
+#[test]
+fn nothing_is_left_behind_and_an_existing_preload_comes_second() {
+    let directory = Directory::new();
+    let source = directory.path().join("other.c");
+    std::fs::write(&source, "int swipr_test_other;\n").expect("a C file");
+    let other = directory.path().join("other.so");
+    program::compile(&source, &other, &["-shared".into(), "-fPIC".into()], &[]);
+    let mut command = swipr(["run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"]);
+    command.env("LD_PRELOAD", &other).env("XDG_RUNTIME_DIR", directory.path()).current_dir(directory.path());
+    let said = said(&mut command);
+    let library = std::fs::canonicalize(swipr_c_tests::agent::library()).expect("the library");
+    assert_eq!(said.out, format!("{}:{}\n", library.display(), other.display()), "{said:?}");
+    let mut left: Vec<String> = std::fs::read_dir(directory.path())
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["other.c", "other.so"]);
+}
+
+#[test]
+fn a_program_that_runs_can_be_found_by_ls() {
+    let mut command = swipr(["run", "-o", "/dev/null", "-f", "perf", "--"]);
+    command.arg(&burner().executable);
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    swipr_c_tests::host::wait_until("the program in the list", || {
+        let said = says(["ls"]);
+        said.out.lines().any(|line| line.contains("no_frame_point") && line.contains("/swipr-run-"))
+    });
+    host.tell_end();
+    host.wait_for("ok");
+}

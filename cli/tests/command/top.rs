@@ -1,0 +1,107 @@
+//! `swipr top`, in a terminal of tmux: keys are pressed, the picture is read.
+
+use crate::support::*;
+use std::process::Command;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::wait_until;
+
+/// A terminal with the command in it.
+struct Terminal {
+    directory: Directory,
+}
+
+impl Terminal {
+    fn start(arguments: &str) -> Option<Terminal> {
+        let terminal = Terminal { directory: Directory::new() };
+        let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_swipr"));
+        match terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "30", &command]) {
+            Some(_) => Some(terminal),
+            None => {
+                eprintln!("not run: there is no tmux");
+                None
+            }
+        }
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Option<String> {
+        let socket = self.directory.path().join("tmux");
+        let output = Command::new("tmux").arg("-S").arg(socket).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn press(&self, keys: &str) {
+        self.tmux(&["send-keys", keys]).expect("the terminal");
+    }
+
+    fn picture(&self) -> String {
+        self.tmux(&["capture-pane", "-p"]).unwrap_or_default()
+    }
+
+    /// Waits until the picture has all of these.
+    fn shows(&self, parts: &[&str]) {
+        let mut last = String::new();
+        let what = format!("{parts:?} on the screen");
+        let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_until(&what, || {
+                last = self.picture();
+                parts.iter().all(|part| last.contains(part))
+            });
+        }));
+        assert!(seen.is_ok(), "{parts:?} is not in\n{last}");
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn functions_threads_and_a_flame_graph_are_shown_and_keys_change_them() {
+    let host = running_burner();
+    let Some(terminal) = Terminal::start(&format!("top {} --delay 300ms", host.pid())) else { return };
+    terminal.shows(&["%Own↓", "burn (no_frame_pointer.c)", "lost ", "late ticks", "blocked"]);
+    assert!(!terminal.picture().contains("futex"), "{}", terminal.picture());
+    terminal.press("i");
+    terminal.shows(&["threads that wait are counted", "burner_main"]);
+    terminal.press("2");
+    terminal.shows(&["%Total↓"]);
+    terminal.press("l");
+    terminal.shows(&["(file:line)", "no_frame_pointer.c:"]);
+    terminal.press("Tab");
+    terminal.shows(&["%BLOCKED", "burner", "STATE"]);
+    terminal.press("Tab");
+    terminal.shows(&["burner_main", "first", "second", "third"]);
+    terminal.press("?");
+    terminal.shows(&["Keys", "100 % is one thread all the time"]);
+    terminal.press("?");
+    terminal.press("p");
+    terminal.shows(&["standing still"]);
+    terminal.press("p");
+    terminal.press("F");
+    terminal.press("/");
+    terminal.press("burner_main");
+    terminal.press("Enter");
+    terminal.shows(&["/burner_main", "burner_main (no_frame_pointer.c"]);
+    wait_until("other functions to go", || !terminal.picture().contains("second ("));
+    terminal.press("q");
+    wait_until("the end", || terminal.tmux(&["list-panes"]).is_none());
+    host.end();
+}
+
+#[test]
+fn a_process_that_ends_is_told_and_its_picture_stays() {
+    let mut host = running_burner();
+    let Some(terminal) = Terminal::start(&format!("top {} --delay 300ms", host.pid())) else { return };
+    terminal.shows(&["burn (no_frame_pointer.c)"]);
+    assert!(host.ended().success());
+    terminal.shows(&["the process has ended", "burn (no_frame_pointer.c)"]);
+}
+
+#[test]
+fn without_a_terminal_it_says_what_else_there_is() {
+    let host = running_burner();
+    says(["top", &host.pid().to_string()]).refuses(2, &["needs a terminal", "swipr dump"]);
+    host.end();
+}

@@ -1,0 +1,152 @@
+//! Which units may hold an address. Kept as long as an object is: a few bytes a unit, so that units themselves can
+//! be dropped and parsed again.
+
+use super::extent::Extent;
+use crate::pages::PagedReader;
+use gimli::{DebugInfoOffset, Dwarf, UnitRef, UnitType};
+use std::time::{Duration, Instant};
+
+/// Units that are tried for one address: some compilers' units overlap.
+const MAX_CANDIDATES: usize = 8;
+/// Units that are looked at; programs of a gigabyte of debug information have some ten thousand.
+const MAX_UNITS: usize = 1 << 20;
+/// Ranges between two times that those of one unit that follow one another are put together.
+const RANGES_AT_ONCE: usize = 1 << 18;
+/// Units may share what describes their entries, so that a small file takes long.
+const MAX_TIME: Duration = Duration::from_secs(10);
+/// Ranges before an address that are looked at.
+const MAX_LOOKS: usize = 64;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    ranges: Vec<Part>,
+    starts: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    begin: u64,
+    end: u64,
+    /// The highest end up to here.
+    highest: u64,
+    unit: usize,
+}
+
+impl Index {
+    /// Looks at the first entry of each unit. What is malformed ends the list. `None`: it takes more than `room` bytes, or
+    /// too long.
+    pub(super) fn read(dwarf: &Dwarf<PagedReader>, room: usize) -> Option<Index> {
+        let begun = Instant::now();
+        let mut index = Index { ranges: Vec::new(), starts: starts(dwarf) };
+        let mut next = RANGES_AT_ONCE;
+        for &start in &index.starts {
+            // Units without code are not asked for addresses; others may refer to them.
+            if let Some(parts) = parts(dwarf, start) {
+                let part = |(begin, end)| Part { begin, end, highest: 0, unit: start };
+                index.ranges.extend(parts.into_iter().map(part));
+            }
+            if index.ranges.len() >= next {
+                put_together(&mut index.ranges);
+                next = index.ranges.len() + RANGES_AT_ONCE;
+            }
+            if begun.elapsed() > MAX_TIME || index.ranges.len() * size_of::<Part>() > room {
+                return None;
+            }
+        }
+        put_together(&mut index.ranges);
+        let mut highest = 0;
+        for part in &mut index.ranges {
+            highest = highest.max(part.end);
+            part.highest = highest;
+        }
+        index.ranges.shrink_to_fit();
+        Some(index)
+    }
+
+    /// Whether there is no unit.
+    pub(super) fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// The units that say that they have code at an address, the one that begins nearest to it first.
+    pub(super) fn units_at(&self, address: u64) -> Vec<usize> {
+        let position = self.ranges.partition_point(|part| part.begin <= address);
+        let before = self.ranges.get(..position).unwrap_or_default().iter().rev();
+        let near = before.take(MAX_LOOKS).take_while(|part| part.highest > address);
+        let mut units: Vec<usize> = Vec::new();
+        for part in near.filter(|part| part.end > address) {
+            if !units.contains(&part.unit) && units.len() < MAX_CANDIDATES {
+                units.push(part.unit);
+            }
+        }
+        units
+    }
+
+    /// The unit that holds an entry.
+    pub(super) fn unit_of(&self, entry: DebugInfoOffset) -> Option<usize> {
+        unit_of(&self.starts, entry)
+    }
+
+    /// Heap bytes in use.
+    pub(super) fn bytes(&self) -> usize {
+        self.ranges.capacity() * size_of::<Part>() + self.starts.capacity() * size_of::<usize>()
+    }
+}
+
+/// Sorts, and makes one of the ranges of a unit between which no other unit has one: what lies between them is
+/// at most padding.
+fn put_together(ranges: &mut Vec<Part>) {
+    ranges.sort_unstable_by_key(|part| (part.begin, part.unit));
+    ranges.dedup_by(|next, last| {
+        let is_same = next.unit == last.unit;
+        if is_same {
+            last.end = last.end.max(next.end);
+        }
+        is_same
+    });
+}
+
+/// Where the units of `.debug_info` begin.
+pub(super) fn starts(dwarf: &Dwarf<PagedReader>) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next()
+        && starts.len() < MAX_UNITS
+    {
+        starts.extend(header.debug_info_offset().map(|offset| offset.0));
+    }
+    starts.shrink_to_fit();
+    starts
+}
+
+/// The last unit of sorted ones that begins before an entry.
+pub(super) fn unit_of(starts: &[usize], entry: DebugInfoOffset) -> Option<usize> {
+    let position = starts.partition_point(|&start| start <= entry.0);
+    starts.get(position.checked_sub(1)?).copied()
+}
+
+/// The addresses of a unit; `None` where it has none, or cannot be read.
+fn parts(dwarf: &Dwarf<PagedReader>, start: usize) -> Option<Vec<(u64, u64)>> {
+    let header = dwarf.unit_header(DebugInfoOffset(start)).ok()?;
+    if !matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_)) {
+        return None;
+    }
+    let unit = dwarf.unit(header).ok()?;
+    let unit = UnitRef::new(dwarf, &unit);
+    let mut entries = unit.entries_raw(None).ok()?;
+    let root = entries.read_abbreviation().ok()??;
+    let mut extent = Extent::default();
+    for &attribute in root.attributes() {
+        extent.note(unit, &entries.read_attribute(attribute).ok()?);
+    }
+    let mut parts = Vec::new();
+    extent.each(unit, |begin, end| parts.push((begin, end)));
+    if parts.is_empty() {
+        // Some assemblers' units only say what addresses their lines have.
+        let (_, sequences) = unit.line_program.clone()?.sequences().ok()?;
+        let bounds = sequences.iter().map(|sequence| (sequence.start, sequence.end));
+        parts.extend(bounds.filter(|(begin, end)| begin < end));
+    }
+    Some(parts)
+}

@@ -1,0 +1,122 @@
+//! Split DWARF: what the compiler left in `.dwo` files beside the objects, or `dwp` has put together from
+//! these. A file that has changed since is refused: its id is not the one that the program names.
+
+use crate::elf::ElfFile;
+use crate::error::Error;
+use crate::pages::{Counter, PagedReader, Residence};
+use gimli::{Dwarf, DwarfPackage, DwoId, Reader, SectionId, Unit};
+use std::cell::{Cell, OnceCell};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a unit says of the file that it has left its DWARF to.
+struct Wanted<'a> {
+    id: DwoId,
+    /// Where the compiler has put it.
+    path: PathBuf,
+    parent: &'a Dwarf<PagedReader>,
+}
+
+/// Where an object's split DWARF is, and what was opened of it.
+pub(super) struct Split {
+    /// Files beside which a `.dwp` may lie: the object and its debug file.
+    files: Vec<PathBuf>,
+    package: OnceCell<Option<DwarfPackage<PagedReader>>>,
+    max_bytes: u64,
+    max_memory: u64,
+    held: Counter,
+    refused: Cell<u64>,
+}
+
+impl Split {
+    /// Nothing is opened yet.
+    pub(super) fn new(files: Vec<PathBuf>, max_bytes: u64, max_memory: u64, held: Counter) -> Split {
+        let (package, refused) = <_>::default();
+        Split { files, package, max_bytes, max_memory, held, refused }
+    }
+
+    /// Files that were found and are not what was asked for, since the last time.
+    pub(super) fn take_refused(&self) -> u64 {
+        self.refused.take()
+    }
+
+    /// Gives back what packages have in memory.
+    pub(super) fn shrink(&mut self) {
+        self.package.take();
+    }
+
+    /// The DWARF that a unit has left to another file; `None` if it has left none, or there is none, or no room for it.
+    pub(super) fn load(
+        &self,
+        parent: &Dwarf<PagedReader>,
+        unit: &Unit<PagedReader>,
+    ) -> Option<Arc<Dwarf<PagedReader>>> {
+        let name =
+            unit.dwo_name().ok().flatten().and_then(|name| dwarf_text(parent.attr_string(unit, name).ok()?));
+        let directory = unit.comp_dir.clone().and_then(dwarf_text).unwrap_or_default();
+        let wanted = Wanted { id: unit.dwo_id?, path: directory.join(name?), parent };
+        let package = self.package.get_or_init(|| self.files.iter().find_map(|file| self.open_package(file)));
+        let packed = package.as_ref().and_then(|package| package.find_cu(wanted.id, parent).ok()?);
+        packed.or_else(|| self.open_object(&wanted)).map(Arc::new)
+    }
+
+    fn open_package(&self, file: &Path) -> Option<DwarfPackage<PagedReader>> {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".dwp");
+        let file = ElfFile::open(Path::new(&name), self.max_bytes).ok()?;
+        let load = |id: SectionId| self.section(&file, id, Residence::Touched);
+        DwarfPackage::load(load, PagedReader::empty()).ok()
+    }
+
+    /// The `.dwo` file: where the compiler has put it, or beside the object.
+    fn open_object(&self, wanted: &Wanted) -> Option<Dwarf<PagedReader>> {
+        let name = wanted.path.file_name()?;
+        let beside = self.files.iter().filter_map(|file| Some(file.parent()?.join(name)));
+        let places = [wanted.path.clone()].into_iter().chain(beside);
+        let mut places: Vec<_> = places.filter(|place| place.is_absolute()).collect();
+        places.dedup();
+        places.into_iter().find_map(|place| {
+            let file = ElfFile::open(&place, self.max_bytes).ok()?;
+            let found = self.of_object(&file, wanted);
+            if found.is_none() {
+                self.refused.set(self.refused.get() + 1);
+            }
+            found
+        })
+    }
+
+    fn of_object(&self, file: &ElfFile, wanted: &Wanted) -> Option<Dwarf<PagedReader>> {
+        // There may be thousands of such files: none stays open.
+        let load = |id: SectionId| self.section(file, id, Residence::Whole);
+        let mut dwarf = Dwarf::load(load).ok()?;
+        dwarf.make_dwo(wanted.parent);
+        let header = dwarf.units().next().ok()??;
+        let is_it = dwarf.unit(header).ok()?.dwo_id == Some(wanted.id);
+        is_it.then_some(dwarf)
+    }
+
+    fn section(
+        &self,
+        file: &ElfFile,
+        id: SectionId,
+        residence: Residence,
+    ) -> Result<PagedReader, gimli::Error> {
+        // Of a package all sections must be there: its index has a part of each.
+        let is_read = residence == Residence::Touched || is_read(id);
+        let section = id.dwo_name().and_then(|name| file.section(name)).filter(|_| is_read);
+        let Some(section) = section else { return Ok(PagedReader::empty()) };
+        let limit = if residence == Residence::Whole { self.max_memory } else { self.max_bytes };
+        let reader = PagedReader::new(file, section, id as u64, limit, residence, &self.held);
+        reader.map(|reader| reader.untouched()).map_err(|_: Error| gimli::Error::Io)
+    }
+}
+
+fn is_read(id: SectionId) -> bool {
+    use SectionId::{DebugAbbrev, DebugInfo, DebugRngLists, DebugStr, DebugStrOffsets};
+    matches!(id, DebugAbbrev | DebugInfo | DebugRngLists | DebugStr | DebugStrOffsets)
+}
+
+fn dwarf_text(text: PagedReader) -> Option<PathBuf> {
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(&text.to_slice().ok()?)))
+}

@@ -1,0 +1,27 @@
+//! Recordings without names, named elsewhere: on another machine, later, with the files that fit by their build ids.
+//!
+//! [`read`] takes the lines of `format=raw`, and those of swift-profile-recorder's `[SWIPR]` files. [`symbolize`] gives names by
+//! a [`SearchPath`], and [`Recording::write`] makes any of the formats of it. No file is believed: what is malformed is an
+//! error with its line, and what does not fit a module is not used for it. Nothing here runs in a profiled program.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod names;
+mod raw;
+mod recorder_lines;
+mod recording;
+mod search;
+
+pub use error::Error;
+pub use names::{Named, symbolize};
+pub use recording::{Recording, Taken};
+pub use search::SearchPath;
+
+/// Reads a recording, of whichever of the two kinds it is.
+pub fn read(text: &str) -> Result<Recording, Error> {
+    match text.lines().any(recorder_lines::is_one) {
+        true => recorder_lines::read(text),
+        false => raw::read(text),
+    }
+}

@@ -1,0 +1,121 @@
+//! Names for frames that have none.
+
+use crate::recording::Recording;
+use crate::search::SearchPath;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use swipr_debuginfo::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
+use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
+
+/// What the C library returns to behind a signal handler: the frame further out was interrupted, and not left by a call.
+const SIGNAL_RETURN: [&str; 2] = ["__restore_rt", "__kernel_rt_sigreturn"];
+
+/// What became of a recording's frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Addresses that have a name now.
+    pub named: u64,
+    /// Addresses for whose module there is a file that does not know them.
+    pub unknown: u64,
+    /// Modules for which there is no file.
+    pub missing: Vec<Arc<Module>>,
+}
+
+/// Gives names, lines and inlined functions to frames of object files that have none.
+pub fn symbolize(recording: &mut Recording, search: &SearchPath, budget: Budget) -> Named {
+    let mut symbolizer = Symbolizer::new(budget);
+    if let Some(root) = search.directories().first() {
+        symbolizer.set_debug_root(root);
+    }
+    let biases = std::mem::take(&mut recording.biases);
+    let mut names = Names { search, symbolizer, biases, places: HashMap::new(), outcome: Named::default() };
+    for stack in &mut recording.stacks {
+        *stack = Arc::new(names.stack(stack));
+    }
+    recording.biases = names.biases;
+    names.outcome
+}
+
+/// A module's file, and what to subtract from an address to get the one in the file.
+type Place = (ObjectKey, u64);
+
+struct Names<'a> {
+    search: &'a SearchPath,
+    symbolizer: Symbolizer,
+    biases: HashMap<Arc<Module>, u64>,
+    places: HashMap<Arc<Module>, Option<Place>>,
+    outcome: Named,
+}
+
+impl Names<'_> {
+    fn stack(&mut self, stack: &Stack) -> Stack {
+        // The innermost frame was interrupted, unless the stack was cut there.
+        let mut is_exact = true;
+        let mut frames = Vec::with_capacity(stack.frames.len());
+        for frame in &stack.frames {
+            let frame = self.frame(frame, is_exact);
+            let is_signal_return =
+                frame.functions.last().is_some_and(|it| SIGNAL_RETURN.contains(&&*it.name));
+            is_exact = is_signal_return;
+            frames.push(frame);
+        }
+        Stack { frames }
+    }
+
+    fn frame(&mut self, frame: &Frame, is_exact: bool) -> Frame {
+        let wanted = frame.kind == FrameKind::Native && frame.functions.is_empty();
+        let Some(module) = frame.module.as_ref().filter(|_| wanted) else { return frame.clone() };
+        let Some((key, bias)) = self.place(module) else { return frame.clone() };
+        let address = frame.address.wrapping_sub(bias);
+        let exact = self.symbolizer.resolve(&key, address, Lookup::Pc);
+        // The kernel made the address that a handler returns to: nobody called from before it.
+        let is_signal_return =
+            exact.last().is_some_and(|it| it.offset == 0 && SIGNAL_RETURN.contains(&&*it.name));
+        let found = match is_exact || is_signal_return {
+            true => exact,
+            false => self.symbolizer.resolve(&key, address, Lookup::ReturnAddress),
+        };
+        match found.is_empty() {
+            true => self.outcome.unknown += 1,
+            false => self.outcome.named += 1,
+        }
+        Frame { functions: found.iter().map(function).collect(), ..frame.clone() }
+    }
+
+    fn place(&mut self, module: &Arc<Module>) -> Option<Place> {
+        if let Some(known) = self.places.get(module) {
+            return known.clone();
+        }
+        let place = self.look_for(module);
+        if place.is_none() {
+            self.outcome.missing.push(module.clone());
+        }
+        self.places.insert(module.clone(), place.clone());
+        place
+    }
+
+    fn look_for(&self, module: &Arc<Module>) -> Option<Place> {
+        let (path, file) = self.search.find(module)?;
+        let bias = match self.biases.get(module) {
+            Some(bias) => *bias,
+            None => {
+                let length = module.end.saturating_sub(module.start).max(1);
+                let part = module.file_offset..module.file_offset.saturating_add(length);
+                module.start.wrapping_sub(file.code_address(part).or_else(|| file.first_code_address())?)
+            }
+        };
+        let path = Path::new(&path).canonicalize().ok()?;
+        Some((ObjectKey::at(&path.to_string_lossy(), &module.build_id), bias))
+    }
+}
+
+fn function(symbol: &Symbol) -> Function {
+    Function {
+        name: symbol.name.clone(),
+        mangled: symbol.mangled.clone(),
+        offset: symbol.offset,
+        file: symbol.file.clone(),
+        line: symbol.line,
+    }
+}

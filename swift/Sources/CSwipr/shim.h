@@ -1,0 +1,2 @@
+// The installed header, found through pkg-config.
+#include <swipr.h>

@@ -1,0 +1,95 @@
+//! What else could have cut a call short: the host's signal handlers, asked of the kernel.
+
+use super::calls::nanoseconds;
+use super::{Others, Seen};
+use crate::{handler, system_call};
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// Where a `ucontext` has the mask that holds after the handler: behind the registers.
+pub const MASK: usize = 296;
+const SIGNALS: i32 = 64;
+/// SIGKILL and SIGSTOP, which have no handlers; the signals of a thread's own faults, which interrupt no call that waits (SIGILL, SIGTRAP, SIGBUS,
+/// SIGFPE, SIGSEGV, SIGSYS); the two that glibc keeps for itself, for cancellation and setuid(2): no program waits for them.
+const OF_NO_INTEREST: u64 =
+    bit(9) | bit(19) | bit(4) | bit(5) | bit(7) | bit(8) | bit(11) | bit(31) | bit(32) | bit(33);
+const SA_RESETHAND: u64 = 0x8000_0000;
+
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// The most that was ever in the way, an [`Others`]: a handler that ran may have taken itself away.
+static BEFORE: AtomicU8 = AtomicU8::new(Others::None as u8);
+
+/// What handlers there are, with ours being that of `ours`, and their signals.
+fn handlers(ours: i32) -> (Others, u64) {
+    if !(1..=SIGNALS).contains(&ours) || handler::has_previous(ours) {
+        return (Others::InTheWay, 0);
+    }
+    let mut caught = 0;
+    for signal in (1..=SIGNALS).filter(|&signal| signal != ours && OF_NO_INTEREST & bit(signal) == 0) {
+        let Ok(action) = system_call::action(signal) else { return (Others::InTheWay, 0) };
+        // A handler for one time may have run already: its action is the default again, its mask still there.
+        if action.handler > 1 || action.flags & SA_RESETHAND != 0 {
+            if action.mask & bit(ours) != 0 {
+                return (Others::InTheWay, 0);
+            }
+            caught |= bit(signal);
+        }
+    }
+    (if caught == 0 { Others::None } else { Others::Quiet }, caught)
+}
+
+/// See [`super::note_host`].
+pub fn note(ours: i32, writes_times: bool) {
+    let found = if writes_times { handlers(ours).0 } else { Others::InTheWay };
+    BEFORE.fetch_max(found as u8, Relaxed);
+}
+
+/// The host's handlers; `blocked`: the mask of the interrupted thread.
+#[cold]
+#[inline(never)]
+pub fn others(ours: i32, blocked: u64) -> Others {
+    let before = BEFORE.load(Relaxed);
+    if before >= Others::InTheWay as u8 {
+        return Others::InTheWay;
+    }
+    match handlers(ours) {
+        (Others::None, _) if before == Others::None as u8 => Others::None,
+        (Others::InTheWay, _) => Others::InTheWay,
+        (_, caught) => match system_call::pending_signals() {
+            Ok(pending) if pending & caught & !blocked == 0 => Others::Quiet,
+            _ => Others::InTheWay,
+        },
+    }
+}
+
+/// How long a socket's calls wait for something to receive (SO_RCVTIMEO); 0: for ever.
+pub fn receive_time_ns(socket: u64) -> Option<u64> {
+    system_call::receive_time(socket as i32).ok().map(|time| nanoseconds(time, 1000))
+}
+
+/// This thread, now.
+pub fn now() -> Option<Seen> {
+    let cpu_ns = system_call::clock(system_call::CLOCK_THREAD_CPUTIME).ok();
+    Some(Seen { at_ns: system_call::clock(system_call::CLOCK_MONOTONIC).ok()?, cpu_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::offset_of;
+
+    #[test]
+    fn the_kernels_ucontext_has_the_mask_where_we_read_it() {
+        assert_eq!(offset_of!(libc::ucontext_t, uc_sigmask), MASK);
+    }
+
+    #[test]
+    fn the_clocks_go_on() {
+        let first = now().expect("clocks");
+        let spent = (0..10_000_000u64).fold(1, |sum: u64, n| core::hint::black_box(sum.wrapping_mul(31) ^ n));
+        let second = now().expect("clocks");
+        assert!(second.cpu_ns > first.cpu_ns && second.at_ns > first.at_ns, "{spent}");
+    }
+}
