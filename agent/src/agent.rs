@@ -9,11 +9,11 @@ use crate::locks::lock;
 use crate::made_code::MadeCode;
 use crate::mappings::Mappings;
 use crate::platform::process::EpochClock;
-use crate::recording::{MAX_RECORDINGS, Output, Recorder, Request, StartError};
+use crate::recording::{MAX_RECORDINGS, Output, Purpose, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
 use crate::symbol_server::Question;
-use crate::writer::{Figures, NameSources, Writer};
+use crate::writer::{Figures, Kept, NameSources, Writer, write_last};
 use crate::{agent_threads, off, symbol_server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -45,6 +45,7 @@ pub struct Agent {
     sampler: sampler::Handle,
     counters: Arc<AgentCounters>,
     symbolizer: Arc<Mutex<Symbolizer>>,
+    kept: Kept,
     made_code: Arc<Mutex<MadeCode>>,
     symbol_time: Duration,
     running: Mutex<Vec<Running>>,
@@ -74,6 +75,7 @@ impl Agent {
             symbolizer: Arc::new(Mutex::new(symbolizer)),
             made_code: Arc::new(Mutex::new(made_code)),
             symbol_time: config.symbol_time,
+            kept: Arc::default(),
             running: Mutex::default(),
             ended: RecordingCounters::default(),
             submitted: Mutex::default(),
@@ -216,12 +218,34 @@ impl Agent {
         (running().count(), sums)
     }
 
+    /// Writes what was kept, on a thread of its own.
+    fn tell_last(
+        &self,
+        request: Request,
+        output: Box<dyn Output>,
+    ) -> Result<(), (StartError, Box<dyn Output>)> {
+        let is_kept = lock(&self.kept).is_some_and(|kept| kept.is_some());
+        if !is_kept || self.stopping.load(Relaxed) {
+            return Err((StartError::NothingKept, output));
+        }
+        let kept = self.kept.clone();
+        // Should the thread not start, dropping the output tells the client.
+        let started = agent_threads::start("writer", move || write_last(&request, output, &kept));
+        if let Err(error) = started {
+            self.log.line(format_args!("cannot start a writer thread: {error}"));
+        }
+        Ok(())
+    }
+
     fn begin(
         self: &Arc<Self>,
         request: Request,
         output: Box<dyn Output>,
         stop: Arc<AtomicBool>,
     ) -> Result<(), (StartError, Box<dyn Output>)> {
+        if matches!(request.purpose, Purpose::Last(_)) {
+            return self.tell_last(request, output);
+        }
         let id = self.next_id.fetch_add(1, Relaxed);
         let counters = Arc::<RecordingCounters>::default();
         {
@@ -245,9 +269,10 @@ impl Agent {
         let names = self.names(clock);
         let of_agent = self.counters.clone();
         let figures = Figures::new(&of_agent);
+        let kept = self.kept.clone();
         let symbol_time = self.symbol_time;
         let writer =
-            Writer { request, samples, output, counters, of_agent, figures, stop, names, symbol_time };
+            Writer { request, samples, output, counters, of_agent, figures, stop, names, symbol_time, kept };
         let agent = self.clone();
         // The writer goes into the thread; should the thread not start, dropping it tells the client.
         let started = agent_threads::start("writer", move || {
@@ -314,6 +339,7 @@ impl Recorder for SharedAgent {
                 output.finish(Err(match error {
                     StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
                     StartError::Stopping => "the agent is stopping".into(),
+                    StartError::NothingKept => "nothing is kept".into(),
                     StartError::Off(_) => off::sentence().unwrap_or_default(),
                     StartError::Failed(reason) => reason,
                 }));

@@ -3,11 +3,13 @@
 //! [`VARIABLES`] is the one list; `docs/configuration.md` is tested against it.
 //! Not here: opening sockets (`listen.rs`), or reading a variable anywhere else.
 
+mod continuous;
 mod place;
 mod programs;
 mod recorder;
 mod signal;
 
+pub use continuous::{Continuous, LifeFile};
 pub use place::{Identity, Pattern, Place};
 pub use programs::{Follow, Programs};
 pub use recorder::AwaitedBy;
@@ -94,6 +96,16 @@ pub const VARIABLES: &[Variable] = &[
         "Do not profile executables that match one of these patterns. Processes with the argument `--type=zygote` (Chromium's) are never profiled.",
     ),
     variable(
+        "SWIPR_CONTINUOUS",
+        "",
+        "`49hz,60s`: the last 60 seconds are always kept, sampled 49 times a second, for `GET /last?seconds=30` after something has happened.",
+    ),
+    variable(
+        "SWIPR_OUTPUT",
+        "",
+        "A file into which the program's whole life is written, 100 samples a second, when it ends: `/tmp/profile.%p.pb.gz`. `%p` is the process id; the suffix says the format. The program's end may wait up to 2 seconds for it; what is not complete (after `_exit` or a signal, too) is named `.part`.",
+    ),
+    variable(
         "SWIPR_RECORDER",
         "",
         "Set by `swipr run`: a process id, or `all`. A process whose parent that is (`all`: any) waits at its start, at most 2 s, until it is recorded, and at `exit`, at most 0.5 s, until recordings have what was sampled.",
@@ -148,6 +160,10 @@ pub struct Config {
     pub follow: Follow,
     /// Which executables have one, where the library is preloaded.
     pub programs: Programs,
+    /// What is always recorded and kept for a while.
+    pub continuous: Option<Continuous>,
+    /// Where the process's whole life is written.
+    pub life_file: Option<LifeFile>,
     /// Whose children wait for their recording to begin.
     pub awaited: Option<AwaitedBy>,
     /// Memory for names, in MiB.
@@ -236,6 +252,20 @@ impl Config {
             signal: reader.signal()?,
             follow: Follow::named(reader.choice("SWIPR_FOLLOW", &Follow::NAMES)?.unwrap_or(0)),
             programs: Programs { only: reader.patterns("SWIPR_ONLY")?, skip: reader.patterns("SWIPR_SKIP")? },
+            continuous: match reader.text("SWIPR_CONTINUOUS", continuous::CONTINUOUS_EXAMPLE)? {
+                Some(text) => {
+                    let parsed = Continuous::parse(&text);
+                    Some(reader.check("SWIPR_CONTINUOUS", &text, parsed, continuous::CONTINUOUS_EXAMPLE)?)
+                }
+                None => None,
+            },
+            life_file: match reader.text("SWIPR_OUTPUT", continuous::OUTPUT_EXAMPLE)? {
+                Some(text) => {
+                    let parsed = LifeFile::parse(&text);
+                    Some(reader.check("SWIPR_OUTPUT", &text, parsed, continuous::OUTPUT_EXAMPLE)?)
+                }
+                None => None,
+            },
             awaited: reader.awaited()?,
             symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, 64)? as usize,
             symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, 20)?),

@@ -55,6 +55,7 @@ pub mod server;
 pub mod stack;
 pub mod symbol_server;
 mod text;
+mod unasked;
 pub mod writer;
 
 pub use profiler::Profiler;

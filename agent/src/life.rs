@@ -14,7 +14,7 @@ use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_ne
 use crate::platform::{descriptors, loader_lock, process};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, awaited, fork, host_end, knock, not_asked, off};
+use crate::{agent_threads, awaited, fork, host_end, knock, not_asked, off, unasked};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every other
 /// call for a start that is under way.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the end of a program that is recorded as a whole waits for its agent to start.
+const START_AT_EXIT: Duration = Duration::from_millis(500);
 
 /// Why the agent did not start or stop.
 #[derive(Debug)]
@@ -157,6 +160,9 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &SyncSender<R
             if let (Some(Place::Default), Some(file)) = (config.places.first(), file) {
                 remove_neighbours(file.path());
             }
+            if let Some(live) = self::live() {
+                unasked::begin(&live.agent, config);
+            }
             // A panic has turned the agent off by then; its sockets are closed and their files removed as it is unwound.
             off::contained(|| event_loop.run());
             // Else somebody waits in `stop` and says so, or has said so and the next life has begun.
@@ -255,6 +261,15 @@ pub fn wake() {
 fn watch_exit() {
     extern "C" fn at_exit() {
         off::contained(|| {
+            // SAFETY: null, or leaked and never freed.
+            let config = unsafe { CONFIG.load(Acquire).as_ref() };
+            let is_mine = PROCESS.load(Relaxed) == process::pid();
+            if let Some(config) = config.filter(|config| config.life_file.is_some() && is_mine) {
+                // A short program may end before its agent is there.
+                STATE.settled(Instant::now() + START_AT_EXIT);
+                let failed = live().and_then(|live| unasked::end(&live.agent));
+                failed.iter().for_each(|reason| config.log.line(reason));
+            }
             // The next agent in the default places removes what is left there.
             if let Some(live) = live().filter(|_| !not_asked::is_in_sandbox()) {
                 live.agent.stop();

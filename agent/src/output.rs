@@ -51,6 +51,8 @@ impl Completion {
 #[derive(Debug)]
 pub struct FileOutput {
     path: PathBuf,
+    /// Its name once it is complete, where that is another.
+    complete: Option<PathBuf>,
     file: Option<File>,
     error: Option<String>,
     completion: Arc<Completion>,
@@ -59,7 +61,16 @@ pub struct FileOutput {
 impl FileOutput {
     /// Nothing is opened yet: the file is opened by the thread that writes.
     pub fn new(path: PathBuf, completion: Arc<Completion>) -> FileOutput {
-        FileOutput { path, file: None, error: None, completion }
+        FileOutput { path, complete: None, file: None, error: None, completion }
+    }
+
+    /// The same; until it is complete its name ends in `.part`.
+    pub fn renamed_when_complete(path: PathBuf, completion: Arc<Completion>) -> FileOutput {
+        let mut part = path.clone().into_os_string();
+        part.push(".part");
+        let mut output = FileOutput::new(part.into(), completion);
+        output.complete = Some(path);
+        output
     }
 
     fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
@@ -89,6 +100,11 @@ impl Output for FileOutput {
 
     fn finish(mut self: Box<Self>, end: Result<Summary, String>) {
         self.file = None; // closed before anybody is told
+        if let (Ok(_), None, Some(complete)) = (&end, &self.error, &self.complete)
+            && let Err(error) = std::fs::rename(&self.path, complete)
+        {
+            self.error = Some(format!("cannot make {}: {error}", complete.display()));
+        }
         let end = match self.error.take() {
             Some(error) => Err(error),
             None => end,

@@ -87,6 +87,10 @@ pub enum Purpose {
     Names(Vec<u64>),
     /// To list all executable memory.
     Code,
+    /// To be kept for so long, see [`Purpose::Last`].
+    Keep(Duration),
+    /// No recording: what was kept of so long a time, as if it had been one.
+    Last(Duration),
 }
 
 /// Why a recording could not be started.
@@ -96,6 +100,8 @@ pub enum StartError {
     TooMany,
     /// The agent is stopping.
     Stopping,
+    /// Nothing is kept that could be written.
+    NothingKept,
     /// The agent has turned itself off, for this reason.
     Off(&'static str),
     /// The operating system refused something; the text says what.

@@ -3,6 +3,7 @@
 //! long to find hold up nobody else.
 
 mod figures;
+mod last;
 mod lookups;
 mod names;
 mod passed;
@@ -11,20 +12,22 @@ mod tests;
 mod times;
 
 use crate::counters::{AgentCounters, RecordingCounters};
+use crate::locks::lock;
 use crate::off;
 use crate::platform::process;
 use crate::recording::{Closed, Output, Purpose, Request};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
+pub use last::write_last;
 pub use names::NameSources;
 use names::StackNames;
 use passed::Passed;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use swipr_formats::Format;
 use swipr_formats::model::{Header, Sample, Summary};
+use swipr_formats::{Format, Ring};
 use times::Times;
 
 /// How often the writer looks whether its reader is still there.
@@ -54,7 +57,12 @@ pub struct Writer {
     pub names: NameSources,
     /// How long the writer may run to find lines.
     pub symbol_time: Duration,
+    /// What is kept, of a recording whose purpose that is.
+    pub kept: Kept,
 }
+
+/// What was sampled lately; `None`: nothing is kept.
+pub type Kept = Arc<Mutex<Option<Ring>>>;
 
 impl Writer {
     /// The thread's body: until the sampler has ended the recording.
@@ -88,8 +96,16 @@ impl Writer {
         let mut passed = Passed::new(&self.request.filter);
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
-        let wants_samples = self.request.purpose == Purpose::Samples;
-        format.begin(&header(&self.request), &mut bytes);
+        let header = header(&self.request);
+        let mut kept = None;
+        if let Purpose::Keep(keep) = self.request.purpose {
+            kept = Some(self.kept.clone());
+            if let Some(mut place) = lock(&self.kept) {
+                *place = Some(Ring::new(header.clone(), keep.as_nanos() as u64));
+            }
+        }
+        let wants_samples = matches!(self.request.purpose, Purpose::Samples | Purpose::Keep(_));
+        format.begin(&header, &mut bytes);
         loop {
             let batch = match self.samples.receive(LOOK) {
                 Ok(batch) => batch,
@@ -138,7 +154,12 @@ impl Writer {
                         weight_ns: event.weight_ns,
                         stack: &stack,
                     };
-                    format.sample(&sample, &mut bytes);
+                    match &kept {
+                        Some(kept) => lock(kept)
+                            .iter_mut()
+                            .for_each(|ring| ring.iter_mut().for_each(|ring| ring.add(&sample))),
+                        None => format.sample(&sample, &mut bytes),
+                    }
                     if bytes.len() >= ENOUGH {
                         self.hand_on(&mut bytes)?;
                     }

@@ -68,6 +68,10 @@ impl<T: Hash + Eq> Shared<T> {
         Interned { id, new }
     }
 
+    pub(crate) fn values(&self) -> Vec<&Arc<T>> {
+        self.interner.values().iter().collect()
+    }
+
     pub(crate) fn into_values(self) -> Vec<Arc<T>> {
         self.interner.into_values()
     }

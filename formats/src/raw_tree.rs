@@ -43,6 +43,11 @@ impl RawTree {
         RawTree { tree: Tree::new(), recent: Recent::default() }
     }
 
+    /// One of at most so many nodes.
+    pub(crate) fn with_at_most(nodes: usize) -> Self {
+        RawTree { tree: Tree::with_at_most(nodes), recent: Recent::default() }
+    }
+
     /// The node of a stack, over-deep ones cut in the middle.
     pub(crate) fn node(&mut self, stack: &Arc<Stack>, options: &Options) -> u32 {
         let tree = &mut self.tree;

@@ -31,7 +31,8 @@ impl<F: Hash + Eq + Clone> Tree<F> {
         Self::with_at_most(MOST_NODES)
     }
 
-    fn with_at_most(most_nodes: usize) -> Self {
+    /// One of at most so many nodes.
+    pub(crate) fn with_at_most(most_nodes: usize) -> Self {
         let (ids, frames, children) = <_>::default();
         Tree { ids, frames, children, nodes: vec![Node { parent: ROOT, frame: 0 }], most_nodes }
     }

@@ -11,7 +11,7 @@ pub fn answer(purpose: &Purpose, names: &mut StackNames) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     match purpose {
-        Purpose::Samples => {}
+        Purpose::Samples | Purpose::Keep(_) | Purpose::Last(_) => {}
         Purpose::Names(addresses) => {
             text.push_str("num_symbols: 1\n");
             for &address in addresses {

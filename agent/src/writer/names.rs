@@ -85,6 +85,33 @@ impl StackNames {
         self.without_lines
     }
 
+    /// There was this code.
+    pub fn know(&mut self, mappings: &Arc<Mappings>) {
+        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, mappings));
+        if !same_code || self.frames.len() >= MAX_FRAMES {
+            self.frames.clear();
+            self.mappings = Some(mappings.clone());
+            if let Some(mut latest) = lock(&self.sources.latest) {
+                *latest = Some(mappings.clone());
+            }
+        }
+    }
+
+    /// An address in code that is known of.
+    pub fn known(&mut self, address: CodeAddress) -> Option<Frame> {
+        let mappings = self.mappings.clone()?;
+        if let Some(frame) = self.frame(&mappings, address) {
+            return Some(frame);
+        }
+        let now_ns = self.sources.clock.monotonic(process::epoch_ns());
+        Some(self.made_frame(&mappings, address, now_ns, &mut None))
+    }
+
+    /// All code that is known of.
+    pub fn code(&self) -> impl Iterator<Item = &Code> {
+        self.mappings.iter().flat_map(|mappings| mappings.all())
+    }
+
     /// Samples come that were taken since the last ones.
     pub fn begin_batch(&mut self) {
         self.generation = None;
@@ -141,37 +168,6 @@ impl StackNames {
         let generation = lock(&self.sources.made_code).map_or(0, |mut made| made.look(mappings));
         self.generation = Some(generation);
         generation
-    }
-
-    /// There was this code.
-    pub fn know(&mut self, mappings: &Arc<Mappings>) {
-        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, mappings));
-        if !same_code || self.frames.len() >= MAX_FRAMES {
-            self.frames.clear();
-            self.mappings = Some(mappings.clone());
-            if let Some(mut latest) = lock(&self.sources.latest) {
-                *latest = Some(mappings.clone());
-            }
-        }
-    }
-
-    /// An address in code that is known of.
-    pub fn known(&mut self, address: CodeAddress) -> Option<Frame> {
-        let mappings = self.mappings.clone()?;
-        Some(match self.frame(&mappings, address) {
-            Some(frame) => frame,
-            None => self.made_frame(
-                &mappings,
-                address,
-                self.sources.clock.monotonic(process::epoch_ns()),
-                &mut None,
-            ),
-        })
-    }
-
-    /// All code that is known of.
-    pub fn code(&self) -> impl Iterator<Item = &Code> {
-        self.mappings.iter().flat_map(|mappings| mappings.all())
     }
 
     /// With how long the names hold, where that is not for ever.

@@ -41,6 +41,11 @@ impl Passed {
         is_wanted
     }
 
+    /// How many were not.
+    pub fn filtered(&self) -> u64 {
+        self.filtered
+    }
+
     /// The recording's figures, with what was left out.
     pub fn told(&self, summary: Summary) -> Summary {
         let samples = summary.samples.saturating_sub(self.filtered);

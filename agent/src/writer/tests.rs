@@ -46,6 +46,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
             clock: EpochClock::now(),
         },
         symbol_time: Duration::from_secs(1),
+        kept: Arc::default(),
     };
     (writer, sender, reader)
 }

@@ -139,6 +139,7 @@ impl Connection {
                     Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
                     Err(StartError::Off(reason)) => routes::off(reason),
                     Err(StartError::Failed(reason)) => Answer::problem(500, reason),
+                    Err(StartError::NothingKept) => Answer::problem(404, "nothing is kept"),
                 }
             }
         };
@@ -165,6 +166,10 @@ impl Connection {
             Err(StartError::TooMany) => {
                 let what = format!("{MAX_RECORDINGS} recordings are running, which is the most");
                 Answer::problem(429, what).header("Retry-After", "5")
+            }
+            Err(StartError::NothingKept) => {
+                let what = "nothing is kept: the program has to be started with SWIPR_CONTINUOUS=49hz,60s";
+                Answer::problem(422, what)
             }
             Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
             Err(StartError::Off(reason)) => routes::off(reason),

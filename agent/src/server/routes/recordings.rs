@@ -64,6 +64,14 @@ pub(super) fn threads(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Record(request, Manner { file: None, ..Manner::default() }))
 }
 
+pub(super) fn last(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+    let mut request = asked.request(Length::Time(STANDARD), "perf")?;
+    if let Length::Time(time) = request.length {
+        request.purpose = Purpose::Last(time);
+    }
+    Ok(Outcome::Record(request, Manner::default()))
+}
+
 pub(super) fn live(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Time(STANDARD), "json")?;
     request.format.format = &swipr_formats::LIVE_LINES;

@@ -55,6 +55,24 @@ const WITH_FORMAT: &[&str] = &[
     "format",
 ];
 
+const LAST: &[&str] = &[
+    "seconds",
+    "format",
+    "threads",
+    "tid",
+    "state",
+    "include",
+    "exclude",
+    "names",
+    "lines",
+    "inline",
+    "max_depth",
+    "title",
+    "merge_threads",
+    "weight",
+    "states",
+];
+
 const MOMENT: &[&str] = &[
     "format",
     "threads",
@@ -131,6 +149,14 @@ pub(in crate::server) static ROUTES: &[Route] = &[
     recording(&["/profile.pb.gz"], "for go tool pprof and what reads its format", recordings::named),
     recording(&["/profile.folded"], "folded stacks", recordings::named),
     recording(&["/profile.perf"], "perf script's text", recordings::named),
+    Route {
+        parameters: LAST,
+        ..get(
+            &["/last"],
+            "what happened in the last `seconds`, if SWIPR_CONTINUOUS keeps it",
+            recordings::last,
+        )
+    },
     Route {
         parameters: MOMENT,
         ..get(&["/dump"], "every thread's stack now, as text or with format=json", recordings::dump)

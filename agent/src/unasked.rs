@@ -1,0 +1,96 @@
+//! Recordings that the configuration asks for: the flight recorder (`SWIPR_CONTINUOUS`) and the file of the process's whole life
+//! (`SWIPR_OUTPUT`).
+//!
+//! At exit the file is waited for, with a bound: a program that is to be profiled as a whole may end 2 seconds late at the worst,
+//! all others end as ever. Not here: what is kept (`swipr_formats::Ring`).
+
+use crate::agent::{Agent, SharedAgent};
+use crate::config::{Config, LifeFile};
+use crate::output::{Completion, FileOutput};
+use crate::platform::process;
+use crate::recording::{Closed, Length, Output, Purpose, Recorder, Request, Symbolize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
+use std::time::Duration;
+use swipr_formats::Selection;
+use swipr_formats::model::{Mode, Summary};
+
+/// How long the end of the process may wait for its file.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two samples of a whole life.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// The file of this process.
+struct Whole {
+    /// A forked child has its parent's, and must not wait for it.
+    pid: u32,
+    stop: Arc<AtomicBool>,
+    completion: Arc<Completion>,
+}
+
+/// Leaked: the exit handler may look at any time.
+static WHOLE: AtomicPtr<Whole> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Takes all bytes and does nothing with them.
+struct Nowhere;
+
+impl Output for Nowhere {
+    fn write(&mut self, _: &[u8]) -> Result<(), Closed> {
+        Ok(())
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn finish(self: Box<Self>, _: Result<Summary, String>) {}
+}
+
+fn request(interval: Duration, format: &'static swipr_formats::FormatInfo, purpose: Purpose) -> Request {
+    Request {
+        interval,
+        length: Length::Open,
+        mode: Mode::Wall,
+        format: Selection { format, options: Default::default() },
+        threads: None,
+        filter: Default::default(),
+        purpose,
+        symbolize: Symbolize::Now,
+    }
+}
+
+/// Called by the server thread, which has the agent's descriptors.
+pub fn begin(agent: &Arc<Agent>, config: &Config) {
+    if let Some(continuous) = config.continuous {
+        let purpose = Purpose::Keep(continuous.keep);
+        let request = request(continuous.interval, &swipr_formats::GOROUTINES, purpose);
+        agent.submit(request, Box::new(Nowhere), Arc::default());
+    }
+    if let Some(file) = &config.life_file {
+        begin_file(agent, file);
+    }
+    if config.continuous.is_some() || config.life_file.is_some() {
+        SharedAgent(agent.clone()).attend();
+    }
+}
+
+fn begin_file(agent: &Arc<Agent>, file: &LifeFile) {
+    let (stop, completion) = (Arc::<AtomicBool>::default(), Arc::<Completion>::default());
+    let pid = process::pid();
+    let output = FileOutput::renamed_when_complete(file.path(pid), completion.clone());
+    agent.submit(request(INTERVAL, file.format, Purpose::Samples), Box::new(output), stop.clone());
+    WHOLE.store(Box::into_raw(Box::new(Whole { pid, stop, completion })), Release);
+}
+
+/// The process ends: its file is completed. Returns why it could not be.
+pub fn end(agent: &Agent) -> Option<String> {
+    // SAFETY: null, or leaked and never freed.
+    let whole = unsafe { WHOLE.load(Acquire).as_ref() }.filter(|whole| whole.pid == process::pid())?;
+    whole.stop.store(true, Relaxed);
+    agent.nudge();
+    match whole.completion.wait(PATIENCE) {
+        Some(Ok(_)) => None,
+        Some(Err(error)) => Some(error),
+        None => Some("the file was not complete in time".to_owned()),
+    }
+}

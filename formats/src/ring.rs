@@ -1,0 +1,226 @@
+//! What was sampled lately, kept in bounded memory so that it can be written after something has happened, in any format.
+//!
+//! Samples are summed up a second at a time, by thread, state and stack; stacks are one tree. From time to time a new tree is begun, and
+//! the old one goes when nothing that is kept is in it: the memory is that of two or three small trees, however long this runs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::aggregate::Sum;
+use crate::intern::Threads;
+use crate::model::{Header, Sample, State, Summary, Thread};
+use crate::raw_tree::RawTree;
+use crate::{Format, Options};
+
+/// Samples of so long are summed up.
+const SLICE_NS: u64 = 1_000_000_000;
+/// Nodes of a tree; three trees take 20 MB at most.
+const MOST_NODES: usize = 100_000;
+/// What is told apart in a second; samples beyond that are counted as dropped.
+const MOST_SUMS: usize = 20_000;
+
+/// One tree and the seconds whose stacks are in it.
+struct Generation {
+    stacks: RawTree,
+    threads: Threads,
+    slices: VecDeque<Slice>,
+}
+
+struct Slice {
+    start_ns: u64,
+    end_ns: u64,
+    /// By thread, state and node.
+    sums: FxHashMap<(usize, State, u32), Sum>,
+    dropped: u64,
+}
+
+/// See the module's text.
+pub struct Ring {
+    header: Header,
+    keep_ns: u64,
+    generations: VecDeque<Generation>,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ring({} generations)", self.generations.len())
+    }
+}
+
+impl Generation {
+    fn new() -> Self {
+        let stacks = RawTree::with_at_most(MOST_NODES);
+        Generation { stacks, threads: Threads::new(), slices: VecDeque::new() }
+    }
+}
+
+impl Ring {
+    /// Keeps so much time of a recording.
+    pub fn new(header: Header, keep_ns: u64) -> Ring {
+        Ring { header, keep_ns: keep_ns.max(SLICE_NS), generations: VecDeque::from([Generation::new()]) }
+    }
+
+    /// Takes a sample.
+    pub fn add(&mut self, sample: &Sample<'_>) {
+        self.forget(sample.time_ns);
+        let Some(generation) = self.generations.back_mut() else { return };
+        let fits = generation.slices.back().is_some_and(|slice| sample.time_ns < slice.start_ns + SLICE_NS);
+        if !fits {
+            let (start_ns, sums) = (sample.time_ns, FxHashMap::default());
+            generation.slices.push_back(Slice { start_ns, end_ns: start_ns, sums, dropped: 0 });
+        }
+        let thread = generation.threads.intern(sample.thread).id;
+        let node = generation.stacks.node(sample.stack, &Options::default());
+        let Some(slice) = generation.slices.back_mut() else { return };
+        slice.end_ns = slice.end_ns.max(sample.time_ns);
+        let key = (thread, sample.state, node);
+        if slice.sums.len() >= MOST_SUMS && !slice.sums.contains_key(&key) {
+            slice.dropped += u64::from(sample.ticks);
+            return;
+        }
+        slice.sums.entry(key).or_default().add(sample);
+    }
+
+    /// Lets go of what is too old at this time.
+    fn forget(&mut self, now_ns: u64) {
+        let oldest_ns = now_ns.saturating_sub(self.keep_ns);
+        let begun_ns =
+            self.generations.back().and_then(|last| last.slices.front()).map(|first| first.start_ns);
+        if begun_ns.is_some_and(|begun_ns| begun_ns.saturating_add(self.keep_ns / 2) < now_ns) {
+            self.generations.push_back(Generation::new());
+        }
+        for generation in &mut self.generations {
+            while generation.slices.front().is_some_and(|slice| slice.end_ns < oldest_ns) {
+                generation.slices.pop_front();
+            }
+        }
+        while self.generations.len() > 1 && self.generations.front().is_some_and(|old| old.slices.is_empty())
+        {
+            self.generations.pop_front();
+        }
+    }
+
+    /// Writes what was sampled from that time on, as a recording; `is_wanted` filters. Returns its figures.
+    pub fn write(
+        &self,
+        since_ns: u64,
+        format: &mut dyn Format,
+        mut is_wanted: impl FnMut(&Sample<'_>) -> bool,
+        out: &mut Vec<u8>,
+    ) -> Summary {
+        let all = || self.generations.iter().flat_map(|generation| generation.slices.iter());
+        let wanted = || all().filter(|slice| slice.end_ns >= since_ns);
+        let start_ns = wanted().next().map_or(since_ns, |slice| slice.start_ns);
+        let end_ns = wanted().next_back().map_or(start_ns, |slice| slice.end_ns);
+        let mut summary = Summary {
+            duration_ns: end_ns.saturating_sub(start_ns),
+            dropped: wanted().map(|slice| slice.dropped).sum(),
+            ..Summary::default()
+        };
+        summary.ticks = summary.duration_ns / self.header.interval_ns.max(1);
+        format.begin(&Header { start_ns, ..self.header.clone() }, out);
+        let mut tids = rustc_hash::FxHashSet::default();
+        for generation in &self.generations {
+            let threads: Vec<&Arc<Thread>> = generation.threads.values();
+            let mut stacks = FxHashMap::default();
+            for slice in generation.slices.iter().filter(|slice| slice.end_ns >= since_ns) {
+                for (&(thread, state, node), sum) in &slice.sums {
+                    let Some(&thread) = threads.get(thread) else { continue };
+                    let stack = stacks.entry(node).or_insert_with(|| Arc::new(generation.stacks.stack(node)));
+                    let ticks = u32::try_from(sum.samples).unwrap_or(u32::MAX).max(1);
+                    let each = |ticks: u32, weight_ns: u64| Sample {
+                        time_ns: slice.end_ns,
+                        ticks,
+                        thread,
+                        state,
+                        weight_ns,
+                        stack,
+                    };
+                    // CPU weights differ: what does not divide is one tick's.
+                    let weight_ns = sum.ns / u64::from(ticks);
+                    let rest_ns = sum.ns - weight_ns * u64::from(ticks);
+                    for sample in [each(ticks - 1, weight_ns), each(1, weight_ns + rest_ns)] {
+                        if sample.ticks > 0 && is_wanted(&sample) {
+                            tids.insert(thread.tid);
+                            summary.samples += u64::from(sample.ticks);
+                            format.sample(&sample, out);
+                        }
+                    }
+                }
+            }
+        }
+        summary.threads = tids.len() as u64;
+        summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Frame, FrameKind, Function, Mode, Stack};
+
+    fn stack(name: &str) -> Arc<Stack> {
+        let function = Function { name: name.into(), mangled: None, offset: 0, file: None, line: None };
+        let frame = Frame { address: 1, kind: FrameKind::Native, module: None, functions: [function].into() };
+        Arc::new(Stack { frames: vec![frame] })
+    }
+
+    fn ring() -> Ring {
+        let header = Header {
+            pid: 7,
+            process_name: "app".into(),
+            executable: "/app".into(),
+            start_ns: 0,
+            interval_ns: 20_000_000,
+            mode: Mode::Wall,
+        };
+        Ring::new(header, 60_000_000_000)
+    }
+
+    fn fill(ring: &mut Ring, seconds: std::ops::Range<u64>, name: &str) {
+        let (thread, stack) = (Arc::new(Thread { tid: 7, name: "main".into() }), stack(name));
+        for tick in seconds.start * 50..seconds.end * 50 {
+            let time_ns = tick * 20_000_000;
+            let (state, weight_ns) = (State::Running, 20_000_000);
+            ring.add(&Sample { time_ns, ticks: 1, thread: &thread, state, weight_ns, stack: &stack });
+        }
+    }
+
+    fn folded(ring: &Ring, since_s: u64) -> (String, Summary) {
+        let mut format = (crate::find("folded").unwrap().make)(&Options::default());
+        let mut out = Vec::new();
+        let summary = ring.write(since_s * 1_000_000_000, format.as_mut(), |_| true, &mut out);
+        format.finish(&summary, &mut out);
+        (String::from_utf8(out).unwrap(), summary)
+    }
+
+    #[test]
+    fn what_is_older_than_asked_for_or_than_is_kept_is_not_there() {
+        let mut ring = ring();
+        fill(&mut ring, 0..100, "before");
+        fill(&mut ring, 100..200, "after");
+        let (text, summary) = folded(&ring, 170);
+        assert_eq!(text, format!("main;after {}\n", summary.samples));
+        assert!((1450..=1600).contains(&summary.samples), "{summary:?}");
+        let (_, all) = folded(&ring, 0);
+        assert!((2900..=3150).contains(&all.samples), "a minute is kept: {all:?}");
+        assert!(ring.generations.len() <= 3);
+    }
+
+    #[test]
+    fn a_program_whose_stacks_never_repeat_fills_no_memory() {
+        let mut ring = ring();
+        let thread = Arc::new(Thread { tid: 7, name: "main".into() });
+        for tick in 0..300_000u64 {
+            let (time_ns, stack) = (tick * 1_000_000, stack(&format!("f{tick}")));
+            let (state, weight_ns) = (State::Running, 1_000_000);
+            ring.add(&Sample { time_ns, ticks: 1, thread: &thread, state, weight_ns, stack: &stack });
+        }
+        let nodes: usize = ring.generations.iter().map(|generation| generation.stacks.tree.len()).sum();
+        assert!(nodes <= 3 * (MOST_NODES + 10), "{nodes}");
+        let (_, summary) = folded(&ring, 0);
+        assert!(summary.samples + summary.dropped >= 60_000, "nothing is lost in silence: {summary:?}");
+    }
+}
