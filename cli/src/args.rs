@@ -53,6 +53,8 @@ pub enum Verb {
     Doctor(Doctor),
     /// Turn a recording into another format.
     Convert(Convert),
+    /// Compare two recordings.
+    Diff(Diff),
     /// Show a recording in profiler.firefox.com.
     View(View),
     /// Send profiles to Pyroscope or an OpenTelemetry collector, on and on.
@@ -275,6 +277,30 @@ pub struct Proxy {
     /// The port on loopback; 0 is any that is free
     #[arg(short = 'P', long, default_value_t = 0)]
     pub port: u16,
+}
+
+/// `swipr diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  swipr diff app.jsonl app.pb.gz                   functions whose share has changed, the most first
+  swipr diff app.jsonl app.pb.gz -o change.html    as a flame graph: red has grown, blue has shrunk")]
+pub struct Diff {
+    /// The earlier recording: raw, perf text, folded or pprof
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The later one
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// A file that ends with .html, .svg or .txt (default: text to standard output)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// So many functions in the text
+    #[arg(short, long, value_name = "N", default_value_t = 30)]
+    pub lines: usize,
+    /// A title
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
 }
 
 /// `swipr completions`.

@@ -4,6 +4,7 @@
 mod args;
 mod client;
 mod convert;
+mod diff;
 mod docs;
 mod doctor;
 mod dump;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Verb::Ls(arguments) => ls::ls(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Convert(arguments) => convert::convert(arguments),
+        Verb::Diff(arguments) => diff::diff(arguments),
         Verb::View(arguments) => view::view(arguments),
         Verb::Push(arguments) => push::push(arguments),
         Verb::Proxy(arguments) => proxy::proxy(arguments),

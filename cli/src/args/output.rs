@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use swipr_formats::{Names, Options, Selection};
 
 /// Formats that show a thread as the first frame of its stacks, or not at all. The others have a place for threads.
-const DRAW_THREADS: [&str; 3] = ["folded", "svg", "html"];
+const DRAW_THREADS: [&str; 2] = ["folded", "svg"];
 
 /// How functions are called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

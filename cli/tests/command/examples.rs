@@ -8,8 +8,20 @@ use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::Host;
 use swipr_c_tests::program::Program;
 
-const VERBS: [&str; 11] =
-    ["run", "record", "top", "dump", "ls", "doctor", "convert", "view", "push", "proxy", "completions"];
+const VERBS: [&str; 12] = [
+    "run",
+    "record",
+    "top",
+    "dump",
+    "ls",
+    "doctor",
+    "convert",
+    "diff",
+    "view",
+    "push",
+    "proxy",
+    "completions",
+];
 
 /// The commands that help shows: those that begin two columns in, without what stands far behind them.
 fn examples(help: &str) -> Vec<String> {

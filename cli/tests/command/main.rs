@@ -1,6 +1,7 @@
 //! The command as users have it: built, started, and against real programs.
 
 mod convert;
+mod diff;
 mod doctor;
 mod documents;
 mod dump;

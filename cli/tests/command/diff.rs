@@ -1,0 +1,32 @@
+//! `swipr diff`.
+
+use crate::support::*;
+use swipr_c_tests::directory::Directory;
+
+#[test]
+fn functions_that_grew_and_shrank_are_told_whatever_the_formats_and_lengths() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("a.folded"), "main;parse 10\nmain;draw 90\n").expect("a file");
+    std::fs::write(path("b.folded"), "main;parse 500\nmain;draw 500\n").expect("a file");
+    says(["convert", &path("b.folded"), "-o", &path("b.pb.gz")]).well();
+    for after in ["b.folded", "b.pb.gz"] {
+        let said = says(["diff", &path("a.folded"), &path(after)]).well();
+        let line = |name: &str| said.out.lines().find(|line| line.contains(name)).expect(name).to_owned();
+        assert!(line("parse").contains("+40.0") && line("draw").contains("-40.0"), "{said:?}");
+    }
+    for name in ["d.html", "d.svg"] {
+        let said = says(["diff", &path("a.folded"), &path("b.pb.gz"), "-o", &path(name)]).well();
+        assert!(said.errors.contains("next: open it in a browser"), "{said:?}");
+        assert!(read(&directory.path().join(name)).contains("parse"), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_told() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("a.folded"), "main;parse 10\n").expect("a file");
+    says(["diff", &path("a.folded"), "/no/such/file"]).refuses(1, &["/no/such/file"]);
+    says(["diff", &path("a.folded"), &path("a.folded"), "-o", "x.gif"]).refuses(2, &["x.gif", ".html"]);
+}
