@@ -108,7 +108,9 @@ pub fn install(wanted: Option<i32>) -> io::Result<i32> {
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = ours;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        // Without optimization the handler needs some KiB more than the alternate stacks have that Rust gives its threads.
+        let on_stack = if cfg!(debug_assertions) { 0 } else { libc::SA_ONSTACK };
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | on_stack;
         // All signals, while our handler runs. Not by sigfillset(3): glibc leaves out the two that it uses itself, for
         // cancellation and setuid(2), whose handlers would run on top of ours then.
         (&raw mut action.sa_mask).write_bytes(0xff, 1);
