@@ -66,10 +66,16 @@ fn a_program_profiles_itself_and_writes_what_it_found() {
     assert!(error.to_string().contains("there is no format \"picture\"; there are"), "{error}");
 
     // Another one, of threads that wait, while the first is over.
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let waiter = std::thread::Builder::new().name("waiter".into());
+    let waiter = waiter.spawn(move || ended.recv().is_ok()).expect("a thread");
     let profiler =
         Profiler::builder().hz(200).mode(Mode::Wall).threads("^waiter$").start().expect("a profiler");
-    let waiter = std::thread::Builder::new().name("waiter".into());
-    let waiter = waiter.spawn(|| std::thread::sleep(Duration::from_millis(400))).expect("a thread");
+    let patience = Instant::now() + Duration::from_secs(60);
+    while profiler.report().stacks().is_empty() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(end);
     waiter.join().expect("its end");
     let report = profiler.stop().expect("a report");
     assert!(report.stacks().keys().all(|(thread, ..)| thread.name == "waiter"));
