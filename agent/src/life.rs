@@ -261,17 +261,20 @@ pub fn wake() {
 fn watch_exit() {
     extern "C" fn at_exit() {
         off::contained(|| {
+            // There, a system call too many ends the process.
+            if not_asked::is_in_sandbox() {
+                return;
+            }
             // SAFETY: null, or leaked and never freed.
-            let config = unsafe { CONFIG.load(Acquire).as_ref() };
-            let is_mine = PROCESS.load(Relaxed) == process::pid();
-            if let Some(config) = config.filter(|config| config.life_file.is_some() && is_mine) {
+            let config = unsafe { CONFIG.load(Acquire).as_ref() }.filter(|config| config.life_file.is_some());
+            if let Some(config) = config.filter(|_| PROCESS.load(Relaxed) == process::pid()) {
                 // A short program may end before its agent is there.
                 STATE.settled(Instant::now() + START_AT_EXIT);
                 let failed = live().and_then(|live| unasked::end(&live.agent));
                 failed.iter().for_each(|reason| config.log.line(reason));
             }
             // The next agent in the default places removes what is left there.
-            if let Some(live) = live().filter(|_| !not_asked::is_in_sandbox()) {
+            if let Some(live) = live() {
                 live.agent.stop();
                 live.files.iter().for_each(|file| file.remove());
                 awaited::at_exit();
