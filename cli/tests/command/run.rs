@@ -43,6 +43,8 @@ fn signals_to_the_command_go_to_the_program_and_its_profile_is_written() {
     command.arg(&burner().executable);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the command");
+    // `wait` would close it, and the program ends with its input.
+    let _input = child.stdin.take();
     let mut ready = [0; 5];
     std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut ready).expect("a word");
     let program = read(std::path::Path::new(&format!("/proc/{0}/task/{0}/children", child.id())));
