@@ -162,8 +162,12 @@ mod tests {
     use crate::model::{Frame, FrameKind, Function, Mode, Stack};
 
     fn stack(name: &str) -> Arc<Stack> {
+        stack_at(1, name)
+    }
+
+    fn stack_at(address: u64, name: &str) -> Arc<Stack> {
         let function = Function { name: name.into(), mangled: None, offset: 0, file: None, line: None };
-        let frame = Frame { address: 1, kind: FrameKind::Native, module: None, functions: [function].into() };
+        let frame = Frame { address, kind: FrameKind::Native, module: None, functions: [function].into() };
         Arc::new(Stack { frames: vec![frame] })
     }
 
@@ -214,7 +218,7 @@ mod tests {
         let mut ring = ring();
         let thread = Arc::new(Thread { tid: 7, name: "main".into() });
         for tick in 0..300_000u64 {
-            let (time_ns, stack) = (tick * 1_000_000, stack(&format!("f{tick}")));
+            let (time_ns, stack) = (tick * 1_000_000, stack_at(tick + 1, &format!("f{tick}")));
             let (state, weight_ns) = (State::Running, 1_000_000);
             ring.add(&Sample { time_ns, ticks: 1, thread: &thread, state, weight_ns, stack: &stack });
         }
