@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 const LINGERING: Duration = Duration::from_secs(1);
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_micros(100);
-/// A thread of ours that is just being born or going is not told from one of the host's: so often is looked again.
-const LOOKS: u32 = 3;
+/// A thread of ours that is just being born or going is not told from one of the host's: so often is looked again, some 15 ms.
+/// (Three looks were too few where the machine had much to do: a thread of ours kept what the host gave up, and glibc
+/// aborted the process.)
+const LOOKS: u32 = 100;
 
 /// The agent ran, and does not now.
 #[derive(Debug)]
