@@ -84,7 +84,10 @@ fn prctl_as(option: c_int, second: c_ulong, call: impl FnOnce() -> c_long) -> c_
             swipr_unwind::arch::forbid_ticks();
             call()
         }
-        libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => alone_if(true, call),
+        libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => {
+            crate::rights_given_up::some_are_kept();
+            alone_if(true, call)
+        }
         libc::PR_SET_SECCOMP => sandboxed(call),
         _ => call(),
     }
