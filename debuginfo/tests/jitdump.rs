@@ -76,41 +76,41 @@ fn name(map: &CodeMap, address: u64, time: u64) -> Option<String> {
 /// name an entry, and inline caches and trampolines without lines.
 #[test]
 fn a_file_of_spidermonkey_has_names_with_tiers_and_lines_of_the_source() {
-    let file = b"/work/hot.js";
+    let file = b"/srv/app/hot.js";
     let map = Dump::new()
         .load(10, 0x1000, 0x40, "Trampoline: EnterJIT")
         .lines(0x2000, &[(0x2000, 3, file), (0x2010, 4, file), (0x2024, 7, file)])
-        .load(20, 0x2000, 0x40, "Baseline: hot (/work/hot.js:3:13)")
+        .load(20, 0x2000, 0x40, "Baseline: hot (/srv/app/hot.js:3:13)")
         .load(21, 0x3000, 0x20, "IC: GetProp")
-        .lines(0x4000, &[(0x4004, 4, file), (0x4010, 5, b"/work/inlined.js")])
-        .load(30, 0x4000, 0x80, "Ion: hot (/work/hot.js:3:13)")
+        .lines(0x4000, &[(0x4004, 4, file), (0x4010, 5, b"/srv/app/inlined.js")])
+        .load(30, 0x4000, 0x80, "Ion: hot (/srv/app/hot.js:3:13)")
         .read();
     assert_eq!(name(&map, 0x1008, 40).as_deref(), Some("Trampoline: EnterJIT"));
     assert_eq!(place(&map, 0x1008, 40), None);
     assert_eq!(name(&map, 0x3008, 40).as_deref(), Some("IC: GetProp"));
-    assert_eq!(name(&map, 0x2012, 40).as_deref(), Some("Baseline: hot (/work/hot.js:3:13)"));
+    assert_eq!(name(&map, 0x2012, 40).as_deref(), Some("Baseline: hot (/srv/app/hot.js:3:13)"));
     let line = |address| place(&map, address, 40).map(|(_, line)| line);
     assert_eq!([0x2000, 0x200f, 0x2010, 0x203f].map(line), [Some(3), Some(3), Some(4), Some(7)]);
     assert_eq!([0x4000, 0x4004].map(line), [None, Some(4)]);
-    assert_eq!(place(&map, 0x4044, 40), Some(("/work/inlined.js".into(), 5)));
+    assert_eq!(place(&map, 0x4044, 40), Some(("/srv/app/inlined.js".into(), 5)));
 }
 
 /// V8 counts lines' addresses from an ELF header in front of the code, and in its baseline tier was seen (node 20) to write
 /// other bytes in the place of the file's name.
 #[test]
 fn lines_of_v8_are_where_the_code_is_though_the_header_is_counted_and_names_are_damaged() {
-    let damaged = |bytes: &[u8]| [bytes, &[0xd8; 40][..]].concat()[..12].to_vec();
+    let damaged = |bytes: &[u8]| [bytes, &[0xd8; 40][..]].concat()[..15].to_vec();
     let (first, second) = (damaged(b"\\\xd8\0\0\0\0\xa4"), damaged(b"\0\x01"));
     let map = Dump::new()
-        .lines(0x1000, &[(0x1040, 2, b"/work/hot.js"), (0x1050, 3, b"/work/hot.js")])
-        .load(10, 0x1000, 0x20, "JS:*hot /work/hot.js:2:13")
+        .lines(0x1000, &[(0x1040, 2, b"/srv/app/hot.js"), (0x1050, 3, b"/srv/app/hot.js")])
+        .load(10, 0x1000, 0x20, "JS:*hot /srv/app/hot.js:2:13")
         .lines(0x2000, &[(0x2040, 2, &first), (0x2046, 3, &second)])
-        .load(10, 0x2000, 0x20, "JS:^hot /work/hot.js:2:13")
+        .load(10, 0x2000, 0x20, "JS:^hot /srv/app/hot.js:2:13")
         .read();
     for start in [0x1000, 0x2000] {
         let at = |offset: u64| place(&map, start + offset, 20).unwrap();
-        assert_eq!(at(0), ("/work/hot.js".into(), 2));
-        assert_eq!(at(0x1f), ("/work/hot.js".into(), 3));
+        assert_eq!(at(0), ("/srv/app/hot.js".into(), 2));
+        assert_eq!(at(0x1f), ("/srv/app/hot.js".into(), 3));
     }
 }
 

@@ -3,31 +3,11 @@
 use super::{Route, Strictness, go, plain, recordings};
 use crate::server::head::Method::{Get, Post};
 
-/// Parameters of every recording but its format.
-pub(super) const RECORDING: &[&str] = &[
-    "seconds",
-    "samples",
-    "hz",
-    "rate",
-    "interval",
-    "mode",
-    "threads",
-    "tid",
-    "state",
-    "include",
-    "exclude",
-    "names",
-    "lines",
-    "inline",
-    "max_depth",
-    "title",
-    "merge_threads",
-    "weight",
-    "states",
-    "compat",
-    "symbolizer",
-    "symbolize",
-];
+/// Parameters of every recording but its format, which is the last of them.
+pub(super) const RECORDING: &[&str] = match WITH_FORMAT.split_last() {
+    Some((_format, others)) => others,
+    None => &[],
+};
 
 const WITH_FORMAT: &[&str] = &[
     "seconds",
