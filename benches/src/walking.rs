@@ -1,6 +1,7 @@
 //! The product's walk alone, timed inside a signal handler: the first time and warm.
 
 use crate::ticks;
+use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use swipr_unwind::arch::Native;
@@ -17,8 +18,8 @@ const CONTEXT_BYTES: u64 = 512;
 
 /// The interrupted registers out of a handler's context.
 pub fn interrupted(context: u64) -> Option<Registers> {
-    // SAFETY: an empty stack range; the kernel's context is larger than CONTEXT_BYTES.
-    let mut memory = unsafe { OwnStack::new(0, 0, 0, context, CONTEXT_BYTES) };
+    // SAFETY: the kernel's context is larger than CONTEXT_BYTES.
+    let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES) };
     Registers::from_context::<Native, _>(&mut memory, context)
 }
 
@@ -31,6 +32,7 @@ pub fn interrupted_pc(context: u64) -> u64 {
 #[derive(Debug)]
 pub struct Timed {
     frames: Storage,
+    room: UnsafeCell<Workspace>,
     /// Frames of the last walk.
     pub total: AtomicU64,
     /// Ticks of the first walk.
@@ -38,6 +40,9 @@ pub struct Timed {
     /// Ticks of a later one.
     pub warm: AtomicU64,
 }
+
+// SAFETY: all else are atomics; the room is used in `Timed::walk` only, one walk at a time.
+unsafe impl Sync for Timed {}
 
 impl Default for Timed {
     fn default() -> Timed {
@@ -50,6 +55,7 @@ impl Timed {
     pub const fn new() -> Timed {
         Timed {
             frames: [const { AtomicU64::new(0) }; CAPACITY],
+            room: UnsafeCell::new(Workspace::new()),
             total: AtomicU64::new(0),
             first: AtomicU64::new(0),
             warm: AtomicU64::new(0),
@@ -60,7 +66,7 @@ impl Timed {
     ///
     /// # Safety
     /// In a signal handler, `context` being its `ucontext` and `low..high` the mapping of the interrupted stack;
-    /// nobody publishes other tables meanwhile.
+    /// nobody else measures here, no other handler runs, and nobody publishes other tables meanwhile.
     pub unsafe fn measure(&self, context: u64, low: u64, high: u64) {
         let started = ticks::now();
         // SAFETY: as this function's own.
@@ -82,17 +88,17 @@ impl Timed {
         // SAFETY: nobody publishes meanwhile, so the snapshot stays.
         let Some(rules) = (unsafe { published::current() }) else { return };
         let Some(start) = interrupted(context) else { return };
+        // SAFETY: the kernel's context is larger than CONTEXT_BYTES.
+        let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES) };
         // SAFETY: the caller vouches for the range; the interrupted thread stands on it.
-        let mut memory = unsafe { OwnStack::new(start.sp, low, high, context, CONTEXT_BYTES) };
+        unsafe { memory.set_stack(start.sp, low, high) };
         let mut frames = Frames::new(&self.frames);
-        black_box(walk::walk::<Native, _>(
-            &rules,
-            &mut memory,
-            start,
-            high,
-            &mut frames,
-            &mut Workspace::new(),
-        ));
+        // SAFETY: nobody else walks here.
+        let room = unsafe { &mut *self.room.get() };
+        // SAFETY: no signal handler runs, says the caller.
+        black_box(unsafe {
+            walk::walk_interrupted::<Native, _>(&rules, &mut memory, context, high, &mut frames, room)
+        });
         self.total.store(frames.total() as u64, Relaxed);
     }
 }

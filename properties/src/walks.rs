@@ -6,6 +6,7 @@
 mod world;
 
 use crate::choices::Choices;
+use std::cell::RefCell;
 use std::sync::atomic::AtomicU64;
 use swipr_unwind::arch::{Aarch64, Arch, Native, X86_64};
 use swipr_unwind::cache::Cache;
@@ -51,6 +52,11 @@ fn any_of<A: Arch>(choices: &mut Choices<'_>) {
     assert!(cold.frames.iter().skip(1).all(|word| word & !EXACT < 1 << 56), "{cold:x?}");
 }
 
+thread_local! {
+    /// Of all walks, with whatever tables: what they remember may not lead the next astray.
+    static ROOM: RefCell<Box<Workspace>> = RefCell::new(Box::new(Workspace::new()));
+}
+
 /// See the module's text.
 pub fn own(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
@@ -61,18 +67,25 @@ pub fn own(bytes: &[u8]) {
     memory::set_process(unsafe { libc::getpid() });
     let (low, high) = mapped.stack();
     let context = mapped.context();
-    // SAFETY: the stack and the context are mapped as long as `mapped`, to their very ends.
-    let memory = || unsafe { OwnStack::new(start.sp, low, high, context, CONTEXT_BYTES) };
+    let memory = || {
+        // SAFETY: the context is mapped as long as `mapped`, to its very end.
+        let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES) };
+        // SAFETY: so is the stack.
+        unsafe { memory.set_stack(start.sp, low, high) };
+        memory
+    };
     let plain = walked(&world, |rules, frames| {
         let mut memory = memory();
         let start = Registers::from_context::<Native, _>(&mut memory, context).unwrap();
         walk::<Native, _>(rules, &mut memory, start, high, frames, &mut Workspace::new())
     });
     let as_handler = walked(&world, |rules, frames| {
-        let (mut memory, mut room) = (memory(), Box::new(Workspace::new()));
-        world::with_signals_blocked(|| {
-            // SAFETY: no signal handler runs: all signals are blocked.
-            unsafe { walk_interrupted::<Native, _>(rules, &mut memory, context, high, frames, &mut room) }
+        let mut memory = memory();
+        ROOM.with_borrow_mut(|room| {
+            world::with_signals_blocked(|| {
+                // SAFETY: no signal handler runs: all signals are blocked.
+                unsafe { walk_interrupted::<Native, _>(rules, &mut memory, context, high, frames, room) }
+            })
         })
     });
     assert_eq!(plain, as_handler);

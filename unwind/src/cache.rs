@@ -8,7 +8,7 @@ mod entry;
 mod saved;
 
 use crate::arch::{Arch, Native};
-use crate::atomic::AtomicU64;
+use crate::atomic::{AtomicU64, Ordering::*};
 use crate::rule::Rule;
 use crate::saved_register::Saved;
 use entry::Entry;
@@ -22,6 +22,7 @@ const RULE_BITS: u32 = 31;
 pub struct Cache {
     entries: [Entry; ENTRIES],
     saved: saved::Cache,
+    epoch: AtomicU64,
 }
 
 /// A pc's place, and its tag. A tag that does not fit an entry is that of no code: it is equal to none that is read out of one.
@@ -35,7 +36,11 @@ impl Cache {
     /// An empty cache.
     #[allow(clippy::new_without_default)] // a default would be a 128 KiB temporary
     pub const fn new() -> Cache {
-        Cache { entries: [const { Entry(AtomicU64::new(0)) }; ENTRIES], saved: saved::Cache::new() }
+        Cache {
+            entries: [const { Entry(AtomicU64::new(0)) }; ENTRIES],
+            saved: saved::Cache::new(),
+            epoch: AtomicU64::new(0),
+        }
     }
 
     /// The rule remembered for `pc`.
@@ -65,12 +70,20 @@ impl Cache {
         self.saved.put(pc, register, saved);
     }
 
+    /// Another number after each [`Cache::clear`]: what somebody remembers of the rules themselves is as old as the number.
+    #[inline(always)]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Acquire)
+    }
+
     /// Forgets everything.
     pub fn clear(&self) {
         for entry in &self.entries {
             entry.clear();
         }
         self.saved.clear();
+        // Whoever has the new number finds nothing in the entries that is older.
+        self.epoch.fetch_add(1, Release);
     }
 }
 

@@ -94,8 +94,8 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
 unsafe fn answer(ticket: Ticket, context: u64) {
     let started = arch::ticks();
     let Some(slot) = ticket.slot() else { return };
-    // SAFETY: an empty stack range; the context holds at least CONTEXT_BYTES (the kernel's frame is larger).
-    let mut memory = unsafe { OwnStack::new(0, 0, 0, context, CONTEXT_BYTES) };
+    // SAFETY: the context holds at least CONTEXT_BYTES (the kernel's frame is larger).
+    let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES) };
     let mut total = 0;
     let mut stop = Stop::NotReady;
     // SAFETY: the slot is marked as being written.
@@ -104,7 +104,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
         let bounds = slot.bounds();
         let in_use = bounds.in_use_up_to(sp, arch::thread_pointer());
         // SAFETY: frames between sp and the end of what is in use are this thread's, which cannot go on without them.
-        let mut memory = unsafe { OwnStack::new(sp, bounds.low, in_use, context, CONTEXT_BYTES) };
+        unsafe { memory.set_stack(sp, bounds.low, in_use) };
         let mut frames = Frames::new(&slot.frames);
         // SAFETY: the slot is marked as being written, by this handler.
         let room = unsafe { slot.workspace() };

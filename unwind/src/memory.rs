@@ -4,6 +4,7 @@
 
 use crate::arch::{Arch, Native};
 use crate::system_call::{self, ENOSYS, EPERM};
+use core::marker::PhantomData;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// Where the walk reads from.
@@ -12,6 +13,42 @@ pub trait Memory {
     fn word(&mut self, address: u64) -> Option<u64>;
     /// Copies code bytes at `address`; `false` if not all can be read.
     fn code(&mut self, address: u64, buffer: &mut [u8]) -> bool;
+    /// What of it can be read by plain loads.
+    fn plain(&self) -> Plain<'_> {
+        Plain::NOTHING
+    }
+}
+
+/// Words of a [`Memory`] that can be read by plain loads, as long as it is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<'m> {
+    low: u64,
+    /// Where the last word begins; below `low`: there is none.
+    last: u64,
+    memory: PhantomData<&'m ()>,
+}
+
+impl<'m> Plain<'m> {
+    /// No word at all.
+    pub const NOTHING: Plain<'static> = Plain { low: 1, last: 0, memory: PhantomData };
+
+    /// # Safety
+    /// `low..high` can be read as long as there is a `Plain` for it.
+    #[inline(always)]
+    unsafe fn new(low: u64, high: u64) -> Plain<'m> {
+        match high.checked_sub(8) {
+            Some(last) => Plain { low, last, memory: PhantomData },
+            None => Plain::NOTHING,
+        }
+    }
+
+    /// The eight bytes at `address`, which is aligned to them; `None` if they are not among these.
+    #[inline(always)]
+    pub fn word(self, address: u64) -> Option<u64> {
+        let readable = self.low <= address && address <= self.last && address.is_multiple_of(8);
+        // SAFETY: aligned, and inside the range that `new`'s caller vouched for.
+        readable.then(|| unsafe { (address as *const u64).read_volatile() })
+    }
 }
 
 static PID: AtomicI32 = AtomicI32::new(0);
@@ -48,33 +85,38 @@ pub fn guarded_copy_or_file(address: u64, buffer: &mut [u8], memory_file: i32) -
 /// The stack of the thread that reads, from its own signal handler.
 #[derive(Debug)]
 pub struct OwnStack {
-    low: u64,
-    high: u64,
-    context_low: u64,
-    context_high: u64,
+    stack: Plain<'static>,
+    context: Plain<'static>,
     /// The thread's id, once it was asked for.
     tid: Option<i32>,
 }
 
 impl OwnStack {
+    /// A `ucontext` at `context`, of `length` bytes, and no stack yet.
+    ///
+    /// # Safety
+    /// Those bytes can be read.
+    #[inline(always)]
+    pub unsafe fn of_context(context: u64, length: u64) -> OwnStack {
+        // SAFETY: says the caller.
+        let context = unsafe { Plain::new(context, context.saturating_add(length)) };
+        OwnStack { stack: Plain::NOTHING, context, tid: None }
+    }
+
     /// `low..high` is the mapping of the thread's stack as far as is known; empty
-    /// when it is not. `sp` is where the thread was interrupted and `context` its
-    /// `ucontext`, of `context_length` bytes.
+    /// when it is not. `sp` is where the thread was interrupted.
     ///
     /// # Safety
     /// If `sp` lies in `low..high`, everything from `sp` (less the red zone) to `high` is mapped for as long as the thread
-    /// does not return to the interrupted code; `context` points to `context_length` readable bytes.
+    /// does not return to the interrupted code.
     #[inline(always)]
-    pub unsafe fn new(sp: u64, low: u64, high: u64, context: u64, context_length: u64) -> OwnStack {
-        let inside = sp >= low && sp < high;
-        OwnStack {
+    pub unsafe fn set_stack(&mut self, sp: u64, low: u64, high: u64) {
+        if sp >= low && sp < high {
             // Below the red zone the stack may end: its guard page is inside the mapping's range
             // only for stacks that grow.
-            low: if inside { sp.saturating_sub(Native::RED_ZONE).max(low) } else { 0 },
-            high: if inside { high } else { 0 },
-            context_low: context,
-            context_high: context.saturating_add(context_length),
-            tid: None,
+            let lowest = sp.saturating_sub(Native::RED_ZONE).max(low);
+            // SAFETY: says the caller.
+            self.stack = unsafe { Plain::new(lowest, high) };
         }
     }
 
@@ -93,26 +135,22 @@ impl OwnStack {
     }
 }
 
-#[inline(always)]
-fn holds_word(low: u64, high: u64, address: u64) -> bool {
-    address >= low && high.wrapping_sub(8) >= address && high >= 8
-}
-
 impl Memory for OwnStack {
     #[inline(always)]
     fn word(&mut self, address: u64) -> Option<u64> {
-        if address & 7 == 0
-            && (holds_word(self.low, self.high, address)
-                || holds_word(self.context_low, self.context_high, address))
-        {
-            // SAFETY: aligned, and inside one of the ranges that `new`'s caller vouched for.
-            return Some(unsafe { (address as *const u64).read_volatile() });
+        match self.stack.word(address).or_else(|| self.context.word(address)) {
+            Some(word) => Some(word),
+            None => self.guarded_word(address),
         }
-        self.guarded_word(address)
     }
 
     fn code(&mut self, address: u64, buffer: &mut [u8]) -> bool {
         self.guarded_code(address, buffer)
+    }
+
+    #[inline(always)]
+    fn plain(&self) -> Plain<'_> {
+        self.stack
     }
 }
 
@@ -178,7 +216,7 @@ mod tests {
         assert_eq!(stack.word(8), None);
         assert_eq!(stack.word(u64::MAX - 7), None);
         // SAFETY: the stack range is empty and so is the context.
-        let mut own = unsafe { OwnStack::new(0, 0, 0, 0, 0) };
+        let mut own = unsafe { OwnStack::of_context(0, 0) };
         assert_eq!(own.word(8), None);
         assert!(!own.code(8, &mut [0; 4]));
     }
@@ -197,9 +235,15 @@ mod tests {
 
     #[test]
     fn the_end_of_the_address_space_is_no_stack() {
-        assert!(!holds_word(0, 0, 0));
-        assert!(!holds_word(16, 32, 25));
-        assert!(holds_word(16, 32, 24));
-        assert!(!holds_word(0, 4, u64::MAX - 3));
+        // SAFETY: never read: no word lies within.
+        let word = |low, high, address| unsafe { Plain::new(low, high) }.word(address);
+        assert_eq!(word(0, 0, 0), None);
+        assert_eq!(word(0, 4, 0), None);
+        assert_eq!(word(0, 4, u64::MAX - 3), None);
+        assert_eq!(word(16, 32, 32), None);
+        let words = [5, 6u64];
+        let low = words.as_ptr() as u64;
+        assert_eq!([0, 8, 16].map(|at| word(low, low + 16, low + at)), [Some(5), Some(6), None]);
+        assert_eq!([1, 9].map(|at| word(low, low + 16, low + at)), [None; 2], "not aligned");
     }
 }

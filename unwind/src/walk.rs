@@ -6,6 +6,7 @@
 
 mod extended;
 mod recovery;
+mod trail;
 mod workspace;
 
 pub use workspace::Workspace;
@@ -19,6 +20,7 @@ use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
 use core::ffi::c_void;
 use recovery::Known;
+use trail::{Look, Remembering, Tables};
 use workspace::{Scratch, State};
 
 /// Frames that a walk follows at most.
@@ -157,9 +159,10 @@ pub fn walk<A: Arch, M: Memory>(
 ) -> Stop {
     workspace.begin(Frame::new(start, high));
     // SAFETY: begun in the line above.
-    let (state, _) = unsafe { workspace.parts() };
+    let (state, ..) = unsafe { workspace.parts() };
+    let mut tables = Tables(rules);
     loop {
-        let outcome = follow::<A, M>(rules, memory, state, frames)
+        let outcome = follow::<A, M, _>(&mut tables, memory, state, frames)
             .and_then(|rule| leave_rarely::<A, M>(rules, memory, state, rule, frames));
         if let Err(stop) = outcome {
             return stop;
@@ -186,14 +189,16 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
         Err(stop) => return stop,
     };
     // SAFETY: `follow_interrupted` has begun it where it gives a rule.
-    let (state, top) = unsafe { workspace.parts() };
+    let (state, trail, top) = unsafe { workspace.parts() };
     loop {
         let mut job = Job { rules, memory, state, frames, rule, outcome: Ok(()) };
         // SAFETY: the job is one for these very types; the stack is the workspace's, which is ours, and many times as
         // large as what these steps use; no signal handler runs, says the caller.
         unsafe { arch::call_on_stack(top, leave_there::<A, M>, (&raw mut job).cast()) };
         let outcome = job.outcome;
-        match outcome.and_then(|()| follow::<A, M>(rules, memory, state, frames)) {
+        match outcome
+            .and_then(|()| follow::<A, M, _>(&mut Remembering::new(rules, trail), memory, state, frames))
+        {
             Ok(next) => rule = next,
             Err(stop) => return stop,
         }
@@ -212,9 +217,12 @@ fn follow_interrupted<A: Arch, M: Memory>(
     workspace: &mut Workspace,
 ) -> Result<Rule, Stop> {
     let start = Registers::from_context::<A, M>(memory, context).ok_or(Stop::OutOfBounds)?;
-    let mut frame = Frame::new(start, high);
-    let (rule, number) = go_on::<A, M>(rules, memory, &mut frame, 0, frames)?;
-    workspace.begin_at::<A, M>(memory, context, high, frame, number).ok_or(Stop::OutOfBounds)?;
+    let (frame, trail) = workspace.start(Frame::new(start, high));
+    trail.begin(rules.cache.epoch());
+    let mut look = Remembering::new(rules, trail);
+    let (rule, number) = go_on::<A, M, _>(&mut look, memory, frame, 0, frames)?;
+    // SAFETY: started above.
+    unsafe { workspace.begin_at::<A, M>(memory, context, high, number) }.ok_or(Stop::OutOfBounds)?;
     Ok(rule)
 }
 
@@ -271,36 +279,48 @@ fn leave_rarely<A: Arch, M: Memory>(
 
 /// Goes on as long as frames have rules of the usual kinds; the rule of the first that has not.
 #[inline(never)]
-fn follow<A: Arch, M: Memory>(
-    rules: &Rules<'_>,
+fn follow<A: Arch, M: Memory, L: Look>(
+    look: &mut L,
     memory: &mut M,
     state: &mut State,
     frames: &mut Frames<'_>,
 ) -> Result<Rule, Stop> {
     let mut frame = state.frame;
-    let (rule, number) = go_on::<A, M>(rules, memory, &mut frame, state.number, frames)?;
+    let (rule, number) = go_on::<A, M, L>(look, memory, &mut frame, state.number, frames)?;
     (state.frame, state.number) = (frame, number);
     Ok(rule)
 }
 
 /// See [`follow`]; also gives the number of the frame whose rule it is.
 #[inline(always)]
-fn go_on<A: Arch, M: Memory>(
-    rules: &Rules<'_>,
+fn go_on<A: Arch, M: Memory, L: Look>(
+    look: &mut L,
     memory: &mut M,
     frame: &mut Frame,
     number: usize,
     frames: &mut Frames<'_>,
 ) -> Result<(Rule, usize), Stop> {
-    for number in number..MAX_FRAMES {
+    let mut number = number;
+    while number < MAX_FRAMES {
+        number += look.hurry::<A>(memory.plain(), frame, frames);
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
-        let rule = rules.rule(frame.look_up());
-        let Some(cfa) = cfa(frame, rule) else {
-            return if frame.is_outermost(rules, rule) { Err(Stop::Root) } else { Ok((rule, number)) };
-        };
-        ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?;
+        let rule = look.rule(frame);
+        if !leave_usually::<A, M>(memory, frame, rule)? {
+            return if frame.is_outermost(look.rules(), rule) { Err(Stop::Root) } else { Ok((rule, number)) };
+        }
+        number += 1;
     }
     Err(Stop::TooDeep)
+}
+
+/// Leaves a frame by one of the usual rules, or not at all. Out of line, as is what it stands beside in [`go_on`]: not one
+/// within the other, a walk takes little of the stack.
+#[inline(never)]
+fn leave_usually<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame, rule: Rule) -> Result<bool, Stop> {
+    match cfa(frame, rule) {
+        Some(cfa) => ascend::<A, M>(memory, frame, cfa, rule.fp_offset()).map(|()| true),
+        None => Ok(false),
+    }
 }
 
 /// The CFA by the rules that nearly all code has.

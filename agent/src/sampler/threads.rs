@@ -102,6 +102,8 @@ pub struct Sampled {
     pub pending: Option<Pending>,
     /// The mapping its stack pointer was last seen in.
     pub stack_bounds: StackBounds,
+    /// The slot it answered in last, in which the next walk finds what it knows of the last one.
+    pub slot: Option<usize>,
     /// It ran, at the last look, with our signal blocked: it is sampled in system calls only.
     pub blocks_signal: bool,
     /// How often its signal mask was seen to let our signal through.
@@ -144,6 +146,7 @@ impl Sampled {
             seen: None,
             pending: None,
             stack_bounds: StackBounds::default(),
+            slot: None,
             blocks_signal: false,
             clean_looks: 0,
             is_sandboxed: false,

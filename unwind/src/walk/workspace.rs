@@ -4,6 +4,7 @@
 
 use super::Frame;
 use super::recovery::{Again, Origin};
+use super::trail::Trail;
 use crate::arch::Arch;
 use crate::expression::Stack;
 use crate::memory::Memory;
@@ -18,18 +19,32 @@ const EXPRESSION: usize = 32;
 /// it does not; nothing else runs there, see [`super::walk_interrupted`].
 const STACK: usize = if cfg!(debug_assertions) { 32 * 1024 } else { 8 * 1024 };
 
-/// Room for one walk at a time; any memory is good for it.
+/// Room for one walk at a time; memory of zeroes is good for it, too.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Workspace {
     stack: MaybeUninit<[u8; STACK]>,
     state: MaybeUninit<State>,
+    /// Where a walk of the usual kind stands.
+    frame: MaybeUninit<Frame>,
+    trail: Trail,
 }
 
 impl Workspace {
     /// Nothing was written to it yet.
     pub const fn new() -> Workspace {
-        Workspace { stack: MaybeUninit::uninit(), state: MaybeUninit::uninit() }
+        Workspace {
+            stack: MaybeUninit::uninit(),
+            state: MaybeUninit::uninit(),
+            frame: MaybeUninit::uninit(),
+            trail: Trail::new(),
+        }
+    }
+
+    /// A place for the frame, and what walks remember of those before.
+    #[inline(always)]
+    pub(super) fn start(&mut self, start: Frame) -> (&mut Frame, &mut Trail) {
+        (self.frame.write(start), &mut self.trail)
     }
 
     /// Out of line: what it builds on the stack is gone before the walk goes on.
@@ -38,18 +53,22 @@ impl Workspace {
         self.write(start, start, 0);
     }
 
-    /// A walk from the `ucontext` at `context` has come to this frame; `None`: the context cannot be read.
+    /// A walk from the `ucontext` at `context` has come to the frame of [`Workspace::start`]; `None`: the context cannot be read.
+    ///
+    /// # Safety
+    /// It was started.
     #[cold]
     #[inline(never)]
-    pub(super) fn begin_at<A: Arch, M: Memory>(
+    pub(super) unsafe fn begin_at<A: Arch, M: Memory>(
         &mut self,
         memory: &mut M,
         context: u64,
         high: u64,
-        frame: Frame,
         number: usize,
     ) -> Option<()> {
         let start = Registers::from_context::<A, M>(memory, context)?;
+        // SAFETY: says the caller.
+        let frame = unsafe { self.frame.assume_init() };
         self.write(Frame::new(start, high), frame, number);
         Some(())
     }
@@ -69,16 +88,16 @@ impl Workspace {
         });
     }
 
-    /// The walk's state, and the upper end of the stack for the rarer steps.
+    /// The walk's state, its trail, and the upper end of the stack for the rarer steps.
     ///
     /// # Safety
     /// A walk was begun.
     #[inline(always)]
-    pub(super) unsafe fn parts(&mut self) -> (&mut State, *mut u8) {
+    pub(super) unsafe fn parts(&mut self) -> (&mut State, &mut Trail, *mut u8) {
         let end = self.stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
         let top = end.wrapping_sub(end.addr() % 16);
         // SAFETY: both ways to begin write it.
-        (unsafe { self.state.assume_init_mut() }, top)
+        (unsafe { self.state.assume_init_mut() }, &mut self.trail, top)
     }
 }
 

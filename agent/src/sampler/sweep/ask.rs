@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_unwind::arch;
 use swipr_unwind::call_again::Seen;
-use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
+use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Ticket};
 use swipr_unwind::walk::Stop;
 
 /// See [`Slots::use_signal`].
@@ -69,15 +69,22 @@ impl Slots {
         self.pending = self.pending.saturating_sub(1);
     }
 
-    fn lend(&mut self, bounds: StackBounds, seen: Option<Seen>) -> Option<Ticket> {
-        self.next = self.next.wrapping_add(1);
-        slot::lend(self.next, bounds, seen).or_else(|| {
+    /// The slot that the thread had before, if it is free.
+    fn lend(&mut self, thread: &mut Sampled, seen: Option<Seen>) -> Option<Ticket> {
+        let hint = thread.slot.unwrap_or_else(|| {
+            self.next = self.next.wrapping_add(1);
+            self.next
+        });
+        let bounds = thread.stack_bounds;
+        let ticket = slot::lend(hint, bounds, seen).or_else(|| {
             let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
             let memory = process::map_forever(CHUNK_BYTES)?;
             // SAFETY: zeroed pages, mapped for ever, given away here.
             unsafe { slot::add_chunk(chunk, memory) };
-            slot::lend(self.next, bounds, seen)
-        })
+            slot::lend(hint, bounds, seen)
+        })?;
+        thread.slot = Some(ticket.index());
+        Some(ticket)
     }
 
     /// Asks for a stack, or adds the ticks to the question that is under way. Returns those that are lost.
@@ -139,12 +146,12 @@ impl Slots {
 
     fn send(
         &mut self,
-        thread: &Sampled,
+        thread: &mut Sampled,
         seen: Option<Seen>,
         signal: i32,
         counters: &AgentCounters,
     ) -> Option<Ticket> {
-        let ticket = self.lend(thread.stack_bounds, seen)?;
+        let ticket = self.lend(thread, seen)?;
         let sent = not_asked::asking(thread.tid(), || signals::ask(thread.tid(), signal, ticket));
         let Some(sent) = sent else {
             slot::revoke(ticket);

@@ -1,0 +1,379 @@
+//! The steps of the walk before, in the order of the stack.
+//!
+//! Observation: most frames of a stack were there at the sample before, too. Rules are looked up by pc, and the pc has to be
+//! read from the stack first: for each frame two reads, one after the other, of memory that the program has pushed out of the
+//! processor's caches meanwhile. Idea: the steps of the last walk lie here one behind the other. As long as each is for the very
+//! frame at which the walk stands, all addresses follow from them alone, so the processor reads for many frames at once, and
+//! there is next to nothing to compute. Assumption: a step is only believed for its pc and until the cache is cleared, so
+//! a trail has a say in how fast a walk is, and not in where it goes.
+
+use super::{CODE, Frame};
+use crate::arch::Arch;
+use crate::frames::{BEFORE_ELIDED, Frames};
+use crate::memory::Plain;
+use crate::published::Rules;
+use crate::registers::Registers;
+use crate::rule::{Kind, Rule};
+use core::hint;
+
+/// Frames that are remembered of a stack; one with more is not.
+const STEPS: usize = 512;
+
+/// How a walk gets its rules.
+pub(super) trait Look {
+    /// Leaves frames, and pushes them, as long as that is known without the tables. How many it were.
+    fn hurry<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize;
+    /// The rule of a frame.
+    fn rule(&mut self, frame: &Frame) -> Rule;
+    /// The tables themselves.
+    fn rules(&self) -> &Rules<'_>;
+}
+
+/// By the tables alone, through their cache.
+pub(super) struct Tables<'t>(pub(super) &'t Rules<'t>);
+
+impl Look for Tables<'_> {
+    #[inline(always)]
+    fn hurry<A: Arch>(&mut self, _: Plain<'_>, _: &mut Frame, _: &mut Frames<'_>) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    fn rule(&mut self, frame: &Frame) -> Rule {
+        self.0.rule(frame.look_up())
+    }
+
+    fn rules(&self) -> &Rules<'_> {
+        self.0
+    }
+}
+
+/// By a trail first.
+pub(super) struct Remembering<'t> {
+    rules: &'t Rules<'t>,
+    trail: &'t mut Trail,
+}
+
+impl<'t> Remembering<'t> {
+    /// The trail was told to begin.
+    #[inline(always)]
+    pub(super) fn new(rules: &'t Rules<'t>, trail: &'t mut Trail) -> Remembering<'t> {
+        Remembering { rules, trail }
+    }
+}
+
+impl Look for Remembering<'_> {
+    #[inline(never)]
+    fn hurry<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize {
+        let Frame { at: Registers { mut pc, mut sp, fp: Some(mut fp), .. }, exact: false, limit } = *frame
+        else {
+            return 0;
+        };
+        let first = self.trail.skip_to(sp);
+        let mut next = first;
+        while let Some(step) = next.checked_sub(1).and_then(|at| self.trail.path.get(at))
+            && step.is_for(pc.wrapping_sub(1), sp)
+            && frames.total() < BEFORE_ELIDED
+        {
+            let mut base = sp;
+            if step.rule.kind() == Kind::Fp {
+                // A jump, which is foretold: to choose without one, all would wait for the frame pointer's read.
+                hint::cold_path();
+                base = fp;
+            }
+            let cfa = base.wrapping_add(step.rule.cfa_offset());
+            if cfa <= sp || cfa > limit || cfa % 8 != 0 {
+                break;
+            }
+            let fp_offset = step.rule.fp_offset();
+            let saved = cfa.wrapping_add_signed(fp_offset);
+            let mut caller_fp = fp;
+            if fp_offset != 0 {
+                let Some(word) = plain.word(saved) else { break };
+                caller_fp = word;
+            }
+            let at = if A::CALL_PUSHES {
+                cfa.wrapping_sub(8)
+            } else if fp_offset != 0 {
+                saved.wrapping_add(8)
+            } else {
+                break;
+            };
+            let Some(caller) = plain.word(at).map(|word| word & A::ADDRESS_MASK) else { break };
+            if !CODE.contains(&caller) {
+                break;
+            }
+            frames.push(pc);
+            (pc, sp, fp) = (caller, cfa, caller_fp);
+            next -= 1;
+        }
+        if next != first {
+            frame.ascend(pc, sp, Some(fp));
+            self.trail.went(next);
+        }
+        first - next
+    }
+
+    #[inline(never)]
+    fn rule(&mut self, frame: &Frame) -> Rule {
+        let rule = self.rules.rule(frame.look_up());
+        if !frame.exact && matches!(rule.kind(), Kind::Sp | Kind::Fp) {
+            self.trail.add(Step { pc: frame.look_up(), sp: frame.at.sp as u32, rule });
+        }
+        rule
+    }
+
+    fn rules(&self) -> &Rules<'_> {
+        self.rules
+    }
+}
+
+/// How a frame was left that had one of the usual rules.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// The address that was looked up; 0: none was.
+    pc: u64,
+    /// The stack pointer's lower half, to find the frame again.
+    sp: u32,
+    rule: Rule,
+}
+
+impl Step {
+    const NONE: Step = Step { pc: 0, sp: 0, rule: Rule::NONE };
+
+    #[inline(always)]
+    fn is_for(&self, pc: u64, sp: u64) -> bool {
+        self.pc == pc && self.sp == sp as u32
+    }
+
+    /// Whether the frame is one that a frame with this stack pointer has called.
+    #[inline(always)]
+    fn is_below(&self, sp: u64) -> bool {
+        (self.sp.wrapping_sub(sp as u32) as i32) < 0
+    }
+}
+
+/// See the module's text. For a walk at a time; memory of zeroes is an empty one.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Trail {
+    /// The cache's, when the first step was put here.
+    epoch: u64,
+    /// Steps in `path`.
+    length: usize,
+    /// As many of them, from the outermost on, may still be met by the walk.
+    ahead: usize,
+    /// As many were, when the walk met them first after `fresh`; 0: it has not.
+    met: usize,
+    /// Steps in `fresh`; more than it has room for: some are not there.
+    added: usize,
+    /// Of the walk before, the outermost first.
+    path: [Step; STEPS],
+    /// Of the walk that goes on, as far as it did not meet `path`: the innermost first.
+    fresh: [Step; STEPS],
+}
+
+impl Trail {
+    pub(super) const fn new() -> Trail {
+        let steps = [Step::NONE; STEPS];
+        Trail { epoch: 0, length: 0, ahead: 0, met: 0, added: 0, path: steps, fresh: steps }
+    }
+
+    /// Another walk begins; what is left of the one before is its path.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, epoch: u64) {
+        self.length = self.met.min(STEPS);
+        if self.added != 0 {
+            self.turn_fresh();
+        }
+        if self.epoch != epoch {
+            (self.epoch, self.length) = (epoch, 0);
+        }
+        (self.ahead, self.met, self.added) = (self.length, 0, 0);
+    }
+
+    /// Puts what is fresh behind the path.
+    #[inline(never)]
+    fn turn_fresh(&mut self) {
+        let fresh = self.fresh.get(..self.added).unwrap_or(&[]);
+        if fresh.is_empty() {
+            self.length = 0; // without its outer frames a path is met by nobody
+        }
+        let room = self.path.iter_mut().skip(self.length);
+        for (place, step) in room.zip(fresh.iter().rev()) {
+            *place = *step;
+            self.length += 1;
+        }
+    }
+
+    /// Passes by frames that are not there any more; how many of the path are ahead then.
+    #[inline(always)]
+    fn skip_to(&mut self, sp: u64) -> usize {
+        while let Some(step) = self.ahead.checked_sub(1).and_then(|at| self.path.get(at))
+            && step.is_below(sp)
+        {
+            self.ahead -= 1;
+        }
+        self.ahead
+    }
+
+    /// The walk went along the path until so many steps are ahead.
+    #[inline(always)]
+    fn went(&mut self, ahead: usize) {
+        if self.met == 0 {
+            self.met = self.ahead;
+        }
+        self.ahead = ahead;
+    }
+
+    /// The walk made a step beside the path.
+    #[inline(always)]
+    fn add(&mut self, step: Step) {
+        if self.met != 0 {
+            self.leave_path();
+        }
+        if let Some(place) = self.fresh.get_mut(self.added) {
+            *place = step;
+        }
+        self.added += 1;
+    }
+
+    /// What it went along is behind it, and no end of a path any more.
+    #[cold]
+    #[inline(never)]
+    fn leave_path(&mut self) {
+        let gone = self.path.get(self.ahead..self.met).unwrap_or(&[]);
+        let places = self.fresh.iter_mut().skip(self.added);
+        for (place, step) in places.zip(gone.iter().rev()) {
+            *place = *step;
+        }
+        self.added += gone.len();
+        self.met = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::arch::X86_64;
+    use crate::cache::Cache;
+    use crate::frames::{CAPACITY, Storage};
+    use crate::memory::{Memory, OwnStack};
+    use crate::published::Snapshot;
+    use core::sync::atomic::AtomicU64;
+    use std::boxed::Box;
+
+    const PC: u64 = 0x7f12_3456_7890;
+    /// Frames of the stack, 32 bytes each.
+    const FRAMES: usize = 8;
+
+    /// A stack whose return addresses are all [`PC`], and what walks over it remember.
+    struct World {
+        words: Box<[u64; 4 * FRAMES]>,
+        cache: Box<Cache>,
+        trail: Trail,
+    }
+
+    impl World {
+        fn new(rule: Rule) -> World {
+            let words = Box::new(core::array::from_fn(|n| if n % 4 == 3 { PC } else { 0 }));
+            let world = World { words, cache: Box::new(Cache::new()), trail: Trail::new() };
+            world.is_left_by(PC, rule);
+            world
+        }
+
+        /// That is what the tables say of the code at `pc`.
+        fn is_left_by(&self, pc: u64, rule: Rule) {
+            self.cache.put(pc - 1, rule);
+        }
+
+        /// Walks from this frame on, and how many rules had to be looked up.
+        fn walk(&mut self, first: usize) -> usize {
+            let rules = Rules { snapshot: &Snapshot::EMPTY, cache: &self.cache };
+            self.trail.begin(self.cache.epoch());
+            let mut look = Remembering::new(&rules, &mut self.trail);
+            let low = self.words.as_ptr() as u64;
+            let high = low + size_of_val(&*self.words) as u64;
+            // SAFETY: there is no context.
+            let mut memory = unsafe { OwnStack::of_context(0, 0) };
+            // SAFETY: the words are there.
+            unsafe { memory.set_stack(low, low, high) };
+            let frame = |n: usize| Frame {
+                at: Registers {
+                    pc: if n == 0 { PC } else { self.words[4 * n - 1] },
+                    sp: low + 32 * n as u64,
+                    fp: Some(0),
+                    link: None,
+                    context: 0,
+                },
+                exact: false,
+                limit: high,
+            };
+            let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; CAPACITY]);
+            let mut frames = Frames::new(&storage);
+            let (mut at, mut looked_up) = (first, 0);
+            while at < FRAMES {
+                let mut now = frame(at);
+                at += look.hurry::<X86_64>(memory.plain(), &mut now, &mut frames);
+                if at < FRAMES {
+                    assert_eq!((now.at.pc, now.at.sp), (frame(at).at.pc, frame(at).at.sp));
+                    look.rule(&now);
+                    (looked_up, at) = (looked_up + 1, at + 1);
+                }
+            }
+            assert_eq!(frames.total() + looked_up, FRAMES - first);
+            looked_up
+        }
+    }
+
+    #[test]
+    fn steps_are_remembered_until_the_cache_is_cleared() {
+        let mut world = World::new(Rule::sp(32, 0).unwrap());
+        assert_eq!([0, 0, 3, 3, 0, 0].map(|first| world.walk(first)), [FRAMES, 0, 0, 0, 3, 0]);
+        world.cache.clear();
+        world.is_left_by(PC, Rule::sp(32, -16).unwrap());
+        assert_eq!([0, 0].map(|first| world.walk(first)), [FRAMES, 0], "other code may be there");
+    }
+
+    #[test]
+    fn steps_are_those_of_one_address_only_and_what_lies_behind_is_met_again() {
+        let rule = Rule::sp(32, 0).unwrap();
+        let mut world = World::new(rule);
+        world.is_left_by(PC + 1, rule);
+        world.walk(0);
+        for changed in [4, 2, 6] {
+            world.words[4 * changed - 1] = PC + 1;
+            assert_eq!([0, 0].map(|first| world.walk(first)), [1, 0], "another place of the same function");
+        }
+        assert_eq!([1, 0, 0].map(|first| world.walk(first)), [0, 1, 0]);
+    }
+
+    #[test]
+    fn stacks_that_are_too_deep_are_forgotten() {
+        let mut trail = Trail::new();
+        for (depth, remembered) in [(STEPS, STEPS), (STEPS + 1, 0)] {
+            trail.begin(0);
+            (0..depth).for_each(|n| trail.add(Step { sp: n as u32, ..Step::NONE }));
+            trail.begin(0);
+            assert_eq!(trail.length, remembered);
+        }
+    }
+
+    #[test]
+    fn steps_end_where_the_stack_ends() {
+        // The frame pointer is said to be saved above, or below what is known.
+        for (words, saved) in [(4, 8 * 28), (4, -8 * 40)] {
+            let mut world = World::new(Rule::sp(8 * words, saved).unwrap());
+            assert_eq!([0, 0].map(|first| world.walk(first)), [FRAMES, FRAMES]);
+        }
+    }
+
+    #[test]
+    fn rules_that_say_something_of_their_table_only_are_not_remembered() {
+        for rule in [Rule::extended(7).unwrap(), Rule::PADDING, Rule::SIGNAL, Rule::plt(11)] {
+            let mut world = World::new(rule);
+            assert_eq!([0, 0].map(|first| world.walk(first)), [FRAMES, FRAMES], "{rule:?}");
+        }
+    }
+}
