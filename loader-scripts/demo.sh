@@ -35,7 +35,7 @@ trap 'if [ -n "$program" ]; then kill "$program" 2>/dev/null || true; fi; rm -f 
 trap 'exit 130' INT TERM
 
 echo "Building the agent and a program to profile ..."
-(cd "$top" && cargo build --quiet --release -p swipr --features preload)
+(cd "$top" && cargo build --quiet --release -p libswipr --features preload)
 "${CC:-cc}" -std=gnu11 -O2 -g "$top/examples-c/mini_demo.c" -o "$work/mini_demo" -pthread -ldl
 
 "$here/swipr-preload.sh" --lib "$target/release/$name" --socket "$work/demo.sock" -- \

@@ -54,7 +54,7 @@ fn build() -> PathBuf {
 fn cargo_build(arguments: &[&str], target: &Path, profile: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "-p", "swipr"])
+        .args(["build", "-p", "libswipr"])
         .args(arguments)
         .arg("--target-dir")
         .arg(target)
