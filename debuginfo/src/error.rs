@@ -30,8 +30,6 @@ pub enum Error {
     BuildIdDiffers(PathBuf),
     /// The file is not the one that was loaded: another has taken its place.
     FileDiffers(PathBuf),
-    /// There is nothing to unwind with.
-    NoRows,
 }
 
 impl Error {
@@ -55,7 +53,6 @@ impl fmt::Display for Error {
             Error::FileDiffers(path) => {
                 write!(f, "cannot use {}: it is not the file that was loaded", path.display())
             }
-            Error::NoRows => write!(f, "cannot build an unwind table: no frame descriptions"),
         }
     }
 }

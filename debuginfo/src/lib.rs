@@ -16,8 +16,9 @@ pub mod identity;
 pub mod jit;
 mod lines;
 mod pages;
-pub mod rows;
 pub mod separate;
 pub mod symbolizer;
 pub mod symbols;
-pub mod table;
+
+pub use swipr_rows as rows;
+pub use swipr_rows::table;

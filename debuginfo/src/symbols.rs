@@ -13,7 +13,6 @@ mod rank;
 
 use crate::demangle::is_mangled;
 use crate::elf::{ElfFile, Section};
-use crate::rows::descriptions::Descriptions;
 use names::{Name, Strings, SymbolNames};
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
@@ -297,7 +296,7 @@ fn is_mapping_symbol(name: &str) -> bool {
 pub fn described_functions(object: &ElfFile, limit: u64) -> Vec<Range<u64>> {
     let Some(section) = object.section(".eh_frame") else { return Vec::new() };
     let Ok(bytes) = object.bytes(section, limit) else { return Vec::new() };
-    Descriptions::new((section.address, &bytes), object.is_aarch64()).ranges()
+    swipr_rows::described_functions((section.address, &bytes), object.is_aarch64())
 }
 
 /// The range that an address is in, of a sorted list.

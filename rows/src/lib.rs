@@ -5,15 +5,17 @@
 //! (`descriptions`), what their instructions say at each pc (`quick` for the usual ones, `machine` for any) and
 //! what rule that is (`convert`), and what `main`'s code says where nothing describes it
 //! (`straight`), and where the other registers are for code without a search table (`saved`). Debug information is not read here, and
-//! neither is any file: the input is a copy of the process's own memory.
+//! neither is any file: the input is a copy of the process's own memory. A crate of its own, so that it can be built for speed.
 
 mod convert;
 mod debug_frame;
-pub(crate) mod descriptions;
+mod descriptions;
+pub mod error;
 mod machine;
 mod quick;
 mod saved;
 mod straight;
+pub mod table;
 
 pub use straight::main_of_start;
 
@@ -67,7 +69,7 @@ pub struct UnwindInput<'a> {
 pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let text_bytes = input.text.end.saturating_sub(input.text.start);
     if text_bytes > MAX_TEXT_BYTES {
-        return Err(Error::TooLarge { what: "code", bytes: text_bytes });
+        return Err(Error::TooLarge { bytes: text_bytes });
     }
     let mut descriptions = Descriptions::new(input.eh_frame, input.aarch64).of_code_at(input.text.start);
     let functions = descriptions.sorted(input.eh_frame_hdr, &input.text);
@@ -137,6 +139,11 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     undescribed += input.text.end.saturating_sub(end);
     let (extended, expressions) = converter.finish();
     Ok(builder.finish(end, extended, expressions, undescribed).with_saved(saved.finish()))
+}
+
+/// The code ranges that descriptions at an address are of, sorted.
+pub fn described_functions(eh_frame: (u64, &[u8]), aarch64: bool) -> Vec<Range<u64>> {
+    Descriptions::new(eh_frame, aarch64).ranges()
 }
 
 /// From the first to behind the last byte of the code that the descriptions at address `first` and behind it are of.

@@ -1,6 +1,6 @@
 //! The unwind table of one object, owned: the arrays that
 //! [`swipr_unwind::table::Table`] borrows, and the builder that fills them row by
-//! row. What the rows say is the business of [`crate::rows`].
+//! row. What the rows say is the business of [`crate`].
 
 use rustc_hash::FxHashMap;
 use swipr_unwind::rule::{Extended, Rule};
