@@ -2,19 +2,21 @@
 //!
 //! A property is a function of bytes, which panics where it does not hold; all are in [`PROPERTIES`]. `cargo fuzz` looks for such bytes (`fuzz/` has
 //! a target for each), and this crate's test runs each on the inputs kept in `fuzz/seeds` and on changes of them.
-//! Some of it is useful to other tests: strict [`readers`] of the formats, and a plain interpreter of call frame
+//! Some of it is useful to other tests: strict [`readers`] of the formats, recordings made by hand ([`recording`], [`hostile`]), and a plain interpreter of call frame
 //! information ([`meaning`]).
 
 mod arrays;
 mod choices;
 mod expressions;
 mod frame_section;
+pub mod hostile;
 mod look_ups;
 mod made_code;
 pub mod meaning;
 mod names;
 mod objects;
 pub mod readers;
+pub mod recording;
 mod recordings;
 mod requests;
 mod rows;

@@ -1,5 +1,7 @@
-//! Strict readers of what the formats write: anything that is not in the grammar is an error.
+//! Strict readers of what the formats write: anything that is not in the grammar, or that a viewer would pass over, is an error.
 
+pub mod flamegraph;
+pub mod flamescope;
 pub mod folded;
 pub mod perf;
 pub mod pprof;

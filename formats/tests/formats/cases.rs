@@ -2,7 +2,7 @@
 
 use swipr_formats::model::{Cost, FrameKind, Mode, State};
 
-use crate::recording::{Recording, at, bare, function, module, native, stack, thread};
+use swipr_properties::recording::{Recording, at, bare, function, module, native, stack, thread};
 
 /// Two threads, one of them blocked, with all kinds of frames.
 pub fn everything() -> Recording {

@@ -5,7 +5,7 @@ use swipr_formats::{Diff, Options, ReadError, Stacks};
 use swipr_properties::readers::viewers;
 
 use crate::cases;
-use crate::recording::{Recording, function, module, native, stack, thread};
+use swipr_properties::recording::{Recording, function, module, native, stack, thread};
 
 fn read(text: &str) -> Stacks {
     Stacks::read(text.as_bytes()).unwrap()

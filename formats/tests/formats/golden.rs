@@ -7,8 +7,8 @@ use std::path::Path;
 use swipr_formats::{Names, Options, Weight};
 
 use crate::cases;
-use crate::recording::Recording;
 use swipr_properties::readers::pprof::decode;
+use swipr_properties::recording::Recording;
 
 /// Compares each file of a case, and the list of files.
 fn check(case: &str, files: &[(&str, String)]) {

@@ -5,7 +5,7 @@ use swipr_formats::Options;
 use swipr_formats::model::{Mode, State};
 
 use crate::cases;
-use crate::recording::{Recording, function, module, native, stack, thread};
+use swipr_properties::recording::{Recording, function, module, native, stack, thread};
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

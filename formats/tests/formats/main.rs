@@ -9,5 +9,4 @@ mod json;
 mod list;
 mod perf;
 mod pprof;
-mod recording;
 mod weights;

@@ -6,7 +6,7 @@ use swipr_properties::readers::perf;
 use swipr_properties::readers::pprof::decode;
 use swipr_properties::readers::viewers::{self, Weighted};
 
-use crate::recording::{Recording, function, module, native, stack, thread};
+use swipr_properties::recording::{Recording, function, module, native, stack, thread};
 
 /// Numbers that look random and are the same each time (xorshift).
 struct Numbers(u64);

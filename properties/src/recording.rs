@@ -1,4 +1,4 @@
-//! Builds recordings by hand and writes them.
+//! Recordings made by hand, for tests of the formats and of their readers.
 
 use std::sync::Arc;
 
@@ -8,25 +8,38 @@ use swipr_formats::model::{
 use swipr_formats::{Options, find};
 
 /// A sample that owns what it points to.
+#[derive(Debug)]
 pub struct Owned {
+    /// When.
     pub time_ns: u64,
+    /// Whose.
     pub thread: Arc<Thread>,
+    /// What the thread did.
     pub state: State,
+    /// What it stands for.
     pub weight_ns: u64,
+    /// Where it stood.
     pub stack: Arc<Stack>,
 }
 
 /// A recording from begin to finish.
+#[derive(Debug)]
 pub struct Recording {
+    /// What is known before.
     pub header: Header,
+    /// In the order of time.
     pub samples: Vec<Owned>,
+    /// What is known at its end.
     pub summary: Summary,
 }
 
+/// Of the recorded process.
 pub const PID: u32 = 77;
+/// When it began.
 pub const START_NS: u64 = 1_700_000_000_000_000_000;
 
 impl Recording {
+    /// Without samples.
     pub fn new(mode: Mode) -> Self {
         Recording {
             header: Header {
@@ -82,14 +95,17 @@ impl Recording {
     }
 }
 
+/// A thread.
 pub fn thread(tid: u32, name: &str) -> Arc<Thread> {
     Arc::new(Thread { tid, name: name.to_owned() })
 }
 
+/// A stack, leaf first.
 pub fn stack(frames: Vec<Frame>) -> Arc<Stack> {
     Arc::new(Stack { frames })
 }
 
+/// A file in memory.
 pub fn module(path: &str, start: u64) -> Arc<Module> {
     Arc::new(Module {
         path: path.to_owned(),
@@ -100,6 +116,7 @@ pub fn module(path: &str, start: u64) -> Arc<Module> {
     })
 }
 
+/// A function without a source position.
 pub fn function(name: &str, offset: u64) -> Function {
     Function { name: name.into(), mangled: None, offset, file: None, line: None }
 }
@@ -109,10 +126,12 @@ pub fn at(function: Function, file: &str, line: u32) -> Function {
     Function { file: Some(file.into()), line: Some(line), ..function }
 }
 
+/// A frame in a file's code.
 pub fn native(address: u64, module: &Arc<Module>, functions: Vec<Function>) -> Frame {
     Frame { address, kind: FrameKind::Native, module: Some(Arc::clone(module)), functions: functions.into() }
 }
 
+/// A frame of another kind.
 pub fn bare(address: u64, kind: FrameKind, functions: Vec<Function>) -> Frame {
     Frame { address, kind, module: None, functions: functions.into() }
 }
