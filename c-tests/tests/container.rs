@@ -4,21 +4,15 @@
 //! Where a machine cannot run containers these tests are counted as ignored, with the reason.
 
 use std::io::{BufRead, BufReader};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Stdio};
 use swipr_c_tests::container::{Container, missing};
 use swipr_c_tests::expectation::check;
+use swipr_c_tests::harness::{self, NotRun};
 use swipr_c_tests::host;
 use swipr_c_tests::http;
 use swipr_c_tests::recording;
 
-macro_rules! tests {
-    ($($test:ident),* $(,)?) => {
-        const TESTS: &[(&str, fn())] = &[$((stringify!($test), $test)),*];
-    };
-}
-
-tests! {
+swipr_c_tests::tests! {
     programs_are_sampled_as_anywhere_else,
     every_route_and_format_answers,
     a_forked_child_has_its_own_socket,
@@ -26,6 +20,10 @@ tests! {
     with_nothing_configured_the_socket_is_in_a_private_directory,
     blocked_threads_are_left_alone_whatever_is_refused,
     on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for,
+}
+
+fn runs_here() -> Result<(), NotRun> {
+    missing().map_or(Ok(()), |reason| Err(format!("this machine runs no containers: {reason}")))
 }
 
 /// Makes the recordings that a program asks for in its comments and checks what it expects of them.
@@ -41,7 +39,8 @@ fn records_as_expected(name: &str, refused: &[&str]) {
     assert!(failures.is_empty(), "{name}, refused {refused:?}:\n{}", failures.join("\n"));
 }
 
-fn programs_are_sampled_as_anywhere_else() {
+fn programs_are_sampled_as_anywhere_else() -> Result<(), NotRun> {
+    runs_here()?;
     for name in [
         "o0_blocked",
         "no_frame_pointer",
@@ -59,9 +58,11 @@ fn programs_are_sampled_as_anywhere_else() {
     ] {
         records_as_expected(name, &[]);
     }
+    Ok(())
 }
 
-fn every_route_and_format_answers() {
+fn every_route_and_format_answers() -> Result<(), NotRun> {
+    runs_here()?;
     let container = Container::new("closed_by_client", &[]);
     let host = container.start();
     let socket = container.socket_of(1);
@@ -92,9 +93,11 @@ fn every_route_and_format_answers() {
         assert!(status == 200 && text.contains(part), "{target}: {status} {text}");
     }
     host.end();
+    Ok(())
 }
 
-fn a_forked_child_has_its_own_socket() {
+fn a_forked_child_has_its_own_socket() -> Result<(), NotRun> {
+    runs_here()?;
     let container = Container::new("fork_child", &[]);
     let mut host = container.start();
     let child = host.heard("child ").trim().parse().expect("a process id");
@@ -105,9 +108,11 @@ fn a_forked_child_has_its_own_socket() {
         host.wait_for(&format!("{what} done"));
     }
     host.end();
+    Ok(())
 }
 
-fn the_c_interface_writes_files() {
+fn the_c_interface_writes_files() -> Result<(), NotRun> {
+    runs_here()?;
     let container = Container::new("swipr_start_api", &[]);
     let files = container.path().join("files");
     std::fs::create_dir(&files).expect("a directory");
@@ -117,9 +122,11 @@ fn the_c_interface_writes_files() {
     host.end();
     let text = std::fs::read_to_string(files.join("whole.folded")).expect("a recording");
     assert!(recording::folded(&text).is_ok_and(|samples| !samples.is_empty()));
+    Ok(())
 }
 
-fn with_nothing_configured_the_socket_is_in_a_private_directory() {
+fn with_nothing_configured_the_socket_is_in_a_private_directory() -> Result<(), NotRun> {
+    runs_here()?;
     let mut container = Container::new("closed_by_client", &[]);
     container.environment = vec![("SWIPR_LOG".into(), "1".into())];
     let mut command: Command = container.command(&[]);
@@ -132,9 +139,11 @@ fn with_nothing_configured_the_socket_is_in_a_private_directory() {
     drop(child.stdin.take());
     let status = child.wait().expect("the program's end");
     assert!(status.success() && said.contains("listening on /tmp/swipr-1000/swipr-pid-1.sock"), "{said}");
+    Ok(())
 }
 
-fn blocked_threads_are_left_alone_whatever_is_refused() {
+fn blocked_threads_are_left_alone_whatever_is_refused() -> Result<(), NotRun> {
+    runs_here()?;
     for refused in [
         &["process_vm_readv"][..],
         &["close_range"],
@@ -144,10 +153,12 @@ fn blocked_threads_are_left_alone_whatever_is_refused() {
         records_as_expected("blocked_threads", refused);
         records_as_expected("o0_blocked", refused);
     }
+    Ok(())
 }
 
 /// A handler on an alternate stack cannot read the thread's own stack then; that must be told, not guessed.
-fn on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for() {
+fn on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for() -> Result<(), NotRun> {
+    runs_here()?;
     let container = Container::new("alternate_stack", &["process_vm_readv"]);
     let host = container.start();
     let recording = host::record(&container.socket_of(1), "samples=300&hz=500");
@@ -155,40 +166,9 @@ fn on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for() {
     let failures: Vec<_> = expected.iter().filter_map(|line| check(line, &recording).err()).collect();
     host.end();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
 }
 
-/// A small harness, in the usual one's words: `cargo test NAME` and `--list` work.
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
-    let chosen = TESTS.iter().filter(|(name, _)| filter.is_none_or(|part| name.contains(part.as_str())));
-    if arguments.iter().any(|argument| argument == "--list") {
-        chosen.for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    let reason = missing();
-    let [mut passed, mut failed, mut ignored] = [0; 3];
-    for (name, test) in chosen {
-        match &reason {
-            Some(reason) => {
-                ignored += 1;
-                println!("test {name} ... ignored, this machine runs no containers: {reason}");
-            }
-            None => match catch_unwind(AssertUnwindSafe(test)) {
-                Ok(()) => {
-                    passed += 1;
-                    println!("test {name} ... ok");
-                }
-                Err(_) => {
-                    failed += 1;
-                    println!("test {name} ... FAILED");
-                }
-            },
-        }
-    }
-    let word = if failed == 0 { "ok" } else { "FAILED" };
-    println!(
-        "\ntest result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out"
-    );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    harness::run(TESTS)
 }

@@ -5,27 +5,19 @@
 
 use serde_json::Value;
 use std::net::TcpListener;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
 use swipr_c_tests::agent;
 use swipr_c_tests::browser::{Browser, Scheme};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::examples::built;
+use swipr_c_tests::firefox;
+use swipr_c_tests::harness::{self, NotRun};
 use swipr_c_tests::host::{Host, wait_until};
 use swipr_c_tests::http;
+use swipr_c_tests::speedscope;
 
-/// Why a test was not run.
-type NotRun = String;
-
-macro_rules! tests {
-    ($($test:ident),* $(,)?) => {
-        const TESTS: &[(&str, fn() -> Result<(), NotRun>)] = &[$((stringify!($test), $test)),*];
-    };
-}
-
-tests! {
+swipr_c_tests::tests! {
     a_page_is_searched_zoomed_inverted_and_filtered_by_thread_state_and_time,
     a_picture_is_searched_and_zoomed,
     the_live_page_redraws_compares_stops_and_saves,
@@ -298,106 +290,34 @@ fn google_pprof_reads_its_endpoints() -> Result<(), NotRun> {
     Ok(())
 }
 
-/// A package of npm's, in a folder that is kept between runs of the tests.
-fn from_npm(package: &str) -> Result<PathBuf, NotRun> {
-    let folder = agent::target().join("npm");
-    let installed = folder.join("node_modules").join(package);
-    if !installed.join("package.json").exists() {
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).arg(package);
-        let done = npm.env_remove("LD_PRELOAD").stdin(Stdio::null()).output();
-        let done = done.map_err(|_| "no npm (Debian package npm)".to_owned())?;
-        if !done.status.success() {
-            return Err(format!("npm does not give {package}: {}", String::from_utf8_lossy(&done.stderr)));
-        }
-    }
-    Ok(installed)
-}
-
 fn the_firefox_profiler_reads_its_file() -> Result<(), NotRun> {
-    let installed = from_npm("@firefox-devtools/profiler-cli")?;
-    let command =
-        installed.ancestors().nth(2).map(|modules| modules.join(".bin/profiler-cli")).expect("a folder");
     let demo = demo();
-    let file = demo.file("profile.json", "/profile.json?seconds=1&hz=200");
-    let home = demo.directory.path();
-    let session = format!("swipr-{}", std::process::id());
-    let run = |words: &[&str]| {
-        let mut told = Command::new(&command);
-        told.args(words).args(["--session", &session]).env("HOME", home).env("PROFILER_CLI_HOME", home);
-        let result = told.stdin(Stdio::null()).output().expect("node");
-        result.status.success().then(|| String::from_utf8_lossy(&result.stdout).into_owned())
-    };
-    let _ = run(&["load", &file.to_string_lossy()]);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let mut threads = None;
-    while threads.is_none() && Instant::now() < deadline {
-        threads = run(&["thread", "list", "--json"]);
+    let loaded = firefox::Loaded::load(&demo.file("profile.json", "/profile.json?seconds=1&hz=200"))?;
+    let threads = loaded.threads();
+    let burning = threads.iter().find(|thread| thread.name == "burn-cpu");
+    let stacks = loaded.stacks(burning.unwrap_or_else(|| panic!("no thread burn-cpu in {threads:?}")));
+    for name in ["burn_cpu", "integrate", "clone3"] {
+        let is_there = stacks.iter().any(|(stack, _)| stack.iter().any(|known| known.contains(name)));
+        assert!(is_there, "{name}: {stacks:?}");
     }
-    let threads: Value = serde_json::from_str(&threads.expect("the importer reads the file")).expect("JSON");
-    let all = threads["threads"].as_array().expect("threads");
-    let named =
-        |name: &str| all.iter().find(|thread| thread["name"].as_str().is_some_and(|known| known == name));
-    let burning = named("burn-cpu").unwrap_or_else(|| panic!("no thread burn-cpu in {threads}"));
-    let handle = burning["threadHandle"].as_str().or(burning["handle"].as_str()).expect("a handle");
-    let tree = run(&["thread", "samples-top-down", "--thread", handle, "--include-idle"]).unwrap_or_default();
-    let stopped = run(&["stop"]);
-    for name in ["mini_demo!burn_cpu", "integrate", "clone3"] {
-        assert!(tree.contains(name), "{name}: {tree}");
-    }
-    assert!(stopped.is_some());
     Ok(())
 }
 
 fn speedscope_reads_its_file() -> Result<(), NotRun> {
-    let installed = from_npm("speedscope")?;
-    let mut browser = browser()?;
     let demo = demo();
     let profile = demo.get("/profile.speedscope.json?seconds=1&hz=200&title=from+swipr");
-    // As its own command hands a file over: a script that calls it with the bytes.
-    let quoted = serde_json::to_string(&String::from_utf8(profile).expect("text")).expect("a string");
-    let script = demo.directory.path().join("profile.js");
-    let bytes = format!(
-        "speedscope.loadFileFromBase64('profile.json', btoa(unescape(encodeURIComponent({quoted}))))"
-    );
-    std::fs::write(&script, bytes).expect("the file can be written");
-    let page = installed.join("dist/release/index.html");
-    browser.open(&url(&page, &format!("localProfilePath={}", script.display())));
-    browser.until("document.title.includes('from swipr') || document.body.innerText.includes('from swipr')");
-    let text = browser.text("document.title + document.body.innerText");
-    assert!(text.contains("burn-cpu") || text.contains("mini_demo"), "{text}");
-    browser.screenshot("speedscope.png");
-    assert_eq!(browser.errors, Vec::<String>::new());
+    let text = String::from_utf8(profile).expect("text");
+    let mut loaded = speedscope::Loaded::load("profile.speedscope.json", &text)?;
+    assert!(loaded.browser.text("document.title + document.body.innerText").contains("from swipr"));
+    loaded.browser.screenshot("speedscope.png");
+    let profiles = loaded.profiles();
+    let burning = profiles.iter().find(|profile| profile.name.starts_with("burn-cpu"));
+    let burning = burning.unwrap_or_else(|| panic!("no thread burn-cpu in {profiles:?}"));
+    assert!(burning.stacks.iter().flatten().any(|name| name.contains("burn_cpu")), "{burning:?}");
+    assert_eq!(loaded.browser.errors, Vec::<String>::new());
     Ok(())
 }
 
 fn main() -> ExitCode {
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let mut failed = 0;
-    let (mut passed, mut ignored) = (0, 0);
-    for (name, test) in TESTS {
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| name.contains(wanted.as_str())) {
-            continue;
-        }
-        match catch_unwind(AssertUnwindSafe(test)) {
-            Ok(Ok(())) => {
-                passed += 1;
-                println!("test {name} ... ok");
-            }
-            Ok(Err(why)) => {
-                ignored += 1;
-                println!("test {name} ... ignored, {why}");
-            }
-            Err(_) => {
-                failed += 1;
-                println!("test {name} ... FAILED");
-            }
-        }
-    }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!(
-        "\ntest result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out"
-    );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    harness::run(TESTS)
 }
