@@ -89,12 +89,23 @@ fn names_and_sources_of_a_process_are_answered_under_its_token_and_no_other_file
     let assembly = ask(&socket, &format!("{token}/asm/v1"), &assembly);
     assert!(assembly["error"].as_str().is_some_and(|what| what.contains("feature asm")), "{assembly}");
 
+    let (status, head, profile) =
+        send(&socket, "GET", &format!("{token}/profile.json?seconds=0.2&hz=500"), "");
+    assert_eq!(status, 200, "{profile}");
+    assert!(head.contains("Access-Control-Allow-Origin: https://profiler.firefox.com"), "{head}");
+    assert!(profile.contains("\"preprocessedProfileVersion\"") && profile.contains("\"burn\""), "{profile}");
+    let (_, head, _) = send(&socket, "GET", "/profile.json?samples=5", "");
+    assert!(!head.contains("Access-Control"), "without the token no other page may read it: {head}");
+
     let (status, head, _) = send(&socket, "OPTIONS", &format!("{token}/source/v1"), "");
     assert!(status == 200 && head.contains("Access-Control-Allow-Methods: POST"), "{head}");
     for (method, path, expected) in [
         ("POST", "/00000000-0000-4000-8000-000000000000/symbolicate/v5".to_owned(), 404),
         ("POST", "/symbolicate/v5".to_owned(), 404),
         ("GET", format!("{token}/symbolicate/v5"), 405),
+        ("POST", format!("{token}/profile.json"), 405),
+        ("GET", format!("{token}/profile.json?seconds=soon"), 400),
+        ("GET", format!("{token}/dump"), 404),
         ("POST", format!("{token}/anything"), 404),
     ] {
         assert_eq!(send(&socket, method, &path, "{}").0, expected, "{method} {path}");

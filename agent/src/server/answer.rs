@@ -37,6 +37,16 @@ pub(super) struct Form {
     pub(super) content: Content,
     pub(super) keep: Keep,
     pub(super) errors: Errors,
+    pub(super) readers: Readers,
+}
+
+/// Whose scripts a browser lets read the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// Those of our own page.
+    Own,
+    /// Those of the Firefox Profiler's page.
+    FirefoxProfiler,
 }
 
 /// Whether the body is wanted.
@@ -56,7 +66,7 @@ pub(super) enum Errors {
 impl Form {
     /// The form of an answer to something that was not understood.
     pub(super) const LAST_WORD: Form =
-        Form { content: Content::Whole, keep: Keep::Close, errors: Errors::Text };
+        Form { content: Content::Whole, keep: Keep::Close, errors: Errors::Text, readers: Readers::Own };
 
     pub(super) fn content_of(method: &Method) -> Content {
         match method {
@@ -128,7 +138,7 @@ impl Answer {
                 (JSON, text.as_bytes())
             }
         };
-        head(self.status, form.keep, content_type, &self.headers, out);
+        head(self.status, form, content_type, &self.headers, out);
         out.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
         if form.content == Content::Whole {
             out.extend_from_slice(body);
@@ -145,7 +155,7 @@ pub(super) fn one_line(text: &str) -> String {
 /// Appends a status line and headers, without the empty line that ends them.
 pub(super) fn head(
     status: u16,
-    keep: Keep,
+    form: Form,
     content_type: &str,
     headers: &[(&'static str, String)],
     out: &mut Vec<u8>,
@@ -156,7 +166,10 @@ pub(super) fn head(
     for (name, value) in headers {
         text += &format!("{name}: {value}\r\n");
     }
-    if keep == Keep::Close {
+    if form.readers == Readers::FirefoxProfiler {
+        text += &format!("Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n", super::page::ORIGIN);
+    }
+    if form.keep == Keep::Close {
         text += "Connection: close\r\n";
     }
     out.extend_from_slice(text.as_bytes());

@@ -1,7 +1,6 @@
 //! The answer to a question that another thread looks up: its bytes are kept until they are all there.
 
 use super::answer::{Answer, Form};
-use super::page;
 use crate::pipe::PipeReader;
 
 /// Longer answers are refused: nobody asks for so many names at once.
@@ -23,14 +22,13 @@ impl Asked {
     pub(super) fn answer(&mut self) -> Option<Answer> {
         while self.reader.take(&mut self.held, MOST_BYTES) > 0 {
             if self.held.len() >= MOST_BYTES {
-                return Some(page::allowed(Answer::problem(500, "the answer is too long")));
+                return Some(Answer::problem(500, "the answer is too long"));
             }
         }
         let text = || String::from_utf8_lossy(&self.held).into_owned();
-        let answer = match self.reader.end()? {
+        Some(match self.reader.end()? {
             Ok(_) => Answer::json(text()),
             Err(reason) => Answer::problem(500, reason),
-        };
-        Some(page::allowed(answer))
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! The head of a request: what the server needs of it, and where its body ends.
 //! Not here: whether it may be answered (`access.rs`), and how (`routes.rs`).
 
-use super::answer::{Answer, Errors, Form};
+use super::answer::{Answer, Errors, Form, Readers};
 use super::percent::percent_decode;
 
 /// Longest head; what is longer is refused.
@@ -63,11 +63,13 @@ pub(super) struct Head {
     pub(super) host: Option<String>,
     pub(super) origin: Option<String>,
     pub(super) authorization: Option<String>,
+    pub(super) readers: Readers,
 }
 
 impl Head {
     pub(super) fn form(&self) -> Form {
-        Form { content: Form::content_of(&self.method), keep: self.keep, errors: self.errors }
+        let content = Form::content_of(&self.method);
+        Form { content, keep: self.keep, errors: self.errors, readers: self.readers }
     }
 }
 
@@ -145,6 +147,7 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
         host: None,
         origin: None,
         authorization: None,
+        readers: Readers::Own,
     };
     let mut length = None;
     let mut chunked = false;

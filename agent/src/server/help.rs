@@ -66,6 +66,9 @@ pub(super) fn text(address: &Address) -> String {
     }
     let here = if let Address::Tcp(tcp) = address { format!("http://{tcp}") } else { String::new() };
     let _ = writeln!(out, "\nsymbol server for profiler.firefox.com: {here}/{}", super::page::token());
+    if !here.is_empty() {
+        let _ = writeln!(out, "record 10 seconds and open them there: {}", super::page::link(&here));
+    }
     out += "\nroutes\n";
     for route in ROUTES {
         let paths = route.paths.join(", ");

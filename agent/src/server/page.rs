@@ -1,8 +1,8 @@
 //! Paths under a random token, for the page of profiler.firefox.com: it asks from a user's browser for names, source files and
-//! instructions. Who was not given the token cannot ask, and no other web page hears an answer.
+//! instructions, and for a recording. Who was not given the token cannot ask, and no other web page hears an answer.
 
 use super::access;
-use super::answer::Answer;
+use super::answer::{Answer, Readers};
 use super::head::{Head, Method};
 use crate::config::Identity;
 use crate::symbol_server::Kind;
@@ -10,10 +10,12 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 /// The page.
-const ORIGIN: &str = "https://profiler.firefox.com";
-/// What is there, and how it is asked for.
-static PATHS: [(&str, Kind); 3] =
+pub(super) const ORIGIN: &str = "https://profiler.firefox.com";
+/// What is looked up, and how it is asked for.
+static QUESTIONS: [(&str, Kind); 3] =
     [("/symbolicate/v5", Kind::Symbolicate), ("/source/v1", Kind::Source), ("/asm/v1", Kind::Assembly)];
+/// A recording, as by the route of that name.
+pub(super) const PROFILE: &str = "/profile.json";
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -30,10 +32,11 @@ pub(super) fn token() -> &'static str {
     TOKEN.get_or_init(|| Identity::of_this_process().uuid)
 }
 
-/// The path behind the token.
-pub(super) fn path(head: &Head) -> Option<&str> {
-    let (token, _) = head.path.strip_prefix('/')?.split_once('/')?;
-    access::is_same(token, self::token()).then(|| head.path.get(token.len() + 1..)).flatten()
+/// A request for a path behind the token, as one for that path, whose answer the page may read.
+pub(super) fn behind_token(head: &Head) -> Option<Head> {
+    let (token, path) = head.path.strip_prefix('/')?.split_once('/')?;
+    let of_page = || Head { path: format!("/{path}"), readers: Readers::FirefoxProfiler, ..head.clone() };
+    access::is_same(token, self::token()).then(of_page)
 }
 
 /// Whether a request by TCP to our address `local` may be answered.
@@ -45,33 +48,36 @@ pub(super) fn check_tcp(head: &Head, local: SocketAddr) -> Result<(), Answer> {
     }
 }
 
-/// What a request for a path behind the token is answered with.
-pub(super) fn follow(path: &str, method: Method) -> Asked {
-    let known = PATHS.iter().find(|(known, _)| *known == path);
-    match (known, method) {
-        (None, _) => {
-            Asked::Answer(allowed(Answer::problem(404, format!("there is no {path} under this token"))))
-        }
-        (Some(_), Method::Options) => Asked::Answer(preflight()),
-        (Some((_, kind)), Method::Post) => Asked::Question(*kind),
-        _ => {
-            let answer = Answer::problem(405, format!("{path} takes POST only"));
-            Asked::Answer(allowed(answer.header("Allow", "POST, OPTIONS")))
-        }
-    }
+/// What a request behind the token is answered with; none: as by our own route of that path.
+pub(super) fn follow(head: &Head) -> Option<Asked> {
+    let path = head.path.as_str();
+    let question = QUESTIONS.iter().find(|(known, _)| *known == path);
+    let methods = if path == PROFILE { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" };
+    let answer = match (question, head.method) {
+        (None, _) if path != PROFILE => Answer::problem(404, format!("there is no {path} under this token")),
+        (_, Method::Options) => preflight(methods),
+        (None, Method::Get | Method::Head) => return None,
+        (Some((_, kind)), Method::Post) => return Some(Asked::Question(*kind)),
+        _ => Answer::problem(405, format!("{path} takes {methods} only")).header("Allow", methods),
+    };
+    Some(Asked::Answer(answer))
 }
 
 /// Browsers ask first.
-fn preflight() -> Answer {
-    let answer = Answer::text("").header("Access-Control-Allow-Methods", "POST, OPTIONS");
+fn preflight(methods: &'static str) -> Answer {
+    let answer = Answer::text("").header("Access-Control-Allow-Methods", methods);
     let answer = answer.header("Access-Control-Allow-Headers", "Content-Type");
     let answer = answer.header("Access-Control-Allow-Private-Network", "true");
-    allowed(answer.header("Access-Control-Max-Age", "600"))
+    answer.header("Access-Control-Max-Age", "600")
 }
 
-/// The page may read it.
-pub(super) fn allowed(answer: Answer) -> Answer {
-    answer.header("Access-Control-Allow-Origin", ORIGIN).header("Vary", "Origin")
+/// The page's address that opens a recording of this process, which listens there, and asks it for more.
+pub(super) fn link(here: &str) -> String {
+    let under = format!("{here}/{}", token());
+    let quoted =
+        |text: &str| text.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F").replace('=', "%3D");
+    let (profile, symbols) = (quoted(&format!("{under}{PROFILE}?seconds=10")), quoted(&under));
+    format!("{ORIGIN}/from-url/{profile}/?symbolServer={symbols}")
 }
 
 #[cfg(test)]
@@ -89,10 +95,11 @@ mod tests {
     #[test]
     fn only_paths_behind_the_token_are_of_the_page() {
         let under = format!("/{}/asm/v1", token());
-        assert_eq!(path(&head_of(&under, "")), Some("/asm/v1"));
+        let behind = behind_token(&head_of(&under, "")).map(|head| (head.path, head.readers));
+        assert_eq!(behind, Some(("/asm/v1".to_owned(), Readers::FirefoxProfiler)));
         for other in ["/asm/v1", "/", "/x/asm/v1", &format!("/{}", token()), &format!("//{}/asm/v1", token())]
         {
-            assert_eq!(path(&head_of(other, "")), None, "{other}");
+            assert_eq!(behind_token(&head_of(other, "")), None, "{other}");
         }
     }
 

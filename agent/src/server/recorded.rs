@@ -128,7 +128,7 @@ impl About {
 
     /// The answer to HEAD: what GET would say, without a recording.
     pub(super) fn head_only(&self, out: &mut Vec<u8>) -> Keep {
-        answer::head(200, self.form.keep, self.format.mime, &self.headers(), out);
+        answer::head(200, self.form, self.format.mime, &self.headers(), out);
         out.extend_from_slice(b"\r\n");
         self.form.keep
     }
@@ -168,7 +168,7 @@ impl Recorded {
             headers.push(("Transfer-Encoding", "chunked".to_owned()));
             headers.push(("Trailer", STATS.to_owned()));
         }
-        answer::head(200, form.keep, format.mime, &headers, out);
+        answer::head(200, *form, format.mime, &headers, out);
         out.extend_from_slice(b"\r\n");
         self.head = Sent::Sent;
     }

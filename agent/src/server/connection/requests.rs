@@ -99,14 +99,16 @@ impl Connection {
     }
 
     fn answer(&mut self, head: &Head, body: &[u8], around: &Surroundings, now: Instant) {
+        let behind_token = page::behind_token(head);
         let refusal = match &self.gate {
             Gate::Open => None,
             Gate::Refused(answer) => Some(answer.clone()),
-            Gate::Tcp(local) if page::path(head).is_some() => page::check_tcp(head, *local).err(),
+            Gate::Tcp(local) if behind_token.is_some() => page::check_tcp(head, *local).err(),
             Gate::Tcp(local) => access::check_tcp(head, *local, around.settings.token.as_deref()).err(),
         };
-        if let (None, Some(path)) = (&refusal, page::path(head)) {
-            return self.ask(page::follow(path, head.method), head, body, around, now);
+        let head = behind_token.as_ref().filter(|_| refusal.is_none()).unwrap_or(head);
+        if let Some(asked) = behind_token.as_ref().filter(|_| refusal.is_none()).and_then(page::follow) {
+            return self.ask(asked, head, body, around, now);
         }
         let outcome = match refusal {
             Some(answer) => Outcome::Answer(answer),
@@ -134,7 +136,7 @@ impl Connection {
                     }
                     Err(StartError::TooMany) => {
                         let answer = Answer::problem(429, "too many questions wait for their answers");
-                        page::allowed(answer.header("Retry-After", "1"))
+                        answer.header("Retry-After", "1")
                     }
                     Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
                     Err(StartError::Off(reason)) => routes::off(reason),
