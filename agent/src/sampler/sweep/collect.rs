@@ -1,11 +1,12 @@
 //! Answers of threads that were asked, and the ends of recordings.
 
-use super::settle::forget_ticks;
+use super::settle::{forget_ticks, settle_cpu_wait};
 use super::{Sweeper, of};
 use crate::platform::process;
 use crate::platform::threads::cpu_ns;
 use crate::sampler::active::Active;
 use crate::sampler::held::{account_rest, cpu_sample};
+use crate::sampler::threads::{Pending, Sampled};
 use crate::sampler::told::tell_rest;
 use swipr_formats::model::State;
 use swipr_unwind::walk::Stop;
@@ -33,11 +34,13 @@ impl Sweeper {
             };
             *unknown_code |= stack.stop == Stop::NoTable;
             let now_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+            let was_running = lost_its_cpu_to_us(thread, &pending, recordings);
             // Until the clock moved, the thread was waiting for a CPU.
             let later = pending.ticks.iter().skip(1).map(|tick| tick.cpu_ns).chain([u64::MAX]);
             for (tick, later_ns) in pending.ticks.iter().zip(later) {
                 let stood_still = tick.cpu_ns == later_ns;
-                let state = tick.state.unwrap_or(if stood_still { State::Runnable } else { State::Running });
+                let seen = if was_running { Some(State::Running) } else { tick.state };
+                let state = seen.unwrap_or(if stood_still { State::Runnable } else { State::Running });
                 for recording in of(recordings, tick.recordings) {
                     recording.wall_sample(&thread.thread, tick.tick_ns, tick.ticks, state, &stack);
                     if let Some(accounted) = thread.accounted_ns.get_mut(recording.place()) {
@@ -81,4 +84,16 @@ impl Sweeper {
             false
         });
     }
+}
+
+/// Whether a thread that was seen waiting for a CPU began to wait at its tick: then it was running, and we woke up on its CPU. Where all
+/// CPUs have work we always do, and a thread that has hardly waited would be told to have waited all the time.
+fn lost_its_cpu_to_us(thread: &mut Sampled, pending: &Pending, recordings: &mut [Active]) -> bool {
+    let [tick] = &pending.ticks[..] else { return false };
+    if tick.ticks > 1 || tick.state != Some(State::Runnable) {
+        return false;
+    }
+    // What was added up since it was looked at is the wait that it was in then.
+    let waited_ns = settle_cpu_wait(thread, recordings);
+    waited_ns > 0 && process::monotonic_ns().saturating_sub(waited_ns) >= tick.tick_ns
 }

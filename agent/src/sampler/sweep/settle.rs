@@ -21,13 +21,14 @@ pub fn settle_end(thread: &mut Sampled, slots: &mut Slots, recordings: &mut [Act
     forget_question(thread, slots);
 }
 
-/// Another recording begins: how long the thread has waited for a CPU until now is not its matter, but that of those
-/// that run already.
-pub fn settle_cpu_wait(thread: &mut Sampled, recordings: &mut [Active]) {
+/// How long the thread has waited for a CPU since this was last known, which recordings are told that run already: one that begins now
+/// is not.
+pub fn settle_cpu_wait(thread: &mut Sampled, recordings: &mut [Active]) -> u64 {
     let waited_ns = thread.settle_cpu_wait();
     for recording in of(recordings, thread.recordings) {
         recording.counters().cpu_wait_ns.add(waited_ns);
     }
+    waited_ns
 }
 
 /// Takes a recording's ticks out of what is asked of a thread and returns how many they were. The question stays: the kernel
