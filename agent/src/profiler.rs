@@ -11,10 +11,14 @@
 //!
 //! Without the feature `preload`, as Rust programs have it, the crate brings no constructor, no heap and no panic hook of its own.
 
+#[cfg(feature = "criterion")]
+mod criterion;
 mod kept_output;
 mod report;
 
-pub use report::{Key, Report};
+#[cfg(feature = "criterion")]
+pub use self::criterion::BenchProfiler;
+pub use report::{Frames, Key, Report};
 pub use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, Stack, State, Thread};
 
 use crate::config::{Config, Pattern, Place};

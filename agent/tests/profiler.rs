@@ -48,7 +48,8 @@ fn a_program_profiles_itself_and_writes_what_it_found() {
     };
     assert!(has(&report, "burn"));
 
-    let renamed = report.clone().frames_post_processor(|frames| {
+    let renamed = report.clone().frames_post_processor(|stack| {
+        let frames = &mut stack.frames;
         for function in frames.iter_mut().flat_map(|frame| frame.functions.iter()) {
             assert!(!function.name.is_empty());
         }
@@ -92,19 +93,39 @@ fn what_cannot_be_is_refused_with_a_reason() {
     assert!(error.to_string().starts_with("threads is no regular expression: "), "{error}");
 }
 
-/// `cargo test` builds it beside the tests.
-#[test]
-fn the_example_writes_a_profile_of_its_middle_part_only() {
+/// Runs an example, which `cargo test` builds beside the tests; `read` looks at the folder that it wrote into.
+fn example<T>(name: &str, argument: &str, read: impl FnOnce(&std::path::Path) -> T) -> (T, String) {
     let own = std::env::current_exe().expect("a path");
-    let example = own.ancestors().nth(2).expect("the target folder").join("examples/profile_part");
-    let folder = std::env::temp_dir().join(format!("swipr-example-{}", std::process::id()));
+    let program = own.ancestors().nth(2).expect("the target folder").join("examples").join(name);
+    let folder = std::env::temp_dir().join(format!("swipr-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let done =
-        std::process::Command::new(example).arg(folder.join("part")).output().expect("it can be started");
-    let folded = std::fs::read_to_string(folder.join("part.folded"));
-    let profile = std::fs::read(folder.join("part.pb.gz"));
+        std::process::Command::new(program).arg(folder.join(argument)).output().expect("it can be started");
+    let found = read(&folder);
     std::fs::remove_dir_all(&folder).expect("to clean up");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    (found, String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+#[test]
+fn the_example_writes_a_profile_of_its_middle_part_only() {
+    let ((folded, profile), _) = example("profile_part", "part", |folder| {
+        (std::fs::read_to_string(folder.join("part.folded")), std::fs::read(folder.join("part.pb.gz")))
+    });
     assert!(folded.expect("the folded file").contains("count_words"));
+    assert!(profile.expect("the pprof file").starts_with(&[0x1f, 0x8b]));
+}
+
+#[test]
+fn what_pprof_rs_shows_in_its_readme_works_here() {
+    let ((renamed, picture, profile), printed) = example("from_pprof_rs", "", |folder| {
+        let text = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
+        (text("renamed.folded"), text("flamegraph.svg"), std::fs::read(folder.join("profile.pb.gz")))
+    });
+    assert!(printed.starts_with("report: ") && printed.contains("grpc-server-1"), "{printed}");
+    assert!(picture.contains("is_prime") && picture.contains("primes"), "{picture}");
+    // Threads of the pool are one, and what is blocked is not there.
+    assert!(renamed.contains("grpc-server;") && !renamed.contains("grpc-server-"), "{renamed}");
+    assert!(!renamed.contains("start_thread"), "{renamed}");
     assert!(profile.expect("the pprof file").starts_with(&[0x1f, 0x8b]));
 }

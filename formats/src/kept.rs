@@ -112,15 +112,15 @@ impl Kept {
 
     /// Writes what was sampled from `since_ns` (since the epoch) on in that format.
     pub fn write(&self, selection: &Selection, since_ns: u64) -> Vec<u8> {
-        self.write_with(selection, since_ns, Arc::clone)
+        self.write_with(selection, since_ns, |thread, stack| (thread.clone(), stack.clone()))
     }
 
-    /// The same with other stacks.
+    /// The same with other threads and stacks.
     pub fn write_with(
         &self,
         selection: &Selection,
         since_ns: u64,
-        mut of: impl FnMut(&Arc<Stack>) -> Arc<Stack>,
+        mut of: impl FnMut(&Arc<Thread>, &Arc<Stack>) -> (Arc<Thread>, Arc<Stack>),
     ) -> Vec<u8> {
         let mut format = (selection.format.make)(&selection.options);
         let (mut out, mut samples) = (vec![], 0);
@@ -129,18 +129,19 @@ impl Kept {
         header.start_ns =
             slices().next().map_or(header.start_ns, |slice| slice.start_ns.max(header.start_ns));
         format.begin(&header, &mut out);
-        let mut known: FxHashMap<usize, Arc<Stack>> = FxHashMap::default();
+        let mut known: FxHashMap<(usize, usize), (Arc<Thread>, Arc<Stack>)> = FxHashMap::default();
         for slice in slices() {
             let mut behind = (None, slice.start_ns);
             for entry in self.entries_of(slice) {
                 if behind.0 != Some(entry.thread.tid) {
                     behind = (Some(entry.thread.tid), slice.start_ns);
                 }
-                let stack = known.entry(Arc::as_ptr(entry.stack).addr()).or_insert_with(|| of(entry.stack));
+                let key = (Arc::as_ptr(entry.thread).addr(), Arc::as_ptr(entry.stack).addr());
+                let (thread, stack) = known.entry(key).or_insert_with(|| of(entry.thread, entry.stack));
                 samples += entry.samples;
                 for (ticks, weight_ns) in parts(entry.samples, entry.weight_ns) {
                     behind.1 += weight_ns.saturating_mul(u64::from(ticks));
-                    let (time_ns, thread, state) = (behind.1, entry.thread, entry.state);
+                    let (time_ns, state) = (behind.1, entry.state);
                     format.sample(&Sample { time_ns, ticks, thread, state, weight_ns, stack }, &mut out);
                 }
             }

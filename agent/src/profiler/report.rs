@@ -8,8 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use swipr_formats::model::{State, Summary, Thread};
 use swipr_formats::{Kept, Options, Selection};
 
-/// Changes a stack, leaf first, before it is written: renames functions, leaves frames out.
-type Change = Arc<dyn Fn(&mut Vec<Frame>) + Send + Sync>;
+/// Changes a stack before it is written: renames functions and threads, leaves frames out.
+type Change = Arc<dyn Fn(&mut Frames) + Send + Sync>;
+
+/// A stack, as it can be changed before it is written.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    /// Its frames, leaf first.
+    pub frames: Vec<Frame>,
+    /// The name of its thread. Threads that get one name are one where the format tells threads by their names.
+    pub thread_name: String,
+}
 
 /// A thread, what it was doing, and its stack.
 pub type Key = (Arc<Thread>, State, Arc<Stack>);
@@ -28,11 +37,8 @@ impl Report {
         Report { kept: Arc::new(kept), options: Options::default(), changes: vec![] }
     }
 
-    /// Changes every stack before it is written: `change` gets its frames, leaf first.
-    pub fn frames_post_processor(
-        mut self,
-        change: impl Fn(&mut Vec<Frame>) + Send + Sync + 'static,
-    ) -> Report {
+    /// Changes every stack before it is written: its frames, the name of its thread.
+    pub fn frames_post_processor(mut self, change: impl Fn(&mut Frames) + Send + Sync + 'static) -> Report {
         self.changes.push(Arc::new(change));
         self
     }
@@ -40,12 +46,12 @@ impl Report {
     /// Leaves out frames of objects whose path contains one of these texts, such as `libc` and `pthread`.
     pub fn blocklist(self, parts: &[&str]) -> Report {
         let parts: Vec<String> = parts.iter().map(|part| part.to_string()).collect();
-        self.frames_post_processor(move |frames| {
+        self.frames_post_processor(move |stack| {
             let is_blocked = |frame: &Frame| {
                 let path = frame.module.as_ref().map_or("", |module| module.path.as_str());
                 parts.iter().any(|part| path.contains(part.as_str()))
             };
-            frames.retain(|frame| !is_blocked(frame));
+            stack.frames.retain(|frame| !is_blocked(frame));
         })
     }
 
@@ -66,9 +72,10 @@ impl Report {
         let mut sums = HashMap::new();
         let mut known = HashMap::new();
         for entry in self.kept.entries() {
-            let stack =
-                known.entry(Arc::as_ptr(entry.stack)).or_insert_with(|| self.changed(entry.stack)).clone();
-            let sum = sums.entry((entry.thread.clone(), entry.state, stack)).or_insert((0, 0));
+            let key = (Arc::as_ptr(entry.thread), Arc::as_ptr(entry.stack));
+            let changed = known.entry(key).or_insert_with(|| self.changed(entry.thread, entry.stack));
+            let (thread, stack) = changed.clone();
+            let sum = sums.entry((thread, entry.state, stack)).or_insert((0, 0));
             *sum = (sum.0 + entry.samples, sum.1 + entry.weight_ns);
         }
         sums
@@ -87,7 +94,7 @@ impl Report {
             io::Error::new(io::ErrorKind::InvalidInput, what)
         })?;
         let selection = Selection { format, options: self.options.clone() };
-        writer.write_all(&self.kept.write_with(&selection, 0, |stack| self.changed(stack)))
+        writer.write_all(&self.kept.write_with(&selection, 0, |thread, stack| self.changed(thread, stack)))
     }
 
     /// Writes a flame graph as SVG.
@@ -100,13 +107,14 @@ impl Report {
         self.write("pprof", writer)
     }
 
-    fn changed(&self, stack: &Arc<Stack>) -> Arc<Stack> {
+    fn changed(&self, thread: &Arc<Thread>, stack: &Arc<Stack>) -> (Arc<Thread>, Arc<Stack>) {
         if self.changes.is_empty() {
-            return stack.clone();
+            return (thread.clone(), stack.clone());
         }
-        let mut frames = stack.frames.clone();
-        self.changes.iter().for_each(|change| change(&mut frames));
-        Arc::new(Stack { frames })
+        let mut changed = Frames { frames: stack.frames.clone(), thread_name: thread.name.clone() };
+        self.changes.iter().for_each(|change| change(&mut changed));
+        let Frames { frames, thread_name } = changed;
+        (Arc::new(Thread { tid: thread.tid, name: thread_name }), Arc::new(Stack { frames }))
     }
 }
 
@@ -115,7 +123,8 @@ impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let folded =
             swipr_formats::find("folded").map(|format| Selection { format, options: self.options.clone() });
-        let text = folded.map(|folded| self.kept.write_with(&folded, 0, |stack| self.changed(stack)));
+        let text = folded
+            .map(|folded| self.kept.write_with(&folded, 0, |thread, stack| self.changed(thread, stack)));
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let count = |line: &str| line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok());
         let mut lines: Vec<&str> = text.lines().collect();
