@@ -1,13 +1,11 @@
-//! What Firefox Profiler asks of a symbol server, answered for the code of this process: names for addresses, source files,
-//! instructions. The JSON is that of its `docs-developer/symbol-server-api.md` and of Tecken's v5.
+//! What Firefox Profiler asks of a symbol server (`debuginfo/src/symbol_api.rs`), answered for the code of this process; and its
+//! instructions.
 //!
 //! Modules are those of the last recording. Addresses are those that our profiles have: offsets in the module's file. Who may ask is
 //! the server's business; a thread of its own answers, which ends, and forgets what it has read, a minute after the last question.
 
 mod assembly;
 mod modules;
-mod source;
-mod symbolicate;
 
 use crate::locks::lock;
 use crate::recording::Output;
@@ -16,6 +14,7 @@ use modules::Modules;
 use serde_json::Value;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
+use swipr_debuginfo::symbol_api;
 use swipr_formats::model::Summary;
 
 /// Questions that may wait; one more is refused.
@@ -64,10 +63,10 @@ pub fn answer(kind: Kind, body: &[u8], names: &NameSources) -> Value {
     let Some(mappings) = lock(&names.latest).and_then(|latest| latest.clone()) else {
         return wrong("nothing was recorded yet");
     };
-    let modules = Modules::new(&mappings);
+    let modules = Modules::new(&mappings, names);
     let answer = match kind {
-        Kind::Symbolicate => symbolicate::answer(&question, &modules, names),
-        Kind::Source => source::answer(&question, &modules, names),
+        Kind::Symbolicate => symbol_api::symbolicate(&question, &modules),
+        Kind::Source => symbol_api::source(&question, &modules),
         Kind::Assembly => assembly::answer(&question, &modules),
     };
     answer.unwrap_or_else(|what| wrong(&what))

@@ -7,10 +7,11 @@ use crate::read::{self, Readable, Symbols};
 use crate::record::{Plan, tell};
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use swipr_formats::model::Summary;
+use swipr_offline::{LlvmSymbolizer, SearchPath};
 
 /// Runs the verb.
 pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
@@ -40,7 +41,8 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
             Ok(())
         }
     };
-    let mut symbols = Symbols { directories: arguments.symbols, missing: Vec::new() };
+    let program = installed(&arguments.symbolizer, &arguments.symbols)?;
+    let mut symbols = Symbols { directories: arguments.symbols, program, missing: Vec::new() };
     let read = read::recording(input, from, &name, &shape, &mut symbols, &mut take);
     if let Some(error) = failure {
         return Err(error);
@@ -61,6 +63,18 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The program that is to find names, started; none for our own reader.
+fn installed(program: &Path, directories: &[PathBuf]) -> Result<Option<LlvmSymbolizer>, Error> {
+    if program == Path::new("native") {
+        return Ok(None);
+    }
+    let search = SearchPath::new(directories.iter().cloned());
+    LlvmSymbolizer::start(program, &search).map(Some).map_err(|error| {
+        let what = format!("cannot use {}: {error}", program.display());
+        Error::new(what, "install LLVM 13 or later, or leave --symbolizer out: names are found without it")
+    })
 }
 
 /// A format by its name.

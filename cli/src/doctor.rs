@@ -148,7 +148,10 @@ fn loads(process: &Process, findings: &mut Findings) -> Verdict {
         findings.no("the kernel does not let us see it (it has more rights than we, or is not dumpable)");
         return why(
             format!("process {pid} ({name}) may not be looked at"),
-            "be root, or have CAP_SYS_PTRACE",
+            match own {
+                0 => "have CAP_SYS_PTRACE where it runs, or ask from there (docker exec, kubectl exec)",
+                _ => "be root, or have CAP_SYS_PTRACE",
+            },
         );
     };
     if let Some(obstacle) = loadable::obstacle_of(&process.folder().join("exe")) {

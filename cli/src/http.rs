@@ -1,5 +1,5 @@
 //! HTTP/1.1 as a client, over any connection: one request a connection, an answer read as it comes. Understands
-//! lengths, chunks and trailers; no redirects, no compression, no TLS.
+//! lengths, chunks and trailers; no redirects, no compression, no TLS (`push/by_curl.rs` has that of others).
 
 mod body;
 
@@ -53,12 +53,14 @@ pub fn ask<C: Read + Write>(mut connection: C, request: &Request<'_>) -> io::Res
     let mut bytes = head.into_bytes();
     bytes.extend_from_slice(request.body);
     let sent = connection.write_all(&bytes);
-    let mut reader = BufReader::with_capacity(64 << 10, connection);
     // A server that refuses a request may answer and close before it has read all of it.
-    let (status, fields) = match read_head(&mut reader) {
-        Ok(head) => head,
-        Err(error) => return Err(sent.err().unwrap_or(error)),
-    };
+    answer(connection).map_err(|error| sent.err().unwrap_or(error))
+}
+
+/// Waits for an answer's head.
+pub fn answer<C: Read>(connection: C) -> io::Result<Answer<C>> {
+    let mut reader = BufReader::with_capacity(64 << 10, connection);
+    let (status, fields) = read_head(&mut reader)?;
     let body = Body::new(reader, status, &fields)?;
     Ok(Answer { status, fields, body })
 }

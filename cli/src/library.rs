@@ -23,7 +23,9 @@ pub fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
             None => {
                 return Err(Error::new(
                     format!("there is no {FILE} beside this command, nor in ../lib"),
-                    format!("put it there, or name it with --lib PATH or {VARIABLE}"),
+                    format!(
+                        "build it (cargo build --release -p swipr --features preload) or put it there, or name it with --lib PATH or {VARIABLE}"
+                    ),
                 )
                 .exit(Exit::RunFailed));
             }

@@ -1,6 +1,7 @@
 //! `swipr push`: profiles of a process, one after the other, to a store: Pyroscope, or whatever takes OTLP. What cannot be
 //! delivered waits, up to a bound; what is lost is counted.
 
+mod by_curl;
 mod destination;
 mod otlp;
 mod pyroscope;

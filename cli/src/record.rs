@@ -13,6 +13,7 @@ pub use written::{Plan, tell};
 use crate::args::Record;
 use crate::error::{Error, Exit};
 use crate::find::{self, Found};
+use crate::shape::ReuseThreads;
 use crate::signals::Signals;
 use progress::Progress;
 use session::{Over, Session};
@@ -50,7 +51,8 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         }
         (false, _) => None,
     };
-    let own_root = descendants.as_ref().map(|_| root(&found.name(), found.pid()));
+    let reuse = arguments.output.reuse();
+    let own_root = descendants.as_ref().map(|_| root(&found.name(), found.pid(), reuse));
     let mut main =
         session.add(found.client.clone(), found.status.clone(), sampling.query(left()), own_root.clone())?;
     let mut main_runs = true;
@@ -83,7 +85,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         }
         if left().is_none_or(|left| !left.is_zero()) {
             for child in descendants.iter_mut().flat_map(Descendants::new_ones) {
-                let root = root(&child.name(), child.pid());
+                let root = root(&child.name(), child.pid(), reuse);
                 // One that ended meanwhile is no reason to end.
                 let _ = session.add(child.client, child.status, sampling.query(left()), Some(root));
             }
@@ -96,9 +98,12 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The remark that is the outermost frame of a process's stacks.
-pub fn root(name: &str, pid: u32) -> String {
-    format!("[process {pid} {name}]")
+/// The remark that is the outermost frame of a process's stacks. Where threads of one name are one, so are processes.
+pub fn root(name: &str, pid: u32, reuse: ReuseThreads) -> String {
+    match reuse {
+        ReuseThreads::Yes => format!("[process {name}]"),
+        ReuseThreads::No => format!("[process {pid} {name}]"),
+    }
 }
 
 fn off(found: &Found, why: &str) -> Error {

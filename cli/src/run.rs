@@ -186,8 +186,13 @@ impl Runner {
         let Some(session) = self.session.as_mut().filter(|_| left.is_none_or(|left| !left.is_zero())) else {
             return;
         };
-        let root =
-            follows.then(|| root(&Process::new(pid).map(|found| found.name()).unwrap_or_default(), pid));
+        let root = follows.then(|| {
+            root(
+                &Process::new(pid).map(|found| found.name()).unwrap_or_default(),
+                pid,
+                self.arguments.output.reuse(),
+            )
+        });
         let client = Client::new(Endpoint::Path(socket.to_owned()));
         let (query, until) = (self.arguments.sampling.query(left), Instant::now() + BINDING);
         // One that has ended by now is no reason to end.

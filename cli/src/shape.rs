@@ -16,10 +16,21 @@ pub enum Places {
     Functions,
 }
 
+/// How source files are called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Files {
+    /// By their path, as the debug information has it.
+    #[default]
+    Paths,
+    /// By their name.
+    Names,
+}
+
 /// What to change. Shared by the readers of recordings that are merged.
 #[derive(Debug, Default)]
 pub struct Shape {
     places: Places,
+    files: Files,
     /// Threads by name, where those of one name are one.
     by_name: Option<Mutex<FxHashMap<String, Arc<Thread>>>>,
 }
@@ -28,7 +39,12 @@ impl Shape {
     /// Keeps that much of places; `reuse_threads`: threads of one name become one.
     pub fn new(places: Places, reuse_threads: ReuseThreads) -> Shape {
         let by_name = (reuse_threads == ReuseThreads::Yes).then(Mutex::default);
-        Shape { places, by_name }
+        Shape { places, by_name, ..Shape::default() }
+    }
+
+    /// With files called so.
+    pub fn files(self, files: Files) -> Shape {
+        Shape { files, ..self }
     }
 
     /// The thread as it is to be written.
@@ -40,7 +56,7 @@ impl Shape {
 
     /// The stack as it is to be written, with `root` as its outermost frame.
     pub fn stack(&self, mut frames: Vec<Frame>, root: Option<&str>) -> Arc<Stack> {
-        if self.places != Places::Lines {
+        if self.places != Places::Lines || self.files != Files::Paths {
             frames.iter_mut().for_each(|frame| self.frame(frame));
         }
         frames.extend(root.map(note));
@@ -50,7 +66,13 @@ impl Shape {
     fn frame(&self, frame: &mut Frame) {
         let mut functions: Vec<Function> = frame.functions.to_vec();
         for function in &mut functions {
-            function.line = None;
+            if self.places != Places::Lines {
+                function.line = None;
+            }
+            if self.files == Files::Names {
+                let name = function.file.as_deref().and_then(|file| file.rsplit('/').next());
+                function.file = name.map(Arc::from);
+            }
         }
         if self.places == Places::Functions
             && let Some(outermost) = functions.last_mut()
@@ -108,6 +130,20 @@ mod tests {
         assert_eq!(stack.frames[0].address, 0x1010);
         let functions = &stack.frames[0].functions;
         assert!(functions.iter().all(|function| function.line.is_none() && function.file.is_some()));
+    }
+
+    #[test]
+    fn files_have_their_paths_unless_names_are_wanted() {
+        let long = || {
+            let mut functions = frame().functions.to_vec();
+            functions[1].file = Some("/src/lib/a.c".into());
+            Frame { functions: functions.into(), ..frame() }
+        };
+        let of = |shape: Shape| shape.stack(vec![long()], None).frames[0].functions[1].clone();
+        let paths = of(Shape::default());
+        let names = of(Shape::default().files(Files::Names));
+        assert_eq!((paths.file.as_deref(), paths.line), (Some("/src/lib/a.c"), Some(7)));
+        assert_eq!((names.file.as_deref(), names.line, names.offset), (Some("a.c"), Some(7), 16));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::args::Top;
 use crate::error::{Error, Exit};
 use crate::find;
 use crate::record::source::{Message, Running, Source};
-use crate::shape::Shape;
+use crate::shape::{Files, Shape};
 use keys::{Act, View};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::crossterm::{execute, terminal};
@@ -63,12 +63,13 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
     if let Some(regex) = &arguments.thread_name {
         query.push_str(&format!("&threads={}", crate::args::percent(regex)));
     }
+    let files = if arguments.full_filenames { Files::Paths } else { Files::Names };
     let source = Source {
         id: 0,
         client: found.client.clone(),
         before: found.status.clone(),
         query,
-        shape: Arc::new(Shape::default()),
+        shape: Arc::new(Shape::default().files(files)),
         root: None,
     };
     let running = source.start(sender)?;

@@ -1,19 +1,26 @@
-//! `swipr view`: a recording in profiler.firefox.com, which loads it from this command. It is served on loopback, under a
-//! path that nobody can guess, to that page only.
+//! `swipr view`: a recording in profiler.firefox.com, which loads it from this command, and asks it for sources. Not here: the
+//! serving (`view/served.rs`).
+
+mod served;
 
 use crate::args::View;
 use crate::convert;
 use crate::error::Error;
 use crate::event::Event;
-use crate::read;
-use crate::serve::{self, Request, answer};
+use crate::read::{self, Symbols};
+use crate::serve;
 use crate::shape::Shape;
+use served::Served;
+use std::collections::HashSet;
 use std::io::{self, Read};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use swipr_formats::Options;
-use swipr_formats::model::Summary;
+use swipr_debuginfo::symbolizer::Budget;
+use swipr_formats::model::{Module, Summary};
+use swipr_formats::{FormatInfo, Options};
+use swipr_offline::{Modules, SearchPath};
 
+/// The page that shows recordings.
 const VIEWER: &str = "https://profiler.firefox.com";
 
 /// Runs the verb. Ends with the first signal that ends processes.
@@ -22,16 +29,23 @@ pub fn view(arguments: View) -> Result<ExitCode, Error> {
     let format = ["firefox", "perf"].iter().find_map(|name| swipr_formats::find(name));
     let format = format
         .ok_or_else(|| Error::new("no format is for this viewer", "open another with `swipr convert`"))?;
+    let (profile, modules) = load(&arguments, format)?;
+    serve(&arguments, profile, modules, format.suffix)
+}
+
+/// The recording as the viewer wants it, and the modules in it.
+fn load(arguments: &View, format: &FormatInfo) -> Result<(Vec<u8>, HashSet<Arc<Module>>), Error> {
     let name = convert::name_of(&arguments.input);
     let input = convert::open(&arguments.input)?;
     let title = Some(name.clone());
     let mut writer = (format.make)(&Options { title, lines: true, ..Options::default() });
-    let (mut bytes, mut ended, mut samples) = (Vec::new(), false, 0_u64);
+    let (mut bytes, mut ended, mut samples, mut modules) = (Vec::new(), false, 0_u64, HashSet::new());
     let mut take = |event| {
         match event {
             Event::Header(header) => writer.begin(&header, &mut bytes),
             Event::Sample(sample) => {
                 samples += u64::from(sample.ticks);
+                modules.extend(sample.stack.frames.iter().filter_map(|frame| frame.module.clone()));
                 writer.sample(&sample.as_sample(), &mut bytes);
             }
             Event::End(summary) => {
@@ -41,7 +55,7 @@ pub fn view(arguments: View) -> Result<ExitCode, Error> {
         }
         Ok(())
     };
-    let mut symbols = read::Symbols::default();
+    let mut symbols = Symbols { directories: arguments.symbols.clone(), ..Symbols::default() };
     read::recording(input, None, &name, &Arc::new(Shape::default()), &mut symbols, &mut take).map_err(
         |why| {
             let what = format!("cannot read {}: {why}", arguments.input.display());
@@ -51,48 +65,43 @@ pub fn view(arguments: View) -> Result<ExitCode, Error> {
     if !ended {
         writer.finish(&Summary { samples, ..Summary::default() }, &mut bytes);
     }
-    serve(&arguments, &bytes, format.suffix)
+    Ok((bytes, modules))
 }
 
-fn serve(arguments: &View, profile: &[u8], suffix: &str) -> Result<ExitCode, Error> {
+fn serve(
+    arguments: &View,
+    profile: Vec<u8>,
+    modules: HashSet<Arc<Module>>,
+    suffix: &str,
+) -> Result<ExitCode, Error> {
     let cannot = |error: io::Error| {
         let what = format!("cannot serve on 127.0.0.1:{}: {error}", arguments.port);
         Error::new(what, "choose another --port, or 0 for any that is free")
     };
     let listener = serve::listen(arguments.port).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    let path = format!("/{}/profile.{suffix}", token().map_err(cannot)?);
-    let url = format!("{VIEWER}/from-url/{}", crate::args::percent(&format!("http://{address}{path}")));
-    crate::print(format!("{url}\nnext: open this page; Ctrl-C ends\n").as_bytes())?;
+    let token = token().map_err(cannot)?;
+    let search = SearchPath::new(arguments.symbols.iter().cloned());
+    let modules = Modules::new(&modules, search, Budget::default());
+    let served = Arc::new(Served::new(profile, modules, &token, suffix));
+    let base = format!("http://{address}/{token}");
+    let (profile, server) = (format!("{base}/profile.{suffix}"), crate::args::percent(&base));
+    let url = format!("{VIEWER}/from-url/{}?symbolServer={server}", crate::args::percent(&profile));
+    let port = address.port();
+    crate::print(
+        format!(
+            "{url}\nnext: open this page in a browser of this machine, or of one that did `ssh -L {port}:127.0.0.1:{port}` to here; Ctrl-C ends\n"
+        )
+        .as_bytes(),
+    )?;
     if !arguments.no_open {
         open(&url);
     }
     loop {
         let Ok((stream, _)) = listener.accept() else { continue };
-        // One after the other: there is one viewer.
-        if let Ok(request) = Request::read(stream) {
-            let _ = hand_out(&request, &path, profile);
-        }
-    }
-}
-
-/// The profile, to who knows its path; other pages may not read it.
-fn hand_out(request: &Request, path: &str, profile: &[u8]) -> io::Result<()> {
-    let allow = [
-        ("Access-Control-Allow-Origin", VIEWER),
-        ("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"),
-        // Asked for by browsers before a public page may load from this machine.
-        ("Access-Control-Allow-Private-Network", "true"),
-        ("Content-Type", "application/octet-stream"),
-        ("Cache-Control", "no-store"),
-        ("X-Content-Type-Options", "nosniff"),
-    ];
-    let is_right = request.is_for_loopback() && request.target == path;
-    match request.method.as_str() {
-        _ if !is_right => answer(request.stream(), "404 Not Found", &[], b""),
-        "OPTIONS" => answer(request.stream(), "204 No Content", &allow, b""),
-        "GET" => answer(request.stream(), "200 OK", &allow, profile),
-        _ => answer(request.stream(), "405 Method Not Allowed", &[("Allow", "GET, OPTIONS")], b""),
+        // Browsers open more connections than they use.
+        let served = Arc::clone(&served);
+        std::thread::spawn(move || served.answer(stream));
     }
 }
 
@@ -103,7 +112,7 @@ fn token() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// By the browser that the desktop prefers. Where there is none the address was printed.
+/// By `$BROWSER`, or by what the desktop prefers. Where there is neither the address was printed.
 fn open(url: &str) {
     let quiet = |program: &str| {
         Command::new(program)
@@ -113,6 +122,10 @@ fn open(url: &str) {
             .stderr(Stdio::null())
             .spawn()
     };
+    let wanted = std::env::var("BROWSER").unwrap_or_default();
+    if wanted.split(':').filter(|program| !program.is_empty()).any(|program| quiet(program).is_ok()) {
+        return;
+    }
     let has_desktop = std::env::var_os("DISPLAY").is_some() || std::env::var_os("WAYLAND_DISPLAY").is_some();
     if has_desktop || cfg!(target_os = "macos") {
         let _ = ["xdg-open", "open"].iter().find(|program| quiet(program).is_ok());

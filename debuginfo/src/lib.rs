@@ -17,6 +17,7 @@ pub mod jit;
 mod lines;
 mod pages;
 pub mod separate;
+pub mod symbol_api;
 pub mod symbolizer;
 pub mod symbols;
 

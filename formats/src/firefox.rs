@@ -19,6 +19,7 @@ use crate::stats::{stats_line, why_empty};
 use crate::timeline::{Span, Timeline, by_thread};
 use crate::{Format, Options, names, state};
 use libraries::Libraries;
+pub use libraries::debug_id;
 use thread::Tables;
 
 /// The version of the format.

@@ -51,6 +51,7 @@ mod timeline;
 mod tree;
 
 pub use diff::{Diff, ReadError, Stacks};
+pub use firefox::debug_id;
 pub use format::{Format, Names, Options, Weight};
 pub use go_text::{GOROUTINE_STACKS, GOROUTINES};
 pub use gperftools::GPERFTOOLS;

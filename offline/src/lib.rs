@@ -7,15 +7,21 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod llvm;
+mod modules;
 mod names;
 mod raw;
 mod recorder_lines;
 mod recording;
+mod resolver;
 mod search;
 
 pub use error::Error;
-pub use names::{Named, symbolize};
+pub use llvm::LlvmSymbolizer;
+pub use modules::Modules;
+pub use names::{Named, symbolize, symbolize_by};
 pub use recording::{Recording, Taken};
+pub use resolver::Resolver;
 pub use search::SearchPath;
 
 /// Reads a recording, of whichever of the two kinds it is.

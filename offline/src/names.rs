@@ -1,6 +1,7 @@
 //! Names for frames that have none.
 
 use crate::recording::Recording;
+use crate::resolver::Resolver;
 use crate::search::SearchPath;
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,12 +25,22 @@ pub struct Named {
 
 /// Gives names, lines and inlined functions to frames of object files that have none.
 pub fn symbolize(recording: &mut Recording, search: &SearchPath, budget: Budget) -> Named {
+    symbolize_by(recording, search, &mut symbolizer(search, budget))
+}
+
+/// This crate's own, for these directories.
+pub(crate) fn symbolizer(search: &SearchPath, budget: Budget) -> Symbolizer {
     let mut symbolizer = Symbolizer::new(budget);
     if let Some(root) = search.directories().first() {
         symbolizer.set_debug_root(root);
     }
+    symbolizer
+}
+
+/// The same by another who finds names.
+pub fn symbolize_by(recording: &mut Recording, search: &SearchPath, resolver: &mut dyn Resolver) -> Named {
     let biases = std::mem::take(&mut recording.biases);
-    let mut names = Names { search, symbolizer, biases, places: HashMap::new(), outcome: Named::default() };
+    let mut names = Names { search, resolver, biases, places: HashMap::new(), outcome: Named::default() };
     for stack in &mut recording.stacks {
         *stack = Arc::new(names.stack(stack));
     }
@@ -38,11 +49,11 @@ pub fn symbolize(recording: &mut Recording, search: &SearchPath, budget: Budget)
 }
 
 /// A module's file, and what to subtract from an address to get the one in the file.
-type Place = (ObjectKey, u64);
+pub(crate) type Place = (ObjectKey, u64);
 
 struct Names<'a> {
     search: &'a SearchPath,
-    symbolizer: Symbolizer,
+    resolver: &'a mut dyn Resolver,
     biases: HashMap<Arc<Module>, u64>,
     places: HashMap<Arc<Module>, Option<Place>>,
     outcome: Named,
@@ -68,13 +79,13 @@ impl Names<'_> {
         let Some(module) = frame.module.as_ref().filter(|_| wanted) else { return frame.clone() };
         let Some((key, bias)) = self.place(module) else { return frame.clone() };
         let address = frame.address.wrapping_sub(bias);
-        let exact = self.symbolizer.resolve(&key, address, Lookup::Pc);
+        let exact = self.resolver.resolve(&key, address, Lookup::Pc);
         // The kernel made the address that a handler returns to: nobody called from before it.
         let is_signal_return =
             exact.last().is_some_and(|it| it.offset == 0 && SIGNAL_RETURN.contains(&&*it.name));
         let found = match is_exact || is_signal_return {
             true => exact,
-            false => self.symbolizer.resolve(&key, address, Lookup::ReturnAddress),
+            false => self.resolver.resolve(&key, address, Lookup::ReturnAddress),
         };
         match found.is_empty() {
             true => self.outcome.unknown += 1,
@@ -87,27 +98,28 @@ impl Names<'_> {
         if let Some(known) = self.places.get(module) {
             return known.clone();
         }
-        let place = self.look_for(module);
+        let place = place_of(module, self.search, self.biases.get(module).copied());
         if place.is_none() {
             self.outcome.missing.push(module.clone());
         }
         self.places.insert(module.clone(), place.clone());
         place
     }
+}
 
-    fn look_for(&self, module: &Arc<Module>) -> Option<Place> {
-        let (path, file) = self.search.find(module)?;
-        let bias = match self.biases.get(module) {
-            Some(bias) => *bias,
-            None => {
-                let length = module.end.saturating_sub(module.start).max(1);
-                let part = module.file_offset..module.file_offset.saturating_add(length);
-                module.start.wrapping_sub(file.code_address(part).or_else(|| file.first_code_address())?)
-            }
-        };
-        let path = Path::new(&path).canonicalize().ok()?;
-        Some((ObjectKey::at(&path.to_string_lossy(), &module.build_id), bias))
-    }
+/// A module's file, and what to subtract from an address of the recording to get the one in the file.
+pub(crate) fn place_of(module: &Module, search: &SearchPath, bias: Option<u64>) -> Option<Place> {
+    let (path, file) = search.find(module)?;
+    let bias = match bias {
+        Some(bias) => bias,
+        None => {
+            let length = module.end.saturating_sub(module.start).max(1);
+            let part = module.file_offset..module.file_offset.saturating_add(length);
+            module.start.wrapping_sub(file.code_address(part).or_else(|| file.first_code_address())?)
+        }
+    };
+    let path = Path::new(&path).canonicalize().ok()?;
+    Some((ObjectKey::at(&path.to_string_lossy(), &module.build_id), bias))
 }
 
 fn function(symbol: &Symbol) -> Function {

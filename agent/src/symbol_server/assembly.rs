@@ -15,10 +15,14 @@ pub(super) fn answer(_question: &Value, _modules: &Modules<'_>) -> Result<Value,
 
 #[cfg(feature = "asm")]
 pub(super) fn answer(question: &Value, modules: &Modules<'_>) -> Result<Value, String> {
-    let place = modules.asked(question, "startAddress")?;
     let text = |field: &str| question.get(field).and_then(Value::as_str).unwrap_or_default();
-    let size = u64::from_str_radix(text("size").trim_start_matches("0x"), 16);
-    let size = size.map_err(|_| "size is no hexadecimal number")?;
+    let number = |field: &str| {
+        let digits = text(field).trim_start_matches("0x");
+        u64::from_str_radix(digits, 16).map_err(|_| format!("{field} is no hexadecimal number"))
+    };
+    let (start, size) = (number("startAddress")?, number("size")?);
+    let place = modules.place(text("debugName"), text("debugId"), start);
+    let place = place.ok_or("there is no code of a module with this debugName and debugId")?;
     // All of it is code of the module.
     let end = place.address.saturating_add(size.clamp(1, MOST_BYTES)).min(place.code.high);
     let mut code = vec![0; usize::try_from(end - place.address).unwrap_or(0)];

@@ -44,6 +44,9 @@ pub struct Output {
     /// Leave line numbers out
     #[arg(long)]
     pub nolineno: bool,
+    /// The paths of files, where files are written: so it is always, the option is there for habit's sake
+    #[arg(long)]
+    pub full_filenames: bool,
     /// Write files and lines also in perf text
     #[arg(long, conflicts_with_all = ["nolineno", "function"])]
     pub lines: bool,
@@ -87,6 +90,11 @@ impl Output {
             (false, true) => Places::Files,
             (false, false) => Places::Lines,
         };
-        Shape::new(places, if self.reuse_threads { ReuseThreads::Yes } else { ReuseThreads::No })
+        Shape::new(places, self.reuse())
+    }
+
+    /// Whether threads of one name become one.
+    pub fn reuse(&self) -> ReuseThreads {
+        if self.reuse_threads { ReuseThreads::Yes } else { ReuseThreads::No }
     }
 }

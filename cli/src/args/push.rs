@@ -41,7 +41,7 @@ pub struct Push {
     /// Which process.
     #[command(flatten)]
     pub target: Target,
-    /// The store: http://HOST[:PORT][/PATH]
+    /// The store: http://HOST[:PORT][/PATH]; to https:// the installed curl sends
     #[arg(short, long, value_name = "URL")]
     pub url: String,
     /// How it wants profiles

@@ -1,10 +1,10 @@
 //! Where profiles go: an address, how it wants them, and what it answers.
 
 use super::otlp::{self, Resource};
-use super::{Profile, pyroscope};
+use super::{Profile, by_curl, pyroscope};
 use crate::args::{Protocol, Push};
 use crate::error::{Error, Exit};
-use crate::http::{self, Request};
+use crate::http::{self, Answer, Request};
 use std::fmt;
 use std::io::Read;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -30,9 +30,17 @@ pub(super) enum Sent {
     },
 }
 
+/// How a store is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    Https,
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Destination {
+    scheme: Scheme,
     /// Host and port.
     authority: String,
     /// What stands before the protocol's own path.
@@ -46,7 +54,7 @@ pub(super) struct Destination {
 
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.path)
+        write!(f, "{}{}", self.origin(), self.path)
     }
 }
 
@@ -54,22 +62,33 @@ impl Destination {
     pub(super) fn new(arguments: &Push, service: String) -> Result<Destination, Error> {
         let usage = |what: String, next: &str| Error::new(what, next).exit(Exit::Usage);
         let url = &arguments.url;
-        let Some(rest) = url.strip_prefix("http://") else {
-            return Err(usage(
-                format!("cannot send to {url}: this command speaks HTTP without TLS"),
-                "write http://HOST:PORT; for a store behind TLS put a collector beside (Grafana Alloy, otelcol)",
-            ));
+        let (scheme, rest) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
+            (Some(rest), _) => (Scheme::Http, rest),
+            (_, Some(rest)) if by_curl::is_there() => (Scheme::Https, rest),
+            (_, Some(_)) => {
+                return Err(usage(
+                    format!("cannot send to {url}: TLS is left to curl, and there is no curl"),
+                    "install curl, or put a collector beside (Grafana Alloy, otelcol) and write http://HOST:PORT",
+                ));
+            }
+            _ => {
+                return Err(usage(
+                    format!("cannot send to {url}"),
+                    "write http://HOST[:PORT] or https://HOST[:PORT]",
+                ));
+            }
         };
         let (authority, path) = match rest.find('/') {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
-        let authority = if authority.contains(':') {
+        let authority = if authority.contains(':') || scheme == Scheme::Https {
             authority.to_owned()
         } else {
             format!("{authority}:{}", arguments.protocol.port())
         };
         Ok(Destination {
+            scheme,
             authority,
             path: path.trim_end_matches('/').to_owned(),
             protocol: arguments.protocol,
@@ -78,6 +97,11 @@ impl Destination {
             headers: arguments.header.clone(),
             rate: arguments.rate,
         })
+    }
+
+    fn origin(&self) -> String {
+        let scheme = if self.scheme == Scheme::Https { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority)
     }
 
     pub(super) fn send(&self, profile: &Profile) -> Sent {
@@ -129,25 +153,32 @@ impl Destination {
         kind: &str,
         body: &[u8],
     ) -> std::io::Result<(u16, Option<Duration>, String)> {
-        let address = self.authority.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut headers = vec![("Host", self.authority.as_str()), ("Content-Type", kind)];
+        let mut headers = vec![("Content-Type", kind)];
         if self.protocol == Protocol::Push {
             headers.push(("Connect-Protocol-Version", "1"));
         }
         headers.extend(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let mut answer = http::ask(stream, &Request { method: "POST", target, headers: &headers, body })?;
-        let after = answer.field("retry-after").and_then(|seconds| seconds.parse().ok());
-        let after = after.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT));
-        let mut text = Vec::new();
-        let _ = answer.by_ref().take(1000).read_to_end(&mut text);
-        let text = String::from_utf8_lossy(&text);
-        let line: String =
-            text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
-        Ok((answer.status, after, line))
+        if self.scheme == Scheme::Https {
+            let url = format!("{}{target}", self.origin());
+            return Ok(told(by_curl::post(&url, &headers, body, PATIENCE)?));
+        }
+        headers.push(("Host", self.authority.as_str()));
+        let address = self.authority.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(told(http::ask(stream, &Request { method: "POST", target, headers: &headers, body })?))
     }
+}
+
+fn told<C: Read>(mut answer: Answer<C>) -> (u16, Option<Duration>, String) {
+    let after = answer.field("retry-after").and_then(|seconds| seconds.parse().ok());
+    let after = after.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT));
+    let mut text = Vec::new();
+    let _ = answer.by_ref().take(1000).read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+    (answer.status, after, line)
 }
 
 fn pprof(profile: &Profile) -> Vec<u8> {

@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use swipr_debuginfo::symbolizer::Budget;
 use swipr_formats::model::{FrameKind, Stack};
-use swipr_offline::{SearchPath, symbolize};
+use swipr_offline::{LlvmSymbolizer, SearchPath, symbolize, symbolize_by};
 
 /// Where names are looked for, and what was not found.
 #[derive(Debug, Default)]
 pub struct Symbols {
     /// Directories that are searched before the paths that modules had.
     pub directories: Vec<PathBuf>,
+    /// A program that finds names instead of us.
+    pub program: Option<LlvmSymbolizer>,
     /// Paths of modules for which there is no file.
     pub missing: Vec<String>,
 }
@@ -27,7 +29,10 @@ pub(super) fn read(
     let mut recording = swipr_offline::read(text).map_err(|error| error.to_string())?;
     if recording.stacks.iter().any(|stack| has_unnamed(stack)) {
         let search = SearchPath::new(symbols.directories.iter().cloned());
-        let named = symbolize(&mut recording, &search, Budget::default());
+        let named = match &mut symbols.program {
+            None => symbolize(&mut recording, &search, Budget::default()),
+            Some(program) => symbolize_by(&mut recording, &search, program),
+        };
         // What the kernel maps has no file.
         let files = named.missing.iter().map(|module| &module.path).filter(|path| !path.starts_with('['));
         symbols.missing = files.cloned().collect();

@@ -2,7 +2,7 @@
 
 use super::source::{Ended, Message, Running, Source};
 use crate::client::{Client, Status};
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::shape::Shape;
 use crate::write::Writer;
 use std::collections::BTreeMap;
@@ -140,7 +140,9 @@ impl Session {
         let mut summary = self.figures();
         summary.samples = self.writer.samples;
         if summary.samples == 0 {
-            return Err(self.errors.into_iter().next().unwrap_or_else(|| {
+            // One that could be asked and cannot any more has ended: that is no reason by itself.
+            let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
+            return Err(reasons.next().unwrap_or_else(|| {
                 Error::new(
                     "not a single sample came: the process ended too soon, or no thread used the CPU",
                     "--idle records threads that wait, too; --iteration-count runs a short program often",

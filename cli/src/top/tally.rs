@@ -221,13 +221,10 @@ pub(super) fn names(frame: &Frame, with_lines: bool) -> Vec<(String, String)> {
         let name = if module.is_empty() { format!("0x{:x}", frame.address) } else { format!("[{module}]") };
         return vec![(printable(&name), printable(module))];
     }
-    let place = |function: &swipr_formats::model::Function| {
-        let file = function.file.as_deref().map(|file| file.rsplit('/').next().unwrap_or(file));
-        match (file, function.line) {
-            (Some(file), Some(line)) if with_lines => format!("{file}:{line}"),
-            (Some(file), _) => file.to_owned(),
-            (None, _) => module.to_owned(),
-        }
+    let place = |function: &swipr_formats::model::Function| match (function.file.as_deref(), function.line) {
+        (Some(file), Some(line)) if with_lines => format!("{file}:{line}"),
+        (Some(file), _) => file.to_owned(),
+        (None, _) => module.to_owned(),
     };
     let name = |function| {
         swipr_formats::names::symbol(function, swipr_formats::Names::Safe)

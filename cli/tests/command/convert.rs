@@ -46,9 +46,8 @@ fn a_recording_becomes_every_format_and_those_that_can_be_read_say_the_same() {
     }
 }
 
-#[test]
-fn frames_without_names_are_named_from_files_and_those_that_are_missing_are_told() {
-    let directory = Directory::new();
+/// A recording without names, of a program of which this is the only file.
+fn unnamed(directory: &Directory) -> (std::path::PathBuf, String) {
     let program = directory.path().join("elsewhere");
     let copied = std::process::Command::new("cp").arg(&burner().executable).arg(&program).status();
     assert!(copied.is_ok_and(|status| status.success()));
@@ -61,7 +60,36 @@ fn frames_without_names_are_named_from_files_and_those_that_are_missing_are_told
     host.end();
     let raw = directory.path().join("lazy.jsonl");
     std::fs::write(&raw, &answer.body).expect("a file");
-    let raw = raw.display().to_string();
+    (program, raw.display().to_string())
+}
+
+#[test]
+fn an_installed_llvm_symbolizer_finds_the_names_that_we_find() {
+    let directory = Directory::new();
+    let (_, raw) = unnamed(&directory);
+    let folded = |more: &[&str]| {
+        says(["convert", &raw, "-f", "folded", "-o", "-", "-q"].iter().chain(more)).well().out
+    };
+    if std::process::Command::new("llvm-symbolizer").arg("--version").output().is_err() {
+        eprintln!("not run: there is no llvm-symbolizer");
+        return;
+    }
+    // Below its own code it may be told less of the C library than we find.
+    let own = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.contains("burner_main"));
+        lines.map(|line| line[line.find("burner_main").unwrap_or(0)..].to_owned()).collect()
+    };
+    let (ours, theirs) = (folded(&[]), folded(&["--symbolizer", "llvm-symbolizer"]));
+    assert_eq!(own(&theirs), own(&ours));
+    assert!(theirs.contains("burner_main;first;second;third;burn"), "{theirs}");
+    let said = says(["convert", &raw, "-f", "folded", "-o", "-", "--symbolizer", "/bin/true"]);
+    said.refuses(1, &["cannot use /bin/true", "LLVM 13"]);
+}
+
+#[test]
+fn frames_without_names_are_named_from_files_and_those_that_are_missing_are_told() {
+    let directory = Directory::new();
+    let (program, raw) = unnamed(&directory);
     let folded = |more: &[&str]| says(["convert", &raw, "-f", "folded", "-o", "-"].iter().chain(more)).well();
     assert!(folded(&[]).out.contains("burner_main;first;second;third;burn"));
     let symbols = directory.path().join("symbols");

@@ -157,9 +157,25 @@ fn a_program_that_sandboxed_itself_is_told() {
     let directory = Directory::new();
     let program = program::Program::compile("sandboxed_process", directory.path());
     let mut host = Host::start(&program);
+    let pid = host.pid().to_string();
+    says(["doctor", &pid]).well();
     host.tell("sandbox");
-    wait_until("the reason", || {
-        let said = says(["doctor", &host.pid().to_string()]);
-        said.errors.contains("seccomp") || said.out.contains("it can be profiled")
-    });
+    host.wait_for("sandboxed");
+    wait_until("the agent's end", || says(["doctor", &pid]).status != Some(0));
+    says(["doctor", &pid]).refuses(3, &["is in a sandbox of its own (seccomp)", "--no-sandbox"]);
+}
+
+#[test]
+fn an_agent_that_has_turned_itself_off_is_told_with_its_reason() {
+    let mut command = Command::new(&burner().executable);
+    command.env("LD_PRELOAD", agent::faulty_library()).env(agent::FAULT_VARIABLE, "panic:sampler");
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let pid = host.pid().to_string();
+    says(["doctor", &pid]).well();
+    // The fault comes with the first recording.
+    says(["record", &pid, "-d", "20", "-r", "500", "--idle", "-f", "perf", "-o", "-"]);
+    says(["doctor", &pid])
+        .refuses(3, &["has turned itself off: as the test wants it", "restart the program"]);
+    host.end();
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use swipr_properties::readers::pprof::{self, Profile};
 
 /// What a store was sent.
-struct Request {
+pub struct Request {
     first_line: String,
     fields: Vec<(String, String)>,
     body: Vec<u8>,
@@ -24,7 +24,7 @@ impl Request {
 }
 
 /// A store that answers with these, the last one again and again; and what it was sent.
-fn store(answers: &'static [&'static str]) -> (String, Receiver<Request>) {
+pub fn store(answers: &'static [&'static str]) -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     let (sender, requests) = channel();
@@ -259,10 +259,76 @@ fn profiles_go_on_until_the_process_ends() {
 fn where_it_cannot_send_to_is_told() {
     let host = running_burner();
     let pid = host.pid().to_string();
-    says(["push", &pid, "--url", "https://example.org"]).refuses(2, &["TLS", "Alloy"]);
+    let mut without_curl = swipr(["push", &pid, "--url", "https://localhost"]);
+    said(without_curl.env("PATH", "/nonexistent")).refuses(2, &["TLS", "install curl", "Alloy"]);
+    says(["push", &pid, "--url", "ftp://localhost"]).refuses(2, &["ftp://localhost"]);
     for wrong in [&["--label", "x"][..], &["--protocol", "ftp"], &["--queue", "0"]] {
         let arguments = ["push", &pid, "--url", "http://localhost"];
         assert_eq!(says(arguments.iter().chain(wrong)).status, Some(2), "{wrong:?}");
     }
+    host.end();
+}
+
+/// Answers one POST with what it got, and writes that into files.
+const SECURE_STORE: &str = r#"
+import http.server, ssl, sys
+class Store(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        open("request", "w").write(self.requestline + "\n" + str(self.headers))
+        open("body", "wb").write(body)
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"2\r\nok\r\n0\r\n\r\n")
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Store)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+while True:
+    server.handle_request()
+"#;
+
+#[test]
+fn a_store_behind_tls_is_reached_by_curl_if_its_certificate_is_right() {
+    let directory = swipr_c_tests::directory::Directory::new();
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"])
+        .current_dir(directory.path())
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("not run: there is no openssl");
+        return;
+    }
+    let mut python = std::process::Command::new("python3");
+    python.args(["-c", SECURE_STORE]).current_dir(directory.path());
+    let mut server = python.stdout(std::process::Stdio::piped()).spawn().expect("python3");
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().expect("a pipe")).read_line(&mut port).expect("a line");
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    let url = format!("https://127.0.0.1:{}", port.trim());
+    let push = |bundle: &str| {
+        let arguments =
+            ["push", &pid, "--url", &url, "-d", "300ms", "--count", "1", "--header", "X-Secret: a\"b\\c"];
+        said(swipr(arguments).env("CURL_CA_BUNDLE", directory.path().join(bundle)))
+    };
+    let known = push("cert.pem");
+    std::fs::write(directory.path().join("empty.pem"), "").expect("a file");
+    let unknown = push("empty.pem");
+    let _ = server.kill();
+    let _ = server.wait();
+    assert!(known.well().errors.contains("sent 1 profiles"));
+    unknown.refuses(1, &["cannot reach https://127.0.0.1", "curl: (77)"]);
+    let request = read(&directory.path().join("request"));
+    assert!(request.starts_with("POST /ingest?name="), "{request}");
+    assert!(request.contains("X-Secret: a\"b\\c") && !request.contains("Expect"), "{request}");
+    let body = std::fs::read(directory.path().join("body")).expect("the body");
+    assert!(body.windows(14).any(|part| part == b"profile.pprof\""), "{} bytes", body.len());
     host.end();
 }

@@ -113,6 +113,39 @@ fn several_runs_are_merged_and_threads_of_one_name_with_them() {
 }
 
 #[test]
+fn processes_of_one_name_become_one_where_threads_do() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let script = format!("{}; true", hot.display());
+    let roots = |more: &[&str]| {
+        let arguments = ["run", "--iteration-count", "2", "-s", "-f", "folded", "-o", "-"].iter().chain(more);
+        let said = says(arguments.chain(&["--", "sh", "-c", &script])).well();
+        let mut roots: Vec<String> = said
+            .out
+            .lines()
+            .filter(|line| line.contains("hot"))
+            .filter_map(|line| Some(line.split_once(';')?.0.to_owned()))
+            .collect();
+        roots.sort();
+        roots.dedup();
+        roots
+    };
+    assert_eq!(roots(&["--reuse-threads"]), ["[process hot]"]);
+    assert_eq!(roots(&[]).len(), 2);
+}
+
+/// The shell ended without a sample, and the message was of a connection that had ended.
+#[test]
+fn a_program_whose_children_did_the_work_is_told_that_they_were_not_recorded() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let script = format!("{}; true", hot.display());
+    let said = says(["run", "-f", "folded", "-o", "-", "--", "sh", "-c", &script]);
+    said.refuses(125, &["sample", "next: -s follows child processes"]);
+    assert!(!said.errors.contains("cannot ask"), "{said:?}");
+}
+
+#[test]
 fn runs_stop_at_the_first_that_fails() {
     let directory = Directory::new();
     let hot = short_program(&directory, "hot", &[]);

@@ -24,6 +24,17 @@ impl Serving {
     }
 }
 
+impl Serving {
+    /// Of `view`: where the profile is, and the symbol server, without `http://`.
+    fn viewed(&self) -> (String, String) {
+        let rest = self.1.strip_prefix("https://profiler.firefox.com/from-url/").expect(&self.1);
+        let plain = rest.replace("%3A", ":").replace("%2F", "/").replace("%2E", ".");
+        let (profile, server) = plain.split_once("?symbolServer=").expect(&plain);
+        let place = |url: &str| url.strip_prefix("http://").expect(url).to_owned();
+        (place(profile), place(server))
+    }
+}
+
 impl Drop for Serving {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -97,9 +108,8 @@ fn a_recording_is_shown_to_the_viewer_only() {
     let file = directory.path().join("a.folded");
     std::fs::write(&file, "main;work 5\nmain;rest 7\n").expect("a file");
     let view = Serving::start(&["view", &file.display().to_string(), "--no-open"]);
-    let url = view.1.strip_prefix("https://profiler.firefox.com/from-url/").expect(&view.1);
-    let url = url.replace("%3A", ":").replace("%2F", "/").replace("%2E", ".");
-    let (address, path) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect(&url);
+    let (url, _) = view.viewed();
+    let (address, path) = url.split_once('/').expect(&url);
     let (head, body) = ask(address, &format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\n\r\n"));
     assert!(head.contains("Access-Control-Allow-Origin: https://profiler.firefox.com"), "{head}");
     let text = String::from_utf8_lossy(&body).into_owned();
@@ -114,4 +124,58 @@ fn a_recording_is_shown_to_the_viewer_only() {
         let (head, body) = ask(address, &request);
         assert!(head.starts_with("HTTP/1.1 404") && body.is_empty(), "{request}: {head}");
     }
+}
+
+#[test]
+fn the_viewer_is_told_names_and_sources_of_the_recording_and_no_other_file() {
+    let directory = Directory::new();
+    let host = running_burner();
+    let file = directory.path().join("a.jsonl").display().to_string();
+    says(["record", &host.pid().to_string(), "-d", "300ms", "-o", &file]).well();
+    host.end();
+    let view = Serving::start(&["view", &file, "--no-open"]);
+    let (profile, server) = view.viewed();
+    let (address, path) = profile.split_once('/').expect(&profile);
+    let (_, profile) = ask(address, &format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\n\r\n"));
+    let profile: serde_json::Value = serde_json::from_slice(&profile).expect("JSON");
+    let libraries = profile["libs"].as_array().expect("libraries");
+    let own = burner().executable.file_name().expect("a name").to_string_lossy().into_owned();
+    let library = libraries.iter().find(|library| library["debugName"] == *own).expect("the program");
+    let question = |path: &str, question: serde_json::Value| {
+        let (_, base) = server.split_once('/').expect(&server);
+        let (length, body) = (question.to_string().len(), question.to_string());
+        let head = format!(
+            "POST /{base}{path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        let (head, body) = ask(address, &head);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        serde_json::from_slice::<serde_json::Value>(&body).expect("JSON")
+    };
+    let (name, id) = (&library["debugName"], &library["breakpadId"]);
+    // An address that some frame of it has.
+    let raw = read(std::path::Path::new(&file));
+    let lines: Vec<serde_json::Value> =
+        raw.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let frames = lines.iter().filter_map(|line| line["frames"].as_array()).flatten();
+    let burn = frames.into_iter().find(|frame| frame["functions"][0]["name"] == "burn").expect("burn");
+    let module = lines.iter().find(|line| line["type"] == "module" && line["id"] == burn["module"]);
+    let number = |value: &serde_json::Value| {
+        u64::from_str_radix(value.as_str().expect("text").trim_start_matches("0x"), 16).expect("a number")
+    };
+    let module = module.expect("its module");
+    let offset = number(&burn["address"]) - number(&module["start"]) + number(&module["file_offset"]);
+    let job = serde_json::json!({ "memoryMap": [[name, id]], "stacks": [[[0, offset]]] });
+    let answer = question("/symbolicate/v5", serde_json::json!({ "jobs": [job] }));
+    let frame = &answer["results"][0]["stacks"][0][0];
+    assert_eq!(frame["function"], "burn", "{answer}");
+    let source = |file: &serde_json::Value| {
+        let at = format!("{offset:#x}");
+        question(
+            "/source/v1",
+            serde_json::json!({ "debugName": name, "debugId": id, "moduleOffset": at, "file": file }),
+        )
+    };
+    let text = source(&frame["file"]);
+    assert!(text["source"].as_str().is_some_and(|text| text.contains("burner_main")), "{text}");
+    assert!(source(&"/etc/passwd".into())["error"].is_string());
 }

@@ -91,6 +91,17 @@ fn functions_threads_and_a_flame_graph_are_shown_and_keys_change_them() {
 }
 
 #[test]
+fn files_have_their_paths_where_asked() {
+    let host = running_burner();
+    let Some(terminal) = Terminal::start(&format!("top {} --delay 300ms --full-filenames", host.pid()))
+    else {
+        return;
+    };
+    terminal.shows(&["/programs/no_frame_pointer.c)"]);
+    host.end();
+}
+
+#[test]
 fn a_process_that_ends_is_told_and_its_picture_stays() {
     let mut host = running_burner();
     let Some(terminal) = Terminal::start(&format!("top {} --delay 300ms", host.pid())) else { return };

@@ -1,8 +1,7 @@
 //! `/source/v1`: a source file. Only one that the debug information of the very address that is asked about names: no other file of
 //! the machine can be had.
 
-use super::modules::Modules;
-use crate::writer::NameSources;
+use super::Modules;
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -11,10 +10,17 @@ use std::os::unix::fs::OpenOptionsExt;
 /// Longer files are no sources.
 const MOST_BYTES: u64 = 16 << 20;
 
-pub(super) fn answer(question: &Value, modules: &Modules<'_>, names: &NameSources) -> Result<Value, String> {
-    let place = modules.asked(question, "moduleOffset")?;
+/// The answer; an error says why there is none.
+pub fn source(question: &Value, modules: &impl Modules) -> Result<Value, String> {
+    let text = |field: &str| question.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (name, debug_id) = (text("debugName"), text("debugId"));
+    if !modules.has(name, debug_id) {
+        return Err("no module has this debugName and debugId".into());
+    }
+    let offset = u64::from_str_radix(text("moduleOffset").trim_start_matches("0x"), 16);
+    let offset = offset.map_err(|_| "moduleOffset is no hexadecimal number")?;
+    let functions = modules.functions(name, debug_id, offset).ok_or("there is no code of the module")?;
     let wanted = question.get("file").and_then(Value::as_str).ok_or("file is missing")?;
-    let functions = place.functions(names);
     if !functions.iter().any(|function| function.file.as_deref() == Some(wanted)) {
         return Err("the debug information at this moduleOffset names no such file".into());
     }

@@ -1,29 +1,23 @@
 //! `/symbolicate/v5`: functions, files, lines and inlined functions of addresses.
 
-use super::modules::Modules;
-use crate::writer::NameSources;
+use super::Modules;
+use crate::symbolizer::Symbol;
 use serde_json::{Map, Value, json};
-use swipr_debuginfo::symbolizer::Symbol;
 
 /// Addresses of one question.
 const MOST_FRAMES: usize = 100_000;
 
-pub(super) fn answer(question: &Value, modules: &Modules<'_>, names: &NameSources) -> Result<Value, String> {
+/// The answer; an error says what is wrong with the question.
+pub fn symbolicate(question: &Value, modules: &impl Modules) -> Result<Value, String> {
     // One job may stand there by itself.
     let alone = std::slice::from_ref(question);
     let jobs = question.get("jobs").and_then(Value::as_array).map_or(alone, Vec::as_slice);
     let mut left = MOST_FRAMES;
-    let results =
-        jobs.iter().map(|job| result(job, modules, names, &mut left)).collect::<Result<Vec<_>, _>>()?;
+    let results = jobs.iter().map(|job| result(job, modules, &mut left)).collect::<Result<Vec<_>, _>>()?;
     Ok(json!({ "results": results }))
 }
 
-fn result(
-    job: &Value,
-    modules: &Modules<'_>,
-    names: &NameSources,
-    left: &mut usize,
-) -> Result<Value, String> {
+fn result(job: &Value, modules: &impl Modules, left: &mut usize) -> Result<Value, String> {
     let list = |field: &str| job.get(field).and_then(Value::as_array).ok_or(format!("{field} is no list"));
     let asked: Vec<(&str, &str)> = list("memoryMap")?
         .iter()
@@ -32,7 +26,7 @@ fn result(
         .ok_or("memoryMap is no list of names and ids")?;
     let mut found = Map::new();
     for (name, id) in &asked {
-        found.insert(format!("{name}/{id}"), modules.find(name, id).is_some().into());
+        found.insert(format!("{name}/{id}"), modules.has(name, id).into());
     }
     let mut stacks = Vec::new();
     for stack in list("stacks")? {
@@ -42,27 +36,19 @@ fn result(
             let pair = (|| Some((frame.get(0)?.as_i64()?, frame.get(1)?.as_u64()?)))();
             let (module, offset) = pair.ok_or("a frame is no pair of numbers")?;
             let asked = usize::try_from(module).ok().and_then(|module| asked.get(module));
-            Ok(one(number, asked, offset, modules, names))
+            Ok(one(number, asked, offset, modules))
         });
         stacks.push(frames.collect::<Result<Vec<_>, String>>()?);
     }
     Ok(json!({ "stacks": stacks, "found_modules": found }))
 }
 
-fn one(
-    number: usize,
-    asked: Option<&(&str, &str)>,
-    offset: u64,
-    modules: &Modules<'_>,
-    names: &NameSources,
-) -> Value {
+fn one(number: usize, asked: Option<&(&str, &str)>, offset: u64, modules: &impl Modules) -> Value {
     let mut frame = Map::new();
     frame.insert("frame".into(), number.into());
     frame.insert("module_offset".into(), format!("{offset:#x}").into());
     frame.insert("module".into(), asked.map_or("<unknown>", |(name, _)| name).into());
-    let code = asked.and_then(|(name, id)| modules.find(name, id));
-    let place = code.and_then(|code| modules.place(code, offset));
-    let functions = place.map(|place| place.functions(names));
+    let functions = asked.and_then(|(name, id)| modules.functions(name, id, offset));
     if let Some((outer, inlined)) = functions.as_deref().and_then(<[Symbol]>::split_last) {
         frame.insert("function_offset".into(), format!("{:#x}", outer.offset).into());
         told(outer, &mut frame);

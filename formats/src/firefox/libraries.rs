@@ -68,7 +68,7 @@ fn path(module: &Module) -> &str {
 
 /// Breakpad's debug id of an ELF file: the first 16 bytes of its build id as a GUID, whose first three numbers are little-endian,
 /// and an age of 0.
-fn debug_id(build_id: &[u8]) -> String {
+pub fn debug_id(build_id: &[u8]) -> String {
     let mut bytes = [0u8; 16];
     bytes.iter_mut().zip(build_id).for_each(|(to, from)| *to = *from);
     for number in [0..4, 4..6, 6..8] {
