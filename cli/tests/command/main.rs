@@ -1,5 +1,6 @@
 //! The command as users have it: built, started, and against real programs.
 
+mod containers;
 mod convert;
 mod diff;
 mod doctor;
@@ -8,6 +9,7 @@ mod dump;
 mod examples;
 mod ls;
 mod otlp;
+mod pages;
 mod push;
 mod record;
 mod run;

@@ -1,0 +1,270 @@
+//! Where commands of documents and of `--help` run: a folder with programs, recordings and a service with the agent inside.
+//! What they cannot have here is replaced, and nothing else: names of processes, places and ports; and times get shorter.
+//! Commands that would run for ever end after a while, and those that want a terminal have one.
+
+use crate::push;
+use crate::support::*;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::Host;
+use swipr_c_tests::{agent, program};
+
+/// In the place of the command.
+const SWIPR: &str = r#"#!/bin/sh
+case " $* " in *" --help "*) exec "$REAL" "$@" ;; esac
+case ${1-} in
+    top) (sleep 2; printf q) | exec script -qec "$REAL $*" /dev/null ;;
+    view | proxy) timeout --preserve-status -s INT 3 "$REAL" "$@"; [ $? = 130 ] ;;
+    push) case " $* " in *" --count "*) exec "$REAL" "$@" ;; esac; exec "$REAL" "$@" --count 1 -d 1 ;;
+    record) case " $* " in *" -d "*) exec "$REAL" "$@" ;; esac; exec timeout --preserve-status -s INT 2 "$REAL" "$@" ;;
+    *) exec "$REAL" "$@" ;;
+esac
+"#;
+
+/// In the place of curl: a person who types is slower than a script, and the socket is there by then.
+const CURL: &str = r#"#!/bin/sh
+for word; do
+    tries=0
+    case $word in *.sock) until [ -S "$word" ] || [ $((tries += 1)) -gt 200 ]; do sleep 0.05; done ;; esac
+done
+exec /usr/bin/env PATH="${PATH#*:}" curl --fail --silent --show-error "$@"
+"#;
+
+/// In the place of `docker exec NAME …` and `kubectl exec POD -- …`: the service's container is here, and the service its process 1.
+const CONTAINER: &str = r#"#!/bin/sh
+[ "$1" = exec ] || exit 1
+shift 2
+[ "$1" = -- ] && shift
+program=${1##*/}
+shift
+[ "$2" = 1 ] || exit 1
+verb=$1
+shift 2
+exec "$program" "$verb" "$PID" "$@"
+"#;
+
+/// See the module's text.
+pub struct Place {
+    directory: Directory,
+    /// Runs until it is dropped.
+    _service: Mutex<Host>,
+    pid: u32,
+    socket: PathBuf,
+    replaced: Vec<(String, String)>,
+}
+
+/// What became of a command.
+pub struct Done {
+    /// As it was run.
+    pub command: String,
+    pub said: Said,
+    /// Where it ran.
+    pub room: Directory,
+}
+
+impl Place {
+    /// The one that tests share which run at the same time.
+    pub fn shared() -> Arc<Place> {
+        static PLACE: Mutex<Weak<Place>> = Mutex::new(Weak::new());
+        let mut place = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
+        place.upgrade().unwrap_or_else(|| {
+            let new = Arc::new(Place::new());
+            *place = Arc::downgrade(&new);
+            new
+        })
+    }
+
+    fn new() -> Place {
+        let directory = Directory::new();
+        let [bin, room, prefix] = ["bin", "room", "prefix"].map(|name| folder(directory.path(), name));
+        for (name, text) in [("swipr", SWIPR), ("curl", CURL), ("docker", CONTAINER), ("kubectl", CONTAINER)]
+        {
+            executable(&bin.join(name), text);
+        }
+        programs(&room);
+        install(&prefix);
+        let port = free_port();
+        // Others of that name may run.
+        let name = format!("nginx-{}", std::process::id());
+        copy_of(&room.join("app"), &room.join(&name));
+        let mut command = Command::new(room.join(&name));
+        command.env("LD_PRELOAD", agent::library());
+        command.env("SWIPR_CONTINUOUS", "49hz,60s").env("SWIPR_LISTEN", format!("127.0.0.1:{port}"));
+        let mut service = Host::spawn(command);
+        service.wait_for("ready");
+        let socket = service.socket();
+        recordings(&room, service.pid(), &bin);
+        copy_of(&agent::checkout().join("loader-scripts"), &room.join("loader-scripts"));
+        symlink(agent::library(), room.join("loader-scripts/libswipr.so")).expect("a link");
+        let (store, requests) = push::store(&["200 OK"]);
+        // As long as the store is to answer.
+        std::mem::forget(requests);
+        let store = store.strip_prefix("http://").expect("an address");
+        let pid = service.pid().to_string();
+        let replaced = [
+            // Before there are paths of this machine in it.
+            ("/var/run/swipr-pid-$PID.sock", "$SOCKET".to_owned()),
+            ("/var/run/", "$ROOM/".to_owned()),
+            ("/tmp/", "$ROOM/".to_owned()),
+            ("/path/to/libswipr.so", agent::library().display().to_string()),
+            ("/sockets/app.sock", socket.display().to_string()),
+            ("/sockets", service.directory().display().to_string()),
+            ("--unix-socket PATH", "--unix-socket $SOCKET".to_owned()),
+            ("1234", pid.clone()),
+            ("nginx", name),
+            ("FOLDER", service.directory().display().to_string()),
+            ("VERB", "run".to_owned()),
+            ("localhost:4040", store.to_owned()),
+            ("localhost:4318", store.to_owned()),
+            ("7377", port.to_string()),
+            ("seconds=10", "seconds=1".to_owned()),
+            ("seconds=5", "seconds=1".to_owned()),
+            ("-d 10", "-d 1".to_owned()),
+            ("-d 5", "-d 1".to_owned()),
+            ("--iteration-count 10", "--iteration-count 2".to_owned()),
+        ];
+        let replaced = replaced.map(|(from, to)| (from.to_owned(), to)).to_vec();
+        Place { directory, pid: service.pid(), socket, _service: Mutex::new(service), replaced }
+    }
+
+    /// The service's socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// What is run for a command.
+    fn as_run(&self, command: &str) -> String {
+        let replaced = self.replaced.iter();
+        let text = replaced.fold(command.to_owned(), |text, (from, to)| text.replace(from, to));
+        let pid = self.pid.to_string();
+        // The process, but not a variable of that name.
+        let parts: Vec<&str> = text.split("PID").collect();
+        let mut out = String::new();
+        for (index, part) in parts.iter().enumerate() {
+            out.push_str(part);
+            if index + 1 < parts.len() {
+                out.push_str(if part.ends_with(['$', '{', '_']) { "PID" } else { &pid });
+            }
+        }
+        out
+    }
+
+    /// Runs a command to its end, in a copy of the folder.
+    pub fn run(&self, command: &str) -> Done {
+        let room = Directory::new();
+        let from = format!("{}/.", self.directory.path().join("room").display());
+        let copied = Command::new("cp").args(["-R", &from]).arg(room.path()).status();
+        assert!(copied.is_ok_and(|status| status.success()), "a copy of {from}");
+        let command = self.as_run(command);
+        let prefix = self.directory.path().join("prefix");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let outputs = ["out", "errors"].map(|name| folder(room.path(), ".said").join(name));
+        let [out, errors] =
+            outputs.each_ref().map(|path| Stdio::from(std::fs::File::create(path).expect("a file")));
+        let input = std::fs::File::open(&outputs[0]).expect("a file");
+        let mut shell = Command::new("timeout");
+        shell.args(["100", "bash", "-euo", "pipefail", "-c", &command]).current_dir(room.path());
+        shell.env("PATH", format!("{}:{path}", self.directory.path().join("bin").display()));
+        shell.env("REAL", env!("CARGO_BIN_EXE_swipr")).env("SWIPR_LIBRARY", agent::library());
+        shell.env("HOME", room.path()).env("TMPDIR", room.path()).env("ROOM", room.path());
+        shell.env("PID", self.pid.to_string()).env("SOCKET", &self.socket);
+        shell.env("SWIPR_SOCKET", room.path().join("swipr-pid-{PID}.sock"));
+        shell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+        for variable in ["LD_PRELOAD", "LD_LIBRARY_PATH", "SWIPR_TOKEN", "DISPLAY", "WAYLAND_DISPLAY"] {
+            shell.env_remove(variable);
+        }
+        let mut child =
+            shell.stdin(input).stdout(out).stderr(errors).process_group(0).spawn().expect("a shell");
+        let status = child.wait().expect("its end").code();
+        // What it left in the background.
+        // SAFETY: kill(2) takes no pointer; the group was made for the shell, and is gone where nothing was left.
+        unsafe { libc::kill(-child.id().cast_signed(), libc::SIGKILL) };
+        let [out, errors] =
+            outputs.map(|path| String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned());
+        Done { command, said: Said { status, out, errors }, room }
+    }
+}
+
+impl Done {
+    /// It must have ended well, and have written what it names.
+    pub fn check(&self) -> Result<(), String> {
+        if self.said.status != Some(0) {
+            return Err(format!("{}\n{:?}", self.command, self.said));
+        }
+        let words: Vec<&str> = self.command.split_whitespace().collect();
+        let outputs =
+            words.windows(2).filter(|pair| matches!(pair[0], "-o" | "--output" | ">")).map(|pair| pair[1]);
+        for output in outputs.filter(|output| *output != "-") {
+            let output = output.replace("~", &self.room.path().display().to_string());
+            let is_there = std::fs::metadata(self.room.path().join(&output)).is_ok_and(|file| file.len() > 0);
+            if !is_there {
+                return Err(format!("{}\nwrote no {output}: {:?}", self.command, self.said));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn folder(below: &Path, name: &str) -> PathBuf {
+    let path = below.join(name);
+    std::fs::create_dir_all(&path).expect("a folder");
+    path
+}
+
+fn executable(path: &Path, text: &str) {
+    std::fs::write(path, text).expect("a script");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+}
+
+/// The programs that documents call by such names.
+fn programs(room: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/pages/service.c");
+    let flags = ["-O1", "-pthread"].map(str::to_owned);
+    program::compile(&source, &room.join("app"), &flags, &[]);
+    for name in ["service", "tool", "short-benchmark"] {
+        copy_of(&room.join("app"), &room.join(name));
+    }
+    executable(&room.join("start-everything.sh"), "#!/bin/sh\n./service\n");
+    std::fs::write(room.join("Makefile"), "all:\n\t./app\n").expect("a file");
+    std::fs::write(room.join("app.c"), "#include <swipr.h>\nint main(void) { return swipr_stop(); }\n")
+        .expect("a file");
+    for folders in [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"] {
+        folder(room, folders);
+    }
+}
+
+/// By another process: a file that this one has open for writing cannot be executed.
+fn copy_of(program: &Path, place: &Path) {
+    let copied = Command::new("cp").arg("-R").args([program, place]).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+}
+
+/// Recordings of the service, under the names that documents use.
+fn recordings(room: &Path, pid: u32, bin: &Path) {
+    let record = |file: &str| {
+        says(["record", &pid.to_string(), "-d", "500ms", "-o", &room.join(file).display().to_string()]).well()
+    };
+    for name in ["app.jsonl", "app.pb.gz", "before.jsonl", "after.pb.gz", "perf.perf"] {
+        record(name);
+    }
+    // In the place of perf, of which only the text is needed.
+    executable(&bin.join("perf"), &format!("#!/bin/sh\ncat {}\n", room.join("perf.perf").display()));
+}
+
+/// The library, its header and its file for pkg-config, as they are installed.
+fn install(prefix: &Path) {
+    let lib = folder(prefix, "lib");
+    symlink(agent::library(), lib.join("libswipr.so")).expect("a link");
+    symlink(agent::checkout().join("include"), prefix.join("include")).expect("a link");
+    let template = read(&agent::checkout().join("packages/swipr.pc.in")).replace("@VERSION@", "0");
+    std::fs::write(folder(&lib, "pkgconfig").join("swipr.pc"), template).expect("a file");
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    listener.local_addr().expect("an address").port()
+}
