@@ -6,30 +6,14 @@
 // expect: every sample of burner is complete
 // record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;work
-#include "host.h"
+#include "burner.h"
 #include <fcntl.h>
 #include <poll.h>
-
-static volatile uint64_t sink;
-
-FRAME static void work(void)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-}
-FRAME static void *burner_main(void *argument)
-{
-    work();
-    NOT_A_TAIL_CALL();
-    return argument;
-}
 
 int main(void)
 {
     host_begin();
-    pthread_t burner = host_thread("burner", burner_main, NULL);
-    while (sink == 0)
-        NOT_A_TAIL_CALL();
+    pthread_t burner = burner_begin();
     host_say("ready");
     struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
     long foreign = 0;

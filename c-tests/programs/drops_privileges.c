@@ -1,18 +1,11 @@
 /* A service that starts as root and becomes an ordinary user (setgroups, setgid, setuid): no thread of the process keeps what it
  * gave up, nobody gets it back, and it can still be profiled. Where the runner is not root there is nothing to drop. */
 // cflags: -O2
-#include "host.h"
+#include "burner.h"
 #include <grp.h>
 
 enum { USER = 65534 };
-static volatile uint64_t sink;
 
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
-}
 /* Whether a line of each thread's status is this. */
 static void check_all_threads(const char *wanted)
 {
@@ -42,9 +35,7 @@ int main(void)
     char line[64];
     host_begin();
     bool root = geteuid() == 0, dropped = false;
-    pthread_t burner = host_thread("burner", burner_main, NULL);
-    while (sink == 0)
-        NOT_A_TAIL_CALL();
+    pthread_t burner = burner_begin();
     host_say(root ? "root" : "not root");
     host_say("ready");
     while (host_line(line, sizeof line)) {

@@ -1,23 +1,11 @@
 /* The ways a process ends, each while it is recorded: the status and the fact that it
  * ends are as without a profiler. The first argument says how. */
 // cflags: -O2
-#include "host.h"
+#include "burner.h"
 #include <execinfo.h>
 
-static volatile uint64_t sink;
 static pthread_t main_thread;
 
-FRAME static void work(void)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-}
-FRAME static void *burner_main(void *argument)
-{
-    work();
-    NOT_A_TAIL_CALL();
-    return argument;
-}
 static void *last_main(void *argument)
 {
     pthread_join(main_thread, NULL);
@@ -50,9 +38,7 @@ int main(int count, char **arguments)
     HOST_CHECK(count == 2);
     const char *how = arguments[1];
     main_thread = pthread_self();
-    host_thread("burner", burner_main, NULL);
-    while (sink == 0)
-        NOT_A_TAIL_CALL();
+    burner_begin();
     atexit(on_exit_say_ok);
     if (strcmp(how, "last-thread") == 0) {
         /* The process ends, with status 0, when the last of these has returned. */

@@ -4,10 +4,9 @@
 // record: samples=300&hz=500
 // expect: samples >= 300
 // expect: thread burner has stack burner_main
-#include "host.h"
+#include "burner.h"
 #include <sys/mman.h>
 
-static volatile uint64_t sink;
 static const uint64_t garbage[] = {0, 8, 0xffffffffffffffff, 0x8000000000000000, 0x7ffffffff000, 0x12345, 0xffff800000000000};
 
 #ifdef __x86_64__
@@ -40,17 +39,11 @@ FRAME static void *garbage_main(void *argument)
         count_with(garbage[i % kinds], garbage[i / kinds % kinds], 200000);
     return argument;
 }
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
-}
 
 int main(void)
 {
     host_begin();
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     pthread_t strange = host_thread("garbage", garbage_main, NULL);
     host_say("ready");
     host_wait_for_end();

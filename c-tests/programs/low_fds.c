@@ -3,19 +3,10 @@
  * opens must never be in the way, not even for a moment. */
 // cflags: -O2
 // descriptors: 16
-#include "host.h"
+#include "burner.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
-
-static volatile uint64_t sink;
-
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
-}
 
 int main(void)
 {
@@ -25,9 +16,7 @@ int main(void)
     int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 4);
     int output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 4);
     HOST_CHECK(input > 2 && output > 2);
-    pthread_t burner = host_thread("burner", burner_main, NULL);
-    while (sink == 0)
-        NOT_A_TAIL_CALL();
+    pthread_t burner = burner_begin();
     host_say("ready");
     close(STDIN_FILENO);
     close(STDOUT_FILENO);

@@ -1,24 +1,16 @@
 /* A host with as many mappings as the system allows (vm.max_map_count, 65,530): with room for a few more it is profiled; with
  * none left it goes on, whoever asks for whatever. */
 // cflags: -O2
-#include "host.h"
+#include "burner.h"
 #include <sys/mman.h>
 
 enum { SPARE = 400 };
-static volatile uint64_t sink;
-
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
-}
 
 int main(void)
 {
     char line[64];
     host_begin();
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = 200000;
     char *memory = mmap(NULL, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     HOST_CHECK(memory != MAP_FAILED);

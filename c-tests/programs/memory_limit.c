@@ -1,22 +1,9 @@
 /* Limits its address space to what it has and as many KiB more as it is told, while its
  * threads compute; `lift` takes the limit back. What it needs itself it has already. */
 // cflags: -O2
-#include "host.h"
+#include "burner.h"
 #include <sys/resource.h>
 
-static volatile uint64_t sink;
-
-FRAME static void work(void)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-}
-FRAME static void *burner_main(void *argument)
-{
-    work();
-    NOT_A_TAIL_CALL();
-    return argument;
-}
 static unsigned long address_space_kib(void)
 {
     char text[128];
@@ -32,9 +19,7 @@ int main(void)
     struct rlimit before;
     host_begin();
     HOST_CHECK(getrlimit(RLIMIT_AS, &before) == 0);
-    pthread_t burner = host_thread("burner", burner_main, NULL);
-    while (sink == 0)
-        NOT_A_TAIL_CALL();
+    pthread_t burner = burner_begin();
     host_say("ready");
     while (host_line(line, sizeof line)) {
         bool lift = strcmp(line, "lift") == 0;

@@ -5,17 +5,9 @@
 // expect: every sample of sleeper has stack sleeper_main;sleep_long
 // expect: every sample of sleeper is complete
 // expect: stats missed >= 1
-#include "host.h"
+#include "burner.h"
 #include <sys/resource.h>
 
-static volatile uint64_t sink;
-
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
-}
 FRAME static void sleep_long(void)
 {
     const struct timespec time = {3600, 0};
@@ -35,7 +27,7 @@ int main(void)
     host_begin();
     struct rlimit none = {0, 0};
     HOST_CHECK(setrlimit(RLIMIT_SIGPENDING, &none) == 0);
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     host_thread("sleeper", sleeper_main, NULL);
     host_wait_until_arrived(1);
     host_say("ready");

@@ -4,22 +4,9 @@
 // record: samples=200&hz=500
 // expect: every sample of burner has stack burner_main;work
 // expect: thread sleeper has stack sleeper_main;nap
-#include "host.h"
+#include "burner.h"
 #include <sys/prctl.h>
 
-static volatile uint64_t sink;
-
-FRAME static void work(void)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-}
-FRAME static void *burner_main(void *argument)
-{
-    work();
-    NOT_A_TAIL_CALL();
-    return argument;
-}
 FRAME static void nap(void)
 {
     const struct timespec moment = {0, 20000000};
@@ -39,10 +26,8 @@ int main(void)
     if (geteuid() == 0)
         HOST_CHECK(setresuid(65534, 65534, 65534) == 0);
     HOST_CHECK(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0);
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     pthread_t sleeper = host_thread("sleeper", sleeper_main, NULL);
-    while (sink == 0)
-        NOT_A_TAIL_CALL();
     host_say("ready");
     host_wait_for_end();
     pthread_join(burner, NULL);

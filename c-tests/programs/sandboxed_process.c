@@ -2,20 +2,12 @@
  * that it makes itself (seccomp(2), SECCOMP_FILTER_FLAG_TSYNC): it lives and ends as without a profiler, also when somebody
  * asks for a recording. */
 // cflags: -O2
-#include "host.h"
+#include "burner.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 
-static volatile uint64_t sink;
-
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
-}
 static void enter_sandbox(void)
 {
 #define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -34,7 +26,7 @@ int main(void)
 {
     char line[64];
     host_begin();
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     host_say("ready");
     while (host_line(line, sizeof line)) {
         enter_sandbox();

@@ -3,22 +3,15 @@
 // cflags: -O2
 // record: seconds=2&hz=500
 // expect: thread burner has stack burner_main
-#include "host.h"
+#include "burner.h"
 #include <sys/wait.h>
 
-static volatile uint64_t sink;
 static atomic_long continued;
 
 static void on_continue(int number)
 {
     (void)number;
     atomic_fetch_add(&continued, 1);
-}
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
 }
 
 int main(void)
@@ -40,7 +33,7 @@ int main(void)
         }
         _exit(0);
     }
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     while (atomic_load(&continued) == 0)
         NOT_A_TAIL_CALL();
     host_say("ready");

@@ -4,13 +4,12 @@
 // record: samples=300&hz=500
 // expect: every sample of burner has stack burner_main
 // expect: stats missed >= 1
-#include "host.h"
+#include "burner.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 
-static volatile uint64_t sink;
 static atomic_int computed;
 
 FRAME static void compute(int depth)
@@ -52,17 +51,11 @@ FRAME static void *filtered_main(void *argument)
     end_thread();
     return argument;
 }
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
-}
 
 int main(void)
 {
     host_begin();
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     host_thread("strict", strict_main, NULL);
     host_thread("filtered", filtered_main, NULL);
     host_wait_until_arrived(2);

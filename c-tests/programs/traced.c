@@ -4,24 +4,11 @@
 // record: seconds=2&hz=200
 // expect: thread burner has stack burner_main;work
 // expect: thread caller has stack caller_main;call
-#include "host.h"
+#include "burner.h"
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-static volatile uint64_t sink;
-
-FRAME static void work(void)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-}
-FRAME static void *burner_main(void *argument)
-{
-    work();
-    NOT_A_TAIL_CALL();
-    return argument;
-}
 FRAME static void call(void)
 {
     const struct timespec moment = {0, 200000};
@@ -77,10 +64,8 @@ int main(void)
     }
     /* Where only parents may trace their children (Yama). */
     prctl(PR_SET_PTRACER, tracer, 0, 0, 0);
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     pthread_t caller = host_thread("caller", caller_main, NULL);
-    while (sink == 0)
-        NOT_A_TAIL_CALL();
     HOST_CHECK(write(go[1], "g", 1) == 1 && read(ready[0], &byte, 1) == 1);
     host_say("ready");
     host_wait_for_end();

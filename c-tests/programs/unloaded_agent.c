@@ -3,23 +3,14 @@
 // cflags: -O2 -rdynamic
 // libs: -ldl
 // preload: no
-#include "host.h"
+#include "burner.h"
 #include <dlfcn.h>
-
-static volatile uint64_t sink;
-
-FRAME static void *burner_main(void *argument)
-{
-    while (!atomic_load(&host_ending))
-        sink++;
-    return argument;
-}
 
 int main(int count, char **arguments)
 {
     host_begin();
     HOST_CHECK(count == 2);
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     int (*start)(const void *) = NULL;
     for (int i = 0; i < 1000; i++) {
         void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);

@@ -1,0 +1,29 @@
+/* A thread that computes until its program is to end. */
+#ifndef SWIPR_C_TESTS_BURNER_H
+#define SWIPR_C_TESTS_BURNER_H
+
+#include "host.h"
+
+static volatile uint64_t sink;
+
+FRAME static void work(void)
+{
+    while (!atomic_load(&host_ending))
+        sink++;
+}
+FRAME static void *burner_main(void *argument)
+{
+    work();
+    NOT_A_TAIL_CALL();
+    return argument;
+}
+/* Starts it; it computes already. */
+UNUSED static pthread_t burner_begin(void)
+{
+    pthread_t burner = host_thread("burner", burner_main, NULL);
+    while (sink == 0)
+        NOT_A_TAIL_CALL();
+    return burner;
+}
+
+#endif
