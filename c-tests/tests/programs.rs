@@ -48,6 +48,7 @@ programs! {
     each_of_2000_threads_is_seen => "many_threads",
     no_blocked_call_is_interrupted => "blocked_threads",
     no_thread_that_is_just_going_to_sleep_is_interrupted => "going_to_sleep",
+    no_wait_that_is_over_is_interrupted => "woken_at_their_time",
     who_waits_for_its_own_handlers_goes_on_when_they_have_run => "waits_for_handlers",
     a_call_that_a_handler_has_cut_short_is_not_made_again_when_the_handler_is_gone => "handler_once",
     no_poll_that_does_not_wait_is_interrupted => "poll_without_waiting",

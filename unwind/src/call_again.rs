@@ -8,19 +8,27 @@
 //! for a moment right before the call, which can happen to any program at any time, provided that
 //!
 //! 1. *the call has done nothing yet, and nobody calls it to wait for a handler*: true of the calls in [`calls`] and no others. connect(2), close(2),
-//!    read(2) and write(2) (files in user space) are not among them, nor pause(2), sigsuspend(2) and polls with a mask;
+//!    read(2) and write(2) (files in user space) are not among them, nor pause(2), sigsuspend(2) and polls with a mask, but for a moment in a
+//!    program that has no handlers;
 //! 2. *it has not waited long*, or does not count from its beginning. Calls without a time-out or with a point in time are made again as they
 //!    are; the kernel itself writes the rest of the time to where select(2), ppoll(2) and many sleeps have it. Other sleeps are woken at
 //!    their end only, and never say `EINTR` then: where the thread was seen awake ([`Seen`]) it was not in one, and only the
 //!    moment since then is added. (Job control, freezers and debuggers wake them, too. They stop the whole process: nobody is asked for
 //!    a while behind a stop that the sampler felt itself.) poll(2), epoll_wait(2) and sockets with a time-out may be woken
-//!    without an end, and seen awake inside of the call: these are begun again only where all of their time is a moment, and see 4;
+//!    without an end, and seen awake inside of the call: these are begun again only where all of their time is a moment. poll(2) and sockets
+//!    say `EINTR` even when their time is over, as a thread finds that was woken at its end and has to wait for a CPU; to begin them again would double their
+//!    time, so that they must have begun behind the look: the thread has run ever since it was seen on a CPU, or see 4;
 //! 3. *it was our signal*. A handler of the host may have cut it short, which is what the program waits for, and have kept
 //!    ours blocked until it returned: to go on would be to wait for ever. Right behind a handler's return ours may also come by chance.
 //!    So the host's handlers are looked at ([`others`]), those that there are and those that the sampler has seen before: with one that
 //!    blocks our signal, nothing is made again; with any, nothing is whose signal is pending, and 4 is wanted;
 //! 4. *it went to sleep after the sampler had seen the thread on a CPU*: since then, less CPU time than time has passed. A
 //!    thread that comes back from a handler, or was woken at its time, has run all the while.
+//!
+//! A poll(2) that may be over is not made again but gone on with: for a call that was cut short and has had no handler yet the kernel remembers when it ends
+//! (restart_syscall(2)), until a handler returns. So ours lets it end there, by the time that the host gave it. That says `EINTR` when a handler of the
+//! host's has run, whatever that did; and mostly it does not wait, as the time is over. Where the sampler lives
+//! under a seccomp filter nothing is gone on with: the filter may not know the call.
 //!
 //! What is left of 3: a handler that ran between the sampler's look and its signal, some microseconds, and returned in the very moment
 //! when ours came. It is then as if it had run right before the call: a program to which that matters would wait for ever without us, too,
@@ -38,7 +46,7 @@ mod others;
 mod registers;
 
 use calls::Wait;
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 /// The kernel's `-EINTR` in the result register.
 #[cfg(target_arch = "x86_64")]
@@ -64,13 +72,25 @@ pub struct Seen {
 /// The signal that is ours. Not carried through the handler: that would cost it stack.
 static OURS: AtomicI32 = AtomicI32::new(0);
 
-/// Sampler: looks at the host's handlers, to be remembered when they are gone, and whether calls write the rest of
-/// their time down (personality(2)). At the beginning of a recording, and every now and then.
-pub fn note_host(signal: i32, writes_times: bool) {
+/// Whether calls are gone on with.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+/// What the kernel does for the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// It writes down the rest of the time of calls (personality(2)).
+    pub writes_times: bool,
+    /// It allows every system call: no seccomp(2) filter.
+    pub allows_all: bool,
+}
+
+/// Sampler: looks at the host's handlers, to be remembered when they are gone. At the beginning of a recording, and every now and then.
+pub fn note_host(signal: i32, kernel: Kernel) {
+    GOES_ON.store(kernel.allows_all, Relaxed);
     #[cfg(target_arch = "x86_64")]
-    others::note(signal, writes_times);
+    others::note(signal, kernel.writes_times);
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (signal, writes_times);
+    let _ = (signal, kernel);
 }
 
 /// The signal by which the handler was called. Before [`call_again`].
@@ -86,8 +106,21 @@ pub enum Since {
     Unknown,
     /// It was awake, and may not have slept.
     Awake,
+    /// It was on a CPU, and has been ever since.
+    Ran,
     /// It was on a CPU, and slept.
     Slept,
+}
+
+/// What to do about a call that was cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Nothing: the host sees `EINTR`.
+    None,
+    /// The thread makes it again.
+    Again,
+    /// The kernel goes on with it.
+    GoOn,
 }
 
 impl Seen {
@@ -99,6 +132,7 @@ impl Seen {
         match (self.cpu_ns, now.cpu_ns) {
             _ if passed > SHORT_NS => Since::Unknown,
             (Some(since), Some(now)) if slept(since, now) => Since::Slept,
+            (Some(_), Some(_)) => Since::Ran,
             _ => Since::Awake,
         }
     }
@@ -116,16 +150,26 @@ pub enum Others {
     InTheWay = 2,
 }
 
-/// Whether a call is to be made again; `others` and `since` are asked only where that matters.
-pub fn is_made_again(wait: Wait, others: impl Fn() -> Others, since: impl Fn() -> Since) -> bool {
+/// What is right for a call; `others` and `since` are asked only where that matters. `goes_on`: see [`GOES_ON`].
+pub fn remedy(wait: Wait, goes_on: bool, others: impl Fn() -> Others, since: impl Fn() -> Since) -> Remedy {
     if wait == Wait::None {
-        return true;
+        return Remedy::Again;
     }
-    match (others(), wait) {
-        (Others::InTheWay, _) => false,
-        (Others::None, Wait::None | Wait::Sound) => true,
+    let others = others();
+    let is_made_again = match (others, wait) {
+        (Others::InTheWay, _) => return Remedy::None,
+        (Others::None, Wait::None | Wait::Sound | Wait::Moment | Wait::OpenMoment) => true,
         (Others::None, Wait::Sleep) => since() != Since::Unknown,
-        (Others::None, Wait::Short) | (Others::Quiet, _) => since() == Since::Slept,
+        (Others::None, Wait::Short | Wait::Remembered) => matches!(since(), Since::Ran | Since::Slept),
+        (Others::Quiet, Wait::OpenMoment) => false,
+        (Others::Quiet, _) => since() == Since::Slept,
+    };
+    if is_made_again {
+        Remedy::Again
+    } else if wait == Wait::Remembered && goes_on && since() != Since::Ran {
+        Remedy::GoOn // who has run all the while has just begun to wait, and would do so in our handler
+    } else {
+        Remedy::None
     }
 }
 
@@ -154,34 +198,51 @@ pub unsafe fn call_again(context: *mut core::ffi::c_void, ticket: u64) {
 mod tests {
     use super::*;
 
-    fn made_again(wait: Wait, others: Others, since: Since) -> bool {
-        is_made_again(wait, || others, || since)
+    const WAITS: [Wait; 5] = [Wait::Sound, Wait::Sleep, Wait::Moment, Wait::Short, Wait::Remembered];
+    const SINCE: [Since; 4] = [Since::Unknown, Since::Awake, Since::Ran, Since::Slept];
+
+    fn right(wait: Wait, others: Others, since: Since) -> Remedy {
+        remedy(wait, true, || others, || since)
     }
 
     #[test]
     fn a_poll_that_does_not_wait_is_made_again_whatever_there_is() {
         for others in [Others::None, Others::Quiet, Others::InTheWay] {
-            assert!(made_again(Wait::None, others, Since::Unknown));
+            assert_eq!(right(Wait::None, others, Since::Unknown), Remedy::Again);
         }
     }
 
     #[test]
-    fn what_a_handler_of_the_host_may_have_cut_short_is_left_alone() {
-        for wait in [Wait::Sound, Wait::Sleep, Wait::Short] {
-            assert!(!made_again(wait, Others::InTheWay, Since::Slept));
-            assert!(!made_again(wait, Others::Quiet, Since::Awake));
-            assert!(!made_again(wait, Others::Quiet, Since::Unknown));
-            assert!(made_again(wait, Others::Quiet, Since::Slept));
+    fn what_a_handler_of_the_host_may_have_cut_short_is_not_made_again() {
+        for wait in WAITS {
+            assert_eq!(SINCE.map(|since| right(wait, Others::InTheWay, since)), [Remedy::None; 4]);
+            let quiet = SINCE.map(|since| right(wait, Others::Quiet, since) == Remedy::Again);
+            assert_eq!(quiet, [false, false, false, true]);
         }
+        let quiet = SINCE.map(|since| right(Wait::OpenMoment, Others::Quiet, since));
+        assert_eq!(quiet, [Remedy::None; 4], "it may wait for one of them");
     }
 
     #[test]
     fn without_handlers_of_the_host_only_the_time_that_has_passed_matters() {
-        let found = [Since::Unknown, Since::Awake, Since::Slept];
-        let when = |wait| found.map(|since| made_again(wait, Others::None, since));
-        assert_eq!(when(Wait::Sound), [true, true, true]);
-        assert_eq!(when(Wait::Sleep), [false, true, true]);
-        assert_eq!(when(Wait::Short), [false, false, true]);
+        let when = |wait| SINCE.map(|since| right(wait, Others::None, since) == Remedy::Again);
+        assert_eq!(when(Wait::Sound), [true, true, true, true]);
+        assert_eq!(when(Wait::Sleep), [false, true, true, true]);
+        assert_eq!(when(Wait::Moment), [true, true, true, true]);
+        assert_eq!(when(Wait::OpenMoment), [true, true, true, true]);
+        assert_eq!(when(Wait::Short), [false, false, true, true]);
+        assert_eq!(when(Wait::Remembered), [false, false, true, true]);
+    }
+
+    #[test]
+    fn the_kernel_goes_on_with_what_may_be_over() {
+        let when = |wait, others| SINCE.map(|since| right(wait, others, since) == Remedy::GoOn);
+        for others in [Others::None, Others::Quiet] {
+            assert_eq!(when(Wait::Remembered, others), [true, true, false, false]);
+            assert_eq!(when(Wait::Short, others), [false; 4], "the kernel does not remember it");
+        }
+        let filtered = remedy(Wait::Remembered, false, || Others::None, || Since::Awake);
+        assert_eq!(filtered, Remedy::None);
     }
 
     #[test]
@@ -190,12 +251,12 @@ mod tests {
             let seen = Seen { at_ns: 1_000_000, cpu_ns: Some(70_000) };
             seen.until(Seen { at_ns: seen.at_ns + ns, cpu_ns: Some(70_000 + cpu_ns) })
         };
-        assert_eq!(after(50_000, 50_000), Since::Awake);
-        assert_eq!(after(50_000, 50_900), Since::Awake, "clocks differ a little");
-        assert_eq!(after(50_000, 49_000), Since::Awake);
+        assert_eq!(after(50_000, 50_000), Since::Ran);
+        assert_eq!(after(50_000, 50_900), Since::Ran, "clocks differ a little");
+        assert_eq!(after(50_000, 49_000), Since::Ran);
         assert_eq!(after(50_000, 2_000), Since::Slept);
         assert_eq!(after(7_000, 2_000), Since::Slept);
-        assert_eq!(after(15_000_000, 14_990_000), Since::Awake, "the system's clock is a little faster");
+        assert_eq!(after(15_000_000, 14_990_000), Since::Ran, "the system's clock is a little faster");
         assert_eq!(after(30_000_000, 2_000), Since::Unknown, "who knows when it began");
         let waits_for_cpu = Seen { at_ns: 1_000_000, cpu_ns: None };
         let now = Seen { at_ns: 1_900_000, cpu_ns: Some(4000) };

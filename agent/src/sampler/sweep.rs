@@ -82,7 +82,7 @@ impl Sweeper {
         crate::life::set_signal(signal);
         let mut slots = Slots::default();
         slots.use_signal(signal);
-        note_host(signal, process::are_times_written());
+        note_host(signal, process::what_the_kernel_does());
         let memory_file = File::open("/proc/thread-self/mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         Ok(Sweeper {
@@ -119,7 +119,7 @@ impl Sweeper {
         let taken = recordings.iter().fold(0u8, |bits, recording| bits | recording.bit());
         let Some(place) = (0..MAX_RECORDINGS).find(|place| taken >> place & 1 == 0) else { return };
         self.find_threads(recordings);
-        note_host(self.signal, process::are_times_written());
+        note_host(self.signal, process::what_the_kernel_does());
         for thread in self.threads.iter_mut() {
             let cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
             if let Some(accounted) = thread.accounted_ns.get_mut(place) {
@@ -153,7 +153,7 @@ impl Sweeper {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
-        note_host(self.signal, process::are_times_written());
+        note_host(self.signal, process::what_the_kernel_does());
         let (mut blocking, mut not_asked) = (vec![], vec![]);
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() && thread.refresh_name() {
@@ -212,7 +212,7 @@ impl Sweeper {
         let Ok(signal) = signals::install(None) else { return };
         self.signal = signal;
         self.slots.use_signal(signal);
-        note_host(signal, process::are_times_written());
+        note_host(signal, process::what_the_kernel_does());
         self.counters.signal.set(signal as u64);
         crate::life::set_signal(signal);
         for thread in self.threads.iter_mut() {

@@ -2,7 +2,7 @@
 //! by the arguments.
 //!
 //! Those that the kernel ends with `EINTR` before they have done anything. What it can go on with by itself (`SA_RESTART`) is not listed. Nor is what is there
-//! to wait for a handler: pause(2), sigsuspend(2), and polls that let signals in for as long as they wait. Where two
+//! to wait for a handler: pause(2), sigsuspend(2), and polls that let signals in for as long as they wait, but for a moment. Where two
 //! threads send each other signals and wait like that, ours came right behind the other's handler within seconds, and both waited for ever.
 
 use super::SHORT_NS;
@@ -46,8 +46,14 @@ pub enum Wait {
     Sound,
     /// For a time, at whose end it is woken and not before.
     Sleep,
+    /// For a [`super::SHORT_NS`] at the most, and cut short before that was over.
+    Moment,
+    /// The same, and it lets signals in whose handlers it may wait for.
+    OpenMoment,
     /// For a [`super::SHORT_NS`] at the most, which may be over, and was cut short nevertheless.
     Short,
+    /// The same, and the kernel remembers its end.
+    Remembered,
 }
 
 /// A system call that can be made again.
@@ -92,23 +98,23 @@ fn wait(
         PSELECT6 if argument(5) != 0 => two_words(argument(5))?[0] != 0,
         _ => false,
     };
-    if is_masked {
-        return None; // it lets signals in whose handlers it waits for
-    }
-    let short = |ns: u64| (ns <= SHORT_NS).then_some(if ns == 0 { Wait::None } else { Wait::Short });
-    let milliseconds = |time: u64| match time as i32 {
+    let open = |wait| if wait == Wait::Moment { Some(Wait::OpenMoment) } else { None };
+    let short = |ns: u64, wait| (ns <= SHORT_NS).then_some(if ns == 0 { Wait::None } else { wait });
+    let milliseconds = |time: u64, wait| match time as i32 {
         ..0 => Some(Wait::Sound),
-        time => short(time as u64 * 1_000_000),
+        time => short(time as u64 * 1_000_000, wait),
     };
     // A timeval or a timespec, alike two words.
     let written_down =
         |at: u64| if at != 0 && two_words(at) == Some([0, 0]) { Wait::None } else { Wait::Sound };
     let sleep = |time: u64, rest: u64| if time == rest { Wait::Sound } else { Wait::Sleep };
-    match number {
-        POLL => milliseconds(argument(2)),
-        EPOLL_WAIT | EPOLL_PWAIT => milliseconds(argument(3)),
+    let found = match number {
+        // Looks for signals, its time being over or not. Linux do_sys_poll
+        POLL => milliseconds(argument(2), Wait::Remembered),
+        // Looks for the end of its time first. Linux ep_poll
+        EPOLL_WAIT | EPOLL_PWAIT => milliseconds(argument(3), Wait::Moment),
         EPOLL_PWAIT2 if argument(3) == 0 => Some(Wait::Sound),
-        EPOLL_PWAIT2 => short(nanoseconds(two_words(argument(3))?, 1)),
+        EPOLL_PWAIT2 => short(nanoseconds(two_words(argument(3))?, 1), Wait::Moment),
         PPOLL => Some(written_down(argument(2))),
         SELECT | PSELECT6 => Some(written_down(argument(4))),
         NANOSLEEP => Some(sleep(argument(0), argument(1))),
@@ -119,10 +125,12 @@ fn wait(
         FUTEX if argument(1) & !FUTEX_FLAGS == FUTEX_WAIT_BITSET => Some(Wait::Sound),
         FUTEX if argument(1) & !FUTEX_FLAGS == FUTEX_WAIT => Some(Wait::Sleep),
         ACCEPT | ACCEPT4 | RECVFROM | RECVMSG => {
-            short(receive_time_ns(argument(0))?).filter(|&wait| wait == Wait::Short)
+            short(receive_time_ns(argument(0))?, Wait::Short).filter(|&wait| wait == Wait::Short)
         }
         _ => None,
-    }
+    };
+    // With a mask it lets signals in whose handlers it waits for.
+    if is_masked { found.and_then(open) } else { found }
 }
 
 /// Of seconds and a part of a second in units of so many nanoseconds.
@@ -229,12 +237,13 @@ mod tests {
 
     #[test]
     fn what_may_have_waited_is_told_apart() {
-        for (time, wait) in [(1, Some(Wait::Short)), (20, Some(Wait::Short)), (21, None), (1000, None)] {
-            assert_eq!(waits(POLL, [0, 0, time, 0, 0, 0]), wait, "{time} ms");
-            assert_eq!(waits(EPOLL_WAIT, [0, 0, 0, time, 0, 0]), wait, "{time} ms");
-            assert_eq!(waits(RECVFROM, [time, 0, 0, 0, 0, 0]), wait, "{time} ms");
+        for (time, is_short) in [(1, true), (20, true), (21, false), (1000, false)] {
+            let when_short = |wait| is_short.then_some(wait);
+            assert_eq!(waits(POLL, [0, 0, time, 0, 0, 0]), when_short(Wait::Remembered), "{time} ms");
+            assert_eq!(waits(EPOLL_WAIT, [0, 0, 0, time, 0, 0]), when_short(Wait::Moment), "{time} ms");
+            assert_eq!(waits(RECVFROM, [time, 0, 0, 0, 0, 0]), when_short(Wait::Short), "{time} ms");
         }
-        assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, MOMENT, 0, 0]), Some(Wait::Short));
+        assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, MOMENT, 0, 0]), Some(Wait::Moment));
         assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, TIME, 0, 0]), None);
         assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, ZERO, 0, 0]), Some(Wait::None));
         assert_eq!(waits(RECVFROM, [0; 6]), None, "without a time-out the kernel goes on by itself");
@@ -265,6 +274,8 @@ mod tests {
         assert_eq!(waits(PSELECT6, [0, 0, 0, 0, TIME, ZERO]), Some(Wait::Sound), "no mask, and its size");
         assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, u64::MAX, 1, 0]), None);
         assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, 0, 1, 0]), None);
+        assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 20, 1, 0]), Some(Wait::OpenMoment), "not for long");
+        assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 21, 1, 0]), None);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The interrupted thread's registers, in the `ucontext` that the kernel passed to the handler.
 
 use super::calls::{Call, SYSTEM_CALL, Wait};
-use super::{OURS, Since, is_made_again, others};
+use super::{GOES_ON, OURS, Remedy, Since, others, remedy};
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
-use crate::slot::{Slot, Ticket};
+use crate::slot::{self, Slot, Ticket};
+use crate::system_call;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -20,7 +21,7 @@ pub fn place(context: *mut c_void, register: u8) -> *mut u64 {
     context.cast::<u8>().wrapping_add(offset as usize).cast::<u64>()
 }
 
-/// Sends the thread back to the call that was cut short, if that is right. Apart from the handler, which needs less stack.
+/// Sends the thread back to the call that was cut short, or ends it, if that is right. Apart from the handler, which needs less stack.
 ///
 /// `ticket`: as a signal's value, in one register.
 ///
@@ -29,15 +30,27 @@ pub fn place(context: *mut c_void, register: u8) -> *mut u64 {
 #[cold]
 #[inline(never)]
 pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
+    let ticket = Ticket::from_value(ticket);
     // SAFETY: the caller vouches for the ucontext.
     let Some(call) = (unsafe { interrupted_call(context) }) else { return };
     // SAFETY: as above.
-    if unsafe { is_right(call.wait, context, Ticket::from_value(ticket)) } {
-        let pc = place(context, X86_64::PC);
-        // SAFETY: as above.
-        unsafe {
-            pc.write(pc.read().wrapping_sub(SYSTEM_CALL.len() as u64));
-            place(context, RESULT).write(u64::from(call.number));
+    match unsafe { remedy_for(call.wait, context, ticket) } {
+        Remedy::None => {}
+        Remedy::Again => {
+            let pc = place(context, X86_64::PC);
+            // SAFETY: as above.
+            unsafe {
+                pc.write(pc.read().wrapping_sub(SYSTEM_CALL.len() as u64));
+                place(context, RESULT).write(u64::from(call.number));
+            }
+        }
+        Remedy::GoOn => {
+            // The answer is complete, and need not wait.
+            ticket.into_iter().for_each(slot::end);
+            if let Ok(result) = system_call::go_on() {
+                // SAFETY: as above.
+                unsafe { place(context, RESULT).write(result as u64) };
+            }
         }
     }
 }
@@ -55,12 +68,12 @@ unsafe fn interrupted_call(context: *mut c_void) -> Option<Call> {
 /// # Safety
 /// As [`super::call_again`].
 #[inline(never)]
-unsafe fn is_right(wait: Wait, context: *mut c_void, ticket: Option<Ticket>) -> bool {
+unsafe fn remedy_for(wait: Wait, context: *mut c_void, ticket: Option<Ticket>) -> Remedy {
     // SAFETY: the caller vouches for the ucontext; the mask is behind the registers (tested in `others`).
     let mask = unsafe { context.cast::<u8>().wrapping_add(others::MASK).cast::<u64>().read() };
     let since = || match (ticket.and_then(Ticket::slot).and_then(Slot::seen), others::now()) {
         (Some(seen), Some(now)) => seen.until(now),
         _ => Since::Unknown,
     };
-    is_made_again(wait, || others::others(OURS.load(Relaxed), mask), since)
+    remedy(wait, GOES_ON.load(Relaxed), || others::others(OURS.load(Relaxed), mask), since)
 }

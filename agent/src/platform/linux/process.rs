@@ -1,6 +1,7 @@
 //! Who we are, and memory that stays mapped.
 
 use std::time::Duration;
+use swipr_unwind::call_again::Kernel;
 
 /// Our process id, asked of the kernel each time (it changes at fork).
 pub fn pid() -> u32 {
@@ -134,13 +135,18 @@ pub fn sleep(time: std::time::Duration) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
-/// Whether select(2) and its kin write down what is left of their time, as they do unless the program was told otherwise
-/// (personality(2), STICKY_TIMEOUTS).
-pub fn are_times_written() -> bool {
+/// How the kernel treats system calls of this process; of the filters (seccomp(2)), those of the calling thread.
+pub fn what_the_kernel_does() -> Kernel {
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: nothing is changed.
-    let found = unsafe { libc::personality(ASK) };
-    found >= 0 && found & libc::STICKY_TIMEOUTS == 0
+    let persona = unsafe { libc::personality(ASK) };
+    // SAFETY: as above.
+    let filter = unsafe { libc::prctl(libc::PR_GET_SECCOMP) };
+    Kernel {
+        // As they are unless the program was told otherwise (personality(2)).
+        writes_times: persona >= 0 && persona & libc::STICKY_TIMEOUTS == 0,
+        allows_all: filter == 0,
+    }
 }
 
 /// Whether the calling thread, and so threads that it starts, may read clocks without the kernel (prctl(2), PR_GET_TSC). Threads of ours could not live

@@ -1,0 +1,51 @@
+/* More threads than processors, which wait for a millisecond at a time: at its end a thread is woken and waits for a processor, where it looks as if it
+ * ran, and poll then says EINTR to any signal though its time is over. They handle no signal, so no call of theirs may fail with it. */
+// cflags: -O2
+// record: samples=4000&hz=2000
+// expect: samples >= 4000
+// record: samples=2000&hz=2000&mode=cpu
+// expect: samples >= 100
+#include "host.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+
+#define THREADS 12
+
+static volatile uint64_t sink;
+
+FRAME static void compute(void)
+{
+    for (int i = 0; i < 50000; i++)
+        sink++;
+}
+FRAME static void *waits(void *argument)
+{
+    struct epoll_event event;
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    /* Under a seccomp filter nobody knows whether the kernel may go on with a call. */
+    bool is_filtered = prctl(PR_GET_SECCOMP) != 0;
+    host_arrive();
+    while (!atomic_load(&host_ending)) {
+        compute();
+        HOST_CHECK(poll(NULL, 0, 1) == 0 || is_filtered);
+        compute();
+        HOST_CHECK(epoll_wait(epoll, &event, 1, 1) == 0);
+    }
+    return argument;
+}
+
+int main(void)
+{
+    pthread_t threads[THREADS];
+    host_begin();
+    for (int i = 0; i < THREADS; i++)
+        threads[i] = host_thread("waits", waits, NULL);
+    host_wait_until_arrived(THREADS);
+    host_say("ready");
+    host_wait_for_end();
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    return host_end();
+}
