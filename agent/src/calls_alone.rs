@@ -5,6 +5,7 @@
 //!   abort the process when one of them may not do what the others may: a thread of ours that
 //!   was not changed would be that one, and would keep what the host gave up;
 //! - PR_SET_TSC of prctl(2) has the calling thread killed for reading the clock by which the handler measures itself: it measures nothing then;
+//! - PR_SET_SYSCALL_USER_DISPATCH of prctl(2) makes system calls of the calling thread raise SIGSYS, also the one by which a signal handler returns;
 //! - seccomp(2) can put all threads under a filter that kills them for calls that only ours make.
 //!
 //! So a host that has one thread is alone when it makes such a call: the agent ends before, and starts again behind it with the
@@ -30,6 +31,10 @@ const SETNS: usize = 3;
 
 static NEXT: [Next; 4] =
     [Next::new(c"capset"), Next::new(c"prctl"), Next::new(c"unshare"), Next::new(c"setns")];
+
+/// Since Linux 5.11.
+const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
+const PR_SYS_DISPATCH_OFF: c_ulong = 0;
 
 /// The time name space (clone(2), since Linux 5.6).
 const CLONE_NEWTIME: c_int = 0x80;
@@ -88,7 +93,15 @@ fn prctl_as(option: c_int, second: c_ulong, call: impl FnOnce() -> c_long) -> c_
             crate::rights_given_up::some_are_kept();
             alone_if(true, call)
         }
-        libc::PR_SET_SECCOMP => sandboxed(call),
+        libc::PR_SET_SECCOMP => kept_out(Reason::Sandbox, call),
+        PR_SET_SYSCALL_USER_DISPATCH if second != PR_SYS_DISPATCH_OFF => kept_out(Reason::ForeignCalls, call),
+        PR_SET_SYSCALL_USER_DISPATCH => {
+            let result = call();
+            if result == 0 {
+                quietly(|| not_asked::remove(Reason::ForeignCalls));
+            }
+            result
+        }
         _ => call(),
     }
 }
@@ -99,7 +112,7 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
         return call();
     }
     if flags & libc::SECCOMP_FILTER_FLAG_TSYNC == 0 {
-        return sandboxed(call);
+        return kept_out(Reason::Sandbox, call);
     }
     let paused = quietly(life::pause);
     let result = call();
@@ -109,12 +122,12 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
     result
 }
 
-/// The calling thread comes under a filter: it may not even be allowed to return from a signal handler.
-fn sandboxed(call: impl FnOnce() -> c_long) -> c_long {
-    let is_new = quietly(|| not_asked::add(Reason::Sandbox));
+/// The calling thread may not even be allowed to return from a signal handler once the call has succeeded.
+fn kept_out(reason: Reason, call: impl FnOnce() -> c_long) -> c_long {
+    let is_new = quietly(|| not_asked::add(reason));
     let result = call();
     if result != 0 && is_new {
-        quietly(|| not_asked::remove(Reason::Sandbox));
+        quietly(|| not_asked::remove(reason));
     }
     result
 }

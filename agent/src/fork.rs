@@ -93,6 +93,7 @@ unsafe extern "C" fn in_child() {
         return;
     }
     contained(|| {
+        not_asked::forget_after_fork();
         slot::reset_after_fork();
         agent_threads::forget_after_fork();
         begun::forget_after_fork();

@@ -17,7 +17,7 @@ use std::time::Duration;
 const TIDS: usize = 1 << 22;
 /// Bytes for one reason: a bit a thread id.
 const BYTES: usize = TIDS / 8;
-const REASONS: usize = 2;
+const REASONS: usize = 3;
 /// How often, and how long each time, a thread waits at most for the sampler to have sent its signal.
 const WAITS: u32 = 100;
 const WAIT: Duration = Duration::from_micros(100);
@@ -29,7 +29,11 @@ pub enum Reason {
     SmallStack,
     /// It may not be allowed to return from a signal handler.
     Sandbox,
+    /// Its system calls are not the kernel's.
+    ForeignCalls,
 }
+
+const ALL: [Reason; REASONS] = [Reason::SmallStack, Reason::Sandbox, Reason::ForeignCalls];
 
 thread_local! {
     /// The calling thread's own reasons, one bit each: known without a system call, and after a fork.
@@ -105,22 +109,25 @@ pub fn remove(reason: Reason) {
     }
 }
 
-/// Whether the calling thread is in a sandbox of its own: nothing of ours may make a system call on it. Makes none.
+/// Whether the calling thread is in a sandbox of its own, or somebody emulates its system calls: nothing of ours may make one on it. Makes none.
 pub fn is_in_sandbox() -> bool {
-    MINE.get() & 1 << Reason::Sandbox as u8 != 0
+    MINE.get() & (1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as u8) != 0
+}
+
+/// In the child of a fork, first of all: nobody takes its system calls (prctl(2), PR_SET_SYSCALL_USER_DISPATCH, is not inherited).
+pub fn forget_after_fork() {
+    MINE.set(MINE.get() & !(1 << Reason::ForeignCalls as u8));
 }
 
 /// In the child of a fork: it is as the thread that forked, under another id.
 pub fn inherit() {
-    let both = [Reason::SmallStack, Reason::Sandbox];
-    let mine = both.into_iter().filter(|&reason| MINE.get() & 1 << reason as u8 != 0);
+    let mine = ALL.into_iter().filter(|&reason| MINE.get() & 1 << reason as u8 != 0);
     mine.for_each(|reason| set(process::tid(), reason));
 }
 
 /// Whether a thread must not be asked.
 pub fn contains(tid: u32) -> bool {
-    NOBODY.load(SeqCst)
-        || !MAP.load(SeqCst).is_null() && (has(tid, Reason::SmallStack) || has(tid, Reason::Sandbox))
+    NOBODY.load(SeqCst) || !MAP.load(SeqCst).is_null() && ALL.into_iter().any(|reason| has(tid, reason))
 }
 
 /// Asks a thread, unless it must not be: `None`.
