@@ -106,8 +106,16 @@ unsafe extern "C" fn in_child() {
             not_asked::inherit();
         }
         unblock();
-        life::restart_in_child();
+        life::restart_in_child(has_heap());
     });
+}
+
+/// Whether the child can have an agent: see `heap/lock.rs`.
+fn has_heap() -> bool {
+    #[cfg(feature = "preload")]
+    return crate::heap::is_there();
+    #[cfg(not(feature = "preload"))]
+    true
 }
 
 /// Whether this is the way out through the last one.

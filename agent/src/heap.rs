@@ -8,18 +8,32 @@
 //! on the spot: it holds its locks for ever, which is why nobody waits for one without a bound (`locks.rs`). A thread
 //! of the host cannot be ended; what the agent does on one needs a few KiB, and the last of the reserve is theirs.
 
+mod lock;
 mod reserve;
 
 use crate::platform::process;
 use crate::{agent_threads, off};
-use dlmalloc::GlobalDlmalloc;
+use dlmalloc::Dlmalloc;
 use reserve::{RESERVE, User};
 use std::alloc::{GlobalAlloc, Layout};
+use std::cell::UnsafeCell;
 
-struct Heap;
+struct Heap(UnsafeCell<Dlmalloc>);
+
+// SAFETY: reached through `Heap::locked` only, by one thread at a time.
+unsafe impl Sync for Heap {}
 
 #[global_allocator]
-static HEAP: Heap = Heap;
+static HEAP: Heap = Heap(UnsafeCell::new(Dlmalloc::new()));
+
+impl Heap {
+    /// What dlmalloc does. `None`: it cannot be reached any more.
+    fn locked<T>(&self, body: impl FnOnce(&mut Dlmalloc) -> T) -> Option<T> {
+        let _held = lock::hold()?;
+        // SAFETY: the lock is held, and nothing in dlmalloc comes back here.
+        Some(body(unsafe { &mut *self.0.get() }))
+    }
+}
 
 /// Memory of dlmalloc's, or from the reserve where it has none.
 fn or_reserved(memory: *mut u8, layout: Layout) -> *mut u8 {
@@ -49,33 +63,35 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let memory = match may_give() {
             // SAFETY: the caller's contract.
-            true => unsafe { GlobalDlmalloc.alloc(layout) },
-            false => std::ptr::null_mut(),
+            true => self.locked(|heap| unsafe { heap.malloc(layout.size(), layout.align()) }),
+            false => None,
         };
-        or_reserved(memory, layout)
+        or_reserved(memory.unwrap_or(std::ptr::null_mut()), layout)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         if !RESERVE.holds(memory) {
             // SAFETY: the caller's contract; not the reserve's, so dlmalloc's.
-            unsafe { GlobalDlmalloc.dealloc(memory, layout) }
+            self.locked(|heap| unsafe { heap.free(memory, layout.size(), layout.align()) });
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let memory = match may_give() {
             // SAFETY: the caller's contract.
-            true => unsafe { GlobalDlmalloc.alloc_zeroed(layout) },
-            false => std::ptr::null_mut(),
+            true => self.locked(|heap| unsafe { heap.calloc(layout.size(), layout.align()) }),
+            false => None,
         };
-        or_reserved(memory, layout)
+        or_reserved(memory.unwrap_or(std::ptr::null_mut()), layout)
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         if may_give() && !RESERVE.holds(memory) {
             // SAFETY: the caller's contract; not the reserve's, so dlmalloc's.
-            let moved = unsafe { GlobalDlmalloc.realloc(memory, layout, new_size) };
-            if !moved.is_null() {
+            let realloc = |heap: &mut Dlmalloc| unsafe {
+                heap.realloc(memory, layout.size(), layout.align(), new_size)
+            };
+            if let Some(moved) = self.locked(realloc).filter(|moved| !moved.is_null()) {
                 return moved;
             }
         }
@@ -95,6 +111,10 @@ unsafe impl GlobalAlloc for Heap {
 /// Makes the heap usable in forked children. Before any other fork handler of ours is
 /// registered, so that those may use the heap.
 pub fn prepare_for_fork() {
-    // SAFETY: called once, from the constructor, while this is the only user of the heap.
-    unsafe { dlmalloc::enable_alloc_after_fork() }
+    lock::watch_forks();
+}
+
+/// Whether there is one: not in children of children that no fork handler has seen.
+pub fn is_there() -> bool {
+    lock::hold().is_some()
 }

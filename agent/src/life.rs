@@ -261,13 +261,14 @@ pub fn wake() {
 fn watch_exit() {
     extern "C" fn at_exit() {
         off::contained(|| {
-            // There, a system call too many ends the process.
-            if not_asked::is_in_sandbox() {
+            // In a sandbox a system call too many ends the process. In a child that no fork handler has seen there is
+            // no agent, and its locks may be held by threads that are not there.
+            if not_asked::is_in_sandbox() || PROCESS.load(Relaxed) != process::pid() {
                 return;
             }
             // SAFETY: null, or leaked and never freed.
             let config = unsafe { CONFIG.load(Acquire).as_ref() }.filter(|config| config.life_file.is_some());
-            if let Some(config) = config.filter(|_| PROCESS.load(Relaxed) == process::pid()) {
+            if let Some(config) = config {
                 // A short program may end before its agent is there.
                 STATE.settled(Instant::now() + START_AT_EXIT);
                 let failed = live().and_then(|live| unasked::end(&live.agent));
@@ -288,8 +289,8 @@ fn watch_exit() {
     });
 }
 
-/// In the child of a fork: starts a new agent if the parent had one. Nothing of the old one is touched.
-pub fn restart_in_child() {
+/// In the child of a fork: starts a new agent if the parent had one and there `can_be` one. Nothing of the old one is touched.
+pub fn restart_in_child(can_be: bool) {
     let ran = STATE.end_in_child();
     awaited::forget_in_child();
     if let Some(live) = live().filter(|_| !OWN_TABLE.load(Relaxed)) {
@@ -297,7 +298,7 @@ pub fn restart_in_child() {
     }
     LIVE.store(std::ptr::null_mut(), Release);
     // In a sandbox its threads would be killed for what they do, and the child with them.
-    if ran && !not_asked::is_in_sandbox() {
+    if ran && can_be && !not_asked::is_in_sandbox() {
         start_again(|config| config.follow == Follow::All);
     }
 }

@@ -1,0 +1,89 @@
+//! The heap's lock, which a fork must hold too: else the child could find it held by a thread that it does not have.
+//!
+//! A child that no fork handler has seen (of `_Fork`, or of clone(2)) may have got it held. It is told by its process id,
+//! and has no heap then: neither it nor its own children wait for who is not there.
+
+use crate::platform::process;
+use std::cell::{Cell, UnsafeCell};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How long it is waited for before somebody asks whether its holder exists. It is held for microseconds.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+struct Lock(UnsafeCell<libc::pthread_mutex_t>);
+
+// SAFETY: a mutex is there to be shared.
+unsafe impl Sync for Lock {}
+
+static LOCK: Lock = Lock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+/// The process whose threads may hold it; 0: not known yet.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// In the child of a fork that did not get it.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// What this thread's fork holds.
+    static OF_FORK: Cell<Option<ManuallyDrop<Held>>> = const { Cell::new(None) };
+}
+
+/// While it lives, the heap is the calling thread's.
+#[derive(Debug)]
+pub struct Held(());
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: locked by this thread, or in the parent by the one that is this thread in the child.
+        unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
+    }
+}
+
+/// Waits for the lock. `None`: whoever holds it does not exist in this process.
+pub fn hold() -> Option<Held> {
+    if IS_LOST.load(Relaxed) {
+        return None;
+    }
+    // SAFETY: an initialised mutex, which stays where it is.
+    if unsafe { libc::pthread_mutex_trylock(LOCK.0.get()) } == 0 {
+        return Some(Held(()));
+    }
+    hold_later()
+}
+
+#[cold]
+fn hold_later() -> Option<Held> {
+    loop {
+        let end_ns = process::epoch_ns() + PATIENCE.as_nanos() as u64;
+        let end = libc::timespec {
+            tv_sec: (end_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (end_ns % 1_000_000_000) as libc::c_long,
+        };
+        // SAFETY: as above; the time is valid.
+        if unsafe { libc::pthread_mutex_timedlock(LOCK.0.get(), &raw const end) } == 0 {
+            return Some(Held(()));
+        }
+        let known = PROCESS.load(Relaxed);
+        if known != 0 && known != process::pid() {
+            return None;
+        }
+    }
+}
+
+/// Has forks hold it. Before any other fork handler of ours is registered, so that those may use the heap.
+pub fn watch_forks() {
+    unsafe extern "C" fn before() {
+        OF_FORK.set(hold().map(ManuallyDrop::new));
+    }
+    unsafe extern "C" fn in_parent() {
+        drop(OF_FORK.take().map(ManuallyDrop::into_inner));
+    }
+    unsafe extern "C" fn in_child() {
+        let held = OF_FORK.take().map(ManuallyDrop::into_inner);
+        IS_LOST.store(held.is_none(), Relaxed);
+        PROCESS.store(process::pid(), Relaxed);
+    }
+    PROCESS.store(process::pid(), Relaxed);
+    // SAFETY: the functions stay where they are: the library cannot be unloaded.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
