@@ -339,6 +339,42 @@ fn a_program_under_gperftools_is_profiled_by_both() {
     wait_until("the other profile", || std::fs::metadata(&profile).is_ok_and(|file| file.len() > 100));
 }
 
+/// What another tool says of a program that it looks at while that is recorded, and the size of its file; `None`: the tool is not there or may not.
+fn looked_at_while_recorded(tool: &str, arguments: impl Fn(u32, &Path) -> Vec<String>) -> Option<String> {
+    let (directory, program) = compiled("closed_by_client");
+    let mut host = Host::start(&program);
+    let file = directory.path().join("file");
+    let arguments = arguments(host.pid(), &file);
+    let output = host.while_recorded("seconds=60&hz=1000", |_| {
+        Command::new(tool).args(arguments).env("LC_ALL", "C").output().ok()
+    });
+    host.end();
+    let output = output.filter(|output| output.status.success())?;
+    let bytes = std::fs::metadata(&file).map_or(0, |file| file.len());
+    Some(format!("{} and {bytes} bytes", String::from_utf8_lossy(&output.stdout)))
+}
+
+#[test]
+fn a_program_that_perf_records_is_profiled_by_both() {
+    let found = looked_at_while_recorded("perf", |pid, file| {
+        let options = format!("record -q -e cpu-clock -F 999 -p {pid} -o {} -- sleep 1", file.display());
+        options.split(' ').map(str::to_string).collect()
+    });
+    let Some(found) = found else { return not_run("perf") };
+    let bytes: u64 = found.split(' ').rev().nth(1).and_then(|bytes| bytes.parse().ok()).expect("a size");
+    assert!(bytes > 10_000, "perf got nothing: {found}");
+}
+
+#[test]
+fn a_program_that_gdb_stops_while_it_is_recorded_goes_on() {
+    let found = looked_at_while_recorded("gdb", |pid, _| {
+        let commands = ["-ex", "thread apply all backtrace", "-ex", "detach"].map(str::to_string);
+        [vec!["-q".into(), "-batch".into(), "-p".into(), pid.to_string()], commands.to_vec()].concat()
+    });
+    let Some(found) = found else { return not_run("gdb") };
+    assert!(found.contains("burner_main"), "{found}");
+}
+
 #[test]
 fn programs_with_sanitizers_report_nothing_and_are_profiled_but_for_tsan() {
     let directory = Directory::new();

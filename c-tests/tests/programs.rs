@@ -102,7 +102,9 @@ programs! {
     a_real_time_host_has_no_real_time_thread_of_ours => "realtime",
     a_process_that_is_not_dumpable_is_recorded => "not_dumpable",
     a_thread_whose_system_calls_are_emulated_is_not_asked => "foreign_system_calls",
+    threads_of_the_kernels_for_io_uring_are_left_alone => "kernels_workers",
     children_that_no_fork_handler_sees_end_and_fork => "forks_unseen",
+    code_of_32_bits_in_a_program_of_64_is_no_danger => "code_of_32_bits",
     code_that_a_jitdump_file_describes_is_named_and_left => "jitdump",
     names_of_swift_are_made_readable_by_the_runtime_of_the_program => "swift_names",
 }
