@@ -10,6 +10,7 @@ pub mod agent_threads;
 mod alternate_stacks;
 #[cfg(feature = "preload")]
 mod atfork_registration;
+mod atomic;
 mod awaited;
 mod begun;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]

@@ -8,9 +8,12 @@
 //! A signal that is under way would come too late. So the sampler tells whom it is just asking ([`asking`]); a thread that
 //! takes itself out waits until that is not itself, and takes what was sent to it before it goes on.
 
+mod handshake;
+
+use crate::atomic::{AtomicU8, AtomicU32};
 use crate::platform::process;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Thread ids are below this (Linux, PID_MAX_LIMIT).
@@ -68,12 +71,12 @@ fn byte(map: *mut u8, tid: u32, reason: Reason) -> Option<(&'static AtomicU8, u8
 fn has(tid: u32, reason: Reason) -> bool {
     let map = MAP.load(SeqCst);
     let found = (!map.is_null()).then(|| byte(map, tid, reason)).flatten();
-    found.is_some_and(|(byte, bit)| byte.load(SeqCst) & bit != 0)
+    found.is_some_and(|(byte, bit)| handshake::is_out(byte, bit))
 }
 
 fn set(tid: u32, reason: Reason) {
     match map_or_new().and_then(|map| byte(map, tid, reason)) {
-        Some((byte, bit)) => _ = byte.fetch_or(bit, SeqCst),
+        Some((byte, bit)) => handshake::set(byte, bit),
         None => NOBODY.store(true, SeqCst),
     }
 }
@@ -86,12 +89,8 @@ pub fn add(reason: Reason) -> bool {
     }
     let tid = process::tid();
     set(tid, reason);
-    for _ in 0..WAITS {
-        if ASKED.load(SeqCst) != tid {
-            break;
-        }
-        process::sleep(WAIT);
-    }
+    let mut left = 0..WAITS;
+    handshake::wait_until_out(&ASKED, tid, || left.next().map(|_| process::sleep(WAIT)).is_some());
     // What was sent before is taken when a system call returns.
     process::tid();
     true
@@ -132,10 +131,7 @@ pub fn contains(tid: u32) -> bool {
 
 /// Asks a thread, unless it must not be: `None`.
 pub fn asking<T>(tid: u32, ask: impl FnOnce() -> T) -> Option<T> {
-    ASKED.store(tid, SeqCst);
-    let answer = (!contains(tid)).then(ask);
-    ASKED.store(0, SeqCst);
-    answer
+    handshake::ask(&ASKED, tid, || contains(tid), ask)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What swipr needs of the operating system:
 //!
-//! - `bell`: waiting for another thread without a lock;
+//! - `bell`: waiting for another thread without a lock; `futex`: for a word in memory;
 //! - `run_delay`: how long a thread waited for a CPU;
 //! - `threads`: which threads there are, their names, CPU clocks, and whether they are blocked;
 //! - `signals`: which signal to use, its handler, how to send it with a value;

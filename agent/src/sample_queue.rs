@@ -8,7 +8,7 @@ use crate::sampler::{Batch, Event};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Memory that the samples of one recording may take while they wait for their writer.
 pub const QUEUE_BYTES: usize = 16 << 20;
@@ -79,23 +79,16 @@ impl SampleSender {
 impl SampleReceiver {
     /// The next batch, waited for at most so long.
     pub fn receive(&self, at_most: Duration) -> Result<Batch, RecvTimeoutError> {
-        let deadline = Instant::now() + at_most;
-        loop {
-            let rung = self.came.rung();
-            match self.receiver.try_recv() {
-                Ok((batch, bytes)) => {
-                    self.waiting.fetch_sub(bytes, Relaxed);
-                    return Ok(batch);
-                }
-                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
-                Err(TryRecvError::Empty) => {}
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(RecvTimeoutError::Timeout);
-            }
-            self.came.wait(rung, left);
-        }
+        let (batch, bytes) = self
+            .came
+            .wait_for(at_most, || match self.receiver.try_recv() {
+                Ok(found) => Some(Ok(found)),
+                Err(TryRecvError::Disconnected) => Some(Err(RecvTimeoutError::Disconnected)),
+                Err(TryRecvError::Empty) => None,
+            })
+            .unwrap_or(Err(RecvTimeoutError::Timeout))?;
+        self.waiting.fetch_sub(bytes, Relaxed);
+        Ok(batch)
     }
 }
 
@@ -130,6 +123,18 @@ mod tests {
         assert_eq!(sender.send(batch(1)), Ok(()));
         drop(receiver);
         assert_eq!(sender.send(batch(1)), Err(Refused::Gone));
+    }
+
+    #[test]
+    fn who_waits_is_woken_by_a_batch_and_by_the_end() {
+        let (sender, receiver) = sample_queue(10_000);
+        assert!(matches!(receiver.receive(Duration::ZERO), Err(RecvTimeoutError::Timeout)));
+        std::thread::scope(|scope| {
+            scope.spawn(move || sender.send(batch(1)));
+            assert_eq!(receiver.receive(Duration::from_secs(60)).map(|batch| batch.len()), Ok(1));
+            let end = receiver.receive(Duration::from_secs(60)).map(|batch| batch.len());
+            assert_eq!(end, Err(RecvTimeoutError::Disconnected));
+        });
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod bell;
 pub mod descriptors;
 pub mod errno;
+pub mod futex;
 pub mod loader_lock;
 pub mod maps;
 pub mod objects;

@@ -4,12 +4,14 @@
 //! its sockets anew: a registration reports what is ready already. There are never more than some seventy.
 //! Not here: what happens on a socket.
 
+mod pending;
+
 use super::socket::Socket;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use pending::Pending;
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What is being waited for, and what came of it.
@@ -105,24 +107,19 @@ fn happened(event: &mio::event::Event) -> i16 {
 #[derive(Debug)]
 pub(super) struct Waker {
     socket: Socket,
-    /// A byte is on its way that the sleeper has not seen.
-    pending: AtomicBool,
+    pending: Pending,
 }
 
 impl Waker {
     /// Wakes. Never waits; callable from any thread, not from a signal handler.
     pub(super) fn wake(&self) {
-        // Who sets the flag sends the byte. Pairs with the swap in `drain`: who finds the
-        // flag set is heard when it is taken down.
-        if !self.pending.swap(true, Ordering::AcqRel) {
-            let sent = self.socket.send(&[1]);
+        self.pending.raise(|| {
             // A full buffer wakes too. A socket that is not ours does not: the host closed
             // it, or the caller has another descriptor table. The server's loop has a
             // bound of its own while it must not miss a wake.
-            if sent.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
-                self.pending.store(false, Ordering::Release);
-            }
-        }
+            let sent = self.socket.send(&[1]);
+            sent.is_ok() || sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        });
     }
 
     /// What the child of a fork must close.
@@ -134,24 +131,20 @@ impl Waker {
     /// was announced before can be seen now.
     pub(super) fn drain(&self, sleeper: &Socket) {
         let mut bytes = [0; 64];
-        while sleeper.receive(&mut bytes).is_ok_and(|count| count > 0) {}
-        // After the bytes are taken, not before: a byte sent in between would be taken
-        // with them and leave the flag set, and nobody would send again.
-        self.pending.swap(false, Ordering::AcqRel);
+        self.pending.lower(|| while sleeper.receive(&mut bytes).is_ok_and(|count| count > 0) {});
     }
 }
 
 /// A waker and the socket that it makes readable.
 pub(super) fn waker() -> io::Result<(Waker, Socket)> {
     let (socket, sleeper) = Socket::pair()?;
-    let pending = AtomicBool::new(false);
-    Ok((Waker { socket, pending }, sleeper))
+    Ok((Waker { socket, pending: Pending::default() }, sleeper))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     #[test]
     fn a_wake_before_the_wait_is_not_lost_and_many_are_one() {

@@ -1,6 +1,7 @@
 //! What handlers share with the sampler, in every order of events: slots, the published tables, the caches in front of them.
 //! The files are those of `unwind`. A signal is a word that a thread may find at any time, which orders nothing by itself.
 
+#[path = "../shared/atomic.rs"]
 mod atomic;
 #[path = "../../../unwind/src/cache/entry.rs"]
 mod entry;

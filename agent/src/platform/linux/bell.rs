@@ -1,59 +1,36 @@
-//! A bell: one thread waits until another rings, and neither ever holds anything that the other waits for (futex(2)).
+//! A bell: one thread waits until another rings, and neither ever holds anything that the other waits for.
 //!
 //! Not a condition variable: its lock could be held by a thread that does not get to run. Not a channel of the standard library's: what that
 //! keeps for each thread is registered with the C library, in memory of the host's malloc.
 
-use std::sync::atomic::{AtomicU32, Ordering::*};
-use std::time::Duration;
+use crate::atomic::{AtomicU32, Ordering::*};
+use crate::platform::futex;
+use std::time::{Duration, Instant};
 
 /// How often it rang, modulo 2³².
 #[derive(Debug, Default)]
 pub struct Bell(AtomicU32);
 
 impl Bell {
-    /// How often it rang so far, for [`Bell::wait`].
-    pub fn rung(&self) -> u32 {
-        self.0.load(Acquire)
-    }
-
-    /// Wakes who waits.
+    /// Wakes who waits. What was done before is seen by whom it wakes.
     pub fn ring(&self) {
-        // Release: pairs with `rung`; who sees the number sees what was done before.
+        // Release: pairs with the load in `wait_for`.
         self.0.fetch_add(1, Release);
-        let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the word is alive; one thread is woken at most.
-        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), wake, 1) };
+        futex::wake_one(&self.0);
     }
 
-    /// Waits until it rang since it had rung `seen` times, at most so long. May return earlier.
-    pub fn wait(&self, seen: u32, at_most: Duration) {
-        let time = libc::timespec {
-            tv_sec: at_most.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: at_most.subsec_nanos().into(),
-        };
-        let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the word is alive, and the time is valid.
-        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), wait, seen, &raw const time) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Instant;
-
-    #[test]
-    fn who_waits_is_woken_and_a_ring_before_is_not_missed() {
-        let bell = Bell::default();
-        let seen = bell.rung();
-        std::thread::scope(|scope| {
-            scope.spawn(|| bell.ring());
-            let deadline = Instant::now() + Duration::from_secs(30);
-            while bell.rung() == seen && Instant::now() < deadline {
-                bell.wait(seen, Duration::from_secs(30));
+    /// What `look` finds, which is asked again whenever it rang; `None` after that time.
+    pub fn wait_for<T>(&self, at_most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let deadline = Instant::now() + at_most;
+        loop {
+            // Acquire: who sees the number sees what was done before the bell rang. Before the look: what comes behind it rings again.
+            let rung = self.0.load(Acquire);
+            let found = look();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if found.is_some() || left.is_zero() {
+                return found;
             }
-        });
-        assert_ne!(bell.rung(), seen);
-        bell.wait(seen, Duration::from_secs(3600)); // returns at once
+            futex::wait(&self.0, rung, left);
+        }
     }
 }
