@@ -37,13 +37,13 @@ pub type SwiftDemangler = fn(&str) -> Option<String>;
 /// How mangled names of Swift begin, the oldest last (Swift's `docs/ABI/Mangling.rst`).
 const SWIFT: [&str; 5] = ["$s", "$S", "$e", "_$s", "_T0"];
 
-/// The readable form of a mangled name; `None` when it is not mangled, or not in a
+/// The readable form of a mangled name, which is not empty; `None` when it is not mangled, or not in a
 /// way that is understood.
 pub fn demangle(name: &str) -> Option<String> {
     if name.len() > MAX_MANGLED_BYTES {
         return None;
     }
-    rust(name).or_else(|| cpp(name))
+    rust(name).or_else(|| cpp(name)).filter(|readable| !readable.is_empty())
 }
 
 /// The readable form of a name that looks like one of Swift's.
@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn other_names_are_left_alone() {
-        for name in ["main", "_start", "", "_Z", "_R", "_ZZZZZZ", "_ZN", "Z3foov", "_RNvC", "$s4main"] {
+        for name in ["main", "_start", "", "_Z", "_R", "_ZZZZZZ", "_ZN", "ZNE", "Z3foov", "_RNvC", "$s4main"]
+        {
             assert_eq!(demangle(name), None, "{name}");
         }
     }

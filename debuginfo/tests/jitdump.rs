@@ -74,6 +74,19 @@ fn name(map: &CodeMap, address: u64, time: u64) -> Option<String> {
 
 /// As SpiderMonkey's shell writes it with `PERF_SPEW_DIR` and `IONPERF=src`: names with tiers, lines of the source, one file
 /// name an entry, and inline caches and trampolines without lines.
+/// Fuzzing found that the second half was read as a record.
+#[test]
+fn a_header_that_is_longer_than_what_is_known_may_come_in_halves() {
+    let mut dump = Dump::new();
+    dump.0[8] = 48;
+    dump.0.extend([0; 8]);
+    let dump = dump.load(1, 0x1000, 16, "late");
+    let (mut reader, mut map) = (Reader::default(), CodeMap::new(1 << 20));
+    assert_eq!(reader.read(&dump.0[..44], &mut map, &mut |_| {}), 0);
+    assert_eq!(reader.read(&dump.0, &mut map, &mut |_| {}), dump.0.len());
+    assert!(function(&map, 0x1000, 1).is_some());
+}
+
 #[test]
 fn a_file_of_spidermonkey_has_names_with_tiers_and_lines_of_the_source() {
     let file = b"/srv/app/hot.js";

@@ -93,6 +93,9 @@ impl Reader {
                 let flags = Fields(bytes.get(32..)?).long()?;
                 self.has_own_times = flags & ARCH_TIMESTAMPS == 0;
                 let is_sound = magic == MAGIC && (HEADER_BYTES..MAX_RECORD_BYTES).contains(&length);
+                if is_sound && bytes.len() < length {
+                    return None; // it is longer than what is known of it
+                }
                 self.state = if is_sound { State::Records } else { State::Ended };
                 length
             }
