@@ -21,7 +21,7 @@ fn validate(profile: &Profile) {
     let distinct: BTreeSet<&String> = profile.string_table.iter().collect();
     assert_eq!(distinct.len(), profile.string_table.len());
     assert_eq!(profile.string_table[0], "");
-    assert_eq!(profile.sample_type.len(), 2);
+    assert!((1..=2).contains(&profile.sample_type.len()));
     for (index, mapping) in profile.mapping.iter().enumerate() {
         assert_eq!(mapping.id, index as u64 + 1);
         known(mapping.filename);
