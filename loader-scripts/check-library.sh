@@ -5,7 +5,7 @@
 set -eu
 library=$1
 glibc=${2-}
-limit=$((2720 * 1024))
+limit=$((2304 * 1024))
 fail() { echo "check-library.sh: $*" >&2; exit 1; }
 
 exports=$(readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $5 != "LOCAL" && NR > 3 {sub(/@.*/, "", $8); print $8}' | grep -v '^$' | sort -u)
