@@ -24,9 +24,9 @@ fn start_listens_and_is_profiled() {
     assert!(!socket.exists());
 }
 
-#[test]
-fn start_stop_profiles_one_part_of_itself_into_a_file() {
-    let (directory, executable) = built("start_stop");
+/// An example that profiles a part of itself into a file, and has these functions on a stack in it.
+fn writes_a_stack(name: &str, functions: &[&str]) {
+    let (directory, executable) = built(name);
     let file = directory.path().join("part.folded");
     let mut command = Command::new(executable);
     command.arg(&file);
@@ -34,28 +34,19 @@ fn start_stop_profiles_one_part_of_itself_into_a_file() {
     host.wait_for(&file.to_string_lossy());
     assert!(host.wait().success());
     let text = std::fs::read_to_string(&file).expect("the recording");
-    let samples = folded(&text).expect("folded text");
-    assert!(samples.iter().any(|sample| {
-        let chain = sample.chain();
-        chain.contains("main") && chain.contains("compare")
-    }));
+    let chains: Vec<_> = folded(&text).expect("folded text").iter().map(|sample| sample.chain()).collect();
+    let has_all = |chain: &String| functions.iter().all(|function| chain.contains(function));
+    assert!(chains.iter().any(has_all), "{text}");
+}
+
+#[test]
+fn start_stop_profiles_one_part_of_itself_into_a_file() {
+    writes_a_stack("start_stop", &["main", "compare"]);
 }
 
 #[test]
 fn scope_profiles_a_scope_of_a_cpp_program_into_a_file() {
-    let (directory, executable) = built("scope");
-    let file = directory.path().join("scope.folded");
-    let mut command = Command::new(executable);
-    command.arg(&file);
-    let mut host = Host::spawn(command);
-    host.wait_for(&file.to_string_lossy());
-    assert!(host.wait().success());
-    let text = std::fs::read_to_string(&file).expect("the recording");
-    let samples = folded(&text).expect("folded text");
-    assert!(samples.iter().any(|sample| {
-        let chain = sample.chain();
-        chain.contains("main") && chain.contains("work::simulate") && chain.contains("work::sorted_median")
-    }));
+    writes_a_stack("scope", &["main", "work::simulate", "work::sorted_median"]);
 }
 
 #[test]
