@@ -2,6 +2,7 @@
 //! sends what they say. It loads nothing into itself and changes nothing about a process that runs.
 
 mod args;
+mod browser;
 mod client;
 mod convert;
 mod diff;

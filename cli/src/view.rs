@@ -4,6 +4,7 @@
 mod served;
 
 use crate::args::View;
+use crate::browser;
 use crate::convert;
 use crate::error::Error;
 use crate::event::Event;
@@ -13,7 +14,7 @@ use crate::shape::Shape;
 use served::Served;
 use std::collections::HashSet;
 use std::io::{self, Read};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use swipr_debuginfo::symbolizer::Budget;
 use swipr_formats::model::{Module, Summary};
@@ -95,7 +96,7 @@ fn serve(
         .as_bytes(),
     )?;
     if !arguments.no_open {
-        open(&url);
+        browser::open(&url);
     }
     loop {
         let Ok((stream, _)) = listener.accept() else { continue };
@@ -110,24 +111,4 @@ fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// By `$BROWSER`, or by what the desktop prefers. Where there is neither the address was printed.
-fn open(url: &str) {
-    let quiet = |program: &str| {
-        Command::new(program)
-            .arg(url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-    };
-    let wanted = std::env::var("BROWSER").unwrap_or_default();
-    if wanted.split(':').filter(|program| !program.is_empty()).any(|program| quiet(program).is_ok()) {
-        return;
-    }
-    let has_desktop = std::env::var_os("DISPLAY").is_some() || std::env::var_os("WAYLAND_DISPLAY").is_some();
-    if has_desktop || cfg!(target_os = "macos") {
-        let _ = ["xdg-open", "open"].iter().find(|program| quiet(program).is_ok());
-    }
 }

@@ -29,6 +29,9 @@ pub struct Output {
     /// The file to write; `-` is standard output (default: swipr-NAME-PID.SUFFIX)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Open the page or picture in a browser when it is written
+    #[arg(long)]
+    pub open: bool,
     /// The format (default: what the file's name says)
     #[arg(short, long, value_name = "FORMAT")]
     pub format: Option<String>,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   swipr run -- ./app --its-options                 a profile of CPU time, into the current folder
-  swipr run -o app.perf --idle -- ./app            where threads wait, too
+  swipr run --open --idle -- ./app                 where threads wait, too; shown in a browser
   swipr run -o app.pb.gz -d 5 -r 1000 -- ./app     five seconds, a thousand times a second
   swipr run -o app.folded -s -- make -j4           with all child processes
   swipr run -o app.perf --iteration-count 10 --reuse-threads -- ./short-benchmark

@@ -2,7 +2,8 @@
 
 use super::progress::{Talk, figures_line};
 use crate::args::Output;
-use crate::error::Error;
+use crate::browser;
+use crate::error::{Error, Exit};
 use crate::write::{Target, Writer};
 use std::path::PathBuf;
 use swipr_formats::Selection;
@@ -15,6 +16,8 @@ pub struct Plan {
     target: Target,
     /// How much is told.
     pub talk: Talk,
+    /// Whether a browser shows it.
+    shown: bool,
 }
 
 impl Plan {
@@ -32,7 +35,13 @@ impl Plan {
             selection.options.title = Some(format!("{name} ({pid})"));
         }
         let talk = if output.quiet { Talk::Quiet } else { Talk::Normal };
-        Ok(Plan { selection, target: Target::new(&path), talk })
+        let target = Target::new(&path);
+        let can_be_shown = target != Target::Stdout && ["html", "svg"].contains(&selection.format.name);
+        if output.open && !can_be_shown {
+            let what = "--open is for files that end with .html or .svg";
+            return Err(Error::new(what, "`swipr view FILE` shows others").exit(Exit::Usage));
+        }
+        Ok(Plan { selection, target, talk, shown: output.open })
     }
 
     /// Opens the output.
@@ -41,8 +50,12 @@ impl Plan {
     }
 }
 
-/// Says on standard error what was written, and what to do with it.
+/// Says on standard error what was written, and what to do with it; shows it, where that was asked.
 pub fn tell(plan: &Plan, summary: &Summary) {
+    if let (true, Target::File(path)) = (plan.shown, &plan.target) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        browser::open(&path.display().to_string());
+    }
     if plan.talk == Talk::Quiet {
         return;
     }
@@ -59,9 +72,9 @@ pub fn tell(plan: &Plan, summary: &Summary) {
 /// What shows a file of that format.
 fn viewer(format: &str, path: &str) -> String {
     match format {
-        "perf" | "firefox" => {
-            format!("drop {path} on https://profiler.firefox.com or https://speedscope.app")
-        }
+        "perf" => format!("swipr view {path}, or drop it on https://speedscope.app"),
+        "firefox" => format!("drop {path} on https://profiler.firefox.com"),
+        "raw" => format!("swipr view {path}; swipr convert {path} makes every other format of it"),
         "speedscope" => format!("drop {path} on https://speedscope.app"),
         "pprof" => format!("go tool pprof -http=: {path}"),
         "folded" => format!("drop {path} on https://speedscope.app, or pipe it through flamegraph.pl"),

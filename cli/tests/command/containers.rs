@@ -1,8 +1,11 @@
-//! Commands in `loader-scripts/containers`: verbs and options are those that there are.
+//! Commands in `loader-scripts/containers`: verbs and options are those that there are. And what `docker exec` and `kubectl exec` do
+//! with the command, in a container as strict as a hardened pod's.
 
 use crate::support::*;
 use saphyr::{LoadableYamlNode, Yaml};
+use std::process::Command;
 use swipr_c_tests::agent::checkout;
+use swipr_c_tests::container::{Container, missing};
 
 /// Every command line of ours in a YAML document: `command`, or what the image starts, and `args`.
 fn in_yaml(node: &Yaml<'_>, found: &mut Vec<Vec<String>>) {
@@ -60,4 +63,25 @@ fn commands_in_container_files_are_understood() {
         let said = says(words);
         assert_eq!(said.status, Some(3), "{said:?}");
     }
+}
+
+#[test]
+fn in_a_container_the_command_records_its_first_process() {
+    if let Some(why) = missing() {
+        eprintln!("not run: {why}");
+        return;
+    }
+    let container = Container::new("no_frame_pointer", &[]);
+    let command = container.path().join("swipr");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_swipr")).arg(&command).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    let host = container.start();
+    let mut inside = Command::new("runc");
+    inside.arg("exec").arg(format!("unprivileged-{}", host.pid())).arg(&command);
+    let recorded = said(inside.args(["record", "1", "-d", "1", "-o", "-", "-f", "folded"])).well();
+    assert!(recorded.out.contains("burner_main;first;second;third;burn"), "{recorded:?}");
+    // From outside, by the process's id there.
+    let listed = says(["ls", "--json"]).well();
+    assert!(listed.out.contains(&container.path().display().to_string()), "{listed:?}");
+    host.end();
 }

@@ -146,6 +146,23 @@ fn a_program_whose_children_did_the_work_is_told_that_they_were_not_recorded() {
 }
 
 #[test]
+fn a_browser_shows_the_page_where_asked() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let browser = directory.path().join("browser");
+    let script =
+        format!("#!/bin/sh\necho \"$1\" > {}/.seen; mv {0}/.seen {0}/seen\n", directory.path().display());
+    std::fs::write(&browser, script).expect("a script");
+    assert!(Command::new("chmod").arg("+x").arg(&browser).status().is_ok_and(|status| status.success()));
+    let mut command = swipr(["run", "--open", "-o", "page.html", "--"]);
+    said(command.arg(&hot).env("BROWSER", &browser).current_dir(directory.path())).well();
+    let seen = directory.path().join("seen");
+    swipr_c_tests::host::wait_until("the browser", || seen.exists());
+    assert!(read(&seen).ends_with("/page.html\n"), "{}", read(&seen));
+    says(["run", "--open", "-o", "x.perf", "--", "true"]).refuses(2, &["--open", "swipr view"]);
+}
+
+#[test]
 fn runs_stop_at_the_first_that_fails() {
     let directory = Directory::new();
     let hot = short_program(&directory, "hot", &[]);

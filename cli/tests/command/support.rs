@@ -13,7 +13,7 @@ use swipr_c_tests::{agent, expectation, http, recording};
 pub fn swipr<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_swipr"));
     command.args(arguments).env("SWIPR_LIBRARY", agent::library()).stdin(Stdio::null());
-    for variable in ["LD_PRELOAD", "LD_LIBRARY_PATH", "SWIPR_SOCKET", "SWIPR_TOKEN"] {
+    for variable in ["LD_PRELOAD", "LD_LIBRARY_PATH", "SWIPR_SOCKET", "SWIPR_TOKEN", "BROWSER"] {
         command.env_remove(variable);
     }
     command

@@ -90,6 +90,23 @@ fn functions_threads_and_a_flame_graph_are_shown_and_keys_change_them() {
     host.end();
 }
 
+/// A line of the pictures in the documentation.
+fn documented(part: &str) -> String {
+    let page = read(&swipr_c_tests::agent::checkout().join("docs/cli.md"));
+    let line = page.lines().find(|line| line.contains(part) && !line.starts_with('|'));
+    line.unwrap_or_else(|| panic!("docs/cli.md has no line with {part}")).trim().to_owned()
+}
+
+#[test]
+fn the_pictures_in_the_documentation_are_such_as_it_shows() {
+    let host = running_burner();
+    let Some(terminal) = Terminal::start(&format!("top {} --delay 300ms", host.pid())) else { return };
+    terminal.shows(&[&documented("%Own↓"), "threads that wait are not counted"]);
+    terminal.press("Tab");
+    terminal.shows(&[&documented("%BLOCKED")]);
+    host.end();
+}
+
 #[test]
 fn files_have_their_paths_where_asked() {
     let host = running_burner();

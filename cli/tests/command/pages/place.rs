@@ -174,7 +174,9 @@ impl Place {
         shell.env("PID", self.pid.to_string()).env("SOCKET", &self.socket);
         shell.env("SWIPR_SOCKET", room.path().join("swipr-pid-{PID}.sock"));
         shell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
-        for variable in ["LD_PRELOAD", "LD_LIBRARY_PATH", "SWIPR_TOKEN", "DISPLAY", "WAYLAND_DISPLAY"] {
+        for variable in
+            ["LD_PRELOAD", "LD_LIBRARY_PATH", "SWIPR_TOKEN", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER"]
+        {
             shell.env_remove(variable);
         }
         let mut child =
