@@ -1,15 +1,23 @@
 //! Functions, inlined frames, files and lines of one object, from its DWARF: a unit
-//! is parsed when an address of it is first asked for. Names stay mangled here;
+//! is looked through when an address of it is first asked for. Names stay mangled here;
 //! what to do where there is no DWARF is decided in [`crate::symbolizer`].
+//!
+//! What is kept, the longest-lived first: which unit has which addresses ([`index`]); where in a unit its
+//! functions and lines are ([`contents`]); units as gimli has them, and the pages of the file that were touched. An address costs the entries of
+//! one function and a few hundred bytes of the program of lines, whatever was dropped before.
 
+mod contents;
 mod extent;
 mod index;
 mod inlined;
+mod program;
 mod split;
 mod unit;
+mod window;
 
 use crate::elf::{ElfFile, Section};
 use crate::pages::{Counter, PagedReader, Residence};
+use contents::Contents;
 use gimli::{AttributeValue, DebugInfoOffset, Dwarf, DwarfSections, SectionId, Unit, UnitOffset, UnitRef};
 use index::Index;
 use inlined::Named;
@@ -19,12 +27,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use unit::{ParsedUnit, Place};
+use unit::{OpenUnit, Place, abbreviation_bytes};
 
 /// Entries that are followed until one has a name.
 const MAX_REFERENCES: usize = 16;
-/// What a unit of which only some names are read occupies, about: its abbreviations.
-const REFERRED_BYTES: usize = 32 << 10;
 /// The number of the first section of an alternate file: above those of the main file.
 const FURTHER_SECTIONS: u64 = 64;
 
@@ -57,14 +63,18 @@ pub(crate) struct Lines {
     index: Index,
     /// Where the units of the alternate file begin.
     alternate: Vec<usize>,
+    /// Of units, by where they begin.
+    contents: FxHashMap<usize, Arc<Contents>>,
+    contents_bytes: usize,
     /// By where they begin.
-    units: FxHashMap<usize, Arc<ParsedUnit>>,
+    units: FxHashMap<usize, Arc<OpenUnit>>,
     /// Units that others refer to, without what is in them.
     referred: FxHashMap<(Which, usize), Arc<Unit<PagedReader>>>,
     split: Split,
-    /// Bytes for one unit.
+    /// Bytes for the contents of one unit.
     room: usize,
-    parsed_bytes: usize,
+    /// Of units and referred ones.
+    open_bytes: usize,
     held: Counter,
 }
 
@@ -109,10 +119,21 @@ impl Lines {
         let mut packages = vec![files.path.to_owned()];
         packages.extend(files.main.path().filter(|path| *path != files.path).map(PathBuf::from));
         let split = Split::new(packages, max_bytes, max_memory, held.clone());
-        let (units, referred, parsed_bytes) = <_>::default();
-        let (sections, room) = ((sections, shared), max_memory as usize / 2);
-        let mut lines =
-            Lines { sections, dwarf, index, alternate, units, referred, split, room, parsed_bytes, held };
+        let (contents, contents_bytes, units, referred, open_bytes) = <_>::default();
+        let mut lines = Lines {
+            sections: (sections, shared),
+            dwarf,
+            index,
+            alternate,
+            contents,
+            contents_bytes,
+            units,
+            referred,
+            split,
+            room: max_memory as usize / 4,
+            open_bytes,
+            held,
+        };
         // Every page with a unit's first entry was touched.
         lines.shrink();
         Some(lines)
@@ -121,35 +142,48 @@ impl Lines {
     /// The frames at an address, innermost first; empty where nothing is known.
     pub(crate) fn frames(&mut self, address: u64) -> Vec<LineFrame> {
         for start in self.index.units_at(address) {
-            let Some(unit) = self.unit(start) else { continue };
-            let place = unit.place(&self.dwarf, address);
-            match (unit.function(address), place) {
-                (Some(function), place) => {
-                    return self.frames_of(&unit, function, address, place.unwrap_or_default());
-                }
-                (None, Some(place)) => {
-                    return vec![LineFrame { name: None, file: place.file, line: place.line }];
-                }
-                (None, None) => {}
+            let Some(contents) = self.contents(start) else { continue };
+            let (function, stretch) = (contents.function(address), contents.stretch(address));
+            if function.is_none() && stretch.is_none() {
+                continue;
             }
+            let Some(unit) = self.unit(start) else { continue };
+            let row = stretch.zip(unit.program()).map(|(stretch, program)| program.row(stretch, address));
+            let place = row.map(|row| unit.place(&self.dwarf, row)).unwrap_or_default();
+            return match function {
+                Some(function) => self.frames_of(&unit, function, address, place),
+                None => vec![LineFrame { name: None, file: place.file, line: place.line }],
+            };
         }
         Vec::new()
     }
 
     /// The places of the code in a range, each with where it begins; at most so many.
     pub(crate) fn places(&mut self, code: &Range<u64>, most: usize) -> Vec<(u64, String, u32)> {
-        let Some(unit) = self.index.units_at(code.start).into_iter().find_map(|start| self.unit(start))
+        let units = self.index.units_at(code.start).into_iter();
+        let Some((contents, unit)) =
+            units.filter_map(|start| self.contents(start).zip(self.unit(start))).next()
         else {
             return Vec::new();
         };
-        let places =
-            unit.places(&self.dwarf, code).filter_map(|(at, place)| Some((at, place.file?, place.line?)));
-        places.take(most).collect()
+        let mut places = Vec::new();
+        let Some(program) = unit.program() else { return places };
+        for stretch in contents.stretches(code) {
+            program.each(stretch, |row| {
+                if code.contains(&row.address)
+                    && let Place { file: Some(file), line: Some(line) } = unit.place(&self.dwarf, row)
+                {
+                    places.push((row.address, file, line));
+                }
+                places.len() < most
+            });
+        }
+        places
     }
 
     fn frames_of(
         &mut self,
-        unit: &ParsedUnit,
+        unit: &OpenUnit,
         function: UnitOffset,
         address: u64,
         place: Place,
@@ -171,7 +205,7 @@ impl Lines {
     }
 
     /// A function's name, which may be in the entry that its own is an instance of, and so on.
-    fn name(&mut self, unit: &ParsedUnit, which: Which, named: Named) -> Option<String> {
+    fn name(&mut self, unit: &OpenUnit, which: Which, named: Named) -> Option<String> {
         let (mut named, mut which, mut other) = (named, which, None::<Arc<Unit<PagedReader>>>);
         for _ in 0..MAX_REFERENCES {
             if let Some(name) = named.text() {
@@ -214,7 +248,7 @@ impl Lines {
             Some(known) => known.clone(),
             None => {
                 let new = Arc::new(dwarf.unit(dwarf.unit_header(DebugInfoOffset(start)).ok()?).ok()?);
-                self.parsed_bytes += REFERRED_BYTES;
+                self.open_bytes += abbreviation_bytes(&new);
                 self.referred.insert((which, start), new.clone());
                 new
             }
@@ -223,25 +257,42 @@ impl Lines {
         Some((unit, entry))
     }
 
-    fn unit(&mut self, start: usize) -> Option<Arc<ParsedUnit>> {
+    fn unit(&mut self, start: usize) -> Option<Arc<OpenUnit>> {
         if let Some(known) = self.units.get(&start) {
             return Some(known.clone());
         }
         let main = self.dwarf.unit(self.dwarf.unit_header(DebugInfoOffset(start)).ok()?).ok()?;
-        let unit = Arc::new(ParsedUnit::read(&self.dwarf, main, &self.split, self.room));
-        self.parsed_bytes += unit.bytes();
+        let unit = Arc::new(OpenUnit::new(&self.dwarf, main, &self.split));
+        self.open_bytes += unit.bytes();
         self.units.insert(start, unit.clone());
         Some(unit)
     }
 
-    /// Forgets what was parsed and read; it is read again when it is asked for.
+    fn contents(&mut self, start: usize) -> Option<Arc<Contents>> {
+        if let Some(known) = self.contents.get(&start) {
+            return Some(known.clone());
+        }
+        let unit = self.unit(start)?;
+        let contents = Arc::new(Contents::read(&self.dwarf, &unit, self.room));
+        self.contents_bytes += contents.bytes();
+        self.contents.insert(start, contents.clone());
+        Some(contents)
+    }
+
+    /// Forgets units and pages, which are cheap to read again.
     pub(crate) fn shrink(&mut self) {
         self.units = FxHashMap::default();
         self.referred = FxHashMap::default();
         self.split.shrink();
-        self.parsed_bytes = 0;
+        self.open_bytes = 0;
         let (main, shared) = &self.sections;
         self.dwarf = main.borrow_with_sup(shared.as_ref(), PagedReader::untouched);
+    }
+
+    /// Forgets what is where in units: they are looked through again.
+    pub(crate) fn forget_contents(&mut self) {
+        self.contents = FxHashMap::default();
+        self.contents_bytes = 0;
     }
 
     /// Files of split DWARF that were found and are not what was asked for, since the last time.
@@ -251,12 +302,20 @@ impl Lines {
 
     /// Bytes that [`Self::shrink`] can give back.
     pub(crate) fn spare_bytes(&self) -> usize {
-        self.parsed_bytes + self.held.load(Ordering::Relaxed)
+        self.open_bytes + self.held.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that [`Self::forget_contents`] can give back.
+    pub(crate) fn contents_bytes(&self) -> usize {
+        self.contents_bytes
     }
 
     /// Bytes in memory, as far as they are counted.
     pub(crate) fn bytes(&self) -> usize {
-        self.spare_bytes() + self.index.bytes() + self.alternate.capacity() * size_of::<usize>()
+        self.spare_bytes()
+            + self.contents_bytes
+            + self.index.bytes()
+            + self.alternate.capacity() * size_of::<usize>()
     }
 }
 

@@ -76,6 +76,21 @@ impl Pages {
         }
     }
 
+    /// Fills the buffer from `offset` on; no page of it stays in memory.
+    fn copy(&self, offset: usize, buffer: &mut [u8]) -> gimli::Result<()> {
+        match &self.content {
+            Content::Memory { bytes, .. } => {
+                let part = bytes.get(offset..).and_then(|rest| rest.get(..buffer.len())).ok_or_else(end)?;
+                buffer.copy_from_slice(part);
+            }
+            Content::File { file, offset: base, .. } => {
+                let at = base.checked_add(offset as u64).ok_or_else(end)?;
+                file.read_exact(at, buffer).map_err(|_| end())?;
+            }
+        }
+        Ok(())
+    }
+
     /// The bytes from `offset` to the end of their page, at least one.
     fn from(&self, offset: usize) -> gimli::Result<&[u8]> {
         let part = match &self.content {
@@ -156,6 +171,13 @@ impl PagedReader {
                 PagedReader { start: 0, end: self.pages.size, pages: self.pages.clone() }
             }
         }
+    }
+
+    /// At most `most` bytes from `at` on; no page of them stays in memory. For what is looked through once.
+    pub(crate) fn copy(&self, at: usize, most: usize, into: &mut Vec<u8>) -> gimli::Result<()> {
+        into.clear();
+        into.resize(gimli::Reader::len(self).saturating_sub(at).min(most), 0);
+        self.pages.copy(self.start + at, into)
     }
 
     fn over(pages: Pages) -> PagedReader {

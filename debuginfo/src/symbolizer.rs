@@ -14,7 +14,7 @@ use crate::demangle::{Names, SwiftDemangler};
 use crate::identity::FileIdentity;
 use crate::{separate, symbols};
 use names::NameStore;
-use object::Object;
+use object::{Object, Part};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -250,17 +250,18 @@ impl Symbolizer {
 
     /// Drops objects, longest unused first, the current one last.
     fn keep_within_budget(&mut self, current: &ObjectKey) {
-        // What was parsed goes first, of the object that was asked longest ago: the rest of it is small, and what is
-        // read again of it is a unit at a time.
-        while self.bytes + self.names.bytes() > self.budget.memory_bytes {
-            let with_spare = self.objects.values_mut().filter(|object| object.spare_bytes() > LEAST_SPARE);
-            let Some(oldest) = with_spare.min_by_key(|object| object.last_use) else { break };
-            let before = oldest.bytes();
-            oldest.shrink();
-            self.bytes = self.bytes - before + oldest.bytes();
-            self.stats.shrunk_objects += 1;
-            if oldest.spare_bytes() > LEAST_SPARE {
-                break;
+        for part in [Part::Units, Part::Contents] {
+            while self.bytes + self.names.bytes() > self.budget.memory_bytes {
+                let with_spare =
+                    self.objects.values_mut().filter(|object| object.spare_bytes(part) > LEAST_SPARE);
+                let Some(oldest) = with_spare.min_by_key(|object| object.last_use) else { break };
+                let before = oldest.bytes();
+                oldest.shrink(part);
+                self.bytes = self.bytes - before + oldest.bytes();
+                self.stats.shrunk_objects += 1;
+                if oldest.spare_bytes(part) > LEAST_SPARE {
+                    break;
+                }
             }
         }
         let is_open = |object: &Object| object.has_file();

@@ -1,7 +1,7 @@
 //! The addresses of an entry: from one to another, or a list of ranges.
 
 use crate::pages::PagedReader;
-use gimli::{Attribute, AttributeValue, RangeListsOffset, UnitRef};
+use gimli::{Attribute, AttributeValue, DwAt, RangeListsOffset, Reader, UnitRef};
 
 /// Ranges of one entry that are looked at: many times what the largest units have.
 const MAX_RANGES: usize = 1 << 18;
@@ -16,15 +16,29 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Takes an attribute in; whether it was one of these.
-    pub(super) fn note(&mut self, unit: UnitRef<PagedReader>, attribute: &Attribute<PagedReader>) -> bool {
+    /// Whether an entry with this attribute has code.
+    pub(super) fn begins_with(attribute: DwAt) -> bool {
+        matches!(attribute, gimli::DW_AT_low_pc | gimli::DW_AT_ranges)
+    }
+
+    /// Takes an attribute in, whatever it was read from; whether it was one of these.
+    pub(super) fn note<R>(&mut self, unit: UnitRef<PagedReader>, attribute: &Attribute<R>) -> bool
+    where
+        R: Reader<Offset = usize>,
+    {
         match attribute.name() {
-            gimli::DW_AT_low_pc => self.low = unit.attr_address(attribute.value()).ok().flatten(),
+            gimli::DW_AT_low_pc => self.low = address(unit, &attribute.value()),
             gimli::DW_AT_high_pc => match attribute.value() {
                 AttributeValue::Udata(size) => self.size = Some(size),
-                value => self.high = unit.attr_address(value).ok().flatten(),
+                value => self.high = address(unit, &value),
             },
-            gimli::DW_AT_ranges => self.ranges = unit.attr_ranges_offset(attribute.value()).ok().flatten(),
+            gimli::DW_AT_ranges => {
+                self.ranges = match attribute.value() {
+                    AttributeValue::RangeListsRef(offset) => Some(unit.ranges_offset_from_raw(offset)),
+                    AttributeValue::DebugRngListsIndex(index) => unit.ranges_offset(index).ok(),
+                    _ => None,
+                }
+            }
             _ => return false,
         }
         true
@@ -62,5 +76,13 @@ impl Extent {
         let mut is_in = false;
         self.each(unit, |begin, end| is_in |= begin <= address && address < end);
         is_in
+    }
+}
+
+fn address<R: Reader<Offset = usize>>(unit: UnitRef<PagedReader>, value: &AttributeValue<R>) -> Option<u64> {
+    match value {
+        AttributeValue::Addr(address) => Some(*address),
+        AttributeValue::DebugAddrIndex(index) => unit.address(*index).ok(),
+        _ => None,
     }
 }

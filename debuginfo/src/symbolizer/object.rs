@@ -32,6 +32,15 @@ pub(super) struct Object {
     answer_bytes: usize,
 }
 
+/// What of an object's DWARF can be read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Units as they were parsed, and the pages that were touched: soon read again.
+    Units,
+    /// Where things are in units, which are looked through for it.
+    Contents,
+}
+
 /// The DWARF of an object.
 #[derive(Default)]
 enum Dwarf {
@@ -108,14 +117,20 @@ impl Object {
     }
 
     /// Bytes that [`Self::shrink`] can give back.
-    pub(super) fn spare_bytes(&self) -> usize {
-        self.lines().map_or(0, Lines::spare_bytes)
+    pub(super) fn spare_bytes(&self, part: Part) -> usize {
+        self.lines().map_or(0, |lines| match part {
+            Part::Units => lines.spare_bytes(),
+            Part::Contents => lines.contents_bytes(),
+        })
     }
 
-    /// Forgets the DWARF that was parsed; answers, symbols and where units are stay.
-    pub(super) fn shrink(&mut self) {
+    /// Forgets a part of its DWARF; answers, symbols and where units are stay.
+    pub(super) fn shrink(&mut self, part: Part) {
         if let Dwarf::Open(lines) = &mut self.dwarf {
-            lines.shrink();
+            match part {
+                Part::Units => lines.shrink(),
+                Part::Contents => lines.forget_contents(),
+            }
         }
     }
 
