@@ -209,6 +209,28 @@ fn without_room_for_symbols_the_offsets_are_those_of_the_unwind_information() {
     assert_eq!((symbolizer.stats().without_symbols, symbolizer.stats().without_lines), (1, 0));
 }
 
+/// Some kilobytes of debug information whose entries all have the same list of ranges: an address of it would take an hour.
+#[test]
+fn entries_that_share_long_lists_of_ranges_come_to_an_end() {
+    let directory = directory("shared_ranges");
+    let (source, library) = (directory.join("shared.s"), directory.join("shared.so"));
+    let text = "
+        .text\n.globl f\n.type f,@function\nf: .fill 64,1,0x90\n.size f,64
+        .section .debug_abbrev\n.uleb128 1,0x11\n.byte 1\n.uleb128 0x11,1,0x12,7,0,0
+        .uleb128 2,0x2e\n.byte 1\n.uleb128 3,8,0x11,1,0x12,7,0,0
+        .uleb128 3,0x1d\n.byte 0\n.uleb128 0x55,0x17,0,0,0
+        .section .debug_info\n.long 2f-1f\n1: .short 4\n.long 0\n.byte 8
+        .uleb128 1\n.quad f,64\n.uleb128 2\n.asciz \"of_dwarf\"\n.quad f,64
+        .rept 60000\n.uleb128 3\n.long 0\n.endr\n.byte 0,0\n2:
+        .section .debug_ranges\n.rept 60000\n.quad 0x100000,0x100001\n.endr\n.quad 0,0\n";
+    std::fs::write(&source, text).unwrap();
+    let [from, to] = [&source, &library].map(|path: &PathBuf| path.to_str().unwrap());
+    support::run("gcc", &["-shared", "-nostdlib", "-o", to, from]);
+    let (start, _) = function(&library, |name| name == "f");
+    let found = Symbolizer::new(Budget::default()).resolve(&key(&library), start, Lookup::Pc);
+    assert_eq!((found.len(), &*found[0].name), (1, "f"));
+}
+
 #[test]
 fn garbage_gives_fewer_names_and_never_a_panic() {
     let directory = directory("garbage");

@@ -63,7 +63,10 @@ fn entries(code: &Range<u64>, lines: &mut Lines) -> Arc<[LineEntry]> {
         }
         LineEntry { offset: address - code.start, line, file: file.clone() }
     };
-    let mut entries: Vec<_> = lines.places(code, MAX_LINES).into_iter().map(&mut entry).collect();
+    // PHP's word for what has no file.
+    let is_file = |(_, path, _): &(u64, String, u32)| path.rsplit('/').next() != Some("unknown");
+    let places = lines.places(code, MAX_LINES).into_iter().filter(is_file);
+    let mut entries: Vec<_> = places.map(&mut entry).collect();
     entries.sort_by_key(|entry| entry.offset);
     entries.into()
 }

@@ -71,10 +71,11 @@ impl Extent {
         looks
     }
 
-    /// Whether an address is in it.
-    pub(super) fn contains(&self, unit: UnitRef<PagedReader>, address: u64) -> bool {
+    /// Whether an address is in it; takes the parts that were looked at off what is `left`.
+    pub(super) fn contains(&self, unit: UnitRef<PagedReader>, address: u64, left: &mut usize) -> bool {
         let mut is_in = false;
-        self.each(unit, |begin, end| is_in |= begin <= address && address < end);
+        let looks = self.each(unit, |begin, end| is_in |= begin <= address && address < end);
+        *left = left.saturating_sub(looks);
         is_in
     }
 }

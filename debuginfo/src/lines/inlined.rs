@@ -6,6 +6,9 @@ use gimli::{Attribute, AttributeValue, EntriesRaw, Reader, UnitOffset, UnitRef};
 
 /// How deep functions are inlined into one another, at most.
 const MAX_DEPTH: usize = 256;
+/// Entries of one function, and parts of their addresses, that are looked at: many times what the largest functions have.
+/// Entries may share lists of parts, so that a small file could take for ever.
+const MAX_LOOKS: usize = 1 << 20;
 
 /// A function's name, or who has it.
 #[derive(Debug, Default)]
@@ -76,8 +79,9 @@ fn gather(
         entries.skip_attributes(abbreviation.attributes())?;
     }
     // Of the innermost that holds the address: what comes behind it does not.
-    let mut depth = 0;
-    while !entries.is_empty() && entries.next_depth() > depth && calls.len() < MAX_DEPTH {
+    let (mut depth, mut left) = (0, MAX_LOOKS);
+    while left > 0 && !entries.is_empty() && entries.next_depth() > depth && calls.len() < MAX_DEPTH {
+        left -= 1;
         let own_depth = entries.next_depth();
         let Some(abbreviation) = entries.read_abbreviation()? else { continue };
         match abbreviation.tag() {
@@ -90,16 +94,16 @@ fn gather(
                         call.note(unit, &attribute);
                     }
                 }
-                if extent.contains(unit, address) {
+                if extent.contains(unit, address, &mut left) {
                     calls.push(call);
                     depth = own_depth;
                 } else {
-                    skip(&mut entries, own_depth)?;
+                    skip(&mut entries, own_depth, &mut left)?;
                 }
             }
             gimli::DW_TAG_subprogram => {
                 entries.skip_attributes(abbreviation.attributes())?;
-                skip(&mut entries, own_depth)?;
+                skip(&mut entries, own_depth, &mut left)?;
             }
             _ => entries.skip_attributes(abbreviation.attributes())?,
         }
@@ -108,8 +112,9 @@ fn gather(
 }
 
 /// Passes over what is below an entry of that depth.
-fn skip(entries: &mut EntriesRaw<PagedReader>, depth: isize) -> gimli::Result<()> {
-    while !entries.is_empty() && entries.next_depth() > depth {
+fn skip(entries: &mut EntriesRaw<PagedReader>, depth: isize, left: &mut usize) -> gimli::Result<()> {
+    while *left > 0 && !entries.is_empty() && entries.next_depth() > depth {
+        *left -= 1;
         if let Some(abbreviation) = entries.read_abbreviation()? {
             entries.skip_attributes(abbreviation.attributes())?;
         }
