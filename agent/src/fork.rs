@@ -13,7 +13,7 @@
 use crate::life;
 use crate::platform::objects;
 use crate::platform::{errno, process, signals};
-use crate::{agent_threads, begun, not_asked, off};
+use crate::{agent_threads, begun, made_code, not_asked, off};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -102,6 +102,7 @@ unsafe extern "C" fn in_child() {
         published::clear_cache();
         // In a sandbox there will be no agent, and not even these calls may be allowed.
         if !not_asked::is_in_sandbox() {
+            made_code::inherit(memory::process_id() as u32);
             memory::set_process(process::pid() as i32);
             not_asked::inherit();
         }

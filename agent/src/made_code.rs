@@ -16,6 +16,7 @@ use debugger_objects::DebuggerObjects;
 use dump::Dump;
 pub use frames::Frames;
 use perf_map::PerfMap;
+pub use perf_map::inherit;
 use std::ops::Range;
 use std::sync::Arc;
 use swipr_debuginfo::jit::code_map::{CodeMap, Found};
@@ -99,7 +100,8 @@ impl MadeCode {
 
     /// The function at an address at a monotonic time.
     pub fn find(&self, address: u64, time_ns: u64) -> Option<MadeFunction> {
-        let maps = self.dumps.iter().map(Dump::code).chain([self.objects.code(), self.perf_map.code()]);
+        let maps =
+            self.dumps.iter().map(Dump::code).chain([self.objects.code()]).chain(self.perf_map.codes());
         let Found { function, start, valid } =
             maps.into_iter().find_map(|map: &CodeMap| map.find(address, time_ns))?;
         let place = function.place(address - start);
@@ -110,13 +112,13 @@ impl MadeCode {
     /// Memory in use, about.
     pub fn bytes(&self) -> usize {
         let dumps = self.dumps.iter().map(|dump| dump.code().bytes()).sum::<usize>();
-        dumps + self.objects.code().bytes() + self.perf_map.code().bytes()
+        dumps + self.objects.code().bytes() + self.perf_map.codes().map(CodeMap::bytes).sum::<usize>()
     }
 
     /// Functions that are not known for want of memory.
     pub fn refused(&self) -> u64 {
         let dumps = self.dumps.iter().map(|dump| dump.code().refused()).sum::<u64>();
-        dumps + self.objects.code().refused() + self.perf_map.code().refused()
+        dumps + self.objects.code().refused() + self.perf_map.codes().map(CodeMap::refused).sum::<u64>()
     }
 
     /// Forgets everything; the next look reads it again.
