@@ -3,6 +3,7 @@
 //! A child that no fork handler has seen (of `_Fork`, or of clone(2)) may have got it held. It is told by its process id,
 //! and has no heap then: neither it nor its own children wait for who is not there.
 
+use crate::not_asked;
 use crate::platform::process;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
@@ -81,7 +82,8 @@ pub fn watch_forks() {
     unsafe extern "C" fn in_child() {
         let held = OF_FORK.take().map(ManuallyDrop::into_inner);
         IS_LOST.store(held.is_none(), Relaxed);
-        PROCESS.store(process::pid(), Relaxed);
+        // In a sandbox not even that question may be allowed.
+        PROCESS.store(if not_asked::is_in_sandbox() { 0 } else { process::pid() }, Relaxed);
     }
     PROCESS.store(process::pid(), Relaxed);
     // SAFETY: the functions stay where they are: the library cannot be unloaded.
