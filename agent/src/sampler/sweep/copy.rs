@@ -16,7 +16,7 @@ use swipr_unwind::frames::{CAPACITY, Frames, Storage};
 use swipr_unwind::memory::OtherStack;
 use swipr_unwind::published;
 use swipr_unwind::registers::Registers;
-use swipr_unwind::walk::{Workspace, walk};
+use swipr_unwind::walk::{Stop, Workspace, walk};
 
 /// Bytes of stack copied at once: most of the stacks that threads wait on whole, and little that is not read. Of memory that is in
 /// no cache, which that of a waiting thread is, a copy of 16 KiB takes twice as long.
@@ -72,9 +72,14 @@ impl Copier {
             counters.moved.add(1);
             return Err(NotCopied::HasMoved);
         }
+        // Who has never run is shown in the call that makes it, on a stack with nothing on it: what lies there is somebody else's.
+        let has_run = thread.cpu_ns != 0;
+        let (total, stop) =
+            if has_run { (frames.total(), stop) } else { (frames.total().min(1), Stop::Root) };
+        let state = if has_run { state } else { State::Runnable };
         counters.copied.add(1);
         counters.stopped(stop);
-        let stack = RawStack::new(&self.frames, frames.total(), stop, tables.mappings());
+        let stack = RawStack::new(&self.frames, total, stop, tables.mappings());
         Ok(BlockedStack { cpu_ns: thread.cpu_ns, state, stack: Arc::new(stack) })
     }
 }
