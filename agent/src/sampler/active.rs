@@ -227,6 +227,17 @@ impl Active {
         }
     }
 
+    /// Every thread's stack now: a thread of which none could be had is shown without one, rather than counted as missed.
+    pub fn is_snapshot(&self) -> bool {
+        self.request.mode == Mode::Wall && self.request.length == Length::Ticks(1)
+    }
+
+    /// Wall mode: a thread of which no stack could be had.
+    pub fn wall_missed(&mut self, thread: &Arc<Thread>, tick_ns: u64, ticks: u32, state: State) {
+        self.counters.truncated.add(u64::from(ticks));
+        self.wall_sample(thread, tick_ns, ticks, state, &Arc::new(RawStack::none()));
+    }
+
     /// CPU mode: a sample that stands for `cpu_ns` of CPU time.
     pub fn cpu_sample(&mut self, thread: &Arc<Thread>, tick_ns: u64, cpu_ns: u64, stack: &Arc<RawStack>) {
         if self.request.mode == Mode::Cpu && cpu_ns > 0 {

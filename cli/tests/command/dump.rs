@@ -2,17 +2,36 @@
 
 use crate::support::*;
 use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::{Host, wait_until};
+use swipr_c_tests::program::Program;
 
 #[test]
 fn shows_every_threads_stack_with_its_lines_and_what_it_waits_for() {
     let host = running_burner();
     let pid = host.pid().to_string();
-    let said = says(["dump", &pid]).well();
-    for part in ["burner_main", "no_frame_pointer.c:", "blocked in "] {
-        assert!(said.out.contains(part), "{part} is not in {said:?}");
-    }
+    // Where other programs leave no CPU to the burner for a second, it is shown without a stack.
+    wait_until("the burner gets a CPU", || {
+        let said = says(["dump", &pid]).well();
+        for part in ["no_frame_pointer.c:", "blocked in ", "\"burner\" tid "] {
+            assert!(said.out.contains(part), "{part} is not in {said:?}");
+        }
+        said.out.contains("burner_main")
+    });
     let said = says(["dump", "--pid", &pid, "--thread-name", "^burner$"]).well();
-    assert!(said.out.contains("burner_main") && !said.out.contains("blocked in"), "{said:?}");
+    assert!(said.out.contains("\"burner\" tid ") && !said.out.contains("blocked in"), "{said:?}");
+    host.end();
+}
+
+#[test]
+fn a_thread_that_cannot_be_asked_is_shown_without_a_stack() {
+    let directory = Directory::new();
+    let host = Host::start(&Program::compile("signals_blocked", directory.path()));
+    let pid = host.pid().to_string();
+    wait_until("the thread computes with all signals blocked", || {
+        let said = says(["dump", &pid]).well();
+        let (_, thread) = said.out.split_once("\"changing\" tid ").expect("every thread is shown");
+        thread.lines().nth(1).is_some_and(|frame| frame.ends_with("[not sampled]"))
+    });
     host.end();
 }
 

@@ -1,6 +1,6 @@
 //! Answers of threads that were asked, and the ends of recordings.
 
-use super::settle::{forget_ticks, settle_cpu_wait};
+use super::settle::{settle_cpu_wait, settle_unanswered};
 use super::{Sweeper, of};
 use crate::platform::process;
 use crate::platform::threads::cpu_ns;
@@ -73,7 +73,7 @@ impl Sweeper {
             }
             let program_used_ns = recording.program_used_ns();
             for thread in threads.iter_mut() {
-                recording.counters().missed.add(forget_ticks(thread, bit));
+                settle_unanswered(thread, recording);
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
                 account_rest(thread, recording, now, clock_ns);
                 tell_rest(thread, recording, clock_ns);

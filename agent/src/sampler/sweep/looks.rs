@@ -1,6 +1,7 @@
 //! The looks of one sweep: at every thread once, the questions among them a few at a time.
 
 use super::look::{Look, look};
+use super::settle::tell_missed;
 use super::{COLLECT_AFTER_NS, MAPS_AGAIN_NS, Sweeper, of};
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::cpu_ns;
@@ -205,8 +206,9 @@ impl Sweeper {
                         state,
                     });
                     for missed in self.slots.ask(thread, ticks, self.signal, &self.counters) {
-                        let ticks = u64::from(missed.ticks);
-                        of(recordings, missed.recordings).for_each(|of| of.counters().missed.add(ticks));
+                        for recording in of(recordings, missed.recordings) {
+                            tell_missed(thread, recording, missed.tick_ns, missed.ticks, missed.state);
+                        }
                     }
                     // Not who cannot be asked: nobody would take it off the list.
                     if !was_asked && thread.pending.is_some() {
@@ -216,7 +218,8 @@ impl Sweeper {
                 Look::Missed => {
                     for recording in of(recordings, wanted) {
                         let rested = told::forget(thread, recording, 1);
-                        recording.counters().missed.add(1 + rested);
+                        recording.counters().missed.add(rested);
+                        tell_missed(thread, recording, at.tick_ns, 1, None);
                     }
                     for recording in of(recordings, others) {
                         let rested = told::forget(thread, recording, 0);

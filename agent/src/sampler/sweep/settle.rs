@@ -7,6 +7,7 @@ use crate::sampler::active::Active;
 use crate::sampler::held::account_rest;
 use crate::sampler::threads::Sampled;
 use crate::sampler::told;
+use swipr_formats::model::State;
 use swipr_unwind::slot;
 
 /// A thread ended: its unanswered ticks are lost.
@@ -41,6 +42,28 @@ pub fn forget_ticks(thread: &mut Sampled, bits: u8) -> u64 {
     pending.ticks.iter_mut().for_each(|tick| tick.recordings &= !bits);
     pending.ticks.retain(|tick| tick.recordings != 0);
     forgotten
+}
+
+/// A thread has no stack for so many ticks, the last of which was at `tick_ns`: they are missed. In a snapshot the thread is shown all the
+/// same, without a stack.
+pub fn tell_missed(thread: &Sampled, recording: &mut Active, tick_ns: u64, ticks: u32, state: Option<State>) {
+    if recording.is_snapshot() {
+        // With our signal blocked it may run; else it would have answered.
+        let seen = if thread.blocks_signal { State::Running } else { State::Runnable };
+        recording.wall_missed(&thread.thread, tick_ns, ticks, state.unwrap_or(seen));
+    } else {
+        recording.counters().missed.add(u64::from(ticks));
+    }
+}
+
+/// A recording ends, and this thread was waited for as long as that may take: what it has not answered is missed.
+pub fn settle_unanswered(thread: &mut Sampled, recording: &mut Active) {
+    let bit = recording.bit();
+    let ticks = thread.pending.iter().flat_map(|pending| &pending.ticks);
+    for tick in ticks.filter(|tick| tick.recordings & bit != 0) {
+        tell_missed(thread, recording, tick.tick_ns, tick.ticks, tick.state);
+    }
+    forget_ticks(thread, bit);
 }
 
 /// Takes back what was asked of a thread that will not answer, or by a signal that is no longer ours.
