@@ -10,10 +10,8 @@ pub enum Error {
         /// Its number, from 1.
         number: usize,
         /// What is wrong.
-        what: &'static str,
+        what: String,
     },
-    /// It was written by a newer version.
-    Version(u64),
     /// It has no beginning.
     NoHeader,
 }
@@ -22,7 +20,6 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Line { number, what } => write!(f, "line {number}: {what}"),
-            Error::Version(version) => write!(f, "version {version} of the format is newer than this reader"),
             Error::NoHeader => {
                 write!(f, "neither a raw recording of swipr's nor lines of swift-profile-recorder's")
             }

@@ -1,34 +1,154 @@
-//! The lines of `format=raw`; `formats/src/raw.rs` says what they are. Types and fields that are not known are passed over.
+//! The lines of `format=raw`, as they come from an agent or stand in a file; `formats/src/raw.rs` says what they are. Types and
+//! fields that are not known are passed over; what contradicts itself is an error.
+
+mod line;
 
 use crate::error::Error;
 use crate::recording::{Recording, Taken};
-use serde_json::Value;
-use std::collections::HashMap;
+use line::{Kind, SampleLine};
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Module, Stack, State, Summary, Thread};
+use swipr_formats::model::{Frame, Header, Module, Stack, State, Summary, Thread};
 
 /// The newest version that is read.
-const VERSION: u64 = 1;
+const VERSION: u32 = 1;
 
-pub(crate) fn read(text: &str) -> Result<Recording, Error> {
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let first =
-        lines.next().and_then(|(_, line)| serde_json::from_str::<Value>(line).ok()).ok_or(Error::NoHeader)?;
-    let version = first.get("swipr").and_then(Value::as_u64).ok_or(Error::NoHeader)?;
-    if version > VERSION {
-        return Err(Error::Version(version));
+/// What a line adds to a recording.
+#[derive(Clone, Debug)]
+pub enum Line {
+    /// What is known before the first sample.
+    Header(Header),
+    /// The next thread: they are numbered from 0, in the order of their lines.
+    Thread(Thread),
+    /// The next stack, numbered likewise.
+    Stack(Vec<Frame>),
+    /// A sample, of a thread and with a stack that were told.
+    Sample(Taken),
+    /// What is known after the last sample.
+    End(Summary),
+    /// Nothing by itself.
+    Nothing,
+}
+
+/// Reads the lines of one recording, one after the other.
+#[derive(Debug, Default)]
+pub struct RawLines {
+    has_header: bool,
+    modules: Vec<Arc<Module>>,
+    threads: usize,
+    stacks: usize,
+}
+
+impl RawLines {
+    /// Takes a line.
+    pub fn read(&mut self, line: &[u8]) -> Result<Line, String> {
+        if line.trim_ascii().is_empty() {
+            return Ok(Line::Nothing);
+        }
+        if line.starts_with(br#"{"type":"sample""#) {
+            return self.sample(&parse(line)?);
+        }
+        let kind: Kind = parse(line)?;
+        Ok(match kind.kind.as_str() {
+            "sample" => return self.sample(&parse(line)?),
+            "header" => {
+                // Of a newer version nothing else is known.
+                let version = parse::<line::Version>(line)?.swipr;
+                if version > VERSION {
+                    return Err(format!(
+                        "it is of version {version} of the raw format, this reader knows {VERSION}"
+                    ));
+                }
+                self.has_header = true;
+                Line::Header(parse::<line::HeaderLine>(line)?.into_header()?)
+            }
+            "end" => Line::End(parse::<line::EndLine>(line)?.into_summary()),
+            "module" => {
+                let module: line::ModuleLine = parse(line)?;
+                next(self.modules.len(), module.id)?;
+                self.modules.push(Arc::new(module.into_module()?));
+                Line::Nothing
+            }
+            "thread" => {
+                let thread: line::ThreadLine = parse(line)?;
+                next(self.threads, thread.id)?;
+                self.threads += 1;
+                Line::Thread(Thread { tid: thread.tid, name: thread.name })
+            }
+            "stack" => {
+                let stack: line::StackLine = parse(line)?;
+                next(self.stacks, stack.id)?;
+                let frames = stack.frames.into_iter().map(|frame| frame.into_frame(&self.modules));
+                let frames = frames.collect::<Result<Vec<_>, _>>()?;
+                self.stacks += 1;
+                Line::Stack(frames)
+            }
+            _ => Line::Nothing,
+        })
     }
-    let mut reader = Reader { modules: Vec::new(), recording: begun(header(&first)) };
-    for (index, line) in lines {
-        let wrong = |what| Error::Line { number: index + 1, what };
-        match serde_json::from_str::<Value>(line) {
-            Ok(value) => reader.take(&value).ok_or_else(|| wrong("a field is missing or makes no sense"))?,
+
+    fn sample(&self, line: &SampleLine<'_>) -> Result<Line, String> {
+        if !self.has_header {
+            return Err("it does not begin with a header line".into());
+        }
+        if line.thread >= self.threads {
+            return Err("a sample is of a thread that was not told".into());
+        }
+        if line.stack >= self.stacks {
+            return Err("a sample has a stack that was not told".into());
+        }
+        let state = match line.state {
+            "running" => State::Running,
+            "runnable" => State::Runnable,
+            "blocked" => State::Blocked(line.syscall),
+            other => return Err(format!("\"{other}\" is no state of a thread")),
+        };
+        let SampleLine { time_ns, thread, weight_ns, stack, .. } = *line;
+        Ok(Line::Sample(Taken { time_ns, thread, state, weight_ns, stack }))
+    }
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(line).map_err(|error| {
+        let start = String::from_utf8_lossy(line.get(..60).unwrap_or(line)).into_owned();
+        format!("the line {start:?}… cannot be read: {error}")
+    })
+}
+
+/// Ids count from 0 in the order of the lines.
+fn next(known: usize, id: usize) -> Result<(), String> {
+    match id == known {
+        true => Ok(()),
+        false => Err(format!("id {id} follows {known} others")),
+    }
+}
+
+/// Reads a whole file.
+pub(crate) fn read(text: &str) -> Result<Recording, Error> {
+    let mut reader = RawLines::default();
+    let mut recording = None::<Recording>;
+    let last = text.lines().count();
+    for (index, line) in text.lines().enumerate() {
+        let read = match reader.read(line.as_bytes()) {
+            Ok(read) => read,
             // A recording that was interrupted ends in the middle of a line.
-            Err(_) if index + 1 == text.lines().count() => break,
-            Err(_) => return Err(wrong("no JSON")),
+            Err(_) if recording.is_some() && index + 1 == last && !line.ends_with('}') => break,
+            Err(_) if recording.is_none() && !line.contains("\"swipr\"") => return Err(Error::NoHeader),
+            Err(what) => return Err(Error::Line { number: index + 1, what }),
+        };
+        match (read, &mut recording) {
+            (Line::Header(header), None) => recording = Some(begun(header)),
+            (Line::Thread(thread), Some(recording)) => recording.threads.push(Arc::new(thread)),
+            (Line::Stack(frames), Some(recording)) => recording.stacks.push(Arc::new(Stack { frames })),
+            (Line::Sample(taken), Some(recording)) => recording.samples.push(taken),
+            (Line::End(summary), Some(recording)) => {
+                recording.summary = summary;
+                recording.is_whole = true;
+            }
+            (Line::Nothing, _) | (_, Some(_)) => {}
+            (_, None) => return Err(Error::NoHeader),
         }
     }
-    let mut recording = reader.recording;
+    let mut recording = recording.ok_or(Error::NoHeader)?;
     if !recording.is_whole {
         recording.summary.samples = recording.samples.len() as u64;
     }
@@ -38,143 +158,4 @@ pub(crate) fn read(text: &str) -> Result<Recording, Error> {
 fn begun(header: Header) -> Recording {
     let (threads, stacks, samples, summary, is_whole, biases) = <_>::default();
     Recording { header, threads, stacks, samples, summary, is_whole, biases }
-}
-
-struct Reader {
-    modules: Vec<Arc<Module>>,
-    recording: Recording,
-}
-
-impl Reader {
-    /// Takes a line in; `None`: it lacks something.
-    fn take(&mut self, line: &Value) -> Option<()> {
-        let recording = &mut self.recording;
-        match text(line, "type")? {
-            "module" => self.modules.push(Arc::new(module(line)?)),
-            "thread" => recording.threads.push(Arc::new(Thread {
-                tid: u32::try_from(number(line, "tid")?).ok()?,
-                name: text(line, "name")?.to_owned(),
-            })),
-            "stack" => {
-                let frames = line.get("frames")?.as_array()?;
-                let frames = frames.iter().map(|it| frame(it, &self.modules)).collect::<Option<_>>()?;
-                recording.stacks.push(Arc::new(Stack { frames }));
-            }
-            "sample" => recording.samples.push(Taken {
-                time_ns: number(line, "time_ns")?,
-                thread: index(line, "thread", recording.threads.len())?,
-                state: state(line)?,
-                weight_ns: number(line, "weight_ns")?,
-                stack: index(line, "stack", recording.stacks.len())?,
-            }),
-            "end" => {
-                recording.summary = summary(line);
-                recording.is_whole = true;
-            }
-            _ => {}
-        }
-        Some(())
-    }
-}
-
-fn text<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
-    object.get(field)?.as_str()
-}
-
-fn number(object: &Value, field: &str) -> Option<u64> {
-    object.get(field)?.as_u64()
-}
-
-fn index(object: &Value, field: &str, count: usize) -> Option<usize> {
-    usize::try_from(number(object, field)?).ok().filter(|&index| index < count)
-}
-
-/// `0x` and hexadecimal digits.
-pub(crate) fn address(object: &Value, field: &str) -> Option<u64> {
-    u64::from_str_radix(text(object, field)?.strip_prefix("0x")?, 16).ok()
-}
-
-fn header(line: &Value) -> Header {
-    let of = |field| text(line, field).unwrap_or_default().to_owned();
-    Header {
-        pid: number(line, "pid").and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0),
-        process_name: of("process_name"),
-        executable: of("executable"),
-        start_ns: number(line, "start_ns").unwrap_or(0),
-        interval_ns: number(line, "interval_ns").unwrap_or(0),
-        mode: if text(line, "mode") == Some("cpu") { Mode::Cpu } else { Mode::Wall },
-    }
-}
-
-fn module(line: &Value) -> Option<Module> {
-    let digits = text(line, "build_id")?.as_bytes();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    Some(Module {
-        path: text(line, "path")?.to_owned(),
-        start: address(line, "start")?,
-        end: address(line, "end")?,
-        file_offset: address(line, "file_offset")?,
-        build_id: digits.chunks(2).map(byte).collect::<Option<_>>()?,
-    })
-}
-
-fn frame(value: &Value, modules: &[Arc<Module>]) -> Option<Frame> {
-    let functions = match value.get("functions") {
-        Some(functions) => functions.as_array()?.iter().map(function).collect::<Option<Vec<_>>>()?,
-        None => Vec::new(),
-    };
-    let module = match value.get("module") {
-        Some(_) => Some(modules.get(index(value, "module", modules.len())?)?.clone()),
-        None => None,
-    };
-    let kind = match text(value, "kind") {
-        Some("jit") => FrameKind::Jit,
-        Some("note") => FrameKind::Note,
-        _ => FrameKind::Native,
-    };
-    Some(Frame { address: address(value, "address")?, kind, module, functions: functions.into() })
-}
-
-fn function(value: &Value) -> Option<Function> {
-    Some(Function {
-        name: text(value, "name")?.into(),
-        mangled: text(value, "mangled").map(Arc::from),
-        offset: number(value, "offset")?,
-        file: text(value, "file").map(Arc::from),
-        line: number(value, "line").and_then(|line| u32::try_from(line).ok()),
-    })
-}
-
-fn state(line: &Value) -> Option<State> {
-    Some(match text(line, "state")? {
-        "running" => State::Running,
-        "runnable" => State::Runnable,
-        _ => State::Blocked(number(line, "syscall").and_then(|call| u32::try_from(call).ok())),
-    })
-}
-
-fn summary(line: &Value) -> Summary {
-    let of: HashMap<&str, u64> = line
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((&**key, value.as_u64()?)))
-        .collect();
-    let of = |key| of.get(key).copied().unwrap_or(0);
-    Summary {
-        duration_ns: of("duration_ns"),
-        threads: of("threads"),
-        ticks: of("ticks"),
-        late: of("late"),
-        samples: of("samples"),
-        truncated: of("truncated"),
-        missed: of("missed"),
-        dropped: of("dropped"),
-        unsampled_cpu_ns: of("unsampled_cpu_ns"),
-        filled: of("filled"),
-        inferred: of("inferred"),
-        cpu_wait_ns: of("cpu_wait_ns"),
-        without_lines: of("without_lines"),
-        ..Summary::default()
-    }
 }

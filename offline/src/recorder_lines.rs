@@ -2,7 +2,6 @@
 //! meant: the line of the configuration has a comma at its end, and threads' names are written as they are.
 
 use crate::error::Error;
-use crate::raw::address;
 use crate::recording::{Recording, Taken};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -20,8 +19,8 @@ pub(crate) fn read(text: &str) -> Result<Recording, Error> {
     for (index, line) in text.lines().enumerate() {
         let Some(rest) = line.strip_prefix("[SWIPR] ") else { continue };
         let (kind, body) = rest.split_once(' ').unwrap_or((rest, ""));
-        let wrong = Error::Line { number: index + 1, what: "a field is missing or makes no sense" };
-        reader.take(kind, body.trim()).ok_or(wrong)?;
+        let wrong = || Error::Line { number: index + 1, what: "a field is missing or makes no sense".into() };
+        reader.take(kind, body.trim()).ok_or_else(wrong)?;
     }
     Ok(reader.finish())
 }
@@ -74,6 +73,8 @@ impl Reader {
     }
 
     fn module(&mut self, map: &Value) -> Option<()> {
+        // Its newer name, and the older one.
+        let bias = address(map, "segmentSlide").or_else(|| address(map, "fileMappedAddress"))?;
         let module = Arc::new(Module {
             path: map.get("path")?.as_str()?.to_owned(),
             start: address(map, "segmentStartAddress")?,
@@ -81,8 +82,6 @@ impl Reader {
             file_offset: 0,
             build_id: Vec::new(),
         });
-        // Its newer name, and the older one.
-        let bias = address(map, "segmentSlide").or_else(|| address(map, "fileMappedAddress"))?;
         self.recording.biases.insert(module.clone(), bias);
         self.modules.push(module);
         Some(())
@@ -147,6 +146,11 @@ impl Reader {
         };
         recording
     }
+}
+
+/// `0x` and hexadecimal digits.
+fn address(object: &Value, field: &str) -> Option<u64> {
+    u64::from_str_radix(object.get(field)?.as_str()?.strip_prefix("0x")?, 16).ok()
 }
 
 fn nanoseconds(seconds: u64, rest: u64) -> u64 {

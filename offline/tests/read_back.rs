@@ -135,7 +135,8 @@ fn files_of_swift_profile_recorder_are_read_with_their_faults() {
 fn what_is_no_recording_is_an_error_with_its_line_and_a_torn_end_is_none() {
     assert_eq!(read("").unwrap_err(), Error::NoHeader);
     assert_eq!(read("{\"type\":\"header\"}\n").unwrap_err(), Error::NoHeader);
-    assert_eq!(read("{\"type\":\"header\",\"swipr\":2}\n").unwrap_err(), Error::Version(2));
+    let newer = read("{\"type\":\"header\",\"swipr\":2}\n").unwrap_err();
+    assert!(newer.to_string().contains("of version 2"), "{newer}");
     let path = own_code().0;
     let good = raw(&path, "");
     let wrong = good.replace("\"thread\":0", "\"thread\":5");

@@ -1,26 +1,20 @@
-//! Reads format `raw`, JSON lines (`formats/src/raw.rs` tells what they are), as they come from an agent or a file.
-//! What it does not know it passes over; what contradicts itself is an error.
+//! What an agent's raw stream tells, as it comes. Not here: what its lines are (`offline/`).
 //!
 //! One thing that an agent samples is not the program's: programs that `swipr run` starts wait in the library's constructor
 //! until they are recorded. That is left out.
 
-mod line;
-
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
-use line::{Kind, SampleLine};
 use std::sync::Arc;
-use swipr_formats::model::{Frame, Module, Stack, State, Thread};
-
-/// The newest version that is understood.
-const VERSION: u32 = 1;
+use swipr_formats::model::{Frame, Stack, Thread};
+use swipr_offline::{Line, RawLines, Taken};
 
 /// Reads one recording.
 #[derive(Debug)]
 pub struct RawReader {
     shape: Arc<Shape>,
     root: Option<String>,
-    modules: Vec<Arc<Module>>,
+    lines: RawLines,
     threads: Vec<Arc<Thread>>,
     stacks: Vec<Arc<Stack>>,
     /// Of each stack, whether it may be the first thread's in the library's constructor.
@@ -34,8 +28,8 @@ pub struct RawReader {
 impl RawReader {
     /// `root`: a remark that becomes the outermost frame of every stack.
     pub fn new(shape: Arc<Shape>, root: Option<String>) -> RawReader {
-        let (modules, threads, stacks, may_wait, tids) = <_>::default();
-        RawReader { shape, root, modules, threads, stacks, may_wait, tids, process: None }
+        let (lines, threads, stacks, may_wait, tids) = <_>::default();
+        RawReader { shape, root, lines, threads, stacks, may_wait, tids, process: None }
     }
 
     /// How many threads were met.
@@ -45,51 +39,25 @@ impl RawReader {
 
     /// Takes a line; what it adds to the recording.
     pub fn line(&mut self, line: &[u8]) -> Result<Option<Event>, String> {
-        if line.trim_ascii().is_empty() {
-            return Ok(None);
-        }
-        if line.starts_with(br#"{"type":"sample""#) {
-            return self.sample(&parse(line)?);
-        }
-        let kind: Kind = parse(line)?;
-        match kind.kind.as_str() {
-            "sample" => return self.sample(&parse(line)?),
-            "header" => {
-                let header: line::HeaderLine = parse(line)?;
-                if header.swipr > VERSION {
-                    return Err(format!(
-                        "it is of version {} of the raw format, this command knows {VERSION}",
-                        header.swipr
-                    ));
-                }
-                let header = header.into_header()?;
+        Ok(match self.lines.read(line)? {
+            Line::Header(header) => {
                 self.process = Some((header.pid, header.executable.clone()));
-                return Ok(Some(Event::Header(header)));
+                Some(Event::Header(header))
             }
-            "end" => return Ok(Some(Event::End(parse::<line::EndLine>(line)?.into_summary()))),
-            "module" => {
-                let module: line::ModuleLine = parse(line)?;
-                next(&self.modules, module.id)?;
-                self.modules.push(Arc::new(module.into_module()?));
-            }
-            "thread" => {
-                let thread: line::ThreadLine = parse(line)?;
-                next(&self.threads, thread.id)?;
+            Line::Thread(thread) => {
                 self.tids.push(thread.tid);
-                self.threads.push(self.shape.thread(Thread { tid: thread.tid, name: thread.name }));
+                self.threads.push(self.shape.thread(thread));
+                None
             }
-            "stack" => {
-                let stack: line::StackLine = parse(line)?;
-                next(&self.stacks, stack.id)?;
-                let modules = &self.modules;
-                let frames = stack.frames.into_iter().map(|frame| frame.into_frame(modules));
-                let frames = frames.collect::<Result<Vec<_>, _>>()?;
+            Line::Stack(frames) => {
                 self.may_wait.push(self.is_before_main(&frames));
                 self.stacks.push(self.shape.stack(frames, self.root.as_deref()));
+                None
             }
-            _ => {}
-        }
-        Ok(None)
+            Line::Sample(taken) => self.sample(&taken).map(Event::Sample),
+            Line::End(summary) => Some(Event::End(summary)),
+            Line::Nothing => None,
+        })
     }
 
     /// Whether the library is at work and the program itself has not begun: its constructor, which no frame of the
@@ -103,42 +71,14 @@ impl RawReader {
             && !modules().any(|module| Some(module.path.as_str()) == executable)
     }
 
-    fn sample(&self, line: &SampleLine<'_>) -> Result<Option<Event>, String> {
-        let (pid, _) = self.process.as_ref().ok_or("it does not begin with a header line")?;
-        let thread = self.threads.get(line.thread).ok_or("a sample is of a thread that was not told")?;
-        let stack = self.stacks.get(line.stack).ok_or("a sample has a stack that was not told")?;
-        if self.may_wait.get(line.stack) == Some(&true) && self.tids.get(line.thread) == Some(pid) {
-            return Ok(None);
+    fn sample(&self, taken: &Taken) -> Option<OwnedSample> {
+        let pid = self.process.as_ref().map(|(pid, _)| pid);
+        if self.may_wait.get(taken.stack) == Some(&true) && self.tids.get(taken.thread) == pid {
+            return None;
         }
-        let state = match line.state {
-            "running" => State::Running,
-            "runnable" => State::Runnable,
-            "blocked" => State::Blocked(line.syscall),
-            other => return Err(format!("\"{other}\" is no state of a thread")),
-        };
-        Ok(Some(Event::Sample(OwnedSample {
-            time_ns: line.time_ns,
-            ticks: 1,
-            thread: Arc::clone(thread),
-            state,
-            weight_ns: line.weight_ns,
-            stack: Arc::clone(stack),
-        })))
-    }
-}
-
-fn parse<'a, T: serde::Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(line).map_err(|error| {
-        let start = String::from_utf8_lossy(line.get(..60).unwrap_or(line)).into_owned();
-        format!("the line {start:?}… cannot be read: {error}")
-    })
-}
-
-/// Ids count from 0 in the order of the lines.
-fn next<T>(known: &[T], id: usize) -> Result<(), String> {
-    match id == known.len() {
-        true => Ok(()),
-        false => Err(format!("id {id} follows {} others", known.len())),
+        let Taken { time_ns, thread, state, weight_ns, stack } = *taken;
+        let (thread, stack) = (self.threads.get(thread)?.clone(), self.stacks.get(stack)?.clone());
+        Some(OwnedSample { time_ns, ticks: 1, thread, state, weight_ns, stack })
     }
 }
 

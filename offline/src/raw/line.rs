@@ -23,8 +23,12 @@ pub(super) struct SampleLine<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct HeaderLine {
+pub(super) struct Version {
     pub(super) swipr: u32,
+}
+
+#[derive(Deserialize)]
+pub(super) struct HeaderLine {
     pid: u32,
     process_name: String,
     executable: String,
