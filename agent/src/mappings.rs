@@ -322,6 +322,7 @@ fn anonymous(mapping: &Mapping) -> Code {
         start: mapping.low,
         end: mapping.high,
         file_offset: mapping.offset,
+        base: mapping.low.wrapping_sub(mapping.offset),
         build_id: vec![],
     });
     Code { low: mapping.low, high: mapping.high, module, symbols: None }

@@ -43,6 +43,7 @@ macro_rules! programs {
 
 programs! {
     code_without_frame_pointers_is_walked_to_main => "no_frame_pointer",
+    code_that_is_numbered_otherwise_than_it_lies_in_the_file_has_its_names => "numbered_otherwise",
     unoptimised_blocked_threads_have_complete_stacks => "o0_blocked",
     a_stack_of_5000_frames_keeps_both_its_ends => "deep_stack",
     each_of_2000_threads_is_seen => "many_threads",

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::Host;
 use swipr_c_tests::http;
@@ -42,14 +43,64 @@ fn debug_id(build_id: &str) -> String {
     order.map(|at| bytes[at]).concat().to_uppercase() + "0"
 }
 
+/// Where the process answers questions about symbols.
+fn token(socket: &Path) -> String {
+    let (_, _, help) = send(socket, "GET", "/", "");
+    let token = help.split("symbol server for profiler.firefox.com: ").nth(1);
+    token.and_then(|rest| rest.lines().next()).expect("the help names the token").to_owned()
+}
+
+/// Address and size of a function, as the file's table has them.
+fn symbol(program: &Path, name: &str) -> (u64, u64) {
+    let output = Command::new("nm").args(["-S", "--defined-only"]).arg(program).output().expect("nm");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let line = text.lines().find(|line| line.ends_with(&format!(" {name}"))).expect("its symbol");
+    let mut numbers = line.split(' ').map(|field| u64::from_str_radix(field, 16));
+    let mut number = || numbers.next().expect("a field").expect("a number");
+    (number(), number())
+}
+
+/// The addresses of profiles were bytes of files: servers other than ours would have named other functions.
+#[test]
+fn addresses_of_profiles_are_what_symbol_servers_look_up() {
+    let directory = Directory::new();
+    let program = Program::compile("numbered_otherwise", directory.path());
+    let host = Host::start(&program);
+    let socket = host.socket();
+    let profile =
+        http::get(&socket, "/profile?samples=50&hz=500&format=firefox").and_then(http::Answer::read_all);
+    let profile: Value = serde_json::from_slice(&profile.expect("a profile").body).expect("JSON");
+    let threads = profile["threads"].as_array().expect("threads");
+    let thread = threads.iter().find(|thread| thread["name"] == "burner").expect("burner");
+    let column = |table: &str, name: &str, row: &Value| {
+        thread[table][name][row.as_u64().expect("a row") as usize].clone()
+    };
+    let frames = thread["frameTable"]["length"].as_u64().expect("frames");
+    let name = |frame: &Value| {
+        let text = column("funcTable", "name", &column("frameTable", "func", frame));
+        thread["stringArray"][text.as_u64().expect("a text") as usize].clone()
+    };
+    let burn = (0..frames).map(Value::from).find(|frame| name(frame) == "burn").expect("burn");
+    let address = column("frameTable", "address", &burn).as_u64().expect("an address");
+    let (start, size) = symbol(&program.executable, "burn");
+    assert!((start..start + size).contains(&address), "{address:#x} is not in burn, at {start:#x}");
+
+    let resource = column("funcTable", "resource", &column("frameTable", "func", &burn));
+    let library = column("resourceTable", "lib", &resource).as_u64().expect("a library");
+    let library = &profile["libs"][library as usize];
+    let memory_map = json!([[library["debugName"], library["breakpadId"]]]);
+    let question = json!({ "jobs": [{ "memoryMap": memory_map, "stacks": [[[0, address]]] }] });
+    let answer = ask(&socket, &format!("{}/symbolicate/v5", token(&socket)), &question);
+    assert_eq!(answer["results"][0]["stacks"][0][0]["function"], "burn", "{answer}");
+    host.end();
+}
+
 #[test]
 fn names_and_sources_of_a_process_are_answered_under_its_token_and_no_other_file() {
     let directory = Directory::new();
     let host = Host::start(&Program::compile("no_frame_pointer", directory.path()));
     let socket = host.socket();
-    let (_, _, help) = send(&socket, "GET", "/", "");
-    let token = help.split("symbol server for profiler.firefox.com: ").nth(1);
-    let token = token.and_then(|rest| rest.lines().next()).expect("the help names the token").to_owned();
+    let token = token(&socket);
     let before = ask(&socket, &format!("{token}/symbolicate/v5"), &json!({}));
     assert_eq!(before["error"], "nothing was recorded yet");
 
@@ -61,7 +112,7 @@ fn names_and_sources_of_a_process_are_answered_under_its_token_and_no_other_file
     let burn = frames.flatten().find(|frame| frame["functions"][0]["name"] == "burn").expect("burn");
     let of_burn = |line: &&Value| line["type"] == "module" && line["id"] == burn["module"];
     let module = lines.iter().find(of_burn).expect("its module");
-    let offset = number(&burn["address"]) - number(&module["start"]) + number(&module["file_offset"]);
+    let offset = number(&burn["address"]) - number(&module["base"]);
     let name = module["path"].as_str().expect("a path").rsplit('/').next().expect("a name");
     let id = debug_id(module["build_id"].as_str().expect("a build id"));
 

@@ -206,13 +206,20 @@ impl ElfFile {
 
     /// The address of the first code in the object's own numbering: a separate debug file tells that, and not where in the object it is.
     pub fn first_code_address(&self) -> Option<u64> {
+        self.first_segment(|flags| flags & elf::PF_X != 0)
+    }
+
+    /// The address of the first segment that is loaded, in the object's own numbering.
+    pub fn first_address(&self) -> Option<u64> {
+        self.first_segment(|_| true)
+    }
+
+    fn first_segment(&self, is_it: impl Fn(u32) -> bool) -> Option<u64> {
         let bytes = self.image.read(0, size_of::<FileHeader64<LE>>() as u64, MAX_SMALL_BYTES).ok()?;
         let (header, _) = pod::from_bytes::<FileHeader64<LE>>(&bytes).ok()?;
         let segments = self.segments(header)?;
-        let is_code = |segment: &&ProgramHeader64<LE>| {
-            segment.p_type.get(LE) == elf::PT_LOAD && segment.p_flags.get(LE) & elf::PF_X != 0
-        };
-        segments.iter().find(is_code).map(|segment| segment.p_vaddr.get(LE))
+        let mut loaded = segments.iter().filter(|segment| segment.p_type.get(LE) == elf::PT_LOAD);
+        loaded.find(|segment| is_it(segment.p_flags.get(LE))).map(|segment| segment.p_vaddr.get(LE))
     }
 
     fn build_id_of_segments(&self, header: &FileHeader64<LE>) -> Option<Vec<u8>> {

@@ -209,7 +209,8 @@ fn without_room_for_symbols_the_offsets_are_those_of_the_unwind_information() {
     assert_eq!((symbolizer.stats().without_symbols, symbolizer.stats().without_lines), (1, 0));
 }
 
-/// Some kilobytes of debug information whose entries all have the same list of ranges: an address of it would take an hour.
+/// Two megabytes of debug information whose entries all have the same list of ranges: one address would read thousands of
+/// millions of them.
 #[test]
 fn entries_that_share_long_lists_of_ranges_come_to_an_end() {
     let directory = directory("shared_ranges");

@@ -16,6 +16,7 @@ use crate::model::{Header, Mode, Sample, Summary, Thread};
 use crate::order::sorted;
 use crate::raw_tree::RawTree;
 use crate::stats::{stats_line, why_empty};
+use crate::tier::Tier;
 use crate::timeline::{Span, Timeline, by_thread};
 use crate::{Format, Options, names, state};
 use libraries::Libraries;
@@ -143,11 +144,14 @@ fn categories() -> String {
         Class::Waiting => "blue",
         Class::Note => "grey",
     };
+    // Behind the one that every category has, the tiers in their order.
+    let tiers = Tier::ALL.into_iter().map(|tier| string(tier.word()));
+    let tiers = tiers.fold(Members::array().element(r#""Other""#), Members::element).end();
     let one = |class: Class| {
         Members::object()
             .field("name", string(class.label()))
             .field("color", string(color(class)))
-            .field("subcategories", r#"["Other"]"#)
+            .field("subcategories", if class == Class::Jit { tiers.as_str() } else { r#"["Other"]"# })
             .end()
     };
     Class::ALL.into_iter().map(one).fold(Members::array(), Members::element).end()

@@ -63,4 +63,3 @@ pub use ring::Ring;
 pub use stats::stats_line;
 pub use template::LIVE_POLICY;
 pub use threads::THREADS;
-pub use tier::{Tier, tier};

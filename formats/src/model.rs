@@ -14,6 +14,9 @@ pub struct Module {
     pub end: u64,
     /// File offset of `start`.
     pub file_offset: u64,
+    /// Where the image begins, from which symbol servers count: the address of its first loaded segment. That is
+    /// `start` minus `file_offset` for most files, but linkers may number addresses in another way than bytes of the file.
+    pub base: u64,
     /// GNU build id; empty when there is none.
     pub build_id: Vec<u8>,
 }

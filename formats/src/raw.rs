@@ -150,6 +150,7 @@ fn module_fields(object: Members, module: &Module) -> Members {
         .field("start", hex(module.start))
         .field("end", hex(module.end))
         .field("file_offset", hex(module.file_offset))
+        .field("base", hex(module.base))
         .field("build_id", string(&hex_bytes(&module.build_id)))
 }
 

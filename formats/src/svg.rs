@@ -15,6 +15,7 @@ use crate::picture::{Box, Picture, Side};
 use crate::shown::{Shown, ShownTree};
 use crate::stats::{stats_line, why_empty};
 use crate::template::escaped;
+use crate::tier::{Tier, tier};
 use crate::{Format, Options, names};
 
 const WIDTH: f64 = 1200.0;
@@ -146,7 +147,10 @@ fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Wh
     let y = TOP + each.depth * ROW;
     let share = 100.0 * each.weight as f64 / whole.now as f64;
     let module = frame.map(|frame| &*frame.module).filter(|module| !module.is_empty());
-    let module = module.map_or_else(String::new, |module| format!(", {module}"));
+    let mut module = module.map_or_else(String::new, |module| format!(", {module}"));
+    if let Some(tier) = frame.filter(|frame| frame.class == Class::Jit).and_then(|frame| tier(&frame.name)) {
+        module = format!("{module}, {}", tier.word());
+    }
     let fill = match tint {
         Tint::Kinds => kind_color(frame),
         Tint::Change => change_color(each, whole),
@@ -185,7 +189,13 @@ fn kind_color(frame: Option<&Shown>) -> String {
     let (hue, saturation, light) = match frame.class {
         Class::Native => (hue, 88, 67),
         Class::Inlined => (hue + 4.0, 72, 79),
-        Class::Jit => (146.0, 45, 62),
+        Class::Jit => match tier(&frame.name) {
+            Some(Tier::Interpreter) => (92.0, 38, 74),
+            Some(Tier::Baseline) => (112.0, 42, 68),
+            Some(Tier::Stub) => (170.0, 18, 74),
+            Some(Tier::Middle) | None => (146.0, 45, 62),
+            Some(Tier::Optimised) => (158.0, 58, 52),
+        },
         Class::Interpreter => (268.0, 58, 74),
         Class::Waiting => (208.0, 26, 74),
         Class::Note => (30.0, 5, 80),

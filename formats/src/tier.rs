@@ -1,10 +1,8 @@
 //! Which tier of a run-time compiler made a function, as the name tells that the compiler gives it.
 
-use crate::model::{Frame, FrameKind};
-
 /// How much a runtime has done for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Tier {
+pub(crate) enum Tier {
     /// It is interpreted; the code is the interpreter's, or a step into it.
     Interpreter,
     /// Compiled as it stands.
@@ -18,8 +16,11 @@ pub enum Tier {
 }
 
 impl Tier {
+    pub(crate) const ALL: [Tier; 5] =
+        [Tier::Interpreter, Tier::Baseline, Tier::Middle, Tier::Optimised, Tier::Stub];
+
     /// For people, and for the categories of formats that have some.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Tier::Interpreter => "interpreter",
             Tier::Baseline => "baseline",
@@ -53,9 +54,8 @@ const TIERS: [(&str, Tier); 15] = [
 /// The kinds of V8's functions.
 const KINDS: [&str; 5] = ["JS:", "Function:", "LazyCompile:", "Script:", "Eval:"];
 
-/// The tier of a frame of code made at run time; `None` for all others, and where the name does not tell.
-pub fn tier(frame: &Frame) -> Option<Tier> {
-    let name = &*frame.functions.last().filter(|_| frame.kind == FrameKind::Jit)?.name;
+/// The tier of a function made at run time; `None` where its name does not tell.
+pub(crate) fn tier(name: &str) -> Option<Tier> {
     let of_v8 = KINDS.iter().find_map(|kind| name.strip_prefix(kind)?.chars().next());
     match of_v8 {
         Some('~') => Some(Tier::Interpreter),
@@ -69,13 +69,6 @@ pub fn tier(frame: &Frame) -> Option<Tier> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Function;
-
-    fn frame(kind: FrameKind, name: &str) -> Frame {
-        let function = Function { name: name.into(), mangled: None, offset: 0, file: None, line: None };
-        Frame { address: 1, kind, module: None, functions: [function].into() }
-    }
-
     #[test]
     fn names_of_made_code_tell_their_tier() {
         for (name, expected) in [
@@ -93,8 +86,7 @@ mod tests {
             ("hot:hot/2", None),
             ("JS:f", None),
         ] {
-            assert_eq!(tier(&frame(FrameKind::Jit, name)), expected, "{name}");
-            assert_eq!(tier(&frame(FrameKind::Native, name)), None);
+            assert_eq!(tier(name), expected, "{name}");
         }
     }
 }

@@ -50,8 +50,8 @@ impl symbol_api::Modules for Modules {
     fn functions(&self, name: &str, debug_id: &str, offset: u64) -> Option<Arc<[Symbol]>> {
         let mut pieces = self.pieces(name, debug_id).iter();
         let (module, address) = pieces.find_map(|module| {
-            let address = module.start.checked_add(offset.checked_sub(module.file_offset)?)?;
-            (address < module.end).then_some((module, address))
+            let address = module.base.wrapping_add(offset);
+            (module.start..module.end).contains(&address).then_some((module, address))
         })?;
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let Found { places, symbolizer } = &mut *found;

@@ -80,6 +80,7 @@ impl Reader {
             start: address(map, "segmentStartAddress")?,
             end: address(map, "segmentEndAddress")?,
             file_offset: 0,
+            base: bias,
             build_id: Vec::new(),
         });
         self.recording.biases.insert(module.clone(), bias);

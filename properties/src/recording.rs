@@ -112,6 +112,7 @@ pub fn module(path: &str, start: u64) -> Arc<Module> {
         start,
         end: start + 0x1000,
         file_offset: 0x200,
+        base: start.saturating_sub(0x300),
         build_id: vec![0xab, 0x01, 0xff],
     })
 }

@@ -64,6 +64,7 @@ impl LoadedObject {
             start: text.start,
             end: text.end,
             file_offset: first.offset,
+            base: object.base(),
             build_id,
         };
         Some(LoadedObject {
@@ -85,14 +86,19 @@ impl LoadedObject {
         let bytes = mapping.high - mapping.low;
         // What was deleted and is out of reach is rather a compiler's memory than an object: closures of libffi
         // and doubly mapped code are such files.
-        let (bias, build_id) = match origin.open(&[]) {
+        let (bias, base, build_id) = match origin.open(&[]) {
             Ok(file) => {
                 let address = file.code_address(mapping.offset..mapping.offset.checked_add(bytes)?)?;
-                (mapping.low.wrapping_sub(address), file.build_id().unwrap_or_default().to_vec())
+                let bias = mapping.low.wrapping_sub(address);
+                let base = bias.wrapping_add(file.first_address().unwrap_or(0));
+                (bias, base, file.build_id().unwrap_or_default().to_vec())
             }
             Err(Error::Malformed(_) | Error::NotAFile(_)) => return None,
             Err(_) if mapping.path.ends_with(maps::DELETED) => return None,
-            Err(_) => (mapping.low.wrapping_sub(mapping.offset), vec![]),
+            Err(_) => {
+                let base = mapping.low.wrapping_sub(mapping.offset);
+                (base, base, vec![])
+            }
         };
         let table = table_from_file(bias, &origin, &build_id, &text);
         // Where such a file's other parts are mapped is not known.
@@ -105,6 +111,7 @@ impl LoadedObject {
             start: text.start,
             end: text.end,
             file_offset: mapping.offset,
+            base,
             build_id,
         };
         Some(LoadedObject {

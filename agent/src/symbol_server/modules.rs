@@ -33,10 +33,10 @@ impl<'a> Modules<'a> {
         })
     }
 
-    /// An offset of a module, if there is code.
+    /// An offset from a module's base, if there is code.
     pub(super) fn place(&self, name: &str, debug_id: &str, offset: u64) -> Option<Place<'a>> {
         let code = self.find(name, debug_id)?;
-        let address = code.module.start.checked_add(offset)?.checked_sub(code.module.file_offset)?;
+        let address = code.module.base.wrapping_add(offset);
         let here = self.mappings.find(address).filter(|here| Arc::ptr_eq(&here.module, &code.module))?;
         Some(Place { code: here, address })
     }

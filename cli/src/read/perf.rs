@@ -129,8 +129,14 @@ impl Reader<'_> {
     }
 
     fn module(&mut self, path: &str) -> Arc<Module> {
-        let make =
-            || Module { path: path.to_owned(), start: 0, end: 0, file_offset: 0, build_id: Vec::new() };
+        let make = || Module {
+            path: path.to_owned(),
+            start: 0,
+            end: 0,
+            file_offset: 0,
+            base: 0,
+            build_id: Vec::new(),
+        };
         Arc::clone(self.modules.entry(path.to_owned()).or_insert_with(|| Arc::new(make())))
     }
 }

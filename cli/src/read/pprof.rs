@@ -191,6 +191,7 @@ impl<'a> Profile<'a> {
             start: mapping.start,
             end: mapping.end,
             file_offset: mapping.offset,
+            base: mapping.start.wrapping_sub(mapping.offset),
             build_id: unhex(&self.text(mapping.build_id)),
         };
         self.mappings.iter().map(|(&id, mapping)| (id, Arc::new(module(mapping)))).collect()

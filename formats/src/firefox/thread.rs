@@ -1,7 +1,7 @@
 //! One thread of a profile: its tables, samples and markers.
 //!
 //! A frame of a recording becomes a row for each of its functions, from the outermost, with rising `inlineDepth`. An address is
-//! counted from its file's start; return addresses are moved into the call, as the reader expects.
+//! counted from its image's base; return addresses are moved into the call, as the reader expects.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use crate::intern::Interner;
 use crate::json::{Members, string};
 use crate::model::{Frame, FrameKind, Function, Header, Mode, State, Summary, Thread};
 use crate::raw_tree::RawTree;
+use crate::tier::tier;
 use crate::timeline::Span;
 use crate::{Options, names, state};
 
@@ -29,6 +30,8 @@ pub(super) fn cpu_ns(spans: &[Span]) -> u64 {
 type Row = [u64; 6];
 
 const NONE: u64 = u64::MAX;
+/// Of a number that holds a category and a subcategory.
+const CATEGORY_BITS: u32 = 8;
 
 pub(super) struct Tables<'a> {
     options: &'a Options,
@@ -42,7 +45,7 @@ pub(super) struct Tables<'a> {
     functions: Interner<Row>,
     /// Library, address, name.
     symbols: Interner<Row>,
-    /// Address, inline depth, category, function, symbol, line.
+    /// Address, inline depth, category and (in higher bits) subcategory, function, symbol, line.
     frames: Interner<Row>,
     /// Prefix and frame.
     chain: Interner<Row>,
@@ -182,7 +185,7 @@ impl<'a> Tables<'a> {
         let library =
             frame.module.as_deref().and_then(|module| Some((module, self.libraries.id(module)? as u64)));
         if let Some((module, library)) = library {
-            address = pc.wrapping_sub(module.start).wrapping_add(module.file_offset);
+            address = pc.wrapping_sub(module.base);
             let name = self.text(&Libraries::name(module));
             resource = row(&mut self.resources, &[library, name]);
             if let Some(function) = functions.last() {
@@ -206,8 +209,12 @@ impl<'a> Tables<'a> {
                 FrameKind::Note if is_waiting(frame) => Class::Waiting,
                 _ => class::of(frame, depth > 0),
             };
+            let tier = function.filter(|_| class == Class::Jit).and_then(|function| tier(&function.name));
+            let kind = tier.map_or(0, |tier| tier as u64 + 1);
             let function = row(&mut self.functions, &[name, resource, file]);
-            let frame = row(&mut self.frames, &[address, depth as u64, class as u64, function, symbol, line]);
+            let category = class as u64 | kind << CATEGORY_BITS;
+            let numbers = [address, depth as u64, category, function, symbol, line];
+            let frame = row(&mut self.frames, &numbers);
             stack = row(&mut self.chain, &[stack, frame]);
         }
         stack
@@ -222,7 +229,7 @@ impl<'a> Tables<'a> {
     }
 
     fn tables(&self, thread: Members) -> Members {
-        use Column::{Is, Of, OrMinusOne};
+        use Column::{High, Is, Low, Of, OrMinusOne};
         thread
             .field("stackTable", table(&self.chain, &[("prefix", Of(0)), ("frame", Of(1))]))
             .field(
@@ -232,8 +239,8 @@ impl<'a> Tables<'a> {
                     &[
                         ("address", OrMinusOne(0)),
                         ("inlineDepth", Of(1)),
-                        ("category", Of(2)),
-                        ("subcategory", Is("0")),
+                        ("category", Low(2)),
+                        ("subcategory", High(2)),
                         ("func", Of(3)),
                         ("nativeSymbol", Of(4)),
                         ("innerWindowID", Is("0")),
@@ -294,6 +301,9 @@ enum Column {
     Of(usize),
     /// A number of each row, or -1.
     OrMinusOne(usize),
+    /// The lower and the higher part of a number of each row.
+    Low(usize),
+    High(usize),
     /// The same in each row.
     Is(&'static str),
 }
@@ -305,11 +315,13 @@ fn table(rows: &Interner<Row>, columns: &[(&str, Column)]) -> String {
         let mut values = Members::array();
         for row in rows {
             let (number, none) = match column {
-                Column::Of(number) => (row.get(number), "null"),
-                Column::OrMinusOne(number) => (row.get(number), "-1"),
+                Column::Of(number) => (row.get(number).copied(), "null"),
+                Column::OrMinusOne(number) => (row.get(number).copied(), "-1"),
+                Column::Low(number) => (row.get(number).map(|it| it % (1 << CATEGORY_BITS)), "null"),
+                Column::High(number) => (row.get(number).map(|it| it >> CATEGORY_BITS), "null"),
                 Column::Is(text) => (None, text),
             };
-            match number.filter(|&&number| number != NONE) {
+            match number.filter(|&number| number != NONE) {
                 Some(number) => values.push(number),
                 None => values.push(none),
             }

@@ -156,7 +156,14 @@ fn module_paths_become_one_word_without_parentheses() {
         address: 1,
         kind,
         module: path.map(|path| {
-            Arc::new(Module { path: path.to_owned(), start: 0, end: 2, file_offset: 0, build_id: Vec::new() })
+            Arc::new(Module {
+                path: path.to_owned(),
+                start: 0,
+                end: 2,
+                file_offset: 0,
+                base: 0,
+                build_id: Vec::new(),
+            })
         }),
         functions: Arc::new([]),
     };

@@ -18,7 +18,7 @@ pub fn everything() -> Recording {
             at(function("outer(int, char)", 0x34), "src/a.cc", 40),
         ],
     );
-    let jit = bare(0x9000, FrameKind::Jit, vec![function("Object.run", 8)]);
+    let jit = bare(0x9000, FrameKind::Jit, vec![function("JS:*run /srv/app.js:7:13", 8)]);
     let nowhere = bare(0x5, FrameKind::Native, vec![]);
     let note = bare(0, FrameKind::Note, vec![function("[truncated: stack too deep]", 0)]);
     let busy = stack(vec![inlined, jit, main.clone()]);

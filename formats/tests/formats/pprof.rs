@@ -31,7 +31,7 @@ fn inlined_functions_are_lines_of_one_location_innermost_first() {
     let profile = decode(&cases::everything().write("pprof", &Options::default()));
     let sample = &profile.sample[0];
     assert_eq!(sample.location_id.len(), 3);
-    assert_eq!(profile.frames(sample), ["{anonymous}::inner", "outer", "Object.run", "main"]);
+    assert_eq!(profile.frames(sample), ["{anonymous}::inner", "outer", "JS:*run /srv/app.js:7:13", "main"]);
 }
 
 #[test]

@@ -69,16 +69,21 @@ pub(super) struct ModuleLine {
     start: String,
     end: String,
     file_offset: String,
+    /// Not in older recordings.
+    base: Option<String>,
     #[serde(default)]
     build_id: String,
 }
 
 impl ModuleLine {
     pub(super) fn into_module(self) -> Result<Module, String> {
+        let (start, file_offset) = (number(&self.start)?, number(&self.file_offset)?);
+        let base = self.base.as_deref().map(number).transpose()?;
         Ok(Module {
-            start: number(&self.start)?,
+            start,
             end: number(&self.end)?,
-            file_offset: number(&self.file_offset)?,
+            file_offset,
+            base: base.unwrap_or(start.wrapping_sub(file_offset)),
             build_id: bytes(&self.build_id)?,
             path: self.path,
         })

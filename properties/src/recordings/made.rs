@@ -220,6 +220,7 @@ fn module(choices: &mut Choices<'_>, number: u64) -> Module {
         start: number << 16,
         end: (number + 1) << 16,
         file_offset: choices.word(),
+        base: choices.word(),
         build_id: build_id[..build_id.len().min(20)].to_vec(),
     }
 }

@@ -24,6 +24,12 @@ pub struct Object {
 }
 
 impl Object {
+    /// Where the image begins: the address of its first loaded segment.
+    pub fn base(&self) -> u64 {
+        let first = self.segments.iter().find(|segment| segment.kind == libc::PT_LOAD);
+        first.map_or(self.bias, |segment| segment.address)
+    }
+
     /// Whether all its code is in one of sorted `maps`.
     pub fn code_is_in(&self, maps: &[Mapping]) -> bool {
         let mut code = self.segments.iter().filter(|segment| segment.is_code());
