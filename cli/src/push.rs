@@ -106,7 +106,8 @@ fn record_again_and_again(
                 any = true;
             }
             Ok(None) => return Ok(()),
-            Err(error) if error.exit == crate::error::Exit::NotProfilable && any => return Ok(()),
+            // It has ended, or is just ending.
+            Err(_) if any && client.status().is_err() => return Ok(()),
             // Nobody used the CPU: the next time somebody may.
             Err(error) if error.exit == crate::error::Exit::Failed && client.status().is_ok() => {}
             Err(error) => return Err(error),

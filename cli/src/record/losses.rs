@@ -33,10 +33,10 @@ impl Losses {
         }
     }
 
-    /// Whether samples were taken.
-    pub fn has_samples(&self) -> bool {
+    /// How many samples were taken.
+    pub fn taken(&self) -> u64 {
         let both = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        both.1.samples.taken > both.0.samples.taken
+        both.1.samples.taken.saturating_sub(both.0.samples.taken)
     }
 
     fn look(&self, client: &Client) -> bool {

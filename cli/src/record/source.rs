@@ -11,13 +11,15 @@ use crate::read::raw::RawReader;
 use crate::shape::Shape;
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use swipr_formats::model::{Header, Summary};
 
-/// How long the first samples of a recording that is ended early are waited for.
-const FIRST_SAMPLES: Duration = Duration::from_secs(2);
+/// How long the samples of a recording that is ended early are waited for, which the agent has taken and is looking up names for.
+const LAST_SAMPLES: Duration = Duration::from_secs(2);
+/// Nothing came for so long: the others were dropped, or another recording's.
+const SILENCE: Duration = Duration::from_millis(200);
 
 /// What a source says.
 #[derive(Debug)]
@@ -63,7 +65,8 @@ pub struct Source {
 pub struct Running {
     connection: Connection,
     watch: Watch,
-    heard: Arc<AtomicBool>,
+    /// Samples that came.
+    heard: Arc<AtomicU64>,
 }
 
 impl Source {
@@ -72,7 +75,7 @@ impl Source {
         let watch = Watch::start(self.client.clone(), self.before.clone());
         let connection = self.client.clone().waiting().connect()?;
         let shared = connection.try_clone().map_err(|error| self.client.unreachable(&error))?;
-        let (losses, heard) = (watch.losses(), Arc::new(AtomicBool::new(false)));
+        let (losses, heard) = (watch.losses(), Arc::<AtomicU64>::default());
         let hears = Arc::clone(&heard);
         std::thread::spawn(move || {
             let id = self.id;
@@ -86,7 +89,7 @@ impl Source {
         self,
         connection: &Connection,
         losses: &Losses,
-        heard: &AtomicBool,
+        heard: &AtomicU64,
         to: &SyncSender<Message>,
     ) -> Ended {
         let begun = Instant::now();
@@ -119,7 +122,7 @@ impl Source {
                 Ok::<(), String>(())
             });
             samples += batch.len() as u64;
-            heard.fetch_or(samples > 0, Relaxed);
+            heard.store(samples, Relaxed);
             let begins = header.map(Message::Began);
             let batch = (!batch.is_empty()).then_some(Message::Samples(batch));
             for message in begins.into_iter().chain(batch) {
@@ -146,12 +149,21 @@ impl Source {
 }
 
 impl Running {
-    /// Ends the recording now; what was sampled is kept. Where samples were taken and none has come yet, because the agent is
-    /// looking up their names, the first are waited for.
+    /// Ends the recording now; what was sampled is kept. Samples that the agent has taken are waited for as long as some come, and the
+    /// first in any case: it may be looking up their names.
     pub fn stop(&self, patience: Duration) {
         self.watch.look_once_more(patience);
-        let until = Instant::now() + FIRST_SAMPLES;
-        while !self.heard.load(Relaxed) && self.watch.losses().has_samples() && Instant::now() < until {
+        let (taken, until) = (self.watch.losses().taken(), Instant::now() + LAST_SAMPLES);
+        let (mut known, mut silent_since) = (0, Instant::now());
+        loop {
+            let (heard, now) = (self.heard.load(Relaxed), Instant::now());
+            if heard != known {
+                (known, silent_since) = (heard, now);
+            }
+            let is_silent = heard > 0 && now.duration_since(silent_since) > SILENCE;
+            if heard >= taken || now > until || is_silent {
+                break;
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
         let _ = self.connection.shutdown(std::net::Shutdown::Both);
