@@ -1,6 +1,6 @@
 //! Idle threads rest: where there are many of them, not every sweep looks at each.
 //!
-//! A thread that has not run for many looks is looked at in every second, fourth, eighth sweep only. Its clock, unchanged
+//! A thread that has not run for many looks is looked at in every second, fourth, at last sixteenth sweep only. Its clock, unchanged
 //! at the next look, proves where it was at the ticks between (`skipped.rs`). If it did run, its first moments are
 //! seen less well than without a rest; so there is none where looking costs next to nothing.
 
@@ -12,7 +12,7 @@ const SHARE: u64 = 100;
 const LONGEST_NS: u64 = 200_000_000;
 /// Idle looks before the first rest.
 const IDLE_LOOKS: u32 = 16;
-const LONGEST_SWEEPS: u64 = 8;
+const LONGEST_SWEEPS: u64 = 16;
 
 /// Of how many sweeps one may look at a thread that is idle for long.
 pub fn sweeps_a_look(threads: usize, interval_ns: u64) -> u32 {
@@ -55,7 +55,8 @@ impl Rest {
             0 => 1,
             1 => 2,
             2..=3 => 4,
-            _ => 8,
+            4..=7 => 8,
+            _ => 16,
         };
         let sweeps = sweeps.min(sweeps_a_look).max(1);
         // Threads that fell idle together are not all looked at in the same sweep.
@@ -77,8 +78,8 @@ mod tests {
     fn few_threads_and_slow_ticks_need_no_rest() {
         assert_eq!(sweeps_a_look(100, 10_000_000), 1);
         assert_eq!(sweeps_a_look(1000, 10_000_000), 7);
-        assert_eq!(sweeps_a_look(5000, 10_000_000), 8);
-        assert_eq!(sweeps_a_look(100, 100_000), 8);
+        assert_eq!(sweeps_a_look(5000, 10_000_000), 16);
+        assert_eq!(sweeps_a_look(100, 100_000), 16);
         assert_eq!(sweeps_a_look(5000, 1_000_000_000), 1, "a rest would last longer than 200 ms");
         assert_eq!(sweeps_a_look(5000, 60_000_000), 3);
     }
