@@ -1,44 +1,16 @@
 //! Debug information that is larger than what may be in memory: what is read, and what is allocated.
 
+// Not the whole of its crate: this test's program is what is looked up, and as large as what it uses.
+#[path = "../../properties/src/counting.rs"]
+mod counting;
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use counting::{Counting, forget_most, held_bytes};
 use support::{Random, directory, frames, function, key, run, section};
 use swipr_debuginfo::symbolizer::{Budget, Detail, Lookup, ObjectKey, Symbolizer};
 
-thread_local! {
-    /// Bytes that this thread has allocated and not freed, and the most of them at a time.
-    static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
-}
-
-struct Counting;
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
-
-// SAFETY: the system's allocator does all of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: as our caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: as our caller promises.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-fn count(bytes: isize) {
-    // A thread that ends frees what it had without being counted.
-    let _ = HELD.try_with(|held| {
-        let now = held.get().0 + bytes;
-        held.set((now, held.get().1.max(now)));
-    });
-}
+static HEAP: Counting = Counting;
 
 /// Bytes that this thread has read so far.
 fn read_bytes() -> u64 {
@@ -91,13 +63,13 @@ fn no_more_is_allocated_than_the_budget_says() {
     let mut tight = with_memory(memory_bytes);
     // To sort symbols takes more than to keep them.
     tight.resolve_with(&key, addresses[0], Lookup::Pc, Detail::Names);
-    let before = HELD.get().0 - tight.stats().bytes as isize;
-    HELD.set((HELD.get().0, 0));
+    let before = held_bytes().0 - tight.stats().bytes as isize;
+    forget_most();
     for &address in &addresses {
         tight.resolve(&key, address, Lookup::Pc);
     }
     assert!(tight.stats().shrunk_objects > 2, "{:?}", tight.stats());
-    let most = (HELD.get().1 - before) as usize;
+    let most = (held_bytes().1 - before) as usize;
     println!("{most} bytes at most, {memory_bytes} allowed");
     assert!(most < memory_bytes + memory_bytes / 4, "{most} bytes were allocated, {memory_bytes} allowed");
 }

@@ -2,11 +2,12 @@
 //!
 //! A property is a function of bytes, which panics where it does not hold; all are in [`PROPERTIES`]. `cargo fuzz` looks for such bytes (`fuzz/` has
 //! a target for each), and this crate's test runs each on the inputs kept in `fuzz/seeds` and on changes of them.
-//! Some of it is useful to other tests: strict [`readers`] of the formats, recordings made by hand ([`recording`], [`hostile`]), and a plain interpreter of call frame
-//! information ([`meaning`]).
+//! Some of it is useful to other tests: strict [`readers`] of the formats, recordings made by hand ([`recording`], [`hostile`]), a plain interpreter of call frame
+//! information ([`meaning`]), and an allocator that counts ([`counting`]).
 
 mod arrays;
 mod choices;
+pub mod counting;
 mod expressions;
 mod frame_section;
 pub mod hostile;

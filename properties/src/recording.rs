@@ -22,6 +22,14 @@ pub struct Owned {
     pub stack: Arc<Stack>,
 }
 
+impl Owned {
+    /// As the formats take it.
+    pub fn as_sample(&self) -> Sample<'_> {
+        let Owned { time_ns, thread, state, weight_ns, stack } = self;
+        Sample { time_ns: *time_ns, ticks: 1, thread, state: *state, weight_ns: *weight_ns, stack }
+    }
+}
+
 /// A recording from begin to finish.
 #[derive(Debug)]
 pub struct Recording {
@@ -75,15 +83,7 @@ impl Recording {
         let mut out = Vec::new();
         writer.begin(&self.header, &mut out);
         for owned in &self.samples {
-            let sample = Sample {
-                time_ns: owned.time_ns,
-                ticks: 1,
-                thread: &owned.thread,
-                state: owned.state,
-                weight_ns: owned.weight_ns,
-                stack: &owned.stack,
-            };
-            writer.sample(&sample, &mut out);
+            writer.sample(&owned.as_sample(), &mut out);
         }
         writer.finish(&self.summary, &mut out);
         out

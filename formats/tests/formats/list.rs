@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use swipr_formats::model::Sample;
 use swipr_formats::{FORMATS, Options, find};
 
 use crate::cases;
@@ -45,15 +44,7 @@ fn formats_that_stream_write_each_sample_and_the_others_none() {
         writer.begin(&recording.header, &mut Vec::new());
         for owned in &recording.samples {
             let mut out = Vec::new();
-            let sample = Sample {
-                time_ns: owned.time_ns,
-                ticks: 1,
-                thread: &owned.thread,
-                state: owned.state,
-                weight_ns: owned.weight_ns,
-                stack: &owned.stack,
-            };
-            writer.sample(&sample, &mut out);
+            writer.sample(&owned.as_sample(), &mut out);
             assert_eq!(!out.is_empty(), info.streams, "{}", info.name);
         }
     }
