@@ -25,5 +25,18 @@ UNUSED static pthread_t burner_begin(void)
         NOT_A_TAIL_CALL();
     return burner;
 }
+/* The main function of a program in which it computes beside a thread, which arrives when it is ready and ends with the program. */
+UNUSED static int burner_beside(const char *name, void *(*thread_main)(void *))
+{
+    host_begin();
+    pthread_t burner = burner_begin();
+    pthread_t other = host_thread(name, thread_main, NULL);
+    host_wait_until_arrived(1);
+    host_say("ready");
+    host_wait_for_end();
+    pthread_join(burner, NULL);
+    pthread_join(other, NULL);
+    return host_end();
+}
 
 #endif

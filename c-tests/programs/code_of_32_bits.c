@@ -58,13 +58,5 @@ FRAME static void *emulator_main(void *argument)
 
 int main(void)
 {
-    host_begin();
-    pthread_t burner = burner_begin();
-    pthread_t emulator = host_thread("emulator", emulator_main, NULL);
-    host_wait_until_arrived(1);
-    host_say("ready");
-    host_wait_for_end();
-    pthread_join(burner, NULL);
-    pthread_join(emulator, NULL);
-    return host_end();
+    return burner_beside("emulator", emulator_main);
 }

@@ -44,6 +44,7 @@ FRAME static void *emulator_main(void *argument)
         HOST_CHECK(atomic_load(&own_calls) == before + 1 || errno == EINVAL);
     }
     prctl(PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0);
+    HOST_CHECK(atomic_load(&foreign_calls) == 0);
 #else
     host_arrive();
 #endif
@@ -52,14 +53,5 @@ FRAME static void *emulator_main(void *argument)
 
 int main(void)
 {
-    host_begin();
-    pthread_t burner = burner_begin();
-    pthread_t emulator = host_thread("emulator", emulator_main, NULL);
-    host_wait_until_arrived(1);
-    host_say("ready");
-    host_wait_for_end();
-    pthread_join(burner, NULL);
-    pthread_join(emulator, NULL);
-    HOST_CHECK(atomic_load(&foreign_calls) == 0);
-    return host_end();
+    return burner_beside("emulator", emulator_main);
 }
