@@ -38,6 +38,9 @@ const MAX_PENDING_TICKS: usize = 4096;
 /// while that tells nothing new, after twice that time, and so on.
 const MAPS_AGAIN_NS: u64 = 20_000_000;
 
+/// How often is looked for signal handlers of the host's, which may take themselves away again: some microseconds each.
+const HOST_AGAIN_NS: u64 = 10_000_000;
+
 /// After a tick, how long until the answers of signalled threads are looked for.
 /// The next look comes after twice that time, and so on.
 pub const COLLECT_AFTER_NS: u64 = 1_000_000;
@@ -53,6 +56,7 @@ pub struct Sweeper {
     signal: i32,
     maps_read_ns: u64,
     maps_again_ns: u64,
+    host_noted_ns: u64,
     /// When to look for answers next, and how long after that again.
     collect_at_ns: u64,
     collect_again_ns: u64,
@@ -94,6 +98,7 @@ impl Sweeper {
             signal,
             maps_read_ns: 0,
             maps_again_ns: MAPS_AGAIN_NS,
+            host_noted_ns: 0,
             collect_at_ns: 0,
             collect_again_ns: COLLECT_AFTER_NS,
             unknown_code: false,
@@ -153,7 +158,6 @@ impl Sweeper {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
-        note_host(self.signal, process::what_the_kernel_does());
         let (mut blocking, mut not_asked) = (vec![], vec![]);
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() && thread.refresh_name() {

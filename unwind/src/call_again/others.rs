@@ -8,10 +8,9 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 /// Where a `ucontext` has the mask that holds after the handler: behind the registers.
 pub const MASK: usize = 296;
 const SIGNALS: i32 = 64;
-/// SIGKILL and SIGSTOP, which have no handlers; the signals of a thread's own faults, which interrupt no call that waits (SIGILL, SIGTRAP, SIGBUS,
-/// SIGFPE, SIGSEGV, SIGSYS); the two that glibc keeps for itself, for cancellation and setuid(2): no program waits for them.
-const OF_NO_INTEREST: u64 =
-    bit(9) | bit(19) | bit(4) | bit(5) | bit(7) | bit(8) | bit(11) | bit(31) | bit(32) | bit(33);
+/// SIGKILL and SIGSTOP, which have no handlers; the signals of a thread's own faults, which interrupt no call that waits (SIGILL, SIGBUS,
+/// SIGFPE, SIGSEGV; SIGTRAP and SIGSYS, which are sent by other threads now and then, are of interest); the two that glibc keeps for itself, for cancellation and setuid(2): no program waits for them.
+const OF_NO_INTEREST: u64 = bit(9) | bit(19) | bit(4) | bit(7) | bit(8) | bit(11) | bit(32) | bit(33);
 const SA_RESETHAND: u64 = 0x8000_0000;
 
 const fn bit(signal: i32) -> u64 {

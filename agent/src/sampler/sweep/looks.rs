@@ -2,8 +2,8 @@
 
 use super::look::{Look, look};
 use super::settle::tell_missed;
-use super::{COLLECT_AFTER_NS, MAPS_AGAIN_NS, Sweeper, of};
-use crate::platform::process::monotonic_ns;
+use super::{COLLECT_AFTER_NS, HOST_AGAIN_NS, MAPS_AGAIN_NS, Sweeper, of};
+use crate::platform::process::{monotonic_ns, what_the_kernel_does};
 use crate::platform::threads::cpu_ns;
 use crate::sampler::active::Active;
 use crate::sampler::rest::sweeps_a_look;
@@ -11,6 +11,7 @@ use crate::sampler::skipped::{Before, Gap, Now};
 use crate::sampler::threads::{PendingTick, Sampled};
 use crate::sampler::told;
 use swipr_formats::model::{Mode, State};
+use swipr_unwind::call_again::note_host;
 use swipr_unwind::walk::Stop;
 
 /// Threads that are asked at a stretch: a signal to each thread of a large program at the same moment would be a
@@ -57,6 +58,10 @@ impl Sweeper {
             self.calm_until_ns = now_ns + GO_BACK_NS;
         }
         self.keep_handler(recordings);
+        if now_ns.saturating_sub(self.host_noted_ns) >= HOST_AGAIN_NS {
+            self.host_noted_ns = now_ns;
+            note_host(self.signal, what_the_kernel_does());
+        }
         self.collect_at_ns = tick_ns + COLLECT_AFTER_NS;
         self.collect_again_ns = COLLECT_AFTER_NS;
         let shortest_ns = recordings.iter().map(Active::interval_ns).min().unwrap_or(u64::MAX);
