@@ -127,6 +127,58 @@ def compiler(hosts):
     return {"cc1plus": next(iter(hosts.sockets_of("cc1plus").values()))}
 
 
+def clang(hosts):
+    """clang on the same file; it compiles in its own process."""
+    program = need("clang++", "clang")
+    if not program:
+        return None
+    source = hosts.folder / "large.cpp"
+    source.write_bytes(hosts.run([sys.executable, WORK / "large.py"]).stdout)
+    return {"clang": hosts.socket_of(hosts.start([program, "-std=c++17", "-O2", "-g", "-c", source, "-o", "/dev/null"]))}
+
+
+def rustc(hosts):
+    """rustc on a thousand functions with a hash map and a closure each."""
+    program = need("rustc", "rustc")
+    if not program:
+        return None
+    source = hosts.folder / "large.rs"
+    source.write_text("use std::collections::HashMap;\n" + "".join(f"""
+        pub fn count_{i}(values: &[u64]) -> String {{
+            let mut counts = HashMap::new();
+            values.iter().for_each(|value| *counts.entry(value % {i + 2}).or_insert(0u64) += value);
+            format!("{{counts:?}}")
+        }}""" for i in range(1000)))
+    # rustup's rustc looks for the toolchain's and becomes that one.
+    root = hosts.run([program, "--print", "sysroot"]).stdout.decode().strip()
+    return {"rustc": hosts.socket_of(hosts.start([f"{root}/bin/rustc", "-O", "--crate-type", "lib", source]))}
+
+
+def chromium(hosts):
+    """A page whose script draws, sorts and makes text without end: the page's process."""
+    program = need("chromium", "chromium")
+    if not program:
+        return None
+    page = hosts.folder / "page.html"
+    page.write_text("""<body><script>
+        let turn = 0;
+        setInterval(() => {
+          const rows = Array.from({length: 2000}, (_, i) => ({key: (i * 7919 + turn) % 10007, name: "row " + i}));
+          rows.sort((a, b) => a.key - b.key);
+          const texts = JSON.parse(JSON.stringify(rows)).filter(row => /[13579]$/.test(row.name)).map(row => row.name);
+          document.body.innerHTML = texts.slice(0, 200).map(text => `<p style="margin: ${turn % 7}px">${text}</p>`).join("");
+          turn += document.body.offsetHeight % 3 + 1;
+        }, 1);
+        </script>""")
+    hosts.start([program, "--headless=new", "--no-sandbox", "--no-zygote", "--disable-gpu", "--remote-debugging-port=0",
+                 f"--user-data-dir={hosts.folder}/chromium", page.as_uri()])
+    def renderer():  # of several: there are some for pages that nobody sees
+        found = {pid: path for pid, path in hosts.sockets_of("chromium").items() if b"--type=renderer" in command_of(pid)}
+        busiest = max(found, key=computed, default=0)
+        return found[busiest] if computed(busiest) > 2 else None
+    return {"chromium (page)": until(renderer, 30, "the page's process")}
+
+
 def frames(level):
     """The C program with hard stack shapes, at one level of optimisation."""
     def start(hosts):
@@ -192,6 +244,16 @@ def command_of(pid):
         return b""
 
 
+def computed(pid):
+    """Seconds that a process has computed; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def java(label, *options):
     """The Java program."""
     def start(hosts):
@@ -218,12 +280,15 @@ PROGRAMS = {
     "python-system": Program(script("python3 (system)", system_python, "work.py"), 1.0),
     "perl": Program(script("perl", lambda: need("perl", "perl"), "work.pl"), 1.0),
     "compiler": Program(compiler),
+    "clang": Program(clang),
+    "rustc": Program(rustc),
     "rust-debug": Program(rust("Rust (debug)", "-g")),
     "rust-release": Program(rust("Rust (release)", "-O", "-C", "panic=abort")),
     "postgres": Program(postgres, 1.0),
     "node": Program(script("node", lambda: need("node", "nodejs"), "work.js"), excused=DEOPTIMIZED),
     "node-perf": Program(script("node --perf-basic-prof", lambda: need("node", "nodejs"), "work.js",
                                 "--perf-basic-prof-only-functions"), excused=DEOPTIMIZED),
+    "chromium": Program(chromium, excused=DEOPTIMIZED),
     "java": Program(java("java"), None, JIT),
     "java-frames": Program(java("java +PreserveFramePointer", "-XX:+PreserveFramePointer")),
 }

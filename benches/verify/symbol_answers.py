@@ -32,19 +32,21 @@ class Frame:
     line: int | None
 
 
-def parse(text, count):
-    """Answers to `count` addresses: lists of frames."""
+def parse(text, questions, whole):
+    """Answers to addresses, each a list of frames; unless `whole`, to the first of them, the last one cut off."""
     answers, lines = [], iter(text.splitlines())
     for line in lines:
         if re.fullmatch(r"0x[0-9a-f]+", line):
+            if int(line, 16) != questions[len(answers)]:
+                raise ValueError(f"{line} is not question {len(answers)}")
             answers.append([])
             continue
         name = re.sub(r" inlined at .* in .*$", "", line)
         path, number = split(next(lines, ""))
         answers[-1].append(Frame(None if name in ("??", "") else name, path, number))
-    if len(answers) != count:
-        raise ValueError(f"{len(answers)} answers to {count} questions")
-    return [answer or [Frame(None, None, None)] for answer in answers]
+    if whole and len(answers) != len(questions):
+        raise ValueError(f"{len(answers)} answers to {len(questions)} questions")
+    return [answer or [Frame(None, None, None)] for answer in answers[:None if whole else -1]]
 
 
 def split(place):
