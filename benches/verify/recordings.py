@@ -58,7 +58,10 @@ class Recording:
         address = int(frame["address"], 16)
         if module is None:
             return "[no module]", address
-        return module["path"], address - int(module["start"], 16) + int(module["file_offset"], 16)
+        offset = file_offset(module["path"], address - int(module["base"], 16))
+        if offset is None:
+            offset = address - int(module["start"], 16) + int(module["file_offset"], 16)
+        return module["path"], offset
 
     def describe(self, frame):
         """A frame for people: module+offset and the function."""
@@ -151,14 +154,29 @@ def is_entry(path, offset):
     header = code_at(path, 0, 64)
     if not header or header[:5] != b"\x7fELF\x02":
         return False
-    entry, table = struct.unpack_from("<QQ", header, 24)
+    entry = struct.unpack_from("<Q", header, 24)[0]
+    return any(start <= entry < start + length and 0 <= offset - (entry - start + at) < 64
+               for start, length, at in loaded(path))
+
+
+@lru_cache(maxsize=None)
+def loaded(path):
+    """What an ELF file has in memory: (address, length, offset in the file) of each segment."""
+    header = code_at(path, 0, 64)
+    if not header or header[:5] != b"\x7fELF\x02":
+        return []
+    table = struct.unpack_from("<Q", header, 32)[0]
     size, count = struct.unpack_from("<HH", header, 54)
-    for number in range(count):
-        segment = code_at(path, table + number * size, 56)
-        kind, _, start, address, _, length = struct.unpack_from("<IIQQQQ", segment)
-        if kind == 1 and address <= entry < address + length:
-            return 0 <= offset - (entry - address + start) < 64
-    return False
+    segments = [struct.unpack_from("<IIQQQQ", code_at(path, table + number * size, 56)) for number in range(count)]
+    return [(address, length, start) for kind, _, start, address, _, length in segments if kind == 1]
+
+
+def file_offset(path, from_base):
+    """Where in an ELF file the code is that was loaded so far behind its first segment; None if it is not in there.
+    Segments may lie at different distances in the file and in memory."""
+    segments = loaded(path)
+    address = from_base + (segments[0][0] & ~0xFFF if segments else 0)
+    return next((address - start + at for start, length, at in segments if start <= address < start + length), None)
 
 
 def is_call(before):
