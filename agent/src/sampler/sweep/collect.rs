@@ -11,6 +11,9 @@ use crate::sampler::told::tell_rest;
 use swipr_formats::model::State;
 use swipr_unwind::walk::Stop;
 
+/// The sampler takes a CPU so long before it has looked at the clock, at the most: it is being woken.
+const WAKING_NS: u64 = 100_000;
+
 impl Sweeper {
     /// When to look for answers; `None`: nothing was asked.
     pub fn collect_at(&self) -> Option<u64> {
@@ -34,7 +37,7 @@ impl Sweeper {
             };
             *unknown_code |= stack.stop == Stop::NoTable;
             let now_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-            let was_running = lost_its_cpu_to_us(thread, &pending, recordings);
+            let was_running = lost_its_cpu_to_us(thread, &pending, now_ns, recordings);
             // Until the clock moved, the thread was waiting for a CPU.
             let later = pending.ticks.iter().skip(1).map(|tick| tick.cpu_ns).chain([u64::MAX]);
             for (tick, later_ns) in pending.ticks.iter().zip(later) {
@@ -87,13 +90,19 @@ impl Sweeper {
 }
 
 /// Whether a thread that was seen waiting for a CPU began to wait at its tick: then it was running, and we woke up on its CPU. Where all
-/// CPUs have work we always do, and a thread that has hardly waited would be told to have waited all the time.
-fn lost_its_cpu_to_us(thread: &mut Sampled, pending: &Pending, recordings: &mut [Active]) -> bool {
+/// CPUs have work we always do, and a thread that has hardly waited would be told to have waited all the time. `cpu_ns`: its clock now.
+fn lost_its_cpu_to_us(
+    thread: &mut Sampled,
+    pending: &Pending,
+    cpu_ns: u64,
+    recordings: &mut [Active],
+) -> bool {
     let [tick] = &pending.ticks[..] else { return false };
     if tick.ticks > 1 || tick.state != Some(State::Runnable) {
         return false;
     }
-    // What was added up since it was looked at is the wait that it was in then.
+    // What was added up since it was looked at is the wait that it was in then; when that was over, it ran.
     let waited_ns = settle_cpu_wait(thread, recordings);
-    waited_ns > 0 && process::monotonic_ns().saturating_sub(waited_ns) >= tick.tick_ns
+    let since_ns = waited_ns + cpu_ns.saturating_sub(tick.cpu_ns);
+    waited_ns > 0 && process::monotonic_ns().saturating_sub(since_ns) + WAKING_NS >= tick.tick_ns
 }
