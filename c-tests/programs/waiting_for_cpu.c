@@ -4,7 +4,7 @@
 // record: samples=400&hz=200
 // expect: every tick is accounted for
 // expect: every sample of burner has stack burner_main;burn
-// expect: share of burner with stack burn;[waiting* >= 0.7
+// expect: share of burner with stack burn;[waiting* >= 0.6
 // expect: share of burner with stack burn;[waiting* <= 0.9999
 // expect: stats cpu_wait_ns >= 1000000000
 // expect: thread main has stack [blocked*
