@@ -116,14 +116,19 @@ def system_python():
     return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else None
 
 
+def large_source(hosts):
+    """A large file of C++."""
+    source = hosts.folder / "large.cpp"
+    source.write_bytes(hosts.run([sys.executable, WORK / "large.py"]).stdout)
+    return source
+
+
 def compiler(hosts):
     """cc1plus on a large file."""
     program = need("g++", "g++")
     if not program:
         return None
-    source = hosts.folder / "large.cpp"
-    source.write_bytes(hosts.run([sys.executable, WORK / "large.py"]).stdout)
-    hosts.start([program, "-std=c++17", "-O2", "-g", "-c", source, "-o", "/dev/null"])
+    hosts.start([program, "-std=c++17", "-O2", "-g", "-c", large_source(hosts), "-o", "/dev/null"])
     return {"cc1plus": next(iter(hosts.sockets_of("cc1plus").values()))}
 
 
@@ -132,9 +137,7 @@ def clang(hosts):
     program = need("clang++", "clang")
     if not program:
         return None
-    source = hosts.folder / "large.cpp"
-    source.write_bytes(hosts.run([sys.executable, WORK / "large.py"]).stdout)
-    return {"clang": hosts.socket_of(hosts.start([program, "-std=c++17", "-O2", "-g", "-c", source, "-o", "/dev/null"]))}
+    return {"clang": hosts.socket_of(hosts.start([program, "-std=c++17", "-O2", "-g", "-c", large_source(hosts), "-o", "/dev/null"]))}
 
 
 def rustc(hosts):
