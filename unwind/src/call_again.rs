@@ -34,17 +34,12 @@
 //! when ours came. It is then as if it had run right before the call: a program to which that matters would wait for ever without us, too,
 //! whenever its signal comes between its last look at what the handler says and the call.
 //!
-//! The same is done with a futex(2) wait of a moment that was made by syscall(2), whose number is in no wrapper: it is known by its arguments only. What the kernel goes on with is the call that was cut short,
-//! whatever it was; where it was none that can be gone on with, the answer is `EINTR` again. (But for a call that looks like a futex and is none, in a thread whose last such wait was stopped
-//! and continued by job control: the kernel remembers that one still.)
-//!
 //! Polls that only ask, with a time-out of zero and no mask, are made again in any case: they return anyway.
 //!
 //! x86-64 only: on aarch64 the result of the call lies where its first argument was. Only where the number of the call can be read
 //! in front of it, as in the C library's wrappers (glibc before 2.41).
 
 pub mod calls;
-pub mod number;
 #[cfg(target_arch = "x86_64")]
 mod others;
 #[cfg(target_arch = "x86_64")]
@@ -163,7 +158,6 @@ pub fn remedy(wait: Wait, goes_on: bool, others: impl Fn() -> Others, since: imp
     let others = others();
     let is_made_again = match (others, wait) {
         (Others::InTheWay, _) => return Remedy::None,
-        (_, Wait::ByNumber) => false,
         (Others::None, Wait::None | Wait::Sound | Wait::Moment | Wait::OpenMoment) => true,
         (Others::None, Wait::Sleep) => since() != Since::Unknown,
         (Others::None, Wait::Short | Wait::Remembered) => matches!(since(), Since::Ran | Since::Slept),
@@ -172,8 +166,8 @@ pub fn remedy(wait: Wait, goes_on: bool, others: impl Fn() -> Others, since: imp
     };
     if is_made_again {
         Remedy::Again
-    } else if goes_on && (wait == Wait::ByNumber || wait == Wait::Remembered && since() != Since::Ran) {
-        Remedy::GoOn // who has run all the while has just begun to wait, and would do so in our handler: but there is no other way for a call without a number
+    } else if wait == Wait::Remembered && goes_on && since() != Since::Ran {
+        Remedy::GoOn // who has run all the while has just begun to wait, and would do so in our handler
     } else {
         Remedy::None
     }
@@ -247,8 +241,6 @@ mod tests {
             assert_eq!(when(Wait::Remembered, others), [true, true, false, false]);
             assert_eq!(when(Wait::Short, others), [false; 4], "the kernel does not remember it");
         }
-        assert_eq!(SINCE.map(|since| right(Wait::ByNumber, Others::Quiet, since)), [Remedy::GoOn; 4]);
-        assert_eq!(right(Wait::ByNumber, Others::InTheWay, Since::Slept), Remedy::None);
         let filtered = remedy(Wait::Remembered, false, || Others::None, || Since::Awake);
         assert_eq!(filtered, Remedy::None);
     }

@@ -38,7 +38,7 @@ const MAX_PENDING_TICKS: usize = 4096;
 /// while that tells nothing new, after twice that time, and so on.
 const MAPS_AGAIN_NS: u64 = 20_000_000;
 
-/// How often is looked for signal handlers of the host's, which may take themselves away again: some microseconds each.
+/// How often a tick looks for signal handlers of the host's at the most, which may take themselves away again: some microseconds each.
 const HOST_AGAIN_NS: u64 = 10_000_000;
 
 /// After a tick, how long until the answers of signalled threads are looked for.

@@ -1,11 +1,16 @@
-//! Which system calls may be made again, and how long they have waited: by their number and their arguments.
+//! Which system calls may be made again, and how long they have waited: by the code in front of the interrupted place and
+//! by the arguments.
 //!
 //! Those that the kernel ends with `EINTR` before they have done anything. What it can go on with by itself (`SA_RESTART`) is not listed. Nor is what is there
 //! to wait for a handler: pause(2), sigsuspend(2), and polls that let signals in for as long as they wait, but for a moment. Where two
 //! threads send each other signals and wait like that, ours came right behind the other's handler within seconds, and both waited for ever.
 
 use super::SHORT_NS;
-use super::number::{Number, number_before};
+
+/// `syscall`
+pub const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
+/// `mov $NUMBER,%eax` and, behind it, up to three loads of arguments; in front of it the byte that could make it another instruction.
+const LONGEST: usize = 1 + 5 + 3 * 5 + SYSTEM_CALL.len();
 
 const POLL: u32 = 7;
 const SELECT: u32 = 23;
@@ -49,8 +54,6 @@ pub enum Wait {
     Short,
     /// The same, and the kernel remembers its end.
     Remembered,
-    /// The same, in a call that was made by its number, which is not known: it looks like one whose end the kernel remembers.
-    ByNumber,
 }
 
 /// A system call that can be made again.
@@ -79,25 +82,8 @@ impl Call {
                 (copy(address, &mut words) == words.len()).then_some(words)?;
             Some([u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u64::from_ne_bytes(high)])
         };
-        match number {
-            Number::Known(number) => {
-                Some(Call { number, wait: wait(number, argument, two_words, receive_time_ns)? })
-            }
-            Number::Unknown => {
-                is_short_futex(argument, two_words).then_some(Call { number: FUTEX, wait: Wait::ByNumber })
-            }
-        }
+        Some(Call { number, wait: wait(number, argument, two_words, receive_time_ns)? })
     }
-}
-
-/// Whether a call waits for a word in memory, for a moment at the most, by its arguments.
-#[inline(never)]
-fn is_short_futex(argument: impl Fn(usize) -> u64, two_words: impl Fn(u64) -> Option<[u64; 2]>) -> bool {
-    argument(0) != 0
-        && argument(0).is_multiple_of(4)
-        && argument(1) & !FUTEX_FLAGS == FUTEX_WAIT
-        && argument(3) != 0
-        && two_words(argument(3)).is_some_and(|time| nanoseconds(time, 1) <= SHORT_NS)
 }
 
 fn wait(
@@ -152,9 +138,44 @@ pub fn nanoseconds([seconds, part]: [u64; 2], unit_ns: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(part.saturating_mul(unit_ns))
 }
 
+/// Apart, which needs less stack.
+#[inline(never)]
+fn number_before(pc: u64, copy: impl Fn(u64, &mut [u8]) -> usize) -> Option<u32> {
+    let mut code = [0; LONGEST];
+    let start = pc.checked_sub(LONGEST as u64)?;
+    if copy(start, &mut code) == LONGEST { number_of_call(&code) } else { None }
+}
+
+/// The number that the C library's wrapper gave the system call at the end of `code`.
+fn number_of_call(code: &[u8; LONGEST]) -> Option<u32> {
+    let before = code.strip_suffix(&SYSTEM_CALL)?;
+    (1..before.len()).rev().find_map(|at| match before.get(at - 1..)? {
+        // Behind a prefix REX.B it is r8 that is loaded.
+        [prefix, 0xb8, a, b, 0, 0, rest @ ..] if prefix & 0xf1 != 0x41 && is_loads(rest) => {
+            Some(u32::from_le_bytes([*a, *b, 0, 0]))
+        }
+        _ => None,
+    })
+}
+
+/// Whether the code only loads registers other than rax from the stack: `mov disp8(%rsp),%reg`.
+fn is_loads(mut code: &[u8]) -> bool {
+    loop {
+        code = match code {
+            [] => return true,
+            [0x44 | 0x4c, 0x8b, modrm, 0x24, _, rest @ ..] if modrm & 0xc7 == 0x44 => rest,
+            [0x44 | 0x4c, 0x8b, modrm, 0x24, rest @ ..] if modrm & 0xc7 == 0x04 => rest,
+            [0x48, 0x8b, modrm, 0x24, _, rest @ ..] if modrm & 0xc7 == 0x44 && *modrm != 0x44 => rest,
+            [0x48, 0x8b, modrm, 0x24, rest @ ..] if modrm & 0xc7 == 0x04 && *modrm != 0x04 => rest,
+            [0x8b, modrm, 0x24, _, rest @ ..] if modrm & 0xc7 == 0x44 && *modrm != 0x44 => rest,
+            [0x8b, modrm, 0x24, rest @ ..] if modrm & 0xc7 == 0x04 && *modrm != 0x04 => rest,
+            _ => return false,
+        };
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::number::BY_NUMBER;
     use super::*;
 
     const AFTER: u64 = 0x1000;
@@ -268,12 +289,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_wait_for_a_word_by_number_is_known_by_its_arguments() {
-        let by_number = |arguments| call(&BY_NUMBER, arguments).map(|call| call.wait);
-        assert_eq!(by_number([0x3000, 0x80, 0, MOMENT, 0, 0]), Some(Wait::ByNumber));
-        assert_eq!(by_number([0x3000, 0x80, 0, TIME, 0, 0]), None, "for long");
-        assert_eq!(by_number([0x3000, 0x80, 0, 0, 0, 0]), None, "for ever: the kernel goes on by itself");
-        assert_eq!(by_number([0x3000, 0x81, 0, MOMENT, 0, 0]), None, "FUTEX_WAKE");
-        assert_eq!(by_number([0x3002, 0x80, 0, MOMENT, 0, 0]), None, "no word's address");
+    fn what_is_no_call_is_left_alone() {
+        assert_eq!(call(&[0x90; 7], [0; 6]), None, "no system call");
+        // mov %eax,%ecx in between: not known what it does
+        assert_eq!(call(&[0xb8, 7, 0, 0, 0, 0x89, 0xc1, 0x0f, 5], [0; 6]), None);
+        // mov 8(%rsp),%eax: another number
+        assert_eq!(call(&[0xb8, 7, 0, 0, 0, 0x8b, 0x44, 0x24, 8, 0x0f, 5], [0; 6]), None);
+        // mov $7,%r8d
+        assert_eq!(call(&[0x41, 0xb8, 7, 0, 0, 0, 0x0f, 5], [0; 6]), None);
     }
 }

@@ -1,7 +1,6 @@
 //! The interrupted thread's registers, in the `ucontext` that the kernel passed to the handler.
 
-use super::calls::{Call, Wait};
-use super::number::SYSTEM_CALL;
+use super::calls::{Call, SYSTEM_CALL, Wait};
 use super::{GOES_ON, OURS, Remedy, Since, others, remedy};
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
