@@ -95,7 +95,8 @@ pub fn check_perf(text: &str, expectations: &[&str]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A C program of so many lines that burns CPU for a while in a function `hot` and exits with 5.
+/// A C program of so many lines that burns CPU in a function `hot`, so long that it is sampled on a virtual machine whose CPUs others have
+/// most of the time, too, and exits with 5.
 pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathBuf {
     let source = directory.path().join(format!("{name}.c"));
     let text = r#"
@@ -114,7 +115,7 @@ pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathB
         int main(void)
         {
             int c;
-            hot(0.4);
+            hot(1.2);
             while ((c = getchar()) != EOF)
                 putchar(c);
             return STATUS;
