@@ -7,7 +7,10 @@ use crate::elf::ElfFile;
 use crate::error::Error;
 use crate::identity::FileIdentity;
 use std::fmt::Write;
+use std::fs::OpenOptions;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Where distributions install debug files.
@@ -51,6 +54,12 @@ pub fn open_with_build_id(path: &Path, build_id: &[u8], max_bytes: u64) -> Resul
     }
 }
 
+/// Where a file is whatever links lead there. Not by realpath(3), which takes memory of the host's heap.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
+    std::fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).ok()
+}
+
 /// Finds the files that belong to an object besides its own.
 pub struct Finder<'a> {
     /// Where debug files are installed.
@@ -73,7 +82,7 @@ impl Finder<'_> {
         let (name, crc) = debug_link(object)?;
         // Directories of debug files are named by where files are, and not by links that lead there.
         let mut directories = vec![path.parent()?.to_owned()];
-        directories.extend(path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned)));
+        directories.extend(real_path(path).and_then(|path| path.parent().map(Path::to_owned)));
         directories.dedup();
         let below_root =
             directories.iter().filter_map(|it| Some(self.root.join(it.strip_prefix("/").ok()?).join(&name)));
@@ -97,7 +106,7 @@ impl Finder<'_> {
         let name = Path::new(std::ffi::OsStr::from_bytes(link.get(..length)?));
         let build_id = link.get(length + 1..)?;
         // A relative name is one of a file beside the debug file, whatever links led to that.
-        let beside = debug.path().and_then(|path| Some(path.canonicalize().ok()?.parent()?.join(name)));
+        let beside = debug.path().and_then(|path| Some(real_path(path)?.parent()?.join(name)));
         let named = beside.filter(|_| !build_id.is_empty());
         let places = named.into_iter().chain(build_id_path(self.root, build_id));
         let mut places = places.collect::<Vec<_>>().into_iter();
