@@ -60,6 +60,11 @@ pub fn sources() -> PathBuf {
 impl Program {
     /// Compiles `programs/<name>.c` into `directory`.
     pub fn compile(name: &str, directory: &Path) -> Self {
+        Self::compile_with(name, directory, &[])
+    }
+
+    /// The same, with further flags.
+    pub fn compile_with(name: &str, directory: &Path, flags: &[String]) -> Self {
         let source = sources().join(format!("{name}.c"));
         let text = std::fs::read_to_string(&source)
             .unwrap_or_else(|error| panic!("cannot read {}: {error}", source.display()));
@@ -67,6 +72,7 @@ impl Program {
         let executable = directory.join(name);
         let mut arguments = directives.flags.clone();
         arguments.push("-pthread".into());
+        arguments.extend_from_slice(flags);
         if directives.libraries.iter().any(|flag| flag == "-lswipr") {
             arguments.extend(agent_flags());
         }

@@ -54,6 +54,7 @@ programs! {
     a_call_that_a_handler_has_cut_short_is_not_made_again_when_the_handler_is_gone => "handler_once",
     a_call_that_a_handler_has_cut_short_ends_however_short_the_handler_was_there => "handler_leaves_early",
     who_sleeps_by_a_call_without_a_name_never_sleeps_in_our_handler => "sleeps_by_number",
+    threads_that_wait_are_cancelled => "cancelled_threads",
     no_poll_that_does_not_wait_is_interrupted => "poll_without_waiting",
     errno_is_kept_across_samples => "errno_kept",
     vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",

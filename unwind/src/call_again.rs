@@ -36,10 +36,10 @@
 //!
 //! Polls that only ask, with a time-out of zero and no mask, are made again in any case: they return anyway.
 //!
-//! x86-64 only: on aarch64 the result of the call lies where its first argument was. Only where the number of the call can be read
-//! in front of it, as in the C library's wrappers (glibc before 2.41).
+//! x86-64 only: on aarch64 the result of the call lies where its first argument was. Only where the number of the call is known ([`number`]): it was made by one of glibc's wrappers, not by syscall(2).
 
 pub mod calls;
+mod number;
 #[cfg(target_arch = "x86_64")]
 mod others;
 #[cfg(target_arch = "x86_64")]

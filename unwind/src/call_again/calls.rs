@@ -1,16 +1,10 @@
-//! Which system calls may be made again, and how long they have waited: by the code in front of the interrupted place and
-//! by the arguments.
+//! Which system calls may be made again, and how long they have waited: by their numbers and arguments.
 //!
 //! Those that the kernel ends with `EINTR` before they have done anything. What it can go on with by itself (`SA_RESTART`) is not listed. Nor is what is there
 //! to wait for a handler: pause(2), sigsuspend(2), and polls that let signals in for as long as they wait, but for a moment. Where two
 //! threads send each other signals and wait like that, ours came right behind the other's handler within seconds, and both waited for ever.
 
 use super::SHORT_NS;
-
-/// `syscall`
-pub const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
-/// `mov $NUMBER,%eax` and, behind it, up to three loads of arguments; in front of it the byte that could make it another instruction.
-const LONGEST: usize = 1 + 5 + 3 * 5 + SYSTEM_CALL.len();
 
 const POLL: u32 = 7;
 const SELECT: u32 = 23;
@@ -56,37 +50,10 @@ pub enum Wait {
     Remembered,
 }
 
-/// A system call that can be made again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// Its number.
-    pub number: u32,
-    /// See there.
-    pub wait: Wait,
-}
-
-impl Call {
-    /// The call whose `syscall` instruction ends at `pc`. `argument`: its arguments, from 0 on; `copy` reads memory and returns how many bytes it could
-    /// read; `receive_time_ns` asks for a socket's time-out. (Closures: the handler has little stack.)
-    #[inline(always)]
-    pub fn before(
-        pc: u64,
-        argument: impl Fn(usize) -> u64,
-        copy: impl Fn(u64, &mut [u8]) -> usize,
-        receive_time_ns: impl Fn(u64) -> Option<u64>,
-    ) -> Option<Call> {
-        let number = number_before(pc, &copy)?;
-        let two_words = |address: u64| {
-            let mut words = [0; 16];
-            let [a, b, c, d, e, f, g, h, high @ ..] =
-                (copy(address, &mut words) == words.len()).then_some(words)?;
-            Some([u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u64::from_ne_bytes(high)])
-        };
-        Some(Call { number, wait: wait(number, argument, two_words, receive_time_ns)? })
-    }
-}
-
-fn wait(
+/// How the call of this `number` waits, if it can be made again. `argument`: its arguments, from 0 on; `two_words` reads memory;
+/// `receive_time_ns` asks for a socket's time-out. (Closures: the handler has little stack.)
+#[inline(always)]
+pub fn wait(
     number: u32,
     argument: impl Fn(usize) -> u64,
     two_words: impl Fn(u64) -> Option<[u64; 2]>,
@@ -138,86 +105,30 @@ pub fn nanoseconds([seconds, part]: [u64; 2], unit_ns: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(part.saturating_mul(unit_ns))
 }
 
-/// Apart, which needs less stack.
-#[inline(never)]
-fn number_before(pc: u64, copy: impl Fn(u64, &mut [u8]) -> usize) -> Option<u32> {
-    let mut code = [0; LONGEST];
-    let start = pc.checked_sub(LONGEST as u64)?;
-    if copy(start, &mut code) == LONGEST { number_of_call(&code) } else { None }
-}
-
-/// The number that the C library's wrapper gave the system call at the end of `code`.
-fn number_of_call(code: &[u8; LONGEST]) -> Option<u32> {
-    let before = code.strip_suffix(&SYSTEM_CALL)?;
-    (1..before.len()).rev().find_map(|at| match before.get(at - 1..)? {
-        // Behind a prefix REX.B it is r8 that is loaded.
-        [prefix, 0xb8, a, b, 0, 0, rest @ ..] if prefix & 0xf1 != 0x41 && is_loads(rest) => {
-            Some(u32::from_le_bytes([*a, *b, 0, 0]))
-        }
-        _ => None,
-    })
-}
-
-/// Whether the code only loads registers other than rax from the stack: `mov disp8(%rsp),%reg`.
-fn is_loads(mut code: &[u8]) -> bool {
-    loop {
-        code = match code {
-            [] => return true,
-            [0x44 | 0x4c, 0x8b, modrm, 0x24, _, rest @ ..] if modrm & 0xc7 == 0x44 => rest,
-            [0x44 | 0x4c, 0x8b, modrm, 0x24, rest @ ..] if modrm & 0xc7 == 0x04 => rest,
-            [0x48, 0x8b, modrm, 0x24, _, rest @ ..] if modrm & 0xc7 == 0x44 && *modrm != 0x44 => rest,
-            [0x48, 0x8b, modrm, 0x24, rest @ ..] if modrm & 0xc7 == 0x04 && *modrm != 0x04 => rest,
-            [0x8b, modrm, 0x24, _, rest @ ..] if modrm & 0xc7 == 0x44 && *modrm != 0x44 => rest,
-            [0x8b, modrm, 0x24, rest @ ..] if modrm & 0xc7 == 0x04 && *modrm != 0x04 => rest,
-            _ => return false,
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const AFTER: u64 = 0x1000;
     const ZERO: u64 = 0x5000;
     const TIME: u64 = 0x6000;
     const MOMENT: u64 = 0x7000;
 
-    fn call(code: &[u8], arguments: [u64; 6]) -> Option<Call> {
-        let copy = |address: u64, buffer: &mut [u8]| {
-            match address {
-                ZERO => buffer.fill(0),
-                TIME => buffer.fill(3),
-                MOMENT => buffer.copy_from_slice(&[[0; 8], 1_000_000u64.to_ne_bytes()].concat()),
-                _ => {
-                    let start = (AFTER - code.len() as u64).wrapping_sub(address) as usize;
-                    buffer.fill(0x90);
-                    buffer[start..].copy_from_slice(code);
-                }
-            }
-            buffer.len()
+    fn waits(number: u32, arguments: [u64; 6]) -> Option<Wait> {
+        let two_words = |address: u64| match address {
+            ZERO => Some([0, 0]),
+            TIME => Some([3, 3]),
+            MOMENT => Some([0, 1_000_000]),
+            _ => None,
         };
         let receive_time_ns = |socket: u64| (socket != 9).then_some(socket * 1_000_000);
-        Call::before(AFTER, |at| arguments[at], copy, receive_time_ns)
+        wait(number, |at| arguments[at], two_words, receive_time_ns)
     }
-
-    fn waits(number: u32, arguments: [u64; 6]) -> Option<Wait> {
-        let [a, b, c, d] = number.to_le_bytes();
-        let found = call(&[0xb8, a, b, c, d, 0x0f, 5], arguments);
-        assert!(found.is_none_or(|call| call.number == number));
-        found.map(|call| call.wait)
-    }
-
-    // As glibc 2.36 has them: without and with arguments that are loaded late.
-    const OF_POLL: [u8; 7] = [0xb8, 7, 0, 0, 0, 0x0f, 5];
-    const OF_PSELECT: [u8; 16] =
-        [0xb8, 0x0e, 1, 0, 0, 0x8b, 0x7c, 0x24, 4, 0x48, 0x8b, 0x74, 0x24, 8, 0x0f, 5];
 
     #[test]
     fn a_poll_that_does_not_wait_is_known_by_its_arguments() {
-        assert_eq!(call(&OF_POLL, [0; 6]), Some(Call { number: POLL, wait: Wait::None }));
+        assert_eq!(waits(POLL, [0; 6]), Some(Wait::None));
         let arguments = [0, 0, 0, 0, ZERO, 0];
-        assert_eq!(call(&OF_PSELECT, arguments), Some(Call { number: PSELECT6, wait: Wait::None }));
+        assert_eq!(waits(PSELECT6, arguments), Some(Wait::None));
         assert_eq!(waits(PPOLL, [0, 0, ZERO, 0, 0, 0]), Some(Wait::None));
         assert_eq!(waits(SELECT, arguments), Some(Wait::None));
     }
@@ -286,16 +197,5 @@ mod tests {
         for operation in [1, 6, 11] {
             assert_eq!(waits(FUTEX, [0, operation, 0, 0, 0, 0]), None, "futex {operation}");
         }
-    }
-
-    #[test]
-    fn what_is_no_call_is_left_alone() {
-        assert_eq!(call(&[0x90; 7], [0; 6]), None, "no system call");
-        // mov %eax,%ecx in between: not known what it does
-        assert_eq!(call(&[0xb8, 7, 0, 0, 0, 0x89, 0xc1, 0x0f, 5], [0; 6]), None);
-        // mov 8(%rsp),%eax: another number
-        assert_eq!(call(&[0xb8, 7, 0, 0, 0, 0x8b, 0x44, 0x24, 8, 0x0f, 5], [0; 6]), None);
-        // mov $7,%r8d
-        assert_eq!(call(&[0x41, 0xb8, 7, 0, 0, 0, 0x0f, 5], [0; 6]), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The interrupted thread's registers, in the `ucontext` that the kernel passed to the handler.
 
-use super::calls::{Call, SYSTEM_CALL, Wait};
+use super::calls::{self, Wait};
+use super::number::{At, SYSTEM_CALL, number_before};
 use super::{GOES_ON, OURS, Remedy, Since, others, remedy};
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
@@ -32,16 +33,18 @@ pub fn place(context: *mut c_void, register: u8) -> *mut u64 {
 pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
     let ticket = Ticket::from_value(ticket);
     // SAFETY: the caller vouches for the ucontext.
-    let Some(call) = (unsafe { interrupted_call(context) }) else { return };
+    let Some(number) = (unsafe { number_of_call(context) }) else { return };
     // SAFETY: as above.
-    match unsafe { remedy_for(call.wait, context, ticket) } {
+    let Some(wait) = (unsafe { wait(number, context) }) else { return };
+    // SAFETY: as above.
+    match unsafe { remedy_for(wait, context, ticket) } {
         Remedy::None => {}
         Remedy::Again => {
             let pc = place(context, X86_64::PC);
             // SAFETY: as above.
             unsafe {
                 pc.write(pc.read().wrapping_sub(SYSTEM_CALL.len() as u64));
-                place(context, RESULT).write(u64::from(call.number));
+                place(context, RESULT).write(u64::from(number));
             }
         }
         Remedy::GoOn => {
@@ -58,11 +61,29 @@ pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
 /// # Safety
 /// As [`super::call_again`].
 #[inline(never)]
-unsafe fn interrupted_call(context: *mut c_void) -> Option<Call> {
+unsafe fn number_of_call(context: *mut c_void) -> Option<u32> {
+    // SAFETY: the caller vouches for the ucontext.
+    let register = |number| unsafe { place(context, number).read() };
+    let at = At { pc: register(X86_64::PC), sp: register(X86_64::SP), fp: register(X86_64::FP) };
+    number_before(at, guarded_copy)
+}
+
+/// # Safety
+/// As [`super::call_again`].
+#[inline(never)]
+unsafe fn wait(number: u32, context: *mut c_void) -> Option<Wait> {
     // SAFETY: the caller vouches for the ucontext.
     let register = |number| unsafe { place(context, number).read() };
     let argument = |at| ARGUMENTS.get(at).map_or(0, |&number| register(number));
-    Call::before(register(X86_64::PC), argument, guarded_copy, others::receive_time_ns)
+    calls::wait(number, argument, two_words, others::receive_time_ns)
+}
+
+/// A timeval or a timespec.
+fn two_words(address: u64) -> Option<[u64; 2]> {
+    let mut words = [0; 16];
+    let [a, b, c, d, e, f, g, h, high @ ..] =
+        (guarded_copy(address, &mut words) == words.len()).then_some(words)?;
+    Some([u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u64::from_ne_bytes(high)])
 }
 
 /// # Safety

@@ -1,0 +1,64 @@
+//! Calls that our signal cut short, in programs that run with a newer C library, which makes its calls in another way.
+//!
+//! Where that cannot be fetched these tests are counted as ignored, with the reason.
+
+use std::process::ExitCode;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::harness::{self, NotRun};
+use swipr_c_tests::host;
+use swipr_c_tests::newer_c_library::{installed, linker_flags};
+use swipr_c_tests::program::Program;
+
+swipr_c_tests::tests! {
+    no_thread_that_is_just_going_to_sleep_is_interrupted,
+    no_wait_that_is_over_is_interrupted,
+    no_poll_that_does_not_wait_is_interrupted,
+    threads_that_wait_are_cancelled,
+    who_waits_for_its_own_handlers_goes_on_when_they_have_run,
+    its_malloc_is_not_entered_by_threads_of_ours,
+    stacks_of_blocked_and_of_running_threads_are_complete,
+}
+
+/// Runs programs with the newer library, as they say in their comments.
+fn run(names: &[&str]) -> Result<(), NotRun> {
+    let flags = linker_flags(&installed()?);
+    for name in names {
+        let directory = Directory::new();
+        let program = Program::compile_with(name, directory.path(), &flags);
+        host::run(&program);
+    }
+    Ok(())
+}
+
+fn no_thread_that_is_just_going_to_sleep_is_interrupted() -> Result<(), NotRun> {
+    run(&["going_to_sleep"])
+}
+
+fn no_wait_that_is_over_is_interrupted() -> Result<(), NotRun> {
+    run(&["woken_at_their_time"])
+}
+
+fn no_poll_that_does_not_wait_is_interrupted() -> Result<(), NotRun> {
+    run(&["poll_without_waiting"])
+}
+
+fn threads_that_wait_are_cancelled() -> Result<(), NotRun> {
+    run(&["cancelled_threads"])
+}
+
+fn who_waits_for_its_own_handlers_goes_on_when_they_have_run() -> Result<(), NotRun> {
+    run(&["waits_for_handlers", "handler_once", "handler_leaves_early", "sleeps_by_number"])
+}
+
+/// No debug files of it are installed: they are looked for.
+fn its_malloc_is_not_entered_by_threads_of_ours() -> Result<(), NotRun> {
+    run(&["own_malloc"])
+}
+
+fn stacks_of_blocked_and_of_running_threads_are_complete() -> Result<(), NotRun> {
+    run(&["blocked_threads", "o0_blocked", "no_frame_pointer", "waits_for_signals", "thread_churn"])
+}
+
+fn main() -> ExitCode {
+    harness::run(TESTS)
+}
