@@ -152,7 +152,9 @@ impl Browser {
         self.until("location.href === 'about:blank'");
         let answer = self.tell("Page.navigate", json!({"url": url}));
         assert!(answer["errorText"].is_null(), "{url}: {answer}");
-        self.until("location.href !== 'about:blank' && document.readyState === 'complete'");
+        // A file unpacks its script when it is loaded.
+        let loaded = "location.href !== 'about:blank' && document.readyState === 'complete'";
+        self.until(&format!("{loaded} && !document.getElementById('packed')"));
     }
 
     /// The value of an expression in the page.

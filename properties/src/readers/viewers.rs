@@ -128,7 +128,7 @@ pub fn html(page: &str) -> Vec<Weighted> {
 /// The JSON in such a page.
 pub fn html_data(page: &str) -> Value {
     let lower = page.to_lowercase();
-    assert_eq!((lower.matches("<script").count(), lower.matches("</script").count()), (2, 2));
+    assert_eq!((lower.matches("<script").count(), lower.matches("</script").count()), (3, 3));
     let (_, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
     let (data, _) = rest.split_once("</script>").unwrap();
     assert!(!data.contains('<'));
