@@ -55,6 +55,7 @@ programs! {
     a_call_that_a_handler_has_cut_short_ends_however_short_the_handler_was_there => "handler_leaves_early",
     who_sleeps_by_a_call_without_a_name_never_sleeps_in_our_handler => "sleeps_by_number",
     threads_that_wait_are_cancelled => "cancelled_threads",
+    a_call_that_shares_its_instruction_with_another_is_not_made_again_as_that => "merged_calls",
     no_poll_that_does_not_wait_is_interrupted => "poll_without_waiting",
     errno_is_kept_across_samples => "errno_kept",
     vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",

@@ -12,8 +12,9 @@
 //!    program that has no handlers;
 //! 2. *it has not waited long*, or does not count from its beginning. Calls without a time-out or with a point in time are made again as they
 //!    are; the kernel itself writes the rest of the time to where select(2), ppoll(2) and many sleeps have it. Other sleeps are woken at
-//!    their end only, and never say `EINTR` then: where the thread was seen awake ([`Seen`]) it was not in one, and only the
-//!    moment since then is added. (Job control, freezers and debuggers wake them, too. They stop the whole process: nobody is asked for
+//!    their end only, and never say `EINTR` then: where the thread was seen on a CPU ([`Seen`]) it was not in one, and only the
+//!    moment since then is added. (In a program with rings of io_uring they are woken for the rings' work: there nothing is made again.
+//!    Job control, freezers and debuggers wake them, too. They stop the whole process: nobody is asked for
 //!    a while behind a stop that the sampler felt itself.) poll(2), epoll_wait(2) and sockets with a time-out may be woken
 //!    without an end, and seen awake inside of the call: these are begun again only where all of their time is a moment. poll(2) and sockets
 //!    say `EINTR` even when their time is over, as a thread finds that was woken at its end and has to wait for a CPU; to begin them again would double their
@@ -39,6 +40,8 @@
 //! x86-64 only: on aarch64 the result of the call lies where its first argument was. Only where the number of the call is known ([`number`]): it was made by one of glibc's wrappers, not by syscall(2).
 
 pub mod calls;
+#[cfg(target_arch = "x86_64")]
+mod library;
 mod number;
 #[cfg(target_arch = "x86_64")]
 mod others;
@@ -91,6 +94,21 @@ pub fn note_host(signal: i32, kernel: Kernel) {
     others::note(signal, kernel.writes_times);
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (signal, kernel);
+}
+
+/// Sampler: where the C library's code is, `at` 0 or 1 as it may be in two files. Calls are made again in there only: elsewhere what looks like its
+/// wrappers may be other instructions, or the end of several calls with one `syscall` instruction.
+pub fn note_library(at: usize, code: core::ops::Range<u64>) {
+    #[cfg(target_arch = "x86_64")]
+    library::note(at, code);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (at, code);
+}
+
+/// Sampler: the program has rings of io_uring(7).
+pub fn note_rings() {
+    #[cfg(target_arch = "x86_64")]
+    others::note_rings();
 }
 
 /// The signal by which the handler was called. Before [`call_again`].
@@ -159,8 +177,9 @@ pub fn remedy(wait: Wait, goes_on: bool, others: impl Fn() -> Others, since: imp
     let is_made_again = match (others, wait) {
         (Others::InTheWay, _) => return Remedy::None,
         (Others::None, Wait::None | Wait::Sound | Wait::Moment | Wait::OpenMoment) => true,
-        (Others::None, Wait::Sleep) => since() != Since::Unknown,
-        (Others::None, Wait::Short | Wait::Remembered) => matches!(since(), Since::Ran | Since::Slept),
+        (Others::None, Wait::Sleep | Wait::Short | Wait::Remembered) => {
+            matches!(since(), Since::Ran | Since::Slept)
+        }
         (Others::Quiet, Wait::OpenMoment) => false,
         (Others::Quiet, _) => since() == Since::Slept,
     };
@@ -227,7 +246,7 @@ mod tests {
     fn without_handlers_of_the_host_only_the_time_that_has_passed_matters() {
         let when = |wait| SINCE.map(|since| right(wait, Others::None, since) == Remedy::Again);
         assert_eq!(when(Wait::Sound), [true, true, true, true]);
-        assert_eq!(when(Wait::Sleep), [false, true, true, true]);
+        assert_eq!(when(Wait::Sleep), [false, false, true, true]);
         assert_eq!(when(Wait::Moment), [true, true, true, true]);
         assert_eq!(when(Wait::OpenMoment), [true, true, true, true]);
         assert_eq!(when(Wait::Short), [false, false, true, true]);

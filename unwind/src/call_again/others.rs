@@ -3,7 +3,7 @@
 use super::calls::nanoseconds;
 use super::{Others, Seen};
 use crate::{handler, system_call};
-use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 /// Where a `ucontext` has the mask that holds after the handler: behind the registers.
 pub const MASK: usize = 296;
@@ -11,6 +11,8 @@ const SIGNALS: i32 = 64;
 /// SIGKILL and SIGSTOP, which have no handlers; the signals of a thread's own faults, which interrupt no call that waits (SIGILL, SIGBUS,
 /// SIGFPE, SIGSEGV; SIGTRAP and SIGSYS, which are sent by other threads now and then, are of interest); the two that glibc keeps for itself, for cancellation and setuid(2): no program waits for them.
 const OF_NO_INTEREST: u64 = bit(9) | bit(19) | bit(4) | bit(7) | bit(8) | bit(11) | bit(32) | bit(33);
+/// The last two of these, whose handlers do their work elsewhere than in the call that they cut short: its end with `EINTR` is the only word of it.
+const OF_THE_LIBRARY: u64 = bit(32) | bit(33);
 const SA_RESETHAND: u64 = 0x8000_0000;
 
 const fn bit(signal: i32) -> u64 {
@@ -19,6 +21,14 @@ const fn bit(signal: i32) -> u64 {
 
 /// The most that was ever in the way, an [`Others`]: a handler that ran may have taken itself away.
 static BEFORE: AtomicU8 = AtomicU8::new(Others::None as u8);
+
+/// Whether the program has had rings of io_uring(7): their work wakes threads that sleep, again and again, and lets them sleep on.
+static RINGS: AtomicBool = AtomicBool::new(false);
+
+/// See [`super::note_rings`].
+pub fn note_rings() {
+    RINGS.store(true, Relaxed);
+}
 
 /// What handlers there are, with ours being that of `ours`, and their signals.
 fn handlers(ours: i32) -> (Others, u64) {
@@ -50,17 +60,15 @@ pub fn note(ours: i32, writes_times: bool) {
 #[inline(never)]
 pub fn others(ours: i32, blocked: u64) -> Others {
     let before = BEFORE.load(Relaxed);
-    if before >= Others::InTheWay as u8 {
+    if before >= Others::InTheWay as u8 || RINGS.load(Relaxed) {
         return Others::InTheWay;
     }
-    match handlers(ours) {
-        (Others::None, _) if before == Others::None as u8 => Others::None,
-        (Others::InTheWay, _) => Others::InTheWay,
-        (_, caught) => match system_call::pending_signals() {
-            Ok(pending) if pending & caught & !blocked == 0 => Others::Quiet,
-            _ => Others::InTheWay,
-        },
+    let (found, caught) = handlers(ours);
+    match system_call::pending_signals() {
+        Ok(pending) if pending & (caught | OF_THE_LIBRARY) & !blocked == 0 => {}
+        _ => return Others::InTheWay,
     }
+    if found == Others::None && before != Others::None as u8 { Others::Quiet } else { found }
 }
 
 /// How long a socket's calls wait for something to receive (SO_RCVTIMEO); 0: for ever.

@@ -2,7 +2,7 @@
 
 use super::calls::{self, Wait};
 use super::number::{At, SYSTEM_CALL, number_before};
-use super::{GOES_ON, OURS, Remedy, Since, others, remedy};
+use super::{GOES_ON, OURS, Remedy, Since, library, others, remedy};
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
 use crate::slot::{self, Slot, Ticket};
@@ -64,6 +64,9 @@ pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
 unsafe fn number_of_call(context: *mut c_void) -> Option<u32> {
     // SAFETY: the caller vouches for the ucontext.
     let register = |number| unsafe { place(context, number).read() };
+    if !library::has(register(X86_64::PC)) {
+        return None;
+    }
     let at = At { pc: register(X86_64::PC), sp: register(X86_64::SP), fp: register(X86_64::FP) };
     number_before(at, guarded_copy)
 }
