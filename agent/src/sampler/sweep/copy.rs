@@ -73,7 +73,7 @@ impl Copier {
             return Err(NotCopied::HasMoved);
         }
         // Who has never run is shown in the call that makes it, on a stack with nothing on it: what lies there is somebody else's.
-        let has_run = thread.cpu_ns != 0;
+        let has_run = has_run(thread.cpu_ns, state);
         let (total, stop) =
             if has_run { (frames.total(), stop) } else { (frames.total().min(1), Stop::Root) };
         let state = if has_run { state } else { State::Runnable };
@@ -81,5 +81,26 @@ impl Copier {
         counters.stopped(stop);
         let stack = RawStack::new(&self.frames, total, stop, tables.mappings());
         Ok(BlockedStack { cpu_ns: thread.cpu_ns, state, stack: Arc::new(stack) })
+    }
+}
+
+/// Whether a thread has been on a CPU at all. Its clock alone does not tell: where a hypervisor takes CPUs away (steal time), a run of
+/// some microseconds may count for nothing.
+fn has_run(cpu_ns: u64, state: State) -> bool {
+    let is_made = |call: u32| [libc::SYS_clone, libc::SYS_clone3].contains(&i64::from(call));
+    cpu_ns != 0 || !matches!(state, State::Blocked(Some(call)) if is_made(call))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_stands_in_the_call_that_made_it_and_used_no_time_has_not_run() {
+        let blocked_in = |call: i64| State::Blocked(Some(call as u32));
+        assert!(!has_run(0, blocked_in(libc::SYS_clone3)) && !has_run(0, blocked_in(libc::SYS_clone)));
+        assert!(has_run(1, blocked_in(libc::SYS_clone3)), "it makes one");
+        assert!(has_run(0, blocked_in(libc::SYS_futex)), "its clock has left that out");
+        assert!(has_run(0, State::Runnable) && has_run(0, State::Blocked(None)));
     }
 }
