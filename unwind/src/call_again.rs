@@ -42,6 +42,7 @@
 pub mod calls;
 #[cfg(target_arch = "x86_64")]
 mod library;
+#[cfg(target_arch = "x86_64")]
 mod number;
 #[cfg(target_arch = "x86_64")]
 mod others;

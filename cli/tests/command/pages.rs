@@ -9,6 +9,7 @@ mod snippets;
 use crate::support::*;
 use exceptions::{EXCEPTIONS, Why};
 pub use place::Place;
+use saphyr::{LoadableYamlNode, Yaml};
 use snippets::Snippet;
 use std::path::Path;
 use std::process::Command;
@@ -153,6 +154,20 @@ fn what_the_documents_quote_is_in_the_files() {
 }
 
 #[test]
+fn configurations_of_scrapers_name_routes_that_there_are() {
+    let routes = read(&checkout().join("docs/http.md"));
+    all_are_right(to_run(&["alloy", "yaml"]), |snippet| {
+        if snippet.language == "yaml" {
+            Yaml::load_from_str(&snippet.text).map_err(|error| error.to_string())?;
+        }
+        let words = snippet.text.split(|c: char| c.is_whitespace() || "\",{}".contains(c));
+        let mut paths = words.filter(|word| word.starts_with("/debug/"));
+        let missing = paths.find(|path| !routes.contains(&format!("| GET | `{path}` |")));
+        missing.map_or(Ok(()), |path| Err(format!("there is no route {path}")))
+    });
+}
+
+#[test]
 fn every_exception_is_still_in_its_document_and_what_is_run_elsewhere_is() {
     let all = snippets::all();
     let mut wrong = Vec::new();
@@ -169,7 +184,21 @@ fn every_exception_is_still_in_its_document_and_what_is_run_elsewhere_is() {
         }
     }
     // Without a language, or as `text`, it is what a command prints.
-    let known = ["", "text", "sh", "span", "c", "rust", "toml", "json", "dockerfile", "cmake", "swift"];
+    let known = [
+        "",
+        "text",
+        "sh",
+        "span",
+        "c",
+        "rust",
+        "toml",
+        "json",
+        "dockerfile",
+        "cmake",
+        "swift",
+        "alloy",
+        "yaml",
+    ];
     let unknown = all.iter().filter(|snippet| !known.contains(&&*snippet.language));
     wrong.extend(
         unknown.map(|snippet| format!("{}:{}: nobody runs {}", snippet.page, snippet.line, snippet.language)),

@@ -39,6 +39,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     ("docs/formats.md", "go tool pprof", NAME),
     ("docs/http.md", "go tool pprof", NAME),
     ("docs/performance.md", "benches/all", MINUTES),
+    ("docs/quick-start.md", "go tool pprof", NAME),
     ("docs/rust.md", "cargo run -p swipr --release --example profile_part", Elsewhere { file: "agent/tests/profiler.rs", text: "example(\"profile_part\"" }),
     ("docs/rust.md", "cargo bench --bench primes", Elsewhere { file: CI, text: "--bench primes" }),
     ("docs/safety.md", "cargo test -p swipr-c-tests", Elsewhere { file: CI, text: "bash -c \"$test_command\"" }),
