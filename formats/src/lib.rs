@@ -30,6 +30,7 @@ mod live;
 pub mod model;
 pub mod names;
 mod order;
+mod passing;
 mod perf_script;
 mod picture;
 mod pprof;

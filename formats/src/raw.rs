@@ -8,27 +8,28 @@
 //! line before the first that uses it. Frames are leaf first, a frame's functions
 //! innermost first. Addresses are strings of `0x` and hexadecimal digits, times and
 //! weights nanoseconds. Readers pass over fields and types that they do not know.
-//! Options do not change anything here. Memory grows with distinct stacks.
+//! Options do not change anything here. Memory grows with distinct stacks; a thread that was not seen for a minute may get another id.
 
 use std::sync::Arc;
 
-use crate::intern::{Interner, Stacks, Threads};
+use crate::intern::{Interner, Stacks};
 use crate::json::{Members, hex, hex_bytes, string};
 use crate::model::{
     Cost, Frame, FrameKind, Function, Header, Mode, Module, Sample, Stack, State, Summary, Thread,
 };
+use crate::passing::PassingThreads;
 use crate::{Format, Options, state};
 
 /// Goes up when a reader of the version before would misread something.
 const VERSION: u32 = 1;
 
 pub(crate) fn make(_options: &Options) -> Box<dyn Format> {
-    Box::new(Raw { modules: Interner::new(), threads: Threads::new(), stacks: Stacks::new() })
+    Box::new(Raw { modules: Interner::new(), threads: PassingThreads::new(), stacks: Stacks::new() })
 }
 
 struct Raw {
     modules: Interner<Arc<Module>>,
-    threads: Threads,
+    threads: PassingThreads,
     stacks: Stacks,
 }
 
@@ -39,7 +40,7 @@ impl Format for Raw {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
-        let thread = self.threads.intern(sample.thread);
+        let thread = self.threads.intern(sample.thread, sample.time_ns);
         if thread.new {
             line(thread_fields(record("thread", thread.id), sample.thread), out);
         }

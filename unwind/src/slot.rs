@@ -22,7 +22,7 @@
 
 mod state;
 
-use crate::call_again::Seen;
+use crate::call_again::{Awake, Seen};
 use crate::frames::Storage;
 use crate::walk::Workspace;
 use core::cell::UnsafeCell;
@@ -44,9 +44,12 @@ pub struct Slot {
     pub low: AtomicU64,
     /// See `low`.
     pub high: AtomicU64,
-    /// When the thread was seen awake (0: it was not), and its CPU clock then (`NO_CLOCK`: it did not move).
+    /// When the thread was seen awake (0: it was not), and its CPU clock then, or `WAITS` or `WAITS_STILL`.
     seen_at: AtomicU64,
     seen_cpu: AtomicU64,
+    /// Handlers: the call that was begun again last, and until when it may last; of one thread, as long as that has the slot.
+    again: AtomicU64,
+    again_until: AtomicU64,
     /// How much of that is the thread's own ([`Extent`]).
     pub extent: AtomicU32,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
@@ -104,15 +107,33 @@ impl Slot {
     #[inline(always)]
     pub fn seen(&self) -> Option<Seen> {
         let at_ns = self.seen_at.load(Relaxed);
-        (at_ns != 0).then(|| Seen {
-            at_ns,
-            cpu_ns: Some(self.seen_cpu.load(Relaxed)).filter(|&cpu_ns| cpu_ns != NO_CLOCK),
-        })
+        let awake = match self.seen_cpu.load(Relaxed) {
+            WAITS => Awake::Waits,
+            WAITS_STILL => Awake::WaitsStill,
+            cpu_ns => Awake::Runs(cpu_ns),
+        };
+        (at_ns != 0).then_some(Seen { at_ns, awake })
+    }
+
+    /// Sampler: the thread, seen to wait for a CPU, had not got one when the signal was there. To a handler that runs at once this may come
+    /// too late: it believes less.
+    pub fn waits_still(&self) {
+        self.seen_cpu.store(WAITS_STILL, Relaxed);
     }
 
     /// Sampler: a signal that comes later does not count from then.
     pub fn forget_seen(&self) {
         self.seen_at.store(0, Relaxed);
+    }
+
+    /// Handler: whether that `call` may be begun again. It may not while it may still be the one that was.
+    pub fn begins_again(&self, call: u64, now_ns: u64, time_ns: u64) -> bool {
+        let begins = self.again.load(Relaxed) != call || now_ns >= self.again_until.load(Relaxed);
+        if begins {
+            self.again.store(call, Relaxed);
+            self.again_until.store(now_ns.saturating_add(time_ns), Relaxed);
+        }
+        begins
     }
 
     /// What [`lend`] was given.
@@ -151,7 +172,8 @@ impl StackBounds {
 /// Bytes of one chunk; must be zero when it is given to [`add_chunk`].
 pub const CHUNK_BYTES: usize = CHUNK * size_of::<Slot>();
 
-const NO_CLOCK: u64 = u64::MAX;
+const WAITS: u64 = u64::MAX;
+const WAITS_STILL: u64 = u64::MAX - 1;
 static STATES: [State; SLOTS] = [const { State(AtomicU64::new(0)) }; SLOTS];
 static MEMORY: [AtomicPtr<Slot>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 
@@ -231,7 +253,12 @@ pub fn lend(hint: usize, bounds: StackBounds, seen: Option<Seen>) -> Option<Tick
         slot.high.store(bounds.high, Relaxed);
         slot.extent.store(bounds.extent as u32, Relaxed);
         slot.seen_at.store(seen.map_or(0, |seen| seen.at_ns), Relaxed);
-        slot.seen_cpu.store(seen.and_then(|seen| seen.cpu_ns).unwrap_or(NO_CLOCK), Relaxed);
+        let awake = match seen.map(|seen| seen.awake) {
+            Some(Awake::Runs(cpu_ns)) => cpu_ns,
+            Some(Awake::WaitsStill) => WAITS_STILL,
+            Some(Awake::Waits) | None => WAITS,
+        };
+        slot.seen_cpu.store(awake, Relaxed);
         state.lend(ticket.generation).then_some(ticket)
     })
 }
@@ -322,6 +349,17 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_begun_again_once_in_its_time() {
+        with_memory();
+        let slot = lend(7, StackBounds::default(), None).and_then(Ticket::slot).unwrap();
+        assert!(slot.begins_again(1, 100, 50));
+        assert!(!slot.begins_again(1, 149, 50), "it may be the same");
+        assert!(slot.begins_again(1, 150, 50), "that one is over");
+        assert!(slot.begins_again(2, 151, 50), "another one");
+        assert!(slot.begins_again(1, 152, 50));
+    }
+
+    #[test]
     fn a_signals_value_carries_the_ticket() {
         let ticket = Ticket { index: 4095, generation: u32::MAX };
         assert_eq!(Ticket::from_value(ticket.to_value()), Some(ticket));
@@ -332,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 56 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 72 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 50 * 1024 } else { 26 * 1024 });
     }
 }

@@ -11,6 +11,7 @@ pub const ENOSYS: Errno = 38;
 #[cfg(target_arch = "x86_64")]
 mod number {
     pub const RT_SIGACTION: usize = 13;
+    pub const POLL: usize = 7;
     pub const PREAD64: usize = 17;
     pub const GETSOCKOPT: usize = 55;
     pub const RT_SIGPENDING: usize = 127;
@@ -137,6 +138,16 @@ pub fn receive_time(socket: i32) -> Result<[u64; 2], Errno> {
         call6(number::GETSOCKOPT, [socket as usize, SOL_SOCKET, SO_RCVTIMEO, at, size_at, 0])
     })?;
     Ok(time)
+}
+
+/// Whether a call that receives from the socket would not wait: there is something, or an error, or the other side is gone (poll(2)).
+#[cfg(target_arch = "x86_64")]
+pub fn can_receive(socket: i32) -> Result<bool, Errno> {
+    const POLLIN: u64 = 1;
+    const POLLPRI: u64 = 2;
+    let mut asked = u64::from(socket as u32) | (POLLIN | POLLPRI) << 32;
+    // SAFETY: one `struct pollfd` (a descriptor of 32 bits, 16 of events, 16 of answers) of ours; no waiting.
+    checked(unsafe { call6(number::POLL, [&raw mut asked as usize, 1, 0, 0, 0, 0]) }).map(|found| found > 0)
 }
 
 /// clock_gettime(2): time since the system's start.

@@ -132,6 +132,12 @@ static int m_recv_timeout(struct call *c) {
     if (!c->ready) setsockopt(socket_with(c, NULL), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
     return expect(recv(c->fd, &byte, 1, 0), EAGAIN);
 }
+static int m_recv_long(struct call *c) {
+    struct timeval bound = {1, 0};
+    char byte;
+    if (!c->ready) setsockopt(socket_with(c, writes), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+    return recv(c->fd, &byte, 1, 0);
+}
 static int m_accept(struct call *c) {
     struct sockaddr_in place = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (!c->ready) {
@@ -144,13 +150,17 @@ static int m_accept(struct call *c) {
     return fd;
 }
 static int m_poll(struct call *c) { struct pollfd one = {socket_with(c, NULL), POLLIN, 0}; return poll(&one, 1, 1); }
-static int m_poll_forever(struct call *c) { struct pollfd one = {socket_with(c, writes), POLLIN, 0}; char byte; int n = poll(&one, 1, -1); if (n > 0 && recv(c->fd, &byte, 1, 0) < 0) return -1; return n; }
+static int polled(struct call *c, int ms) { struct pollfd one = {socket_with(c, writes), POLLIN, 0}; char byte; int n = poll(&one, 1, ms); if (n > 0 && recv(c->fd, &byte, 1, 0) < 0) return -1; return n; }
+static int m_poll_forever(struct call *c) { return polled(c, -1); }
+static int m_poll_long(struct call *c) { return polled(c, 1000); }
 static int m_ppoll(struct call *c) { struct timespec t = {0, WAIT_US * 1000}; struct pollfd one = {socket_with(c, NULL), POLLIN, 0}; return ppoll(&one, 1, &t, NULL); }
 static int m_select(struct call *c) { struct timeval t = {0, WAIT_US}; fd_set set; FD_ZERO(&set); FD_SET(socket_with(c, NULL), &set); return select(c->fd + 1, &set, NULL, NULL, &t); }
 static int m_pselect(struct call *c) { struct timespec t = {0, WAIT_US * 1000}; fd_set set; FD_ZERO(&set); FD_SET(socket_with(c, NULL), &set); return pselect(c->fd + 1, &set, NULL, NULL, &t, NULL); }
 static int epoll_of(struct call *c, int fd) { struct epoll_event event = {.events = EPOLLIN}; if (!c->second) { c->second = epoll_create1(0); epoll_ctl(c->second, EPOLL_CTL_ADD, fd, &event); } return c->second; }
 static int m_epoll_wait(struct call *c) { struct epoll_event found; return epoll_wait(epoll_of(c, socket_with(c, NULL)), &found, 1, 1); }
-static int m_epoll_forever(struct call *c) { struct epoll_event found; char byte; int n = epoll_wait(epoll_of(c, socket_with(c, writes)), &found, 1, -1); if (n > 0 && recv(c->fd, &byte, 1, 0) < 0) return -1; return n; }
+static int epolled(struct call *c, int ms) { struct epoll_event found; char byte; int n = epoll_wait(epoll_of(c, socket_with(c, writes)), &found, 1, ms); if (n > 0 && recv(c->fd, &byte, 1, 0) < 0) return -1; return n; }
+static int m_epoll_forever(struct call *c) { return epolled(c, -1); }
+static int m_epoll_long(struct call *c) { return epolled(c, 1000); }
 static int m_epoll_pwait(struct call *c) { struct epoll_event found; sigset_t none; sigemptyset(&none); return epoll_pwait(epoll_of(c, socket_with(c, NULL)), &found, 1, 1, &none); }
 static int m_nanosleep(struct call *c) { struct timespec t = {0, WAIT_US * 1000}; (void)c; return nanosleep(&t, NULL); }
 static int of_error(int error) { errno = error; return error ? -1 : 0; }
@@ -198,7 +208,8 @@ static struct call calls[] = {
     {.name = "sigtimedwait", .make = m_sigtimedwait}, {.name = "sem_wait", .make = m_sem_wait}, {.name = "sem_timedwait", .make = m_sem_timedwait},
     {.name = "pthread_cond_timedwait", .make = m_cond_timedwait}, {.name = "futex", .make = m_futex}, {.name = "futex,time-out", .make = m_futex_timeout},
     {.name = "msgrcv", .make = m_msgrcv}, {.name = "semtimedop", .make = m_semop}, {.name = "mq_receive", .make = m_mq_receive}, {.name = "wait4", .make = m_wait4},
-    {.name = "flock", .make = m_flock}, {.name = "fcntl,F_OFD_SETLKW", .make = m_fcntl},
+    {.name = "flock", .make = m_flock}, {.name = "fcntl,F_OFD_SETLKW", .make = m_fcntl}, {.name = "recv,SO_RCVTIMEO-of-1-s", .make = m_recv_long},
+    {.name = "poll,1-s", .make = m_poll_long}, {.name = "epoll_wait,1-s", .make = m_epoll_long},
 };
 
 static void *makes(void *argument) {

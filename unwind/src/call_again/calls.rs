@@ -23,6 +23,7 @@ const PSELECT6: u32 = 270;
 const PPOLL: u32 = 271;
 const EPOLL_PWAIT: u32 = 281;
 const ACCEPT4: u32 = 288;
+const RECVMMSG: u32 = 299;
 const EPOLL_PWAIT2: u32 = 441;
 
 const TIMER_ABSTIME: u64 = 1;
@@ -40,14 +41,14 @@ pub enum Wait {
     Sound,
     /// For a time, at whose end it is woken and not before.
     Sleep,
-    /// For a [`super::SHORT_NS`] at the most, and cut short before that was over.
-    Moment,
-    /// The same, and it lets signals in whose handlers it may wait for.
-    OpenMoment,
-    /// For a [`super::SHORT_NS`] at the most, which may be over, and was cut short nevertheless.
-    Short,
-    /// The same, and the kernel remembers its end.
-    Remembered,
+    /// For so many nanoseconds, and cut short before they were over.
+    Bounded(u64),
+    /// The same, a [`super::SHORT_NS`] at the most, and it lets signals in whose handlers it may wait for.
+    Open,
+    /// For something to receive from a socket, so many nanoseconds, which may be over, and was cut short nevertheless.
+    Socket(u64),
+    /// For so many nanoseconds, which may be over, too; the kernel remembers their end.
+    Remembered(u64),
 }
 
 /// How the call of this `number` waits, if it can be made again. `argument`: its arguments, from 0 on; `two_words` reads memory;
@@ -65,11 +66,14 @@ pub fn wait(
         PSELECT6 if argument(5) != 0 => two_words(argument(5))?[0] != 0,
         _ => false,
     };
-    let open = |wait| if wait == Wait::Moment { Some(Wait::OpenMoment) } else { None };
-    let short = |ns: u64, wait| (ns <= SHORT_NS).then_some(if ns == 0 { Wait::None } else { wait });
-    let milliseconds = |time: u64, wait| match time as i32 {
-        ..0 => Some(Wait::Sound),
-        time => short(time as u64 * 1_000_000, wait),
+    let open = |wait| match wait {
+        Wait::Bounded(..=SHORT_NS) => Some(Wait::Open),
+        _ => None,
+    };
+    let bounded = |ns: u64| if ns == 0 { Wait::None } else { Wait::Bounded(ns) };
+    let milliseconds = |time: u64| match time as i32 {
+        ..0 => Wait::Sound,
+        time => bounded(time as u64 * 1_000_000),
     };
     // A timeval or a timespec, alike two words.
     let written_down =
@@ -77,11 +81,14 @@ pub fn wait(
     let sleep = |time: u64, rest: u64| if time == rest { Wait::Sound } else { Wait::Sleep };
     let found = match number {
         // Looks for signals, its time being over or not. Linux do_sys_poll
-        POLL => milliseconds(argument(2), Wait::Remembered),
+        POLL => Some(match milliseconds(argument(2)) {
+            Wait::Bounded(ns) => Wait::Remembered(ns),
+            wait => wait,
+        }),
         // Looks for the end of its time first. Linux ep_poll
-        EPOLL_WAIT | EPOLL_PWAIT => milliseconds(argument(3), Wait::Moment),
+        EPOLL_WAIT | EPOLL_PWAIT => Some(milliseconds(argument(3))),
         EPOLL_PWAIT2 if argument(3) == 0 => Some(Wait::Sound),
-        EPOLL_PWAIT2 => short(nanoseconds(two_words(argument(3))?, 1), Wait::Moment),
+        EPOLL_PWAIT2 => Some(bounded(nanoseconds(two_words(argument(3))?, 1))),
         PPOLL => Some(written_down(argument(2))),
         SELECT | PSELECT6 => Some(written_down(argument(4))),
         NANOSLEEP => Some(sleep(argument(0), argument(1))),
@@ -91,8 +98,9 @@ pub fn wait(
         SEMOP | SEMTIMEDOP | MSGRCV | MSGSND => Some(Wait::Sound),
         FUTEX if argument(1) & !FUTEX_FLAGS == FUTEX_WAIT_BITSET => Some(Wait::Sound),
         FUTEX if argument(1) & !FUTEX_FLAGS == FUTEX_WAIT => Some(Wait::Sleep),
-        ACCEPT | ACCEPT4 | RECVFROM | RECVMSG => {
-            short(receive_time_ns(argument(0))?, Wait::Short).filter(|&wait| wait == Wait::Short)
+        // recvmmsg(2) looks at a time-out of its own when something has come. Linux do_recvmmsg
+        ACCEPT | ACCEPT4 | RECVFROM | RECVMSG | RECVMMSG => {
+            Some(receive_time_ns(argument(0))?).filter(|&ns| ns != 0).map(Wait::Socket)
         }
         _ => None,
     };
@@ -148,14 +156,14 @@ mod tests {
 
     #[test]
     fn what_may_have_waited_is_told_apart() {
-        for (time, is_short) in [(1, true), (20, true), (21, false), (1000, false)] {
-            let when_short = |wait| is_short.then_some(wait);
-            assert_eq!(waits(POLL, [0, 0, time, 0, 0, 0]), when_short(Wait::Remembered), "{time} ms");
-            assert_eq!(waits(EPOLL_WAIT, [0, 0, 0, time, 0, 0]), when_short(Wait::Moment), "{time} ms");
-            assert_eq!(waits(RECVFROM, [time, 0, 0, 0, 0, 0]), when_short(Wait::Short), "{time} ms");
+        for time in [1, 20, 21, 1000] {
+            let ns = time * 1_000_000;
+            assert_eq!(waits(POLL, [0, 0, time, 0, 0, 0]), Some(Wait::Remembered(ns)), "{time} ms");
+            assert_eq!(waits(EPOLL_WAIT, [0, 0, 0, time, 0, 0]), Some(Wait::Bounded(ns)), "{time} ms");
+            assert_eq!(waits(RECVFROM, [time, 0, 0, 0, 0, 0]), Some(Wait::Socket(ns)), "{time} ms");
         }
-        assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, MOMENT, 0, 0]), Some(Wait::Moment));
-        assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, TIME, 0, 0]), None);
+        assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, MOMENT, 0, 0]), Some(Wait::Bounded(1_000_000)));
+        assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, TIME, 0, 0]), Some(Wait::Bounded(3_000_000_003)));
         assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, ZERO, 0, 0]), Some(Wait::None));
         assert_eq!(waits(RECVFROM, [0; 6]), None, "without a time-out the kernel goes on by itself");
         assert_eq!(waits(ACCEPT, [9, 0, 0, 0, 0, 0]), None, "no socket");
@@ -185,7 +193,7 @@ mod tests {
         assert_eq!(waits(PSELECT6, [0, 0, 0, 0, TIME, ZERO]), Some(Wait::Sound), "no mask, and its size");
         assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, u64::MAX, 1, 0]), None);
         assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, 0, 1, 0]), None);
-        assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 20, 1, 0]), Some(Wait::OpenMoment), "not for long");
+        assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 20, 1, 0]), Some(Wait::Open), "not for long");
         assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 21, 1, 0]), None);
     }
 

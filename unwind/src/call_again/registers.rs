@@ -2,7 +2,7 @@
 
 use super::calls::{self, Wait};
 use super::number::{At, SYSTEM_CALL, number_before};
-use super::{GOES_ON, OURS, Remedy, Since, library, others, remedy};
+use super::{GOES_ON, OURS, Remedy, Since, library, once, others, remedy};
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
 use crate::slot::{self, Slot, Ticket};
@@ -14,6 +14,10 @@ use core::sync::atomic::Ordering::Relaxed;
 pub const RESULT: u8 = 0;
 /// rdi, rsi, rdx, r10, r8, r9, by their DWARF numbers.
 const ARGUMENTS: [u8; 6] = [5, 4, 1, 10, 8, 9];
+/// The first of them, of calls that receive.
+const SOCKET: u8 = ARGUMENTS[0];
+/// `-EAGAIN`: nothing came in the time of a socket (socket(7), SO_RCVTIMEO).
+const TIME_IS_OVER: u64 = -11i64 as u64;
 
 /// Where a register is. The offsets are inside of a ucontext and aligned (tested in `arch::x86_64`).
 #[inline(always)]
@@ -37,25 +41,33 @@ pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
     // SAFETY: as above.
     let Some(wait) = (unsafe { wait(number, context) }) else { return };
     // SAFETY: as above.
-    match unsafe { remedy_for(wait, context, ticket) } {
-        Remedy::None => {}
-        Remedy::Again => {
+    let remedy = unsafe { remedy_for(wait, context, ticket) };
+    if let Remedy::Once(time_ns) = remedy {
+        // SAFETY: as above.
+        let register = |number| unsafe { place(context, number).read() };
+        let slot = ticket.and_then(Ticket::slot);
+        if !slot.is_some_and(|slot| once::begins(slot, register(X86_64::PC), register(X86_64::SP), time_ns)) {
+            return;
+        }
+    }
+    let result = match remedy {
+        Remedy::None => return,
+        Remedy::Again | Remedy::Once(_) => {
             let pc = place(context, X86_64::PC);
             // SAFETY: as above.
-            unsafe {
-                pc.write(pc.read().wrapping_sub(SYSTEM_CALL.len() as u64));
-                place(context, RESULT).write(u64::from(number));
-            }
+            unsafe { pc.write(pc.read().wrapping_sub(SYSTEM_CALL.len() as u64)) };
+            u64::from(number)
         }
         Remedy::GoOn => {
             // The answer is complete, and need not wait.
             ticket.into_iter().for_each(slot::end);
-            if let Ok(result) = system_call::go_on() {
-                // SAFETY: as above.
-                unsafe { place(context, RESULT).write(result as u64) };
-            }
+            let Ok(result) = system_call::go_on() else { return };
+            result as u64
         }
-    }
+        Remedy::Over => TIME_IS_OVER,
+    };
+    // SAFETY: as above.
+    unsafe { place(context, RESULT).write(result) };
 }
 
 /// # Safety
@@ -89,6 +101,17 @@ fn two_words(address: u64) -> Option<[u64; 2]> {
     Some([u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u64::from_ne_bytes(high)])
 }
 
+/// Whether a call that receives would not wait now.
+///
+/// # Safety
+/// As [`super::call_again`].
+#[inline(never)]
+unsafe fn is_ready(context: *mut c_void) -> bool {
+    // SAFETY: the caller vouches for the ucontext.
+    let socket = unsafe { place(context, SOCKET).read() };
+    system_call::can_receive(socket as i32) == Ok(true)
+}
+
 /// # Safety
 /// As [`super::call_again`].
 #[inline(never)]
@@ -99,5 +122,7 @@ unsafe fn remedy_for(wait: Wait, context: *mut c_void, ticket: Option<Ticket>) -
         (Some(seen), Some(now)) => seen.until(now),
         _ => Since::Unknown,
     };
-    remedy(wait, GOES_ON.load(Relaxed), || others::others(OURS.load(Relaxed), mask), since)
+    // SAFETY: as above.
+    let is_ready = || unsafe { is_ready(context) };
+    remedy(wait, GOES_ON.load(Relaxed), || others::others(OURS.load(Relaxed), mask), since, is_ready)
 }

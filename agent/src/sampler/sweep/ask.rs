@@ -11,8 +11,8 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_unwind::arch;
-use swipr_unwind::call_again::Seen;
-use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Ticket};
+use swipr_unwind::call_again::{Awake, Seen};
+use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Slot, Ticket};
 use swipr_unwind::walk::Stop;
 
 /// See [`Slots::use_signal`].
@@ -163,6 +163,10 @@ impl Slots {
             // ESRCH: it is gone, as the next look will find.
             counters.refused.add(u64::from(error.raw_os_error() != Some(libc::ESRCH)));
             return None;
+        }
+        let waited = seen.is_some_and(|seen| seen.awake == Awake::Waits);
+        if waited && threads::cpu_ns(thread.tid()) == Some(thread.cpu_ns) {
+            ticket.slot().into_iter().for_each(Slot::waits_still);
         }
         counters.signals.add(1);
         self.pending += 1;

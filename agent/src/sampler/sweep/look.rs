@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use swipr_formats::model::State;
 use swipr_unwind::arch::Native;
-use swipr_unwind::call_again::Seen;
+use swipr_unwind::call_again::{Awake, Seen};
 use swipr_unwind::registers::Registers;
 
 /// So often at most at a thread that moves whenever it is looked at.
@@ -102,7 +102,7 @@ fn look_once(
             if at_ns.saturating_sub(began_ns) > LOOK_NS {
                 return None;
             }
-            thread.seen = Some(Seen { at_ns, cpu_ns: moving });
+            thread.seen = Some(Seen { at_ns, awake: moving.map_or(Awake::Waits, Awake::Runs) });
             Look::Ask(moving.is_none().then_some(State::Runnable))
         }
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
