@@ -3,6 +3,7 @@
 Findings are {what: value}; values are compared as text. A case returns None where something it needs is not
 installed (then it has said so). Not here: how runs are compared.
 """
+import collectors
 import interpreters
 import services
 import tools
@@ -18,6 +19,15 @@ CASES = {
     "node": interpreters.node,
     "java": interpreters.java,
     "go": interpreters.go,
+    "lisp": collectors.lisp,
+    "mono": collectors.mono,
+    "ruby": collectors.ruby,
+    "guile": collectors.guile,
+    "racket": collectors.racket,
+    "haskell": collectors.haskell,
+    "ocaml": collectors.ocaml,
+    "r": collectors.r,
+    "prolog": collectors.prolog,
     "compiler": tools.compiler,
     "chromium": tools.chromium,
     "loads": tools.loads,

@@ -12,7 +12,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define GROUPS 4
+#define GROUPS 2
 #define WAIT_NS 1000000
 
 static volatile uint64_t sink;

@@ -47,9 +47,8 @@ pub struct Slot {
     /// When the thread was seen awake (0: it was not), and its CPU clock then, or `WAITS` or `WAITS_STILL`.
     seen_at: AtomicU64,
     seen_cpu: AtomicU64,
-    /// Handlers: the call that was begun again last, and until when it may last; of one thread, as long as that has the slot.
-    again: AtomicU64,
-    again_until: AtomicU64,
+    /// When the signal was there (0: not known yet).
+    sent_at: AtomicU64,
     /// How much of that is the thread's own ([`Extent`]).
     pub extent: AtomicU32,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
@@ -112,28 +111,22 @@ impl Slot {
             WAITS_STILL => Awake::WaitsStill,
             cpu_ns => Awake::Runs(cpu_ns),
         };
-        (at_ns != 0).then_some(Seen { at_ns, awake })
+        let sent_ns = Some(self.sent_at.load(Relaxed)).filter(|&ns| ns != 0);
+        (at_ns != 0).then_some(Seen { at_ns, awake, sent_ns })
     }
 
-    /// Sampler: the thread, seen to wait for a CPU, had not got one when the signal was there. To a handler that runs at once this may come
-    /// too late: it believes less.
-    pub fn waits_still(&self) {
-        self.seen_cpu.store(WAITS_STILL, Relaxed);
+    /// Sampler: the signal is there, at `now_ns` at the latest; `waits_still`: the thread, seen to wait for a CPU, has not got one. To a handler that
+    /// runs at once this may come too late: it believes less.
+    pub fn was_sent(&self, now_ns: u64, waits_still: bool) {
+        if waits_still {
+            self.seen_cpu.store(WAITS_STILL, Relaxed);
+        }
+        self.sent_at.store(now_ns, Relaxed);
     }
 
     /// Sampler: a signal that comes later does not count from then.
     pub fn forget_seen(&self) {
         self.seen_at.store(0, Relaxed);
-    }
-
-    /// Handler: whether that `call` may be begun again. It may not while it may still be the one that was.
-    pub fn begins_again(&self, call: u64, now_ns: u64, time_ns: u64) -> bool {
-        let begins = self.again.load(Relaxed) != call || now_ns >= self.again_until.load(Relaxed);
-        if begins {
-            self.again.store(call, Relaxed);
-            self.again_until.store(now_ns.saturating_add(time_ns), Relaxed);
-        }
-        begins
     }
 
     /// What [`lend`] was given.
@@ -259,6 +252,7 @@ pub fn lend(hint: usize, bounds: StackBounds, seen: Option<Seen>) -> Option<Tick
             Some(Awake::Waits) | None => WAITS,
         };
         slot.seen_cpu.store(awake, Relaxed);
+        slot.sent_at.store(0, Relaxed);
         state.lend(ticket.generation).then_some(ticket)
     })
 }
@@ -349,17 +343,6 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_begun_again_once_in_its_time() {
-        with_memory();
-        let slot = lend(7, StackBounds::default(), None).and_then(Ticket::slot).unwrap();
-        assert!(slot.begins_again(1, 100, 50));
-        assert!(!slot.begins_again(1, 149, 50), "it may be the same");
-        assert!(slot.begins_again(1, 150, 50), "that one is over");
-        assert!(slot.begins_again(2, 151, 50), "another one");
-        assert!(slot.begins_again(1, 152, 50));
-    }
-
-    #[test]
     fn a_signals_value_carries_the_ticket() {
         let ticket = Ticket { index: 4095, generation: u32::MAX };
         assert_eq!(Ticket::from_value(ticket.to_value()), Some(ticket));
@@ -370,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 72 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 64 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 50 * 1024 } else { 26 * 1024 });
     }
 }

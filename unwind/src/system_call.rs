@@ -11,7 +11,6 @@ pub const ENOSYS: Errno = 38;
 #[cfg(target_arch = "x86_64")]
 mod number {
     pub const RT_SIGACTION: usize = 13;
-    pub const POLL: usize = 7;
     pub const PREAD64: usize = 17;
     pub const GETSOCKOPT: usize = 55;
     pub const RT_SIGPENDING: usize = 127;
@@ -140,14 +139,14 @@ pub fn receive_time(socket: i32) -> Result<[u64; 2], Errno> {
     Ok(time)
 }
 
-/// Whether a call that receives from the socket would not wait: there is something, or an error, or the other side is gone (poll(2)).
+/// A call that receives from a socket: the kernel's result, an error as a negative number.
+///
+/// # Safety
+/// The arguments are right for `number`, recvfrom(2) or recvmsg(2).
 #[cfg(target_arch = "x86_64")]
-pub fn can_receive(socket: i32) -> Result<bool, Errno> {
-    const POLLIN: u64 = 1;
-    const POLLPRI: u64 = 2;
-    let mut asked = u64::from(socket as u32) | (POLLIN | POLLPRI) << 32;
-    // SAFETY: one `struct pollfd` (a descriptor of 32 bits, 16 of events, 16 of answers) of ours; no waiting.
-    checked(unsafe { call6(number::POLL, [&raw mut asked as usize, 1, 0, 0, 0, 0]) }).map(|found| found > 0)
+pub unsafe fn receive(number: u32, arguments: [usize; 6]) -> u64 {
+    // SAFETY: the caller vouches for the arguments.
+    unsafe { call6(number as usize, arguments) as u64 }
 }
 
 /// clock_gettime(2): time since the system's start.

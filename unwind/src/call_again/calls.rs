@@ -39,12 +39,12 @@ pub enum Wait {
     None,
     /// For ever, up to a point in time, or for the rest that the kernel wrote down.
     Sound,
-    /// For a time, at whose end it is woken and not before.
-    Sleep,
+    /// For so many nanoseconds, at whose end it is woken and not before.
+    Sleep(u64),
     /// For so many nanoseconds, and cut short before they were over.
     Bounded(u64),
     /// The same, a [`super::SHORT_NS`] at the most, and it lets signals in whose handlers it may wait for.
-    Open,
+    Open(u64),
     /// For something to receive from a socket, so many nanoseconds, which may be over, and was cut short nevertheless.
     Socket(u64),
     /// For so many nanoseconds, which may be over, too; the kernel remembers their end.
@@ -67,7 +67,7 @@ pub fn wait(
         _ => false,
     };
     let open = |wait| match wait {
-        Wait::Bounded(..=SHORT_NS) => Some(Wait::Open),
+        Wait::Bounded(ns @ ..=SHORT_NS) => Some(Wait::Open(ns)),
         _ => None,
     };
     let bounded = |ns: u64| if ns == 0 { Wait::None } else { Wait::Bounded(ns) };
@@ -78,7 +78,8 @@ pub fn wait(
     // A timeval or a timespec, alike two words.
     let written_down =
         |at: u64| if at != 0 && two_words(at) == Some([0, 0]) { Wait::None } else { Wait::Sound };
-    let sleep = |time: u64, rest: u64| if time == rest { Wait::Sound } else { Wait::Sleep };
+    let sleep_of = |time: u64| Some(Wait::Sleep(nanoseconds(two_words(time)?, 1)));
+    let sleep = |time: u64, rest: u64| if time == rest { Some(Wait::Sound) } else { sleep_of(time) };
     let found = match number {
         // Looks for signals, its time being over or not. Linux do_sys_poll
         POLL => Some(match milliseconds(argument(2)) {
@@ -91,13 +92,13 @@ pub fn wait(
         EPOLL_PWAIT2 => Some(bounded(nanoseconds(two_words(argument(3))?, 1))),
         PPOLL => Some(written_down(argument(2))),
         SELECT | PSELECT6 => Some(written_down(argument(4))),
-        NANOSLEEP => Some(sleep(argument(0), argument(1))),
+        NANOSLEEP => sleep(argument(0), argument(1)),
         CLOCK_NANOSLEEP if argument(1) & TIMER_ABSTIME != 0 => Some(Wait::Sound),
-        CLOCK_NANOSLEEP => Some(sleep(argument(2), argument(3))),
-        SEMTIMEDOP if argument(3) != 0 => Some(Wait::Sleep),
+        CLOCK_NANOSLEEP => sleep(argument(2), argument(3)),
+        SEMTIMEDOP if argument(3) != 0 => sleep_of(argument(3)),
         SEMOP | SEMTIMEDOP | MSGRCV | MSGSND => Some(Wait::Sound),
         FUTEX if argument(1) & !FUTEX_FLAGS == FUTEX_WAIT_BITSET => Some(Wait::Sound),
-        FUTEX if argument(1) & !FUTEX_FLAGS == FUTEX_WAIT => Some(Wait::Sleep),
+        FUTEX if argument(1) & !FUTEX_FLAGS == FUTEX_WAIT => sleep_of(argument(3)),
         // recvmmsg(2) looks at a time-out of its own when something has come. Linux do_recvmmsg
         ACCEPT | ACCEPT4 | RECVFROM | RECVMSG | RECVMMSG => {
             Some(receive_time_ns(argument(0))?).filter(|&ns| ns != 0).map(Wait::Socket)
@@ -106,6 +107,15 @@ pub fn wait(
     };
     // With a mask it lets signals in whose handlers it waits for.
     if is_masked { found.and_then(open) } else { found }
+}
+
+/// The argument that has the flags of a call that can receive without waiting (MSG_DONTWAIT).
+pub fn flags_of_receiving(number: u32) -> Option<usize> {
+    match number {
+        RECVFROM => Some(3),
+        RECVMSG => Some(2),
+        _ => None,
+    }
 }
 
 /// Of seconds and a part of a second in units of so many nanoseconds.
@@ -167,16 +177,16 @@ mod tests {
         assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, ZERO, 0, 0]), Some(Wait::None));
         assert_eq!(waits(RECVFROM, [0; 6]), None, "without a time-out the kernel goes on by itself");
         assert_eq!(waits(ACCEPT, [9, 0, 0, 0, 0, 0]), None, "no socket");
-        assert_eq!(waits(SEMTIMEDOP, [0, 0, 0, TIME, 0, 0]), Some(Wait::Sleep));
-        assert_eq!(waits(FUTEX, [0, 0x80, 0, TIME, 0, 0]), Some(Wait::Sleep));
+        assert_eq!(waits(SEMTIMEDOP, [0, 0, 0, TIME, 0, 0]), Some(Wait::Sleep(3_000_000_003)));
+        assert_eq!(waits(FUTEX, [0, 0x80, 0, TIME, 0, 0]), Some(Wait::Sleep(3_000_000_003)));
     }
 
     #[test]
     fn sleeps_go_on_for_the_rest_that_is_written_over_their_time() {
         assert_eq!(waits(NANOSLEEP, [TIME, TIME, 0, 0, 0, 0]), Some(Wait::Sound));
-        assert_eq!(waits(NANOSLEEP, [TIME, 0, 0, 0, 0, 0]), Some(Wait::Sleep));
+        assert_eq!(waits(NANOSLEEP, [MOMENT, 0, 0, 0, 0, 0]), Some(Wait::Sleep(1_000_000)));
         assert_eq!(waits(CLOCK_NANOSLEEP, [1, 0, TIME, TIME, 0, 0]), Some(Wait::Sound));
-        assert_eq!(waits(CLOCK_NANOSLEEP, [1, 0, TIME, ZERO, 0, 0]), Some(Wait::Sleep));
+        assert_eq!(waits(CLOCK_NANOSLEEP, [1, 0, MOMENT, ZERO, 0, 0]), Some(Wait::Sleep(1_000_000)));
     }
 
     #[test]
@@ -193,7 +203,7 @@ mod tests {
         assert_eq!(waits(PSELECT6, [0, 0, 0, 0, TIME, ZERO]), Some(Wait::Sound), "no mask, and its size");
         assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, u64::MAX, 1, 0]), None);
         assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, 0, 1, 0]), None);
-        assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 20, 1, 0]), Some(Wait::Open), "not for long");
+        assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 20, 1, 0]), Some(Wait::Open(20_000_000)), "not for long");
         assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 21, 1, 0]), None);
     }
 

@@ -79,7 +79,11 @@ pub fn receive_time_ns(socket: u64) -> Option<u64> {
 /// This thread, now.
 pub fn now() -> Option<Seen> {
     let cpu_ns = system_call::clock(system_call::CLOCK_THREAD_CPUTIME).ok()?;
-    Some(Seen { at_ns: system_call::clock(system_call::CLOCK_MONOTONIC).ok()?, awake: Awake::Runs(cpu_ns) })
+    Some(Seen {
+        at_ns: system_call::clock(system_call::CLOCK_MONOTONIC).ok()?,
+        awake: Awake::Runs(cpu_ns),
+        sent_ns: None,
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::calls::{self, Wait};
 use super::number::{At, SYSTEM_CALL, number_before};
-use super::{GOES_ON, OURS, Remedy, Since, library, once, others, remedy};
+use super::{GOES_ON, INTERRUPTED, OURS, Remedy, Since, library, once, others, remedy};
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
 use crate::slot::{self, Slot, Ticket};
@@ -14,10 +14,10 @@ use core::sync::atomic::Ordering::Relaxed;
 pub const RESULT: u8 = 0;
 /// rdi, rsi, rdx, r10, r8, r9, by their DWARF numbers.
 const ARGUMENTS: [u8; 6] = [5, 4, 1, 10, 8, 9];
-/// The first of them, of calls that receive.
-const SOCKET: u8 = ARGUMENTS[0];
-/// `-EAGAIN`: nothing came in the time of a socket (socket(7), SO_RCVTIMEO).
-const TIME_IS_OVER: u64 = -11i64 as u64;
+const MSG_DONTWAIT: usize = 0x40;
+const MSG_WAITALL: usize = 0x100;
+/// `-EAGAIN`: nothing came, without waiting or in the time of a socket (socket(7), SO_RCVTIMEO).
+const NOTHING: u64 = -11i64 as u64;
 
 /// Where a register is. The offsets are inside of a ucontext and aligned (tested in `arch::x86_64`).
 #[inline(always)]
@@ -41,12 +41,11 @@ pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
     // SAFETY: as above.
     let Some(wait) = (unsafe { wait(number, context) }) else { return };
     // SAFETY: as above.
-    let remedy = unsafe { remedy_for(wait, context, ticket) };
-    if let Remedy::Once(time_ns) = remedy {
+    let remedy = unsafe { remedy_for(wait, number, context, ticket) };
+    if let Remedy::Once(time_ns) | Remedy::Over(time_ns) = remedy {
         // SAFETY: as above.
         let register = |number| unsafe { place(context, number).read() };
-        let slot = ticket.and_then(Ticket::slot);
-        if !slot.is_some_and(|slot| once::begins(slot, register(X86_64::PC), register(X86_64::SP), time_ns)) {
+        if !once::begins(register(X86_64::PC), register(X86_64::SP), time_ns) {
             return;
         }
     }
@@ -64,7 +63,8 @@ pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
             let Ok(result) = system_call::go_on() else { return };
             result as u64
         }
-        Remedy::Over => TIME_IS_OVER,
+        Remedy::Over(_) => NOTHING,
+        Remedy::Received(result) => result,
     };
     // SAFETY: as above.
     unsafe { place(context, RESULT).write(result) };
@@ -101,21 +101,30 @@ fn two_words(address: u64) -> Option<[u64; 2]> {
     Some([u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u64::from_ne_bytes(high)])
 }
 
-/// Whether a call that receives would not wait now.
+/// Makes a call that receives, without waiting: its result, unless there is nothing. The host's buffers are written as by the call itself.
 ///
 /// # Safety
 /// As [`super::call_again`].
 #[inline(never)]
-unsafe fn is_ready(context: *mut c_void) -> bool {
+unsafe fn received(number: u32, context: *mut c_void) -> Option<u64> {
+    let flags = calls::flags_of_receiving(number)?;
     // SAFETY: the caller vouches for the ucontext.
-    let socket = unsafe { place(context, SOCKET).read() };
-    system_call::can_receive(socket as i32) == Ok(true)
+    let mut arguments = ARGUMENTS.map(|register| unsafe { place(context, register).read() } as usize);
+    let flags = arguments.get_mut(flags)?;
+    // Who wants all of something gets no part of it.
+    if *flags & MSG_WAITALL != 0 {
+        return None;
+    }
+    *flags |= MSG_DONTWAIT;
+    // SAFETY: the host's own call, on whose behalf the thread stands there, but for the flag.
+    let result = unsafe { system_call::receive(number, arguments) };
+    (result != NOTHING && result != INTERRUPTED).then_some(result)
 }
 
 /// # Safety
 /// As [`super::call_again`].
 #[inline(never)]
-unsafe fn remedy_for(wait: Wait, context: *mut c_void, ticket: Option<Ticket>) -> Remedy {
+unsafe fn remedy_for(wait: Wait, number: u32, context: *mut c_void, ticket: Option<Ticket>) -> Remedy {
     // SAFETY: the caller vouches for the ucontext; the mask is behind the registers (tested in `others`).
     let mask = unsafe { context.cast::<u8>().wrapping_add(others::MASK).cast::<u64>().read() };
     let since = || match (ticket.and_then(Ticket::slot).and_then(Slot::seen), others::now()) {
@@ -123,6 +132,6 @@ unsafe fn remedy_for(wait: Wait, context: *mut c_void, ticket: Option<Ticket>) -
         _ => Since::Unknown,
     };
     // SAFETY: as above.
-    let is_ready = || unsafe { is_ready(context) };
-    remedy(wait, GOES_ON.load(Relaxed), || others::others(OURS.load(Relaxed), mask), since, is_ready)
+    let received = || unsafe { received(number, context) };
+    remedy(wait, GOES_ON.load(Relaxed), || others::others(OURS.load(Relaxed), mask), since, received)
 }

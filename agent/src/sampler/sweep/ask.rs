@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_unwind::arch;
 use swipr_unwind::call_again::{Awake, Seen};
-use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Slot, Ticket};
+use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Ticket};
 use swipr_unwind::walk::Stop;
 
 /// See [`Slots::use_signal`].
@@ -164,9 +164,11 @@ impl Slots {
             counters.refused.add(u64::from(error.raw_os_error() != Some(libc::ESRCH)));
             return None;
         }
-        let waited = seen.is_some_and(|seen| seen.awake == Awake::Waits);
-        if waited && threads::cpu_ns(thread.tid()) == Some(thread.cpu_ns) {
-            ticket.slot().into_iter().for_each(Slot::waits_still);
+        if let (Some(seen), Some(slot)) = (seen, ticket.slot()) {
+            let sent_ns = process::monotonic_ns();
+            let waits_still =
+                seen.awake == Awake::Waits && threads::cpu_ns(thread.tid()) == Some(thread.cpu_ns);
+            slot.was_sent(sent_ns, waits_still);
         }
         counters.signals.add(1);
         self.pending += 1;

@@ -102,7 +102,8 @@ fn look_once(
             if at_ns.saturating_sub(began_ns) > LOOK_NS {
                 return None;
             }
-            thread.seen = Some(Seen { at_ns, awake: moving.map_or(Awake::Waits, Awake::Runs) });
+            thread.seen =
+                Some(Seen { at_ns, awake: moving.map_or(Awake::Waits, Awake::Runs), sent_ns: None });
             Look::Ask(moving.is_none().then_some(State::Runnable))
         }
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
