@@ -48,10 +48,11 @@ pub fn store(answers: &'static [&'static str]) -> (String, Receiver<Request>) {
             let length: u64 = request.field("content-length").parse().expect("a length");
             reader.by_ref().take(length).read_to_end(&mut request.body).expect("a body");
             let answer = answers.next().expect("an answer");
-            let _ = write!(reader.get_mut(), "HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
+            // Before the answer, with which the command may end.
             if sender.send(request).is_err() {
                 return;
             }
+            let _ = write!(reader.get_mut(), "HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
         }
     });
     (address, requests)
