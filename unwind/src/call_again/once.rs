@@ -5,7 +5,7 @@
 //! (broken datagrams, other threads that take what came, a debugger). So the same call is begun again once at the most, which makes it last twice
 //! its time at the most. The same is, for as long as its time-out, what a thread made from the same place with the same stack. One that has gone on in its
 //! program has mostly left something else there; if it has not, the host sees `EINTR`. As other threads may write there, too, even
-//! what looks like other calls is begun again [`MOST`] times in that time and no more.
+//! what looks like other calls is begun again [`MOST`] times in that time and no more. Not bounded: the sleep of a thread that a debugger stops alone, thousands of times a second.
 
 use crate::memory::guarded_copy;
 use crate::system_call::{self, CLOCK_MONOTONIC};
