@@ -55,7 +55,8 @@ class Place(Hosts):
 
     def log(self):
         """What the programs wrote that nobody else reads."""
-        return (self.folder / "log").read_text(errors="replace")
+        log = self.folder / "log"
+        return log.read_text(errors="replace") if log.exists() else ""
 
 
 

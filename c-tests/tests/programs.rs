@@ -50,6 +50,8 @@ programs! {
     no_blocked_call_is_interrupted => "blocked_threads",
     no_thread_that_is_just_going_to_sleep_is_interrupted => "going_to_sleep",
     no_wait_that_is_over_is_interrupted => "woken_at_their_time",
+    nobody_writes_below_the_stack_pointer_of_a_small_coroutine => "small_coroutine",
+    a_call_that_the_kernel_remembers_goes_on_where_handlers_keep_our_signal => "goes_on",
     no_time_out_of_a_socket_is_an_interrupt => "time_outs_of_sockets",
     who_waits_for_its_own_handlers_goes_on_when_they_have_run => "waits_for_handlers",
     a_call_that_a_handler_has_cut_short_is_not_made_again_when_the_handler_is_gone => "handler_once",

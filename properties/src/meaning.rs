@@ -218,6 +218,7 @@ pub fn functions(address: u64, frames: &[u8], text: &Range<u64>, processor: Proc
         };
         let mut rows = Vec::new();
         if let Ok(mut table) = fde.rows(&section, &bases, &mut context) {
+            let processor = Processor { return_address: fde.cie().return_address_register().0, ..processor };
             while let Ok(Some(row)) = table.next_row() {
                 let end = row.end_address().min(fde.end_address());
                 if row.start_address() < end {

@@ -1,10 +1,16 @@
-//! A call that our signal cut short is made again: the host sees no `EINTR` where it would see none without us.
+//! A call that our signal cut short is gone on with or made again: the host sees no `EINTR` where it would see none without us.
 //!
 //! The sampler signals threads that run, but a thread may go to sleep between its look and the signal. Many calls
 //! then end with `EINTR`, `SA_RESTART` or not (signal(7)), and many programs that expect no signal take that for an error, or for the
 //! end of a wait.
 //!
-//! Idea: the handler goes back to the `syscall` instruction. For the program that is as if the thread had been kept from running
+//! **Gone on with.** Of poll(2), sleeps and futex(2) with a time-out the kernel remembers when they end and what they wait for, until a handler returns ([`remembered`]). So ours does not return
+//! where it has cut one of them short: it lets the kernel go on ([`leave`]). That is right whatever the program does, and however long the call has waited: it
+//! ends when it would have ended, and with `EINTR` if a handler of the host's has run. Even the number of the call need not be known: syscall(2)'s futex is found by its arguments.
+//! The kernel itself goes on like that with the calls of a thread that was stopped; when our signal comes at that moment the handler lets it, too.
+//! Not where there is a seccomp(2) filter, which may not know the call, and not where [`leave`] cannot give back all that belongs to the thread.
+//!
+//! **Made again**: what the kernel does not remember, or may not go on with. Idea: the handler goes back to the `syscall` instruction. For the program that is as if the thread had been kept from running
 //! for a moment right before the call, which can happen to any program at any time, provided that
 //!
 //! 1. *the call has done nothing yet, and nobody calls it to wait for a handler*: true of the calls in [`calls`] and no others. connect(2), close(2),
@@ -20,7 +26,7 @@
 //!      woken in its sleep by somebody else, who may want it to end.
 //!    - poll(2) and sockets say `EINTR` even when their time is over, as a thread finds that was woken at its end and has to wait for a CPU; to begin them again
 //!      would double their time. Their end does not come between two looks where the time is long, unless the thread ran just then;
-//!      where it is a moment, see below for poll. For a socket, and who waited for a CPU until the signal was there, the time is over: that is what
+//!      where it is a moment, poll is gone on with or fails. For a socket, and who waited for a CPU until the signal was there, the time is over: that is what
 //!      the host is told, a moment too early at the worst (woken for what another thread received), and once in that time.
 //!    - Sockets say `EINTR` even when there is something to receive, for which the thread was woken. So that is received first, in the handler, without waiting;
 //!      for the host the signal came a moment later.
@@ -30,11 +36,6 @@
 //!    blocks our signal, nothing is made again; with any, nothing is whose signal is pending, and 4 is wanted;
 //! 4. *it went to sleep after the sampler had seen the thread on a CPU*: since then, less CPU time than time has passed. A
 //!    thread that comes back from a handler, or was woken at its time, has run all the while.
-//!
-//! A poll(2) that may be over is not made again but gone on with: for a call that was cut short and has had no handler yet the kernel remembers when it ends
-//! (restart_syscall(2)), until a handler returns. So ours lets it end there, by the time that the host gave it. That says `EINTR` when a handler of the
-//! host's has run, whatever that did; and mostly it does not wait, as the time is over. Where the sampler lives
-//! under a seccomp filter nothing is gone on with: the filter may not know the call.
 //!
 //! What is left of 3: a handler that ran between the sampler's look and its signal, some microseconds, and returned in the very moment
 //! when ours came. It is then as if it had run right before the call: a program to which that matters would wait for ever without us, too,
@@ -46,6 +47,10 @@
 
 pub mod calls;
 #[cfg(target_arch = "x86_64")]
+mod gone_on;
+#[cfg(target_arch = "x86_64")]
+mod leave;
+#[cfg(target_arch = "x86_64")]
 mod library;
 #[cfg(target_arch = "x86_64")]
 mod number;
@@ -56,16 +61,24 @@ mod others;
 #[cfg(target_arch = "x86_64")]
 mod registers;
 mod remedy;
+#[cfg(target_arch = "x86_64")]
+mod remembered;
 mod seen;
+#[cfg(target_arch = "x86_64")]
+mod stacks;
 
 pub use remedy::{Others, Remedy, remedy};
 pub use seen::{Awake, Seen, Since};
 
+use crate::slot::StackBounds;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 /// The kernel's `-EINTR` in the result register.
 #[cfg(target_arch = "x86_64")]
 const INTERRUPTED: u64 = -4i64 as u64;
+/// restart_syscall(2)'s number, in the same register: of a thread that was stopped (`SIGSTOP`, ptrace(2)) in a call with which the kernel goes on.
+#[cfg(target_arch = "x86_64")]
+const RESTARTED: u64 = 219;
 /// A moment for which a program may be kept from running at any time. An older look says nothing of the call, and a wait that may have been longer is
 /// begun again once at the most.
 pub const SHORT_NS: u64 = 20_000_000;
@@ -89,6 +102,8 @@ pub struct Kernel {
 pub fn note_host(signal: i32, kernel: Kernel) {
     GOES_ON.store(kernel.allows_all, Relaxed);
     #[cfg(target_arch = "x86_64")]
+    leave::note_processor();
+    #[cfg(target_arch = "x86_64")]
     others::note(signal, kernel.writes_times);
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (signal, kernel);
@@ -109,29 +124,85 @@ pub fn note_rings() {
     others::note_rings();
 }
 
+/// Sampler: a thread, whose stack is there, is about to be asked.
+pub fn note_stack(tid: u32, bounds: StackBounds) {
+    #[cfg(target_arch = "x86_64")]
+    stacks::note(tid, bounds);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (tid, bounds);
+}
+
 /// The signal by which the handler was called. Before [`call_again`].
 #[inline(always)]
 pub fn note_signal(signal: i32) {
     OURS.store(signal, Relaxed);
 }
 
+/// Sampler: the call in which a thread is that stands at `pc`, if the kernel goes on with it for us.
+pub fn number_gone_on_with(tid: u32, pc: u64) -> Option<u32> {
+    #[cfg(target_arch = "x86_64")]
+    return gone_on::number(tid, pc);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (tid, pc);
+        None
+    }
+}
+
 /// Lets the thread whose `ucontext` this is make its call again, where that is right. `ticket`: the signal's value,
-/// if the slot that it names is being written; else 0.
+/// if the slot that it names is being written; else 0. Returns whether the handler is to end with [`leave_for_call`].
 ///
 /// # Safety
 /// `context` is the ucontext that the kernel passed to a handler of the signal that was noted; all signals are blocked while that
 /// handler runs, so that another one arrives as if right before the call.
 #[inline(always)]
-pub unsafe fn call_again(context: *mut core::ffi::c_void, ticket: u64) {
+pub unsafe fn call_again(context: *mut core::ffi::c_void, ticket: u64) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         // SAFETY: the caller vouches for the ucontext.
         let result = unsafe { registers::place(context, registers::RESULT).read() };
-        if result == INTERRUPTED {
+        match result {
             // SAFETY: as the caller's.
-            unsafe { registers::make_again(context, ticket) };
+            INTERRUPTED => return unsafe { registers::make_again(context, ticket) },
+            // SAFETY: as the caller's.
+            RESTARTED => return unsafe { registers::is_about_to_go_on(context) },
+            _ => {}
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (context, ticket);
+    false
+}
+
+/// A signal of ours may come while a thread leaves the handler for a call: it is then as if it had come in that call.
+///
+/// # Safety
+/// `context` is the ucontext that the kernel passed to this handler.
+#[inline(always)]
+pub unsafe fn undo_leaving(context: *mut core::ffi::c_void) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        if leave::is_leaving(registers::place(context, <crate::arch::X86_64 as crate::arch::Arch>::PC).read())
+        {
+            leave::undo(context);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = context;
+}
+
+/// Ends the handler: the thread goes on with the call that was cut short.
+///
+/// # Safety
+/// [`call_again`] has said so, of this `context`; nothing is left to do in the handler.
+#[inline(always)]
+pub unsafe fn leave_for_call(context: *mut core::ffi::c_void) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        leave::leave(context);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = context;
 }

@@ -4,12 +4,14 @@
 //! Signals of the same number that are not ours go to the handler that was there before.
 
 use crate::arch::{self, Arch, Native};
-use crate::call_again::{call_again, note_signal};
+use crate::call_again::{call_again, leave_for_call, note_signal, undo_leaving};
 use crate::frames::Frames;
 use crate::memory::{self, OwnStack};
 use crate::published;
 use crate::registers::of_context;
 use crate::slot::{self, Ticket};
+#[cfg(target_arch = "x86_64")]
+use crate::system_call;
 use crate::walk::{Stop, walk_interrupted};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
@@ -54,6 +56,13 @@ pub fn has_previous(signal: i32) -> bool {
     PREVIOUS.get(signal as usize).is_none_or(|previous| previous.load(Relaxed) != 0)
 }
 
+/// Whether it is the kernel that calls [`on_signal`] for this signal, and not a handler of the host's that has taken its place and passes signals on.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn is_called_by_kernel(signal: i32) -> bool {
+    let ours = on_signal as unsafe extern "C" fn(_, _, _) as usize;
+    system_call::action(signal).is_ok_and(|action| action.handler == ours)
+}
+
 /// Signals of ours that were handled, whether or not in time; wraps around.
 pub fn handled() -> u32 {
     HANDLED.load(Relaxed)
@@ -71,17 +80,24 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
         && let Some(ticket) = Ticket::from_value(value)
     {
         note_signal(signal);
-        if slot::begin(ticket) {
-            // SAFETY: `context` is the kernel's ucontext of this thread, the ticket is being written, and all signals are blocked.
+        // SAFETY: `context` is the kernel's ucontext of this thread.
+        unsafe { undo_leaving(context) };
+        let goes_on = if slot::begin(ticket) {
+            // SAFETY: as above, the ticket is being written, and all signals are blocked.
             unsafe { answer(ticket, context as u64) };
             // SAFETY: the kernel's ucontext; all signals are blocked. Before the slot goes back: it tells when the thread was seen.
-            unsafe { call_again(context, value) };
+            let goes_on = unsafe { call_again(context, value) };
             slot::end(ticket);
+            goes_on
         } else {
             // SAFETY: as above.
-            unsafe { late(context) };
-        }
+            unsafe { late(context) }
+        };
         HANDLED.fetch_add(1, Relaxed);
+        if goes_on {
+            // SAFETY: as above; nothing is left to do.
+            unsafe { leave_for_call(context) };
+        }
         return;
     }
     // SAFETY: as this function's own.
@@ -124,9 +140,9 @@ unsafe fn answer(ticket: Ticket, context: u64) {
 /// As [`call_again`].
 #[cold]
 #[inline(never)]
-unsafe fn late(context: *mut c_void) {
+unsafe fn late(context: *mut c_void) -> bool {
     // SAFETY: the caller's contract.
-    unsafe { call_again(context, 0) };
+    unsafe { call_again(context, 0) }
 }
 
 /// # Safety

@@ -15,7 +15,6 @@ mod number {
     pub const GETSOCKOPT: usize = 55;
     pub const RT_SIGPENDING: usize = 127;
     pub const GETTID: usize = 186;
-    pub const RESTART_SYSCALL: usize = 219;
     pub const CLOCK_GETTIME: usize = 228;
     pub const PROCESS_VM_READV: usize = 310;
 }
@@ -114,14 +113,6 @@ pub fn pending_signals() -> Result<u64, Errno> {
     // SAFETY: the mask is written to a place of ours that has its size.
     checked(unsafe { call6(number::RT_SIGPENDING, [&raw mut pending as usize, MASK_BYTES, 0, 0, 0, 0]) })?;
     Ok(pending)
-}
-
-/// Goes on with the call of this thread that a signal cut short, if the kernel remembers it and no handler has returned since (restart_syscall(2)):
-/// its result.
-#[cfg(target_arch = "x86_64")]
-pub fn go_on() -> Result<usize, Errno> {
-    // SAFETY: no arguments; what memory is read and written is what that call was given.
-    checked(unsafe { call6(number::RESTART_SYSCALL, [0; 6]) })
 }
 
 /// SO_RCVTIMEO (socket(7)): seconds and microseconds.

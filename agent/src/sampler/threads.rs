@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use swipr_formats::model::{State, Thread};
-use swipr_unwind::call_again::Seen;
+use swipr_unwind::call_again::{Seen, number_gone_on_with};
 use swipr_unwind::slot::{StackBounds, Ticket};
 
 /// A thread of ours is not registered yet when it is born and not any more when it ends, and
@@ -169,11 +169,17 @@ impl Sampled {
 
     /// What the kernel says it is doing.
     pub fn activity(&self) -> io::Result<Activity> {
-        match &self.activity {
+        let mut activity = match &self.activity {
             Some(file) => file.read(),
             None if self.readable => ActivityFile::open(self.tid())?.read(),
             None => Err(io::ErrorKind::PermissionDenied.into()),
+        };
+        if let Ok(Activity::Blocked { system_call: Some(number), pc, .. }) = &mut activity
+            && *number == libc::SYS_restart_syscall as u32
+        {
+            *number = number_gone_on_with(self.tid(), *pc).unwrap_or(*number);
         }
+        activity
     }
 
     /// How long it waited for a CPU since the last call: known when it has got one.

@@ -1,7 +1,7 @@
 /* A thread for every call that waits: each makes its call again and again, computes a little in between, and counts
-   how often it failed with EINTR. No handler of its own: nobody who profiles it may be noticed.
+   how often it failed with EINTR. No signal of its own comes: nobody who profiles it may be noticed.
 
-     eintr WORK_US    so long is computed between two calls
+     eintr WORK_US [HANDLERS]    so long is computed between two calls; with 1 it has handlers for signals, as servers have
 
    Says "ready", then answers each line on stdin with a line "CALL CALLS INTERRUPTED OTHER …" for every call: what was
    so far, OTHER being any other failure than the one expected. */
@@ -224,9 +224,21 @@ static void *makes(void *argument) {
     return NULL;
 }
 
+static void does_nothing(int signal) {
+    (void)signal;
+}
+
+static void handle(int number) {
+    struct sigaction action = {.sa_handler = does_nothing, .sa_flags = SA_RESTART};
+    sigaction(number, &action, NULL);
+}
+
 int main(int count, char **arguments) {
     char line[64];
     work_us = count > 1 ? atol(arguments[1]) : 50;
+    if (count > 2 && atoi(arguments[2])) {
+        handle(SIGTERM), handle(SIGHUP);
+    }
     for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, makes, &calls[i])) return 2;

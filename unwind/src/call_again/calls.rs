@@ -6,18 +6,18 @@
 
 use super::SHORT_NS;
 
-const POLL: u32 = 7;
+pub(super) const POLL: u32 = 7;
 const SELECT: u32 = 23;
-const NANOSLEEP: u32 = 35;
+pub(super) const NANOSLEEP: u32 = 35;
 const ACCEPT: u32 = 43;
 const RECVFROM: u32 = 45;
 const RECVMSG: u32 = 47;
 const SEMOP: u32 = 65;
 const MSGSND: u32 = 69;
 const MSGRCV: u32 = 70;
-const FUTEX: u32 = 202;
+pub(super) const FUTEX: u32 = 202;
 const SEMTIMEDOP: u32 = 220;
-const CLOCK_NANOSLEEP: u32 = 230;
+pub(super) const CLOCK_NANOSLEEP: u32 = 230;
 const EPOLL_WAIT: u32 = 232;
 const PSELECT6: u32 = 270;
 const PPOLL: u32 = 271;
@@ -26,11 +26,13 @@ const ACCEPT4: u32 = 288;
 const RECVMMSG: u32 = 299;
 const EPOLL_PWAIT2: u32 = 441;
 
-const TIMER_ABSTIME: u64 = 1;
-const FUTEX_WAIT: u64 = 0;
-const FUTEX_WAIT_BITSET: u64 = 9;
-/// FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
-const FUTEX_FLAGS: u64 = 0x180;
+pub(super) const TIMER_ABSTIME: u64 = 1;
+pub(super) const FUTEX_WAIT: u64 = 0;
+pub(super) const FUTEX_WAIT_BITSET: u64 = 9;
+/// FUTEX_PRIVATE_FLAG
+pub(super) const FUTEX_PRIVATE: u64 = 0x80;
+/// The same, and FUTEX_CLOCK_REALTIME.
+pub(super) const FUTEX_FLAGS: u64 = 0x100 | FUTEX_PRIVATE;
 
 /// How a call waits that was cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +49,8 @@ pub enum Wait {
     Open(u64),
     /// For something to receive from a socket, so many nanoseconds, which may be over, and was cut short nevertheless.
     Socket(u64),
-    /// For so many nanoseconds, which may be over, too; the kernel remembers their end.
-    Remembered(u64),
+    /// For so many nanoseconds, which may be over, too, and was cut short nevertheless.
+    Poll(u64),
 }
 
 /// How the call of this `number` waits, if it can be made again. `argument`: its arguments, from 0 on; `two_words` reads memory;
@@ -83,7 +85,7 @@ pub fn wait(
     let found = match number {
         // Looks for signals, its time being over or not. Linux do_sys_poll
         POLL => Some(match milliseconds(argument(2)) {
-            Wait::Bounded(ns) => Wait::Remembered(ns),
+            Wait::Bounded(ns) => Wait::Poll(ns),
             wait => wait,
         }),
         // Looks for the end of its time first. Linux ep_poll
@@ -168,7 +170,7 @@ mod tests {
     fn what_may_have_waited_is_told_apart() {
         for time in [1, 20, 21, 1000] {
             let ns = time * 1_000_000;
-            assert_eq!(waits(POLL, [0, 0, time, 0, 0, 0]), Some(Wait::Remembered(ns)), "{time} ms");
+            assert_eq!(waits(POLL, [0, 0, time, 0, 0, 0]), Some(Wait::Poll(ns)), "{time} ms");
             assert_eq!(waits(EPOLL_WAIT, [0, 0, 0, time, 0, 0]), Some(Wait::Bounded(ns)), "{time} ms");
             assert_eq!(waits(RECVFROM, [time, 0, 0, 0, 0, 0]), Some(Wait::Socket(ns)), "{time} ms");
         }

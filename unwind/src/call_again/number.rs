@@ -38,6 +38,14 @@ pub fn number_before(at: At, copy: impl Fn(u64, &mut [u8]) -> usize) -> Option<u
     u32::try_from(number).ok()
 }
 
+/// Whether the `syscall` instruction that ends at `pc` is syscall(2)'s own: `mov 8(%rsp),%r9` before it, as its seventh argument is on the stack.
+#[inline(never)]
+pub fn is_nameless(pc: u64, copy: impl Fn(u64, &mut [u8]) -> usize) -> bool {
+    const END: [u8; 7] = [0x4c, 0x8b, 0x4c, 0x24, 8, SYSTEM_CALL[0], SYSTEM_CALL[1]];
+    let mut code = [0; END.len()];
+    copy(pc.wrapping_sub(END.len() as u64), &mut code) == END.len() && code == END
+}
+
 /// The register that a place on the stack is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
@@ -164,6 +172,15 @@ mod tests {
         // mov %rdi,%rax; mov %rsi,%rdi; …; mov 8(%rsp),%r9; syscall
         let moves = [0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6, 0x48, 0x89, 0xca];
         let rest = [0x4d, 0x89, 0xc2, 0x4d, 0x89, 0xc8, 0x4c, 0x8b, 0x4c, 0x24, 8, 0x0f, 5];
-        assert_eq!(number(&[&moves[..], &rest].concat()), None);
+        let code = [&moves[..], &rest].concat();
+        assert_eq!(number(&code), None);
+        let is_its = |code: &[u8]| {
+            is_nameless(0x9000, |_, buffer: &mut [u8]| {
+                buffer.copy_from_slice(&code[code.len() - buffer.len()..]);
+                buffer.len()
+            })
+        };
+        assert!(is_its(&code));
+        assert!(!is_its(&[0x90, 0x90, 0xb8, 7, 0, 0, 0, 0x0f, 5]));
     }
 }

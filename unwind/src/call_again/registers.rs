@@ -1,12 +1,14 @@
 //! The interrupted thread's registers, in the `ucontext` that the kernel passed to the handler.
 
 use super::calls::{self, Wait};
-use super::number::{At, SYSTEM_CALL, number_before};
-use super::{GOES_ON, INTERRUPTED, OURS, Remedy, Since, library, once, others, remedy};
+use super::number::{At, SYSTEM_CALL, is_nameless, number_before};
+use super::{
+    GOES_ON, INTERRUPTED, OURS, Remedy, Since, gone_on, leave, library, once, others, remedy, remembered,
+};
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
-use crate::slot::{self, Slot, Ticket};
-use crate::system_call;
+use crate::slot::{Slot, Ticket};
+use crate::{handler, system_call};
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -28,17 +30,91 @@ pub fn place(context: *mut c_void, register: u8) -> *mut u64 {
 
 /// Sends the thread back to the call that was cut short, or ends it, if that is right. Apart from the handler, which needs less stack.
 ///
-/// `ticket`: as a signal's value, in one register.
+/// `ticket`: as a signal's value, in one register. Returns whether the handler is to end with [`leave::leave`], as the kernel goes on with the call.
 ///
 /// # Safety
 /// As [`super::call_again`].
 #[cold]
 #[inline(never)]
-pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
+pub unsafe fn make_again(context: *mut c_void, ticket: u64) -> bool {
+    // SAFETY: the caller vouches for the ucontext.
+    let found = unsafe { number_of_call(context) };
+    // SAFETY: as above.
+    if unsafe { goes_on(found, context) } {
+        return true;
+    }
+    if let Some(number) = found {
+        // SAFETY: as above.
+        unsafe { begin_again(number, context, ticket) };
+    }
+    false
+}
+
+/// Whether the kernel goes on with the call, of this number if it has been found.
+///
+/// # Safety
+/// As [`super::call_again`].
+#[inline(never)]
+unsafe fn goes_on(number: Option<u32>, context: *mut c_void) -> bool {
+    // SAFETY: the caller vouches for the ucontext.
+    let register = |number| unsafe { place(context, number).read() };
+    let argument = |at| ARGUMENTS.get(at).map_or(0, |&number| register(number));
+    let number = match number {
+        Some(number) => remembered::is_remembered(number, argument).then_some(number),
+        None => remembered::nameless(argument, two_words).filter(|_| {
+            library::has(register(X86_64::PC)) && is_nameless(register(X86_64::PC), guarded_copy)
+        }),
+    };
+    let Some(number) = number.filter(|_| GOES_ON.load(Relaxed)) else { return false };
+    // SAFETY: as above.
+    if !unsafe { may_leave(context) } {
+        return false;
+    }
+    gone_on::note(register(X86_64::PC), number);
+    true
+}
+
+/// # Safety
+/// As [`super::call_again`].
+#[inline(never)]
+unsafe fn may_leave(context: *mut c_void) -> bool {
+    // SAFETY: the caller's contract.
+    handler::is_called_by_kernel(OURS.load(Relaxed)) && unsafe { leave::may_leave(context) }
+}
+
+/// Whether the thread stands before a `syscall` instruction by which the kernel wants to go on with a call: our return would make it forget the call. Then
+/// the thread's registers are as if that call had just been cut short.
+///
+/// # Safety
+/// As [`super::call_again`].
+#[cold]
+#[inline(never)]
+pub unsafe fn is_about_to_go_on(context: *mut c_void) -> bool {
+    let at = place(context, X86_64::PC);
+    // SAFETY: the caller vouches for the ucontext.
+    let pc = unsafe { at.read() };
+    let mut code = [0; SYSTEM_CALL.len()];
+    if guarded_copy(pc, &mut code) != code.len() || code != SYSTEM_CALL {
+        return false;
+    }
+    // SAFETY: as above.
+    if !unsafe { may_leave(context) } {
+        return false;
+    }
+    // SAFETY: as above.
+    unsafe {
+        at.write(pc.wrapping_add(SYSTEM_CALL.len() as u64));
+        place(context, RESULT).write(INTERRUPTED);
+    }
+    true
+}
+
+/// # Safety
+/// As [`super::call_again`].
+#[inline(never)]
+unsafe fn begin_again(number: u32, context: *mut c_void, ticket: u64) {
     let ticket = Ticket::from_value(ticket);
     // SAFETY: the caller vouches for the ucontext.
-    let Some(number) = (unsafe { number_of_call(context) }) else { return };
-    // SAFETY: as above.
     let Some(wait) = (unsafe { wait(number, context) }) else { return };
     // SAFETY: as above.
     let remedy = unsafe { remedy_for(wait, number, context, ticket) };
@@ -56,12 +132,6 @@ pub unsafe fn make_again(context: *mut c_void, ticket: u64) {
             // SAFETY: as above.
             unsafe { pc.write(pc.read().wrapping_sub(SYSTEM_CALL.len() as u64)) };
             u64::from(number)
-        }
-        Remedy::GoOn => {
-            // The answer is complete, and need not wait.
-            ticket.into_iter().for_each(slot::end);
-            let Ok(result) = system_call::go_on() else { return };
-            result as u64
         }
         Remedy::Over(_) => NOTHING,
         Remedy::Received(result) => result,
@@ -133,5 +203,5 @@ unsafe fn remedy_for(wait: Wait, number: u32, context: *mut c_void, ticket: Opti
     };
     // SAFETY: as above.
     let received = || unsafe { received(number, context) };
-    remedy(wait, GOES_ON.load(Relaxed), || others::others(OURS.load(Relaxed), mask), since, received)
+    remedy(wait, || others::others(OURS.load(Relaxed), mask), since, received)
 }

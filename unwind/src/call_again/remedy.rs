@@ -17,8 +17,6 @@ pub enum Remedy {
     Once(u64),
     /// It is done: its result.
     Received(u64),
-    /// The kernel goes on with it.
-    GoOn,
     /// Its time is over, if it can be: it is so long.
     Over(u64),
 }
@@ -35,11 +33,10 @@ pub enum Others {
     InTheWay = 2,
 }
 
-/// What is right for a call; the closures are asked only where that matters. `goes_on`: see [`super::note_host`]; `received`: what it
+/// What is right for a call with which the kernel does not go on; the closures are asked only where that matters. `received`: what it
 /// receives without waiting.
 pub fn remedy(
     wait: Wait,
-    goes_on: bool,
     others: impl Fn() -> Others,
     since: impl Fn() -> Since,
     received: impl Fn() -> Option<u64>,
@@ -67,10 +64,8 @@ pub fn remedy(
         Wait::Bounded(ns) if begins || was_woken => Remedy::Once(ns),
         Wait::Socket(ns @ ..=SHORT_NS) if alone && since == Since::Waited => Remedy::Over(ns),
         Wait::Socket(ns @ ..=SHORT_NS) if alone || begins => Remedy::Once(ns),
-        Wait::Remembered(ns @ ..=SHORT_NS) if begins && since != Since::Awake => Remedy::Once(ns),
-        // Who has run all the while has just begun to wait, and would do so in our handler.
-        Wait::Remembered(..=SHORT_NS) if goes_on && since != Since::Ran => Remedy::GoOn,
-        Wait::Socket(ns @ LONG_NS..) | Wait::Remembered(ns @ LONG_NS..) if was_woken => Remedy::Once(ns),
+        Wait::Poll(ns @ ..=SHORT_NS) if begins && since != Since::Awake => Remedy::Once(ns),
+        Wait::Socket(ns @ LONG_NS..) | Wait::Poll(ns @ LONG_NS..) if was_woken => Remedy::Once(ns),
         _ => Remedy::None,
     }
 }
@@ -88,13 +83,13 @@ mod tests {
         Wait::Bounded(LONG),
         Wait::Socket(SHORT),
         Wait::Socket(LONG),
-        Wait::Remembered(SHORT),
-        Wait::Remembered(LONG),
+        Wait::Poll(SHORT),
+        Wait::Poll(LONG),
     ];
     const SINCE: [Since; 5] = [Since::Unknown, Since::Awake, Since::Waited, Since::Ran, Since::Slept];
 
     fn right(wait: Wait, others: Others, since: Since) -> Remedy {
-        remedy(wait, true, || others, || since, || None)
+        remedy(wait, || others, || since, || None)
     }
 
     #[test]
@@ -129,10 +124,10 @@ mod tests {
         assert_eq!(when(Wait::Bounded(SHORT)), [true; 5]);
         assert_eq!(when(Wait::Open(SHORT)), [true; 5]);
         assert_eq!(when(Wait::Socket(SHORT)), [true, true, false, true, true]);
-        assert_eq!(when(Wait::Remembered(SHORT)), [false, false, false, true, true]);
+        assert_eq!(when(Wait::Poll(SHORT)), [false, false, false, true, true]);
         assert_eq!(when(Wait::Bounded(LONG)), [false, true, true, true, true]);
         assert_eq!(when(Wait::Socket(LONG)), [false, false, true, false, true], "it may be over");
-        assert_eq!(when(Wait::Remembered(LONG)), [false, false, true, false, true], "it may be over");
+        assert_eq!(when(Wait::Poll(LONG)), [false, false, true, false, true], "it may be over");
     }
 
     #[test]
@@ -140,18 +135,6 @@ mod tests {
         for wait in WAITS.into_iter().filter(|&wait| wait != Wait::Sound).chain([Wait::Open(SHORT)]) {
             assert!(SINCE.iter().all(|&since| right(wait, Others::None, since) != Remedy::Again), "{wait:?}");
         }
-    }
-
-    #[test]
-    fn the_kernel_goes_on_with_what_may_be_over() {
-        let when = |wait, others| SINCE.map(|since| right(wait, others, since) == Remedy::GoOn);
-        for others in [Others::None, Others::Quiet] {
-            assert_eq!(when(Wait::Remembered(SHORT), others), [true, true, true, false, false]);
-            assert_eq!(when(Wait::Remembered(LONG), others), [false; 5], "not in a handler");
-            assert_eq!(when(Wait::Socket(SHORT), others), [false; 5], "the kernel does not remember it");
-        }
-        let filtered = remedy(Wait::Remembered(SHORT), false, || Others::None, || Since::Awake, || None);
-        assert_eq!(filtered, Remedy::None);
     }
 
     #[test]
@@ -165,8 +148,7 @@ mod tests {
 
     #[test]
     fn who_has_something_to_receive_receives_it() {
-        let ready =
-            |others| SINCE.map(|since| remedy(Wait::Socket(LONG), true, || others, || since, || Some(7)));
+        let ready = |others| SINCE.map(|since| remedy(Wait::Socket(LONG), || others, || since, || Some(7)));
         assert_eq!(ready(Others::None), [Remedy::Received(7); 5]);
         assert_eq!(ready(Others::Quiet), [Remedy::Received(7); 5]);
         assert_eq!(ready(Others::InTheWay), [Remedy::None; 5]);

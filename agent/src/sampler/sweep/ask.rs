@@ -11,7 +11,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_unwind::arch;
-use swipr_unwind::call_again::{Awake, Seen};
+use swipr_unwind::call_again::{Awake, Seen, note_stack};
 use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Ticket};
 use swipr_unwind::walk::Stop;
 
@@ -152,6 +152,7 @@ impl Slots {
         counters: &AgentCounters,
     ) -> Option<Ticket> {
         let ticket = self.lend(thread, seen)?;
+        note_stack(thread.tid(), thread.stack_bounds);
         let sent = not_asked::asking(thread.tid(), || signals::ask(thread.tid(), signal, ticket));
         let Some(sent) = sent else {
             slot::revoke(ticket);
