@@ -18,7 +18,9 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const UC_FLAGS: usize = 0;
+const UC_STACK: usize = 16;
 const UC_STACK_FLAGS: usize = 24;
+const UC_STACK_SIZE: usize = 32;
 const R10: usize = 56;
 const RDI: usize = 104;
 const RSI: usize = 112;
@@ -67,8 +69,9 @@ const SMALLEST_STACK: u64 = 0x4000;
 
 /// Whether [`leave`] may write below the host's stack pointer: the kernel has done so already, or it is the thread's own stack, as far as the C library and the kernel know,
 /// and not nearly full. Else there may be anything: what runs on stacks of its own, with an alternate one for signals, may have made them as small as it likes.
-fn has_room(context: u64, sp: u64, thread_pointer: u64, bounds: StackBounds) -> bool {
-    let is_below = sp.wrapping_sub(context) < LARGEST_FRAME;
+fn has_room(context: u64, sp: u64, thread_pointer: u64, alternate: [u64; 2], bounds: StackBounds) -> bool {
+    let is_alternate = |address: u64| address.wrapping_sub(alternate[0]) < alternate[1];
+    let is_below = sp.wrapping_sub(context) < LARGEST_FRAME && is_alternate(sp) == is_alternate(context);
     let is_near_its_end = thread_pointer.wrapping_sub(sp) < SMALLEST_STACK / 2;
     let is_its_own = bounds.in_use_up_to(sp, thread_pointer) != 0 && sp.wrapping_sub(bounds.low) > PAGE;
     is_below || is_near_its_end || is_its_own
@@ -84,7 +87,8 @@ pub unsafe fn may_leave(context: *mut c_void) -> bool {
     // SAFETY: all of it lies in the kernel's frame, which is as long as it says.
     unsafe {
         let bounds = stacks::bounds(system_call::thread_id() as u32).unwrap_or_default();
-        if !has_room(context as u64, read(context, SP), arch::thread_pointer(), bounds) {
+        let alternate = [read(context, UC_STACK), read(context, UC_STACK_SIZE)];
+        if !has_room(context as u64, read(context, SP), arch::thread_pointer(), alternate, bounds) {
             return false;
         }
         let fp = read::<u64>(context, FLOATING_POINT) as *mut c_void;
@@ -283,10 +287,10 @@ mod tests {
         let gregs = offset_of!(libc::ucontext_t, uc_mcontext);
         let place = |register: i32| gregs + 8 * register as usize;
         assert_eq!(offset_of!(libc::ucontext_t, uc_flags), UC_FLAGS);
-        assert_eq!(
-            offset_of!(libc::ucontext_t, uc_stack) + offset_of!(libc::stack_t, ss_flags),
-            UC_STACK_FLAGS
-        );
+        let stack = offset_of!(libc::ucontext_t, uc_stack);
+        assert_eq!(stack + offset_of!(libc::stack_t, ss_sp), UC_STACK);
+        assert_eq!(stack + offset_of!(libc::stack_t, ss_flags), UC_STACK_FLAGS);
+        assert_eq!(stack + offset_of!(libc::stack_t, ss_size), UC_STACK_SIZE);
         assert_eq!(place(libc::REG_R10), R10);
         assert_eq!(place(libc::REG_RDI), RDI);
         assert_eq!(place(libc::REG_RSI), RSI);
@@ -334,13 +338,16 @@ mod tests {
     fn there_must_be_room_below_the_stack_pointer() {
         let bounds = StackBounds { low: 0x10_0000, high: 0x20_0000, extent: Extent::Whole };
         let unknown = StackBounds::default();
-        let block = 0x1f_f000;
-        assert!(has_room(0x7f00, 0x8800, block, unknown), "the frame is right below it");
-        assert!(!has_room(0x7f00, 0x1f_0000, block, unknown));
-        assert!(has_room(0x7f00, 0x1f_e000, block, unknown), "where a thread's stack begins");
-        assert!(has_room(0x7f00, 0x1f_0000, block, bounds), "an alternate stack, and the thread's own");
-        assert!(!has_room(0x7f00, 0x10_0800, block, bounds), "nearly full");
-        assert!(!has_room(0x7f00, 0x30_0000, block, bounds), "a stack of somebody's");
-        assert!(!has_room(0x9000, 0x8800, block, unknown));
+        let with = |alternate, context, sp, bounds| has_room(context, sp, 0x1f_f000, alternate, bounds);
+        let (none, own) = ([0, 0], [0x4000, 0x4000]);
+        assert!(with(none, 0x7f00, 0x8800, unknown), "the frame is right below it");
+        assert!(with([0x4000, 0x8000], 0x7f00, 0x8800, unknown), "a handler of the host's on the same stack");
+        assert!(!with(own, 0x7f00, 0x8800, unknown), "an alternate stack right below another");
+        assert!(!with(own, 0x7f00, 0x1f_0000, unknown));
+        assert!(with(own, 0x7f00, 0x1f_e000, unknown), "where a thread's stack begins");
+        assert!(with(own, 0x7f00, 0x1f_0000, bounds), "an alternate stack, and the thread's own");
+        assert!(!with(own, 0x7f00, 0x10_0800, bounds), "nearly full");
+        assert!(!with(own, 0x7f00, 0x30_0000, bounds), "a stack of somebody's");
+        assert!(!with(none, 0x9000, 0x8800, unknown));
     }
 }
