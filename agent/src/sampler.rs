@@ -150,7 +150,8 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
     let mut housekeeping = 0;
     loop {
         let lingering = recordings.is_empty();
-        let deadline = next_deadline(&recordings, &sweeper, monotonic_ns());
+        let doubts = sweeper.settle_doubts(false);
+        let deadline = next_deadline(&recordings, &sweeper, doubts, monotonic_ns());
         let Some(new) = handle.wait(deadline) else {
             recordings.iter_mut().for_each(|recording| recording.flush(monotonic_ns()));
             return Ok(());
@@ -179,7 +180,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         let now = monotonic_ns();
         recordings.iter_mut().for_each(|recording| recording.flush_if_due(now));
         sweeper.retire(&mut recordings, now);
-        if lingering && recordings.is_empty() && deadline <= now {
+        if lingering && recordings.is_empty() && doubts.is_none() && deadline <= now {
             return Ok(());
         }
     }
@@ -191,12 +192,13 @@ fn shared_sweep_ns(recordings: &[Active]) -> u64 {
     recordings.iter().map(Active::interval_ns).min().unwrap_or(0) / 2 * others
 }
 
-fn next_deadline(recordings: &[Active], sweeper: &Sweeper, now: u64) -> u64 {
+/// `doubts`: when the first of them is due.
+fn next_deadline(recordings: &[Active], sweeper: &Sweeper, doubts: Option<u64>, now: u64) -> u64 {
     let Some(wake) = recordings.iter().map(Active::next_wake).min() else {
-        return now + LINGER.as_nanos() as u64;
+        return doubts.unwrap_or(now + LINGER.as_nanos() as u64);
     };
     // Answers are looked for at each tick, too: none is waited for by itself shortly before one.
     let tick = recordings.iter().map(Active::next_tick).min().unwrap_or(wake);
     let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_AFTER_NS);
-    [Some(wake), collect, sweeper.go_on_at()].into_iter().flatten().min().unwrap_or(wake)
+    [Some(wake), collect, sweeper.go_on_at(), doubts].into_iter().flatten().min().unwrap_or(wake)
 }

@@ -47,7 +47,14 @@ fn threads_that_wait_are_cancelled() -> Result<(), NotRun> {
 }
 
 fn who_waits_for_its_own_handlers_goes_on_when_they_have_run() -> Result<(), NotRun> {
-    run(&["waits_for_handlers", "handler_once", "handler_leaves_early", "sleeps_by_number", "goes_on"])
+    run(&[
+        "waits_for_handlers",
+        "handler_once",
+        "handler_leaves_early",
+        "sleeps_by_number",
+        "goes_on",
+        "handlers_end_waits",
+    ])
 }
 
 /// No debug files of it are installed: they are looked for.

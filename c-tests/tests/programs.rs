@@ -54,6 +54,7 @@ programs! {
     a_call_that_the_kernel_remembers_goes_on_where_handlers_keep_our_signal => "goes_on",
     no_time_out_of_a_socket_is_an_interrupt => "time_outs_of_sockets",
     who_waits_for_its_own_handlers_goes_on_when_they_have_run => "waits_for_handlers",
+    what_a_handler_notes_is_seen_by_who_waits_for_it => "handlers_end_waits",
     a_call_that_a_handler_has_cut_short_is_not_made_again_when_the_handler_is_gone => "handler_once",
     a_call_that_a_handler_has_cut_short_ends_however_short_the_handler_was_there => "handler_leaves_early",
     who_sleeps_by_a_call_without_a_name_never_sleeps_in_our_handler => "sleeps_by_number",

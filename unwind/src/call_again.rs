@@ -31,21 +31,22 @@
 //!    - Sockets say `EINTR` even when there is something to receive, for which the thread was woken. So that is received first, in the handler, without waiting;
 //!      for the host the signal came a moment later.
 //! 3. *it was our signal*. A handler of the host may have cut it short, which is what the program waits for, and have kept
-//!    ours blocked until it returned: to go on would be to wait for ever. Right behind a handler's return ours may also come by chance.
-//!    So the host's handlers are looked at ([`others`]), those that there are and those that the sampler has seen before: with one that
-//!    blocks our signal, nothing is made again; with any, nothing is whose signal is pending, and 4 is wanted;
-//! 4. *it went to sleep after the sampler had seen the thread on a CPU*: since then, less CPU time than time has passed. A
-//!    thread that comes back from a handler, or was woken at its time, has run all the while.
+//!    ours blocked until it returned: to go on would be to wait for ever. So the host's handlers are looked at ([`others`]), those that there are and those that the sampler has seen
+//!    in the last second: with one that blocks our signal, nothing is made again; with any, nothing is whose signal is pending, and 4 is wanted;
+//! 4. *no handler of the host's has just returned*, with our signal on its way, which takes tens of microseconds where there is a hypervisor ([`seen`]). There is proof where the thread has slept
+//!    since the sampler saw it on a CPU: the kernel's counts say that it has got one again, and has lost none to another thread since its last answer. (Its clocks are no proof: a hypervisor takes
+//!    CPUs away, and that time is nobody's.) Mostly there is none: a thread that has computed for a while since then has more likely just begun its call than just left a long handler. So it makes its call again, in doubt
+//!    ([`doubts`]): if it is still in there a moment later, the sampler cuts it short, and the host sees the `EINTR` that it would have seen at once. Who has hardly computed, as after a short handler, sees it at once.
 //!
-//! What is left of 3: a handler that ran between the sampler's look and its signal, some microseconds, and returned in the very moment
-//! when ours came. It is then as if it had run right before the call: a program to which that matters would wait for ever without us, too,
-//! whenever its signal comes between its last look at what the handler says and the call.
+//! What is left of 4: a handler's effect may be seen [`SHORT_NS`] later, hardly ever; and not until the next signal where the handler ran between our handler's look at pending signals and its end, some microseconds, in a call that
+//! was just cut short. That is as if it had run right before the call: a program to which that matters would wait for ever without us, too, whenever its signal comes between its last look at what the handler says and the call.
 //!
 //! Polls that only ask, with a time-out of zero and no mask, are made again in any case: they return anyway.
 //!
 //! x86-64 only: on aarch64 the result of the call lies where its first argument was. Only where the number of the call is known ([`number`]): it was made by one of glibc's wrappers, not by syscall(2).
 
 pub mod calls;
+pub mod doubts;
 #[cfg(target_arch = "x86_64")]
 mod gone_on;
 #[cfg(target_arch = "x86_64")]
@@ -68,9 +69,9 @@ mod seen;
 mod stacks;
 
 pub use remedy::{Others, Remedy, remedy};
-pub use seen::{Awake, Seen, Since};
+pub use seen::{Awake, Handled, Now, Seen, Since, Switches};
 
-use crate::slot::StackBounds;
+use crate::slot::{StackBounds, Ticket};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 /// The kernel's `-EINTR` in the result register.
@@ -147,6 +148,24 @@ pub fn number_gone_on_with(tid: u32, pc: u64) -> Option<u32> {
         let _ = (tid, pc);
         None
     }
+}
+
+/// Handler: how often the thread has lost its CPU, and, where a call was cut short, what it has computed. Before the walk, which is ours.
+///
+/// # Safety
+/// `context` is the ucontext that the kernel passed to this handler, which has marked the slot of `ticket` as being written.
+#[inline(always)]
+pub unsafe fn note_coming(context: *mut core::ffi::c_void, ticket: Ticket) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: the caller vouches for the ucontext.
+        let is_cut_short = unsafe { registers::place(context, registers::RESULT).read() } == INTERRUPTED;
+        if is_cut_short || others::are_quiet() {
+            others::note_coming(ticket, is_cut_short);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (context, ticket);
 }
 
 /// Lets the thread whose `ucontext` this is make its call again, where that is right. `ticket`: the signal's value,

@@ -4,7 +4,7 @@
 //! Signals of the same number that are not ours go to the handler that was there before.
 
 use crate::arch::{self, Arch, Native};
-use crate::call_again::{call_again, leave_for_call, note_signal, undo_leaving};
+use crate::call_again::{call_again, leave_for_call, note_coming, note_signal, undo_leaving};
 use crate::frames::Frames;
 use crate::memory::{self, OwnStack};
 use crate::published;
@@ -83,6 +83,8 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
         // SAFETY: `context` is the kernel's ucontext of this thread.
         unsafe { undo_leaving(context) };
         let goes_on = if slot::begin(ticket) {
+            // SAFETY: as above.
+            unsafe { note_coming(context, ticket) };
             // SAFETY: as above, the ticket is being written, and all signals are blocked.
             unsafe { answer(ticket, context as u64) };
             // SAFETY: the kernel's ucontext; all signals are blocked. Before the slot goes back: it tells when the thread was seen.

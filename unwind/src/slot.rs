@@ -20,13 +20,15 @@
 //! what the handler wrote to the `take` that acquires it; `-> Lent` releases the
 //! bounds that the sampler wrote to the handler.
 
+mod looked;
 mod state;
 
-use crate::call_again::{Awake, Seen};
+use crate::call_again::Seen;
 use crate::frames::Storage;
 use crate::walk::Workspace;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+pub use looked::Looked;
 use state::State;
 
 /// Slots in one chunk of memory.
@@ -44,11 +46,8 @@ pub struct Slot {
     pub low: AtomicU64,
     /// See `low`.
     pub high: AtomicU64,
-    /// When the thread was seen awake (0: it was not), and its CPU clock then, or `WAITS` or `WAITS_STILL`.
-    seen_at: AtomicU64,
-    seen_cpu: AtomicU64,
-    /// When the signal was there (0: not known yet).
-    sent_at: AtomicU64,
+    /// What the thread did.
+    pub looked: Looked,
     /// How much of that is the thread's own ([`Extent`]).
     pub extent: AtomicU32,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
@@ -104,33 +103,6 @@ impl Slot {
 
     /// What [`lend`] was given.
     #[inline(always)]
-    pub fn seen(&self) -> Option<Seen> {
-        let at_ns = self.seen_at.load(Relaxed);
-        let awake = match self.seen_cpu.load(Relaxed) {
-            WAITS => Awake::Waits,
-            WAITS_STILL => Awake::WaitsStill,
-            cpu_ns => Awake::Runs(cpu_ns),
-        };
-        let sent_ns = Some(self.sent_at.load(Relaxed)).filter(|&ns| ns != 0);
-        (at_ns != 0).then_some(Seen { at_ns, awake, sent_ns })
-    }
-
-    /// Sampler: the signal is there, at `now_ns` at the latest; `waits_still`: the thread, seen to wait for a CPU, has not got one. To a handler that
-    /// runs at once this may come too late: it believes less.
-    pub fn was_sent(&self, now_ns: u64, waits_still: bool) {
-        if waits_still {
-            self.seen_cpu.store(WAITS_STILL, Relaxed);
-        }
-        self.sent_at.store(now_ns, Relaxed);
-    }
-
-    /// Sampler: a signal that comes later does not count from then.
-    pub fn forget_seen(&self) {
-        self.seen_at.store(0, Relaxed);
-    }
-
-    /// What [`lend`] was given.
-    #[inline(always)]
     pub fn bounds(&self) -> StackBounds {
         let extent =
             if self.extent.load(Relaxed) == Extent::Whole as u32 { Extent::Whole } else { Extent::Shared };
@@ -165,8 +137,6 @@ impl StackBounds {
 /// Bytes of one chunk; must be zero when it is given to [`add_chunk`].
 pub const CHUNK_BYTES: usize = CHUNK * size_of::<Slot>();
 
-const WAITS: u64 = u64::MAX;
-const WAITS_STILL: u64 = u64::MAX - 1;
 static STATES: [State; SLOTS] = [const { State(AtomicU64::new(0)) }; SLOTS];
 static MEMORY: [AtomicPtr<Slot>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 
@@ -245,14 +215,7 @@ pub fn lend(hint: usize, bounds: StackBounds, seen: Option<Seen>) -> Option<Tick
         slot.low.store(bounds.low, Relaxed);
         slot.high.store(bounds.high, Relaxed);
         slot.extent.store(bounds.extent as u32, Relaxed);
-        slot.seen_at.store(seen.map_or(0, |seen| seen.at_ns), Relaxed);
-        let awake = match seen.map(|seen| seen.awake) {
-            Some(Awake::Runs(cpu_ns)) => cpu_ns,
-            Some(Awake::WaitsStill) => WAITS_STILL,
-            Some(Awake::Waits) | None => WAITS,
-        };
-        slot.seen_cpu.store(awake, Relaxed);
-        slot.sent_at.store(0, Relaxed);
+        slot.looked.begin(seen);
         state.lend(ticket.generation).then_some(ticket)
     })
 }
@@ -353,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 64 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 120 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 50 * 1024 } else { 26 * 1024 });
     }
 }

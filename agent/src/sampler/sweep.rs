@@ -4,6 +4,7 @@
 mod ask;
 mod collect;
 mod copy;
+mod doubts;
 mod filter;
 mod look;
 mod looks;
@@ -233,6 +234,7 @@ impl Drop for Sweeper {
         for thread in self.threads.iter_mut() {
             forget_question(thread, &mut self.slots);
         }
+        self.settle_doubts(true);
     }
 }
 

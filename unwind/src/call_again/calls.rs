@@ -53,21 +53,23 @@ pub enum Wait {
     Poll(u64),
 }
 
-/// How the call of this `number` waits, if it can be made again. `argument`: its arguments, from 0 on; `two_words` reads memory;
+/// How the call of this `number` waits, if it can be made again. `blocked`: the signals that the thread blocks else; `argument`: its arguments, from 0 on; `two_words` reads memory;
 /// `receive_time_ns` asks for a socket's time-out. (Closures: the handler has little stack.)
 #[inline(always)]
 pub fn wait(
     number: u32,
+    blocked: u64,
     argument: impl Fn(usize) -> u64,
     two_words: impl Fn(u64) -> Option<[u64; 2]>,
     receive_time_ns: impl Fn(u64) -> Option<u64>,
 ) -> Option<Wait> {
-    let is_masked = match number {
-        PPOLL => argument(3) != 0,
-        EPOLL_PWAIT | EPOLL_PWAIT2 => argument(4) != 0,
-        PSELECT6 if argument(5) != 0 => two_words(argument(5))?[0] != 0,
-        _ => false,
+    let mask = match number {
+        PPOLL => argument(3),
+        EPOLL_PWAIT | EPOLL_PWAIT2 => argument(4),
+        PSELECT6 if argument(5) != 0 => two_words(argument(5))?[0],
+        _ => 0,
     };
+    let lets_in = mask != 0 && two_words(mask).is_none_or(|[mask, _]| blocked & !mask != 0);
     let open = |wait| match wait {
         Wait::Bounded(ns @ ..=SHORT_NS) => Some(Wait::Open(ns)),
         _ => None,
@@ -107,8 +109,8 @@ pub fn wait(
         }
         _ => None,
     };
-    // With a mask it lets signals in whose handlers it waits for.
-    if is_masked { found.and_then(open) } else { found }
+    // It may wait for the handlers of signals that it alone lets in.
+    if lets_in { found.and_then(open) } else { found }
 }
 
 /// The argument that has the flags of a call that can receive without waiting (MSG_DONTWAIT).
@@ -132,16 +134,19 @@ mod tests {
     const ZERO: u64 = 0x5000;
     const TIME: u64 = 0x6000;
     const MOMENT: u64 = 0x7000;
+    const SAME: u64 = 0x8000;
+    const BLOCKED: u64 = 1 << 16;
 
     fn waits(number: u32, arguments: [u64; 6]) -> Option<Wait> {
         let two_words = |address: u64| match address {
             ZERO => Some([0, 0]),
             TIME => Some([3, 3]),
             MOMENT => Some([0, 1_000_000]),
+            SAME => Some([BLOCKED | 1, 0]),
             _ => None,
         };
         let receive_time_ns = |socket: u64| (socket != 9).then_some(socket * 1_000_000);
-        wait(number, |at| arguments[at], two_words, receive_time_ns)
+        wait(number, BLOCKED, |at| arguments[at], two_words, receive_time_ns)
     }
 
     #[test]
@@ -207,6 +212,12 @@ mod tests {
         assert_eq!(waits(EPOLL_PWAIT2, [0, 0, 0, 0, 1, 0]), None);
         assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 20, 1, 0]), Some(Wait::Open(20_000_000)), "not for long");
         assert_eq!(waits(EPOLL_PWAIT, [0, 0, 0, 21, 1, 0]), None);
+        assert_eq!(
+            waits(EPOLL_PWAIT, [0, 0, 0, 21, SAME, 0]),
+            Some(Wait::Bounded(21_000_000)),
+            "lets nothing in"
+        );
+        assert_eq!(waits(PPOLL, [0, 0, 0, SAME, 0, 0]), Some(Wait::Sound));
     }
 
     #[test]

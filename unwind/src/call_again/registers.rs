@@ -3,11 +3,12 @@
 use super::calls::{self, Wait};
 use super::number::{At, SYSTEM_CALL, is_nameless, number_before};
 use super::{
-    GOES_ON, INTERRUPTED, OURS, Remedy, Since, gone_on, leave, library, once, others, remedy, remembered,
+    GOES_ON, Handled, INTERRUPTED, OURS, Remedy, Since, gone_on, leave, library, once, others, remedy,
+    remembered,
 };
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
-use crate::slot::{Slot, Ticket};
+use crate::slot::Ticket;
 use crate::{handler, system_call};
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::Relaxed;
@@ -117,13 +118,17 @@ unsafe fn begin_again(number: u32, context: *mut c_void, ticket: u64) {
     // SAFETY: the caller vouches for the ucontext.
     let Some(wait) = (unsafe { wait(number, context) }) else { return };
     // SAFETY: as above.
-    let remedy = unsafe { remedy_for(wait, number, context, ticket) };
+    let (remedy, handled) = unsafe { remedy_for(wait, number, context, ticket) };
     if let Remedy::Once(time_ns) | Remedy::Over(time_ns) = remedy {
         // SAFETY: as above.
         let register = |number| unsafe { place(context, number).read() };
         if !once::begins(register(X86_64::PC), register(X86_64::SP), time_ns) {
             return;
         }
+    }
+    let waits_again = matches!(remedy, Remedy::Again | Remedy::Once(_));
+    if waits_again && handled == Handled::Hardly && !others::doubts() {
+        return;
     }
     let result = match remedy {
         Remedy::None => return,
@@ -160,10 +165,20 @@ unsafe fn wait(number: u32, context: *mut c_void) -> Option<Wait> {
     // SAFETY: the caller vouches for the ucontext.
     let register = |number| unsafe { place(context, number).read() };
     let argument = |at| ARGUMENTS.get(at).map_or(0, |&number| register(number));
-    calls::wait(number, argument, two_words, others::receive_time_ns)
+    // SAFETY: as above.
+    calls::wait(number, unsafe { blocked(context) }, argument, two_words, others::receive_time_ns)
 }
 
-/// A timeval or a timespec.
+/// The signals that the thread blocks, but for what the call alone lets in.
+///
+/// # Safety
+/// As [`super::call_again`].
+unsafe fn blocked(context: *mut c_void) -> u64 {
+    // SAFETY: the caller vouches for the ucontext; the mask is behind the registers (tested in `others`).
+    unsafe { context.cast::<u8>().wrapping_add(others::MASK).cast::<u64>().read() }
+}
+
+/// A timeval, a timespec, a mask and what follows it.
 fn two_words(address: u64) -> Option<[u64; 2]> {
     let mut words = [0; 16];
     let [a, b, c, d, e, f, g, h, high @ ..] =
@@ -191,17 +206,29 @@ unsafe fn received(number: u32, context: *mut c_void) -> Option<u64> {
     (result != NOTHING && result != INTERRUPTED).then_some(result)
 }
 
+/// What the thread did since it was seen awake, and whether a handler of the host's may have run.
+#[inline(never)]
+fn what_it_did(ticket: Option<Ticket>) -> (Since, Handled) {
+    let slot = ticket.and_then(Ticket::slot);
+    match slot.and_then(|slot| slot.looked.seen().zip(slot.looked.when_it_came())) {
+        Some((seen, now)) => (seen.until(now), seen.handled(now)),
+        None => (Since::Unknown, Handled::Perhaps),
+    }
+}
+
 /// # Safety
 /// As [`super::call_again`].
 #[inline(never)]
-unsafe fn remedy_for(wait: Wait, number: u32, context: *mut c_void, ticket: Option<Ticket>) -> Remedy {
-    // SAFETY: the caller vouches for the ucontext; the mask is behind the registers (tested in `others`).
-    let mask = unsafe { context.cast::<u8>().wrapping_add(others::MASK).cast::<u64>().read() };
-    let since = || match (ticket.and_then(Ticket::slot).and_then(Slot::seen), others::now()) {
-        (Some(seen), Some(now)) => seen.until(now),
-        _ => Since::Unknown,
-    };
+unsafe fn remedy_for(
+    wait: Wait,
+    number: u32,
+    context: *mut c_void,
+    ticket: Option<Ticket>,
+) -> (Remedy, Handled) {
+    // SAFETY: the caller's contract.
+    let mask = unsafe { blocked(context) };
+    let (since, handled) = (|| what_it_did(ticket).0, || what_it_did(ticket).1);
     // SAFETY: as above.
     let received = || unsafe { received(number, context) };
-    remedy(wait, || others::others(OURS.load(Relaxed), mask), since, received)
+    remedy(wait, || others::others(OURS.load(Relaxed), mask), since, handled, received)
 }

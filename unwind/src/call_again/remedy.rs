@@ -2,7 +2,7 @@
 
 use super::SHORT_NS;
 use super::calls::Wait;
-use super::seen::Since;
+use super::seen::{Handled, Since};
 
 const LONG_NS: u64 = SHORT_NS + 1;
 
@@ -34,38 +34,48 @@ pub enum Others {
 }
 
 /// What is right for a call with which the kernel does not go on; the closures are asked only where that matters. `received`: what it
-/// receives without waiting.
+/// receives without waiting; `handled`: as [`super::Seen::handled`]. And whether there is doubt of it, as of all where a handler may have run.
 pub fn remedy(
     wait: Wait,
     others: impl Fn() -> Others,
     since: impl Fn() -> Since,
+    handled: impl Fn() -> Handled,
     received: impl Fn() -> Option<u64>,
-) -> Remedy {
+) -> (Remedy, Handled) {
     if wait == Wait::None {
-        return Remedy::Again;
+        return (Remedy::Again, Handled::No);
     }
     let others = others();
     if others == Others::InTheWay {
-        return Remedy::None;
+        return (Remedy::None, Handled::Perhaps);
     }
-    let alone = others == Others::None;
     if let (Wait::Socket(_), Some(result)) = (wait, received()) {
-        return Remedy::Received(result);
+        return (Remedy::Received(result), Handled::No);
     }
     let since = since();
-    let begins = since == Since::Slept || (alone && matches!(since, Since::Ran | Since::Awake));
-    // For nothing: its end does not come between two looks.
-    let was_woken = since == Since::Slept || (alone && since == Since::Waited);
+    let handled = if others == Others::None { Handled::No } else { handled() };
+    let remedy = match wait {
+        _ if handled == Handled::Perhaps => Remedy::None,
+        Wait::Open(_) if others != Others::None => Remedy::None,
+        wait => unhandled(wait, since),
+    };
+    (remedy, handled)
+}
+
+/// What is right for a call that no handler of the host's has cut short.
+fn unhandled(wait: Wait, since: Since) -> Remedy {
+    let begins = matches!(since, Since::Slept | Since::Computed | Since::Ran | Since::Awake);
+    // Its end does not come between two looks.
+    let is_not_over = matches!(since, Since::Slept | Since::Computed | Since::Waited);
     match wait {
-        Wait::Sound if alone || since == Since::Slept => Remedy::Again,
-        Wait::Open(ns) if alone => Remedy::Once(ns),
+        Wait::Sound => Remedy::Again,
+        Wait::Open(ns) | Wait::Bounded(ns @ ..=SHORT_NS) => Remedy::Once(ns),
         Wait::Sleep(ns) if begins => Remedy::Once(ns),
-        Wait::Bounded(ns @ ..=SHORT_NS) if alone => Remedy::Once(ns),
-        Wait::Bounded(ns) if begins || was_woken => Remedy::Once(ns),
-        Wait::Socket(ns @ ..=SHORT_NS) if alone && since == Since::Waited => Remedy::Over(ns),
-        Wait::Socket(ns @ ..=SHORT_NS) if alone || begins => Remedy::Once(ns),
+        Wait::Bounded(ns) if begins || is_not_over => Remedy::Once(ns),
+        Wait::Socket(ns @ ..=SHORT_NS) if since == Since::Waited => Remedy::Over(ns),
+        Wait::Socket(ns @ ..=SHORT_NS) => Remedy::Once(ns),
         Wait::Poll(ns @ ..=SHORT_NS) if begins && since != Since::Awake => Remedy::Once(ns),
-        Wait::Socket(ns @ LONG_NS..) | Wait::Poll(ns @ LONG_NS..) if was_woken => Remedy::Once(ns),
+        Wait::Socket(ns @ LONG_NS..) | Wait::Poll(ns @ LONG_NS..) if is_not_over => Remedy::Once(ns),
         _ => Remedy::None,
     }
 }
@@ -86,10 +96,11 @@ mod tests {
         Wait::Poll(SHORT),
         Wait::Poll(LONG),
     ];
-    const SINCE: [Since; 5] = [Since::Unknown, Since::Awake, Since::Waited, Since::Ran, Since::Slept];
+    const SINCE: [Since; 6] =
+        [Since::Unknown, Since::Awake, Since::Waited, Since::Ran, Since::Computed, Since::Slept];
 
     fn right(wait: Wait, others: Others, since: Since) -> Remedy {
-        remedy(wait, || others, || since, || None)
+        remedy(wait, || others, || since, || Handled::Perhaps, || None).0
     }
 
     #[test]
@@ -102,12 +113,28 @@ mod tests {
     #[test]
     fn what_a_handler_of_the_host_may_have_cut_short_is_not_made_again() {
         for wait in WAITS {
-            assert_eq!(SINCE.map(|since| right(wait, Others::InTheWay, since)), [Remedy::None; 5]);
-            let again = |since| matches!(right(wait, Others::Quiet, since), Remedy::Again | Remedy::Once(_));
-            assert_eq!(SINCE.map(again), [false, false, false, false, true], "{wait:?}");
+            assert_eq!(SINCE.map(|since| right(wait, Others::InTheWay, since)), [Remedy::None; 6]);
+            assert_eq!(SINCE.map(|since| right(wait, Others::Quiet, since)), [Remedy::None; 6], "{wait:?}");
         }
-        let quiet = SINCE.map(|since| right(Wait::Open(SHORT), Others::Quiet, since));
-        assert_eq!(quiet, [Remedy::None; 5], "it may wait for one of them");
+        for handled in [Handled::No, Handled::Hardly, Handled::Perhaps] {
+            let quiet = |since| remedy(Wait::Open(SHORT), || Others::Quiet, || since, || handled, || None).0;
+            assert_eq!(SINCE.map(quiet), [Remedy::None; 6], "it may wait for one of them");
+        }
+    }
+
+    #[test]
+    fn where_no_handler_has_run_there_might_be_none() {
+        for wait in WAITS {
+            for since in SINCE {
+                let alone = right(wait, Others::None, since);
+                for handled in [Handled::No, Handled::Hardly] {
+                    let found = remedy(wait, || Others::Quiet, || since, || handled, || None);
+                    assert_eq!(found, (alone, handled), "{wait:?} {since:?}");
+                    let found = remedy(wait, || Others::InTheWay, || since, || handled, || None);
+                    assert_eq!(found.0, Remedy::None, "{wait:?} {since:?}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -115,19 +142,19 @@ mod tests {
         let when = |wait| {
             SINCE.map(|since| matches!(right(wait, Others::None, since), Remedy::Again | Remedy::Once(_)))
         };
-        assert_eq!(when(Wait::Sound), [true; 5]);
+        assert_eq!(when(Wait::Sound), [true; 6]);
         assert_eq!(
             when(Wait::Sleep(LONG)),
-            [false, true, false, true, true],
+            [false, true, false, true, true, true],
             "it was woken, and not by its end"
         );
-        assert_eq!(when(Wait::Bounded(SHORT)), [true; 5]);
-        assert_eq!(when(Wait::Open(SHORT)), [true; 5]);
-        assert_eq!(when(Wait::Socket(SHORT)), [true, true, false, true, true]);
-        assert_eq!(when(Wait::Poll(SHORT)), [false, false, false, true, true]);
-        assert_eq!(when(Wait::Bounded(LONG)), [false, true, true, true, true]);
-        assert_eq!(when(Wait::Socket(LONG)), [false, false, true, false, true], "it may be over");
-        assert_eq!(when(Wait::Poll(LONG)), [false, false, true, false, true], "it may be over");
+        assert_eq!(when(Wait::Bounded(SHORT)), [true; 6]);
+        assert_eq!(when(Wait::Open(SHORT)), [true; 6]);
+        assert_eq!(when(Wait::Socket(SHORT)), [true, true, false, true, true, true]);
+        assert_eq!(when(Wait::Poll(SHORT)), [false, false, false, true, true, true]);
+        assert_eq!(when(Wait::Bounded(LONG)), [false, true, true, true, true, true]);
+        assert_eq!(when(Wait::Socket(LONG)), [false, false, true, false, true, true], "it may be over");
+        assert_eq!(when(Wait::Poll(LONG)), [false, false, true, false, true, true], "it may be over");
     }
 
     #[test]
@@ -141,16 +168,18 @@ mod tests {
     fn the_time_of_a_socket_is_over_for_who_waited_for_a_cpu_with_it() {
         let when =
             |time, others| SINCE.map(|since| right(Wait::Socket(time), others, since) == Remedy::Over(time));
-        assert_eq!(when(SHORT, Others::None), [false, false, true, false, false]);
-        assert_eq!(when(SHORT, Others::Quiet), [false; 5], "a handler may have cut it short");
-        assert_eq!(when(LONG, Others::None), [false; 5], "it does not end between two looks");
+        assert_eq!(when(SHORT, Others::None), [false, false, true, false, false, false]);
+        assert_eq!(when(SHORT, Others::InTheWay), [false; 6], "a handler may have cut it short");
+        assert_eq!(when(LONG, Others::None), [false; 6], "it does not end between two looks");
     }
 
     #[test]
     fn who_has_something_to_receive_receives_it() {
-        let ready = |others| SINCE.map(|since| remedy(Wait::Socket(LONG), || others, || since, || Some(7)));
-        assert_eq!(ready(Others::None), [Remedy::Received(7); 5]);
-        assert_eq!(ready(Others::Quiet), [Remedy::Received(7); 5]);
-        assert_eq!(ready(Others::InTheWay), [Remedy::None; 5]);
+        let ready = |others| {
+            SINCE.map(|since| remedy(Wait::Socket(LONG), || others, || since, || Handled::No, || Some(7)).0)
+        };
+        assert_eq!(ready(Others::None), [Remedy::Received(7); 6]);
+        assert_eq!(ready(Others::Quiet), [Remedy::Received(7); 6]);
+        assert_eq!(ready(Others::InTheWay), [Remedy::None; 6]);
     }
 }

@@ -13,10 +13,49 @@ const DRIFT: u64 = 1 << 10;
 pub struct Seen {
     /// On the system's clock (CLOCK_MONOTONIC); not before that moment.
     pub at_ns: u64,
+    /// Its CPU clock when the sampler began to look.
+    pub first_cpu_ns: u64,
+    /// How often it had got a CPU, if that is known.
+    pub runs: Option<u64>,
+    /// How often it had lost one to another thread when it answered the last time, if that is known.
+    pub preempted: Option<u64>,
     /// What it did.
     pub awake: Awake,
     /// On the same clock, after our signal was there for it, if that is known already: from then on it could do nothing but take it.
     pub sent_ns: Option<u64>,
+}
+
+/// What a thread has computed at least that has done more than to be woken in a call and to leave it, or to run a handler that only notes its signal: that takes a third of it, mostly.
+const COMPUTED_NS: u64 = 20_000;
+
+/// A thread when the handler came. What it does in there says nothing of before: it may wait for the process' memory map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// On the system's clock (CLOCK_MONOTONIC).
+    pub at_ns: u64,
+    /// Its CPU clock.
+    pub cpu_ns: u64,
+    /// How often it had got a CPU, and lost one to another thread, if that is known.
+    pub switches: Option<Switches>,
+}
+
+/// How often a thread has got a CPU, and how often it has lost one to another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Switches {
+    pub runs: u64,
+    pub preempted: u64,
+}
+
+/// Whether a handler of the host's may have run in a thread right before ours, and cut its call short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handled {
+    /// None has.
+    No,
+    /// Hardly: only one that ran for long and has just returned.
+    Hardly,
+    /// It is as likely as not.
+    Perhaps,
 }
 
 /// What a thread does that is not asleep.
@@ -39,26 +78,57 @@ pub enum Since {
     Awake,
     /// It has not run until our signal was there: whatever was cut short is what it was in already.
     Waited,
-    /// It was on a CPU, and has been ever since.
+    /// It was on a CPU, and has been ever since, for a moment.
     Ran,
+    /// It has done more than to leave a call that it was in: what was cut short has begun since.
+    Computed,
     /// It was on a CPU, and slept.
     Slept,
 }
 
 impl Seen {
     /// What the thread did between that moment and `now`.
-    pub fn until(&self, now: Seen) -> Since {
+    #[inline(always)]
+    pub fn until(&self, now: Now) -> Since {
         let passed = now.at_ns.saturating_sub(self.at_ns);
         let unseen = self.sent_ns.unwrap_or(now.at_ns).saturating_sub(self.at_ns);
         let least_ns = SLEPT_NS + passed / DRIFT;
-        let slept = |since: u64, now: u64| passed.saturating_sub(now.saturating_sub(since)) >= least_ns;
-        match (self.awake, now.awake) {
-            (Awake::WaitsStill, _) => Since::Waited,
+        let slept = |since: u64| passed.saturating_sub(now.cpu_ns.saturating_sub(since)) >= least_ns;
+        let has_computed = now.cpu_ns.saturating_sub(self.first_cpu_ns) >= COMPUTED_NS;
+        match self.awake {
+            Awake::WaitsStill => Since::Waited,
             _ if unseen > SHORT_NS => Since::Unknown,
-            (Awake::Runs(since), Awake::Runs(now)) if slept(since, now) => Since::Slept,
-            (Awake::Runs(_), Awake::Runs(_)) => Since::Ran,
-            _ => Since::Awake,
+            Awake::Runs(cpu_ns) if slept(cpu_ns) => Since::Slept,
+            _ if has_computed => Since::Computed,
+            Awake::Runs(_) => Since::Ran,
+            Awake::Waits => Since::Awake,
         }
+    }
+
+    /// Whether a handler may have run until `now`, where there are any that let our signal through and none is pending.
+    #[inline(always)]
+    pub fn handled(&self, now: Now) -> Handled {
+        match self.until(now) {
+            Since::Unknown => Handled::Perhaps,
+            _ if self.has_slept(now) => Handled::No,
+            Since::Waited | Since::Slept | Since::Computed => Handled::Hardly,
+            Since::Awake | Since::Ran => Handled::Perhaps,
+        }
+    }
+
+    /// Whether it has slept since, or until the signal was there: both signals would have been there when it got its CPU, and ours is not the first. Clocks do not tell: a hypervisor takes
+    /// CPUs away, and the time is nobody's. Who has lost its CPU to another thread may have lost it at the end of a handler.
+    #[inline(always)]
+    fn has_slept(&self, now: Now) -> bool {
+        let (Some(runs), Some(preempted), Some(now)) = (self.runs, self.preempted, now.switches) else {
+            return false;
+        };
+        let got = match self.awake {
+            Awake::Runs(_) => 1,
+            Awake::Waits => 2,
+            Awake::WaitsStill => 0,
+        };
+        preempted == now.preempted && now.runs.saturating_sub(runs) >= got
     }
 }
 
@@ -68,19 +138,27 @@ mod tests {
 
     /// After so long, in which the thread used so much; the signal was there after `sent` nanoseconds.
     fn since(awake: Awake, sent: Option<u64>, ns: u64, cpu_ns: u64) -> Since {
-        let seen = Seen { at_ns: 1_000_000, awake, sent_ns: sent.map(|ns| 1_000_000 + ns) };
-        seen.until(Seen { at_ns: seen.at_ns + ns, awake: Awake::Runs(70_000 + cpu_ns), sent_ns: None })
+        let seen = Seen {
+            at_ns: 1_000_000,
+            first_cpu_ns: 69_000,
+            runs: None,
+            preempted: None,
+            awake,
+            sent_ns: sent.map(|ns| 1_000_000 + ns),
+        };
+        seen.until(Now { at_ns: seen.at_ns + ns, cpu_ns: 70_000 + cpu_ns, switches: None })
     }
 
     #[test]
     fn who_has_run_all_the_while_has_not_slept() {
         let after = |ns, cpu_ns| since(Awake::Runs(70_000), None, ns, cpu_ns);
-        assert_eq!(after(50_000, 50_000), Since::Ran);
-        assert_eq!(after(50_000, 50_900), Since::Ran, "clocks differ a little");
-        assert_eq!(after(50_000, 49_000), Since::Ran);
+        assert_eq!(after(15_000, 15_000), Since::Ran);
+        assert_eq!(after(15_000, 15_900), Since::Ran, "clocks differ a little");
+        assert_eq!(after(15_000, 14_000), Since::Ran);
+        assert_eq!(after(50_000, 50_000), Since::Computed);
         assert_eq!(after(50_000, 2_000), Since::Slept);
         assert_eq!(after(7_000, 2_000), Since::Slept);
-        assert_eq!(after(15_000_000, 14_990_000), Since::Ran, "the system's clock is a little faster");
+        assert_eq!(after(15_000_000, 14_990_000), Since::Computed, "the system's clock is a little faster");
         assert_eq!(after(30_000_000, 2_000), Since::Unknown, "who knows when it began");
     }
 
@@ -94,6 +172,39 @@ mod tests {
     #[test]
     fn who_waited_for_a_cpu_may_have_been_woken_in_its_call() {
         assert_eq!(since(Awake::Waits, None, 900_000, 4000), Since::Awake);
+        assert_eq!(since(Awake::Waits, None, 900_000, 40_000), Since::Computed);
         assert_eq!(since(Awake::WaitsStill, None, 1_000_000_000, 4000), Since::Waited, "however long");
+    }
+
+    #[test]
+    fn who_has_slept_comes_back_from_no_handler() {
+        const BEFORE: Seen = Seen {
+            at_ns: 1_000_000,
+            first_cpu_ns: 70_000,
+            runs: Some(7),
+            preempted: Some(3),
+            awake: Awake::Waits,
+            sent_ns: None,
+        };
+        let handled = |awake, came: u64, runs, preempted| {
+            let now =
+                Now { at_ns: 1_100_000, cpu_ns: 70_000 + came, switches: Some(Switches { runs, preempted }) };
+            Seen { awake, ..BEFORE }.handled(now)
+        };
+        let ran = |came, runs, preempted| handled(Awake::Runs(70_000), came, runs, preempted);
+        assert_eq!(ran(500, 8, 3), Handled::No);
+        assert_eq!(ran(500, 7, 3), Handled::Hardly, "the clocks alone are wrong where CPUs are taken away");
+        assert_eq!(ran(500, 8, 4), Handled::Hardly, "it may have lost its CPU where a handler ends");
+        assert_eq!(ran(99_000, 7, 3), Handled::Hardly);
+        let waited = |came, runs| handled(Awake::Waits, came, runs, 3);
+        assert_eq!(waited(500, 9), Handled::No);
+        assert_eq!(waited(500, 8), Handled::Perhaps, "it has got the CPU for which it waited");
+        assert_eq!(waited(30_000, 8), Handled::Hardly);
+        assert_eq!(handled(Awake::WaitsStill, 500, 8, 3), Handled::No);
+        assert_eq!(handled(Awake::WaitsStill, 500, 8, 4), Handled::Hardly);
+        let unknown = Now { at_ns: 1_100_000, cpu_ns: 70_500, switches: None };
+        assert_eq!(BEFORE.handled(unknown), Handled::Perhaps);
+        let late = Now { at_ns: 30_000_000, ..unknown };
+        assert_eq!(Seen { awake: Awake::Runs(70_000), ..BEFORE }.handled(late), Handled::Perhaps);
     }
 }

@@ -138,21 +138,22 @@ struct Info {
     rest: [u64; 12],
 }
 
-/// Asks a thread of ours for its stack (rt_tgsigqueueinfo(2)). An error when it is gone.
+/// Asks a thread of ours for its stack. An error when it is gone.
 pub fn ask(tid: u32, signal: i32, ticket: Ticket) -> io::Result<()> {
+    queue(tid, signal, ticket.to_value())
+}
+
+/// Cuts a thread's system call short, if it is in one that waits.
+pub fn interrupt(tid: u32, signal: i32) -> io::Result<()> {
+    queue(tid, signal, 0)
+}
+
+/// Sends a signal to a thread of ours with a value (rt_tgsigqueueinfo(2)).
+fn queue(tid: u32, signal: i32, value: u64) -> io::Result<()> {
     let pid = process::pid() as i32;
     // SAFETY: no preconditions.
     let uid = unsafe { libc::getuid() };
-    let info = Info {
-        signal,
-        errno: 0,
-        code: SI_QUEUE,
-        padding: 0,
-        pid,
-        uid,
-        value: ticket.to_value(),
-        rest: [0; 12],
-    };
+    let info = Info { signal, errno: 0, code: SI_QUEUE, padding: 0, pid, uid, value, rest: [0; 12] };
     // SAFETY: `info` is a complete siginfo_t of 128 bytes.
     let result =
         unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid as i32, signal, &raw const info) };

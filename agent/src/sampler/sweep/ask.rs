@@ -104,7 +104,10 @@ impl Slots {
         if !can_be_asked(thread, signal, self.clean_looks, self.sandbox) {
             return ticks;
         }
-        let Some(ticket) = self.send(thread, thread.seen, signal, counters) else { return ticks };
+        // Read again since it was looked at, or not known.
+        let runs = thread.take_runs();
+        let seen = thread.seen.map(|seen| Seen { runs, ..seen });
+        let Some(ticket) = self.send(thread, seen, signal, counters) else { return ticks };
         thread.pending = Some(Pending { ticket, ticks, again: false });
         vec![]
     }
@@ -131,7 +134,7 @@ impl Slots {
             if !state.is_pending && !slot::is_done(pending.ticket) {
                 // The kernel dropped it: another one of the same number was under way.
                 if let Some(slot) = pending.ticket.slot() {
-                    slot.forget_seen();
+                    slot.looked.forget();
                 }
                 let sent = not_asked::asking(tid, || signals::ask(tid, signal, pending.ticket).is_ok());
                 counters.signals.add(u64::from(sent == Some(true)));
@@ -169,7 +172,7 @@ impl Slots {
             let sent_ns = process::monotonic_ns();
             let waits_still =
                 seen.awake == Awake::Waits && threads::cpu_ns(thread.tid()) == Some(thread.cpu_ns);
-            slot.was_sent(sent_ns, waits_still);
+            slot.looked.was_sent(sent_ns, waits_still);
         }
         counters.signals.add(1);
         self.pending += 1;
@@ -193,6 +196,7 @@ impl Slots {
         let total = slot.total.load(Relaxed) as usize;
         let stack = RawStack::new(&slot.frames, total, stop, tables.mappings());
         let sp = slot.sp.load(Relaxed);
+        thread.preempted = slot.looked.switches().map(|switches| switches.preempted);
         let held = u64::from(slot.held.load(Relaxed));
         slot::release(ticket);
         self.one_less();

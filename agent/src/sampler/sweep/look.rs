@@ -70,6 +70,7 @@ fn look_once(
     }
     thread.blocked = None;
     thread.seen = None;
+    thread.take_runs();
     if !wall && !has_run {
         return Some(Look::NotWanted);
     }
@@ -102,8 +103,10 @@ fn look_once(
             if at_ns.saturating_sub(began_ns) > LOOK_NS {
                 return None;
             }
+            let awake = moving.map_or(Awake::Waits, Awake::Runs);
+            let preempted = thread.preempted;
             thread.seen =
-                Some(Seen { at_ns, awake: moving.map_or(Awake::Waits, Awake::Runs), sent_ns: None });
+                Some(Seen { at_ns, first_cpu_ns: now_ns, runs: None, preempted, awake, sent_ns: None });
             Look::Ask(moving.is_none().then_some(State::Runnable))
         }
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,

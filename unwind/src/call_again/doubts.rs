@@ -1,0 +1,121 @@
+//! Calls that were made again although a handler of the host's may have run right before, for which they may have waited.
+//!
+//! Nothing tells for sure that a handler has returned while our signal was on its way to a CPU (tens of microseconds where there is a hypervisor). So the sampler
+//! looks after such a call: if its thread is still in it after [`super::SHORT_NS`], it is cut short again, and the host sees the `EINTR`
+//! that it would have seen at once. The worst that can happen is that it sees what its handler has done a moment later; most calls have ended by then.
+
+use crate::atomic::{AtomicU64, Ordering::*};
+
+/// Threads' open doubts, at their ids. Who finds the place taken has no call made again.
+static DOUBTS: [Place; 256] = [const { Place::new() }; 256];
+
+/// What a thread has to do with its CPU to get from the handler into its call, at the most.
+const ENTRY_NS: u64 = 50_000;
+
+/// A thread's call that was made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The thread.
+    pub tid: u32,
+    /// When that was (CLOCK_MONOTONIC).
+    pub at_ns: u64,
+    /// What its CPU clock was.
+    pub cpu_ns: u64,
+}
+
+impl Doubt {
+    /// Whether the thread, whose CPU clock is there now, may still be in that call.
+    pub fn is_about(&self, cpu_ns: u64) -> bool {
+        // Less than before: another thread has got the id.
+        cpu_ns.checked_sub(self.cpu_ns).is_some_and(|used_ns| used_ns <= ENTRY_NS)
+    }
+}
+
+#[derive(Debug)]
+struct Place {
+    /// 0: free; [`WRITING`]; else the thread's id.
+    tid: AtomicU64,
+    at_ns: AtomicU64,
+    cpu_ns: AtomicU64,
+}
+
+const WRITING: u64 = u64::MAX;
+
+impl Place {
+    const fn new() -> Place {
+        Place { tid: AtomicU64::new(0), at_ns: AtomicU64::new(0), cpu_ns: AtomicU64::new(0) }
+    }
+
+    fn take(&self, doubt: Doubt) -> bool {
+        if self.tid.compare_exchange(0, WRITING, Acquire, Relaxed).is_err() {
+            return false;
+        }
+        self.at_ns.store(doubt.at_ns, Relaxed);
+        self.cpu_ns.store(doubt.cpu_ns, Relaxed);
+        self.tid.store(u64::from(doubt.tid), Release);
+        true
+    }
+
+    fn doubt(&self) -> Option<Doubt> {
+        let tid = self.tid.load(Acquire);
+        (tid != 0 && tid != WRITING).then(|| Doubt {
+            tid: tid as u32,
+            at_ns: self.at_ns.load(Relaxed),
+            cpu_ns: self.cpu_ns.load(Relaxed),
+        })
+    }
+}
+
+/// Handler: the calling thread is about to make its call again. `false`: it must not.
+pub fn open(doubt: Doubt) -> bool {
+    DOUBTS.get(doubt.tid as usize % DOUBTS.len()).is_some_and(|place| place.take(doubt))
+}
+
+/// Sampler: shows all of them; those of which `is_settled` says so are gone.
+pub fn settle(mut is_settled: impl FnMut(Doubt) -> bool) {
+    for place in &DOUBTS {
+        if place.doubt().is_some_and(&mut is_settled) {
+            place.tid.store(0, Release);
+        }
+    }
+}
+
+/// After fork, in the child: the threads that had them do not exist here.
+pub fn reset_after_fork() {
+    DOUBTS.iter().for_each(|place| place.tid.store(0, Relaxed));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubt_is_there_until_it_is_settled() {
+        let doubt = Doubt { tid: 5000, at_ns: 70, cpu_ns: 9_000_000 };
+        let another = Doubt { tid: 5000 + DOUBTS.len() as u32, ..doubt };
+        let seen = |settled: bool| {
+            let mut seen = None;
+            settle(|doubt| {
+                assert_eq!(seen.replace(doubt), None);
+                settled
+            });
+            seen
+        };
+        assert!(open(doubt));
+        assert!(!open(another), "its place is taken");
+        assert_eq!(seen(false), Some(doubt));
+        assert_eq!(seen(true), Some(doubt));
+        assert_eq!(seen(true), None);
+        assert!(open(another));
+        reset_after_fork();
+        assert_eq!(seen(true), None);
+    }
+
+    #[test]
+    fn who_has_computed_has_left_its_call() {
+        let doubt = Doubt { tid: 1, at_ns: 70, cpu_ns: 9_000_000 };
+        assert!(doubt.is_about(9_004_000));
+        assert!(!doubt.is_about(9_060_000));
+        assert!(!doubt.is_about(8_000_000), "another thread");
+    }
+}
