@@ -23,6 +23,7 @@ use crate::recording::MAX_RECORDINGS;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use sweep::{COLLECT_AFTER_NS, Sweeper};
+use swipr_unwind::call_again::SHORT_NS;
 
 /// How long the sampler and its tables stay after the last recording.
 const LINGER: Duration = Duration::from_secs(60);
@@ -148,10 +149,13 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
     let mut sweeper = Sweeper::new(handle.wanted_signal, handle.made.clone(), counters.clone())?;
     let mut recordings: Vec<Active> = vec![];
     let mut housekeeping = 0;
+    let mut idle_until = None;
     loop {
         let lingering = recordings.is_empty();
         let doubts = sweeper.settle_doubts(false);
-        let deadline = next_deadline(&recordings, &sweeper, doubts, monotonic_ns());
+        let now = monotonic_ns();
+        idle_until = lingering.then(|| idle_until.unwrap_or(now + LINGER.as_nanos() as u64));
+        let deadline = next_deadline(&recordings, &sweeper, [idle_until, doubts], now);
         let Some(new) = handle.wait(deadline) else {
             recordings.iter_mut().for_each(|recording| recording.flush(monotonic_ns()));
             return Ok(());
@@ -180,7 +184,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         let now = monotonic_ns();
         recordings.iter_mut().for_each(|recording| recording.flush_if_due(now));
         sweeper.retire(&mut recordings, now);
-        if lingering && recordings.is_empty() && doubts.is_none() && deadline <= now {
+        if recordings.is_empty() && idle_until.is_some_and(|until| until <= now) {
             return Ok(());
         }
     }
@@ -192,13 +196,16 @@ fn shared_sweep_ns(recordings: &[Active]) -> u64 {
     recordings.iter().map(Active::interval_ns).min().unwrap_or(0) / 2 * others
 }
 
-/// `doubts`: when the first of them is due.
-fn next_deadline(recordings: &[Active], sweeper: &Sweeper, doubts: Option<u64>, now: u64) -> u64 {
+/// `others`: when there is something else to do.
+fn next_deadline(recordings: &[Active], sweeper: &Sweeper, others: [Option<u64>; 2], now: u64) -> u64 {
     let Some(wake) = recordings.iter().map(Active::next_wake).min() else {
-        return doubts.unwrap_or(now + LINGER.as_nanos() as u64);
+        // An answer that comes late may leave something to look after.
+        let answer = sweeper.collect_at().map(|_| now + SHORT_NS);
+        return others.into_iter().flatten().chain(answer).min().unwrap_or(now);
     };
     // Answers are looked for at each tick, too: none is waited for by itself shortly before one.
     let tick = recordings.iter().map(Active::next_tick).min().unwrap_or(wake);
     let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_AFTER_NS);
-    [Some(wake), collect, sweeper.go_on_at(), doubts].into_iter().flatten().min().unwrap_or(wake)
+    let all = [Some(wake), collect, sweeper.go_on_at()].into_iter().chain(others);
+    all.flatten().min().unwrap_or(wake)
 }

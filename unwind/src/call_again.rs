@@ -32,14 +32,13 @@
 //!      for the host the signal came a moment later.
 //! 3. *it was our signal*. A handler of the host may have cut it short, which is what the program waits for, and have kept
 //!    ours blocked until it returned: to go on would be to wait for ever. So the host's handlers are looked at ([`others`]), those that there are and those that the sampler has seen
-//!    in the last second: with one that blocks our signal, nothing is made again; with any, nothing is whose signal is pending, and 4 is wanted;
-//! 4. *no handler of the host's has just returned*, with our signal on its way, which takes tens of microseconds where there is a hypervisor ([`seen`]). There is proof where the thread has slept
-//!    since the sampler saw it on a CPU: the kernel's counts say that it has got one again, and has lost none to another thread since its last answer. (Its clocks are no proof: a hypervisor takes
-//!    CPUs away, and that time is nobody's.) Mostly there is none: a thread that has computed for a while since then has more likely just begun its call than just left a long handler. So it makes its call again, in doubt
-//!    ([`doubts`]): if it is still in there a moment later, the sampler cuts it short, and the host sees the `EINTR` that it would have seen at once. Who has hardly computed, as after a short handler, sees it at once.
+//!    before: with one that blocks our signal, nothing is made again; with any, nothing is whose signal is pending, and 4 is wanted;
+//! 4. *no handler of the host's has just returned*, with our signal on its way, which takes tens of microseconds where there is a hypervisor. Nothing proves it: clocks do not where a hypervisor takes CPUs away, counts of
+//!    switches do not where a handler sleeps. But a thread that has computed for a while since the sampler saw it, or slept, or waited for a CPU until our signal was there, has more likely just begun its call than just left a
+//!    long handler. So it makes its call again, in doubt ([`doubts`]): if it is still in there a moment later, the sampler cuts it short, and the host sees the `EINTR` that it would have seen at once. Who has hardly
+//!    computed, as after a short handler, sees it at once.
 //!
-//! What is left of 4: a handler's effect may be seen [`SHORT_NS`] later, hardly ever; and not until the next signal where the handler ran between our handler's look at pending signals and its end, some microseconds, in a call that
-//! was just cut short. That is as if it had run right before the call: a program to which that matters would wait for ever without us, too, whenever its signal comes between its last look at what the handler says and the call.
+//! What is left of 4: a handler's effect may be seen [`SHORT_NS`] later, hardly ever. With handlers, waits of more than that see `EINTR` as under any signal.
 //!
 //! Polls that only ask, with a time-out of zero and no mask, are made again in any case: they return anyway.
 //!
@@ -69,7 +68,7 @@ mod seen;
 mod stacks;
 
 pub use remedy::{Others, Remedy, remedy};
-pub use seen::{Awake, Handled, Now, Seen, Since, Switches};
+pub use seen::{Awake, Now, Seen, Since};
 
 use crate::slot::{StackBounds, Ticket};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
@@ -150,19 +149,16 @@ pub fn number_gone_on_with(tid: u32, pc: u64) -> Option<u32> {
     }
 }
 
-/// Handler: how often the thread has lost its CPU, and, where a call was cut short, what it has computed. Before the walk, which is ours.
+/// Handler: when it came to a call that was cut short. What the thread does from now on says nothing of the call.
 ///
 /// # Safety
 /// `context` is the ucontext that the kernel passed to this handler, which has marked the slot of `ticket` as being written.
 #[inline(always)]
 pub unsafe fn note_coming(context: *mut core::ffi::c_void, ticket: Ticket) {
     #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: the caller vouches for the ucontext.
-        let is_cut_short = unsafe { registers::place(context, registers::RESULT).read() } == INTERRUPTED;
-        if is_cut_short || others::are_quiet() {
-            others::note_coming(ticket, is_cut_short);
-        }
+    // SAFETY: the caller vouches for the ucontext.
+    if unsafe { registers::place(context, registers::RESULT).read() } == INTERRUPTED {
+        others::note_coming(ticket);
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (context, ticket);
@@ -191,6 +187,24 @@ pub unsafe fn call_again(context: *mut core::ffi::c_void, ticket: u64) -> bool {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (context, ticket);
     false
+}
+
+/// Whether the kernel goes on with the call of the thread whose `ucontext` this is; the handler is to end with [`leave_for_call`], then.
+///
+/// # Safety
+/// As [`call_again`].
+pub unsafe fn goes_on(context: *mut core::ffi::c_void) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller's contract.
+    return unsafe {
+        registers::place(context, registers::RESULT).read() == INTERRUPTED
+            && registers::is_remembered(context)
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = context;
+        false
+    }
 }
 
 /// A signal of ours may come while a thread leaves the handler for a call: it is then as if it had come in that call.

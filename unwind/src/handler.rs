@@ -4,7 +4,7 @@
 //! Signals of the same number that are not ours go to the handler that was there before.
 
 use crate::arch::{self, Arch, Native};
-use crate::call_again::{call_again, leave_for_call, note_coming, note_signal, undo_leaving};
+use crate::call_again::{call_again, goes_on, leave_for_call, note_coming, note_signal, undo_leaving};
 use crate::frames::Frames;
 use crate::memory::{self, OwnStack};
 use crate::published;
@@ -102,6 +102,11 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, conte
         }
         return;
     }
+    if code == SI_QUEUE && pid == memory::process_id() && value == slot::INTERRUPT {
+        // SAFETY: `context` is the kernel's ucontext of this thread, and all signals are blocked.
+        unsafe { interrupt(context) };
+        return;
+    }
     // SAFETY: as this function's own.
     unsafe { pass_on(signal, info, context) };
 }
@@ -145,6 +150,22 @@ unsafe fn answer(ticket: Ticket, context: u64) {
 unsafe fn late(context: *mut c_void) -> bool {
     // SAFETY: the caller's contract.
     unsafe { call_again(context, 0) }
+}
+
+/// Whoever has left the call that was meant for another one with which the kernel goes on, goes on.
+///
+/// # Safety
+/// As [`call_again`].
+#[cold]
+#[inline(never)]
+unsafe fn interrupt(context: *mut c_void) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        undo_leaving(context);
+        if goes_on(context) {
+            leave_for_call(context);
+        }
+    }
 }
 
 /// # Safety

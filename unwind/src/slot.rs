@@ -150,6 +150,9 @@ pub struct Ticket {
 /// Marks the signal's value as ours ("sw").
 const MAGIC: u64 = 0x7377 << 48;
 
+/// The value of a signal that asks for nothing: it cuts a system call short.
+pub const INTERRUPT: u64 = MAGIC | (u16::MAX as u64) << 32;
+
 impl Ticket {
     /// As a signal's value.
     pub fn to_value(self) -> u64 {
@@ -316,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 120 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 88 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 50 * 1024 } else { 26 * 1024 });
     }
 }

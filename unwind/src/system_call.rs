@@ -13,7 +13,6 @@ mod number {
     pub const RT_SIGACTION: usize = 13;
     pub const PREAD64: usize = 17;
     pub const GETSOCKOPT: usize = 55;
-    pub const GETRUSAGE: usize = 98;
     pub const RT_SIGPENDING: usize = 127;
     pub const GETTID: usize = 186;
     pub const CLOCK_GETTIME: usize = 228;
@@ -114,17 +113,6 @@ pub fn pending_signals() -> Result<u64, Errno> {
     // SAFETY: the mask is written to a place of ours that has its size.
     checked(unsafe { call6(number::RT_SIGPENDING, [&raw mut pending as usize, MASK_BYTES, 0, 0, 0, 0]) })?;
     Ok(pending)
-}
-
-/// How often this thread has left its CPU: to wait, and for another one's turn (getrusage(2)).
-#[cfg(target_arch = "x86_64")]
-pub fn switches() -> Result<[u64; 2], Errno> {
-    const RUSAGE_THREAD: usize = 1;
-    let mut usage = [0u64; 18];
-    // SAFETY: a `struct rusage`, two timevals and 14 words, is written to a place of ours.
-    checked(unsafe { call6(number::GETRUSAGE, [RUSAGE_THREAD, &raw mut usage as usize, 0, 0, 0, 0]) })?;
-    let [.., voluntary, involuntary] = usage;
-    Ok([voluntary, involuntary])
 }
 
 /// SO_RCVTIMEO (socket(7)): seconds and microseconds.

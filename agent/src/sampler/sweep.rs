@@ -4,9 +4,9 @@
 mod ask;
 mod collect;
 mod copy;
-mod doubts;
 mod filter;
 mod look;
+mod looked_after;
 mod looks;
 mod settle;
 
@@ -30,7 +30,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use swipr_formats::model::Mode;
-use swipr_unwind::call_again::note_host;
+use swipr_unwind::call_again::{doubts, note_host};
 use swipr_unwind::slot::StackBounds;
 
 /// Ticks that one unanswered signal can stand for; more are counted as missed.
@@ -88,6 +88,7 @@ impl Sweeper {
         let mut slots = Slots::default();
         slots.use_signal(signal);
         note_host(signal, process::what_the_kernel_does());
+        doubts::set_closed(false);
         let memory_file = File::open("/proc/thread-self/mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         Ok(Sweeper {
@@ -234,7 +235,7 @@ impl Drop for Sweeper {
         for thread in self.threads.iter_mut() {
             forget_question(thread, &mut self.slots);
         }
-        self.settle_doubts(true);
+        self.end_doubts();
     }
 }
 

@@ -98,8 +98,6 @@ pub struct Sampled {
     pub blocked: Option<BlockedStack>,
     /// The last look found it awake.
     pub seen: Option<Seen>,
-    /// How often it had lost its CPU to another thread when it answered last, if that is known.
-    pub preempted: Option<u64>,
     /// The signal that is under way.
     pub pending: Option<Pending>,
     /// The mapping its stack pointer was last seen in.
@@ -146,7 +144,6 @@ impl Sampled {
             counted: 0,
             blocked: None,
             seen: None,
-            preempted: None,
             pending: None,
             stack_bounds: StackBounds::default(),
             slot: None,
@@ -189,11 +186,6 @@ impl Sampled {
     pub fn cpu_wait_ns(&mut self) -> u64 {
         let (tid, keep) = (self.tid(), self.activity.is_some());
         self.run_delay.more_ns(tid, keep)
-    }
-
-    /// How often it had got a CPU when [`Sampled::cpu_wait_ns`] was last called, if that has been since the last call of this.
-    pub fn take_runs(&mut self) -> Option<u64> {
-        self.run_delay.take_runs()
     }
 
     /// Counts anew: returns what has come since the last call of [`Sampled::cpu_wait_ns`].

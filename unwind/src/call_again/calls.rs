@@ -69,7 +69,8 @@ pub fn wait(
         PSELECT6 if argument(5) != 0 => two_words(argument(5))?[0],
         _ => 0,
     };
-    let lets_in = mask != 0 && two_words(mask).is_none_or(|[mask, _]| blocked & !mask != 0);
+    // With another mask it lets signals in, or keeps ours out, while it waits.
+    let is_masked = mask != 0 && two_words(mask).is_none_or(|[mask, _]| mask != blocked);
     let open = |wait| match wait {
         Wait::Bounded(ns @ ..=SHORT_NS) => Some(Wait::Open(ns)),
         _ => None,
@@ -110,7 +111,7 @@ pub fn wait(
         _ => None,
     };
     // It may wait for the handlers of signals that it alone lets in.
-    if lets_in { found.and_then(open) } else { found }
+    if is_masked { found.and_then(open) } else { found }
 }
 
 /// The argument that has the flags of a call that can receive without waiting (MSG_DONTWAIT).
@@ -135,6 +136,7 @@ mod tests {
     const TIME: u64 = 0x6000;
     const MOMENT: u64 = 0x7000;
     const SAME: u64 = 0x8000;
+    const MORE: u64 = 0x9000;
     const BLOCKED: u64 = 1 << 16;
 
     fn waits(number: u32, arguments: [u64; 6]) -> Option<Wait> {
@@ -142,7 +144,8 @@ mod tests {
             ZERO => Some([0, 0]),
             TIME => Some([3, 3]),
             MOMENT => Some([0, 1_000_000]),
-            SAME => Some([BLOCKED | 1, 0]),
+            SAME => Some([BLOCKED, 0]),
+            MORE => Some([BLOCKED | 1, 0]),
             _ => None,
         };
         let receive_time_ns = |socket: u64| (socket != 9).then_some(socket * 1_000_000);

@@ -8,15 +8,21 @@ use crate::atomic::{AtomicU64, Ordering::*};
 
 /// Threads' open doubts, at their ids. Who finds the place taken has no call made again.
 static DOUBTS: [Place; 256] = [const { Place::new() }; 256];
+/// 1: nobody looks after them.
+static CLOSED: AtomicU64 = AtomicU64::new(1);
 
-/// What a thread has to do with its CPU to get from the handler into its call, at the most.
-const ENTRY_NS: u64 = 50_000;
+/// What a thread has to do with its CPU from the handler to where it sleeps in its call, at the most: it may have a thousand files to look at. Who has computed more has left it.
+const ENTRY_NS: u64 = 500_000;
 
 /// A thread's call that was made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubt {
     /// The thread.
     pub tid: u32,
+    /// Behind its system call.
+    pub pc: u64,
+    /// Its stack pointer there.
+    pub sp: u64,
     /// When that was (CLOCK_MONOTONIC).
     pub at_ns: u64,
     /// What its CPU clock was.
@@ -24,6 +30,11 @@ pub struct Doubt {
 }
 
 impl Doubt {
+    /// Handler: the calling thread is about to make its call again. `false`: it must not.
+    pub fn open(self) -> bool {
+        DOUBTS.get(self.tid as usize % DOUBTS.len()).is_some_and(|place| place.take(self))
+    }
+
     /// Whether the thread, whose CPU clock is there now, may still be in that call.
     pub fn is_about(&self, cpu_ns: u64) -> bool {
         // Less than before: another thread has got the id.
@@ -35,6 +46,8 @@ impl Doubt {
 struct Place {
     /// 0: free; [`WRITING`]; else the thread's id.
     tid: AtomicU64,
+    pc: AtomicU64,
+    sp: AtomicU64,
     at_ns: AtomicU64,
     cpu_ns: AtomicU64,
 }
@@ -43,32 +56,47 @@ const WRITING: u64 = u64::MAX;
 
 impl Place {
     const fn new() -> Place {
-        Place { tid: AtomicU64::new(0), at_ns: AtomicU64::new(0), cpu_ns: AtomicU64::new(0) }
+        Place {
+            tid: AtomicU64::new(0),
+            pc: AtomicU64::new(0),
+            sp: AtomicU64::new(0),
+            at_ns: AtomicU64::new(0),
+            cpu_ns: AtomicU64::new(0),
+        }
     }
 
     fn take(&self, doubt: Doubt) -> bool {
         if self.tid.compare_exchange(0, WRITING, Acquire, Relaxed).is_err() {
             return false;
         }
+        self.pc.store(doubt.pc, Relaxed);
+        self.sp.store(doubt.sp, Relaxed);
         self.at_ns.store(doubt.at_ns, Relaxed);
         self.cpu_ns.store(doubt.cpu_ns, Relaxed);
-        self.tid.store(u64::from(doubt.tid), Release);
+        self.tid.store(u64::from(doubt.tid), SeqCst);
+        // Who closes looks once more, and sees this, or is seen here.
+        if CLOSED.load(SeqCst) != 0 {
+            self.tid.store(0, Relaxed);
+            return false;
+        }
         true
     }
 
     fn doubt(&self) -> Option<Doubt> {
-        let tid = self.tid.load(Acquire);
+        let tid = self.tid.load(SeqCst);
         (tid != 0 && tid != WRITING).then(|| Doubt {
             tid: tid as u32,
+            pc: self.pc.load(Relaxed),
+            sp: self.sp.load(Relaxed),
             at_ns: self.at_ns.load(Relaxed),
             cpu_ns: self.cpu_ns.load(Relaxed),
         })
     }
 }
 
-/// Handler: the calling thread is about to make its call again. `false`: it must not.
-pub fn open(doubt: Doubt) -> bool {
-    DOUBTS.get(doubt.tid as usize % DOUBTS.len()).is_some_and(|place| place.take(doubt))
+/// Sampler: from now on it looks after them, or does so for the last time.
+pub fn set_closed(closed: bool) {
+    CLOSED.store(u64::from(closed), SeqCst);
 }
 
 /// Sampler: shows all of them; those of which `is_settled` says so are gone.
@@ -82,6 +110,7 @@ pub fn settle(mut is_settled: impl FnMut(Doubt) -> bool) {
 
 /// After fork, in the child: the threads that had them do not exist here.
 pub fn reset_after_fork() {
+    CLOSED.store(1, Relaxed);
     DOUBTS.iter().for_each(|place| place.tid.store(0, Relaxed));
 }
 
@@ -89,10 +118,11 @@ pub fn reset_after_fork() {
 mod tests {
     use super::*;
 
+    const DOUBT: Doubt = Doubt { tid: 5000, pc: 0x5002, sp: 0x7000, at_ns: 70, cpu_ns: 9_000_000 };
+
     #[test]
     fn a_doubt_is_there_until_it_is_settled() {
-        let doubt = Doubt { tid: 5000, at_ns: 70, cpu_ns: 9_000_000 };
-        let another = Doubt { tid: 5000 + DOUBTS.len() as u32, ..doubt };
+        let another = Doubt { tid: DOUBT.tid + DOUBTS.len() as u32, ..DOUBT };
         let seen = |settled: bool| {
             let mut seen = None;
             settle(|doubt| {
@@ -101,21 +131,22 @@ mod tests {
             });
             seen
         };
-        assert!(open(doubt));
-        assert!(!open(another), "its place is taken");
-        assert_eq!(seen(false), Some(doubt));
-        assert_eq!(seen(true), Some(doubt));
+        assert!(!DOUBT.open(), "nobody looks after it");
+        set_closed(false);
+        assert!(DOUBT.open());
+        assert!(!another.open(), "its place is taken");
+        assert_eq!(seen(false), Some(DOUBT));
+        assert_eq!(seen(true), Some(DOUBT));
         assert_eq!(seen(true), None);
-        assert!(open(another));
+        assert!(another.open());
         reset_after_fork();
         assert_eq!(seen(true), None);
     }
 
     #[test]
     fn who_has_computed_has_left_its_call() {
-        let doubt = Doubt { tid: 1, at_ns: 70, cpu_ns: 9_000_000 };
-        assert!(doubt.is_about(9_004_000));
-        assert!(!doubt.is_about(9_060_000));
-        assert!(!doubt.is_about(8_000_000), "another thread");
+        assert!(DOUBT.is_about(9_004_000));
+        assert!(!DOUBT.is_about(9_600_000));
+        assert!(!DOUBT.is_about(8_000_000), "another thread");
     }
 }

@@ -1,12 +1,10 @@
 //! What else could have cut a call short: the host's signal handlers, asked of the kernel.
 
 use super::calls::nanoseconds;
-use super::doubts::{self, Doubt};
-use super::seen::Switches;
-use super::{GOES_ON, Now, Others};
+use super::{Now, Others};
 use crate::slot::Ticket;
 use crate::{handler, system_call};
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 /// Where a `ucontext` has the mask that holds after the handler: behind the registers.
 pub const MASK: usize = 296;
@@ -22,12 +20,8 @@ const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// The most that the sampler has found in the way lately, an [`Others`]: a handler that runs may have taken itself away.
+/// The most that was ever in the way, an [`Others`]: a handler that ran may have taken itself away.
 static BEFORE: AtomicU8 = AtomicU8::new(Others::None as u8);
-/// When it has found that last.
-static BEFORE_NS: AtomicU64 = AtomicU64::new(0);
-/// No handler that has taken itself away runs for so long.
-const FORGOTTEN_NS: u64 = 1_000_000_000;
 
 /// Whether the program has had rings of io_uring(7): their work wakes threads that sleep, again and again, and lets them sleep on.
 static RINGS: AtomicBool = AtomicBool::new(false);
@@ -59,16 +53,7 @@ fn handlers(ours: i32) -> (Others, u64) {
 /// See [`super::note_host`].
 pub fn note(ours: i32, writes_times: bool) {
     let found = if writes_times { handlers(ours).0 } else { Others::InTheWay };
-    let Ok(now_ns) = system_call::clock(system_call::CLOCK_MONOTONIC) else { return };
-    if is_news(found, now_ns, BEFORE.load(Relaxed), BEFORE_NS.load(Relaxed)) {
-        BEFORE.store(found as u8, Relaxed);
-        BEFORE_NS.store(now_ns, Relaxed);
-    }
-}
-
-/// Whether what has been found takes the place of what was before.
-fn is_news(found: Others, now_ns: u64, before: u8, before_ns: u64) -> bool {
-    found as u8 >= before || now_ns.saturating_sub(before_ns) >= FORGOTTEN_NS
+    BEFORE.fetch_max(found as u8, Relaxed);
 }
 
 /// The host's handlers; `blocked`: the mask of the interrupted thread.
@@ -92,47 +77,21 @@ pub fn receive_time_ns(socket: u64) -> Option<u64> {
     system_call::receive_time(socket as i32).ok().map(|time| nanoseconds(time, 1000))
 }
 
-/// Whether how often a thread has lost its CPU may matter the next time.
-pub fn are_quiet() -> bool {
-    BEFORE.load(Relaxed) == Others::Quiet as u8
-}
-
 /// See [`super::note_coming`].
 #[cold]
 #[inline(never)]
-pub fn note_coming(ticket: Ticket, is_cut_short: bool) {
-    let Some(slot) = ticket.slot() else { return };
-    let switches = switches();
-    match now().filter(|_| is_cut_short) {
-        Some(now) => slot.looked.came(Now { switches, ..now }),
-        None => slot.looked.note_switches(switches),
+pub fn note_coming(ticket: Ticket) {
+    if let (Some(slot), Some(now)) = (ticket.slot(), now()) {
+        slot.looked.came(now);
     }
 }
 
 /// This thread, now.
-fn now() -> Option<Now> {
+pub fn now() -> Option<Now> {
     Some(Now {
         cpu_ns: system_call::clock(system_call::CLOCK_THREAD_CPUTIME).ok()?,
         at_ns: system_call::clock(system_call::CLOCK_MONOTONIC).ok()?,
-        switches: None,
     })
-}
-
-/// A thread gets a CPU once more than it leaves one. Where a seccomp(2) filter may refuse the question, nobody asks.
-#[inline(never)]
-fn switches() -> Option<Switches> {
-    if !GOES_ON.load(Relaxed) {
-        return None;
-    }
-    let [waits, preempted] = system_call::switches().ok()?;
-    Some(Switches { runs: waits + preempted + 1, preempted })
-}
-
-/// This thread is about to make its call again, which may be wrong; whether it may.
-#[inline(never)]
-pub fn doubts() -> bool {
-    let tid = system_call::thread_id() as u32;
-    now().is_some_and(|Now { at_ns, cpu_ns, .. }| doubts::open(Doubt { tid, at_ns, cpu_ns }))
 }
 
 #[cfg(test)]
@@ -143,14 +102,6 @@ mod tests {
     #[test]
     fn the_kernels_ucontext_has_the_mask_where_we_read_it() {
         assert_eq!(offset_of!(libc::ucontext_t, uc_sigmask), MASK);
-    }
-
-    #[test]
-    fn a_handler_that_has_gone_is_remembered_for_a_while() {
-        let news = |found, passed_ns: u64| is_news(found, 7 + passed_ns, Others::Quiet as u8, 7);
-        assert!(news(Others::Quiet, 1) && news(Others::InTheWay, 1));
-        assert!(!news(Others::None, 999_000_000));
-        assert!(news(Others::None, 1_000_000_000));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The interrupted thread's registers, in the `ucontext` that the kernel passed to the handler.
 
 use super::calls::{self, Wait};
+use super::doubts::Doubt;
 use super::number::{At, SYSTEM_CALL, is_nameless, number_before};
 use super::{
-    GOES_ON, Handled, INTERRUPTED, OURS, Remedy, Since, gone_on, leave, library, once, others, remedy,
-    remembered,
+    GOES_ON, INTERRUPTED, OURS, Remedy, Since, gone_on, leave, library, once, others, remedy, remembered,
 };
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
@@ -49,6 +49,15 @@ pub unsafe fn make_again(context: *mut c_void, ticket: u64) -> bool {
         unsafe { begin_again(number, context, ticket) };
     }
     false
+}
+
+/// Whether the kernel goes on with the call.
+///
+/// # Safety
+/// As [`super::call_again`].
+pub unsafe fn is_remembered(context: *mut c_void) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { goes_on(number_of_call(context), context) }
 }
 
 /// Whether the kernel goes on with the call, of this number if it has been found.
@@ -118,7 +127,7 @@ unsafe fn begin_again(number: u32, context: *mut c_void, ticket: u64) {
     // SAFETY: the caller vouches for the ucontext.
     let Some(wait) = (unsafe { wait(number, context) }) else { return };
     // SAFETY: as above.
-    let (remedy, handled) = unsafe { remedy_for(wait, number, context, ticket) };
+    let (remedy, in_doubt) = unsafe { remedy_for(wait, number, context, ticket) };
     if let Remedy::Once(time_ns) | Remedy::Over(time_ns) = remedy {
         // SAFETY: as above.
         let register = |number| unsafe { place(context, number).read() };
@@ -127,7 +136,8 @@ unsafe fn begin_again(number: u32, context: *mut c_void, ticket: u64) {
         }
     }
     let waits_again = matches!(remedy, Remedy::Again | Remedy::Once(_));
-    if waits_again && handled == Handled::Hardly && !others::doubts() {
+    // SAFETY: as above.
+    if waits_again && in_doubt && !unsafe { doubts(context) } {
         return;
     }
     let result = match remedy {
@@ -143,6 +153,18 @@ unsafe fn begin_again(number: u32, context: *mut c_void, ticket: u64) {
     };
     // SAFETY: as above.
     unsafe { place(context, RESULT).write(result) };
+}
+
+/// The thread is about to make its call again, which may be wrong; whether it may.
+///
+/// # Safety
+/// As [`super::call_again`].
+#[inline(never)]
+unsafe fn doubts(context: *mut c_void) -> bool {
+    // SAFETY: the caller vouches for the ucontext.
+    let (pc, sp) = unsafe { (place(context, X86_64::PC).read(), place(context, X86_64::SP).read()) };
+    let tid = system_call::thread_id() as u32;
+    others::now().is_some_and(|now| Doubt { tid, pc, sp, at_ns: now.at_ns, cpu_ns: now.cpu_ns }.open())
 }
 
 /// # Safety
@@ -206,14 +228,12 @@ unsafe fn received(number: u32, context: *mut c_void) -> Option<u64> {
     (result != NOTHING && result != INTERRUPTED).then_some(result)
 }
 
-/// What the thread did since it was seen awake, and whether a handler of the host's may have run.
+/// What the thread did since it was seen awake.
 #[inline(never)]
-fn what_it_did(ticket: Option<Ticket>) -> (Since, Handled) {
-    let slot = ticket.and_then(Ticket::slot);
-    match slot.and_then(|slot| slot.looked.seen().zip(slot.looked.when_it_came())) {
-        Some((seen, now)) => (seen.until(now), seen.handled(now)),
-        None => (Since::Unknown, Handled::Perhaps),
-    }
+fn since(ticket: Option<Ticket>) -> Since {
+    let looked = ticket.and_then(Ticket::slot).map(|slot| &slot.looked);
+    let when = looked.and_then(|looked| looked.seen().zip(looked.when_it_came()));
+    when.map_or(Since::Unknown, |(seen, now)| seen.until(now))
 }
 
 /// # Safety
@@ -224,11 +244,10 @@ unsafe fn remedy_for(
     number: u32,
     context: *mut c_void,
     ticket: Option<Ticket>,
-) -> (Remedy, Handled) {
+) -> (Remedy, bool) {
     // SAFETY: the caller's contract.
     let mask = unsafe { blocked(context) };
-    let (since, handled) = (|| what_it_did(ticket).0, || what_it_did(ticket).1);
     // SAFETY: as above.
     let received = || unsafe { received(number, context) };
-    remedy(wait, || others::others(OURS.load(Relaxed), mask), since, handled, received)
+    remedy(wait, || others::others(OURS.load(Relaxed), mask), || since(ticket), received)
 }

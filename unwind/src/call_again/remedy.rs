@@ -2,7 +2,7 @@
 
 use super::SHORT_NS;
 use super::calls::Wait;
-use super::seen::{Handled, Since};
+use super::seen::Since;
 
 const LONG_NS: u64 = SHORT_NS + 1;
 
@@ -34,32 +34,31 @@ pub enum Others {
 }
 
 /// What is right for a call with which the kernel does not go on; the closures are asked only where that matters. `received`: what it
-/// receives without waiting; `handled`: as [`super::Seen::handled`]. And whether there is doubt of it, as of all where a handler may have run.
+/// receives without waiting. And whether it is in doubt: a handler may have run.
 pub fn remedy(
     wait: Wait,
     others: impl Fn() -> Others,
     since: impl Fn() -> Since,
-    handled: impl Fn() -> Handled,
     received: impl Fn() -> Option<u64>,
-) -> (Remedy, Handled) {
+) -> (Remedy, bool) {
     if wait == Wait::None {
-        return (Remedy::Again, Handled::No);
+        return (Remedy::Again, false);
     }
     let others = others();
     if others == Others::InTheWay {
-        return (Remedy::None, Handled::Perhaps);
+        return (Remedy::None, false);
     }
     if let (Wait::Socket(_), Some(result)) = (wait, received()) {
-        return (Remedy::Received(result), Handled::No);
+        return (Remedy::Received(result), false);
     }
     let since = since();
-    let handled = if others == Others::None { Handled::No } else { handled() };
-    let remedy = match wait {
-        _ if handled == Handled::Perhaps => Remedy::None,
-        Wait::Open(_) if others != Others::None => Remedy::None,
-        wait => unhandled(wait, since),
-    };
-    (remedy, handled)
+    if others == Others::None {
+        return (unhandled(wait, since), false);
+    }
+    match (wait, since) {
+        (Wait::Open(_), _) | (_, Since::Unknown | Since::Awake | Since::Ran) => (Remedy::None, false),
+        _ => (unhandled(wait, since), true),
+    }
 }
 
 /// What is right for a call that no handler of the host's has cut short.
@@ -100,7 +99,7 @@ mod tests {
         [Since::Unknown, Since::Awake, Since::Waited, Since::Ran, Since::Computed, Since::Slept];
 
     fn right(wait: Wait, others: Others, since: Since) -> Remedy {
-        remedy(wait, || others, || since, || Handled::Perhaps, || None).0
+        remedy(wait, || others, || since, || None).0
     }
 
     #[test]
@@ -111,30 +110,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_handler_of_the_host_may_have_cut_short_is_not_made_again() {
+    fn what_a_handler_of_the_host_may_have_cut_short_is_made_again_in_doubt() {
         for wait in WAITS {
             assert_eq!(SINCE.map(|since| right(wait, Others::InTheWay, since)), [Remedy::None; 6]);
-            assert_eq!(SINCE.map(|since| right(wait, Others::Quiet, since)), [Remedy::None; 6], "{wait:?}");
-        }
-        for handled in [Handled::No, Handled::Hardly, Handled::Perhaps] {
-            let quiet = |since| remedy(Wait::Open(SHORT), || Others::Quiet, || since, || handled, || None).0;
-            assert_eq!(SINCE.map(quiet), [Remedy::None; 6], "it may wait for one of them");
-        }
-    }
-
-    #[test]
-    fn where_no_handler_has_run_there_might_be_none() {
-        for wait in WAITS {
-            for since in SINCE {
-                let alone = right(wait, Others::None, since);
-                for handled in [Handled::No, Handled::Hardly] {
-                    let found = remedy(wait, || Others::Quiet, || since, || handled, || None);
-                    assert_eq!(found, (alone, handled), "{wait:?} {since:?}");
-                    let found = remedy(wait, || Others::InTheWay, || since, || handled, || None);
-                    assert_eq!(found.0, Remedy::None, "{wait:?} {since:?}");
-                }
+            for since in [Since::Unknown, Since::Awake, Since::Ran] {
+                assert_eq!(right(wait, Others::Quiet, since), Remedy::None, "{wait:?} {since:?}");
+            }
+            for since in [Since::Waited, Since::Computed, Since::Slept] {
+                let found = remedy(wait, || Others::Quiet, || since, || None);
+                assert_eq!(found, (right(wait, Others::None, since), true), "{wait:?} {since:?}");
             }
         }
+        let quiet = SINCE.map(|since| right(Wait::Open(SHORT), Others::Quiet, since));
+        assert_eq!(quiet, [Remedy::None; 6], "it may wait for one of them");
     }
 
     #[test]
@@ -175,9 +163,7 @@ mod tests {
 
     #[test]
     fn who_has_something_to_receive_receives_it() {
-        let ready = |others| {
-            SINCE.map(|since| remedy(Wait::Socket(LONG), || others, || since, || Handled::No, || Some(7)).0)
-        };
+        let ready = |others| SINCE.map(|since| remedy(Wait::Socket(LONG), || others, || since, || Some(7)).0);
         assert_eq!(ready(Others::None), [Remedy::Received(7); 6]);
         assert_eq!(ready(Others::Quiet), [Remedy::Received(7); 6]);
         assert_eq!(ready(Others::InTheWay), [Remedy::None; 6]);

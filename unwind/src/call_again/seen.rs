@@ -15,10 +15,6 @@ pub struct Seen {
     pub at_ns: u64,
     /// Its CPU clock when the sampler began to look.
     pub first_cpu_ns: u64,
-    /// How often it had got a CPU, if that is known.
-    pub runs: Option<u64>,
-    /// How often it had lost one to another thread when it answered the last time, if that is known.
-    pub preempted: Option<u64>,
     /// What it did.
     pub awake: Awake,
     /// On the same clock, after our signal was there for it, if that is known already: from then on it could do nothing but take it.
@@ -35,27 +31,6 @@ pub struct Now {
     pub at_ns: u64,
     /// Its CPU clock.
     pub cpu_ns: u64,
-    /// How often it had got a CPU, and lost one to another thread, if that is known.
-    pub switches: Option<Switches>,
-}
-
-/// How often a thread has got a CPU, and how often it has lost one to another thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Switches {
-    pub runs: u64,
-    pub preempted: u64,
-}
-
-/// Whether a handler of the host's may have run in a thread right before ours, and cut its call short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handled {
-    /// None has.
-    No,
-    /// Hardly: only one that ran for long and has just returned.
-    Hardly,
-    /// It is as likely as not.
-    Perhaps,
 }
 
 /// What a thread does that is not asleep.
@@ -104,32 +79,6 @@ impl Seen {
             Awake::Waits => Since::Awake,
         }
     }
-
-    /// Whether a handler may have run until `now`, where there are any that let our signal through and none is pending.
-    #[inline(always)]
-    pub fn handled(&self, now: Now) -> Handled {
-        match self.until(now) {
-            Since::Unknown => Handled::Perhaps,
-            _ if self.has_slept(now) => Handled::No,
-            Since::Waited | Since::Slept | Since::Computed => Handled::Hardly,
-            Since::Awake | Since::Ran => Handled::Perhaps,
-        }
-    }
-
-    /// Whether it has slept since, or until the signal was there: both signals would have been there when it got its CPU, and ours is not the first. Clocks do not tell: a hypervisor takes
-    /// CPUs away, and the time is nobody's. Who has lost its CPU to another thread may have lost it at the end of a handler.
-    #[inline(always)]
-    fn has_slept(&self, now: Now) -> bool {
-        let (Some(runs), Some(preempted), Some(now)) = (self.runs, self.preempted, now.switches) else {
-            return false;
-        };
-        let got = match self.awake {
-            Awake::Runs(_) => 1,
-            Awake::Waits => 2,
-            Awake::WaitsStill => 0,
-        };
-        preempted == now.preempted && now.runs.saturating_sub(runs) >= got
-    }
 }
 
 #[cfg(test)]
@@ -138,15 +87,9 @@ mod tests {
 
     /// After so long, in which the thread used so much; the signal was there after `sent` nanoseconds.
     fn since(awake: Awake, sent: Option<u64>, ns: u64, cpu_ns: u64) -> Since {
-        let seen = Seen {
-            at_ns: 1_000_000,
-            first_cpu_ns: 69_000,
-            runs: None,
-            preempted: None,
-            awake,
-            sent_ns: sent.map(|ns| 1_000_000 + ns),
-        };
-        seen.until(Now { at_ns: seen.at_ns + ns, cpu_ns: 70_000 + cpu_ns, switches: None })
+        let seen =
+            Seen { at_ns: 1_000_000, first_cpu_ns: 69_000, awake, sent_ns: sent.map(|ns| 1_000_000 + ns) };
+        seen.until(Now { at_ns: seen.at_ns + ns, cpu_ns: 70_000 + cpu_ns })
     }
 
     #[test]
@@ -174,37 +117,5 @@ mod tests {
         assert_eq!(since(Awake::Waits, None, 900_000, 4000), Since::Awake);
         assert_eq!(since(Awake::Waits, None, 900_000, 40_000), Since::Computed);
         assert_eq!(since(Awake::WaitsStill, None, 1_000_000_000, 4000), Since::Waited, "however long");
-    }
-
-    #[test]
-    fn who_has_slept_comes_back_from_no_handler() {
-        const BEFORE: Seen = Seen {
-            at_ns: 1_000_000,
-            first_cpu_ns: 70_000,
-            runs: Some(7),
-            preempted: Some(3),
-            awake: Awake::Waits,
-            sent_ns: None,
-        };
-        let handled = |awake, came: u64, runs, preempted| {
-            let now =
-                Now { at_ns: 1_100_000, cpu_ns: 70_000 + came, switches: Some(Switches { runs, preempted }) };
-            Seen { awake, ..BEFORE }.handled(now)
-        };
-        let ran = |came, runs, preempted| handled(Awake::Runs(70_000), came, runs, preempted);
-        assert_eq!(ran(500, 8, 3), Handled::No);
-        assert_eq!(ran(500, 7, 3), Handled::Hardly, "the clocks alone are wrong where CPUs are taken away");
-        assert_eq!(ran(500, 8, 4), Handled::Hardly, "it may have lost its CPU where a handler ends");
-        assert_eq!(ran(99_000, 7, 3), Handled::Hardly);
-        let waited = |came, runs| handled(Awake::Waits, came, runs, 3);
-        assert_eq!(waited(500, 9), Handled::No);
-        assert_eq!(waited(500, 8), Handled::Perhaps, "it has got the CPU for which it waited");
-        assert_eq!(waited(30_000, 8), Handled::Hardly);
-        assert_eq!(handled(Awake::WaitsStill, 500, 8, 3), Handled::No);
-        assert_eq!(handled(Awake::WaitsStill, 500, 8, 4), Handled::Hardly);
-        let unknown = Now { at_ns: 1_100_000, cpu_ns: 70_500, switches: None };
-        assert_eq!(BEFORE.handled(unknown), Handled::Perhaps);
-        let late = Now { at_ns: 30_000_000, ..unknown };
-        assert_eq!(Seen { awake: Awake::Runs(70_000), ..BEFORE }.handled(late), Handled::Perhaps);
     }
 }

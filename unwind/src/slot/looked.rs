@@ -1,14 +1,12 @@
 //! What sampler and handler tell each other of a thread besides its stack: what it did when it was looked at, and until the handler came.
 //! It is what [`crate::call_again`] goes by.
 
-use crate::call_again::{Awake, Now, Seen, Switches};
+use crate::call_again::{Awake, Now, Seen};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Of `cpu` in [`Looked`]: it waited for a CPU, and had not got one when the signal was there.
 const WAITS: u64 = u64::MAX;
 const WAITS_STILL: u64 = u64::MAX - 1;
-/// Of `preempted`.
-const UNKNOWN: u64 = u64::MAX;
 
 /// Written by the sampler before the slot is lent, and the rest by the handler while it writes the slot.
 #[derive(Debug, Default)]
@@ -18,17 +16,11 @@ pub struct Looked {
     cpu: AtomicU64,
     /// Its CPU clock when the sampler began to look.
     first_cpu: AtomicU64,
-    /// How often it had got a CPU (0: not known), and lost one when it answered last.
-    runs: AtomicU64,
-    preempted: AtomicU64,
     /// When the signal was there (0: not known yet).
     sent_at: AtomicU64,
     /// When the handler came, to a call that was cut short (0: to none), and the thread's CPU clock then.
     came_at: AtomicU64,
     came_cpu: AtomicU64,
-    /// How often the thread had got a CPU then (0: not known), and lost one.
-    came_runs: AtomicU64,
-    came_preempted: AtomicU64,
 }
 
 impl Looked {
@@ -42,11 +34,8 @@ impl Looked {
         self.at.store(seen.map_or(0, |seen| seen.at_ns), Relaxed);
         self.cpu.store(awake, Relaxed);
         self.first_cpu.store(seen.map_or(0, |seen| seen.first_cpu_ns), Relaxed);
-        self.runs.store(seen.and_then(|seen| seen.runs).unwrap_or(0), Relaxed);
-        self.preempted.store(seen.and_then(|seen| seen.preempted).unwrap_or(UNKNOWN), Relaxed);
         self.sent_at.store(0, Relaxed);
         self.came_at.store(0, Relaxed);
-        self.note_switches(None);
     }
 
     /// What [`Looked::begin`] was given.
@@ -59,10 +48,8 @@ impl Looked {
             cpu_ns => Awake::Runs(cpu_ns),
         };
         let first_cpu_ns = self.first_cpu.load(Relaxed);
-        let runs = Some(self.runs.load(Relaxed)).filter(|&runs| runs != 0);
-        let preempted = Some(self.preempted.load(Relaxed)).filter(|&times| times != UNKNOWN);
         let sent_ns = Some(self.sent_at.load(Relaxed)).filter(|&ns| ns != 0);
-        (at_ns != 0).then_some(Seen { at_ns, first_cpu_ns, runs, preempted, awake, sent_ns })
+        (at_ns != 0).then_some(Seen { at_ns, first_cpu_ns, awake, sent_ns })
     }
 
     /// Sampler: the signal is there, at `now_ns` at the latest; `waits_still`: the thread, seen to wait for a CPU, has not got one. To a handler that
@@ -81,7 +68,6 @@ impl Looked {
 
     /// Handler: a call was cut short when it came.
     pub fn came(&self, now: Now) {
-        self.note_switches(now.switches);
         self.came_cpu.store(now.cpu_ns, Relaxed);
         self.came_at.store(now.at_ns, Relaxed);
     }
@@ -90,21 +76,7 @@ impl Looked {
     #[inline(always)]
     pub fn when_it_came(&self) -> Option<Now> {
         let at_ns = self.came_at.load(Relaxed);
-        let switches = self.switches();
-        (at_ns != 0).then(|| Now { at_ns, cpu_ns: self.came_cpu.load(Relaxed), switches })
-    }
-
-    /// Handler: what is known when it came.
-    pub fn note_switches(&self, switches: Option<Switches>) {
-        self.came_preempted.store(switches.map_or(0, |switches| switches.preempted), Relaxed);
-        self.came_runs.store(switches.map_or(0, |switches| switches.runs), Relaxed);
-    }
-
-    /// What [`Looked::note_switches`] was given.
-    #[inline(always)]
-    pub fn switches(&self) -> Option<Switches> {
-        let (runs, preempted) = (self.came_runs.load(Relaxed), self.came_preempted.load(Relaxed));
-        (runs != 0).then_some(Switches { runs, preempted })
+        (at_ns != 0).then(|| Now { at_ns, cpu_ns: self.came_cpu.load(Relaxed) })
     }
 }
 
@@ -115,34 +87,21 @@ mod tests {
     #[test]
     fn each_tells_the_other_what_it_was_told() {
         let looked = Looked::default();
-        assert_eq!((looked.seen(), looked.when_it_came(), looked.switches()), (None, None, None));
-        let seen = Seen {
-            at_ns: 1000,
-            first_cpu_ns: 7,
-            runs: Some(3),
-            preempted: Some(0),
-            awake: Awake::Waits,
-            sent_ns: None,
-        };
-        for seen in [
-            seen,
-            Seen { awake: Awake::Runs(9), ..seen },
-            Seen { runs: None, preempted: None, awake: Awake::WaitsStill, ..seen },
-        ] {
-            looked.begin(Some(seen));
-            assert_eq!(looked.seen(), Some(seen));
+        assert_eq!((looked.seen(), looked.when_it_came()), (None, None));
+        let seen = Seen { at_ns: 1000, first_cpu_ns: 7, awake: Awake::Waits, sent_ns: None };
+        for awake in [Awake::Waits, Awake::Runs(9), Awake::WaitsStill] {
+            looked.begin(Some(Seen { awake, ..seen }));
+            assert_eq!(looked.seen(), Some(Seen { awake, ..seen }));
         }
         looked.begin(Some(seen));
         looked.was_sent(2000, true);
-        let sent = Seen { awake: Awake::WaitsStill, sent_ns: Some(2000), ..seen };
-        assert_eq!(looked.seen(), Some(sent));
-        let switches = Some(Switches { runs: 5, preempted: 2 });
-        let now = Now { at_ns: 3000, cpu_ns: 8, switches };
+        assert_eq!(looked.seen(), Some(Seen { awake: Awake::WaitsStill, sent_ns: Some(2000), ..seen }));
+        let now = Now { at_ns: 3000, cpu_ns: 8 };
         looked.came(now);
-        assert_eq!((looked.when_it_came(), looked.switches()), (Some(now), switches));
+        assert_eq!(looked.when_it_came(), Some(now));
         looked.forget();
         assert_eq!(looked.seen(), None);
         looked.begin(None);
-        assert_eq!((looked.seen(), looked.when_it_came(), looked.switches()), (None, None, None));
+        assert_eq!((looked.seen(), looked.when_it_came()), (None, None));
     }
 }

@@ -4,7 +4,7 @@ use super::{process, threads::TaskDirectory};
 use std::io;
 use std::time::Duration;
 use swipr_unwind::handler::{self, SI_QUEUE};
-use swipr_unwind::slot::Ticket;
+use swipr_unwind::slot::{INTERRUPT, Ticket};
 
 /// Signals to try, in this order: those that are ignored by default and mean little. A signal of ours that is still
 /// under way when the program executes another, or resets all its handlers, must not kill it, as real-time signals
@@ -145,7 +145,7 @@ pub fn ask(tid: u32, signal: i32, ticket: Ticket) -> io::Result<()> {
 
 /// Cuts a thread's system call short, if it is in one that waits.
 pub fn interrupt(tid: u32, signal: i32) -> io::Result<()> {
-    queue(tid, signal, 0)
+    queue(tid, signal, INTERRUPT)
 }
 
 /// Sends a signal to a thread of ours with a value (rt_tgsigqueueinfo(2)).

@@ -104,10 +104,7 @@ impl Slots {
         if !can_be_asked(thread, signal, self.clean_looks, self.sandbox) {
             return ticks;
         }
-        // Read again since it was looked at, or not known.
-        let runs = thread.take_runs();
-        let seen = thread.seen.map(|seen| Seen { runs, ..seen });
-        let Some(ticket) = self.send(thread, seen, signal, counters) else { return ticks };
+        let Some(ticket) = self.send(thread, thread.seen, signal, counters) else { return ticks };
         thread.pending = Some(Pending { ticket, ticks, again: false });
         vec![]
     }
@@ -196,7 +193,6 @@ impl Slots {
         let total = slot.total.load(Relaxed) as usize;
         let stack = RawStack::new(&slot.frames, total, stop, tables.mappings());
         let sp = slot.sp.load(Relaxed);
-        thread.preempted = slot.looked.switches().map(|switches| switches.preempted);
         let held = u64::from(slot.held.load(Relaxed));
         slot::release(ticket);
         self.one_less();

@@ -70,7 +70,6 @@ fn look_once(
     }
     thread.blocked = None;
     thread.seen = None;
-    thread.take_runs();
     if !wall && !has_run {
         return Some(Look::NotWanted);
     }
@@ -104,9 +103,7 @@ fn look_once(
                 return None;
             }
             let awake = moving.map_or(Awake::Waits, Awake::Runs);
-            let preempted = thread.preempted;
-            thread.seen =
-                Some(Seen { at_ns, first_cpu_ns: now_ns, runs: None, preempted, awake, sent_ns: None });
+            thread.seen = Some(Seen { at_ns, first_cpu_ns: now_ns, awake, sent_ns: None });
             Look::Ask(moving.is_none().then_some(State::Runnable))
         }
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
