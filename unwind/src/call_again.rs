@@ -53,6 +53,8 @@ mod leave;
 #[cfg(target_arch = "x86_64")]
 mod library;
 #[cfg(target_arch = "x86_64")]
+mod may_leave;
+#[cfg(target_arch = "x86_64")]
 mod number;
 #[cfg(target_arch = "x86_64")]
 mod once;
@@ -66,6 +68,8 @@ mod remembered;
 mod seen;
 #[cfg(target_arch = "x86_64")]
 mod stacks;
+#[cfg(target_arch = "x86_64")]
+mod ucontext;
 
 pub use remedy::{Others, Remedy, remedy};
 pub use seen::{Awake, Now, Seen, Since};
@@ -102,7 +106,7 @@ pub struct Kernel {
 pub fn note_host(signal: i32, kernel: Kernel) {
     GOES_ON.store(kernel.allows_all, Relaxed);
     #[cfg(target_arch = "x86_64")]
-    leave::note_processor();
+    may_leave::note_processor();
     #[cfg(target_arch = "x86_64")]
     others::note(signal, kernel.writes_times);
     #[cfg(not(target_arch = "x86_64"))]

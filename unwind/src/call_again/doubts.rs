@@ -4,10 +4,14 @@
 //! looks after such a call: if its thread is still in it after [`super::SHORT_NS`], it is cut short again, and the host sees the `EINTR`
 //! that it would have seen at once. The worst that can happen is that it sees what its handler has done a moment later; most calls have ended by then.
 
+mod place;
+
 use crate::atomic::{AtomicU64, Ordering::*};
+use place::Place;
 
 /// Threads' open doubts, at their ids. Who finds the place taken has no call made again.
-static DOUBTS: [Place; 256] = [const { Place::new() }; 256];
+static DOUBTS: [Place; 256] =
+    [const { Place { tid: AtomicU64::new(0), call: [const { AtomicU64::new(0) }; 4] } }; 256];
 /// 1: nobody looks after them.
 static CLOSED: AtomicU64 = AtomicU64::new(1);
 
@@ -32,65 +36,15 @@ pub struct Doubt {
 impl Doubt {
     /// Handler: the calling thread is about to make its call again. `false`: it must not.
     pub fn open(self) -> bool {
-        DOUBTS.get(self.tid as usize % DOUBTS.len()).is_some_and(|place| place.take(self))
+        DOUBTS
+            .get(self.tid as usize % DOUBTS.len())
+            .is_some_and(|place| place.take(self.tid, [self.pc, self.sp, self.at_ns, self.cpu_ns], &CLOSED))
     }
 
     /// Whether the thread, whose CPU clock is there now, may still be in that call.
     pub fn is_about(&self, cpu_ns: u64) -> bool {
         // Less than before: another thread has got the id.
         cpu_ns.checked_sub(self.cpu_ns).is_some_and(|used_ns| used_ns <= ENTRY_NS)
-    }
-}
-
-#[derive(Debug)]
-struct Place {
-    /// 0: free; [`WRITING`]; else the thread's id.
-    tid: AtomicU64,
-    pc: AtomicU64,
-    sp: AtomicU64,
-    at_ns: AtomicU64,
-    cpu_ns: AtomicU64,
-}
-
-const WRITING: u64 = u64::MAX;
-
-impl Place {
-    const fn new() -> Place {
-        Place {
-            tid: AtomicU64::new(0),
-            pc: AtomicU64::new(0),
-            sp: AtomicU64::new(0),
-            at_ns: AtomicU64::new(0),
-            cpu_ns: AtomicU64::new(0),
-        }
-    }
-
-    fn take(&self, doubt: Doubt) -> bool {
-        if self.tid.compare_exchange(0, WRITING, Acquire, Relaxed).is_err() {
-            return false;
-        }
-        self.pc.store(doubt.pc, Relaxed);
-        self.sp.store(doubt.sp, Relaxed);
-        self.at_ns.store(doubt.at_ns, Relaxed);
-        self.cpu_ns.store(doubt.cpu_ns, Relaxed);
-        self.tid.store(u64::from(doubt.tid), SeqCst);
-        // Who closes looks once more, and sees this, or is seen here.
-        if CLOSED.load(SeqCst) != 0 {
-            self.tid.store(0, Relaxed);
-            return false;
-        }
-        true
-    }
-
-    fn doubt(&self) -> Option<Doubt> {
-        let tid = self.tid.load(SeqCst);
-        (tid != 0 && tid != WRITING).then(|| Doubt {
-            tid: tid as u32,
-            pc: self.pc.load(Relaxed),
-            sp: self.sp.load(Relaxed),
-            at_ns: self.at_ns.load(Relaxed),
-            cpu_ns: self.cpu_ns.load(Relaxed),
-        })
     }
 }
 
@@ -102,8 +56,9 @@ pub fn set_closed(closed: bool) {
 /// Sampler: shows all of them; those of which `is_settled` says so are gone.
 pub fn settle(mut is_settled: impl FnMut(Doubt) -> bool) {
     for place in &DOUBTS {
-        if place.doubt().is_some_and(&mut is_settled) {
-            place.tid.store(0, Release);
+        let Some((tid, [pc, sp, at_ns, cpu_ns])) = place.taken() else { continue };
+        if is_settled(Doubt { tid, pc, sp, at_ns, cpu_ns }) {
+            place.free(tid);
         }
     }
 }

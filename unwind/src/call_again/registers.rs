@@ -4,7 +4,7 @@ use super::calls::{self, Wait};
 use super::doubts::Doubt;
 use super::number::{At, SYSTEM_CALL, is_nameless, number_before};
 use super::{
-    GOES_ON, INTERRUPTED, OURS, Remedy, Since, gone_on, leave, library, once, others, remedy, remembered,
+    GOES_ON, INTERRUPTED, OURS, Remedy, Since, gone_on, library, may_leave, once, others, remedy, remembered,
 };
 use crate::arch::{Arch, X86_64};
 use crate::memory::guarded_copy;
@@ -31,7 +31,7 @@ pub fn place(context: *mut c_void, register: u8) -> *mut u64 {
 
 /// Sends the thread back to the call that was cut short, or ends it, if that is right. Apart from the handler, which needs less stack.
 ///
-/// `ticket`: as a signal's value, in one register. Returns whether the handler is to end with [`leave::leave`], as the kernel goes on with the call.
+/// `ticket`: as a signal's value, in one register. Returns whether the handler is to end with [`super::leave_for_call`], as the kernel goes on with the call.
 ///
 /// # Safety
 /// As [`super::call_again`].
@@ -89,7 +89,7 @@ unsafe fn goes_on(number: Option<u32>, context: *mut c_void) -> bool {
 #[inline(never)]
 unsafe fn may_leave(context: *mut c_void) -> bool {
     // SAFETY: the caller's contract.
-    handler::is_called_by_kernel(OURS.load(Relaxed)) && unsafe { leave::may_leave(context) }
+    handler::is_called_by_kernel(OURS.load(Relaxed)) && unsafe { may_leave::may_leave(context) }
 }
 
 /// Whether the thread stands before a `syscall` instruction by which the kernel wants to go on with a call: our return would make it forget the call. Then
