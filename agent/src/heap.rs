@@ -1,7 +1,7 @@
 //! The shared library's own heap.
 //!
 //! The agent never enters the host's malloc: it may not be initialised yet, may be instrumented, or may be the
-//! very thing that is broken. dlmalloc gets its memory from mmap.
+//! very thing that is broken. dlmalloc gets pages of its own (`source.rs`).
 //!
 //! When there is no memory left, Rust's standard library would abort the process. So the agent turns itself off, and
 //! what it still needs to say so comes from a reserve. A thread of the agent that needs more than that ends
@@ -10,25 +10,27 @@
 
 mod lock;
 mod reserve;
+mod source;
 
 use crate::platform::process;
 use crate::{agent_threads, off};
 use dlmalloc::Dlmalloc;
 use reserve::{RESERVE, User};
+use source::Source;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 
-struct Heap(UnsafeCell<Dlmalloc>);
+struct Heap(UnsafeCell<Dlmalloc<Source>>);
 
 // SAFETY: reached through `Heap::locked` only, by one thread at a time.
 unsafe impl Sync for Heap {}
 
 #[global_allocator]
-static HEAP: Heap = Heap(UnsafeCell::new(Dlmalloc::new()));
+static HEAP: Heap = Heap(UnsafeCell::new(Dlmalloc::new_with_allocator(Source)));
 
 impl Heap {
     /// What dlmalloc does. `None`: it cannot be reached any more.
-    fn locked<T>(&self, body: impl FnOnce(&mut Dlmalloc) -> T) -> Option<T> {
+    fn locked<T>(&self, body: impl FnOnce(&mut Dlmalloc<Source>) -> T) -> Option<T> {
         let _held = lock::hold()?;
         // SAFETY: the lock is held, and nothing in dlmalloc comes back here.
         Some(body(unsafe { &mut *self.0.get() }))
@@ -88,7 +90,7 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         if may_give() && !RESERVE.holds(memory) {
             // SAFETY: the caller's contract; not the reserve's, so dlmalloc's.
-            let realloc = |heap: &mut Dlmalloc| unsafe {
+            let realloc = |heap: &mut Dlmalloc<Source>| unsafe {
                 heap.realloc(memory, layout.size(), layout.align(), new_size)
             };
             if let Some(moved) = self.locked(realloc).filter(|moved| !moved.is_null()) {

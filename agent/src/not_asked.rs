@@ -11,7 +11,7 @@
 mod handshake;
 
 use crate::atomic::{AtomicU8, AtomicU32};
-use crate::platform::process;
+use crate::platform::{memory, process};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn map_or_new() -> Option<*mut u8> {
     if !known.is_null() {
         return Some(known);
     }
-    let new = process::map_forever(BYTES * REASONS)?;
+    let new = memory::map_forever(BYTES * REASONS)?;
     match MAP.compare_exchange(std::ptr::null_mut(), new, SeqCst, SeqCst) {
         Ok(_) => Some(new),
         Err(other) => Some(other), // two at once, once: a MiB of addresses is lost

@@ -8,7 +8,8 @@
 //! - `stdio`: what the program's streams have not written yet;
 //! - `swift`: the demangler of the process's own Swift runtime;
 //! - `descriptors`: a descriptor table of the agent's own;
-//! - `process`: who we are, and memory that stays mapped.
+//! - `memory`: of the agent's own, apart from the host's;
+//! - `process`: who we are.
 //!
 //! `cfg(target_os)` stands here and below, nowhere else.
 

@@ -1,13 +1,13 @@
 //! Asking one thread for its stack with the product's own signal and slot.
 
 use std::io;
-use swipr::platform::{process, signals};
+use swipr::platform::{memory, process, signals};
 use swipr_unwind::slot::{self, CHUNK_BYTES, StackBounds, Ticket};
 
 /// A slot for a thread whose stack is there. There is one question at a time, so the first chunk is enough.
 pub fn lend(bounds: StackBounds) -> io::Result<Ticket> {
     if !slot::has_chunk(0) {
-        let memory = process::map_forever(CHUNK_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = memory::map_forever(CHUNK_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: zeroed pages, mapped for ever, given away here.
         unsafe { slot::add_chunk(0, memory) };
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use swipr::platform::{maps, process};
+use swipr::platform::{maps, memory, process};
 use swipr_unwind::slot::{Extent, StackBounds};
 
 /// Pauses of the thread that are longer count as gaps, nanoseconds.
@@ -47,7 +47,7 @@ impl Target {
         let mut watch = Watch::default();
         watch.threshold.0 = scale.ticks(GAP_NS);
         let watch = Arc::new(watch);
-        let signal_stack = process::map_forever(SIGNAL_STACK_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
+        let signal_stack = memory::map_forever(SIGNAL_STACK_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         let (sender, receiver) = channel();
         let (watched, stack) = (watch.clone(), signal_stack as usize);
         let thread = std::thread::Builder::new().name("target".into()).spawn(move || {

@@ -103,6 +103,7 @@ programs! {
     a_program_that_sandboxes_itself_lives_until_it_ends => "sandboxed_service",
     a_thread_that_took_its_thread_pointer_away_is_no_danger => "no_thread_pointer",
     a_thread_that_may_not_read_the_time_stamp_counter_is_not_killed => "no_time_stamps",
+    memory_that_a_host_gives_back_is_left_free => "memory_given_back",
     the_hosts_malloc_is_not_entered_by_threads_of_ours => "own_malloc",
     a_host_whose_signals_cannot_be_queued_goes_on => "no_queued_signals",
     a_process_that_is_traced_is_recorded => "traced",

@@ -6,6 +6,7 @@ pub mod errno;
 pub mod futex;
 pub mod loader_lock;
 pub mod maps;
+pub mod memory;
 pub mod objects;
 pub mod process;
 pub mod run_delay;

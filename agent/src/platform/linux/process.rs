@@ -1,4 +1,4 @@
-//! Who we are, and memory that stays mapped.
+//! Who we are.
 
 use std::time::Duration;
 use swipr_unwind::call_again::Kernel;
@@ -66,22 +66,6 @@ pub fn executable() -> String {
     let path = EXECUTABLE_LINKS.iter().find_map(|link| std::fs::read_link(link).ok()).unwrap_or_default();
     let path = path.to_string_lossy();
     path.strip_suffix(super::maps::DELETED).unwrap_or(&path).to_owned()
-}
-
-/// Zeroed memory that is mapped until the process ends. `None`: no memory.
-pub fn map_forever(bytes: usize) -> Option<*mut u8> {
-    // SAFETY: a new private mapping, at an address of the kernel's choice.
-    let memory = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    (memory != libc::MAP_FAILED).then_some(memory.cast())
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.

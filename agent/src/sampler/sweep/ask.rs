@@ -5,7 +5,7 @@ use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::not_asked;
 use crate::platform::threads::Sandbox;
-use crate::platform::{process, signals, threads};
+use crate::platform::{memory, process, signals, threads};
 use crate::sampler::threads::{Pending, PendingTick, Sampled};
 use crate::stack::RawStack;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Slots {
         let bounds = thread.stack_bounds;
         let ticket = slot::lend(hint, bounds, seen).or_else(|| {
             let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
-            let memory = process::map_forever(CHUNK_BYTES)?;
+            let memory = memory::map_forever(CHUNK_BYTES)?;
             // SAFETY: zeroed pages, mapped for ever, given away here.
             unsafe { slot::add_chunk(chunk, memory) };
             slot::lend(hint, bounds, seen)

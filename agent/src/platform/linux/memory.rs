@@ -1,0 +1,82 @@
+//! Memory of the agent's own, apart from the host's.
+//!
+//! A host may give memory back and want it again at the same place: one that has a single thread, as far as it knows, counts on nobody having mapped something there
+//! meanwhile. It may map over what it finds (`MAP_FIXED`), and ours would be gone without a word. So ours is not where the kernel puts what has no
+//! address, but in a part of the address space far below. That is a hint (mmap(2)): where something is already, the kernel puts it elsewhere.
+//! Not so the stacks of our threads, which the C library maps.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// From a place of ours to that part: more than what most hosts map, and less than what lies below, with sanitizers and on aarch64 (39 bits), too. It keeps the place
+/// as random as the kernel made it.
+const DISTANCE: usize = 1 << 38;
+/// How long it is. It is gone through from its beginning to its end, and then once more: what was given back is not looked for.
+const LENGTH: usize = 1 << 36;
+/// Where in it to go on.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Zeroed memory, of whole pages. `None`: there is none.
+pub fn map(bytes: usize) -> Option<*mut u8> {
+    map_with(bytes, 0)
+}
+
+/// As [`map`], of which only what is written to is counted as promised.
+pub fn map_forever(bytes: usize) -> Option<*mut u8> {
+    map_with(bytes, libc::MAP_NORESERVE)
+}
+
+fn map_with(bytes: usize, flags: libc::c_int) -> Option<*mut u8> {
+    // SAFETY: a new private mapping; nothing that is there already is replaced.
+    let memory = unsafe {
+        libc::mmap(
+            place_for(bytes),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
+            -1,
+            0,
+        )
+    };
+    (memory != libc::MAP_FAILED).then_some(memory.cast())
+}
+
+/// Null: the kernel may choose.
+fn place_for(bytes: usize) -> *mut c_void {
+    const LARGEST_PAGE: usize = 1 << 16;
+    let pages = bytes.next_multiple_of(LARGEST_PAGE);
+    let here = (&raw const NEXT).addr() & !(LARGEST_PAGE - 1);
+    match here.checked_sub(DISTANCE) {
+        Some(start) => std::ptr::without_provenance_mut(start + NEXT.fetch_add(pages, Relaxed) % LENGTH),
+        None => std::ptr::null_mut(),
+    }
+}
+
+/// Gives pages back.
+///
+/// # Safety
+/// They are of [`map`], and nobody uses them.
+pub unsafe fn unmap(memory: *mut u8, bytes: usize) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { libc::munmap(memory.cast(), bytes) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: usize = 1 << 17;
+
+    #[test]
+    fn memory_lies_apart_and_side_by_side_as_long_as_nobody_else_is_there() {
+        let here = (&raw const NEXT).addr();
+        let places: Vec<usize> = (0..4).filter_map(|_| map(BYTES)).map(|memory| memory.addr()).collect();
+        assert_eq!(places.len(), 4);
+        for &place in &places {
+            let distance = here.abs_diff(place);
+            assert!((DISTANCE - LENGTH..=DISTANCE + (1 << 16)).contains(&distance), "{distance:x}");
+            // SAFETY: mapped above.
+            assert!(unsafe { unmap(std::ptr::with_exposed_provenance_mut(place), BYTES) });
+        }
+    }
+}
