@@ -33,7 +33,7 @@ static void *lives_for_a_moment(void *argument) {
 }
 
 /* Children without a pause in its first minutes. */
-#define EARLY_SECONDS 300
+#define EARLY_SECONDS 120
 
 static void *has_children(void *argument) {
     struct timespec pause = {0, 200000000}, began, now;
