@@ -113,7 +113,9 @@ fn gimlis_meaning(row: &Row, signal: bool, frames: &[u8], processor: Processor) 
     }
     let return_address = match gimlis_place(return_address, frames) {
         // In the register where a call leaves it; not so where the section names another one.
-        Place::Same if processor.return_address != AARCH64.return_address => Place::Register(processor.return_address.into(), 0),
+        Place::Same if processor.return_address != AARCH64.return_address => {
+            Place::Register(processor.return_address.into(), 0)
+        }
         place => place,
     };
     let cfa = match row.cfa() {

@@ -88,10 +88,9 @@ impl Sweeper {
         let mut slots = Slots::default();
         slots.use_signal(signal);
         note_host(signal, process::what_the_kernel_does());
-        doubts::set_closed(false);
         let memory_file = File::open("/proc/thread-self/mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
-        Ok(Sweeper {
+        let sweeper = Sweeper {
             threads: Threads::new()?,
             tables: Tables::with_made_code(fd, made),
             copier: Copier::new(fd),
@@ -110,7 +109,9 @@ impl Sweeper {
             asked: vec![],
             sweeps_a_look: 1,
             _memory_file: memory_file,
-        })
+        };
+        doubts::set_closed(false); // its end closes them
+        Ok(sweeper)
     }
 
     /// Learns of new code before a sweep.

@@ -237,7 +237,7 @@ struct Doubts {
 impl Doubts {
     fn new(closed: u64) -> Arc<Doubts> {
         let call = [(); 4].map(|()| AtomicU64::new(0));
-        Arc::new(Doubts { place: Place { tid: AtomicU64::new(0), call }, closed: AtomicU64::new(closed) })
+        Arc::new(Doubts { place: Place { taking: AtomicU64::new(0), call }, closed: AtomicU64::new(closed) })
     }
 
     /// Handlers of these threads: whether the call was made again.
@@ -250,9 +250,9 @@ impl Doubts {
 
     /// Sampler: settles what is there; whose that was.
     fn settle(&self) -> Option<u32> {
-        let (tid, _) = self.place.taken()?;
-        self.place.free(tid);
-        Some(tid)
+        let (taking, _) = self.place.taken()?;
+        self.place.free(taking);
+        Some(taking.tid())
     }
 }
 
@@ -283,6 +283,25 @@ fn nobody_frees_the_place_of_another() {
         settled.push(doubts.settle());
         for (tid, made_again) in [7, 8].into_iter().zip(made_again) {
             assert!(!made_again || settled.contains(&Some(tid)), "{tid} is looked after");
+        }
+    });
+}
+
+#[test]
+fn a_second_call_of_a_thread_is_not_taken_for_its_first() {
+    loom::model(|| {
+        let doubts = Doubts::new(1);
+        let other = doubts.clone();
+        let handler = thread::spawn(move || [1, 2].map(|call| other.place.take(7, [call; 4], &other.closed)));
+        doubts.closed.store(0, SeqCst);
+        let looked_at = doubts.place.taken();
+        if let Some((taking, _)) = looked_at {
+            doubts.place.free(taking);
+        }
+        let made_again = handler.join().unwrap();
+        let seen = [looked_at, doubts.place.taken()].map(|taken| taken.map(|(_, call)| call[0]));
+        for (call, made_again) in [1, 2].into_iter().zip(made_again) {
+            assert!(!made_again || seen.contains(&Some(call)), "{call} is looked after");
         }
     });
 }

@@ -11,7 +11,7 @@ use place::Place;
 
 /// Threads' open doubts, at their ids. Who finds the place taken has no call made again.
 static DOUBTS: [Place; 256] =
-    [const { Place { tid: AtomicU64::new(0), call: [const { AtomicU64::new(0) }; 4] } }; 256];
+    [const { Place { taking: AtomicU64::new(0), call: [const { AtomicU64::new(0) }; 4] } }; 256];
 /// 1: nobody looks after them.
 static CLOSED: AtomicU64 = AtomicU64::new(1);
 
@@ -56,9 +56,9 @@ pub fn set_closed(closed: bool) {
 /// Sampler: shows all of them; those of which `is_settled` says so are gone.
 pub fn settle(mut is_settled: impl FnMut(Doubt) -> bool) {
     for place in &DOUBTS {
-        let Some((tid, [pc, sp, at_ns, cpu_ns])) = place.taken() else { continue };
-        if is_settled(Doubt { tid, pc, sp, at_ns, cpu_ns }) {
-            place.free(tid);
+        let Some((taking, [pc, sp, at_ns, cpu_ns])) = place.taken() else { continue };
+        if is_settled(Doubt { tid: taking.tid(), pc, sp, at_ns, cpu_ns }) {
+            place.free(taking);
         }
     }
 }
@@ -66,7 +66,7 @@ pub fn settle(mut is_settled: impl FnMut(Doubt) -> bool) {
 /// After fork, in the child: the threads that had them do not exist here.
 pub fn reset_after_fork() {
     CLOSED.store(1, Relaxed);
-    DOUBTS.iter().for_each(|place| place.tid.store(0, Relaxed));
+    DOUBTS.iter().for_each(|place| place.taking.store(0, Relaxed));
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn map_with(bytes: usize, flags: libc::c_int) -> Option<*mut u8> {
     // SAFETY: a new private mapping; nothing that is there already is replaced.
     let memory = unsafe {
         libc::mmap(
-            place_for(bytes),
+            place_for(bytes, (&raw const NEXT).addr()),
             bytes,
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
@@ -41,14 +41,16 @@ fn map_with(bytes: usize, flags: libc::c_int) -> Option<*mut u8> {
     (memory != libc::MAP_FAILED).then_some(memory.cast())
 }
 
-/// Null: the kernel may choose.
-fn place_for(bytes: usize) -> *mut c_void {
+/// Where it could be, with `here` a place of ours. Null: the kernel may choose, as that part would lie where addresses are scarce: where brk(2) gets its memory, or code what it
+/// reaches with 32 bits.
+fn place_for(bytes: usize, here: usize) -> *mut c_void {
     const LARGEST_PAGE: usize = 1 << 16;
     let pages = bytes.next_multiple_of(LARGEST_PAGE);
-    let here = (&raw const NEXT).addr() & !(LARGEST_PAGE - 1);
-    match here.checked_sub(DISTANCE) {
-        Some(start) => std::ptr::without_provenance_mut(start + NEXT.fetch_add(pages, Relaxed) % LENGTH),
-        None => std::ptr::null_mut(),
+    match (here & !(LARGEST_PAGE - 1)).checked_sub(DISTANCE) {
+        Some(start) if start >= LENGTH => {
+            std::ptr::without_provenance_mut(start + NEXT.fetch_add(pages, Relaxed) % LENGTH)
+        }
+        _ => std::ptr::null_mut(),
     }
 }
 
@@ -78,5 +80,12 @@ mod tests {
             // SAFETY: mapped above.
             assert!(unsafe { unmap(std::ptr::with_exposed_provenance_mut(place), BYTES) });
         }
+    }
+
+    #[test]
+    fn low_addresses_are_not_for_us() {
+        assert!(place_for(BYTES, 0x40_0000).is_null(), "a program at fixed addresses");
+        assert!(place_for(BYTES, DISTANCE + 0x3e6_0000).is_null(), "right above it");
+        assert!(place_for(BYTES, DISTANCE + LENGTH).addr() >= LENGTH);
     }
 }
