@@ -123,6 +123,11 @@ fn gimlis_meaning(row: &Row, signal: bool, frames: &[u8], processor: Processor) 
         CfaRule::Expression(e) => Place::Value(frames[e.offset..e.offset + e.length].to_vec()),
     };
     let fp = gimlis_place(row.register(gimli::Register(processor.fp)), frames);
+    // No processor has them; a rule has no room for them.
+    let has_no_such_register = |place: &Place| matches!(place, Place::Register(number, _) if *number > 255);
+    if [&cfa, &fp, &return_address].into_iter().any(has_no_such_register) {
+        return Meaning::Nothing;
+    }
     Meaning::Frame { cfa, fp, return_address }
 }
 
