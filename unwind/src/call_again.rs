@@ -20,7 +20,7 @@
 //!    are; the kernel itself writes the rest of the time to where select(2), ppoll(2) and many sleeps have it. Others count from their beginning. The sampler
 //!    saw the thread awake a moment before the signal, mostly not in this call, so that only that moment is added. Mostly: a thread may be woken in its
 //!    call for nothing, by what another thread takes, by a broken datagram, by a debugger, by the work of a ring of io_uring. So the same call is begun again once
-//!    at the most ([`once`], where other threads write to its stack a few times), and then lasts up to twice its time; with rings nothing is made again. (Job control and freezers stop the whole process:
+//!    at the most ([`once`]; twice where its time is a moment; where other threads write to its stack a few times), and then lasts up to twice its time; with rings nothing is made again. (Job control and freezers stop the whole process:
 //!    nobody is asked for a while behind a stop that the sampler felt itself.)
 //!    - Sleeps are not ended by what wakes them for nothing. Who was waiting for a CPU, and had not got one when the signal was there ([`Since::Waited`]), was
 //!      woken in its sleep by somebody else, who may want it to end.
