@@ -8,6 +8,9 @@ use std::sync::OnceLock;
 /// build for old distributions.
 pub const LIBRARY_VARIABLE: &str = "SWIPR_TEST_LIBRARY";
 
+/// Cargo's profile for the library that tests build: as the release, without its pass over the whole program.
+const PROFILE: &str = "test-library";
+
 /// The checkout's top folder.
 pub fn checkout() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -31,12 +34,10 @@ pub fn target() -> PathBuf {
         .to_path_buf()
 }
 
-/// The same with faults of its own, which the variable [`FAULT_VARIABLE`] asks for. Built in the way that takes the
-/// least time: what it does is the same.
+/// The same with faults of its own, which the variable [`FAULT_VARIABLE`] asks for.
 pub fn faulty_library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    let make = || cargo_build(&["--features", "fault-injection"], &target().join("faulty"), "debug");
-    LIBRARY.get_or_init(make).clone()
+    LIBRARY.get_or_init(|| cargo_build("fault-injection")).clone()
 }
 
 /// `memory:N` or `panic:THREAD`.
@@ -48,16 +49,21 @@ fn build() -> PathBuf {
         assert!(library.is_file(), "{LIBRARY_VARIABLE} names {}, which is no file", library.display());
         return library;
     }
-    cargo_build(&["--release", "--features", "preload"], &target(), "release")
+    cargo_build("preload")
 }
 
-fn cargo_build(arguments: &[&str], target: &Path, profile: &str) -> PathBuf {
+/// Builds the library with one feature, and puts it into a folder named after that: each build leaves
+/// its result at the same place, and test programs run side by side.
+fn cargo_build(feature: &str) -> PathBuf {
+    let profile = target().join(PROFILE);
+    let folder = profile.join(feature);
+    std::fs::create_dir_all(&folder).expect("a folder for the library");
+    let lock = std::fs::File::create(profile.join("library.lock")).expect("a file to lock");
+    lock.lock().expect("the file can be locked");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "-p", "libswipr"])
-        .args(arguments)
-        .arg("--target-dir")
-        .arg(target)
+        .args(["build", "-p", "libswipr", "--profile", PROFILE, "--features", feature, "--target-dir"])
+        .arg(target())
         .current_dir(checkout())
         .output()
         .expect("cargo can be started");
@@ -67,7 +73,14 @@ fn cargo_build(arguments: &[&str], target: &Path, profile: &str) -> PathBuf {
         String::from_utf8_lossy(&output.stderr)
     );
     let name = if cfg!(target_os = "macos") { "libswipr.dylib" } else { "libswipr.so" };
-    let library = target.join(profile).join(name);
-    assert!(library.is_file(), "building the agent left no {}", library.display());
+    let (built, library) = (profile.join(name), folder.join(name));
+    let is_new = std::fs::metadata(&library).and_then(|old| old.modified()).ok()
+        < std::fs::metadata(&built).and_then(|new| new.modified()).ok();
+    if is_new {
+        // By renaming: programs of other tests may run with the old one.
+        let beside = folder.join("new");
+        std::fs::copy(&built, &beside).expect("the library can be copied");
+        std::fs::rename(&beside, &library).expect("the library can be put in its place");
+    }
     library
 }
