@@ -20,15 +20,19 @@ use source::Source;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 
-struct Heap(UnsafeCell<Dlmalloc<Source>>);
+/// What the shared library makes its `#[global_allocator]`.
+pub struct Heap(UnsafeCell<Dlmalloc<Source>>);
 
 // SAFETY: reached through `Heap::locked` only, by one thread at a time.
 unsafe impl Sync for Heap {}
 
-#[global_allocator]
-static HEAP: Heap = Heap(UnsafeCell::new(Dlmalloc::new_with_allocator(Source)));
-
 impl Heap {
+    /// An empty one.
+    #[expect(clippy::new_without_default, reason = "made once, in a static")]
+    pub const fn new() -> Heap {
+        Heap(UnsafeCell::new(Dlmalloc::new_with_allocator(Source)))
+    }
+
     /// What dlmalloc does. `None`: it cannot be reached any more.
     fn locked<T>(&self, body: impl FnOnce(&mut Dlmalloc<Source>) -> T) -> Option<T> {
         let _held = lock::hold()?;

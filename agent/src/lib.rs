@@ -26,7 +26,7 @@ mod fork;
 #[cfg(feature = "preload")]
 mod frame_registration;
 #[cfg(feature = "preload")]
-mod heap;
+pub mod heap;
 pub mod histogram;
 mod host_end;
 #[cfg(feature = "fault-injection")]
