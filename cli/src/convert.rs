@@ -3,7 +3,7 @@
 use crate::args::Convert;
 use crate::error::{Error, Exit};
 use crate::event::Event;
-use crate::read::{self, Readable, Symbols};
+use crate::read::{self, By, Readable, Symbols};
 use crate::record::{Plan, tell};
 use std::fs::File;
 use std::io::Read;
@@ -41,8 +41,8 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
             Ok(())
         }
     };
-    let program = installed(&arguments.symbolizer, &arguments.symbols)?;
-    let mut symbols = Symbols { directories: arguments.symbols, program, missing: Vec::new() };
+    let by = by(&arguments.symbolizer, &arguments.symbols)?;
+    let mut symbols = Symbols { directories: arguments.symbols, by, missing: Vec::new() };
     let read = read::recording(input, from, &name, &shape, &mut symbols, &mut take);
     if let Some(error) = failure {
         return Err(error);
@@ -65,13 +65,15 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The program that is to find names, started; none for our own reader.
-fn installed(program: &Path, directories: &[PathBuf]) -> Result<Option<LlvmSymbolizer>, Error> {
-    if program == Path::new("native") {
-        return Ok(None);
+/// Who is to find names; a program is started.
+fn by(program: &Path, directories: &[PathBuf]) -> Result<By, Error> {
+    match program.to_str() {
+        Some("native") => return Ok(By::Us),
+        Some("fake") => return Ok(By::Nobody),
+        _ => {}
     }
     let search = SearchPath::new(directories.iter().cloned());
-    LlvmSymbolizer::start(program, &search).map(Some).map_err(|error| {
+    LlvmSymbolizer::start(program, &search).map(By::Program).map_err(|error| {
         let what = format!("cannot use {}: {error}", program.display());
         Error::new(what, "install LLVM 13 or later, or leave --symbolizer out: names are found without it")
     })

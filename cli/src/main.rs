@@ -30,13 +30,21 @@ mod top;
 mod view;
 mod write;
 
-use args::{Cli, Verb};
+use args::{Cli, SampleConv, Verb};
 use clap::Parser;
 use error::Error;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
+/// By this name the command is swift-profile-recorder's converter.
+const SAMPLE_CONV: &str = "swipr-sample-conv";
+
 fn main() -> ExitCode {
+    let called = std::env::args_os().next().unwrap_or_default();
+    if Path::new(&called).file_name().is_some_and(|name| name == SAMPLE_CONV) {
+        return ended(convert::convert(SampleConv::parse().into()));
+    }
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Run(arguments) => run::run(arguments),
@@ -53,6 +61,11 @@ fn main() -> ExitCode {
         Verb::Completions(arguments) => docs::completions(arguments),
         Verb::Man(arguments) => docs::man(arguments),
     };
+    ended(done)
+}
+
+/// Says what went wrong, if anything did.
+fn ended(done: Result<ExitCode, Error>) -> ExitCode {
     match done {
         Ok(status) => status,
         Err(error) => {

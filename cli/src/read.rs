@@ -9,7 +9,7 @@ mod protobuf;
 pub mod raw;
 
 pub use lines::Lines;
-pub use offline::Symbols;
+pub use offline::{By, Symbols};
 
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;

@@ -53,7 +53,7 @@ pub struct Options {
     /// Do not tell threads apart: folded and pprof leave them out, perf script text
     /// has one thread with the process's name and id.
     pub merge_threads: bool,
-    /// Perf script text in swift-profile-recorder's shape.
+    /// Perf script text in swift-profile-recorder's shape: without periods, and without what a thread waits for.
     pub compat: bool,
     /// Keep this many frames of a stack (at least 2), the outer and the inner half of
     /// it, and tell how many were left out between them. `None` keeps all.

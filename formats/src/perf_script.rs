@@ -57,7 +57,8 @@ impl Format for PerfScript {
 
     fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {
         self.empty = false;
-        let leaf = state::leaf(sample.state, self.mode, &self.options);
+        // swift-profile-recorder has no such leaves.
+        let leaf = state::leaf(sample.state, self.mode, &self.options).filter(|_| !self.options.compat);
         for time_ns in sample.times_ns() {
             self.sample_line(sample, time_ns, out);
             if let Some(leaf) = &leaf {
@@ -155,7 +156,7 @@ fn frame_line(
         Some((name, offset)) => append(out, format_args!("{name}+0x{offset:x} ({module})\n")),
         None => append(out, format_args!("{} ({module})\n", names::UNKNOWN)),
     }
-    if !options.lines || options.compat {
+    if !options.lines {
         return;
     }
     if let Some(function) = function

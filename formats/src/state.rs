@@ -29,10 +29,9 @@ pub(crate) fn phrase(state: State) -> Cow<'static, str> {
 }
 
 /// The remark that stands for it at the leaf of a stack, in formats that have no other place: what a thread that does
-/// not run waits for. Only where threads that wait are recorded, and where readers are not to find what
-/// swift-profile-recorder writes.
+/// not run waits for. Only where threads that wait are recorded.
 pub(crate) fn leaf(state: State, mode: Mode, options: &Options) -> Option<String> {
-    let shown = options.states && !options.compat && mode == Mode::Wall && state != State::Running;
+    let shown = options.states && mode == Mode::Wall && state != State::Running;
     shown.then(|| format!("[{}]", phrase(state)))
 }
 
@@ -56,10 +55,7 @@ mod tests {
 
     #[test]
     fn the_leaf_can_be_left_out() {
-        for options in
-            [Options { states: false, ..Options::default() }, Options { compat: true, ..Options::default() }]
-        {
-            assert_eq!(leaf(State::Runnable, Mode::Wall, &options), None);
-        }
+        let options = Options { states: false, ..Options::default() };
+        assert_eq!(leaf(State::Runnable, Mode::Wall, &options), None);
     }
 }

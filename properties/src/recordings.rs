@@ -43,7 +43,7 @@ fn lines(frames: &[Frame], options: &Options) -> usize {
 
 /// Whether the leaf of a text tells what the thread waits for.
 fn tells_state(made: &Made, options: &Options, state: State) -> bool {
-    options.states && !options.compat && made.header.mode == Mode::Wall && state != State::Running
+    options.states && made.header.mode == Mode::Wall && state != State::Running
 }
 
 fn perf_text(made: &Made, options: &Options) {
@@ -55,7 +55,7 @@ fn perf_text(made: &Made, options: &Options) {
         let tid = if options.merge_threads { PID } else { expected.thread.tid };
         assert_eq!((sample.pid, sample.tid), (PID, tid));
         assert_eq!(sample.period, if options.compat { 1 } else { expected.weight_ns });
-        let leaf = usize::from(tells_state(made, options, expected.state));
+        let leaf = usize::from(!options.compat && tells_state(made, options, expected.state));
         let frames = lines(&expected.stack.frames, options).max(1) + leaf;
         assert_eq!(sample.frames.len(), frames, "{sample:?}");
     }

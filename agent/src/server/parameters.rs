@@ -157,7 +157,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "compat",
         values: "true, false",
-        meaning: "perf text in swift-profile-recorder's shape (false)",
+        meaning: "perf text in swift-profile-recorder's shape, without periods (true for its JSON in wall mode, else false)",
         set: |wish, text| once(&mut wish.compat, values::switch(text)),
     },
     Parameter {
@@ -187,7 +187,7 @@ pub(super) struct Wish {
     pub(super) ticks: Option<u64>,
     pub(super) duration_ns: Option<u64>,
     pub(super) format: Option<&'static FormatInfo>,
-    mode: Option<Mode>,
+    pub(super) mode: Option<Mode>,
     threads: Option<regex_lite::Regex>,
     tids: Option<Vec<u32>>,
     states: Option<Vec<Doing>>,
@@ -202,7 +202,7 @@ pub(super) struct Wish {
     merge_threads: Option<bool>,
     weight: Option<Weight>,
     leaf_states: Option<bool>,
-    compat: Option<bool>,
+    pub(super) compat: Option<bool>,
 }
 
 /// What holds for things a client did not mention.

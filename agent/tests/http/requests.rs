@@ -181,6 +181,28 @@ fn right_json_is_understood() {
     stage.check();
 }
 
+/// Its recipe for Pyroscope came out 10^8 too large: what sums up its text took periods of nanoseconds for counts.
+#[test]
+fn swift_profile_recorders_request_is_answered_without_periods() {
+    let stage = Stage::new();
+    for (more, compat) in [
+        ("", true),
+        (r#","format":"perfSymbolized","mode":"wall""#, true),
+        (r#","compat":false"#, false),
+        // Its users know no CPU mode: samples of CPU time weigh what they stand for.
+        (r#","mode":"cpu""#, false),
+        (r#","mode":"cpu","compat":true"#, true),
+    ] {
+        let body = format!(r#"{{"numberOfSamples":1,"timeInterval":"1ms"{more}}}"#);
+        for path in ["/", "/sample", "/samples"] {
+            let answer = post(&stage, path, body.as_bytes());
+            assert!(answer.text().contains(&format!("compat: {compat}")), "{body}: {}", answer.text());
+        }
+    }
+    assert!(stage.get("/profile").text().contains("compat: false"));
+    stage.check();
+}
+
 #[test]
 fn wrong_json_is_told_the_field_and_an_example() {
     let stage = Stage::new();

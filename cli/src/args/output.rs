@@ -23,7 +23,7 @@ pub enum NameStyle {
 }
 
 /// See the module's text.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// The file to write; `-` is standard output (default: swipr-NAME-PID.SUFFIX)
@@ -65,6 +65,9 @@ pub struct Output {
     /// Say nothing but errors
     #[arg(short, long, alias = "silent")]
     pub quiet: bool,
+    /// Perf text as swift-profile-recorder writes it.
+    #[arg(skip)]
+    pub compat: bool,
 }
 
 impl Output {
@@ -78,6 +81,7 @@ impl Output {
                 NameStyle::Mangled => Names::Mangled,
             },
             lines: self.lines,
+            compat: self.compat,
             merge_threads: !self.threads && DRAW_THREADS.contains(&format.name),
             max_depth: self.max_depth.and_then(|depth| depth.try_into().ok()),
             title: self.title.clone(),

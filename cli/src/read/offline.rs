@@ -7,15 +7,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use swipr_debuginfo::symbolizer::Budget;
 use swipr_formats::model::{FrameKind, Stack};
-use swipr_offline::{LlvmSymbolizer, SearchPath, symbolize, symbolize_by};
+use swipr_offline::{LlvmSymbolizer, Named, SearchPath, symbolize, symbolize_by};
+
+/// Who finds names.
+#[derive(Debug, Default)]
+pub enum By {
+    /// This command's own reader of debug information.
+    #[default]
+    Us,
+    /// An installed program.
+    Program(LlvmSymbolizer),
+    /// Nobody: frames stay without names.
+    Nobody,
+}
 
 /// Where names are looked for, and what was not found.
 #[derive(Debug, Default)]
 pub struct Symbols {
     /// Directories that are searched before the paths that modules had.
     pub directories: Vec<PathBuf>,
-    /// A program that finds names instead of us.
-    pub program: Option<LlvmSymbolizer>,
+    /// Who finds them.
+    pub by: By,
     /// Paths of modules for which there is no file.
     pub missing: Vec<String>,
 }
@@ -29,9 +41,10 @@ pub(super) fn read(
     let mut recording = swipr_offline::read(text).map_err(|error| error.to_string())?;
     if recording.stacks.iter().any(|stack| has_unnamed(stack)) {
         let search = SearchPath::new(symbols.directories.iter().cloned());
-        let named = match &mut symbols.program {
-            None => symbolize(&mut recording, &search, Budget::default()),
-            Some(program) => symbolize_by(&mut recording, &search, program),
+        let named = match &mut symbols.by {
+            By::Us => symbolize(&mut recording, &search, Budget::default()),
+            By::Program(program) => symbolize_by(&mut recording, &search, program),
+            By::Nobody => Named::default(),
         };
         // What the kernel maps has no file.
         let files = named.missing.iter().map(|module| &module.path).filter(|path| !path.starts_with('['));

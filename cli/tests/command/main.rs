@@ -10,6 +10,7 @@ mod examples;
 mod ls;
 mod otlp;
 mod pages;
+mod pipelines;
 mod push;
 mod record;
 mod run;

@@ -13,7 +13,7 @@ use swipr_properties::readers::pprof::{self, Profile};
 pub struct Request {
     first_line: String,
     fields: Vec<(String, String)>,
-    body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 impl Request {

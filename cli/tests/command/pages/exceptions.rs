@@ -43,6 +43,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     ("docs/rust.md", "cargo run -p swipr --release --example profile_part", Elsewhere { file: "agent/tests/profiler.rs", text: "example(\"profile_part\"" }),
     ("docs/rust.md", "cargo bench --bench primes", Elsewhere { file: CI, text: "--bench primes" }),
     ("docs/safety.md", "cargo test -p swipr-c-tests", Elsewhere { file: CI, text: "bash -c \"$test_command\"" }),
+    ("docs/swift.md", "swipr-sample-conv", Elsewhere { file: "cli/tests/command/pipelines.rs", text: "swipr-sample-conv" }),
     ("docs/symbols.md", "node --perf", Elsewhere { file: "c-tests/tests/runtimes.rs", text: "--perf-prof" }),
     ("docs/symbols.md", "python -X perf", Elsewhere { file: "c-tests/tests/runtimes.rs", text: "-Xperf_jit" }),
     ("docs/symbols.md", "benches/verify/symbols", MINUTES),
