@@ -72,6 +72,7 @@ programs! {
     only_the_stack_in_use_is_read_as_if_it_were_sure => "stale_frame_pointer",
     who_waits_for_signals_gets_none_of_ours => "waits_for_signals",
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
+    cpu_time_is_what_folded_stacks_count_in_cpu_mode => "light_threads",
     a_program_whose_executable_was_deleted_has_names => "deleted_executable",
     threads_that_outlive_the_first_one_have_names => "first_thread_ended",
     debug_information_nested_without_end_is_no_danger => "deep_debug_info",

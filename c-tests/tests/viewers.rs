@@ -196,6 +196,12 @@ fn the_live_page_redraws_compares_stops_and_saves() -> Result<(), NotRun> {
     // Another mode is another recording.
     browser.value("$('mode').value = 'cpu', $('mode').onchange()");
     browser.until("M.info.mode === 'cpu' && V.tree && V.tree.w > 0");
+    // Shares of CPU time and of wall-clock time are of different wholes.
+    let page = String::from_utf8(demo.get("/flamegraph.html?seconds=1")).expect("text");
+    let page = serde_json::to_string(&page).expect("a string");
+    browser.value(&format!("opened(new File([{page}], 'wall.html'))"));
+    browser.until("$('news').textContent.includes('wall.html is of wall-clock time')");
+    assert_eq!(browser.value("M.base.length").as_u64(), Some(0));
     browser.prefer(Scheme::Dark);
     browser.until("M.spans.length > 30");
     browser.screenshot("live-dark.png");

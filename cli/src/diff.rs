@@ -4,16 +4,29 @@ use crate::args::Diff;
 use crate::convert;
 use crate::error::{Error, Exit};
 use crate::event::Event;
-use crate::read::{self, Symbols};
+use crate::read::{self, Readable, Symbols};
 use crate::shape::Shape;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use swipr_formats::{Options, Stacks};
+use swipr_formats::model::Mode;
+use swipr_formats::{Options, Stacks, Weight};
 
 /// Runs the verb.
 pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
-    let (before, after) = (stacks(&arguments.before)?, stacks(&arguments.after)?);
+    let read = |path| stacks(path, arguments.weight.map(Weight::from));
+    let ((before, before_mode), (after, after_mode)) = (read(&arguments.before)?, read(&arguments.after)?);
+    if let (Some(before_mode), Some(after_mode)) = (before_mode, after_mode)
+        && before_mode != after_mode
+    {
+        let of = |path: &Path, mode| match mode {
+            Mode::Wall => format!("{} is of wall-clock time", path.display()),
+            Mode::Cpu => format!("{} is of CPU time", path.display()),
+        };
+        let (first, second) = (of(&arguments.before, before_mode), of(&arguments.after, after_mode));
+        let next = "record both with the same --mode";
+        return Err(Error::new(format!("cannot compare: {first}, {second}"), next).exit(Exit::Usage));
+    }
     let title = arguments.title.unwrap_or_else(|| {
         format!("{} compared with {}", arguments.after.display(), arguments.before.display())
     });
@@ -41,18 +54,21 @@ pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A recording's stacks, of all threads together.
-fn stacks(path: &Path) -> Result<Stacks, Error> {
+/// A recording's stacks, of all threads together, and its mode, where the file says it.
+fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>), Error> {
     let cannot = |why: String| {
         let next = "recordings can be read in raw, perf, folded and pprof";
         Error::new(format!("cannot read {}: {why}", path.display()), next)
     };
     let folded = swipr_formats::find("folded").ok_or_else(|| cannot("no format holds it".to_owned()))?;
-    let mut writer = (folded.make)(&Options { merge_threads: true, ..Options::default() });
-    let (mut bytes, mut samples) = (Vec::new(), 0_u64);
+    let mut writer = (folded.make)(&Options { merge_threads: true, weight, ..Options::default() });
+    let (mut bytes, mut samples, mut mode) = (Vec::new(), 0_u64, Mode::Wall);
     let mut take = |event| {
         match event {
-            Event::Header(header) => writer.begin(&header, &mut bytes),
+            Event::Header(header) => {
+                mode = header.mode;
+                writer.begin(&header, &mut bytes);
+            }
             Event::Sample(sample) => {
                 samples += u64::from(sample.ticks);
                 writer.sample(&sample.as_sample(), &mut bytes);
@@ -63,10 +79,13 @@ fn stacks(path: &Path) -> Result<Stacks, Error> {
         Ok(())
     };
     let (name, shape, mut symbols) = (convert::name_of(path), Arc::new(Shape::default()), Symbols::default());
-    read::recording(convert::open(path)?, None, &name, &shape, &mut symbols, &mut take).map_err(&cannot)?;
+    let input = convert::open(path)?;
+    let found = read::recording(input, None, &name, &shape, &mut symbols, &mut take).map_err(&cannot)?;
     if samples == 0 {
         return Err(cannot("there is no sample in it".to_owned()));
     }
     writer.finish(&Default::default(), &mut bytes);
-    Stacks::read(&bytes).map_err(|error| cannot(error.to_string()))
+    let stacks = Stacks::read(&bytes).map_err(|error| cannot(error.to_string()))?;
+    let unit = Some(weight.unwrap_or(Weight::of(mode)));
+    Ok((Stacks { unit, ..stacks }, (found != Readable::Folded).then_some(mode)))
 }

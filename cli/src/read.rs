@@ -63,7 +63,7 @@ impl Readable {
     }
 }
 
-/// Reads a whole recording and hands on its pieces. `name` is what a recording is called that does not say it.
+/// Reads a whole recording, hands on its pieces, and says what it was. `name` is what a recording is called that does not say it.
 pub fn recording(
     mut from: impl Read,
     format: Option<Readable>,
@@ -71,7 +71,7 @@ pub fn recording(
     shape: &Arc<Shape>,
     symbols: &mut Symbols,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
-) -> Result<(), String> {
+) -> Result<Readable, String> {
     let mut bytes = Vec::new();
     let read = |from: &mut dyn Read, bytes: &mut Vec<u8>| {
         let got = from.take(LARGEST).read_to_end(bytes).map_err(|error| error.to_string())?;
@@ -86,13 +86,16 @@ pub fn recording(
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
-    match format.or_else(|| Readable::of(&bytes)) {
-        Some(Readable::Raw) => offline::read(&String::from_utf8_lossy(&bytes), symbols, shape, to),
-        Some(Readable::Perf) => perf::read(&String::from_utf8_lossy(&bytes), name, shape, to),
-        Some(Readable::Folded) => folded::read(&String::from_utf8_lossy(&bytes), name, shape, to),
-        Some(Readable::Pprof) => pprof::read(&bytes, name, shape, to),
-        None => Err("it is in no format that can be read".to_owned()),
-    }
+    let found = format.or_else(|| Readable::of(&bytes));
+    let found = found.ok_or("it is in no format that can be read")?;
+    let text = || String::from_utf8_lossy(&bytes);
+    match found {
+        Readable::Raw => offline::read(&text(), symbols, shape, to),
+        Readable::Perf => perf::read(&text(), name, shape, to),
+        Readable::Folded => folded::read(&text(), name, shape, to),
+        Readable::Pprof => pprof::read(&bytes, name, shape, to),
+    }?;
+    Ok(found)
 }
 
 /// A header for formats that have none.

@@ -10,6 +10,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::Weight;
 use crate::class::Class;
 use crate::columns::{Columns, Numbers};
 use crate::json::{Members, string};
@@ -25,6 +26,8 @@ use crate::template::Template;
 pub struct Stacks {
     /// Outermost frame first; of formats that know threads, the thread's name comes before it.
     pub weights: BTreeMap<Vec<String>, u64>,
+    /// What they count, where that is known: folded stacks do not say it.
+    pub unit: Option<Weight>,
 }
 
 /// Why a file is not read.
@@ -66,6 +69,14 @@ impl Stacks {
     pub fn whole(&self) -> u64 {
         self.weights.values().fold(0, |sum, weight| sum.saturating_add(*weight))
     }
+
+    /// The sum, for people.
+    fn whole_text(&self) -> String {
+        match self.unit {
+            Some(Weight::Nanoseconds) => format!("{:.3} s", self.whole() as f64 / 1e9),
+            Some(Weight::Samples) | None => format!("{} samples", self.whole()),
+        }
+    }
 }
 
 /// Two recordings.
@@ -87,8 +98,8 @@ impl Diff {
 
     /// A flame graph of the later recording as a picture: red has grown, blue has shrunk.
     pub fn svg(&self) -> String {
-        let about =
-            format!("after, {} samples, compared with {} before", self.after.whole(), self.before.whole());
+        let [after, before] = [&self.after, &self.before].map(Stacks::whole_text);
+        let about = format!("after, {after}, compared with {before} before");
         svg::drawing(
             &self.picture(),
             &Texts { title: &self.title, about: &about, stats: "diff" },
@@ -99,14 +110,15 @@ impl Diff {
     /// The same as a page with search and zoom.
     pub fn html(&self) -> String {
         let picture = self.picture();
+        let [after, before] = [&self.after, &self.before].map(Stacks::whole_text);
         let info = Members::object()
             .field("title", string(&names::printable(&self.title)))
             .field("still", "true")
+            .field("whole", string(&after))
             .field("mode", string("wall"))
             .field("interval_ns", 1)
             .field("stride", 5)
-            .field("samples", self.after.whole())
-            .field("labels", string(&format!("compared with {} samples before", self.before.whole())));
+            .field("labels", string(&format!("compared with {before} before")));
         let mut columns = Columns::new();
         let state = columns.state(State::Running) as u64;
         let [now, base] = [Side::Now, Side::Earlier].map(|side| {

@@ -1,7 +1,8 @@
 //! Folded stacks: `thread;root;…;leaf count`, one line a distinct stack, sorted.
 //! Not here: a flame graph made of them.
 //!
-//! Counts are samples or nanoseconds ([`Weight`]); lines with a count of 0 are left
+//! Counts are samples in wall mode and nanoseconds of CPU time in CPU mode, unless
+//! one of them is asked for ([`Weight`]); lines with a count of 0 are left
 //! out, because some readers stop at one. Threads of the same name share their lines.
 //! The recording's figures are not told here unless nothing is left: readers know no comments
 //! (flamegraph.pl and inferno warn of such a line, others take it for a stack).
@@ -47,8 +48,9 @@ impl Format for Folded {
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+        let weight = self.options.weight.unwrap_or(Weight::of(self.mode));
         for total in self.totals.take().map(Totals::finish).iter().flat_map(Finished::iter) {
-            let count = match self.options.weight {
+            let count = match weight {
                 Weight::Samples => total.sum.samples,
                 Weight::Nanoseconds => total.sum.ns,
             };

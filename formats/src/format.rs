@@ -1,7 +1,7 @@
 //! What a format is, and what can be chosen about it. Not here: which formats
 //! there are (`list.rs`).
 
-use crate::model::{Header, Sample, Summary};
+use crate::model::{Header, Mode, Sample, Summary};
 
 /// A writer of one recording: `begin` once, `sample` for every sample, `finish` once.
 ///
@@ -31,13 +31,23 @@ pub enum Names {
 }
 
 /// What the counts of the folded format count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Weight {
     /// Samples.
-    #[default]
     Samples,
     /// Nanoseconds: the sum of the samples' weights.
     Nanoseconds,
+}
+
+impl Weight {
+    /// What is true of a recording in that mode. Wall-clock samples all stand for one interval. CPU samples do not: a
+    /// thread that runs for a tenth of each interval is met as often as one that runs all the time.
+    pub fn of(mode: Mode) -> Weight {
+        match mode {
+            Mode::Wall => Weight::Samples,
+            Mode::Cpu => Weight::Nanoseconds,
+        }
+    }
 }
 
 /// What can be chosen about a format. Formats ignore what does not concern them.
@@ -60,8 +70,8 @@ pub struct Options {
     pub max_depth: Option<usize>,
     /// A title, where the format has room for one.
     pub title: Option<String>,
-    /// What folded counts count.
-    pub weight: Weight,
+    /// What folded counts count; `None`: what fits the recording's mode ([`Weight::of`]).
+    pub weight: Option<Weight>,
     /// Folded and perf script text, which have no other place for it: a remark at the leaf tells what a thread waits
     /// for (wall mode).
     pub states: bool,
@@ -79,7 +89,7 @@ impl Default for Options {
             compat: false,
             max_depth: None,
             title: None,
-            weight: Weight::Samples,
+            weight: None,
             states: true,
             snapshot: false,
         }

@@ -3,6 +3,9 @@
 //!
 //! Words of 64 bits: a head (0, 3, 0, the period in microseconds, 0), each stack (count, number of addresses, addresses from the leaf), and
 //! an end (0, 1, 0); behind them the executable mappings as text. From gperftools' `doc/cpuprofile-fileformat.html`.
+//!
+//! Its readers know no weights: a count stands for so many periods. So counts are weights divided by the period, and what one stack leaves
+//! of a period is carried to the next: the sum is the recording's, to less than one period.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -49,12 +52,19 @@ impl Format for Gperftools {
         let mut words =
             |words: &[u64]| words.iter().for_each(|word| out.extend_from_slice(&word.to_ne_bytes()));
         words(&[0, 3, 0, self.interval_ns / 1000, 0]);
+        let period_ns = self.interval_ns.max(1);
+        let mut rest_ns = 0;
         for total in totals.iter() {
             let code = total.stack.frames.iter().filter(|frame| frame.kind != FrameKind::Note);
             let addresses: Vec<u64> = code.map(|frame| frame.address).collect();
             // A stack without addresses has no place here; google-pprof takes a length of 0 for the end.
-            if !addresses.is_empty() {
-                words(&[total.sum.samples, addresses.len() as u64]);
+            if addresses.is_empty() {
+                continue;
+            }
+            let ns = total.sum.ns.saturating_add(rest_ns);
+            rest_ns = ns % period_ns;
+            if ns >= period_ns {
+                words(&[ns / period_ns, addresses.len() as u64]);
                 words(&addresses);
             }
         }

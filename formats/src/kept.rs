@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn folded(kept: &Kept, since_ns: u64, weight: crate::Weight) -> String {
-        let options = Options { weight, ..Options::default() };
+        let options = Options { weight: Some(weight), ..Options::default() };
         let selection = Selection { format: find("folded").unwrap(), options };
         String::from_utf8(kept.write(&selection, since_ns)).unwrap()
     }

@@ -39,7 +39,7 @@ pub static FORMATS: &[FormatInfo] = &[
         aliases: &["flamegraphCollapsedSymbolized", "collapsed"],
         mime: "text/plain; charset=utf-8",
         suffix: "folded",
-        description: "one line a distinct stack with its count, for flame graphs",
+        description: "one line a distinct stack with its samples, or its nanoseconds of CPU time, for flame graphs",
         streams: false,
         make: folded::make,
     },

@@ -81,7 +81,8 @@ fn by_depth(lines: &[(Vec<String>, u64)]) -> BTreeMap<usize, u64> {
 
 fn folded(made: &Made, options: &Options) {
     let text = made.text("folded", options);
-    let lines_of = |weight_ns| match options.weight {
+    let weight = options.weight.unwrap_or(Weight::of(made.header.mode));
+    let lines_of = |weight_ns| match weight {
         Weight::Samples => 1,
         Weight::Nanoseconds => weight_ns,
     };

@@ -142,7 +142,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "weight",
         values: "samples, ns",
-        meaning: "what the counts of `folded` count",
+        meaning: "what the counts of `folded` count (samples in wall mode, nanoseconds of CPU time in CPU mode)",
         set: |wish, text| {
             let weights = [("samples", Weight::Samples), ("ns", Weight::Nanoseconds)];
             once(&mut wish.weight, values::choice(text, &weights))
@@ -266,7 +266,7 @@ impl Wish {
                     compat: self.compat.unwrap_or(standard.compat),
                     max_depth: self.max_depth.and_then(|n| usize::try_from(n).ok()),
                     title: self.title,
-                    weight: self.weight.unwrap_or(standard.weight),
+                    weight: self.weight,
                     states: self.leaf_states.unwrap_or(standard.states),
                     snapshot: standard.snapshot,
                 },

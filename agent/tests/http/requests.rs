@@ -45,7 +45,7 @@ fn right_queries_are_understood() {
         ("/profile?max_depth=64", 200, "max_depth: Some(64)"),
         ("/profile?title=a+b%20c", 200, "title: Some(\"a b c\")"),
         ("/profile?merge_threads=true", 200, "merge_threads: true"),
-        ("/profile?weight=ns", 200, "weight: Nanoseconds"),
+        ("/profile?weight=ns", 200, "weight: Some(Nanoseconds)"),
         ("/profile?symbolizer=fake", 200, "symbolize=Never"),
         ("/profile?symbolize=lazy", 200, "symbolize=Lazy"),
         ("/profile?compat=true", 200, "compat: true"),

@@ -1,6 +1,6 @@
 //! What the verbs take that read recordings.
 
-use super::Output;
+use super::{Output, Weighed};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -37,7 +37,9 @@ pub struct Convert {
 #[command(after_help = "\
 Examples:
   swipr diff app.jsonl app.pb.gz                   functions whose share has changed, the most first
-  swipr diff app.jsonl app.pb.gz -o change.html    as a flame graph: red has grown, blue has shrunk")]
+  swipr diff app.jsonl app.pb.gz -o change.html    as a flame graph: red has grown, blue has shrunk
+
+Recordings of CPU time are not compared with those of wall-clock time: their shares are of different wholes.")]
 pub struct Diff {
     /// The earlier recording: raw, perf text, folded or pprof
     #[arg(value_name = "BEFORE")]
@@ -48,6 +50,9 @@ pub struct Diff {
     /// A file that ends with .html, .svg or .txt (default: text to standard output)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// What is compared (default: nanoseconds of CPU time, samples of wall-clock time)
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub weight: Option<Weighed>,
     /// So many functions in the text
     #[arg(short, long, value_name = "N", default_value_t = 30)]
     pub lines: usize,

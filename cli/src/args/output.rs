@@ -5,7 +5,7 @@ use crate::shape::{Places, ReuseThreads, Shape};
 use crate::write;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use swipr_formats::{Names, Options, Selection};
+use swipr_formats::{Names, Options, Selection, Weight};
 
 /// Formats that show a thread as the first frame of its stacks, or not at all. The others have a place for threads.
 const DRAW_THREADS: [&str; 2] = ["folded", "svg"];
@@ -20,6 +20,24 @@ pub enum NameStyle {
     Raw,
     /// As in the object file
     Mangled,
+}
+
+/// What counts are, in formats that have one for each stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Weighed {
+    /// Samples
+    Samples,
+    /// Nanoseconds
+    Ns,
+}
+
+impl From<Weighed> for Weight {
+    fn from(weighed: Weighed) -> Weight {
+        match weighed {
+            Weighed::Samples => Weight::Samples,
+            Weighed::Ns => Weight::Nanoseconds,
+        }
+    }
 }
 
 /// See the module's text.
@@ -56,6 +74,9 @@ pub struct Output {
     /// How functions are called
     #[arg(long, value_enum, value_name = "STYLE", default_value_t)]
     pub names: NameStyle,
+    /// What folded stacks count (default: nanoseconds of CPU time, samples of wall-clock time)
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub weight: Option<Weighed>,
     /// Keep so many frames of a stack; the middle goes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub max_depth: Option<u32>,
@@ -85,6 +106,7 @@ impl Output {
             merge_threads: !self.threads && DRAW_THREADS.contains(&format.name),
             max_depth: self.max_depth.and_then(|depth| depth.try_into().ok()),
             title: self.title.clone(),
+            weight: self.weight.map(Weight::from),
             ..Options::default()
         };
         Ok(Selection { format, options })

@@ -1,5 +1,6 @@
-//! Reads folded stacks: `root;…;leaf count`. Counts are taken for samples of 10 ms each, or where they are too many for
-//! that, for nanoseconds. Threads are not known: what was drawn as one is a frame here.
+//! Reads folded stacks: `root;…;leaf count`. A file does not say what it counts. Counts are taken for samples of wall-clock
+//! time, 10 ms each; where they are too large for that, for nanoseconds of CPU time. Threads and times are not known: what was
+//! drawn as a thread is a frame here.
 
 use super::{Figures, header, named_frame};
 use crate::event::{Event, OwnedSample};
@@ -9,6 +10,8 @@ use swipr_formats::model::{Mode, State, Thread};
 
 /// More samples than that nobody takes: they are nanoseconds.
 const MOST_SAMPLES: u64 = 50_000_000;
+/// A recording of samples has a stack that is rarer: where none is, they are nanoseconds.
+const RAREST: u64 = 20_000;
 const INTERVAL_NS: u64 = 10_000_000;
 
 pub(super) fn read(
@@ -30,15 +33,18 @@ pub(super) fn read(
         stacks.push((stack, count));
     }
     let total = stacks.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    let rarest = stacks.iter().map(|(_, count)| *count).filter(|&count| count > 0).min();
+    let is_time = total > MOST_SAMPLES || rarest.is_some_and(|count| count > RAREST);
+    let waits = stacks.iter().any(|(stack, _)| is_waiting(stack));
+    let mode = if is_time && !waits { Mode::Cpu } else { Mode::Wall };
     let thread = shape.thread(Thread { tid: 0, name: name.to_owned() });
-    to(Event::Header(header(name, Mode::Wall, 0)))?;
+    to(Event::Header(header(name, mode, 0)))?;
     let mut figures = Figures::default();
     for (stack, count) in stacks.into_iter().filter(|(_, count)| *count > 0) {
         let frames = stack.rsplit(';').map(named_frame).collect();
-        let (ticks, weight_ns) = if total > MOST_SAMPLES {
-            (1, count)
-        } else {
-            (u32::try_from(count).unwrap_or(u32::MAX), INTERVAL_NS)
+        let (ticks, weight_ns) = match is_time {
+            true => (1, count),
+            false => (u32::try_from(count).unwrap_or(u32::MAX), INTERVAL_NS),
         };
         let sample = OwnedSample {
             time_ns: 0,
@@ -52,4 +58,10 @@ pub(super) fn read(
         to(Event::Sample(sample))?;
     }
     to(figures.end())
+}
+
+/// Whether the thread waits there: recordings of CPU time have no such stacks.
+fn is_waiting(stack: &str) -> bool {
+    let leaf = stack.rsplit(';').next().unwrap_or_default();
+    leaf.starts_with("[blocked") || leaf.starts_with("[waiting for")
 }

@@ -85,16 +85,13 @@ pub(super) fn read(
         }
         let (thread, state) = profile.labels(sample, name);
         let frames = sample.locations.iter().map(|id| profile.frame(*id, &modules)).collect();
-        let sample = OwnedSample {
-            time_ns: profile.time_ns,
-            ticks: u32::try_from(ticks).unwrap_or(u32::MAX),
-            thread: shape.thread(thread),
-            state,
-            weight_ns: total / ticks,
-            stack: shape.stack(frames, None),
-        };
-        figures.count(&sample);
-        to(Event::Sample(sample))?;
+        let (thread, stack) = (shape.thread(thread), shape.stack(frames, None));
+        for (ticks, weight_ns) in parts(ticks, total) {
+            let (time_ns, thread, stack) = (profile.time_ns, Arc::clone(&thread), Arc::clone(&stack));
+            let sample = OwnedSample { time_ns, ticks, thread, state, weight_ns, stack };
+            figures.count(&sample);
+            to(Event::Sample(sample))?;
+        }
     }
     let end = match figures.end() {
         Event::End(mut summary) => {
@@ -238,6 +235,16 @@ impl<'a> Profile<'a> {
         }
         (thread, state)
     }
+}
+
+/// Samples of one weight that sum to `total`: what does not divide is one sample's.
+fn parts(samples: u64, total: u64) -> impl Iterator<Item = (u32, u64)> {
+    let samples = u32::try_from(samples).unwrap_or(u32::MAX).max(1);
+    let each = total / u64::from(samples);
+    let rest = total - each * u64::from(samples);
+    let uneven = u32::from(rest > 0);
+    let parts = [(samples - uneven, each), (uneven, each.saturating_add(rest))];
+    parts.into_iter().filter(|(samples, _)| *samples > 0)
 }
 
 fn sample(value: Value<'_>) -> Result<Sample, String> {

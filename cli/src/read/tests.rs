@@ -32,7 +32,7 @@ const CASE: &str = "lines_and_raw_names";
 #[test]
 fn every_format_that_can_be_read_says_the_same_as_the_recording_it_was_written_from() {
     let raw = data(CASE, "raw.jsonl");
-    let nanoseconds = Options { weight: Weight::Nanoseconds, ..Options::default() };
+    let nanoseconds = Options { weight: Some(Weight::Nanoseconds), ..Options::default() };
     for options in [Options::default(), nanoseconds] {
         let wanted = folded(&raw, &options);
         let pprof = converted(&raw, "pprof", &Options::default());
@@ -60,7 +60,7 @@ fn every_format_that_can_be_read_says_the_same_as_the_recording_it_was_written_f
 
 #[test]
 fn folded_nanoseconds_are_not_taken_for_samples() {
-    let options = Options { weight: Weight::Nanoseconds, merge_threads: true, ..Options::default() };
+    let options = Options { weight: Some(Weight::Nanoseconds), merge_threads: true, ..Options::default() };
     assert_eq!(folded(b"a;b 5000000000\na;c 7\n", &options), "a;b 5000000000\na;c 7\n");
     assert_eq!(folded(b"a;b 5\n", &options), "a;b 50000000\n");
 }

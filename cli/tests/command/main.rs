@@ -17,3 +17,4 @@ mod run;
 mod served;
 mod support;
 mod top;
+mod weights;

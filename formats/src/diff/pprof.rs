@@ -1,5 +1,6 @@
-//! A pprof profile, read back as far as stacks of names need it: the first value of each sample, its thread and its state, and the
-//! names of its lines. Bytes are not trusted.
+//! A pprof profile, read back as far as stacks of names need it: a value of each sample, its thread and its state, and the
+//! names of its lines. The value is the one that folded stacks have, too: nanoseconds of CPU time where there are some, else the
+//! first. Bytes are not trusted.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -7,6 +8,7 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 
 use super::{ReadError, Stacks};
+use crate::Weight;
 
 /// A profile that is larger when unpacked is refused.
 const MOST_BYTES: u64 = 1 << 30;
@@ -90,6 +92,8 @@ struct Profile<'a> {
     /// Functions by id, innermost first.
     locations: HashMap<u64, Vec<u64>>,
     samples: Vec<&'a [u8]>,
+    /// What the values of samples are.
+    types: Vec<[u64; 2]>,
 }
 
 impl<'a> Profile<'a> {
@@ -99,6 +103,7 @@ impl<'a> Profile<'a> {
         while let Some((field, value)) = fields.next()? {
             let Value::Bytes(bytes) = value else { continue };
             match field {
+                1 => profile.types.push(some(bytes, [1, 2])?),
                 2 => profile.samples.push(bytes),
                 4 => profile.location(bytes)?,
                 5 => {
@@ -134,8 +139,15 @@ impl<'a> Profile<'a> {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// A sample's stack, outermost first, and its weight.
-    fn sample(&self, bytes: &[u8]) -> Result<(Vec<String>, u64), ReadError> {
+    /// Which value is nanoseconds of CPU time.
+    fn cpu_time(&self) -> Option<usize> {
+        self.types
+            .iter()
+            .position(|&[kind, unit]| self.string(kind) == "cpu" && self.string(unit) == "nanoseconds")
+    }
+
+    /// A sample's stack, outermost first, and its weight, which is the value of that number.
+    fn sample(&self, bytes: &[u8], value: usize) -> Result<(Vec<String>, u64), ReadError> {
         let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), HashMap::new());
         let mut fields = Fields(bytes);
         while let Some((field, value)) = fields.next()? {
@@ -173,7 +185,7 @@ impl<'a> Profile<'a> {
         }
         stack.extend(labels.get("thread").map(|thread| crate::names::thread(thread)));
         stack.reverse();
-        let weight = values.first().copied().ok_or(ReadError::Broken("a sample has no value"))?;
+        let weight = values.get(value).copied().ok_or(ReadError::Broken("a sample has no value"))?;
         Ok((stack, weight))
     }
 }
@@ -189,9 +201,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Stacks, ReadError> {
         false => bytes,
     };
     let profile = Profile::read(bytes)?;
-    let mut stacks = Stacks::default();
+    let cpu_time = profile.cpu_time();
+    let unit = cpu_time.map(|_| Weight::Nanoseconds);
+    let mut stacks = Stacks { unit, ..Stacks::default() };
     for sample in &profile.samples {
-        let (stack, weight) = profile.sample(sample)?;
+        let (stack, weight) = profile.sample(sample, cpu_time.unwrap_or(0))?;
         let sum = stacks.weights.entry(stack).or_default();
         *sum = sum.saturating_add(weight);
     }

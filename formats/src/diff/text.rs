@@ -40,9 +40,9 @@ pub(super) fn table(diff: &Diff, most: usize) -> String {
     };
     rows.sort_by(|a, b| change(b).total_cmp(&change(a)).then_with(|| a.0.cmp(b.0)));
     let mut out = format!(
-        "{} samples before, {} after; shares of the whole in percent\n{:>8} {:>8} {:>8}  {:>8} {:>8}  function\n",
-        diff.before.whole(),
-        diff.after.whole(),
+        "{} before, {} after; shares of the whole in percent\n{:>8} {:>8} {:>8}  {:>8} {:>8}  function\n",
+        diff.before.whole_text(),
+        diff.after.whole_text(),
         "self",
         "before",
         "after",

@@ -175,12 +175,12 @@ const percent = x => (100 * x).toFixed(x < .0995 ? 2 : 1) + "%";
 function time(ns) { return ns >= 1e9 ? (ns / 1e9).toFixed(2) + " s" : ns >= 1e6 ? (ns / 1e6).toFixed(1) + " ms" : (ns / 1e3).toFixed(0) + " µs"; }
 const place_of = f => [f.module, f.file && f.file + (f.line ? ":" + f.line : "")].filter(Boolean).join(" · ");
 function told(node) {
-  const total = V.tree.w || 1, now = percent(node.w / total) + (M.info.still ? "" : " · " + time(node.w)) + (node.s ? ` · self ${percent(node.s / total)}` : "");
+  const total = V.tree.w || 1, now = percent(node.w / total) + (M.info.whole ? "" : " · " + time(node.w)) + (node.s ? ` · self ${percent(node.s / total)}` : "");
   return M.diff ? `${now} · before ${percent(node.b / total)} (${node.w >= node.b ? "+" : "−"}${percent(Math.abs(node.w - node.b) / total)})` : now;
 }
 function detail(node) {
   const text = $("detail");
-  if (!node) { text.textContent = `${Math.round(V.count).toLocaleString()} samples${M.info.still ? "" : " · " + time(V.tree ? V.tree.w : 0)}`; return; }
+  if (!node) { text.textContent = M.info.whole || `${Math.round(V.count).toLocaleString()} samples · ${time(V.tree ? V.tree.w : 0)}`; return; }
   text.textContent = node.f < 0 ? `${whole()} · ${told(node)}` : [M.frames[node.f].name, told(node), CLASSES[M.frames[node.f].kind], place_of(M.frames[node.f])].filter(Boolean).join(" · ");
 }
 function crumbs() {

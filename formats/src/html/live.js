@@ -65,6 +65,7 @@ async function opened(file) {
   const text = await file.text(), page = /<script type="application\/json" id="data">([^]*?)<\/script>/.exec(text);
   if (!page) return earlier(text.split("\n").map(line => /^(.+) (\d+)$/.exec(line)).filter(Boolean).map(m => [m[1].split(";"), +m[2]]), file.name);
   const d = JSON.parse(page[1]), paths = [[]];
+  if (d.info.pid && d.info.mode !== M.info.mode) return news(`${file.name} is of ${d.info.mode === "cpu" ? "CPU" : "wall-clock"} time: choose that mode here to compare with it.`);
   each(d.nodes, 2, (n, i) => paths.push([...paths[n[i]], d.names[d.frames[n[i + 1] * 5]]]));
   const stacks = [];
   each(d.spans, d.info.stride, (s, i) => stacks.push([paths[s[i + 2]], d.info.stride > 5 ? s[i + 5] : s[i + 4]]));
@@ -74,7 +75,7 @@ function save(what) {
   const link = document.createElement("a");
   if (what === "view") {
     const lines = new Map();
-    for (const s of M.spans) { const w = Math.round(s.count * share(s)); if (w) { const names = []; for (let i = s.node; i; i = M.parent[i]) names.unshift(M.frames[M.frame[i]].name); const line = [M.threads[s.thread].name.replace(/[; ]/g, "_"), ...names].join(";"); lines.set(line, (lines.get(line) || 0) + w); } }
+    for (const s of M.spans) { const w = Math.round((M.info.mode === "cpu" ? s.w : s.count) * share(s)); if (w) { const names = []; for (let i = s.node; i; i = M.parent[i]) names.unshift(M.frames[M.frame[i]].name); const line = [M.threads[s.thread].name.replace(/[; ]/g, "_"), ...names].join(";"); lines.set(line, (lines.get(line) || 0) + w); } }
     link.href = URL.createObjectURL(new Blob([[...lines].map(([line, n]) => `${line} ${n}\n`).join("")], { type: "text/plain" }));
     link.download = "profile.folded";
   } else {

@@ -83,7 +83,7 @@ fn swift_profile_recorders_shape() {
 
 #[test]
 fn cpu_time_in_nanoseconds() {
-    let options = Options { weight: Weight::Nanoseconds, ..Options::default() };
+    let options = Options { weight: Some(Weight::Nanoseconds), ..Options::default() };
     check("cpu", &all(&cases::cpu(), &options));
 }
 

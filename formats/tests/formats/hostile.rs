@@ -20,7 +20,13 @@ fn all_options() -> Vec<Options> {
     let mut all = Vec::new();
     for names in [Names::Safe, Names::Raw, Names::Mangled] {
         for (lines, compat) in [(false, false), (true, false), (false, true)] {
-            all.push(Options { names, lines, compat, weight: Weight::Nanoseconds, ..Options::default() });
+            all.push(Options {
+                names,
+                lines,
+                compat,
+                weight: Some(Weight::Nanoseconds),
+                ..Options::default()
+            });
         }
     }
     all
@@ -99,7 +105,7 @@ fn flamescope_finds_every_sample_and_frame_of_perf_text() {
 
 #[test]
 fn folded_text_is_what_inferno_makes_of_perf_text() {
-    let options = Options { weight: Weight::Nanoseconds, ..Options::default() };
+    let options = Options { weight: Some(Weight::Nanoseconds), ..Options::default() };
     let mut folder = FolderOptions::default();
     folder.nthreads = 1;
     let mut out = Vec::new();

@@ -134,7 +134,7 @@ pub fn options(choices: &mut Choices<'_>) -> Options {
         compat: choices.byte() % 4 == 3,
         max_depth: choices.flag().then(|| choices.below(6) as usize),
         title: choices.flag().then(|| name(choices)),
-        weight: choices.one_of(&[Weight::Samples, Weight::Nanoseconds]),
+        weight: choices.one_of(&[None, Some(Weight::Samples), Some(Weight::Nanoseconds)]),
         states: choices.flag(),
         snapshot: false,
     }
