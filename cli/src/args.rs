@@ -15,7 +15,7 @@ mod target;
 
 pub use files::{Convert, Diff, View};
 pub use look::{Doctor, Dump, Ls, Top};
-pub use output::{Output, Weighed};
+pub use output::{NameStyle, Output, Weighed};
 pub use proxy::Proxy;
 pub use push::{Protocol, Push};
 pub use record::{Record, Run};

@@ -1,6 +1,6 @@
 //! `swipr convert`: a recording in a format that can be read, in any format that can be written.
 
-use crate::args::Convert;
+use crate::args::{Convert, NameStyle};
 use crate::error::{Error, Exit};
 use crate::event::Event;
 use crate::read::{self, By, Readable, Symbols};
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use swipr_formats::model::Summary;
+use swipr_formats::model::{Frame, FrameKind, Function, Summary};
 use swipr_offline::{LlvmSymbolizer, SearchPath};
 
 /// Runs the verb.
@@ -27,15 +27,20 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     let input = open(&arguments.input)?;
     let mut writer = plan.open()?;
     let (shape, mut summary, mut failure) = (Arc::new(output.shape()), None, None);
+    let wants_mangled = output.names == NameStyle::Mangled;
+    let mut are_demangled = false;
     let mut take = |event| match event {
         Event::Header(header) => {
             writer.begin(&header);
             Ok(())
         }
-        Event::Sample(sample) => writer.sample(&sample).map_err(|error| {
-            failure = Some(error.clone());
-            error.what
-        }),
+        Event::Sample(sample) => {
+            are_demangled |= wants_mangled && sample.stack.frames.iter().any(is_demangled);
+            writer.sample(&sample).map_err(|error| {
+                failure = Some(error.clone());
+                error.what
+            })
+        }
         Event::End(end) => {
             summary = Some(end);
             Ok(())
@@ -56,6 +61,11 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     summary.samples = writer.samples;
     writer.finish(&summary)?;
     tell(&plan, &summary);
+    if are_demangled && !output.quiet {
+        eprintln!(
+            "swipr: of some functions the file has no mangled name: they have the one that they have in it"
+        );
+    }
     if !symbols.missing.is_empty() && !output.quiet {
         let missing = symbols.missing.join(", ");
         eprintln!(
@@ -115,4 +125,10 @@ fn cannot_read(path: &Path, why: &str) -> Error {
         format!("cannot read {}: {why}", path.display()),
         format!("recordings can be read in {}; --from says which it is", names.join(", ")),
     )
+}
+
+/// Whether a function of the frame has a demangled name, and no other.
+fn is_demangled(frame: &Frame) -> bool {
+    let is = |function: &Function| function.mangled.is_none() && function.name.contains("::");
+    frame.kind == FrameKind::Native && frame.functions.iter().any(is)
 }

@@ -16,6 +16,7 @@ use crate::shape::Shape;
 use flate2::read::MultiGzDecoder;
 use std::io::Read;
 use std::sync::Arc;
+use swipr_debuginfo::demangle::demangle;
 use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Thread};
 
 /// Largest file that is read, unpacked.
@@ -45,7 +46,8 @@ impl Readable {
 
     /// What these bytes are.
     fn of(bytes: &[u8]) -> Option<Readable> {
-        let text = bytes.get(..4096).unwrap_or(bytes).trim_ascii_start();
+        let whole = bytes.trim_ascii_start();
+        let text = whole.get(..4096).unwrap_or(whole);
         if text.starts_with(b"{\"type\"") || text.windows(8).any(|word| word == b"[SWIPR] ") {
             return Some(Readable::Raw);
         }
@@ -56,7 +58,8 @@ impl Readable {
         if text.starts_with(b"#") || text.windows(2).any(|pair| pair == b"\n\t") {
             return Some(Readable::Perf);
         }
-        let first = text.split(|&byte| byte == b'\n').next()?;
+        // A stack of many long names has a line of any length.
+        let first = whole.split(|&byte| byte == b'\n').next()?.trim_ascii_end();
         let count = first.rsplit(|&byte| byte == b' ').next()?;
         let is_folded = first.contains(&b' ') && count.iter().all(u8::is_ascii_digit);
         if is_folded { Some(Readable::Folded) } else { Some(Readable::Pprof) }
@@ -98,10 +101,10 @@ pub fn recording(
     Ok(found)
 }
 
-/// A header for formats that have none.
-fn header(name: &str, mode: Mode, start_ns: u64) -> Header {
+/// A header for formats that have none. `pid` is 0 where it is not known.
+fn header(name: &str, pid: u32, mode: Mode, start_ns: u64) -> Header {
     Header {
-        pid: 0,
+        pid,
         process_name: name.to_owned(),
         executable: name.to_owned(),
         start_ns,
@@ -110,16 +113,19 @@ fn header(name: &str, mode: Mode, start_ns: u64) -> Header {
     }
 }
 
-/// A function of which the name is known.
-fn function(name: &str) -> Function {
-    Function { name: name.into(), mangled: None, offset: 0, file: None, line: None }
+/// A function of which a name is known, the readable or the linker's, and perhaps both.
+fn function(name: &str, linkers: Option<&str>) -> Function {
+    let linkers = linkers.unwrap_or(name);
+    let readable = demangle(linkers);
+    let mangled = (readable.is_some() || linkers != name).then(|| linkers.into());
+    Function { name: readable.as_deref().unwrap_or(name).into(), mangled, offset: 0, file: None, line: None }
 }
 
 /// A frame of which the name is known: a remark where it is in brackets.
 fn named_frame(name: &str) -> Frame {
     let is_note = name.starts_with('[') && name.ends_with(']') && name != "[unknown]";
     let kind = if is_note { FrameKind::Note } else { FrameKind::Native };
-    let functions: Vec<Function> = if name == "[unknown]" { Vec::new() } else { vec![function(name)] };
+    let functions: Vec<Function> = if name == "[unknown]" { Vec::new() } else { vec![function(name, None)] };
     Frame { address: 0, kind, module: None, functions: functions.into() }
 }
 

@@ -27,14 +27,9 @@ impl Target {
     }
 }
 
-/// The format that a file's name stands for: the longest suffix that fits.
+/// The format that a file's name stands for.
 pub fn format_of(path: &Path) -> Option<&'static FormatInfo> {
-    let name = path.file_name()?.to_str()?;
-    let fits = |format: &&FormatInfo| {
-        name.strip_suffix(format.suffix).is_some_and(|before| before.ends_with('.') || before.is_empty())
-    };
-    // Of several with one suffix the first counts.
-    FORMATS.iter().rev().filter(fits).max_by_key(|format| format.suffix.len())
+    swipr_formats::of_file(path.file_name()?.to_str()?)
 }
 
 /// The format that is asked for by name, or by the file's name.
@@ -182,12 +177,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_is_found_by_its_suffix_or_one_before_it_has_the_same() {
+    fn every_format_is_found_by_its_suffix() {
         for format in FORMATS {
             let path = format!("/a/b.{}", format.suffix);
-            let found = format_of(Path::new(&path)).expect(format.name);
-            assert_eq!(found.suffix, format.suffix);
+            assert_eq!(format_of(Path::new(&path)).map(|found| found.name), Some(format.name));
         }
+        assert_eq!(format_of(Path::new("profile.json")).map(|format| format.name), Some("firefox"));
         assert_eq!(format_of(Path::new("x.pb.gz")).map(|format| format.name), Some("pprof"));
         assert_eq!(format_of(Path::new("xfolded")).map(|format| format.name), None);
         assert_eq!(format_of(Path::new("x.doc")).map(|format| format.name), None);

@@ -38,6 +38,13 @@ pub struct Budget {
     pub file_bytes: u64,
 }
 
+impl Budget {
+    /// For a process that does nothing else, and takes its memory from no other program: 4 GiB of memory, 64 GiB of
+    /// debug sections, 16 GiB of file.
+    pub const OF_ITS_OWN: Budget =
+        Budget { memory_bytes: u32::MAX as usize, debug_bytes: 64 << 30, file_bytes: 16 << 30 };
+}
+
 impl Default for Budget {
     /// 64 MiB of memory, 1 GiB of debug sections, 4 GiB of file.
     fn default() -> Budget {

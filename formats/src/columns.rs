@@ -97,7 +97,7 @@ pub(crate) fn about(header: &Header, options: &Options) -> Members {
         .field("pid", header.pid)
         .field("mode", string(mode))
         .field("interval_ns", header.interval_ns)
-        .field("when", string(&clock::utc(header.start_ns)))
+        .maybe("when", (header.start_ns > 0).then(|| string(&clock::utc(header.start_ns))))
 }
 
 /// An array of numbers.

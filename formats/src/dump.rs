@@ -25,16 +25,10 @@ impl Format for Dump {
         if let Some(title) = &self.options.title {
             line(out, format_args!("{}", first(title)));
         }
-        line(
-            out,
-            format_args!(
-                "{} (pid {}), {}, {}",
-                first(&header.process_name),
-                header.pid,
-                names::printable(&header.executable),
-                utc(header.start_ns)
-            ),
-        );
+        let pid = if header.pid > 0 { format!(" (pid {})", header.pid) } else { String::new() };
+        let (name, executable) = (first(&header.process_name), names::printable(&header.executable));
+        let when = if header.start_ns > 0 { format!(", {}", utc(header.start_ns)) } else { String::new() };
+        line(out, format_args!("{name}{pid}, {executable}{when}"));
     }
 
     fn sample(&mut self, sample: &Sample<'_>, out: &mut Vec<u8>) {

@@ -21,6 +21,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
         header: None,
         stacks: ShownTree::new(options),
         timeline: Timeline::new(),
+        has_times: false,
     })
 }
 
@@ -29,6 +30,8 @@ struct Html {
     header: Option<Header>,
     stacks: ShownTree,
     timeline: Timeline,
+    /// Whether a sample has a time.
+    has_times: bool,
 }
 
 impl Format for Html {
@@ -41,6 +44,7 @@ impl Format for Html {
     fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
         let node = self.stacks.node(sample);
         self.timeline.add(sample, node);
+        self.has_times |= sample.time_ns > 0;
     }
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
@@ -55,7 +59,9 @@ impl Format for Html {
             .field("seconds", format!("{:.1}", summary.duration_ns as f64 / 1e9))
             .field("samples", samples)
             .field("stats", string(&stats_line(summary)))
-            .maybe("empty", empty);
+            .maybe("empty", empty)
+            // No lanes without times.
+            .maybe("still", (!self.has_times && samples > 0).then_some("true"));
         let of_ticks = |span: &Span| span.sum.ns == span.sum.samples.saturating_mul(header.interval_ns);
         let weights = if spans.iter().all(of_ticks) { Weights::Ticks } else { Weights::Own };
         let info = info.field("stride", 5 + weights as u8);
@@ -63,8 +69,7 @@ impl Format for Html {
         let spans = numbers(&mut columns, &header, &spans, weights);
         let data = crate::json::Members::object().field("info", info.end());
         let data = columns.add(data, &self.stacks.tree, &threads).field("spans", spans).end();
-        let title = self.options.title.clone();
-        let title = title.unwrap_or_else(|| format!("{} ({})", header.process_name, header.pid));
+        let title = self.options.title.clone().unwrap_or_else(|| header.title());
         out.extend_from_slice(Template::File.with(&names::printable(&title), &data).as_bytes());
     }
 }

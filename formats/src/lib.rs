@@ -57,7 +57,7 @@ pub use format::{Format, Names, Options, Weight};
 pub use go_text::{GOROUTINE_STACKS, GOROUTINES};
 pub use gperftools::GPERFTOOLS;
 pub use kept::{Entry, Kept};
-pub use list::{FORMATS, FormatInfo, Selection, find};
+pub use list::{FORMATS, FormatInfo, Selection, find, of_file};
 pub use live::{LIVE_LINES, live_page};
 pub use recent::Recent;
 pub use ring::Ring;

@@ -110,7 +110,7 @@ pub static FORMATS: &[FormatInfo] = &[
         name: "json",
         aliases: &[],
         mime: "application/json",
-        suffix: "json",
+        suffix: "dump.json",
         description: "every stack in one JSON object",
         streams: true,
         make: json_dump::make,
@@ -123,6 +123,17 @@ pub fn find(name: &str) -> Option<&'static FormatInfo> {
         info.name.eq_ignore_ascii_case(name)
             || info.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name))
     })
+}
+
+/// The format that a file's name stands for: the longest suffix that fits. `.json` alone is Firefox's, as the
+/// path `/profile.json` is.
+pub fn of_file(name: &str) -> Option<&'static FormatInfo> {
+    let by_suffix = FORMATS.iter().map(|format| (format.suffix, format));
+    let all = by_suffix.chain(find("firefox").map(|format| ("json", format)));
+    let fits = all.filter(|(suffix, _)| {
+        name.strip_suffix(suffix).is_some_and(|before| before.ends_with('.') || before.is_empty())
+    });
+    fits.max_by_key(|(suffix, _)| suffix.len()).map(|(_, format)| format)
 }
 
 /// A format together with the choices made about it.

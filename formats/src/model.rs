@@ -93,7 +93,8 @@ pub enum State {
 /// One stack of one thread, at one time or at several ticks in a row.
 #[derive(Clone, Debug)]
 pub struct Sample<'a> {
-    /// Nanoseconds since the epoch; of the last tick, where there are several.
+    /// Nanoseconds since the epoch; of the last tick, where there are several. 0: the time is not known, as in
+    /// recordings that were read from sums.
     pub time_ns: u64,
     /// How many ticks it stands for, at least 1. Each is a sample.
     pub ticks: u32,
@@ -130,18 +131,28 @@ pub enum Mode {
 /// What is known before the first sample.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Process id as the process itself sees it.
+    /// Process id as the process itself sees it; 0 where it is not known.
     pub pid: u32,
     /// The program's name.
     pub process_name: String,
     /// Path of the executable.
     pub executable: String,
-    /// Start of the recording, nanoseconds since the epoch.
+    /// Start of the recording, nanoseconds since the epoch; 0 where it is not known.
     pub start_ns: u64,
     /// Time between two ticks, nanoseconds.
     pub interval_ns: u64,
     /// What weights count.
     pub mode: Mode,
+}
+
+impl Header {
+    /// What a recording is called that has no title: the program and its process.
+    pub(crate) fn title(&self) -> String {
+        match self.pid {
+            0 => self.process_name.clone(),
+            pid => format!("{} ({pid})", self.process_name),
+        }
+    }
 }
 
 /// What is known after the last sample. Every loss has its count.

@@ -14,8 +14,8 @@
 //! Firefox, speedscope and inferno pass over it, FlameGraph too, with a warning for
 //! each. Byte 0 is the first character of a sample line: a reader that finds anything
 //! else takes the file for something else. In wall mode the leaf of a thread that does not run is a remark that tells
-//! what it waits for. The recording's figures follow the last sample
-//! as a comment: Firefox, speedscope, inferno and FlameGraph pass over it in silence.
+//! what it waits for. The process's name and the recording's figures follow the last sample
+//! as comments: Firefox, speedscope, inferno and FlameGraph pass over them in silence.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -78,7 +78,7 @@ impl Format for PerfScript {
             // The one header that readers know: all of its lines, in this order.
             append(out, format_args!("# ========\n# swipr: no samples: {why}\n# {stats}\n# ========\n#\n"));
         } else if !self.options.compat {
-            append(out, format_args!("# swipr: {stats}\n"));
+            append(out, format_args!("# swipr: process={}\n# swipr: {stats}\n", self.process));
         }
     }
 }

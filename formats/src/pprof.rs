@@ -6,7 +6,7 @@
 //! `thread`, `thread_id` (unless threads are merged), `state` and, of a blocked thread, the `syscall` it waits in. The first mapping is
 //! the main program, as readers expect; ids count from 1. Inlined functions are lines
 //! of one location, innermost first. Addresses are as recorded: return addresses,
-//! except at the leaf.
+//! except at the leaf. There is no place for the process: a comment `swipr: process PID NAME` tells it.
 
 mod tables;
 
@@ -79,7 +79,7 @@ fn profile(options: &Options, header: &Header, totals: &Finished, summary: &Summ
     profile.signed(10, summary.duration_ns);
     profile.message(11, value_type(&mut tables, kind, unit));
     profile.signed(12, if snapshot { 1 } else { header.interval_ns });
-    profile.packed(13, comments(options, &mut tables, summary, totals.is_empty()));
+    profile.packed(13, comments(options, &mut tables, header, summary, totals.is_empty()));
     profile.number(14, tables.string(kind));
     tables.write(&mut profile);
     profile
@@ -124,12 +124,21 @@ fn text_label(tables: &mut Tables<'_>, key: &str, value: &str) -> Message {
     label
 }
 
-fn comments(options: &Options, tables: &mut Tables<'_>, summary: &Summary, empty: bool) -> Vec<u64> {
+fn comments(
+    options: &Options,
+    tables: &mut Tables<'_>,
+    header: &Header,
+    summary: &Summary,
+    empty: bool,
+) -> Vec<u64> {
     let mut texts = Vec::new();
     if let Some(title) = &options.title {
         texts.push(names::printable(title));
     }
     texts.push(format!("swipr: {}", stats_line(summary)));
+    if header.pid > 0 {
+        texts.push(format!("swipr: process {} {}", header.pid, names::printable(&header.process_name)));
+    }
     if empty {
         texts.push(format!("swipr: no samples: {}", why_empty(summary)));
     }

@@ -55,8 +55,7 @@ impl Format for Speedscope {
         let (threads, spans) = timeline.finish(MOST_SPANS);
         let empty = spans.is_empty().then(|| format!(" (no samples: {})", why_empty(summary)));
         let spans = by_thread(&spans);
-        let title =
-            self.options.title.clone().unwrap_or_else(|| format!("{} ({})", header.process_name, header.pid));
+        let title = self.options.title.clone().unwrap_or_else(|| header.title());
         let head = Members::object()
             .field("$schema", string("https://www.speedscope.app/file-format-schema.json"))
             .field("exporter", string("swipr"))

@@ -77,8 +77,7 @@ impl Format for Svg {
             Mode::Wall => "wall clock",
             Mode::Cpu => "CPU time",
         };
-        let title =
-            self.options.title.clone().unwrap_or_else(|| format!("{} ({})", header.process_name, header.pid));
+        let title = self.options.title.clone().unwrap_or_else(|| header.title());
         let about = match self.stacks.tree.len() {
             1 => format!("No samples: {}", why_empty(summary)),
             _ => format!("{mode}, {:.1} s, {} samples", summary.duration_ns as f64 / 1e9, summary.samples),

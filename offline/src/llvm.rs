@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use swipr_debuginfo::demangle::demangle;
 use swipr_debuginfo::symbolizer::{Lookup, ObjectKey, Symbol};
 
 /// The program, running. It ends when this is dropped.
@@ -21,7 +22,7 @@ impl LlvmSymbolizer {
     /// Starts it; an error is that it cannot be started, or is not what it should be.
     pub fn start(program: &Path, search: &SearchPath) -> io::Result<LlvmSymbolizer> {
         let mut command = Command::new(program);
-        command.args(["--output-style=JSON", "--inlines", "--demangle"]);
+        command.args(["--output-style=JSON", "--inlines", "--no-demangle"]);
         for directory in search.directories() {
             command.arg(format!("--debug-file-directory={}", directory.display()));
         }
@@ -71,9 +72,11 @@ fn symbol(frame: &Value, address: u64, inlined: bool) -> Option<Symbol> {
     let start =
         text("StartAddress").and_then(|start| u64::from_str_radix(start.trim_start_matches("0x"), 16).ok());
     let line = frame.get("Line").and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok());
+    let linkers = text("FunctionName")?;
+    let readable = demangle(linkers);
     Some(Symbol {
-        name: text("FunctionName")?.into(),
-        mangled: None,
+        name: readable.as_deref().unwrap_or(linkers).into(),
+        mangled: readable.is_some().then(|| linkers.into()),
         // Inlined functions have none of their own.
         offset: start.filter(|_| !inlined).map_or(0, |start| address.saturating_sub(start)),
         file: text("FileName").map(Arc::from),

@@ -40,7 +40,8 @@ pub(crate) fn symbolizer(search: &SearchPath, budget: Budget) -> Symbolizer {
 /// The same by another who finds names.
 pub fn symbolize_by(recording: &mut Recording, search: &SearchPath, resolver: &mut dyn Resolver) -> Named {
     let biases = std::mem::take(&mut recording.biases);
-    let mut names = Names { search, resolver, biases, places: HashMap::new(), outcome: Named::default() };
+    let (places, known, outcome) = <_>::default();
+    let mut names = Names { search, resolver, biases, places, known, outcome };
     for stack in &mut recording.stacks {
         *stack = Arc::new(names.stack(stack));
     }
@@ -56,6 +57,8 @@ struct Names<'a> {
     resolver: &'a mut dyn Resolver,
     biases: HashMap<Arc<Module>, u64>,
     places: HashMap<Arc<Module>, Option<Place>>,
+    /// What was found, by the module's place in memory, the address, and whether it is exact.
+    known: HashMap<(usize, u64, bool), Arc<[Function]>>,
     outcome: Named,
 }
 
@@ -77,21 +80,31 @@ impl Names<'_> {
     fn frame(&mut self, frame: &Frame, is_exact: bool) -> Frame {
         let wanted = frame.kind == FrameKind::Native && frame.functions.is_empty();
         let Some(module) = frame.module.as_ref().filter(|_| wanted) else { return frame.clone() };
-        let Some((key, bias)) = self.place(module) else { return frame.clone() };
-        let address = frame.address.wrapping_sub(bias);
-        let exact = self.resolver.resolve(&key, address, Lookup::Pc);
-        // The kernel made the address that a handler returns to: nobody called from before it.
-        let is_signal_return =
-            exact.last().is_some_and(|it| it.offset == 0 && SIGNAL_RETURN.contains(&&*it.name));
-        let found = match is_exact || is_signal_return {
-            true => exact,
-            false => self.resolver.resolve(&key, address, Lookup::ReturnAddress),
+        let seen = (Arc::as_ptr(module).addr(), frame.address, is_exact);
+        let functions = match self.known.get(&seen) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let Some((key, bias)) = self.place(module) else { return frame.clone() };
+                let found = self.functions(&key, frame.address.wrapping_sub(bias), is_exact);
+                self.known.insert(seen, Arc::clone(&found));
+                found
+            }
         };
-        match found.is_empty() {
+        match functions.is_empty() {
             true => self.outcome.unknown += 1,
             false => self.outcome.named += 1,
         }
-        Frame { functions: found.iter().map(function).collect(), ..frame.clone() }
+        Frame { functions, ..frame.clone() }
+    }
+
+    fn functions(&mut self, key: &ObjectKey, address: u64, is_exact: bool) -> Arc<[Function]> {
+        // The kernel made the address that a handler returns to: nobody called from before it.
+        let mut is_signal_return = || {
+            let exact = self.resolver.name(key, address);
+            exact.is_some_and(|it| it.offset == 0 && SIGNAL_RETURN.contains(&&*it.name))
+        };
+        let lookup = if is_exact || is_signal_return() { Lookup::Pc } else { Lookup::ReturnAddress };
+        self.resolver.resolve(key, address, lookup).iter().map(function).collect()
     }
 
     fn place(&mut self, module: &Arc<Module>) -> Option<Place> {

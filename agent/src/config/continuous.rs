@@ -62,9 +62,7 @@ impl LifeFile {
                 "it must have %p, the process id, in it: children write files of their own".to_owned()
             );
         }
-        // The longest suffix that fits: `firefox.json` before `json`.
-        let fits = FORMATS.iter().filter(|format| text.ends_with(&format!(".{}", format.suffix)));
-        let format = fits.max_by_key(|format| format.suffix.len()).ok_or_else(|| {
+        let format = swipr_formats::of_file(text).ok_or_else(|| {
             let suffixes: Vec<&str> = FORMATS.iter().map(|format| format.suffix).collect();
             format!("its end must be one of {}", suffixes.join(", "))
         })?;
@@ -99,7 +97,8 @@ mod tests {
             ("%p.folded", "folded"),
             ("a-%p.firefox.json", "firefox"),
             ("a-%p.speedscope.json", "speedscope"),
-            ("a-%p.json", "json"),
+            ("a-%p.dump.json", "json"),
+            ("a-%p.json", "firefox"),
             ("%p/flame.html", "html"),
         ] {
             assert_eq!(LifeFile::parse(path).map(|file| file.format.name), Ok(format), "{path}");

@@ -38,7 +38,7 @@ pub(super) fn read(
     let waits = stacks.iter().any(|(stack, _)| is_waiting(stack));
     let mode = if is_time && !waits { Mode::Cpu } else { Mode::Wall };
     let thread = shape.thread(Thread { tid: 0, name: name.to_owned() });
-    to(Event::Header(header(name, mode, 0)))?;
+    to(Event::Header(header(name, 0, mode, 0)))?;
     let mut figures = Figures::default();
     for (stack, count) in stacks.into_iter().filter(|(_, count)| *count > 0) {
         let frames = stack.rsplit(';').map(named_frame).collect();

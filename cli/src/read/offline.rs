@@ -42,7 +42,7 @@ pub(super) fn read(
     if recording.stacks.iter().any(|stack| has_unnamed(stack)) {
         let search = SearchPath::new(symbols.directories.iter().cloned());
         let named = match &mut symbols.by {
-            By::Us => symbolize(&mut recording, &search, Budget::default()),
+            By::Us => symbolize(&mut recording, &search, Budget::OF_ITS_OWN),
             By::Program(program) => symbolize_by(&mut recording, &search, program),
             By::Nobody => Named::default(),
         };

@@ -17,6 +17,8 @@ const SYSTEM_CALLS: u32 = 1024;
 #[derive(Debug)]
 struct Head {
     thread: Thread,
+    /// 0 where it is not told.
+    pid: u32,
     time_ns: u64,
     weight_ns: u64,
     is_wall: bool,
@@ -28,8 +30,14 @@ pub(super) fn read(
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut reader =
-        Reader { shape, modules: FxHashMap::default(), figures: Figures::default(), begun: false, name };
+    let mut reader = Reader {
+        shape,
+        modules: FxHashMap::default(),
+        figures: Figures::default(),
+        begun: false,
+        name,
+        text,
+    };
     let mut open: Option<(Head, Vec<Frame>)> = None;
     for (number, line) in text.lines().enumerate() {
         if line.starts_with('#') {
@@ -67,6 +75,7 @@ struct Reader<'a> {
     figures: Figures,
     begun: bool,
     name: &'a str,
+    text: &'a str,
 }
 
 impl Reader<'_> {
@@ -78,7 +87,8 @@ impl Reader<'_> {
     ) -> Result<(), String> {
         if !std::mem::replace(&mut self.begun, true) {
             let mode = if head.is_wall { Mode::Wall } else { Mode::Cpu };
-            to(Event::Header(header(self.name, mode, head.time_ns)))?;
+            let process = process_name(self.text, head.pid).unwrap_or_else(|| self.name.to_owned());
+            to(Event::Header(header(&process, head.pid, mode, head.time_ns)))?;
         }
         let state = frames.first().and_then(state);
         if state.is_some() {
@@ -171,16 +181,38 @@ fn head(line: &str) -> Option<Head> {
     if words.last()?.starts_with('[') {
         words.pop();
     }
-    let ids = words.pop()?;
-    let tid = ids.rsplit('/').next()?.parse().ok()?;
+    let (pid, tid) = ids(words.pop()?)?;
     let mut event = event.split_whitespace();
     let first = event.next().unwrap_or_default();
     let (weight_ns, event) = match first.parse() {
         Ok(period) => (period, event.next().unwrap_or_default()),
         Err(_) => (INTERVAL_NS, first),
     };
-    let thread = Thread { tid, name: words.join(" ") };
-    Some(Head { thread, time_ns, weight_ns, is_wall: event.starts_with("wall-clock") })
+    // swift-profile-recorder's own event, and what it puts behind the name.
+    let is_recorders = event == "swipr";
+    let mut name = words.join(" ");
+    if is_recorders && name.ends_with(&format!("-T{tid}")) {
+        name.truncate(name.len().saturating_sub(format!("-T{tid}").len()));
+    }
+    let is_wall = event.starts_with("wall-clock") || is_recorders;
+    Some(Head { thread: Thread { tid, name }, pid, time_ns, weight_ns, is_wall })
+}
+
+/// `pid/tid`, or only a thread's id: the process's is 0 then.
+fn ids(word: &str) -> Option<(u32, u32)> {
+    let (pid, tid) = word.split_once('/').unwrap_or(("0", word));
+    Some((pid.parse().ok()?, tid.parse().ok()?))
+}
+
+/// What the process is called: our own text says it at its end; of others the first thread has its id, and its name.
+fn process_name(text: &str, pid: u32) -> Option<String> {
+    let mut last = text.trim_ascii_end().rsplit('\n').take_while(|line| line.starts_with('#'));
+    if let Some(name) = last.find_map(|line| line.strip_prefix("# swipr: process=")) {
+        return Some(name.to_owned());
+    }
+    let lines = text.lines().filter(|line| pid > 0 && !line.starts_with([' ', '\t', '#']));
+    let mut heads = lines.filter_map(head);
+    heads.find(|head| head.thread.tid == pid).map(|head| head.thread.name)
 }
 
 #[cfg(test)]

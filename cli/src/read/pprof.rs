@@ -20,6 +20,9 @@ struct Profile<'a> {
     time_ns: u64,
     duration_ns: u64,
     period: u64,
+    /// The mapping that was written first: the program's.
+    program: Option<u64>,
+    comments: Vec<u64>,
 }
 
 #[derive(Default)]
@@ -69,7 +72,9 @@ pub(super) fn read(
     let count = types.iter().position(|(kind, unit)| kind == "samples" || unit == "count");
     let weight = types.iter().rposition(|(_, unit)| unit != "count");
     let mode = if types.iter().any(|(kind, _)| kind == "cpu") { Mode::Cpu } else { Mode::Wall };
-    let mut header = header(name, mode, profile.time_ns);
+    let (process, pid) = profile.process(name);
+    let mut header = header(&process, pid, mode, profile.time_ns);
+    header.executable = profile.executable().unwrap_or(header.executable);
     if profile.period > 0 {
         header.interval_ns = profile.period;
     }
@@ -87,7 +92,8 @@ pub(super) fn read(
         let frames = sample.locations.iter().map(|id| profile.frame(*id, &modules)).collect();
         let (thread, stack) = (shape.thread(thread), shape.stack(frames, None));
         for (ticks, weight_ns) in parts(ticks, total) {
-            let (time_ns, thread, stack) = (profile.time_ns, Arc::clone(&thread), Arc::clone(&stack));
+            // A profile has sums: it does not say when its samples were.
+            let (time_ns, thread, stack) = (0, Arc::clone(&thread), Arc::clone(&stack));
             let sample = OwnedSample { time_ns, ticks, thread, state, weight_ns, stack };
             figures.count(&sample);
             to(Event::Sample(sample))?;
@@ -120,6 +126,7 @@ impl<'a> Profile<'a> {
                 9 => profile.time_ns = value.number(),
                 10 => profile.duration_ns = value.number(),
                 12 => profile.period = value.number(),
+                13 => value.numbers(&mut profile.comments)?,
                 _ => {}
             }
             Ok(())
@@ -141,8 +148,29 @@ impl<'a> Profile<'a> {
             }
             Ok(())
         })?;
+        self.program.get_or_insert(id);
         self.mappings.insert(id, mapping);
         Ok(())
+    }
+
+    /// The program's file.
+    fn executable(&self) -> Option<String> {
+        let file = self.text(self.mappings.get(&self.program?)?.file);
+        Some(file).filter(|file| !file.is_empty())
+    }
+
+    /// The process's name and its id: our own profiles tell them in a comment; of others the program's file has the name.
+    fn process(&self, otherwise: &str) -> (String, u32) {
+        let comments = self.comments.iter().map(|&comment| self.text(comment));
+        let mut told = comments.filter_map(|text| {
+            let (pid, name) = text.strip_prefix("swipr: process ")?.split_once(' ')?;
+            Some((name.to_owned(), pid.parse().ok()?))
+        });
+        let by_file = || {
+            let name = self.executable()?.rsplit('/').next()?.to_owned();
+            Some((name, 0)).filter(|(name, _)| !name.is_empty() && !name.starts_with('['))
+        };
+        told.next_back().or_else(by_file).unwrap_or_else(|| (otherwise.to_owned(), 0))
     }
 
     fn location(&mut self, value: Value<'a>) -> Result<(), String> {
@@ -200,12 +228,11 @@ impl<'a> Profile<'a> {
             let raw = self.functions.get(&id)?;
             let (name, system_name, file) =
                 (self.text(raw.name), self.text(raw.system_name), self.text(raw.file));
+            let linkers = Some(system_name.as_str()).filter(|text| !text.is_empty());
             Some(Function {
-                mangled: Some(system_name).filter(|text| !text.is_empty() && *text != name).map(Into::into),
-                name: name.into(),
-                offset: 0,
                 file: Some(file).filter(|text| !text.is_empty()).map(Into::into),
                 line: u32::try_from(line).ok().filter(|&line| line > 0),
+                ..super::function(&name, linkers)
             })
         };
         let functions: Vec<Function> = location.lines.iter().filter_map(function).collect();

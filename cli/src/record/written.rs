@@ -23,7 +23,7 @@ pub struct Plan {
 impl Plan {
     /// As the options say, for the process of that name and id.
     pub fn new(output: &Output, name: &str, pid: u32) -> Result<Plan, Error> {
-        let mut selection = output.selection()?;
+        let selection = output.selection()?;
         let path = output.output.clone().unwrap_or_else(|| {
             let name: String = name
                 .chars()
@@ -31,9 +31,6 @@ impl Plan {
                 .collect();
             PathBuf::from(format!("swipr-{name}-{pid}.{}", selection.format.suffix))
         });
-        if selection.options.title.is_none() {
-            selection.options.title = Some(format!("{name} ({pid})"));
-        }
         let talk = if output.quiet { Talk::Quiet } else { Talk::Normal };
         let target = Target::new(&path);
         let can_be_shown = target != Target::Stdout && ["html", "svg"].contains(&selection.format.name);

@@ -152,3 +152,147 @@ fn what_cannot_be_read_is_told() {
     says(["convert", &file("b", "a;b 1\n"), "--from", "gif", "-f", "perf"]).refuses(2, &["gif", "pprof"]);
     says(["convert", &file("c", "a;b 1\na;c x\n"), "-f", "perf", "-o", "-"]).refuses(1, &["line 2"]);
 }
+
+/// Wall and CPU, the process's name and its id, and when it was: they went, and files' names came in their place.
+#[test]
+fn process_mode_and_time_stay_from_format_to_format() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let host = running_burner();
+    let pid = host.pid();
+    for mode in ["cpu", "wall"] {
+        let file = |suffix: &str| path(&format!("{mode}.{suffix}"));
+        says(["record", &pid.to_string(), "-d", "300ms", "--mode", mode, "-o", &file("jsonl")]).well();
+        for suffix in ["perf", "pb.gz"] {
+            says(["convert", &file("jsonl"), "-o", &file(suffix)]).well();
+        }
+        for from in ["jsonl", "perf", "pb.gz"] {
+            let json = says(["convert", &file(from), "-f", "json", "-o", "-", "-q"]).well().out;
+            let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+            assert_eq!((&json["pid"], &json["mode"]), (&pid.into(), &mode.into()), "{from}");
+            let name = json["process_name"].as_str().expect("a name");
+            assert!(name.starts_with("no_frame_point"), "{from}: {name}");
+            let when = json["start_ns"].as_u64().expect("a time") / 1_000_000_000;
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time");
+            assert!(now.as_secs() - when < 600, "{from}: {when}");
+            let page = says(["convert", &file(from), "-f", "svg", "-o", "-", "-q"]).well().out;
+            assert!(page.contains(&format!(" ({pid})</title>")), "{from}");
+        }
+    }
+    host.end();
+}
+
+/// Sums have no order in time: the samples of a profile were shown one after the other.
+#[test]
+fn no_times_are_made_up_where_a_recording_has_none() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let raw = recorded(&directory);
+    for name in ["app.folded", "app.pb.gz"] {
+        says(["convert", &raw, "-o", &path(name)]).well();
+        let out = |format: &str| says(["convert", &path(name), "-f", format, "-o", "-", "-q"]).well().out;
+        let json: serde_json::Value = serde_json::from_str(&out("json")).expect("JSON");
+        let samples = json["samples"].as_array().expect("samples");
+        assert!(samples.iter().all(|sample| sample["time_ns"] == 0), "{name}");
+        assert!(out("html").contains("\"still\":true"), "{name}");
+        let firefox: serde_json::Value = serde_json::from_str(&out("firefox")).expect("JSON");
+        for thread in firefox["threads"].as_array().expect("threads") {
+            let times = thread["samples"]["time"].as_array().expect("times");
+            assert!(times.iter().all(|time| time.as_f64() == Some(0.0)), "{name}");
+            assert_eq!(thread["markers"]["length"], 0, "{name}");
+        }
+    }
+    assert!(!says(["convert", &raw, "-f", "html", "-o", "-", "-q"]).well().out.contains("\"still\":true"));
+}
+
+#[test]
+fn a_folded_file_of_one_long_line_is_recognised() {
+    let directory = Directory::new();
+    let path = directory.path().join("long");
+    let line = format!("{}leaf 7\n", "a_function_with_a_long_name;".repeat(1000));
+    std::fs::write(&path, &line).expect("a file");
+    let said = says(["convert", &path.display().to_string(), "-f", "folded", "-o", "-", "-q"]).well();
+    assert_eq!(said.out, line);
+}
+
+/// A recording of a C++ function, without its name.
+fn mangled_recording(directory: &Directory) -> String {
+    let source = directory.path().join("zoo.cc");
+    let text = "namespace zoo { __attribute__((noinline)) int sorted(int n) { __asm__ volatile(\"\"); return n + 1; } }\n\
+                int main(int c, char **) { return zoo::sorted(c) > 100; }\n";
+    std::fs::write(&source, text).expect("a file");
+    let program = directory.path().join("zoo");
+    let made = std::process::Command::new("c++")
+        .args(["-O1", "-g", "-no-pie", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let symbols = std::process::Command::new("nm").arg(&program).output().expect("nm");
+    let symbols = String::from_utf8(symbols.stdout).expect("text");
+    let line = symbols.lines().find(|line| line.ends_with("_ZN3zoo6sortedEi")).expect("the function");
+    let address = u64::from_str_radix(line.split(' ').next().expect("an address"), 16).expect("hexadecimal");
+    let program = program.display();
+    let raw = directory.path().join("zoo.jsonl");
+    let text = format!(
+        r#"{{"type":"header","swipr":1,"pid":7,"process_name":"zoo","executable":"{program}","start_ns":5,"interval_ns":10,"mode":"cpu"}}
+{{"type":"module","id":0,"path":"{program}","start":"0x400000","end":"0x500000","file_offset":"0x0","base":"0x400000","build_id":""}}
+{{"type":"thread","id":0,"tid":7,"name":"zoo"}}
+{{"type":"stack","id":0,"frames":[{{"address":"{address:#x}","module":0}}]}}
+{{"type":"sample","time_ns":6,"thread":0,"state":"running","weight_ns":10,"stack":0}}
+"#
+    );
+    std::fs::write(&raw, text).expect("a file");
+    raw.display().to_string()
+}
+
+#[test]
+fn linkers_names_can_be_had_of_every_input() {
+    let directory = Directory::new();
+    let raw = mangled_recording(&directory);
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let folded = |from: &str, more: &[&str]| {
+        let arguments = ["convert", from, "-f", "folded", "-o", "-"];
+        says(arguments.iter().chain(more)).well()
+    };
+    let has_llvm = std::process::Command::new("llvm-symbolizer").arg("--version").output().is_ok();
+    let llvm: &[&str] = &["--symbolizer", "llvm-symbolizer"];
+    for more in [Some(&[][..]), Some(llvm).filter(|_| has_llvm)].into_iter().flatten() {
+        let with = |names: &str| folded(&raw, &[more, &["--names", names]].concat()).out;
+        assert!(with("mangled").contains("_ZN3zoo6sortedEi "), "{more:?}: {}", with("mangled"));
+        assert!(with("safe").contains("zoo::sorted "), "{more:?}: {}", with("safe"));
+        assert!(with("raw").contains("zoo::sorted(int) "), "{more:?}: {}", with("raw"));
+    }
+    // What was written with linkers' names has readable ones, too.
+    for (name, names) in
+        [("a.pb.gz", "safe"), ("b.pb.gz", "mangled"), ("c.perf", "mangled"), ("d.folded", "mangled")]
+    {
+        says(["convert", &raw, "-o", &path(name), "--names", names]).well();
+        assert!(folded(&path(name), &["--names", "mangled"]).out.contains("_ZN3zoo6sortedEi "), "{name}");
+        assert!(folded(&path(name), &["--names", "raw"]).out.contains("zoo::sorted(int) "), "{name}");
+        assert!(folded(&path(name), &[]).out.contains("zoo::sorted "), "{name}");
+    }
+    // What has readable names only says so.
+    says(["convert", &raw, "-o", &path("e.perf")]).well();
+    let said = folded(&path("e.perf"), &["--names", "mangled"]);
+    assert!(
+        said.out.contains("zoo::sorted ") && said.errors.contains("the file has no mangled name"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn json_is_firefoxs_and_the_dump_has_an_end_of_its_own() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("a.folded"), "main;parse 10\n").expect("a file");
+    for (name, part) in [
+        ("profile.json", "preprocessedProfileVersion"),
+        ("a.firefox.json", "preprocessedProfileVersion"),
+        ("a.dump.json", "\"samples\":["),
+    ] {
+        says(["convert", &path("a.folded"), "-o", &path(name)]).well();
+        assert!(read(&directory.path().join(name)).contains(part), "{name}");
+    }
+    assert!(!read(&directory.path().join("a.dump.json")).contains("preprocessedProfileVersion"));
+}

@@ -121,7 +121,7 @@ impl<'a> Tables<'a> {
             .end()
     }
 
-    /// Times in a row during which the thread did not run.
+    /// Times in a row during which the thread did not run; none where times are not known.
     fn markers(&mut self, spans: &[Span], summary: &Summary) -> String {
         let (mut count, mut category, mut data) = (0u64, Numbers::new(), Members::array());
         let (mut name, mut starts, mut ends, mut phase) =
@@ -132,7 +132,7 @@ impl<'a> Tables<'a> {
             let alike = at.iter().take_while(|span| span.state == first.state).count();
             let (_, rest) = at.split_at(alike);
             at = rest;
-            if first.state == State::Running {
+            if first.state == State::Running || first.time_ns == 0 {
                 continue;
             }
             let end_ns = rest.first().map_or(last_ns, |next| next.time_ns).max(first.time_ns);

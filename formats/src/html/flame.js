@@ -432,8 +432,9 @@ function hands() {
 }
 function head() {
   const i = M.info;
-  document.title = $("title").textContent = i.title || `${i.process} (${i.pid})`;
-  $("about").textContent = [i.title && i.process && `${i.process} (${i.pid})`, i.still ? "" : i.mode === "cpu" ? "CPU time" : "wall clock", i.when, i.seconds && i.seconds + " s", i.samples && `${i.samples.toLocaleString()} samples`, i.labels].filter(Boolean).join(" · ");
+  const process = i.pid ? `${i.process} (${i.pid})` : i.process;
+  document.title = $("title").textContent = i.title || process;
+  $("about").textContent = [i.title && i.process && process, i.whole || (i.mode === "cpu" ? "CPU time" : "wall clock"), i.when, i.seconds && i.seconds + " s", i.samples && `${i.samples.toLocaleString()} samples`, i.labels].filter(Boolean).join(" · ");
   $("stats").textContent = i.stats || "";
   document.querySelector(".time").hidden = !!i.still;
   const legend = $("legend"); legend.textContent = "";
