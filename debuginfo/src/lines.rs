@@ -4,7 +4,8 @@
 //!
 //! What is kept, the longest-lived first: which unit has which addresses ([`index`]); where in a unit its
 //! functions and lines are ([`contents`]); units as gimli has them, and the pages of the file that were touched. An address costs the entries of
-//! one function and a few hundred bytes of the program of lines, whatever was dropped before.
+//! one function and a few hundred bytes of the program of lines, whatever was dropped before; of a function that was asked for
+//! before, what is inlined into it is kept, too.
 
 mod contents;
 mod extent;
@@ -20,7 +21,7 @@ use crate::pages::{Counter, PagedReader, Residence};
 use contents::Contents;
 use gimli::{AttributeValue, DebugInfoOffset, Dwarf, DwarfSections, SectionId, Unit, UnitOffset, UnitRef};
 use index::Index;
-use inlined::Named;
+use inlined::{Named, Tree};
 use rustc_hash::FxHashMap;
 use split::Split;
 use std::ops::Range;
@@ -68,6 +69,8 @@ pub(crate) struct Lines {
     contents_bytes: usize,
     /// By where they begin.
     units: FxHashMap<usize, Arc<OpenUnit>>,
+    /// What is inlined into functions that were asked for more than once, by unit and entry. `None`: asked for once.
+    inlined: FxHashMap<(usize, UnitOffset), Option<Arc<Tree>>>,
     /// Units that others refer to, without what is in them.
     referred: FxHashMap<(Which, usize), Arc<Unit<PagedReader>>>,
     split: Split,
@@ -119,7 +122,7 @@ impl Lines {
         let mut packages = vec![files.path.to_owned()];
         packages.extend(files.main.path().filter(|path| *path != files.path).map(PathBuf::from));
         let split = Split::new(packages, max_bytes, max_memory, held.clone());
-        let (contents, contents_bytes, units, referred, open_bytes) = <_>::default();
+        let (contents, contents_bytes, units, inlined, referred, open_bytes) = <_>::default();
         let mut lines = Lines {
             sections: (sections, shared),
             dwarf,
@@ -128,6 +131,7 @@ impl Lines {
             contents,
             contents_bytes,
             units,
+            inlined,
             referred,
             split,
             room: max_memory as usize / 4,
@@ -151,7 +155,7 @@ impl Lines {
             let row = stretch.zip(unit.program()).map(|(stretch, program)| program.row(stretch, address));
             let place = row.map(|row| unit.place(&self.dwarf, row)).unwrap_or_default();
             return match function {
-                Some(function) => self.frames_of(&unit, function, address, place),
+                Some(function) => self.frames_of(start, &unit, function, address, place),
                 None => vec![LineFrame { name: None, file: place.file, line: place.line }],
             };
         }
@@ -183,35 +187,62 @@ impl Lines {
 
     fn frames_of(
         &mut self,
+        start: usize,
         unit: &OpenUnit,
         function: UnitOffset,
         address: u64,
         place: Place,
     ) -> Vec<LineFrame> {
         let which = if unit.is_split() { Which::Split } else { Which::Main };
-        let calls = inlined::chain(unit.of_functions(&self.dwarf), function, address);
+        let tree = self.tree(start, unit, function);
+        let read = match &tree {
+            Some(_) => Vec::new(),
+            None => inlined::chain(unit.of_functions(&self.dwarf), function, address),
+        };
+        let calls = tree.as_ref().map_or_else(|| read.iter().collect(), |tree| tree.chain(address));
         let outer = Named::of_entry(unit.of_functions(&self.dwarf), function).unwrap_or_default();
         let mut frames = Vec::with_capacity(calls.len() + 1);
         let mut place = place;
         for call in calls.into_iter().rev() {
-            let name = self.name(unit, which, call.named);
+            let name = self.name(unit, which, &call.named);
             frames.push(LineFrame { name, file: place.file, line: place.line });
             let file = call.file.and_then(|file| unit.file(&self.dwarf, file));
             place = Place { file, line: call.line };
         }
-        let name = self.name(unit, which, outer);
+        let name = self.name(unit, which, &outer);
         frames.push(LineFrame { name, file: place.file, line: place.line });
         frames
     }
 
+    /// What is inlined into a function that was asked for before: an address or two are found without it.
+    fn tree(&mut self, start: usize, unit: &OpenUnit, function: UnitOffset) -> Option<Arc<Tree>> {
+        let key = (start, function);
+        match self.inlined.get(&key) {
+            None => {
+                self.open_bytes += size_of::<((usize, UnitOffset), Option<Arc<Tree>>)>();
+                self.inlined.insert(key, None);
+                None
+            }
+            Some(Some(known)) => Some(Arc::clone(known)),
+            Some(None) => {
+                let tree = Arc::new(Tree::read(unit.of_functions(&self.dwarf), function)?);
+                self.open_bytes += tree.bytes();
+                self.inlined.insert(key, Some(Arc::clone(&tree)));
+                Some(tree)
+            }
+        }
+    }
+
     /// A function's name, which may be in the entry that its own is an instance of, and so on.
-    fn name(&mut self, unit: &OpenUnit, which: Which, named: Named) -> Option<String> {
-        let (mut named, mut which, mut other) = (named, which, None::<Arc<Unit<PagedReader>>>);
+    fn name(&mut self, unit: &OpenUnit, which: Which, named: &Named) -> Option<String> {
+        let (mut which, mut other) = (which, None::<Arc<Unit<PagedReader>>>);
+        let mut further;
+        let mut named = named;
         for _ in 0..MAX_REFERENCES {
             if let Some(name) = named.text() {
                 return Some(name);
             }
-            let entry = match named.origin? {
+            let entry = match named.origin.clone()? {
                 AttributeValue::UnitRef(entry) => entry,
                 AttributeValue::DebugInfoRef(entry) if which != Which::Split => {
                     let (found, entry) = self.referred(which, entry)?;
@@ -229,7 +260,8 @@ impl Lines {
             let dwarf = if which == Which::Alternate { self.dwarf.sup()? } else { &self.dwarf };
             let of =
                 other.as_ref().map_or_else(|| unit.of_functions(dwarf), |other| UnitRef::new(dwarf, other));
-            named = Named::of_entry(of, entry).ok()?;
+            further = Named::of_entry(of, entry).ok()?;
+            named = &further;
         }
         None
     }
@@ -282,6 +314,7 @@ impl Lines {
     /// Forgets units and pages, which are cheap to read again.
     pub(crate) fn shrink(&mut self) {
         self.units = FxHashMap::default();
+        self.inlined = FxHashMap::default();
         self.referred = FxHashMap::default();
         self.split.shrink();
         self.open_bytes = 0;

@@ -30,6 +30,23 @@ fn inlined_c_functions_come_innermost_first_with_their_lines() {
     }
 }
 
+/// What is inlined into a function is kept once it is asked for again.
+#[test]
+fn an_address_has_the_same_inlined_functions_however_often_its_function_was_asked_for() {
+    let directory = directory("asked_often");
+    for (source, name) in [(C, "outer"), (CPP, "main"), (RUST, "generic")] {
+        let program =
+            compile(&directory, source, if source == RUST { &["-g", "-O"] } else { &["-g", "-O2"] });
+        let (start, size) = function(&program, |found| found.contains(name));
+        let often = resolve_all(&key(&program), (start, size));
+        assert!(often.iter().any(|answer| answer.len() > 1), "{often:?}");
+        for (address, often) in (start..start + size).zip(&often) {
+            let once = Symbolizer::new(Budget::default()).resolve(&key(&program), address, Lookup::Pc);
+            assert_eq!(&once, often, "{source} {address:#x}");
+        }
+    }
+}
+
 #[test]
 fn every_version_of_dwarf_and_compressed_sections_give_the_same_frames() {
     let directory = directory("dwarf_versions");
