@@ -66,7 +66,8 @@ impl Readable {
     }
 }
 
-/// Reads a whole recording, hands on its pieces, and says what it was. `name` is what a recording is called that does not say it.
+/// Reads a whole recording, hands on its pieces, and says what it was. `name` is what a recording
+/// is called that does not say it.
 pub fn recording(
     mut from: impl Read,
     format: Option<Readable>,

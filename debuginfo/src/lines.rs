@@ -4,7 +4,8 @@
 //!
 //! What is kept, the longest-lived first: which unit has which addresses ([`index`]); where in a unit its
 //! functions and lines are ([`contents`]); units as gimli has them, and the pages of the file that were touched. An address costs the entries of
-//! one function and a few hundred bytes of the program of lines, whatever was dropped before; of a function that was asked for
+//! one function and a few hundred bytes of the program of lines, whatever was dropped before; of a
+//! function that was asked for
 //! before, what is inlined into it is kept, too.
 
 mod contents;
@@ -69,7 +70,8 @@ pub(crate) struct Lines {
     contents_bytes: usize,
     /// By where they begin.
     units: FxHashMap<usize, Arc<OpenUnit>>,
-    /// What is inlined into functions that were asked for more than once, by unit and entry. `None`: asked for once.
+    /// What is inlined into functions that were asked for more than once, by unit and entry.
+    /// `None`: asked for once.
     inlined: FxHashMap<(usize, UnitOffset), Option<Arc<Tree>>>,
     /// Units that others refer to, without what is in them.
     referred: FxHashMap<(Which, usize), Arc<Unit<PagedReader>>>,
@@ -214,7 +216,8 @@ impl Lines {
         frames
     }
 
-    /// What is inlined into a function that was asked for before: an address or two are found without it.
+    /// What is inlined into a function that was asked for before: an address or two are found
+    /// without it.
     fn tree(&mut self, start: usize, unit: &OpenUnit, function: UnitOffset) -> Option<Arc<Tree>> {
         let key = (start, function);
         match self.inlined.get(&key) {

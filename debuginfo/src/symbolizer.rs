@@ -39,7 +39,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// For a process that does nothing else, and takes its memory from no other program: 4 GiB of memory, 64 GiB of
+    /// For a process that does nothing else, and takes its memory from no other program: 4 GiB of
+    /// memory, 64 GiB of
     /// debug sections, 16 GiB of file.
     pub const OF_ITS_OWN: Budget =
         Budget { memory_bytes: u32::MAX as usize, debug_bytes: 64 << 30, file_bytes: 16 << 30 };

@@ -40,7 +40,8 @@ pub enum Weight {
 }
 
 impl Weight {
-    /// What is true of a recording in that mode. Wall-clock samples all stand for one interval. CPU samples do not: a
+    /// What is true of a recording in that mode. Wall-clock samples all stand for one interval.
+    /// CPU samples do not: a
     /// thread that runs for a tenth of each interval is met as often as one that runs all the time.
     pub fn of(mode: Mode) -> Weight {
         match mode {
@@ -63,7 +64,8 @@ pub struct Options {
     /// Do not tell threads apart: folded and pprof leave them out, perf script text
     /// has one thread with the process's name and id.
     pub merge_threads: bool,
-    /// Perf script text in swift-profile-recorder's shape: without periods, and without what a thread waits for.
+    /// Perf script text in swift-profile-recorder's shape: without periods, and without what a
+    /// thread waits for.
     pub compat: bool,
     /// Keep this many frames of a stack (at least 2), the outer and the inner half of
     /// it, and tell how many were left out between them. `None` keeps all.

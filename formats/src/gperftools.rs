@@ -4,7 +4,8 @@
 //! Words of 64 bits: a head (0, 3, 0, the period in microseconds, 0), each stack (count, number of addresses, addresses from the leaf), and
 //! an end (0, 1, 0); behind them the executable mappings as text. From gperftools' `doc/cpuprofile-fileformat.html`.
 //!
-//! Its readers know no weights: a count stands for so many periods. So counts are weights divided by the period, and what one stack leaves
+//! Its readers know no weights: a count stands for so many periods. So counts are weights divided
+//! by the period, and what one stack leaves
 //! of a period is carried to the next: the sum is the recording's, to less than one period.
 
 use std::collections::BTreeMap;

@@ -93,7 +93,8 @@ pub enum State {
 /// One stack of one thread, at one time or at several ticks in a row.
 #[derive(Clone, Debug)]
 pub struct Sample<'a> {
-    /// Nanoseconds since the epoch; of the last tick, where there are several. 0: the time is not known, as in
+    /// Nanoseconds since the epoch; of the last tick, where there are several. 0: the time is not
+    /// known, as in
     /// recordings that were read from sums.
     pub time_ns: u64,
     /// How many ticks it stands for, at least 1. Each is a sample.

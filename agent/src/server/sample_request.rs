@@ -88,7 +88,8 @@ pub(super) fn parse(body: &[u8]) -> Result<Request, String> {
     if wish.interval_ns.is_none() {
         return Err("\"timeInterval\" is missing".to_owned());
     }
-    // Its pipelines sum up periods where there are some, and multiply by the interval afterwards. In CPU mode, which
+    // Its pipelines sum up periods where there are some, and multiply by the interval afterwards.
+    // In CPU mode, which
     // is ours alone, samples without their periods would be false.
     if wish.mode != Some(Mode::Cpu) {
         wish.compat.get_or_insert(true);

@@ -181,7 +181,8 @@ fn right_json_is_understood() {
     stage.check();
 }
 
-/// Its recipe for Pyroscope came out 10^8 too large: what sums up its text took periods of nanoseconds for counts.
+/// Its recipe for Pyroscope came out 10^8 too large: what sums up its text took periods of
+/// nanoseconds for counts.
 #[test]
 fn swift_profile_recorders_request_is_answered_without_periods() {
     let stage = Stage::new();

@@ -24,7 +24,8 @@ pub struct Convert {
     /// A folder with the recorded program's files or their debug files, by path, name or build id; may be given often
     #[arg(long, value_name = "DIR", alias = "debug-dir")]
     pub symbols: Vec<PathBuf>,
-    /// Who finds names for frames that have none: native, fake (nobody), or an installed llvm-symbolizer, by name or path
+    /// Who finds names for frames that have none: native, fake (nobody), or an installed
+    /// llvm-symbolizer, by name or path
     #[arg(long, value_name = "PROGRAM", default_value = "native")]
     pub symbolizer: PathBuf,
     /// What to write.

@@ -1,4 +1,5 @@
-//! The options of swift-profile-recorder's `swipr-sample-conv`, under which name this command is `swipr convert`.
+//! The options of swift-profile-recorder's `swipr-sample-conv`, under which name this command is
+//! `swipr convert`.
 
 use super::{Convert, Output};
 use clap::{ArgAction, Parser, ValueEnum};
@@ -33,7 +34,8 @@ pub struct SampleConv {
     /// What to write
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "perf-script")]
     pub format: Format,
-    /// A folder with the recorded program's files or their debug files, by path, name or build id; may be given often
+    /// A folder with the recorded program's files or their debug files, by path, name or build id;
+    /// may be given often
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
     /// Find names without another program; false: by llvm-symbolizer

@@ -1,5 +1,7 @@
-//! Reads folded stacks: `root;…;leaf count`. A file does not say what it counts. Counts are taken for samples of wall-clock
-//! time, 10 ms each; where they are too large for that, for nanoseconds of CPU time. Threads and times are not known: what was
+//! Reads folded stacks: `root;…;leaf count`. A file does not say what it counts. Counts are taken
+//! for samples of wall-clock
+//! time, 10 ms each; where they are too large for that, for nanoseconds of CPU time. Threads and
+//! times are not known: what was
 //! drawn as a thread is a frame here.
 
 use super::{Figures, header, named_frame};

@@ -204,7 +204,8 @@ fn ids(word: &str) -> Option<(u32, u32)> {
     Some((pid.parse().ok()?, tid.parse().ok()?))
 }
 
-/// What the process is called: our own text says it at its end; of others the first thread has its id, and its name.
+/// What the process is called: our own text says it at its end; of others the first thread has its
+/// id, and its name.
 fn process_name(text: &str, pid: u32) -> Option<String> {
     let mut last = text.trim_ascii_end().rsplit('\n').take_while(|line| line.starts_with('#'));
     if let Some(name) = last.find_map(|line| line.strip_prefix("# swipr: process=")) {

@@ -159,7 +159,8 @@ impl<'a> Profile<'a> {
         Some(file).filter(|file| !file.is_empty())
     }
 
-    /// The process's name and its id: our own profiles tell them in a comment; of others the program's file has the name.
+    /// The process's name and its id: our own profiles tell them in a comment; of others the
+    /// program's file has the name.
     fn process(&self, otherwise: &str) -> (String, u32) {
         let comments = self.comments.iter().map(|&comment| self.text(comment));
         let mut told = comments.filter_map(|text| {

@@ -153,7 +153,8 @@ fn what_cannot_be_read_is_told() {
     says(["convert", &file("c", "a;b 1\na;c x\n"), "-f", "perf", "-o", "-"]).refuses(1, &["line 2"]);
 }
 
-/// Wall and CPU, the process's name and its id, and when it was: they went, and files' names came in their place.
+/// Wall and CPU, the process's name and its id, and when it was: they went, and files' names came
+/// in their place.
 #[test]
 fn process_mode_and_time_stay_from_format_to_format() {
     let directory = Directory::new();

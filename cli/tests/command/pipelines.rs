@@ -1,6 +1,8 @@
-//! The pipelines of swift-profile-recorder's documentation, run as they stand there but for the addresses.
+//! The pipelines of swift-profile-recorder's documentation, run as they stand there but for the
+//! addresses.
 //!
-//! `stackcollapse-perf.pl` is inferno's port of it here; `swift demangle`, which changes names only, is left out.
+//! `stackcollapse-perf.pl` is inferno's port of it here; `swift demangle`, which changes names
+//! only, is left out.
 
 use crate::push::store;
 use crate::support::*;
@@ -66,7 +68,8 @@ fn what_counts_lines_of_perf_text_counts_samples_and_not_nanoseconds() {
     host.end();
 }
 
-/// Pyroscope multiplies counts by 1 / sampleRate: nanoseconds in their place were 10^8 times too much.
+/// Pyroscope multiplies counts by 1 / sampleRate: nanoseconds in their place were 10^8 times too
+/// much.
 #[test]
 fn pyroscopes_recipe_sends_the_samples_that_were_taken() {
     let (url, requests) = store(&["200 OK"]);

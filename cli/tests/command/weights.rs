@@ -78,7 +78,8 @@ fn one_recording_weighs_the_same_in_every_format_that_is_made_of_it() {
     host.end();
 }
 
-/// A thread with 12.6 % of the CPU time was shown with 27.6 %, a process that used 1.14 s with 4.35 s: CPU samples were
+/// A thread with 12.6 % of the CPU time was shown with 27.6 %, a process that used 1.14 s with
+/// 4.35 s: CPU samples were
 /// counted, whatever they stood for.
 #[test]
 fn threads_have_their_share_of_the_cpu_and_the_process_its_time_by_http_and_by_the_command() {

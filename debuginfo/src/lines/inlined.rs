@@ -76,7 +76,8 @@ struct Node {
 }
 
 impl Tree {
-    /// `None`: the entries are malformed or too many. They are read for each address then, as far as it goes.
+    /// `None`: the entries are malformed or too many. They are read for each address then, as far
+    /// as it goes.
     pub(super) fn read(unit: UnitRef<PagedReader>, function: UnitOffset) -> Option<Tree> {
         let mut entries = unit.entries_raw(Some(function)).ok()?;
         if let Some(abbreviation) = entries.read_abbreviation().ok()? {

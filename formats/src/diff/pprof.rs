@@ -1,5 +1,7 @@
-//! A pprof profile, read back as far as stacks of names need it: a value of each sample, its thread and its state, and the
-//! names of its lines. The value is the one that folded stacks have, too: nanoseconds of CPU time where there are some, else the
+//! A pprof profile, read back as far as stacks of names need it: a value of each sample, its
+//! thread and its state, and the
+//! names of its lines. The value is the one that folded stacks have, too: nanoseconds of CPU time
+//! where there are some, else the
 //! first. Bytes are not trusted.
 
 use std::collections::HashMap;
