@@ -11,7 +11,7 @@ pub enum Exit {
     Usage = 2,
     /// There is no such process, or it cannot be profiled.
     NotProfilable = 3,
-    /// `run`: swipr failed; the program's own status is not this.
+    /// `run`: swipr could not start the program, or nothing was recorded and that was not to be.
     RunFailed = 125,
     /// `run`: the program is there and cannot be started.
     CannotStart = 126,

@@ -123,11 +123,9 @@ where
     let endian = header.endian().ok()?;
     let machine = header.e_machine(endian);
     if machine != own_machine() || !header.is_type_64() {
-        let what = format!(
-            "{shown} is for {}, this swipr for {}",
-            machine_name(machine),
-            machine_name(own_machine())
-        );
+        let own = machine_name(own_machine(), true);
+        let what =
+            format!("{shown} is for {}, this swipr for {own}", machine_name(machine, header.is_type_64()));
         return obstacle(what, "use swipr built for that architecture");
     }
     let mut interpreters = header.program_headers(endian, data).ok()?.iter();
@@ -143,9 +141,19 @@ where
             "link it dynamically, or link swipr into it (include/swipr.h, or the Rust crate)",
         );
     };
-    if String::from_utf8_lossy(interpreter).contains("ld-musl") {
+    let interpreter = String::from_utf8_lossy(interpreter);
+    let interpreter = interpreter.trim_end_matches('\0');
+    let loader = interpreter.rsplit('/').next().unwrap_or_default();
+    if loader.starts_with("ld-musl") {
         return obstacle(
             format!("{shown} uses musl's C library, libswipr.so is for glibc's"),
+            "build the program for glibc",
+        );
+    }
+    // glibc's are called so in every distribution, wherever they lie.
+    if !(loader.starts_with("ld-linux") || loader.starts_with("ld-2.")) {
+        return obstacle(
+            format!("{shown} is loaded by {interpreter}, which is not glibc's: libswipr.so is for that"),
             "build the program for glibc",
         );
     }
@@ -156,10 +164,11 @@ const fn own_machine() -> u16 {
     if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 }
 }
 
-fn machine_name(machine: u16) -> String {
+fn machine_name(machine: u16, is_64: bool) -> String {
     match machine {
         elf::EM_386 => "x86 (32 bit)".to_owned(),
         elf::EM_ARM => "arm (32 bit)".to_owned(),
+        elf::EM_X86_64 if !is_64 => "x32".to_owned(),
         elf::EM_X86_64 => "x86-64".to_owned(),
         elf::EM_AARCH64 => "aarch64".to_owned(),
         elf::EM_RISCV => "riscv".to_owned(),

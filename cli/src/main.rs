@@ -69,10 +69,16 @@ fn ended(done: Result<ExitCode, Error>) -> ExitCode {
     match done {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("{error}");
+            say(&error);
             ExitCode::from(error.exit as u8)
         }
     }
+}
+
+/// Writes a line to standard error. A reader that is gone is no error: it would change the exit
+/// status.
+fn say(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Writes to standard output. A reader that has seen enough is no error.

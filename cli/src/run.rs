@@ -1,5 +1,6 @@
-//! `swipr run`: a program from its start to its end, with the agent inside, and its children if asked. The program has its
-//! own standard streams, signals and exit status; what the command says itself goes to standard error.
+//! `swipr run`: a program from its start to its end, with the agent inside, and its children if
+//! asked. The program has its own standard streams, signals and exit status; what the command says
+//! itself goes to standard error. A recording that fails changes nothing of that.
 
 mod child;
 mod newcomers;
@@ -15,6 +16,7 @@ use crate::private::Folder;
 use crate::record::progress::{Progress, Talk};
 use crate::record::session::{Over, Session};
 use crate::record::{Plan, root, tell};
+use crate::say;
 use crate::signals::{Signals, end_by};
 use child::{Child, Children, Ended, Start};
 use std::path::{Path, PathBuf};
@@ -61,15 +63,16 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let plan = Plan::new(&arguments.output, &name, std::process::id())?;
     if let Some(Obstacle { what, next }) = &obstacle {
-        eprintln!("swipr: warning: {what}; it runs without being recorded\nnext: {next}");
+        say(format_args!("swipr: warning: {what}; it runs without being recorded\nnext: {next}"));
     }
     let session = Session::new(plan.open()?, arguments.output.shape());
+    let requires_samples = arguments.require_samples;
     let mut runner = Runner {
         deadline: arguments.sampling.duration.map(|duration| Instant::now() + duration),
         progress: Progress::new(plan.talk),
         arguments,
         signals,
-        library,
+        library: obstacle.is_none().then_some(library),
         folder,
         newcomers,
         session: Some(session),
@@ -85,11 +88,11 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     // Where there is an obstacle it was told at the start, with what to do.
     let failure = runner.outcome.and_then(Result::err).filter(|_| obstacle.is_none());
     if let Some(error) = &failure {
-        eprintln!("{error}");
+        say(error);
     }
     match ended {
         Ended::Signal(number) => end_by(number),
-        Ended::Status(0) if failure.is_some() || obstacle.is_some() => {
+        Ended::Status(0) if requires_samples && (failure.is_some() || obstacle.is_some()) => {
             Ok(ExitCode::from(Exit::RunFailed as u8))
         }
         Ended::Status(status) => Ok(ExitCode::from(status)),
@@ -100,7 +103,8 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
 struct Runner {
     arguments: Run,
     signals: Signals,
-    library: PathBuf,
+    /// `None`: it cannot be loaded into this program.
+    library: Option<PathBuf>,
     folder: Folder,
     newcomers: Receiver<PathBuf>,
     /// Until it is written.
@@ -131,7 +135,7 @@ impl Runner {
         let follows = self.arguments.sampling.subprocesses;
         let start = Start {
             words: &self.arguments.command,
-            library: &self.library,
+            library: self.library.as_deref(),
             folder: self.folder.path(),
             children: if follows { Children::AreRecorded } else { Children::AreNot },
         };
@@ -139,8 +143,12 @@ impl Runner {
         let pid = child.pid();
         let what = format!("{} ({pid})", self.label);
         loop {
-            let over = match &mut self.session {
-                Some(session) => session.pump(LOOK)?,
+            let over = match self.session.as_mut().map(|session| session.pump(LOOK)) {
+                Some(Ok(over)) => over,
+                Some(Err(error)) => {
+                    self.fail(error);
+                    None
+                }
                 None => {
                     std::thread::sleep(LOOK);
                     None
@@ -151,7 +159,9 @@ impl Runner {
             }
             child.hand_on(&self.signals);
             if let Some(ended) = child.ended() {
-                self.settle()?;
+                if let Err(error) = self.settle() {
+                    self.fail(error);
+                }
                 return Ok(ended);
             }
             if over.is_some_and(|(_, over)| over == Over::Whole) && self.is_over() {
@@ -161,6 +171,12 @@ impl Runner {
                 self.progress.show(&what, || session.figures());
             }
         }
+    }
+
+    /// The recording is over because of an error; the program is not.
+    fn fail(&mut self, error: Error) {
+        self.session = None;
+        self.outcome = Some(Err(error));
     }
 
     fn left(&self) -> Option<Duration> {
@@ -223,7 +239,7 @@ impl Runner {
         if self.children > 0 && self.plan.talk == Talk::Normal {
             let (count, noun) =
                 (self.children, if self.children == 1 { "process was" } else { "processes were" });
-            eprintln!("swipr: {count} child {noun} not recorded\nnext: -s follows child processes");
+            say(format_args!("swipr: {count} child {noun} not recorded\nnext: -s follows child processes"));
         }
     }
 }

@@ -15,8 +15,8 @@ Examples:
   swipr run -o app.perf --iteration-count 10 --reuse-threads -- ./short-benchmark
                                                    ten runs, in one profile
 
-Exit status: the program's own, or the signal that ended it; 125 swipr failed or nothing was recorded,
-126 the program cannot be started, 127 there is no such program.")]
+Exit status: the program's own, or the signal that ended it, also when nothing was recorded (--require-samples:
+125 then); 125 swipr could not start it, 126 the program cannot be started, 127 there is no such program.")]
 pub struct Run {
     /// What to sample.
     #[command(flatten)]
@@ -27,6 +27,9 @@ pub struct Run {
     /// Run the program so many times and merge the recordings
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub iteration_count: u32,
+    /// End with status 125 when the program succeeds and nothing was recorded or written
+    #[arg(long)]
+    pub require_samples: bool,
     /// The library to load (default: the one beside this command, in ../lib or inside it)
     #[arg(long, value_name = "PATH")]
     pub lib: Option<PathBuf>,

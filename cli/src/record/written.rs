@@ -4,6 +4,7 @@ use super::progress::{Talk, figures_line};
 use crate::args::Output;
 use crate::browser;
 use crate::error::{Error, Exit};
+use crate::say;
 use crate::write::{Target, Writer};
 use std::path::PathBuf;
 use swipr_formats::Selection;
@@ -58,10 +59,10 @@ pub fn tell(plan: &Plan, summary: &Summary) {
     }
     let figures = figures_line(summary);
     match &plan.target {
-        Target::Stdout => eprintln!("swipr: {figures}"),
+        Target::Stdout => say(format_args!("swipr: {figures}")),
         Target::File(path) => {
-            eprintln!("swipr: wrote {}: {figures}", path.display());
-            eprintln!("next: {}", viewer(plan.selection.format.name, &path.display().to_string()));
+            let next = viewer(plan.selection.format.name, &path.display().to_string());
+            say(format_args!("swipr: wrote {}: {figures}\nnext: {next}", path.display()));
         }
     }
 }

@@ -9,6 +9,23 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+/// Has the loader put the library into the program.
+fn preload(command: &mut Command, library: &Path, start: &Start<'_>) {
+    let mut libraries = OsString::from(library);
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        libraries.push(":");
+        libraries.push(others);
+    }
+    command.env("LD_PRELOAD", libraries);
+    // The id tells whose it is, the rest that it is new: after exec(2) a process has another one.
+    command.env("SWIPR_SOCKET", start.folder.join("{PID}-{UUID}.sock"));
+    let recorder = match start.children {
+        Children::AreRecorded => "all".to_owned(),
+        Children::AreNot => std::process::id().to_string(),
+    };
+    command.env("SWIPR_RECORDER", recorder);
+}
+
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -32,8 +49,9 @@ pub enum Children {
 pub struct Start<'a> {
     /// The program and its arguments.
     pub words: &'a [OsString],
-    /// The agent's library.
-    pub library: &'a Path,
+    /// The agent's library; `None`: it cannot be loaded into the program, which is started as it
+    /// is.
+    pub library: Option<&'a Path>,
     /// Where sockets are made.
     pub folder: &'a Path,
     /// Whether children wait, too.
@@ -45,25 +63,15 @@ pub struct Start<'a> {
 pub struct Child(std::process::Child);
 
 impl Child {
-    /// Starts the program. It waits until it is recorded.
+    /// Starts the program. With the library in it, it waits until it is recorded.
     pub fn start(start: &Start<'_>, signals: &Signals) -> Result<Child, Error> {
-        let Start { words, library, folder, children } = start;
         let (program, arguments) =
-            words.split_first().map_or(("".as_ref(), &[][..]), |(p, a)| (p.as_os_str(), a));
-        let mut preload = OsString::from(library);
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-            preload.push(":");
-            preload.push(others);
-        }
+            start.words.split_first().map_or(("".as_ref(), &[][..]), |(p, a)| (p.as_os_str(), a));
         let mut command = Command::new(program);
-        command.args(arguments).env("LD_PRELOAD", preload);
-        // The id tells whose it is, the rest that it is new: after exec(2) a process has another one.
-        command.env("SWIPR_SOCKET", folder.join("{PID}-{UUID}.sock"));
-        let recorder = match children {
-            Children::AreRecorded => "all".to_owned(),
-            Children::AreNot => std::process::id().to_string(),
-        };
-        command.env("SWIPR_RECORDER", recorder);
+        command.args(arguments);
+        if let Some(library) = start.library {
+            preload(&mut command, library, start);
+        }
         let started = signals.unblocked(&mut command).spawn();
         started.map(Child).map_err(|error| {
             let what = format!("cannot start {}: {error}", program.display());

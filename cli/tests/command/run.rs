@@ -141,8 +141,25 @@ fn a_program_whose_children_did_the_work_is_told_that_they_were_not_recorded() {
     let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
     let script = format!("{}; true", hot.display());
     let said = says(["run", "-f", "folded", "-o", "-", "--", "sh", "-c", &script]);
-    said.refuses(125, &["sample", "next: -s follows child processes"]);
+    said.refuses(0, &["sample", "next: -s follows child processes"]);
     assert!(!said.errors.contains("cannot ask"), "{said:?}");
+}
+
+/// A full disk ended the command with 125 while the program went on, and a reader of standard error
+/// that was gone with 101.
+#[test]
+fn the_status_is_the_programs_also_when_the_recording_fails() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let hot = hot.display().to_string();
+    let full = ["-f", "perf", "-o", "/dev/full", "--", &hot];
+    says(["run"].iter().chain(&full)).refuses(0, &["/dev/full"]);
+    says(["run", "--require-samples"].iter().chain(&full)).refuses(125, &["/dev/full"]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = swipr(["run", "-f", "perf", "-o", "/dev/null", "--", &hot]);
+    let status = command.stdout(Stdio::null()).stderr(writer).status().expect("its end");
+    assert_eq!(status.code(), Some(0));
 }
 
 #[test]
@@ -187,6 +204,36 @@ fn after_its_duration_the_recording_is_written_and_the_program_goes_on() {
     assert!(child.wait().expect("its end").success());
 }
 
+/// Prints what the loader is told to load; its status is 0.
+const SAYS_ITS_PRELOAD: &str = "
+    #include <stdio.h>
+    #include <stdlib.h>
+    int main(void)
+    {
+        const char *preload = getenv(\"LD_PRELOAD\");
+        puts(preload ? preload : \"nothing\");
+        return 0;
+    }
+";
+
+/// An executable file for 32-bit x86 that ends with status 0: exit(2), by number.
+fn program_of_32_bits() -> Vec<u8> {
+    let mut file = b"\x7fELF\x01\x01\x01".to_vec();
+    file.resize(16, 0);
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    // ET_EXEC and EM_386 in one word, then version, entry, program headers, section headers, flags.
+    file.extend(words(&[3 << 16 | 2, 1, 0x0804_8054, 52, 0, 0]));
+    file.extend([52, 0, 32, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    // PT_LOAD: the whole file, to be read and executed.
+    file.extend(words(&[1, 0, 0x0804_8000, 0x0804_8000, 0x60, 0x60, 5, 0x1000]));
+    file.extend(b"\xb8\x01\0\0\0\x31\xdb\xcd\x80\x90\x90\x90");
+    file
+}
+
+fn make_executable(file: &std::path::Path) {
+    assert!(Command::new("chmod").arg("+x").arg(file).status().is_ok_and(|status| status.success()));
+}
+
 #[test]
 fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
     let directory = Directory::new();
@@ -198,7 +245,7 @@ fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
     let script = directory.path().join("script");
     let line = format!("#! {} -x\n", fixed.display());
     std::fs::write(&script, line).expect("a script");
-    assert!(Command::new("chmod").arg("+x").arg(&script).status().is_ok_and(|status| status.success()));
+    make_executable(&script);
     run(&script).refuses(5, &["is a static program"]);
     let setuid = short_program(&directory, "setuid", &[]);
     let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&setuid).expect("the program"));
@@ -207,17 +254,48 @@ fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
         let said = run(&setuid);
         assert!(said.errors.contains("is setuid to user"), "{said:?}");
     }
-    // It only has the other library's loader in its header: it cannot be started here.
-    let flag = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
-    let musl = short_program(&directory, "musl", &[flag]);
-    let said = run(&musl);
-    assert!(said.errors.contains("uses musl's C library") && said.errors.contains("next: "), "{said:?}");
     let foreign = short_program(&directory, "foreign", &[]);
     let mut bytes = std::fs::read(&foreign).expect("the program");
     bytes[18] = 243; // e_machine: RISC-V
     std::fs::write(&foreign, bytes).expect("the program");
     let said = run(&foreign);
     assert!(said.errors.contains("is for riscv"), "{said:?}");
+}
+
+/// A program of musl's ended with 127 before its first instruction: its loader cannot load what is
+/// made for glibc.
+#[test]
+fn programs_that_cannot_be_preloaded_are_started_as_they_are_and_keep_their_status() {
+    let directory = Directory::new();
+    let source = directory.path().join("says.c");
+    std::fs::write(&source, SAYS_ITS_PRELOAD).expect("a C file");
+    let runs_as_it_is = |name: &str, reason: &str, out: &str| {
+        let program = directory.path().join(name).display().to_string();
+        let said = says(["run", "-s", "--", &program]);
+        said.refuses(0, &["warning: ", reason]);
+        assert_eq!(said.out, out, "{said:?}");
+        says(["run", "--require-samples", "--", &program]).refuses(125, &[reason]);
+    };
+    program::compile(&source, &directory.path().join("static"), &["-static".into()], &[]);
+    runs_as_it_is("static", "is a static program", "nothing\n");
+    let of_32_bits = directory.path().join("of_32_bits");
+    std::fs::write(&of_32_bits, program_of_32_bits()).expect("the program");
+    make_executable(&of_32_bits);
+    match Command::new(&of_32_bits).status() {
+        Ok(_) => runs_as_it_is("of_32_bits", "is for x86 (32 bit)", ""),
+        Err(error) => eprintln!("not tried: this kernel starts no program of 32 bits: {error}"),
+    }
+    let musl = directory.path().join("musl");
+    match Command::new("musl-gcc").arg(&source).arg("-o").arg(&musl).status() {
+        Ok(status) => {
+            assert!(status.success());
+            runs_as_it_is("musl", "uses musl's C library", "nothing\n");
+        }
+        Err(_) => eprintln!("not tried: there is no musl-gcc (Debian package musl-tools)"),
+    }
+    let bionic = short_program(&directory, "bionic", &["-Wl,--dynamic-linker=/system/bin/linker64"]);
+    let said = says(["run".as_ref(), bionic.as_os_str()]);
+    assert!(said.errors.contains("is loaded by /system/bin/linker64"), "{said:?}");
 }
 
 #[test]
@@ -234,7 +312,9 @@ fn what_cannot_be_started_has_the_status_that_shells_give_it() {
 #[test]
 fn a_program_too_short_for_a_sample_is_told() {
     // On a machine with much to do even this one takes longer than the default interval now and then.
-    says(["run", "-r", "1", "-o", "/dev/null", "-f", "perf", "--", "true"]).refuses(125, &["CPU"]);
+    says(["run", "-r", "1", "-o", "/dev/null", "-f", "perf", "--", "true"]).refuses(0, &["CPU"]);
+    let strict = ["run", "--require-samples", "-r", "1", "-o", "/dev/null", "-f", "perf", "--", "true"];
+    says(strict).refuses(125, &["CPU"]);
 }
 
 #[test]
