@@ -1,11 +1,14 @@
 #!/bin/sh
-# check-library.sh LIBRARY [GLIBC]: whether a built libswipr.so may be preloaded into anything: it exports nothing but swipr_*
-# and the functions that it stands in front of and passes on (see ARCHITECTURE.md), needs nothing but the C library's family, binds at load time, cannot be unloaded, has nothing for tests in it, is small when stripped, and, if a version is
-# named, needs no newer glibc than that and no libgcc_s.
+# check-library.sh LIBRARY [GLIBC]: whether a built libswipr.so may be preloaded into anything. It
+# exports nothing but swipr_* and the functions that it stands in front of and passes on (see
+# ARCHITECTURE.md), needs nothing but the C library's family, binds at load time, cannot be unloaded,
+# has nothing for tests in it, takes next to nothing of every thread's stack, is small when stripped,
+# and, if a version is named, needs no newer glibc than that and no libgcc_s.
 set -eu
 library=$1
 glibc=${2-}
 limit=$((2304 * 1024))
+tls_limit=64
 fail() { echo "check-library.sh: $*" >&2; exit 1; }
 
 exports=$(readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $5 != "LOCAL" && NR > 3 {sub(/@.*/, "", $8); print $8}' | grep -v '^$' | sort -u)
@@ -37,9 +40,14 @@ echo "$flags" | grep -q NODELETE || fail "can be unloaded"
 
 ! grep -q SWIPR_TEST_FAULT "$library" || fail "has the faults in it that only tests may ask for"
 
+# Static TLS: of a preloaded library it is taken from the stack of every thread of the host.
+tls=$(readelf -lW "$library" | awk '$1 == "TLS" {print $6}')
+[ "$((${tls:-0}))" -le "$tls_limit" ] || fail "takes $((tls)) bytes of every thread's stack (static TLS); $tls_limit are allowed:
+$(readelf -sW "$library" | awk '$4 == "TLS" {print $3, $8}')"
+
 copy=$(mktemp)
 trap 'rm -f "$copy"' EXIT
 strip -o "$copy" "$library"
 size=$(wc -c <"$copy")
 [ "$size" -le "$limit" ] || fail "is $size bytes when stripped; $limit are allowed"
-echo "$library: $(echo "$exports" | wc -l) exports, needs $(echo $needed | tr ' ' ','), $size bytes when stripped"
+echo "$library: $(echo "$exports" | wc -l) exports, needs $(echo $needed | tr ' ' ','), $size bytes when stripped, $((${tls:-0})) bytes of each thread's stack"

@@ -3,6 +3,7 @@
 mod metrics;
 mod status;
 
+use crate::channel::{Receiver, Sender, channel};
 use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::locks::lock;
@@ -16,7 +17,6 @@ use crate::symbol_server::Question;
 use crate::writer::{Figures, Kept, NameSources, Writer, write_last};
 use crate::{agent_threads, off, symbol_server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
@@ -53,7 +53,7 @@ pub struct Agent {
     ended: RecordingCounters,
     submitted: Mutex<Vec<Submitted>>,
     /// To the thread that looks names up, while there is one.
-    questions: Mutex<Option<SyncSender<Question>>>,
+    questions: Mutex<Option<Sender<Question>>>,
     latest: Arc<Mutex<Option<Arc<Mappings>>>>,
     stopping: AtomicBool,
     next_id: AtomicU64,
@@ -159,10 +159,10 @@ impl Agent {
         let off = || StartError::Off(off::reason().unwrap_or_default());
         let mut questions = lock(&self.questions).filter(|_| !off::is_off()).ok_or_else(off)?;
         if let Some(sender) = &*questions {
-            return sender.try_send(question).map_err(|_| StartError::TooMany);
+            return sender.send(question).map_err(|_| StartError::TooMany);
         }
-        let (sender, receiver) = sync_channel(symbol_server::MOST_WAITING);
-        sender.try_send(question).map_err(|_| StartError::TooMany)?;
+        let (sender, receiver) = channel(symbol_server::MOST_WAITING);
+        sender.send(question).map_err(|_| StartError::TooMany)?;
         let agent = self.clone();
         let body = move || {
             let names = agent.names(EpochClock::now());
@@ -176,7 +176,7 @@ impl Agent {
     /// Nobody has asked for a while: one that comes just now is given back, else the thread is to end.
     fn has_no_questions(&self, questions: &Receiver<Question>) -> Option<Question> {
         let mut sender = lock(&self.questions)?;
-        let late = questions.try_recv().ok();
+        let late = questions.try_receive();
         if late.is_none() {
             *sender = None;
             drop(sender);

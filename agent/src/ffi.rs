@@ -4,13 +4,12 @@
 
 use crate::begun::{self, Begun};
 use crate::config::Config;
+use crate::last_error::{self, LastError};
 use crate::life::{self, Wait};
 use crate::off;
 use crate::output::{Completion, FileOutput};
 use crate::platform::errno;
 use crate::recording::{Length, Request};
-use crate::text::Text;
-use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -53,11 +52,6 @@ pub struct swipr_options {
     pub socket: *const c_char,
 }
 
-thread_local! {
-    /// Of a fixed size: nothing of ours is to be dropped when a thread of the host ends.
-    static LAST_ERROR: RefCell<Text<1024>> = const { RefCell::new(Text::new()) };
-}
-
 /// The longest path (PATH_MAX), and longer than any other text.
 const MOST_TEXT_BYTES: usize = 4096;
 
@@ -83,9 +77,9 @@ fn invalid(text: impl Into<String>) -> Failure {
 fn boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
     match off::reason() {
         Some(reason) => {
-            let mut text = Text::new();
+            let mut text = LastError::new();
             let _ = write!(text, "the agent has turned itself off: {reason}");
-            LAST_ERROR.set(text);
+            errno::kept(|| last_error::set(text.as_str()));
             SWIPR_FAILED
         }
         None => panic_boundary(body),
@@ -99,7 +93,7 @@ fn panic_boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
         match off::contained(body).unwrap_or_else(|| Err(failed())) {
             Ok(()) => SWIPR_OK,
             Err(Failure(status, text)) => {
-                LAST_ERROR.set(Text::from(text.as_str()));
+                last_error::set(&text);
                 status
             }
         }
@@ -323,5 +317,5 @@ pub extern "C" fn swipr_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn swipr_last_error(buffer: *mut c_char, capacity: usize) -> usize {
     // SAFETY: the caller's contract.
-    LAST_ERROR.with(|last| unsafe { copy_text(last.borrow().as_str(), buffer, capacity) })
+    last_error::with(|text| unsafe { copy_text(text, buffer, capacity) })
 }

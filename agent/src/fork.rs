@@ -14,8 +14,7 @@ use crate::life;
 use crate::platform::objects;
 use crate::platform::{errno, process, signals};
 use crate::{agent_threads, begun, made_code, not_asked, off};
-use std::cell::Cell;
-use std::mem::ManuallyDrop;
+use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{MutexGuard, Once};
 use std::time::Duration;
@@ -25,17 +24,25 @@ use swipr_unwind::{call_again, memory, published, slot};
 /// could not be found and the thread that forks holds it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+// As small as can be: these bytes are taken from the stack of every thread of the host.
 thread_local! {
-    /// This thread has blocked our signal for the time of a fork.
-    static BLOCKED: Cell<Option<i32>> = const { Cell::new(None) };
-    /// While this thread forks, none of the agent's holds the loader's lock. (Not dropped with the thread: a
-    /// destructor would be registered with the host's malloc.)
-    static NO_LOADER: Cell<Option<ManuallyDrop<MutexGuard<'static, ()>>>> = const { Cell::new(None) };
+    /// This thread has blocked our signal for the time of a fork; 0: it has not.
+    static BLOCKED: Cell<u8> = const { Cell::new(0) };
+    /// This thread put the guard into [`NO_LOADER`].
+    static HOLDS_LOADER: Cell<bool> = const { Cell::new(false) };
     /// Handlers of ours that this thread's fork went through and has not come back through.
-    static INSIDE: Cell<u32> = const { Cell::new(0) };
+    static INSIDE: Cell<u16> = const { Cell::new(0) };
     /// What this thread registers now is ours.
     static REGISTERS: Cell<bool> = const { Cell::new(false) };
 }
+
+/// While a thread forks, none of the agent's holds the loader's lock: here is the guard.
+struct NoLoader(UnsafeCell<Option<MutexGuard<'static, ()>>>);
+
+// SAFETY: only the thread that holds the lock, as `HOLDS_LOADER` tells it, looks inside.
+unsafe impl Sync for NoLoader {}
+
+static NO_LOADER: NoLoader = NoLoader(UnsafeCell::new(None));
 
 /// Ours were registered.
 static WATCHED: AtomicBool = AtomicBool::new(false);
@@ -76,9 +83,14 @@ unsafe extern "C" fn before() {
         return;
     }
     contained(|| {
-        NO_LOADER.set(objects::keep_out_of_loader(PATIENCE).map(ManuallyDrop::new));
+        if let Some(guard) = objects::keep_out_of_loader(PATIENCE) {
+            HOLDS_LOADER.set(true);
+            // SAFETY: this thread holds the lock now.
+            unsafe { *NO_LOADER.0.get() = Some(guard) };
+        }
         let signal = life::signal().filter(|_| !not_asked::is_in_sandbox());
-        BLOCKED.set(signal.filter(|&signal| signals::block(signal)));
+        let blocked = signal.filter(|&signal| signals::block(signal));
+        BLOCKED.set(blocked.and_then(|signal| signal.try_into().ok()).unwrap_or(0));
     });
 }
 
@@ -132,8 +144,12 @@ fn contained(body: impl FnOnce()) {
 }
 
 fn unblock() {
-    drop(NO_LOADER.take().map(ManuallyDrop::into_inner));
-    if let Some(signal) = BLOCKED.take() {
-        signals::unblock(signal);
+    if HOLDS_LOADER.replace(false) {
+        // SAFETY: this thread holds the lock, or is in the child what held it in the parent.
+        drop(unsafe { (*NO_LOADER.0.get()).take() });
+    }
+    let signal = BLOCKED.take();
+    if signal != 0 {
+        signals::unblock(signal.into());
     }
 }

@@ -15,6 +15,7 @@ mod awaited;
 mod begun;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
 mod calls_alone;
+pub mod channel;
 #[cfg(feature = "preload")]
 mod children;
 pub mod config;
@@ -32,6 +33,7 @@ mod host_end;
 #[cfg(feature = "fault-injection")]
 mod injected;
 mod knock;
+mod last_error;
 pub mod life;
 pub mod listen;
 mod locks;

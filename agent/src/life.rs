@@ -9,6 +9,7 @@ pub use pause::settle_before_change;
 pub use pause::{Paused, pause, pause_if_only_thread};
 
 use crate::agent::{Agent, SharedAgent};
+use crate::channel::{Sender, channel};
 use crate::config::{Config, Follow, Identity, Place};
 use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_neighbours};
 use crate::platform::{descriptors, loader_lock, process};
@@ -18,7 +19,6 @@ use crate::{agent_threads, awaited, fork, host_end, knock, not_asked, off, unask
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -132,7 +132,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     crate::platform::swift::look();
     crate::platform::stdio::look();
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
-    let (report, reported) = sync_channel(1);
+    let (report, reported) = channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
     let started = agent_threads::start("server", move || serve(life, &config, &identity, &report));
     if let Err(error) = started {
@@ -142,21 +142,21 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     if wait == Wait::No {
         return Ok(());
     }
-    match reported.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+    match reported.receive(deadline.saturating_duration_since(Instant::now())) {
         Ok(result) => result,
         Err(_) => Err(Error::Failed("the server did not come up in time".into())),
     }
 }
 
 /// The server thread's body.
-fn serve(life: Life, config: &Config, identity: &Identity, report: &SyncSender<Result<(), Error>>) {
+fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Result<(), Error>>) {
     OWN_TABLE.store(descriptors::leave_hosts_table(), Relaxed);
     match listen(config, identity) {
         Ok((live, event_loop)) => {
             let file = live.files.first().cloned();
             LIVE.store(Box::into_raw(Box::new(live)), Release);
             STATE.change(life, Phase::Starting, Phase::Running);
-            let _ = report.try_send(Ok(()));
+            let _ = report.send(Ok(()));
             if let (Some(Place::Default), Some(file)) = (config.places.first(), file) {
                 remove_neighbours(file.path());
             }
@@ -172,7 +172,7 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &SyncSender<R
             // Only when asked: with a fixed place, every child of the host would say it on the host's stderr.
             config.log.line(format_args!("not profiled: {error}"));
             STATE.change(life, Phase::Starting, Phase::Idle);
-            let _ = report.try_send(Err(error));
+            let _ = report.send(Err(error));
         }
     }
 }

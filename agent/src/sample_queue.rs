@@ -3,42 +3,23 @@
 //! The bound is on memory, not on sweeps: finding the first names of a large program takes the writer a
 //! second or two, and what is sampled meanwhile fits.
 
-use crate::platform::bell::Bell;
+pub use crate::channel::Refused;
+use crate::channel::{Receiver, Sender, channel};
 use crate::sampler::{Batch, Event};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 /// Memory that the samples of one recording may take while they wait for their writer.
 pub const QUEUE_BYTES: usize = 16 << 20;
 
-/// Why a batch was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The writer is behind.
-    Full,
-    /// There is no writer any more.
-    Gone,
-}
-
-/// The sampler's end. Its parts are dropped in this order: the bell rings when the sender is gone.
+/// The sampler's end.
 #[derive(Debug)]
 pub struct SampleSender {
     sender: Sender<(Batch, usize)>,
     waiting: Arc<AtomicUsize>,
     capacity: usize,
-    came: OnDrop,
-}
-
-/// Rings, for a batch or for the end of the sender.
-#[derive(Debug)]
-struct OnDrop(Arc<Bell>);
-
-impl Drop for OnDrop {
-    fn drop(&mut self) {
-        self.0.ring();
-    }
 }
 
 /// The writer's end.
@@ -46,19 +27,13 @@ impl Drop for OnDrop {
 pub struct SampleReceiver {
     receiver: Receiver<(Batch, usize)>,
     waiting: Arc<AtomicUsize>,
-    came: Arc<Bell>,
 }
 
 /// A queue of at most `capacity` bytes (and one batch).
 pub fn sample_queue(capacity: usize) -> (SampleSender, SampleReceiver) {
-    let (sender, receiver) = channel();
+    let (sender, receiver) = channel(usize::MAX);
     let waiting = Arc::<AtomicUsize>::default();
-    let came = Arc::<Bell>::default();
-    let rings = OnDrop(came.clone());
-    (
-        SampleSender { sender, waiting: waiting.clone(), capacity, came: rings },
-        SampleReceiver { receiver, waiting, came },
-    )
+    (SampleSender { sender, waiting: waiting.clone(), capacity }, SampleReceiver { receiver, waiting })
 }
 
 impl SampleSender {
@@ -70,23 +45,14 @@ impl SampleSender {
         }
         let bytes = batch.iter().map(bytes_of).sum();
         self.waiting.fetch_add(bytes, Relaxed);
-        self.sender.send((batch, bytes)).map_err(|_| Refused::Gone)?;
-        self.came.0.ring();
-        Ok(())
+        self.sender.send((batch, bytes))
     }
 }
 
 impl SampleReceiver {
     /// The next batch, waited for at most so long.
     pub fn receive(&self, at_most: Duration) -> Result<Batch, RecvTimeoutError> {
-        let (batch, bytes) = self
-            .came
-            .wait_for(at_most, || match self.receiver.try_recv() {
-                Ok(found) => Some(Ok(found)),
-                Err(TryRecvError::Disconnected) => Some(Err(RecvTimeoutError::Disconnected)),
-                Err(TryRecvError::Empty) => None,
-            })
-            .unwrap_or(Err(RecvTimeoutError::Timeout))?;
+        let (batch, bytes) = self.receiver.receive(at_most)?;
         self.waiting.fetch_sub(bytes, Relaxed);
         Ok(batch)
     }

@@ -7,12 +7,12 @@
 mod assembly;
 mod modules;
 
+use crate::channel::Receiver;
 use crate::locks::lock;
 use crate::recording::Output;
 use crate::writer::NameSources;
 use modules::Modules;
 use serde_json::Value;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 use swipr_debuginfo::symbol_api;
 use swipr_formats::model::Summary;
@@ -45,7 +45,7 @@ pub struct Question {
 
 /// The thread's body: until nobody has asked for a while, says `none_left`, which gives a question back that came just now.
 pub fn run(questions: &Receiver<Question>, names: &NameSources, none_left: impl Fn() -> Option<Question>) {
-    while let Some(question) = questions.recv_timeout(LINGER).ok().or_else(&none_left) {
+    while let Some(question) = questions.receive(LINGER).ok().or_else(&none_left) {
         let Question { kind, body, mut output } = question;
         let text = answer(kind, &body, names).to_string();
         let written = output.write(text.as_bytes());

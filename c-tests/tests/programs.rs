@@ -111,6 +111,7 @@ programs! {
     a_host_with_a_profiler_of_its_own_gets_its_own_signals => "own_profiler",
     a_process_that_is_stopped_and_continued_goes_on => "stopped_and_continued",
     a_real_time_host_has_no_real_time_thread_of_ours => "realtime",
+    a_thread_with_16_kib_of_stack_keeps_nearly_all_of_it => "small_stack",
     a_process_that_is_not_dumpable_is_recorded => "not_dumpable",
     a_thread_whose_system_calls_are_emulated_is_not_asked => "foreign_system_calls",
     threads_of_the_kernels_for_io_uring_are_left_alone => "kernels_workers",

@@ -1,7 +1,6 @@
 //! A bell: one thread waits until another rings, and neither ever holds anything that the other waits for.
 //!
-//! Not a condition variable: its lock could be held by a thread that does not get to run. Not a channel of the standard library's: what that
-//! keeps for each thread is registered with the C library, in memory of the host's malloc.
+//! Not a condition variable: its lock could be held by a thread that does not get to run.
 
 use crate::atomic::{AtomicU32, Ordering::*};
 use crate::platform::futex;
