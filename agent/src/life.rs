@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering::*
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-/// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every other
-/// call for a start that is under way.
+/// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every
+/// other call of the C interface for a start that is under way.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the end of a program that is recorded as a whole waits for its agent to start.
@@ -155,7 +155,10 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
         Ok((live, event_loop)) => {
             let file = live.files.first().cloned();
             LIVE.store(Box::into_raw(Box::new(live)), Release);
-            STATE.change(life, Phase::Starting, Phase::Running);
+            if !STATE.change(life, Phase::Starting, Phase::Running) {
+                let _ = report.send(Err(Error::NotRunning));
+                return; // given up
+            }
             let _ = report.send(Ok(()));
             if let (Some(Place::Default), Some(file)) = (config.places.first(), file) {
                 remove_neighbours(file.path());
@@ -300,6 +303,14 @@ pub fn restart_in_child(can_be: bool) {
     // In a sandbox its threads would be killed for what they do, and the child with them.
     if ran && can_be && !not_asked::is_in_sandbox() {
         start_again(|config| config.follow == Follow::All);
+    }
+}
+
+/// Logs a line, if that is wanted.
+fn log_line(text: &str) {
+    // SAFETY: null, or leaked and never freed.
+    if let Some(config) = unsafe { CONFIG.load(Acquire).as_ref() } {
+        config.log.line(text);
     }
 }
 

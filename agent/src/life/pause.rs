@@ -26,12 +26,12 @@ impl Paused {
     }
 }
 
-/// The host is about to change what the process may do: a start that is under way is waited for, a second at the most.
+/// The host is about to change what the process may do: a start that is under way is waited for,
+/// for a moment.
 #[cfg(feature = "preload")]
 pub fn settle_before_change() {
-    const BOUND: Duration = Duration::from_secs(1);
-    if may_run_here() && STATE.phase() == Phase::Starting {
-        STATE.settled(Instant::now() + BOUND);
+    if may_run_here() {
+        STATE.settled_soon();
     }
 }
 
@@ -44,17 +44,16 @@ fn may_run_here() -> bool {
         && !agent_threads::contains(process::tid())
 }
 
-/// Whether the agent runs in this process and the calling thread is the host's. A start that is under way is waited for.
-fn runs_here() -> bool {
-    may_run_here() && STATE.settled(Instant::now() + PATIENCE) == Phase::Running
+/// Ends the agent if it runs in this process; returns when none of its threads is left, or after a
+/// bounded time. `None`: there was none, or it does not end (then it stays off). A start that is
+/// under way is waited for until it is over: the host is about to have threads of ours killed, and
+/// itself with them.
+pub fn pause() -> Option<Paused> {
+    let runs = may_run_here() && STATE.settled(Instant::now() + PATIENCE) == Phase::Running;
+    if runs { end() } else { None }
 }
 
-/// Ends the agent if it runs in this process; returns when none of its threads is left, or after a bounded time. `None`: there
-/// was none, or it does not end (then it stays off).
-pub fn pause() -> Option<Paused> {
-    if !runs_here() {
-        return None;
-    }
+fn end() -> Option<Paused> {
     let of_agent = agent_threads::ids();
     stop().ok()?;
     let deadline = Instant::now() + LINGERING;
@@ -64,16 +63,29 @@ pub fn pause() -> Option<Paused> {
     Some(Paused(()))
 }
 
-/// The same, if the host has no thread but the calling one.
+/// The same, if the host has no thread but the calling one. Here a start that takes longer than a
+/// moment is given up: its threads would keep what the host is about to give up.
 pub fn pause_if_only_thread() -> Option<Paused> {
-    if !runs_here() {
+    if !may_run_here() {
         return None;
     }
-    let is_only = (0..LOOKS).any(|look| {
-        if look > 0 {
-            process::sleep(LOOK);
-        }
-        threads::count().is_some_and(|count| count <= agent_threads::count() + 1)
-    });
-    if is_only { pause() } else { None }
+    let phase = STATE.settled_soon();
+    let is_only = || {
+        (0..LOOKS).any(|look| {
+            if look > 0 {
+                process::sleep(LOOK);
+            }
+            threads::count().is_some_and(|count| count <= agent_threads::count() + 1)
+        })
+    };
+    if !matches!(phase, Phase::Starting | Phase::Running) || !is_only() {
+        return None;
+    }
+    if STATE.give_up_start() {
+        super::log_line(
+            "not profiled: the agent had not started when the program changed its rights or name spaces",
+        );
+        return None;
+    }
+    end()
 }

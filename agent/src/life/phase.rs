@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 /// How often somebody who waits for a start looks. It takes about a millisecond.
 const LOOK: Duration = Duration::from_micros(500);
+/// So often a call of the host's looks: it takes 35 ms. Counted, not timed: where the whole process
+/// is held (a quota of CPU time), the start gets its time, too.
+const LOOKS_OF_THE_HOST: u32 = 60;
 
 /// What the agent is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +64,22 @@ impl State {
             sleep(LOOK);
         }
         self.phase()
+    }
+
+    /// The same for a call of the host's, which is not to be held up.
+    pub fn settled_soon(&self) -> Phase {
+        let mut looks = 0..LOOKS_OF_THE_HOST;
+        while self.phase() == Starting && looks.next().is_some() {
+            sleep(LOOK);
+        }
+        self.phase()
+    }
+
+    /// A life that does not run yet will not. Whether there was one; its thread finds out by
+    /// [`State::change`].
+    pub fn give_up_start(&self) -> bool {
+        let (life, _) = self.read();
+        self.change(life, Starting, Idle)
     }
 
     /// Begins a life, if there is none.
@@ -121,7 +140,18 @@ mod tests {
             assert!(state.change(life, Starting, Running));
             assert_eq!(waiting.join().unwrap(), Running);
         });
+        assert_eq!(state.settled_soon(), Running);
         assert!(state.end_in_child());
+        assert_eq!(state.phase(), Idle);
+    }
+
+    #[test]
+    fn a_start_that_was_given_up_does_not_come_to_run() {
+        let state = State::new();
+        let life = state.begin().unwrap();
+        assert_eq!(state.settled_soon(), Starting);
+        assert!(state.give_up_start());
+        assert!(!state.change(life, Starting, Running) && !state.give_up_start());
         assert_eq!(state.phase(), Idle);
     }
 }

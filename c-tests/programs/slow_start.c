@@ -1,0 +1,91 @@
+/* A profiler whose start takes four seconds (its socket lies on a file system that does not
+ * answer) holds up nobody: calls by which the program gives up rights, or leaves for name spaces
+ * of its own, are back long before. In children, whose profiler starts with them. */
+// cflags: -O2
+// record: samples=50&hz=200
+// expect: every sample of burner has stack burner_main;work
+#include "burner.h"
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+static atomic_bool slow;
+static atomic_int begun, waited, bound;
+
+static bool is_profiled(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    return preload != NULL && strstr(preload, "libswipr") != NULL;
+}
+static void wait_for(atomic_int *count)
+{
+    const struct timespec moment = {0, 1000000};
+    while (is_profiled() && atomic_load(count) == 0)
+        nanosleep(&moment, NULL);
+}
+
+/* The C library's, for all who call it in this process. */
+int bind(int descriptor, const struct sockaddr *address, socklen_t length)
+{
+    struct timespec pause = {4, 0};
+    if (atomic_load(&slow)) {
+        atomic_fetch_add(&begun, 1);
+        /* setresuid(2) interrupts it: glibc has each thread make the call. */
+        while (nanosleep(&pause, &pause) != 0)
+            NOT_A_TAIL_CALL();
+        atomic_fetch_add(&waited, 1);
+    }
+    int result = (int)syscall(SYS_bind, descriptor, address, length);
+    atomic_fetch_add(&bound, 1);
+    return result;
+}
+static void changes_users(void)
+{
+    HOST_CHECK(setresuid(getuid(), geteuid(), geteuid()) == 0);
+}
+static void keeps_capabilities(void)
+{
+    HOST_CHECK(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0);
+}
+static void drops_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+    HOST_CHECK(syscall(SYS_capset, &header, none) == 0);
+}
+static void leaves(void)
+{
+    /* Whether that succeeds while another thread starts is another matter. */
+    (void)unshare(CLONE_NEWUSER);
+}
+static void in_child(void (*call)(void))
+{
+    int status = 0;
+    pid_t child = fork();
+    HOST_CHECK(child >= 0);
+    if (child == 0) {
+        wait_for(&begun);
+        call();
+        _exit(atomic_load(&waited) == 0 ? 0 : 1);
+    }
+    HOST_CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+int main(void)
+{
+    host_begin();
+    wait_for(&bound);
+    atomic_store(&slow, true);
+    in_child(changes_users);
+    in_child(keeps_capabilities);
+    in_child(drops_capabilities);
+    in_child(leaves);
+    atomic_store(&slow, false);
+    pthread_t burner = burner_begin();
+    host_say("ready");
+    host_wait_for_end();
+    pthread_join(burner, NULL);
+    return host_end();
+}
