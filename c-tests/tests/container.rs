@@ -19,6 +19,7 @@ swipr_c_tests::tests! {
     the_c_interface_writes_files,
     with_nothing_configured_the_socket_is_in_a_private_directory,
     blocked_threads_are_left_alone_whatever_is_refused,
+    a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits,
     on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for,
 }
 
@@ -153,6 +154,23 @@ fn blocked_threads_are_left_alone_whatever_is_refused() -> Result<(), NotRun> {
         records_as_expected("blocked_threads", refused);
         records_as_expected("o0_blocked", refused);
     }
+    Ok(())
+}
+
+/// Each of its sleeps was cut short by the first sample.
+fn a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits() -> Result<(), NotRun> {
+    runs_here()?;
+    let container = Container::new("not_dumpable", &[]);
+    let host = container.start();
+    let socket = container.socket_of(1);
+    let recording = host::record(&socket, "samples=200&hz=500");
+    let expected = ["every sample of burner has stack burner_main;work", "every tick is accounted for"];
+    let failures: Vec<_> = expected.iter().filter_map(|line| check(line, &recording).err()).collect();
+    let status = http::get(&socket, "/status").and_then(http::Answer::read_all).expect("an answer");
+    let status = String::from_utf8_lossy(&status.body).into_owned();
+    host.end();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(status.contains("\"blocked_threads_are_sampled_by\":\"nothing\""), "{status}");
     Ok(())
 }
 

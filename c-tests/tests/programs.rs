@@ -141,6 +141,7 @@ const WRITTEN_OUT: &[&str] = &[
     "own_sigurg",
     "preloaded_api",
     "registered_before_fork",
+    "sandbox_unseen",
     "stop_and_start",
     "swipr_start_api",
     // In hazards.rs.
@@ -438,6 +439,20 @@ fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Rec
         }
     }
     host::finish_recording(answer, query)
+}
+
+/// It was killed at its next sample, and the host with it.
+#[test]
+fn a_thread_that_enters_a_sandbox_unseen_is_not_asked_when_it_computes_again() {
+    let (_directory, program) = compiled("sandbox_unseen");
+    let mut host = Host::start(&program);
+    let query = "seconds=4&hz=500&format=perf";
+    let mut answer = host.begin_recording(query);
+    read_until_stack(&mut answer, "unseen_main;compute");
+    host.tell("enter");
+    let recording = host::finish_recording(answer, query);
+    assert!(figure(&recording, "missed") > 0, "{:?}", recording.stats);
+    host.end();
 }
 
 /// Where the socket was to be became unwritable before it was there, in 4 of 60 starts on a busy machine. (A second each: so many

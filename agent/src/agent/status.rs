@@ -46,7 +46,7 @@ pub fn json(agent: &Agent) -> Value {
         "uptime_seconds": agent.started.elapsed().as_secs(),
         "recordings": { "running": running, "started": counters.recordings.get() },
         "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers(), "must_not_be_signalled": counters.not_asked() },
-        "blocked_threads_are_sampled_by": if unreadable == 0 { "copy" } else { "signal" },
+        "blocked_threads_are_sampled_by": blocked_threads_by(unreadable),
         "signal": if signal == 0 { Value::Null } else { signal.into() },
         "samples": {
             "taken": recorded.samples,
@@ -85,4 +85,14 @@ pub fn json(agent: &Agent) -> Value {
 fn durations(histogram: &Histogram) -> Value {
     let Figures { count, p50_ns, p99_ns, largest_ns } = histogram.figures();
     json!({ "count": count, "p50_ns": p50_ns, "p99_ns": p99_ns, "largest_ns": largest_ns })
+}
+
+/// How threads that wait are sampled. Of a process that is not dumpable the kernel does not tell
+/// where they wait; under a filter they are left alone then.
+fn blocked_threads_by(without_syscall_file: u64) -> &'static str {
+    match without_syscall_file {
+        0 => "copy",
+        _ if process::is_filtered() => "nothing",
+        _ => "signal",
+    }
 }

@@ -108,6 +108,8 @@ pub struct Sampled {
     pub blocks_signal: bool,
     /// How often its signal mask was seen to let our signal through.
     pub clean_looks: u8,
+    /// When that was read, and whether it is in a sandbox.
+    pub state_read_ns: u64,
     /// It may be killed for returning from a signal's handler: it is sampled in system calls only.
     pub is_sandboxed: bool,
     /// It was seen in sigtimedwait(2).
@@ -149,6 +151,7 @@ impl Sampled {
             slot: None,
             blocks_signal: false,
             clean_looks: 0,
+            state_read_ns: 0,
             is_sandboxed: false,
             waits_for_signals: false,
             told: [Told::default(); MAX_RECORDINGS],

@@ -136,13 +136,18 @@ pub fn what_the_kernel_does() -> Kernel {
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: nothing is changed.
     let persona = unsafe { libc::personality(ASK) };
-    // SAFETY: as above.
-    let filter = unsafe { libc::prctl(libc::PR_GET_SECCOMP) };
     Kernel {
         // As they are unless the program was told otherwise (personality(2)).
         writes_times: persona >= 0 && persona & libc::STICKY_TIMEOUTS == 0,
-        allows_all: filter == 0,
+        allows_all: !is_filtered(),
     }
+}
+
+/// Whether the calling thread is under a filter (seccomp(2)), as all of a container are: there no
+/// call that a signal has cut short can be gone on with.
+pub fn is_filtered() -> bool {
+    // SAFETY: no preconditions.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP) != 0 }
 }
 
 /// Whether the calling thread, and so threads that it starts, may read clocks without the kernel (prctl(2), PR_GET_TSC). Threads of ours could not live

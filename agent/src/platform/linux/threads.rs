@@ -153,9 +153,18 @@ pub fn set_name(name: &str) {
 
 /// Whether the first thread has ended while others go on: its state is Z (proc(5)).
 pub fn first_has_ended() -> bool {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    is_in_state("/proc/self/stat", 'Z')
+}
+
+/// Whether a thread runs or is ready to. Known also of a process that is not dumpable.
+pub fn is_awake(tid: u32) -> bool {
+    is_in_state(&format!("/proc/self/task/{tid}/stat"), 'R')
+}
+
+fn is_in_state(file: &str, state: char) -> bool {
+    let stat = std::fs::read_to_string(file).unwrap_or_default();
     // The name, in parentheses, may contain anything.
-    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(state))
 }
 
 /// A thread's name; not trusted. Empty when the thread is gone.

@@ -18,6 +18,10 @@ use swipr_unwind::walk::Stop;
 /// See [`Slots::use_signal`].
 const LOOKS_WHERE_BLOCKED: u8 = 16;
 
+/// How long what is known of a thread's signal mask and sandbox holds: it may enter one by a system
+/// call that nobody sees.
+const STATE_AGAIN_NS: u64 = 1_000_000_000;
+
 /// What a tick of [`arch::ticks`] is worth, by comparison with the system's clock since the beginning.
 #[derive(Debug)]
 struct TickScale {
@@ -220,11 +224,14 @@ impl Slots {
 /// Whether a thread that runs is known not to block the signal. While it waits in sigtimedwait(2) the kernel shows what it
 /// waits for as not blocked, until it runs again: who was ever seen in there is not asked, and `wanted` looks must agree.
 fn can_be_asked(thread: &mut Sampled, signal: i32, wanted: u8, ours: Sandbox) -> bool {
-    if thread.clean_looks < wanted {
+    let now_ns = process::monotonic_ns();
+    let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
+    if thread.clean_looks < wanted || is_old {
+        thread.state_read_ns = now_ns;
         let state = threads::signal_state(thread.tid(), signal).unwrap_or_default();
         thread.is_sandboxed = state.sandbox.is_stricter_than(ours);
         thread.blocks_signal = state.is_blocked;
-        thread.clean_looks = if thread.blocks_signal { 0 } else { thread.clean_looks + 1 };
+        thread.clean_looks = if thread.blocks_signal { 0 } else { thread.clean_looks.saturating_add(1) };
     }
     thread.clean_looks >= wanted && !thread.waits_for_signals && !thread.is_sandboxed
 }

@@ -3,8 +3,8 @@
 use super::copy::{Copier, NotCopied};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
-use crate::platform::process::monotonic_ns;
-use crate::platform::threads::{Activity, cpu_ns};
+use crate::platform::process::{is_filtered, monotonic_ns};
+use crate::platform::threads::{Activity, cpu_ns, is_awake};
 use crate::sampler::threads::Sampled;
 use crate::stack::RawStack;
 use std::io;
@@ -109,8 +109,17 @@ fn look_once(
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
         // It may be blocked, and a signal would interrupt it: only where nobody can ever know is it sent.
         Err(_) if thread.is_readable() => Look::Missed,
-        Err(_) => Look::Ask(None),
+        Err(_) if may_be_signalled(thread.tid()) => Look::Ask(None),
+        Err(_) if wall => Look::Missed,
+        Err(_) => Look::NotWanted,
     })
+}
+
+/// Whether a thread of which the kernel tells no registers may be signalled. Under a filter the
+/// handler cannot go on with a call that the signal cuts short: only a thread that runs is, and not
+/// one that has just been woken for a moment.
+fn may_be_signalled(tid: u32) -> bool {
+    !is_filtered() || (is_awake(tid) && is_awake(tid))
 }
 
 /// Whether it is where the handler reads memory (`guarded_copy` of `swipr_unwind`), in a thread that has not answered yet.
