@@ -3,10 +3,13 @@
 //! and inlined frames are DWARF's business.
 //!
 //! A symbol covers its size, or where it has none the function that the unwind
-//! information describes, or else the way to the next symbol. An address behind
+//! information describes. Where there is no such information either, as in hand-written
+//! assembly, it ends where the next code begins that is known of (a symbol, a described
+//! function, code that is called), and after 4 KiB. An address behind
 //! that has no name: a stripped library's private function must not be blamed on
 //! the exported one that happens to lie before it.
 
+mod called;
 mod names;
 mod plt;
 mod rank;
@@ -25,6 +28,10 @@ use std::ops::Range;
 const MAX_NESTED: usize = 16;
 /// Bytes of a symbol section that are in memory at a time: a whole number of symbols.
 const PART_BYTES: u64 = (64 << 10) * size_of::<Sym64<LE>>() as u64;
+/// What nothing gives a size is not believed to be longer.
+const MAX_UNSIZED_BYTES: u64 = 4096;
+/// Up to here nobody looks for calls of what may lie behind a symbol without a size.
+const SHORT_BYTES: u64 = 256;
 /// The part of the limit up to which a string table is read; larger ones stay in the file.
 const STRINGS_SHARE: u64 = 8;
 
@@ -68,6 +75,8 @@ pub struct SymbolTable {
     /// Further names of functions, by address: those that are as good as the one that was taken.
     aliases: Vec<(u64, Name)>,
     names: SymbolNames,
+    /// Called code with neither a symbol nor unwind information, where it was looked for.
+    called: Vec<Range<u64>>,
     has_local_functions: bool,
     is_over_limit: bool,
 }
@@ -195,16 +204,39 @@ impl SymbolTable {
         let functions = if any_unsized { described_functions(object, limit) } else { Vec::new() };
         self.entries = Vec::with_capacity(candidates.len());
         let next = candidates.iter().skip(1).map(|next| next.start).chain([u64::MAX]);
+        let mut open = Vec::new();
         for (candidate, next) in candidates.iter().zip(next) {
-            let end = match candidate.size {
-                0 => function_at(&functions, candidate.start)
-                    .map_or(next.min(candidate.section_end), |function| function.end),
-                size => candidate.start.saturating_add(size),
+            let end = if candidate.size != 0 {
+                candidate.start.saturating_add(candidate.size)
+            } else if let Some(function) = function_at(&functions, candidate.start) {
+                function.end
+            } else {
+                open.push(self.entries.len());
+                next.min(candidate.section_end).min(farthest_end(candidate.start, &functions))
             };
             self.entries.push(Entry { start: candidate.start, end, name: candidate.name });
         }
+        self.end_at_calls(&open, object, &functions);
         self.aliases.shrink_to_fit();
         self.names.shrink();
+    }
+
+    /// Nothing says how long the symbols in `open` are: they end where called code begins. Keeps
+    /// where that is.
+    fn end_at_calls(&mut self, open: &[usize], object: &ElfFile, functions: &[Range<u64>]) {
+        let is_long = |entry: &Entry| entry.end.saturating_sub(entry.start) > SHORT_BYTES;
+        if !open.iter().filter_map(|&at| self.entries.get(at)).any(is_long) {
+            return;
+        }
+        let starts = called::starts(object, functions);
+        for &at in open {
+            let Some(entry) = self.entries.get_mut(at) else { continue };
+            let next = starts.partition_point(|&start| start <= entry.start);
+            entry.end = starts.get(next).map_or(entry.end, |&start| entry.end.min(start));
+        }
+        let next = starts.iter().skip(1).copied().chain([u64::MAX]);
+        let range = |(&start, next): (&u64, u64)| start..next.min(farthest_end(start, functions));
+        self.called = starts.iter().zip(next).map(range).collect();
     }
 
     /// The best of the symbols of one address, with the size of the best that has one; names that are as good
@@ -244,6 +276,11 @@ impl SymbolTable {
         let first = self.aliases.partition_point(|&(start, _)| start < found.start);
         let mut of_it = self.aliases.iter().skip(first).take_while(|&&(start, _)| start == found.start);
         of_it.any(|&(_, alias)| self.names.text(alias) == name)
+    }
+
+    /// Hands over the called code with neither a symbol nor unwind information.
+    pub(crate) fn take_called(&mut self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.called)
     }
 
     /// Whether symbols were left out because they need more memory than allowed.
@@ -297,6 +334,12 @@ pub fn described_functions(object: &ElfFile, limit: u64) -> Vec<Range<u64>> {
     let Some(section) = object.section(".eh_frame") else { return Vec::new() };
     let Ok(bytes) = object.bytes(section, limit) else { return Vec::new() };
     swipr_rows::described_functions((section.address, &bytes), object.is_aarch64())
+}
+
+/// Where code that begins at `start`, outside of the described functions, ends at the latest.
+fn farthest_end(start: u64, functions: &[Range<u64>]) -> u64 {
+    let next = functions.get(functions.partition_point(|function| function.start <= start));
+    next.map_or(u64::MAX, |next| next.start).min(start.saturating_add(MAX_UNSIZED_BYTES))
 }
 
 /// The range that an address is in, of a sorted list.

@@ -248,6 +248,33 @@ fn a_function_without_a_size_ends_where_its_unwind_information_does() {
     assert_eq!(names, [[Some("without_size"); 16], [None; 16]].concat());
 }
 
+/// Three quarters of ffmpeg's CPU time had the name of a label in libx264's assembly, up to 135 KB
+/// before the code.
+#[test]
+fn a_label_in_assembly_ends_where_code_is_called_and_after_4_kib() {
+    let directory = directory("labels");
+    let library = compile(&directory, "labels.c", &["-O2", "-shared", "-fPIC"]);
+    let address = |label: &str| function(&library, |name| name == label).0;
+    let (label, called, taken, far) =
+        (address("label"), address("called"), address("taken"), address("far_away"));
+    run("strip", &["--strip-all", library.to_str().unwrap()]);
+    let name_of = |at: u64| {
+        let answers = resolve_all(&key(&library), (at, 1));
+        answers[0].first().map(|symbol| (symbol.name.to_string(), symbol.offset))
+    };
+    let unnamed = |start: u64, offset| Some((format!("labels-c+{start:#x}"), offset));
+    assert_eq!(name_of(label + 300), Some(("label".into(), 300)));
+    assert_eq!(name_of(called - 1), Some(("label".into(), called - 1 - label)));
+    assert_eq!(name_of(called), unnamed(called, 0));
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(name_of(taken - 1), unnamed(called, taken - 1 - called));
+        assert_eq!(name_of(taken + 4095), unnamed(taken, 4095));
+        assert_eq!(name_of(taken + 4096), None);
+    }
+    assert_eq!(name_of(far + 4095), Some(("far_away".into(), 4095)));
+    assert_eq!(name_of(far + 4096), None);
+}
+
 /// What Debian's stripped programs do in their own functions was all one function in a flame graph.
 #[test]
 fn functions_of_a_stripped_file_are_told_apart_by_where_they_begin() {

@@ -24,7 +24,8 @@ pub(super) struct Object {
     pub(super) last_use: u64,
     symbols: SymbolTable,
     dwarf: Dwarf,
-    /// Where functions begin, for objects without a symbol table: their local functions have no name.
+    /// Where functions begin, for objects without a symbol table: their local functions have no
+    /// name. And where code begins that is called and that no symbol's size covers.
     functions: Vec<Range<u64>>,
     /// What the names of such functions begin with.
     file_name: Box<str>,
@@ -83,7 +84,10 @@ impl Object {
             symbols = SymbolTable::default();
             stats.without_symbols += 1;
         }
-        let functions = if symbols.is_complete() { Vec::new() } else { described_functions(&file, memory) };
+        let mut functions =
+            if symbols.is_complete() { Vec::new() } else { described_functions(&file, memory) };
+        functions.extend(symbols.take_called());
+        functions.sort_unstable_by_key(|function| function.start);
         let file_name =
             path.file_name().map_or_else(|| key.path.to_string(), |it| it.to_string_lossy().into());
         let source = debug.unwrap_or(file);
