@@ -20,7 +20,7 @@ use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
 pub use last::write_last;
 pub use names::NameSources;
-use names::StackNames;
+use names::{StackNames, stop_of};
 use passed::Passed;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_formats::model::{Header, Sample, Summary};
 use swipr_formats::{Format, Ring};
+use swipr_unwind::walk::Stop;
 use times::Times;
 
 /// How often the writer looks whether its reader is still there.
@@ -133,7 +134,9 @@ impl Writer {
                     continue;
                 }
                 found_something = true;
-                self.figures.stopped(event.stack.stop, event.ticks);
+                let stop = stop_of(&event.stack, &stack);
+                self.counters.truncated.add(if stop == Stop::Root { 0 } else { u64::from(event.ticks) });
+                self.figures.stopped(stop, event.ticks);
                 let last_ns = times.last_of(event.thread.tid, event.time_ns);
                 let mut left = event.ticks;
                 while left > 0 {

@@ -9,6 +9,7 @@
 //! thread THREAD is not sampled
 //! every sample of THREAD has stack outer;inner
 //! every sample of THREAD is complete
+//! every sample of THREAD is truncated
 //! share of THREAD with stack outer;inner >= 0.9
 //! share of named frames in MODULE >= 0.99
 //! depth of THREAD >= 500                   every sample
@@ -46,6 +47,7 @@ pub fn check(line: &str, recording: &Recording) -> Result<(), String> {
             every(recording, thread, |sample| has_stack(sample, stack))
         }
         ["every", "sample", "of", thread, "is", "complete"] => every(recording, thread, is_complete),
+        ["every", "sample", "of", thread, "is", "truncated"] => every(recording, thread, is_cut),
         ["share", "of", thread, "with", "stack", stack, relation, wanted] => {
             let samples = samples_of(recording, thread)?;
             let all: u64 = samples.iter().map(|sample| sample.weight).sum();
@@ -151,7 +153,6 @@ fn matches(name: &str, pattern: &str) -> bool {
 /// Whether the stack reaches the place where its thread began: the program's entry for
 /// the first thread, else the C library, which has no name for it once stripped.
 fn is_complete(sample: &Sample) -> bool {
-    let cut = sample.frames.iter().any(|frame| frame.name.starts_with("[truncated"));
     let Some(outermost) = sample.frames.first() else {
         return false;
     };
@@ -161,7 +162,11 @@ fn is_complete(sample: &Sample) -> bool {
     } else {
         module.starts_with("libc.so") || module.starts_with("libc-") || module.contains("ld-musl")
     };
-    is_root && !cut
+    is_root && !is_cut(sample)
+}
+
+fn is_cut(sample: &Sample) -> bool {
+    sample.frames.iter().any(|frame| frame.name.starts_with("[truncated"))
 }
 
 fn share_of_named(recording: &Recording, module: &str) -> Result<f64, String> {

@@ -86,6 +86,8 @@ programs! {
     code_described_in_debug_frame_alone_is_left => "only_debug_frame",
     a_handler_that_interrupted_a_handler_is_walked_to_the_root => "nested_signals",
     stacks_of_coroutines_reach_their_entries => "coroutines",
+    assembly_without_sizes_has_no_others_name_and_no_false_end => "assembly_without_sizes",
+    the_stack_of_a_fiber_is_complete_where_it_begins => "fiber",
     a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",
     cold_parts_of_functions_have_callers => "hot_and_cold",
     code_in_several_segments_is_walked_through => "far_code",

@@ -173,6 +173,26 @@ fn functions_of_erlang_have_names_from_its_perf_map() {
     expect_complete(&recording);
 }
 
+/// Two thirds of the samples of Go programs with C inside were marked as truncated, behind callers
+/// that there never were.
+#[test]
+fn stacks_of_go_end_where_their_threads_change_stacks() {
+    let directory = Directory::new();
+    if !["go", "gcc"].into_iter().all(is_installed) {
+        return;
+    }
+    let program = directory.path().join("hot");
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&program).arg(script("hot.go")).env("GOFLAGS", "");
+    let built = build.env("GOCACHE", directory.path().join("cache")).status();
+    assert!(built.is_ok_and(|status| status.success()), "go build");
+    let Some(go) = Runtime::start_in(directory, &program.to_string_lossy(), &[]) else { return };
+    let recording = go.record();
+    expect(&recording, "runtime.goexit*;main.main.func*;main.hot", 0.1);
+    expect(&recording, "runtime.asmcgocall*;_cgo_*_Cfunc_in_c", 0.1);
+    expect_complete(&recording);
+}
+
 #[test]
 fn functions_of_java_have_names_from_its_perf_map() {
     let directory = Directory::new();

@@ -486,9 +486,9 @@ fn step_without_table<A: Arch, M: Memory>(
             frame.ascend(pc & A::ADDRESS_MASK, caller_sp, frame.at.fp);
             return Ok(());
         }
-    } else if frame.at.fp == Some(0) {
-        return Err(Stop::Root); // the psABI's mark of the outermost frame
     }
+    // A frame pointer of 0 marks the outermost frame (psABI), but hand-written code uses the
+    // register for other things.
     Err(Stop::NoTable)
 }
 

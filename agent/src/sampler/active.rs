@@ -12,7 +12,6 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::{Mode, State, Thread};
-use swipr_unwind::walk::Stop;
 
 /// How long answers are waited for after the last tick.
 const GRACE_NS: u64 = 1_000_000_000;
@@ -223,7 +222,7 @@ impl Active {
     ) {
         if self.request.mode == Mode::Wall && ticks > 0 {
             let weight_ns = self.interval_ns();
-            self.push(Event { ticks, ..self.event(thread, tick_ns, weight_ns, state, stack) });
+            self.batch.push(Event { ticks, ..self.event(thread, tick_ns, weight_ns, state, stack) });
         }
     }
 
@@ -238,20 +237,19 @@ impl Active {
         self.wall_sample(thread, tick_ns, ticks, state, &Arc::new(RawStack::none()));
     }
 
-    /// CPU mode: a sample that stands for `cpu_ns` of CPU time.
+    /// CPU mode: a sample that stands for `cpu_ns` of CPU time; without a stack it is time of which
+    /// no sample was taken.
     pub fn cpu_sample(&mut self, thread: &Arc<Thread>, tick_ns: u64, cpu_ns: u64, stack: &Arc<RawStack>) {
         if self.request.mode == Mode::Cpu && cpu_ns > 0 {
             self.sampled_cpu_ns += cpu_ns;
-            self.push(self.event(thread, tick_ns, cpu_ns, State::Running, stack));
+            self.counters.unsampled_cpu_ns.add(if stack.is_none() { cpu_ns } else { 0 });
+            self.batch.push(self.event(thread, tick_ns, cpu_ns, State::Running, stack));
         }
     }
 
     /// CPU mode: `cpu_ns` of CPU time since a thread's last sample, as the recording or the thread ends.
     pub fn cpu_rest(&mut self, thread: &Arc<Thread>, now: u64, cpu_ns: u64) {
-        if self.request.mode == Mode::Cpu {
-            self.counters.unsampled_cpu_ns.add(cpu_ns);
-            self.cpu_sample(thread, now, cpu_ns, &Arc::new(RawStack::none()));
-        }
+        self.cpu_sample(thread, now, cpu_ns, &Arc::new(RawStack::none()));
     }
 
     /// What the program has used since the start; to be called before the threads' clocks are read for the last time.
@@ -284,13 +282,6 @@ impl Active {
     ) -> Event {
         let time_ns = self.clock.epoch(tick_ns);
         Event { thread: thread.clone(), state, time_ns, ticks: 1, weight_ns, stack: stack.clone() }
-    }
-
-    fn push(&mut self, event: Event) {
-        if event.stack.stop != Stop::Root {
-            self.counters.truncated.add(u64::from(event.ticks));
-        }
-        self.batch.push(event);
     }
 
     /// Hands the samples to the writer where they have waited for long enough, or are many.

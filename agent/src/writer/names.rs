@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use swipr_debuginfo::first_functions::is_first;
 use swipr_debuginfo::symbolizer::{Detail, Lookup, Symbol, Symbolizer};
 use swipr_formats::Recent;
 use swipr_formats::model::{Frame, FrameKind, Function, Stack};
@@ -175,20 +176,26 @@ impl StackNames {
         self.know(&raw.mappings);
         let mut validity = None;
         let mut frames: Vec<Frame> = Vec::with_capacity(raw.addresses().count() + 1);
+        let mut is_complete = raw.stop == Stop::Root;
         for address in raw.addresses() {
             frames.push(match self.frame(&raw.mappings, address) {
                 Some(frame) => frame,
                 None => self.made_frame(&raw.mappings, address, time_ns, &mut validity),
             });
+            // One that has not called yet may still be on the stack of its caller.
+            let function = frames.last().and_then(|frame| frame.functions.last());
+            if !address.exact && function.is_some_and(|function| is_first(&function.name)) {
+                is_complete = true;
+                break;
+            }
         }
         if raw.is_none() {
             frames.push(note("[not sampled]".into()));
         }
-        if raw.elided > 0 {
-            let at = BEFORE_ELIDED.min(frames.len());
-            frames.insert(at, note(format!("[{} frames elided]", raw.elided)));
+        if raw.elided > 0 && frames.len() > BEFORE_ELIDED {
+            frames.insert(BEFORE_ELIDED, note(format!("[{} frames elided]", raw.elided)));
         }
-        if raw.stop != Stop::Root {
+        if !is_complete {
             frames.push(note(format!("[truncated: {}]", raw.stop.text())));
         }
         (Stack { frames }, validity)
@@ -256,6 +263,15 @@ impl StackNames {
             symbolizer.resolve_with(&symbols.key, in_file, lookup, detail).iter().map(function).collect();
         self.left = self.left.saturating_sub(process::thread_cpu().saturating_sub(begun));
         found
+    }
+}
+
+/// Why the walk ended, as the names of its frames tell: [`Stop::Root`] at a function that nobody
+/// called.
+pub fn stop_of(raw: &RawStack, stack: &Stack) -> Stop {
+    match stack.frames.last() {
+        Some(frame) if frame.kind != FrameKind::Note => Stop::Root,
+        _ => raw.stop,
     }
 }
 

@@ -251,6 +251,15 @@ fn code_without_a_table_is_left_by_its_frame_pointer() {
     assert_eq!(lost, (vec![TEXT + jit], Stop::NoTable));
 }
 
+/// libx264's assembly uses the frame pointer as it likes: one sample in fifty of ffmpeg ended there
+/// and was called complete.
+#[test]
+fn a_frame_pointer_of_zero_does_not_complete_a_stack() {
+    let rows = [(0, sp(8, 0)), (0x40, Rule::NONE), (0x60, Rule::END)];
+    let result = world(&rows, &[TEXT + 0x48, 17]).walk::<X86_64>(at(8, 0, Some(0)));
+    assert_eq!(result, (vec![TEXT + 8, TEXT + 0x48], Stop::NoTable));
+}
+
 #[test]
 fn padding_ends_a_stack_that_returns_behind_it_and_is_unknown_code_to_who_runs_there() {
     let rows = [(0, sp(16, 0)), (0x20, Rule::PADDING), (0x28, sp(8, 0)), (0x40, Rule::END)];

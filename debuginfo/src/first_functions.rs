@@ -1,0 +1,33 @@
+//! Functions at which a stack is complete, whatever the words behind them look like: nobody called
+//! them on that stack. A walk does not know that where their unwind information is missing, or is
+//! that of the stack they were left on.
+
+/// What the kernel starts; what clone(2) returns to; what begins a stack of its own, or changes to
+/// another one and goes on there.
+const NAMES: [&str; 14] = [
+    "_start",
+    "_dl_start_user",
+    "__clone",
+    // Boost.Context
+    "make_fcontext",
+    // Go: its assembly has no unwind information in C's part (crosscall), and its own changes
+    // stacks.
+    "crosscall_amd64",
+    "crosscall1",
+    "runtime.rt0_go",
+    "runtime.mstart",
+    "runtime.goexit",
+    "runtime.mcall",
+    "runtime.systemstack",
+    "runtime.morestack",
+    "runtime.asmcgocall",
+    "runtime.cgocallback",
+];
+
+/// What Go's linker adds to the names of its assembly.
+const GO_ASSEMBLY: &str = ".abi0";
+
+/// Whether a stack ends at a function of this name, which called the next one further in.
+pub fn is_first(name: &str) -> bool {
+    NAMES.contains(&name.strip_suffix(GO_ASSEMBLY).unwrap_or(name))
+}
