@@ -157,6 +157,9 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         idle_until = lingering.then(|| idle_until.unwrap_or(now + LINGER.as_nanos() as u64));
         let deadline = next_deadline(&recordings, &sweeper, [idle_until, doubts], now);
         let Some(new) = handle.wait(deadline) else {
+            if !off::is_off() {
+                sweeper.end(&mut recordings);
+            }
             recordings.iter_mut().for_each(|recording| recording.flush(monotonic_ns()));
             return Ok(());
         };

@@ -88,6 +88,7 @@ programs! {
     stacks_of_coroutines_reach_their_entries => "coroutines",
     assembly_without_sizes_has_no_others_name_and_no_false_end => "assembly_without_sizes",
     the_stack_of_a_fiber_is_complete_where_it_begins => "fiber",
+    cpu_time_of_a_thread_that_blocks_signals_is_told_as_not_sampled => "blocks_signals_later",
     a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",
     cold_parts_of_functions_have_callers => "hot_and_cold",
     code_in_several_segments_is_walked_through => "far_code",

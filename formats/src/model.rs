@@ -177,7 +177,7 @@ pub struct Summary {
     pub missed: u64,
     /// Samples thrown away because the reader of the output was too slow.
     pub dropped: u64,
-    /// CPU mode: time used by threads that were never met running, nanoseconds.
+    /// CPU mode: time used by threads of which no stack could be taken meanwhile, nanoseconds.
     pub unsampled_cpu_ns: u64,
     /// Wall mode: samples for late ticks, told by the threads' clocks at the next tick.
     pub filled: u64,

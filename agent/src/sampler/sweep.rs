@@ -224,7 +224,8 @@ impl Sweeper {
         crate::life::set_signal(signal);
         for thread in self.threads.iter_mut() {
             for recording in recordings.iter_mut() {
-                recording.counters().missed.add(forget_ticks(thread, recording.bit()));
+                let missed = forget_ticks(thread, recording);
+                recording.counters().missed.add(missed);
             }
             forget_question(thread, &mut self.slots);
         }

@@ -24,6 +24,46 @@ fn a_program_is_recorded_from_start_to_end_and_keeps_its_streams_and_its_status(
     assert!(said.errors.contains("wrote ") && said.errors.contains("next: "), "{said:?}");
 }
 
+/// `swipr run` of `xz -T2`, whose workers block all signals, lost 24 of 24 s of CPU time, and said
+/// that nothing was unsampled.
+#[test]
+fn cpu_time_of_threads_that_cannot_be_sampled_is_told_at_the_programs_end() {
+    let directory = Directory::new();
+    let (source, worker) = (directory.path().join("worker.c"), directory.path().join("worker"));
+    let text = r#"
+        #include <pthread.h>
+        #include <signal.h>
+        #include <time.h>
+        static void *work(void *argument)
+        {
+            struct timespec used;
+            do
+                clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+            while (used.tv_sec == 0 && used.tv_nsec < 500000000);
+            return argument;
+        }
+        int main(void)
+        {
+            sigset_t all;
+            pthread_t worker;
+            sigfillset(&all);
+            pthread_sigmask(SIG_SETMASK, &all, NULL);
+            pthread_create(&worker, NULL, work, NULL);
+            return pthread_join(worker, NULL);
+        }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    program::compile(&source, &worker, &["-O2".into(), "-pthread".into()], &[]);
+    let said = says(["run", "-f", "raw", "-o", "-", "--", &worker.display().to_string()]).well();
+    let lines = said.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let (mut all_ns, mut unsampled_ns) = (0, 0);
+    for line in lines {
+        all_ns += line["weight_ns"].as_u64().unwrap_or(0);
+        unsampled_ns += line["unsampled_cpu_ns"].as_u64().unwrap_or(0);
+    }
+    assert!(unsampled_ns >= 450_000_000 && all_ns >= unsampled_ns, "{all_ns} {unsampled_ns}: {}", said.out);
+}
+
 #[test]
 fn the_signal_that_ends_the_program_ends_the_command() {
     let directory = Directory::new();

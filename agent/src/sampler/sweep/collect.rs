@@ -6,7 +6,7 @@ use crate::platform::process;
 use crate::platform::threads::cpu_ns;
 use crate::sampler::active::Active;
 use crate::sampler::held::{account_rest, cpu_sample};
-use crate::sampler::threads::{Pending, Sampled};
+use crate::sampler::threads::{Pending, Sampled, Threads};
 use crate::sampler::told::tell_rest;
 use swipr_formats::model::State;
 use swipr_unwind::walk::Stop;
@@ -74,19 +74,32 @@ impl Sweeper {
             if waits && !recording.grace_is_over(now) {
                 return true;
             }
-            let program_used_ns = recording.program_used_ns();
-            for thread in threads.iter_mut() {
-                settle_unanswered(thread, recording);
-                let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-                account_rest(thread, recording, now, clock_ns);
-                tell_rest(thread, recording, clock_ns);
-                thread.recordings &= !bit;
-            }
-            recording.cpu_of_ended_threads(now, program_used_ns);
-            recording.flush(now);
+            settle_recording(threads, recording, now);
             false
         });
     }
+
+    /// Ends all recordings now, without waiting for answers: the agent is stopped.
+    pub fn end(&mut self, recordings: &mut [Active]) {
+        let now = process::monotonic_ns();
+        for recording in recordings.iter_mut().filter_map(|it| it.has_ended(now).then_some(it)) {
+            settle_recording(&mut self.threads, recording, now);
+        }
+    }
+}
+
+/// What is known of all threads at a recording's end.
+fn settle_recording(threads: &mut Threads, recording: &mut Active, now: u64) {
+    let program_used_ns = recording.program_used_ns();
+    for thread in threads.iter_mut() {
+        settle_unanswered(thread, recording);
+        let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+        account_rest(thread, recording, now, clock_ns);
+        tell_rest(thread, recording, clock_ns);
+        thread.recordings &= !recording.bit();
+    }
+    recording.cpu_of_ended_threads(now, program_used_ns);
+    recording.flush(now);
 }
 
 /// Whether a thread that was seen waiting for a CPU began to wait at its tick: then it was running, and we woke up on its CPU. Where all

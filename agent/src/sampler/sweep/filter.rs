@@ -27,7 +27,8 @@ pub fn apply_filter(thread: &mut Sampled, recording: &mut Active) {
         }
     } else if !passes && is_in {
         let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-        recording.counters().missed.add(forget_ticks(thread, bit));
+        let missed = forget_ticks(thread, recording);
+        recording.counters().missed.add(missed);
         account_rest(thread, recording, monotonic_ns(), clock_ns);
         told::tell_rest(thread, recording, clock_ns);
         thread.recordings &= !bit;

@@ -212,7 +212,7 @@ impl Sweeper {
                     });
                     for missed in self.slots.ask(thread, ticks, self.signal, &self.counters) {
                         for recording in of(recordings, missed.recordings) {
-                            tell_missed(thread, recording, missed.tick_ns, missed.ticks, missed.state);
+                            tell_missed(thread, recording, &missed);
                         }
                     }
                     // Not who cannot be asked: nobody would take it off the list.
@@ -221,10 +221,12 @@ impl Sweeper {
                     }
                 }
                 Look::Missed => {
+                    let (tick_ns, cpu_ns) = (at.tick_ns, thread.cpu_ns);
+                    let tick = PendingTick { tick_ns, ticks: 1, recordings: wanted, cpu_ns, state: None };
                     for recording in of(recordings, wanted) {
                         let rested = told::forget(thread, recording, 1);
                         recording.counters().missed.add(rested);
-                        tell_missed(thread, recording, at.tick_ns, 1, None);
+                        tell_missed(thread, recording, &tick);
                     }
                     for recording in of(recordings, others) {
                         let rested = told::forget(thread, recording, 0);

@@ -1,0 +1,53 @@
+/* A thread that is sampled, and then blocks every signal while it computes, as liblzma's workers: what it uses meanwhile is
+ * told as not sampled, and is not given to the stacks that were seen before. */
+// cflags: -O2
+// record: samples=300&hz=200&mode=cpu
+// expect: thread changing has stack changing_main;unmasked
+// expect: stats unsampled_cpu_ns >= 100000000
+#include "host.h"
+
+static void mask_all(int how)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(how, &all, NULL);
+}
+static void compute_ms(long ms)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    do
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < ms);
+}
+FRAME static void unmasked(void)
+{
+    compute_ms(50);
+    NOT_A_TAIL_CALL();
+}
+FRAME static void masked(void)
+{
+    mask_all(SIG_BLOCK);
+    compute_ms(250);
+    mask_all(SIG_UNBLOCK);
+}
+FRAME static void *changing_main(void *argument)
+{
+    host_arrive();
+    while (!atomic_load(&host_ending)) {
+        unmasked();
+        masked();
+    }
+    return argument;
+}
+
+int main(void)
+{
+    host_begin();
+    pthread_t changing = host_thread("changing", changing_main, NULL);
+    host_wait_until_arrived(1);
+    host_say("ready");
+    host_wait_for_end();
+    pthread_join(changing, NULL);
+    return host_end();
+}
