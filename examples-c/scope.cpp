@@ -13,10 +13,9 @@
 
 class Recording {
 public:
-    // One sample of every thread each `interval_us` microseconds.
-    Recording(const std::string &file, const std::string &format, std::uint64_t interval_us)
+    Recording(const std::string &file, const std::string &format, const swipr_recording_options &options)
     {
-        check(swipr_recording_begin(file.c_str(), format.c_str(), interval_us, &number_));
+        check(swipr_recording_begin_with(file.c_str(), format.c_str(), &options, &number_));
     }
     // The file is complete when the scope has ended.
     ~Recording() { swipr_recording_end(number_); }
@@ -74,7 +73,9 @@ int main(int count, char **arguments)
     const std::string file = count > 1 ? arguments[1] : "scope.folded";
     try {
         Recording::check(swipr_start(nullptr));
-        Recording recording(file, "folded", 1000);
+        swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;
+        options.hz = 1000;
+        Recording recording(file, "folded", options);
         volatile double sum = work::simulate();
         (void)sum;
     } catch (const std::exception &error) {

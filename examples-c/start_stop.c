@@ -1,4 +1,5 @@
-/* Profiles one part of a program and nothing else, into a file.
+/* Profiles one part of a program and nothing else, into a file: the threads that use a
+ * processor, 1000 times a second.
  *
  *     make && build/start_stop profile.folded
  */
@@ -40,28 +41,37 @@ static void sort_numbers(void)
     free(values);
 }
 
-/* Says why something of swipr's failed. */
-static int failed(const char *what)
+/* What a call of swipr's did not do, and why. */
+static int failed(const char *call, swipr_status status)
 {
-    char text[512];
-    swipr_last_error(text, sizeof text);
-    fprintf(stderr, "%s: %s\n", what, text);
+    char why[512];
+    swipr_last_error(why, sizeof why);
+    fprintf(stderr, "%s: %s: %s\n", call, swipr_strerror(status), why);
     return 1;
 }
 
 int main(int count, char **arguments)
 {
     const char *file = count > 1 ? arguments[1] : "start_stop.folded";
+    swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;
+    swipr_status status;
     uint64_t recording;
 
-    if (swipr_start(NULL) != SWIPR_OK)
-        return failed("cannot start swipr");
-    /* One sample every 1000 microseconds, as folded stacks. */
-    if (swipr_recording_begin(file, "folded", 1000, &recording) != SWIPR_OK)
-        return failed("cannot record");
+    status = swipr_start(NULL);
+    /* Preloaded, it runs already. */
+    if (status != SWIPR_OK && status != SWIPR_ALREADY_RUNNING)
+        return failed("swipr_start", status);
+
+    options.mode = SWIPR_MODE_CPU;
+    options.hz = 1000;
+    status = swipr_recording_begin_with(file, "folded", &options, &recording);
+    if (status != SWIPR_OK)
+        return failed("swipr_recording_begin_with", status);
     sort_numbers();
-    if (swipr_recording_end(recording) != SWIPR_OK)
-        return failed("cannot finish the recording");
+    status = swipr_recording_end(recording);
+    if (status != SWIPR_OK)
+        return failed("swipr_recording_end", status);
+
     swipr_stop();
     printf("%s\n", file);
     return 0;

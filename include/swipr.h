@@ -11,11 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// The version of this header; swipr_version() answers the library's.
+#define SWIPR_VERSION "0.1.0"
+#define SWIPR_VERSION_MAJOR 0
+#define SWIPR_VERSION_MINOR 1
+#define SWIPR_VERSION_PATCH 0
+
 // What an entry point answers: `SWIPR_OK`, or what went wrong; `swipr_last_error` has the words.
 typedef int32_t swipr_status;
 
-// Options of `swipr_start`. Set `size` to `sizeof(swipr_options)` and all that you do not need to zero:
-// later versions add fields at the end.
+// Options of `swipr_start`: `swipr_options options = SWIPR_OPTIONS_INIT;`, then the fields that matter.
+// Later versions add fields at the end.
 typedef struct {
   // `sizeof(swipr_options)`.
   size_t size;
@@ -25,6 +31,27 @@ typedef struct {
   // written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
   const char *socket;
 } swipr_options;
+
+// Which threads a recording samples.
+typedef int32_t swipr_mode;
+
+// Options of a recording: `swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;`, then the
+// fields that matter. A field that is 0 or NULL has its default. Later versions add fields at the end.
+typedef struct {
+  // `sizeof(swipr_recording_options)`.
+  size_t size;
+  // `SWIPR_MODE_WALL` (the default) or `SWIPR_MODE_CPU`.
+  swipr_mode mode;
+  // Not 0: perf script text has source files and lines where they are known. Other formats that have a
+  // place for lines always have them.
+  int32_t lines;
+  // Samples of each thread a second, from 0.0003 to 10,000. 0: 100.
+  double hz;
+  // A regular expression of at most 1,000 bytes: only threads whose name matches are sampled. NULL: all.
+  const char *threads;
+  // A title of at most 1,000 bytes without control characters, where the format has a place for one. NULL: none.
+  const char *title;
+} swipr_recording_options;
 
 // Done.
 #define SWIPR_OK 0
@@ -46,6 +73,16 @@ typedef struct {
 
 // The operating system refused something, or did not answer in time.
 #define SWIPR_FAILED 6
+
+// Every thread at every tick, running or waiting.
+#define SWIPR_MODE_WALL 0
+
+// Only threads that use CPU time.
+#define SWIPR_MODE_CPU 1
+
+// What variables of options begin with.
+#define SWIPR_OPTIONS_INIT {sizeof(swipr_options), NULL}
+#define SWIPR_RECORDING_OPTIONS_INIT {sizeof(swipr_recording_options), 0, 0, 0, NULL, NULL}
 
 #ifdef __cplusplus
 extern "C" {
@@ -89,6 +126,18 @@ swipr_status swipr_record_to_file(const char *path,
                                   uint64_t count,
                                   uint64_t interval_us);
 
+// The same as its options say: which threads, how often, with which title.
+//
+// `options` may be NULL for the defaults. `count` is from 1 to 10 million.
+//
+// Pointers:
+// `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a
+// `swipr_recording_options` whose strings are NULL or C strings.
+swipr_status swipr_record_to_file_with(const char *path,
+                                       const char *format,
+                                       uint64_t count,
+                                       const swipr_recording_options *options);
+
 // Begins to record every thread, each `interval_us` microseconds, into the file `path`, until
 // `swipr_recording_end` is called with what is stored in `*recording`. Does not wait for samples; an agent
 // that is just being started is waited for, as in `swipr_start`.
@@ -100,11 +149,26 @@ swipr_status swipr_recording_begin(const char *path,
                                    uint64_t interval_us,
                                    uint64_t *recording);
 
+// The same as its options say: which threads, how often, with which title. `options` may be NULL for the
+// defaults.
+//
+// Pointers:
+// `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a
+// `swipr_recording_options` whose strings are NULL or C strings; `recording` is NULL (an error) or valid.
+swipr_status swipr_recording_begin_with(const char *path,
+                                        const char *format,
+                                        const swipr_recording_options *options,
+                                        uint64_t *recording);
+
 // Ends a recording and waits until its file is complete. Recordings that were begun before a fork are the
 // parent's: in the child there is no recording of that number.
 swipr_status swipr_recording_end(uint64_t recording);
 
-// The version of the agent, "MAJOR.MINOR.PATCH".
+// What a status means, in a few words that stay where they are: never NULL, not to be freed. For what went
+// wrong in a call, `swipr_last_error` says more. Any thread may call it at any time, also in a signal handler.
+const char *swipr_strerror(swipr_status status);
+
+// The version of the agent, "MAJOR.MINOR.PATCH". `SWIPR_VERSION` is that of the header.
 const char *swipr_version(void);
 
 // Copies what went wrong in this thread's last failing call, with a final NUL, into `buffer` as far as
@@ -121,8 +185,11 @@ typedef swipr_status (*swipr_start_fn)(const swipr_options *options);
 typedef swipr_status (*swipr_stop_fn)(void);
 typedef size_t (*swipr_socket_path_fn)(char *buffer, size_t capacity);
 typedef swipr_status (*swipr_record_to_file_fn)(const char *path, const char *format, uint64_t count, uint64_t interval_us);
+typedef swipr_status (*swipr_record_to_file_with_fn)(const char *path, const char *format, uint64_t count, const swipr_recording_options *options);
 typedef swipr_status (*swipr_recording_begin_fn)(const char *path, const char *format, uint64_t interval_us, uint64_t *recording);
+typedef swipr_status (*swipr_recording_begin_with_fn)(const char *path, const char *format, const swipr_recording_options *options, uint64_t *recording);
 typedef swipr_status (*swipr_recording_end_fn)(uint64_t recording);
+typedef const char *(*swipr_strerror_fn)(swipr_status status);
 typedef const char *(*swipr_version_fn)(void);
 typedef size_t (*swipr_last_error_fn)(char *buffer, size_t capacity);
 

@@ -10,6 +10,8 @@ use crate::off;
 use crate::output::{Completion, FileOutput};
 use crate::platform::errno;
 use crate::recording::{Length, Request};
+use crate::server::{regex, title};
+use regex_lite::Regex;
 use std::ffi::{CStr, c_char};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -37,8 +39,8 @@ pub const SWIPR_RECORDING_FAILED: swipr_status = 5;
 /// The operating system refused something, or did not answer in time.
 pub const SWIPR_FAILED: swipr_status = 6;
 
-/// Options of `swipr_start`. Set `size` to `sizeof(swipr_options)` and all that you do not need to zero:
-/// later versions add fields at the end.
+/// Options of `swipr_start`: `swipr_options options = SWIPR_OPTIONS_INIT;`, then the fields that matter.
+/// Later versions add fields at the end.
 #[repr(C)]
 #[allow(non_camel_case_types)]
 #[derive(Debug)]
@@ -50,6 +52,36 @@ pub struct swipr_options {
     /// NULL or empty: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
     /// written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
     pub socket: *const c_char,
+}
+
+/// Which threads a recording samples.
+#[allow(non_camel_case_types)]
+pub type swipr_mode = i32;
+
+/// Every thread at every tick, running or waiting.
+pub const SWIPR_MODE_WALL: swipr_mode = 0;
+/// Only threads that use CPU time.
+pub const SWIPR_MODE_CPU: swipr_mode = 1;
+
+/// Options of a recording: `swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;`, then the
+/// fields that matter. A field that is 0 or NULL has its default. Later versions add fields at the end.
+#[repr(C)]
+#[allow(non_camel_case_types)]
+#[derive(Debug)]
+pub struct swipr_recording_options {
+    /// `sizeof(swipr_recording_options)`.
+    pub size: usize,
+    /// `SWIPR_MODE_WALL` (the default) or `SWIPR_MODE_CPU`.
+    pub mode: swipr_mode,
+    /// Not 0: perf script text has source files and lines where they are known. Other formats that have a
+    /// place for lines always have them.
+    pub lines: i32,
+    /// Samples of each thread a second, from 0.0003 to 10,000. 0: 100.
+    pub hz: f64,
+    /// A regular expression of at most 1,000 bytes: only threads whose name matches are sampled. NULL: all.
+    pub threads: *const c_char,
+    /// A title of at most 1,000 bytes without control characters, where the format has a place for one. NULL: none.
+    pub title: *const c_char,
 }
 
 /// The longest path (PATH_MAX), and longer than any other text.
@@ -131,6 +163,33 @@ unsafe fn required<'a>(text: *const c_char, name: &str) -> Result<&'a str, Failu
     text.to_str().map_err(|_| invalid(format!("{name} is not UTF-8")))
 }
 
+/// The same where NULL stands for the default.
+///
+/// # Safety
+/// `text` is NULL or a C string.
+unsafe fn optional<'a>(text: *const c_char, name: &str) -> Result<Option<&'a str>, Failure> {
+    // SAFETY: the caller's contract.
+    (!text.is_null()).then(|| unsafe { required(text, name) }).transpose()
+}
+
+/// The options at that address, unless it is NULL. `T` is a C struct whose first field is its size.
+///
+/// # Safety
+/// `options` is NULL or points to a `T`, or to a `size_t` that is less than the size of a `T`.
+unsafe fn sized<'a, T>(options: *const T, name: &str) -> Result<Option<&'a T>, Failure> {
+    if options.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: not NULL, so there is a size.
+    let size = unsafe { *options.cast::<usize>() };
+    let least = size_of::<T>();
+    if size < least {
+        return Err(invalid(format!("options->size is {size}, but must be sizeof({name}) = {least}")));
+    }
+    // SAFETY: of this size, so a `T`.
+    Ok(Some(unsafe { &*options }))
+}
+
 /// Starts the agent in this process and waits until it listens.
 ///
 /// `options` may be NULL for the defaults. The environment variables of `docs/configuration.md` hold as
@@ -144,23 +203,11 @@ unsafe fn required<'a>(text: *const c_char, name: &str) -> Result<&'a str, Failu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn swipr_start(options: *const swipr_options) -> swipr_status {
     boundary(|| {
-        let mut socket = None;
-        if !options.is_null() {
-            // SAFETY: not NULL, so valid; a smaller size is refused before another field is read.
-            let size = unsafe { (*options).size };
-            if size < size_of::<swipr_options>() {
-                return Err(invalid(format!(
-                    "options->size is {size}, but must be sizeof(swipr_options) = {}",
-                    size_of::<swipr_options>()
-                )));
-            }
-            // SAFETY: as above.
-            let pattern = unsafe { (*options).socket };
-            if !pattern.is_null() {
-                // SAFETY: a C string, as the caller says.
-                socket = Some(unsafe { required(pattern, "options->socket") }?);
-            }
-        }
+        // SAFETY: the caller's contract.
+        let options = unsafe { sized(options, "swipr_options") }?;
+        let socket = options.map_or(std::ptr::null(), |options| options.socket);
+        // SAFETY: NULL or a C string, as the caller says.
+        let socket = unsafe { optional(socket, "options->socket") }?;
         let config = Config::with_socket(socket).map_err(|error| invalid(error.to_string()))?;
         Ok(life::start(config, Wait::Yes)?)
     })
@@ -191,39 +238,135 @@ pub unsafe extern "C" fn swipr_socket_path(buffer: *mut c_char, capacity: usize)
     length
 }
 
+/// A recording's options, checked.
+struct RecordingOptions {
+    interval: Duration,
+    mode: Mode,
+    lines: bool,
+    threads: Option<Regex>,
+    title: Option<String>,
+}
+
+impl Default for RecordingOptions {
+    fn default() -> RecordingOptions {
+        let interval = Duration::from_millis(10);
+        RecordingOptions { interval, mode: Mode::Wall, lines: false, threads: None, title: None }
+    }
+}
+
+impl RecordingOptions {
+    fn every(interval_us: u64) -> Result<RecordingOptions, Failure> {
+        if !(100..=3_600_000_000).contains(&interval_us) {
+            return Err(invalid(format!("interval_us is {interval_us}, but must be from 100 to 3600000000")));
+        }
+        Ok(RecordingOptions { interval: Duration::from_micros(interval_us), ..RecordingOptions::default() })
+    }
+
+    /// # Safety
+    /// `options` is NULL or points to a `swipr_recording_options` whose strings are NULL or C strings.
+    unsafe fn from_c(options: *const swipr_recording_options) -> Result<RecordingOptions, Failure> {
+        let mut checked = RecordingOptions::default();
+        // SAFETY: the caller's contract.
+        let options = unsafe { sized(options, "swipr_recording_options") }?;
+        let Some(options) = options else { return Ok(checked) };
+        let wrong = |field: &str, why: String| invalid(format!("options->{field}: {why}"));
+        checked.lines = options.lines != 0;
+        checked.mode = match options.mode {
+            SWIPR_MODE_WALL => Mode::Wall,
+            SWIPR_MODE_CPU => Mode::Cpu,
+            mode => {
+                let why = format!("{mode} is neither SWIPR_MODE_WALL nor SWIPR_MODE_CPU");
+                return Err(wrong("mode", why));
+            }
+        };
+        if options.hz != 0.0 {
+            if !(0.0003..=10_000.0).contains(&options.hz) {
+                let why = format!("{} is out of range, which is 0.0003 to 10000 a second", options.hz);
+                return Err(wrong("hz", why));
+            }
+            checked.interval = Duration::from_secs_f64(options.hz.recip());
+        }
+        // SAFETY: NULL or a C string, as the caller says.
+        let threads = unsafe { optional(options.threads, "options->threads") }?;
+        checked.threads = threads.map(regex).transpose().map_err(|why| wrong("threads", why))?;
+        // SAFETY: as above.
+        let text = unsafe { optional(options.title, "options->title") }?;
+        checked.title = text.map(title).transpose().map_err(|why| wrong("title", why))?;
+        Ok(checked)
+    }
+}
+
 /// # Safety
 /// `path` and `format` are NULL or C strings.
 unsafe fn submit(
     path: *const c_char,
     format: *const c_char,
-    interval_us: u64,
+    options: RecordingOptions,
     length: Length,
     stop: Arc<AtomicBool>,
 ) -> Result<Arc<Completion>, Failure> {
     // SAFETY: the caller's contract.
     let (path, format) = unsafe { (required(path, "path")?, required(format, "format")?) };
-    let info = swipr_formats::find(format).ok_or_else(|| {
+    let format = swipr_formats::find(format).ok_or_else(|| {
         let known: Vec<&str> = swipr_formats::FORMATS.iter().map(|format| format.name).collect();
         invalid(format!("there is no format {format:?}; there are {}", known.join(", ")))
     })?;
-    if !(100..=3_600_000_000).contains(&interval_us) {
-        return Err(invalid(format!("interval_us is {interval_us}, but must be from 100 to 3600000000")));
-    }
     let completion = Arc::<Completion>::default();
     let path = std::path::absolute(PathBuf::from(path)).map_err(|error| invalid(error.to_string()))?;
     let output = FileOutput::new(path, completion.clone());
+    let RecordingOptions { interval, mode, lines, threads, title } = options;
+    let options = swipr_formats::Options { lines, title, ..Default::default() };
     let request = Request {
-        interval: Duration::from_micros(interval_us),
+        interval,
         length,
-        mode: Mode::Wall,
-        format: swipr_formats::Selection { format: info, options: Default::default() },
-        threads: None,
+        mode,
+        format: swipr_formats::Selection { format, options },
+        threads,
         filter: Default::default(),
         purpose: Default::default(),
         symbolize: Default::default(),
     };
     life::submit(request, Box::new(output), stop)?;
     Ok(completion)
+}
+
+/// # Safety
+/// `path` and `format` are NULL or C strings.
+unsafe fn record(
+    path: *const c_char,
+    format: *const c_char,
+    count: u64,
+    options: RecordingOptions,
+) -> Result<(), Failure> {
+    if !(1..=10_000_000).contains(&count) {
+        return Err(invalid(format!("count is {count}, but must be from 1 to 10000000")));
+    }
+    // Under a CPU quota ticks come late; names take time to be found.
+    let planned = options.interval.as_secs_f64() * count as f64;
+    let most = Duration::from_secs_f64(planned * 20.0 + 120.0);
+    // SAFETY: the caller's contract.
+    let completion = unsafe { submit(path, format, options, Length::Ticks(count), Arc::default()) }?;
+    ended(&completion, most)
+}
+
+/// # Safety
+/// `path` and `format` are NULL or C strings; `recording` is NULL or valid.
+unsafe fn begin(
+    path: *const c_char,
+    format: *const c_char,
+    options: RecordingOptions,
+    recording: *mut u64,
+) -> Result<(), Failure> {
+    if recording.is_null() {
+        return Err(invalid("recording is NULL"));
+    }
+    let stop = Arc::<AtomicBool>::default();
+    // SAFETY: the caller's contract.
+    let completion = unsafe { submit(path, format, options, Length::Open, stop.clone()) }?;
+    let id = begun::insert(Begun { completion, stop });
+    // SAFETY: checked above.
+    unsafe { *recording = id };
+    Ok(())
 }
 
 fn ended(completion: &Completion, most: Duration) -> Result<(), Failure> {
@@ -249,16 +392,26 @@ pub unsafe extern "C" fn swipr_record_to_file(
     count: u64,
     interval_us: u64,
 ) -> swipr_status {
-    boundary(|| {
-        if !(1..=10_000_000).contains(&count) {
-            return Err(invalid(format!("count is {count}, but must be from 1 to 10000000")));
-        }
-        // SAFETY: the caller's contract.
-        let completion = unsafe { submit(path, format, interval_us, Length::Ticks(count), Arc::default()) }?;
-        // Under a CPU quota ticks come late; names take time to be found.
-        let planned = Duration::from_micros(interval_us.saturating_mul(count));
-        ended(&completion, planned * 20 + Duration::from_secs(120))
-    })
+    // SAFETY: the caller's contract.
+    boundary(|| unsafe { record(path, format, count, RecordingOptions::every(interval_us)?) })
+}
+
+/// The same as its options say: which threads, how often, with which title.
+///
+/// `options` may be NULL for the defaults. `count` is from 1 to 10 million.
+///
+/// # Safety
+/// `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a
+/// `swipr_recording_options` whose strings are NULL or C strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn swipr_record_to_file_with(
+    path: *const c_char,
+    format: *const c_char,
+    count: u64,
+    options: *const swipr_recording_options,
+) -> swipr_status {
+    // SAFETY: the caller's contract.
+    boundary(|| unsafe { record(path, format, count, RecordingOptions::from_c(options)?) })
 }
 
 /// Begins to record every thread, each `interval_us` microseconds, into the file `path`, until
@@ -274,18 +427,25 @@ pub unsafe extern "C" fn swipr_recording_begin(
     interval_us: u64,
     recording: *mut u64,
 ) -> swipr_status {
-    boundary(|| {
-        if recording.is_null() {
-            return Err(invalid("recording is NULL"));
-        }
-        let stop = Arc::<AtomicBool>::default();
-        // SAFETY: the caller's contract.
-        let completion = unsafe { submit(path, format, interval_us, Length::Open, stop.clone()) }?;
-        let id = begun::insert(Begun { completion, stop });
-        // SAFETY: checked above.
-        unsafe { *recording = id };
-        Ok(())
-    })
+    // SAFETY: the caller's contract.
+    boundary(|| unsafe { begin(path, format, RecordingOptions::every(interval_us)?, recording) })
+}
+
+/// The same as its options say: which threads, how often, with which title. `options` may be NULL for the
+/// defaults.
+///
+/// # Safety
+/// `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a
+/// `swipr_recording_options` whose strings are NULL or C strings; `recording` is NULL (an error) or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn swipr_recording_begin_with(
+    path: *const c_char,
+    format: *const c_char,
+    options: *const swipr_recording_options,
+    recording: *mut u64,
+) -> swipr_status {
+    // SAFETY: the caller's contract.
+    boundary(|| unsafe { begin(path, format, RecordingOptions::from_c(options)?, recording) })
 }
 
 /// Ends a recording and waits until its file is complete. Recordings that were begun before a fork are the
@@ -303,7 +463,24 @@ pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
     })
 }
 
-/// The version of the agent, "MAJOR.MINOR.PATCH".
+/// What a status means, in a few words that stay where they are: never NULL, not to be freed. For what went
+/// wrong in a call, `swipr_last_error` says more. Any thread may call it at any time, also in a signal handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn swipr_strerror(status: swipr_status) -> *const c_char {
+    let text = match status {
+        SWIPR_OK => c"done",
+        SWIPR_INVALID_ARGUMENT => c"invalid argument",
+        SWIPR_ALREADY_RUNNING => c"the agent runs already",
+        SWIPR_NOT_RUNNING => c"the agent does not run",
+        SWIPR_CANNOT_LISTEN => c"the agent cannot listen where it should",
+        SWIPR_RECORDING_FAILED => c"the recording could not be made or written",
+        SWIPR_FAILED => c"the operating system refused something or did not answer in time",
+        _ => c"unknown status",
+    };
+    text.as_ptr()
+}
+
+/// The version of the agent, "MAJOR.MINOR.PATCH". `SWIPR_VERSION` is that of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

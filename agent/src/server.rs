@@ -29,6 +29,7 @@ mod tcp_peer;
 mod values;
 
 pub use event_loop::EventLoop;
+pub(crate) use parameters::{regex, title};
 pub(crate) use percent::percent_decode;
 
 use crate::config::Config;

@@ -24,6 +24,37 @@ fn function_types(header: &str) -> String {
     types
 }
 
+/// `SWIPR_OPTIONS_INIT` for `swipr_options`, and so on: its size, and all else 0 or NULL.
+fn initializers(header: &str) -> String {
+    let code: Vec<&str> = header.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code.join(" ");
+    let mut macros = String::from("// What variables of options begin with.\n");
+    for structure in code.split("typedef struct {").skip(1) {
+        let (fields, rest) = structure.split_once('}').unwrap();
+        let name = rest.split(';').next().unwrap().trim();
+        let mut values = vec![format!("sizeof({name})")];
+        let fields: Vec<&str> = fields.split(';').map(str::trim).filter(|field| !field.is_empty()).collect();
+        assert_eq!(fields[0], "size_t size", "{name}");
+        values.extend(
+            fields[1..].iter().map(|field| if field.contains('*') { "NULL" } else { "0" }.to_owned()),
+        );
+        macros += &format!("#define {}_INIT {{{}}}\n", name.to_uppercase(), values.join(", "));
+    }
+    macros + "\n"
+}
+
+/// `SWIPR_VERSION` and its parts.
+fn versions() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut macros = format!(
+        "\n// The version of this header; swipr_version() answers the library's.\n#define SWIPR_VERSION \"{version}\"\n"
+    );
+    for (name, number) in ["MAJOR", "MINOR", "PATCH"].iter().zip(version.split('.')) {
+        macros += &format!("#define SWIPR_VERSION_{name} {number}\n");
+    }
+    macros
+}
+
 fn generated() -> String {
     let config = cbindgen::Config::from_file(root().join("cbindgen.toml")).unwrap();
     let bindings = cbindgen::Builder::new()
@@ -37,7 +68,11 @@ fn generated() -> String {
     let header = String::from_utf8(bytes).unwrap().replace("// # Safety", "// Pointers:");
     let end = header.rfind("#ifdef __cplusplus\n}").unwrap();
     let (before, after) = header.split_at(end);
-    format!("{}{}\n{after}", before, function_types(before))
+    let (declarations, functions) = before.split_at(before.find("#ifdef __cplusplus\nextern").unwrap());
+    let includes = "#include <stdint.h>\n";
+    let declarations = declarations.replace(includes, &format!("{includes}{}", versions()));
+    let (initializers, types) = (initializers(&declarations), function_types(before));
+    format!("{declarations}{initializers}{functions}{types}\n{after}")
 }
 
 #[test]
@@ -78,15 +113,26 @@ fn compile(compiler: &str, arguments: &[&str], text: &str, suffix: &str) {
     assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-const USE: &str = "#include <swipr.h>\n\
-    int main(void) { swipr_options options = {0}; swipr_start_fn start = swipr_start;\n\
-    options.size = sizeof options; return start(&options) == SWIPR_OK ? 0 : 1; }\n";
+const USE: &str = r#"#include <swipr.h>
+#if SWIPR_VERSION_MAJOR == 0 && SWIPR_VERSION_MINOR < 1
+#error "older than what is used here"
+#endif
+int main(void) {
+    swipr_options options = SWIPR_OPTIONS_INIT;
+    swipr_recording_options of_recording = SWIPR_RECORDING_OPTIONS_INIT;
+    swipr_start_fn start = swipr_start;
+    const char *header = "header " SWIPR_VERSION;
+    of_recording.mode = SWIPR_MODE_CPU;
+    swipr_record_to_file_with("a", "folded", 1, &of_recording);
+    return start(&options) == SWIPR_OK ? 0 : *swipr_strerror(SWIPR_FAILED) + *header;
+}
+"#;
 
 #[test]
 fn the_header_compiles_as_c99_c11_and_cpp_without_a_warning() {
     compile("cc", &["-std=c99"], USE, "c");
     compile("cc", &["-std=c11"], USE, "c");
-    compile("c++", &["-std=c++11", "-Wno-missing-field-initializers"], USE, "cpp");
+    compile("c++", &["-std=c++11"], USE, "cpp");
 }
 
 #[test]

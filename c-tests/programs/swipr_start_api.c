@@ -1,16 +1,18 @@
 /* The C interface, linked: start, where it listens, recordings to files, a recording
- * around a piece of code, error texts, stop, and start again. The first argument is an
+ * around a piece of code, options, error texts, stop, and start again. The first argument is an
  * empty directory for what it writes. */
 // cflags: -O2
 // preload: no
 // libs: -lswipr
 #include "host.h"
+#include <semaphore.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <swipr.h>
 
 static volatile uint64_t sink;
 static atomic_bool stop_burner;
+static sem_t end_of_idle;
 
 FRAME static void api_burn(void)
 {
@@ -60,6 +62,100 @@ static void check_error_text(const char *part)
     HOST_CHECK(strncmp(little, text, 3) == 0);
 }
 
+static void *idle_main(void *argument)
+{
+    sem_wait(&end_of_idle);
+    NOT_A_TAIL_CALL();
+    return argument;
+}
+
+/* Recordings as their options say. */
+static void with_options(const char *directory)
+{
+    char path[512];
+    uint64_t recording = 0;
+    swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;
+    HOST_CHECK(sem_init(&end_of_idle, 0, 0) == 0);
+    pthread_t idle = host_thread("idle", idle_main, NULL);
+
+    /* In CPU mode a thread that waits is not there, in wall mode it is; others have another name. */
+    options.mode = SWIPR_MODE_CPU;
+    options.hz = 500;
+    options.threads = "^(burner|idle)$";
+    options.lines = 1;
+    snprintf(path, sizeof path, "%s/options.perf", directory);
+    HOST_CHECK(swipr_record_to_file_with(path, "perf", 100, &options) == SWIPR_OK);
+    HOST_CHECK(file_holds(path, "api_burn"));
+    HOST_CHECK(file_holds(path, "swipr_start_api.c:"));
+    HOST_CHECK(!file_holds(path, " idle_main"));
+    HOST_CHECK(!file_holds(path, " main+0x"));
+    options.mode = SWIPR_MODE_WALL;
+    options.lines = 0;
+    HOST_CHECK(swipr_record_to_file_with(path, "perf", 100, &options) == SWIPR_OK);
+    HOST_CHECK(!file_holds(path, "swipr_start_api.c:"));
+    HOST_CHECK(file_holds(path, " idle_main"));
+    HOST_CHECK(!file_holds(path, " main+0x"));
+
+    /* A part, with a title; and one with the defaults. */
+    options.title = "a part of <it>";
+    options.threads = NULL;
+    snprintf(path, sizeof path, "%s/options.svg", directory);
+    HOST_CHECK(swipr_recording_begin_with(path, "svg", &options, &recording) == SWIPR_OK);
+    code_between();
+    HOST_CHECK(swipr_recording_end(recording) == SWIPR_OK);
+    HOST_CHECK(file_holds(path, "a part of &lt;it&gt;"));
+    HOST_CHECK(file_holds(path, "code_between"));
+    snprintf(path, sizeof path, "%s/defaults.folded", directory);
+    HOST_CHECK(swipr_recording_begin_with(path, "folded", NULL, &recording) == SWIPR_OK);
+    code_between();
+    HOST_CHECK(swipr_recording_end(recording) == SWIPR_OK);
+    HOST_CHECK(file_holds(path, "code_between"));
+    sem_post(&end_of_idle);
+    pthread_join(idle, NULL);
+}
+
+/* Options that are wrong are refused, with the field's name, before a file is made. */
+static void wrong_options(const char *directory)
+{
+    static char too_long[1002];
+    const swipr_recording_options right = SWIPR_RECORDING_OPTIONS_INIT;
+    swipr_recording_options wrong[8];
+    const char *reasons[] = {"options->size", "options->mode", "options->hz", "options->hz",
+                             "options->hz", "options->threads", "options->title", "options->title"};
+    char path[512];
+    struct stat file;
+    snprintf(path, sizeof path, "%s/wrong.folded", directory);
+    memset(too_long, 'x', sizeof too_long - 1);
+    for (int i = 0; i < 8; i++)
+        wrong[i] = right;
+    wrong[0].size--;
+    wrong[1].mode = 7;
+    wrong[2].hz = -100;
+    wrong[3].hz = 10001;
+    wrong[4].hz = __builtin_nan("");
+    wrong[5].threads = "(";
+    wrong[6].title = too_long;
+    wrong[7].title = "two\nlines";
+    for (int i = 0; i < 8; i++) {
+        uint64_t recording = 7;
+        HOST_CHECK(swipr_record_to_file_with(path, "folded", 1, &wrong[i]) == SWIPR_INVALID_ARGUMENT);
+        check_error_text(reasons[i]);
+        HOST_CHECK(swipr_recording_begin_with(path, "folded", &wrong[i], &recording) == SWIPR_INVALID_ARGUMENT);
+        HOST_CHECK(recording == 7);
+    }
+    HOST_CHECK(stat(path, &file) != 0 && errno == ENOENT);
+}
+
+/* Every status has words of its own. */
+static void status_texts(void)
+{
+    for (swipr_status status = SWIPR_OK; status <= SWIPR_FAILED; status++) {
+        HOST_CHECK(strlen(swipr_strerror(status)) > 3);
+        HOST_CHECK(strcmp(swipr_strerror(status), swipr_strerror(status + 1)) != 0);
+    }
+    HOST_CHECK(strcmp(swipr_strerror(-1), swipr_strerror(1000)) == 0);
+}
+
 int main(int count, char **arguments)
 {
     char path[512], socket_path[512] = "", again[512] = "";
@@ -67,13 +163,15 @@ int main(int count, char **arguments)
     uint64_t recording = 0;
     host_begin();
     HOST_CHECK(count == 2);
-    HOST_CHECK(swipr_version() != NULL && strlen(swipr_version()) > 0);
+    HOST_CHECK(strcmp(swipr_version(), SWIPR_VERSION) == 0);
 
     /* Loaded is not started. */
     HOST_CHECK(swipr_socket_path(socket_path, sizeof socket_path) == 0);
 
     /* Options that are too small to be options, and a socket that cannot be. */
-    swipr_options options = {.size = 1, .socket = NULL};
+    swipr_options options = SWIPR_OPTIONS_INIT;
+    HOST_CHECK(options.size == sizeof options && options.socket == NULL);
+    options.size = 1;
     HOST_CHECK(swipr_start(&options) != SWIPR_OK);
     check_error_text(NULL);
     snprintf(path, sizeof path, "%s/no/such/directory.sock", arguments[1]);
@@ -108,6 +206,10 @@ int main(int count, char **arguments)
     HOST_CHECK(file_holds(path, "main;code_between"));
     HOST_CHECK(swipr_recording_end(recording) != SWIPR_OK);
     check_error_text(NULL);
+
+    with_options(arguments[1]);
+    wrong_options(arguments[1]);
+    status_texts();
 
     /* What cannot be done is refused, with a reason. */
     HOST_CHECK(swipr_record_to_file(path, "no-such-format", 1, 1000) != SWIPR_OK);
