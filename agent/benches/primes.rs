@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use swipr::profiler::{BenchProfiler, Profiler};
+use swipr::{BenchProfiler, Profiler};
 
 fn is_prime(number: u64) -> bool {
     (2..).take_while(|divisor| divisor * divisor <= number).all(|divisor| !number.is_multiple_of(divisor))

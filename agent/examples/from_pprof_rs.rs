@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::path::Path;
-use swipr::profiler::{Frames, Profiler, Report};
+use swipr::{Frames, Profiler, Report};
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 

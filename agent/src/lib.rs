@@ -1,11 +1,43 @@
-//! swipr: a sampling profiler that lives inside the process it profiles.
+//! A sampling profiler for the process that it runs in: stacks of all threads, with names, lines
+//! and inlined functions.
 //!
-//! The way of a sample: [`sampler`] sweeps over the threads, `swipr_unwind` walks their stacks, a
-//! [`writer`] gives the addresses names and writes them in the recording's format into a [`pipe`], whose
-//! other end the [`server`] sends to the client. `ARCHITECTURE.md` has the picture and the invariants.
+//! ```
+//! use swipr::{Mode, Profiler};
+//! use std::fs::File;
+//! # let folder = std::env::temp_dir().join(format!("swipr-root-example-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # std::env::set_current_dir(&folder)?;
+//! # let work = || (0..50_000_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n));
+//!
+//! let profiler = Profiler::builder().hz(1000).mode(Mode::Cpu).start()?;
+//! work();
+//! let report = profiler.stop()?;
+//!
+//! println!("{report:?}"); // the stacks, the most frequent first
+//! report.flamegraph(&mut File::create("flamegraph.svg")?)?;
+//! report.pprof(&mut File::create("profile.pb.gz")?)?;
+//! report.write("html", &mut File::create("profile.html")?)?;
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Profiler::builder`] says what is recorded and how often. A [`Report`] can be looked at, changed
+//! and written in any format; [`Profiler::report`] makes one while the recording goes on.
+//!
+//! All threads of the process are sampled, and their stacks are complete without frame pointers.
+//! Nothing is sampled before [`Builder::start`]. The crate brings no constructor, no global
+//! allocator and no panic hook. It is made for Linux on x86-64.
+//!
+//! Features: `criterion` has a profiler for criterion's benchmarks, `BenchProfiler`. The others
+//! are for the shared library, `libswipr.so`, which profiles programs that cannot be changed.
 
-pub mod agent;
-pub mod agent_threads;
+// The shared library uses all of it, and its lints find what nobody does.
+#![cfg_attr(not(feature = "preload"), allow(dead_code, unused_imports))]
+
+// Modules that the documentation leaves out are for this repository's tests, benches and tools.
+
+mod agent;
+mod agent_threads;
 #[cfg(feature = "preload")]
 mod alternate_stacks;
 #[cfg(feature = "preload")]
@@ -15,50 +47,63 @@ mod awaited;
 mod begun;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
 mod calls_alone;
-pub mod channel;
+mod channel;
 #[cfg(feature = "preload")]
 mod children;
+#[doc(hidden)]
 pub mod config;
 #[cfg(feature = "preload")]
 mod constructor;
-pub mod counters;
-pub mod ffi;
+mod counters;
+mod ffi;
 mod fork;
 #[cfg(feature = "preload")]
 mod frame_registration;
 #[cfg(feature = "preload")]
+#[doc(hidden)]
 pub mod heap;
-pub mod histogram;
+mod histogram;
 mod host_end;
 #[cfg(feature = "fault-injection")]
 mod injected;
 mod knock;
 mod last_error;
-pub mod life;
+mod life;
+#[doc(hidden)]
 pub mod listen;
 mod locks;
-pub mod log;
-pub mod made_code;
+mod log;
+mod made_code;
+#[doc(hidden)]
 pub mod mappings;
 #[cfg(feature = "preload")]
 mod next;
-pub mod not_asked;
+mod not_asked;
 mod off;
-pub mod output;
-pub mod pipe;
+mod output;
+mod pipe;
+#[doc(hidden)]
 pub mod platform;
-pub mod profiler;
+mod profiler;
+#[doc(hidden)]
 pub mod recording;
-pub mod registered_frames;
+mod registered_frames;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
 mod rights_given_up;
-pub mod sample_queue;
-pub mod sampler;
+mod sample_queue;
+mod sampler;
+#[doc(hidden)]
 pub mod server;
-pub mod stack;
-pub mod symbol_server;
+mod stack;
+mod symbol_server;
 mod text;
 mod unasked;
-pub mod writer;
+mod writer;
 
-pub use profiler::Profiler;
+#[cfg(feature = "criterion")]
+pub use profiler::BenchProfiler;
+pub use profiler::{Builder, Error, Frames, Key, Profiler, Report};
+#[doc(inline)]
+pub use swipr_formats::model::{
+    Cost, Frame, FrameKind, Function, Mode, Module, Stack, State, Summary, Thread,
+};

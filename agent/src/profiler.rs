@@ -1,15 +1,4 @@
-//! The profiler for Rust programs that link this crate: a guard records, and a report of it becomes a flame graph, a
-//! pprof profile or whatever else there is a format for.
-//!
-//! ```no_run
-//! let profiler = swipr::Profiler::builder().hz(1000).start()?;
-//! // … what is to be profiled …
-//! let report = profiler.report();
-//! report.pprof(&mut std::fs::File::create("profile.pb.gz")?)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! Without the feature `preload`, as Rust programs have it, the crate brings no constructor, no heap and no panic hook of its own.
+//! The interface for Rust programs: a guard that records, and what it takes to start one. Not here: reports (`report.rs`).
 
 #[cfg(feature = "criterion")]
 mod criterion;
@@ -19,7 +8,6 @@ mod report;
 #[cfg(feature = "criterion")]
 pub use self::criterion::BenchProfiler;
 pub use report::{Frames, Key, Report};
-pub use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, Stack, State, Thread};
 
 use crate::config::{Config, Pattern, Place};
 use crate::life::{self, Wait};
@@ -31,6 +19,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use swipr_formats::model::Mode;
 use swipr_formats::{Kept, Selection};
 
 /// How finely the time of samples is kept.

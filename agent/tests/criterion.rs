@@ -5,7 +5,7 @@
 use criterion::Criterion;
 use std::hint::black_box;
 use std::time::Duration;
-use swipr::profiler::{BenchProfiler, Profiler};
+use swipr::{BenchProfiler, Profiler};
 
 #[inline(never)]
 fn summed(numbers: u64) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use swipr::profiler::{Mode, Profiler};
+use swipr::{Mode, Profiler};
 
 #[inline(never)]
 fn is_prime(number: u64) -> bool {
@@ -41,7 +41,7 @@ fn a_program_profiles_itself_and_writes_what_it_found() {
     let summary = report.summary().expect("its figures");
     let samples: u64 = report.stacks().values().map(|(samples, _)| samples).sum();
     assert_eq!(samples, summary.samples);
-    let has = |report: &swipr::profiler::Report, name: &str| {
+    let has = |report: &swipr::Report, name: &str| {
         let mut folded = vec![];
         report.write("folded", &mut folded).expect("folded");
         String::from_utf8(folded).expect("UTF-8").contains(name)

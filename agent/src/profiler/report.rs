@@ -1,11 +1,11 @@
 //! What was recorded, to be looked at or written.
 
-use super::{Error, Frame, Stack};
+use super::Error;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use swipr_formats::model::{State, Summary, Thread};
+use swipr_formats::model::{Frame, Stack, State, Summary, Thread};
 use swipr_formats::{Kept, Options, Selection};
 
 /// Changes a stack before it is written: renames functions and threads, leaves frames out.
