@@ -60,7 +60,9 @@ pub fn watch_panics() {
     ONCE.call_once(|| {
         panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
             if contains(process::tid()) {
-                let what = info.payload_as_str().unwrap_or("panic");
+                let payload = info.payload();
+                let text = payload.downcast_ref::<String>().map(String::as_str);
+                let what = text.or_else(|| payload.downcast_ref().copied()).unwrap_or("panic");
                 match info.location() {
                     Some(at) => off::turn(format_args!("{what}, at {}:{}", at.file(), at.line())),
                     None => off::turn(what),

@@ -72,7 +72,7 @@ fn register() {
 #[cfg(feature = "preload")]
 pub fn watch_outside() {
     let is_ours = REGISTERS.get() || !WATCHED.load(Acquire);
-    if !is_ours && AGAIN.try_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+    if !is_ours && AGAIN.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
         register();
     }
 }

@@ -14,7 +14,6 @@ use crate::memory::Plain;
 use crate::published::Rules;
 use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
-use core::hint;
 
 /// Frames that are remembered of a stack; one with more is not.
 const STEPS: usize = 512;
@@ -62,6 +61,11 @@ impl<'t> Remembering<'t> {
     }
 }
 
+/// Its caller is compiled as a jump, as by `core::hint::cold_path`, which needs Rust 1.95.
+#[cold]
+#[inline]
+fn unusual() {}
+
 impl Look for Remembering<'_> {
     #[inline(never)]
     fn hurry<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize {
@@ -78,7 +82,7 @@ impl Look for Remembering<'_> {
             let mut base = sp;
             if step.rule.kind() == Kind::Fp {
                 // A jump, which is foretold: to choose without one, all would wait for the frame pointer's read.
-                hint::cold_path();
+                unusual();
                 base = fp;
             }
             let cfa = base.wrapping_add(step.rule.cfa_offset());
