@@ -157,10 +157,8 @@ impl Writer {
                         weight_ns: event.weight_ns,
                         stack: &stack,
                     };
-                    match &kept {
-                        Some(kept) => lock(kept)
-                            .iter_mut()
-                            .for_each(|ring| ring.iter_mut().for_each(|ring| ring.add(&sample))),
+                    match kept {
+                        Some(_) => with_ring(&kept, |ring| ring.add(&sample)),
                         None => format.sample(&sample, &mut bytes),
                     }
                     if bytes.len() >= ENOUGH {
@@ -168,6 +166,7 @@ impl Writer {
                     }
                 }
             }
+            with_ring(&kept, |ring| ring.set_figures(self.counters.summary()));
             if found_something {
                 self.hand_on(&mut bytes)?;
             } else if self.output.is_closed() {
@@ -194,6 +193,14 @@ impl Writer {
             bytes.clear();
         }
         Ok(())
+    }
+}
+
+fn with_ring(kept: &Option<Kept>, change: impl FnOnce(&mut Ring)) {
+    if let Some(mut place) = kept.as_ref().and_then(|kept| lock(kept))
+        && let Some(ring) = place.as_mut()
+    {
+        change(ring);
     }
 }
 

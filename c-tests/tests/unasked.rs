@@ -75,6 +75,35 @@ fn what_happened_lately_is_told_in_any_format_without_a_new_recording() {
     );
 }
 
+/// `late=0` was said where two of three ticks were, and nothing of the 25 seconds that are not there.
+#[test]
+fn what_is_kept_tells_its_losses_and_that_it_is_shorter_than_was_asked() {
+    let (_built, command) = demo("1000000", ("SWIPR_CONTINUOUS", "100hz,60s"));
+    let host = Host::spawn(command);
+    let socket = host.socket();
+    let figure = |stats: &str, name: &str| {
+        let value =
+            stats.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+        value.unwrap_or(0_u64)
+    };
+    let last = |seconds: u32| {
+        let target = format!("/last?seconds={seconds}&format=html");
+        let answer = http::get(&socket, &target).and_then(http::Answer::read_all).expect("an answer");
+        answer.field("x-swipr-stats").unwrap_or_default().to_owned()
+    };
+    wait_until("a sample to be kept", || figure(&last(300), "samples") > 0);
+    for signal in [libc::SIGSTOP, libc::SIGCONT] {
+        // SAFETY: kill(2) takes no pointer; the program has not been waited for.
+        assert_eq!(unsafe { libc::kill(host.pid().cast_signed(), signal) }, 0);
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+    }
+    wait_until("the ticks that the program was stopped at", || figure(&last(300), "late") >= 100);
+    let stats = last(300);
+    assert_eq!(figure(&stats, "asked_ns"), 300_000_000_000, "{stats}");
+    assert!((1..60_000_000_000).contains(&figure(&stats, "kept_ns")), "{stats}");
+    assert!(!last(1).contains("asked_ns"), "{stats}");
+}
+
 #[test]
 fn a_program_of_which_nothing_is_kept_says_how_it_would_be() {
     let (_built, command) = demo("1000000", ("SWIPR_LOG", "0"));

@@ -61,6 +61,6 @@ pub use list::{FORMATS, FormatInfo, Selection, find, of_file};
 pub use live::{LIVE_LINES, live_page};
 pub use recent::Recent;
 pub use ring::Ring;
-pub use stats::stats_line;
+pub use stats::{read_stats_line, stats_line};
 pub use template::LIVE_POLICY;
 pub use threads::THREADS;

@@ -161,6 +161,8 @@ impl Header {
 pub struct Summary {
     /// How long the recording took, nanoseconds.
     pub duration_ns: u64,
+    /// How long it should have been, where it is shorter because no more was kept; else 0.
+    pub asked_ns: u64,
     /// Threads seen (that passed the filter).
     pub threads: u64,
     /// Ticks at which threads were looked at.
@@ -187,6 +189,9 @@ pub struct Summary {
     pub cpu_wait_ns: u64,
     /// Addresses whose lines and inlined functions were not looked up: it would have taken too long.
     pub without_lines: u64,
+    /// Processes of the recording, or files, of which nobody knows what was lost. Where there are some, a count of losses that is
+    /// 0 is unknown, and others are lower bounds.
+    pub uncounted: u64,
     /// Why stacks do not reach the root, and how many for each reason.
     pub truncated_by: Vec<(Cow<'static, str>, u64)>,
     /// What the recording took, where that was measured.

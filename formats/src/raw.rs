@@ -111,21 +111,26 @@ pub(crate) fn header_fields(object: Members, header: &Header) -> Members {
 pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
     let by = &summary.truncated_by;
     let reasons = by.iter().fold(Members::object(), |object, (reason, count)| object.field(reason, count));
+    let some = |number: u64| (number > 0).then_some(number);
+    // What nobody counted is not 0.
+    let counted = |number: u64| (number > 0 || summary.uncounted == 0).then_some(number);
     let object = object
         .field("duration_ns", summary.duration_ns)
         .field("threads", summary.threads)
-        .field("ticks", summary.ticks)
-        .field("late", summary.late)
+        .maybe("ticks", counted(summary.ticks))
+        .maybe("late", counted(summary.late))
         .field("samples", summary.samples)
-        .maybe("filtered", (summary.filtered > 0).then_some(summary.filtered))
-        .field("truncated", summary.truncated)
-        .field("missed", summary.missed)
-        .field("dropped", summary.dropped)
-        .field("filled", summary.filled)
-        .field("inferred", summary.inferred)
-        .field("cpu_wait_ns", summary.cpu_wait_ns)
-        .field("unsampled_cpu_ns", summary.unsampled_cpu_ns)
-        .maybe("without_lines", (summary.without_lines > 0).then_some(summary.without_lines))
+        .maybe("filtered", some(summary.filtered))
+        .maybe("truncated", counted(summary.truncated))
+        .maybe("missed", counted(summary.missed))
+        .maybe("dropped", counted(summary.dropped))
+        .maybe("filled", counted(summary.filled))
+        .maybe("inferred", counted(summary.inferred))
+        .maybe("cpu_wait_ns", counted(summary.cpu_wait_ns))
+        .maybe("unsampled_cpu_ns", counted(summary.unsampled_cpu_ns))
+        .maybe("without_lines", some(summary.without_lines))
+        .maybe("uncounted", some(summary.uncounted))
+        .maybe("asked_ns", some(summary.asked_ns))
         .maybe("truncated_by", (!by.is_empty()).then(|| reasons.end()));
     let cost = summary.cost.iter().flat_map(Cost::fields);
     cost.fold(object, |object, (name, ns)| object.field(name, ns))

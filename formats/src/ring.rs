@@ -34,6 +34,8 @@ struct Slice {
     /// By thread, state and node.
     sums: FxHashMap<(usize, State, u32), Sum>,
     dropped: u64,
+    /// The recording's figures as they were before.
+    before: Summary,
 }
 
 /// See the module's text.
@@ -41,6 +43,8 @@ pub struct Ring {
     header: Header,
     keep_ns: u64,
     generations: VecDeque<Generation>,
+    /// The recording's figures since it began.
+    figures: Summary,
 }
 
 impl std::fmt::Debug for Ring {
@@ -59,7 +63,13 @@ impl Generation {
 impl Ring {
     /// Keeps so much time of a recording.
     pub fn new(header: Header, keep_ns: u64) -> Ring {
-        Ring { header, keep_ns: keep_ns.max(SLICE_NS), generations: VecDeque::from([Generation::new()]) }
+        let generations = VecDeque::from([Generation::new()]);
+        Ring { header, keep_ns: keep_ns.max(SLICE_NS), generations, figures: Summary::default() }
+    }
+
+    /// Takes the figures of the recording since it began: after the samples that they count.
+    pub fn set_figures(&mut self, figures: Summary) {
+        self.figures = figures;
     }
 
     /// Takes a sample.
@@ -69,7 +79,8 @@ impl Ring {
         let fits = generation.slices.back().is_some_and(|slice| sample.time_ns < slice.start_ns + SLICE_NS);
         if !fits {
             let (start_ns, sums) = (sample.time_ns, FxHashMap::default());
-            generation.slices.push_back(Slice { start_ns, end_ns: start_ns, sums, dropped: 0 });
+            let before = self.figures.clone();
+            generation.slices.push_back(Slice { start_ns, end_ns: start_ns, sums, dropped: 0, before });
         }
         let thread = generation.threads.intern(sample.thread).id;
         let node = generation.stacks.node(sample.stack, &Options::default());
@@ -102,7 +113,8 @@ impl Ring {
         }
     }
 
-    /// Writes what was sampled from that time on, as a recording; `is_wanted` filters. Returns its figures.
+    /// Writes what was sampled from that time on, as a recording; `is_wanted` filters. Returns its figures. Losses are those of
+    /// all threads.
     pub fn write(
         &self,
         since_ns: u64,
@@ -114,12 +126,23 @@ impl Ring {
         let wanted = || all().filter(|slice| slice.end_ns >= since_ns);
         let start_ns = wanted().next().map_or(since_ns, |slice| slice.start_ns);
         let end_ns = wanted().next_back().map_or(start_ns, |slice| slice.end_ns);
+        let (now, none) = (&self.figures, Summary::default());
+        let before = wanted().next().map_or(&none, |first| &first.before);
+        let since = |of: fn(&Summary) -> u64| of(now).saturating_sub(of(before));
+        let unkept = wanted().map(|slice| slice.dropped).sum::<u64>();
         let mut summary = Summary {
             duration_ns: end_ns.saturating_sub(start_ns),
-            dropped: wanted().map(|slice| slice.dropped).sum(),
+            ticks: since(|figures| figures.ticks),
+            late: since(|figures| figures.late),
+            truncated: since(|figures| figures.truncated),
+            missed: since(|figures| figures.missed),
+            dropped: since(|figures| figures.dropped).saturating_add(unkept),
+            filled: since(|figures| figures.filled),
+            inferred: since(|figures| figures.inferred),
+            unsampled_cpu_ns: since(|figures| figures.unsampled_cpu_ns),
+            cpu_wait_ns: since(|figures| figures.cpu_wait_ns),
             ..Summary::default()
         };
-        summary.ticks = summary.duration_ns / self.header.interval_ns.max(1);
         format.begin(&Header { start_ns, ..self.header.clone() }, out);
         let mut tids = rustc_hash::FxHashSet::default();
         for generation in &self.generations {
@@ -211,6 +234,22 @@ mod tests {
         let (_, all) = folded(&ring, 0);
         assert!((2900..=3150).contains(&all.samples), "a minute is kept: {all:?}");
         assert!(ring.generations.len() <= 3);
+    }
+
+    /// They were all 0, and the number of ticks was that of the time.
+    #[test]
+    fn losses_are_those_of_the_time_that_is_written() {
+        let mut ring = ring();
+        let at = |ticks, late, missed| Summary { ticks, late, missed, ..Summary::default() };
+        fill(&mut ring, 0..10, "before");
+        ring.set_figures(at(400, 100, 7));
+        fill(&mut ring, 10..20, "after");
+        ring.set_figures(at(850, 150, 9));
+        let figures = |since_s| {
+            let (_, summary) = folded(&ring, since_s);
+            (summary.ticks, summary.late, summary.missed)
+        };
+        assert_eq!((figures(0), figures(11)), ((850, 150, 9), (450, 50, 2)));
     }
 
     #[test]

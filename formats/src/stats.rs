@@ -1,23 +1,27 @@
-//! The counts of a recording in one line, for comments and headers.
+//! The counts of a recording in one line, for comments and headers; and such a line read again.
 
 use crate::model::{Cost, Summary};
 
 /// `threads=8 ticks=800 samples=793 missed=7 truncated=3 late=0 dropped=0`, then what there is of
 /// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and ` held_p50_ns=… held_p99_ns=…
-/// sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`.
+/// sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`. What nobody counted is left out, and ` uncounted=1` says so.
 ///
 /// No number stands after a blank: one reader takes such a comment line for a sample.
 pub fn stats_line(summary: &Summary) -> String {
-    let mut line = format!(
-        "threads={} ticks={} samples={} missed={} truncated={} late={} dropped={}",
-        summary.threads,
-        summary.ticks,
-        summary.samples,
-        summary.missed,
-        summary.truncated,
-        summary.late,
-        summary.dropped
-    );
+    let is_counted = |&(name, number): &(&str, u64)| {
+        number > 0 || summary.uncounted == 0 || ["threads", "samples"].contains(&name)
+    };
+    let counts = [
+        ("threads", summary.threads),
+        ("ticks", summary.ticks),
+        ("samples", summary.samples),
+        ("missed", summary.missed),
+        ("truncated", summary.truncated),
+        ("late", summary.late),
+        ("dropped", summary.dropped),
+    ];
+    let counts = counts.into_iter().filter(is_counted).map(|(name, number)| format!("{name}={number}"));
+    let mut line = counts.collect::<Vec<_>>().join(" ");
     let where_there_is_some = [
         ("filtered", summary.filtered),
         ("filled", summary.filled),
@@ -25,6 +29,9 @@ pub fn stats_line(summary: &Summary) -> String {
         ("cpu_wait_ns", summary.cpu_wait_ns),
         ("unsampled_cpu_ns", summary.unsampled_cpu_ns),
         ("without_lines", summary.without_lines),
+        ("uncounted", summary.uncounted),
+        ("asked_ns", summary.asked_ns),
+        ("kept_ns", if summary.asked_ns > 0 { summary.duration_ns } else { 0 }),
     ];
     for (name, number) in where_there_is_some.into_iter().filter(|&(_, number)| number > 0) {
         line.push_str(&format!(" {name}={number}"));
@@ -43,6 +50,35 @@ pub fn stats_line(summary: &Summary) -> String {
     line
 }
 
+/// The losses that such a line tells; none where it is something else.
+pub fn read_stats_line(line: &str) -> Option<Summary> {
+    let mut summary = Summary::default();
+    for field in line.starts_with("threads=").then(|| line.split(' '))? {
+        let (name, value) = field.split_once('=')?;
+        let number = value.parse().ok();
+        let place = match name {
+            "threads" => &mut summary.threads,
+            "ticks" => &mut summary.ticks,
+            "samples" => &mut summary.samples,
+            "missed" => &mut summary.missed,
+            "truncated" => &mut summary.truncated,
+            "late" => &mut summary.late,
+            "dropped" => &mut summary.dropped,
+            "filtered" => &mut summary.filtered,
+            "filled" => &mut summary.filled,
+            "inferred" => &mut summary.inferred,
+            "cpu_wait_ns" => &mut summary.cpu_wait_ns,
+            "unsampled_cpu_ns" => &mut summary.unsampled_cpu_ns,
+            "without_lines" => &mut summary.without_lines,
+            "uncounted" => &mut summary.uncounted,
+            "asked_ns" => &mut summary.asked_ns,
+            _ => continue,
+        };
+        *place = number?;
+    }
+    Some(summary)
+}
+
 /// Why a recording has no sample, in words.
 pub(crate) fn why_empty(summary: &Summary) -> &'static str {
     if summary.ticks == 0 {
@@ -57,5 +93,25 @@ pub(crate) fn why_empty(summary: &Summary) -> &'static str {
         "no thread could be reached"
     } else {
         "no thread used CPU time at a tick"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording that was converted had `late=0` where 20 ticks were late.
+    #[test]
+    fn a_line_is_read_as_it_was_written_and_what_nobody_counted_is_not_in_it() {
+        let mut summary = Summary { threads: 3, ticks: 100, samples: 290, late: 20, ..Summary::default() };
+        summary.truncated_by = vec![("too deep".into(), 2)];
+        let line = stats_line(&summary);
+        summary.truncated_by.clear();
+        assert_eq!(read_stats_line(&line).as_ref(), Some(&summary));
+        summary.uncounted = 1;
+        assert_eq!(stats_line(&summary), "threads=3 ticks=100 samples=290 late=20 uncounted=1");
+        assert_eq!(read_stats_line(&stats_line(&summary)).as_ref(), Some(&summary));
+        assert_eq!(read_stats_line("threads=many"), None);
+        assert_eq!(read_stats_line("title: an app"), None);
     }
 }

@@ -143,6 +143,8 @@ impl Reader {
                 .samples
                 .last()
                 .map_or(0, |last| last.time_ns.saturating_sub(recording.header.start_ns)),
+            // Its files do not tell.
+            uncounted: 1,
             ..Summary::default()
         };
         recording

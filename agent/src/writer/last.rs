@@ -7,14 +7,17 @@ use crate::platform::process;
 use crate::recording::{Output, Purpose, Request};
 use std::time::Duration;
 
+/// What is kept begins and ends with a sample, and its beginning is cut by the second.
+const SLACK_NS: u64 = 2_000_000_000;
+
 /// The body of a thread of its own. Whoever keeps samples waits meanwhile; the sampler does not.
 pub fn write_last(request: &Request, mut output: Box<dyn Output>, kept: &Kept) {
     let Purpose::Last(time) = request.purpose else { return };
     let mut format = (request.format.format.make)(&request.format.options);
     let mut passed = Passed::new(&request.filter);
     let mut bytes = vec![];
-    let since_ns =
-        process::epoch_ns().saturating_sub(time.min(Duration::from_secs(86_400)).as_nanos() as u64);
+    let asked_ns = time.min(Duration::from_secs(86_400)).as_nanos() as u64;
+    let since_ns = process::epoch_ns().saturating_sub(asked_ns);
     let (threads, tids) = (&request.threads, &request.filter.tids);
     let summary = lock(kept).as_ref().and_then(|kept| kept.as_ref()).map(|ring| {
         ring.write(
@@ -33,6 +36,9 @@ pub fn write_last(request: &Request, mut output: Box<dyn Output>, kept: &Kept) {
     };
     // What passed is counted already.
     summary.filtered = passed.filtered();
+    if summary.duration_ns.saturating_add(SLACK_NS) < asked_ns {
+        summary.asked_ns = asked_ns;
+    }
     format.finish(&summary, &mut bytes);
     // Whoever waits for what was not there is told so, and gets no empty profile.
     let has_something = summary.samples > 0 || output.takes_empty();

@@ -161,6 +161,8 @@ pub(super) struct EndLine {
     cpu_wait_ns: u64,
     unsampled_cpu_ns: u64,
     without_lines: u64,
+    uncounted: u64,
+    asked_ns: u64,
     filtered: u64,
     truncated_by: BTreeMap<String, u64>,
     held_p50_ns: Option<u64>,
@@ -186,6 +188,8 @@ impl EndLine {
             inferred: self.inferred,
             cpu_wait_ns: self.cpu_wait_ns,
             without_lines: self.without_lines,
+            uncounted: self.uncounted,
+            asked_ns: self.asked_ns,
             filtered: self.filtered,
             truncated_by: self
                 .truncated_by
