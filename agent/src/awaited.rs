@@ -1,34 +1,44 @@
 //! Programs that are started in order to be recorded: nothing of their beginning and of their end is to be missed.
 //!
-//! Only where `SWIPR_RECORDER` asks, as `swipr run` does: the constructor waits until the recording samples, so that the
-//! first function of `main` is seen; and exit(3) waits until the recordings have been handed over. Both waits have a
-//! bound, and the process goes on as without them when nobody comes. Not here: who is meant (`config/recorder.rs`).
+//! Only where `SWIPR_RECORDER` asks, as `swipr run` does: the constructor, and the child of a fork, wait until the recording
+//! samples, so that the first function of `main` is seen; and exit(3) waits until the recordings have been handed over.
+//! Each wait has a bound, and ends at once where nobody can come: the recorder has ended, or the agent does not listen.
+//! Not here: who is meant (`config/recorder.rs`).
 
-#[cfg(feature = "preload")]
-use crate::config::Config;
+use crate::config::{AwaitedBy, Config};
 use crate::platform::process;
 use crate::{life, off};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// How long a recorder may take to come.
-#[cfg(feature = "preload")]
-const AT_START: Duration = Duration::from_secs(2);
-/// How long handing over may take.
-const AT_EXIT: Duration = Duration::from_millis(500);
+/// How long a recorder that is there may take to come: milliseconds, but where CPUs are scarce seconds.
+const AT_START: Duration = Duration::from_secs(10);
+/// How long handing over may take: milliseconds, but where CPUs are scarce names take long to find.
+const AT_EXIT: Duration = Duration::from_secs(2);
 /// How often it is looked.
 const OFTEN: Duration = Duration::from_micros(500);
 
-/// Whether this process waits. A copy made by fork does not: its beginning is over.
+/// Whether this process waits.
 static WAITS: AtomicBool = AtomicBool::new(false);
 
 /// The constructor has started the agent: waits until it is recorded, if that is wanted.
 #[cfg(feature = "preload")]
 pub fn at_start(config: &Config) {
-    if config.awaited.is_some_and(|awaited| awaited.is_meant(process::parent())) {
-        WAITS.store(true, Relaxed);
-        wait(AT_START, life::is_sampling);
+    if let Some(awaited) = config.awaited.filter(|awaited| awaited.is_meant(process::parent())) {
+        wait_for(awaited.recorder());
     }
+}
+
+/// The agent was started again in the child of a fork.
+pub fn after_fork(config: &Config) {
+    if let Some(AwaitedBy::Descendants(recorder)) = config.awaited {
+        wait_for(recorder);
+    }
+}
+
+fn wait_for(recorder: u32) {
+    WAITS.store(true, Relaxed);
+    wait(AT_START, || life::is_sampling() || !life::is_there() || process::is_gone(recorder));
 }
 
 /// The process ends, and its recordings have been told to.

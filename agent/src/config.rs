@@ -108,7 +108,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "SWIPR_RECORDER",
         "",
-        "Set by `swipr run`: a process id, or `all`. A process whose parent that is (`all`: any) waits at its start, at most 2 s, until it is recorded, and at `exit`, at most 0.5 s, until recordings have what was sampled.",
+        "Set by `swipr run`: a process id, or `all:` and one. A process whose parent that is (`all:`: any, also after `fork`) waits at its start, at most 10 s and while that process is there, until it is recorded, and at `exit`, at most 2 s, until recordings have what was sampled.",
     ),
     variable(
         SYMBOL_MEMORY,
@@ -370,10 +370,10 @@ impl Reader<'_> {
     }
 
     fn awaited(&self) -> Result<Option<AwaitedBy>, Error> {
-        let Some(text) = self.text("SWIPR_RECORDER", "all")? else {
+        let Some(text) = self.text("SWIPR_RECORDER", "all:1234")? else {
             return Ok(None);
         };
-        self.check("SWIPR_RECORDER", &text, AwaitedBy::parse(&text), "all").map(Some)
+        self.check("SWIPR_RECORDER", &text, AwaitedBy::parse(&text), "all:1234").map(Some)
     }
 
     fn patterns(&self, variable: &'static str) -> Result<Vec<String>, Error> {

@@ -248,6 +248,11 @@ pub fn is_sampling() -> bool {
     running().is_some_and(|(agent, _)| agent.has_swept())
 }
 
+/// Whether there is an agent, or one that starts.
+pub fn is_there() -> bool {
+    matches!(STATE.phase(), Phase::Starting | Phase::Running)
+}
+
 /// Whether a recording has something that its client has not got.
 pub fn is_handing_over() -> bool {
     live().is_some_and(|live| live.server.is_recording())
@@ -301,8 +306,12 @@ pub fn restart_in_child(can_be: bool) {
     }
     LIVE.store(std::ptr::null_mut(), Release);
     // In a sandbox its threads would be killed for what they do, and the child with them.
-    if ran && can_be && !not_asked::is_in_sandbox() {
-        start_again(|config| config.follow == Follow::All);
+    if ran
+        && can_be
+        && !not_asked::is_in_sandbox()
+        && let Some(config) = start_again(|config| config.follow == Follow::All)
+    {
+        awaited::after_fork(config);
     }
 }
 
@@ -314,11 +323,10 @@ fn log_line(text: &str) {
     }
 }
 
-/// Starts with the configuration that there was, if it is one that `is_wanted`.
-fn start_again(is_wanted: impl Fn(&Config) -> bool) {
+/// Starts with the configuration that there was, if it is one that `is_wanted`, and returns it.
+fn start_again(is_wanted: impl Fn(&Config) -> bool) -> Option<&'static Config> {
     // SAFETY: null, or leaked and never freed.
     let config = unsafe { CONFIG.load(Acquire).as_ref() };
-    if let Some(config) = config.filter(|config| is_wanted(config) && !off::is_off()) {
-        let _ = start(config.clone(), Wait::No);
-    }
+    let config = config.filter(|config| is_wanted(config) && !off::is_off())?;
+    start(config.clone(), Wait::No).ok().map(|()| config)
 }

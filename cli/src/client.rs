@@ -2,13 +2,17 @@
 
 use crate::endpoint::{Connection, Endpoint};
 use crate::error::{Error, Exit};
+use crate::find::process::Process;
 use crate::http::{self, Answer, Request};
 use serde::Deserialize;
 use std::io;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// How long an agent may take to say the first byte, unless it makes a recording.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How long an agent may take to be found.
+const SOON: Duration = Duration::from_millis(1500);
 /// The secret that agents may ask for by TCP.
 const TOKEN: &str = "SWIPR_TOKEN";
 
@@ -125,6 +129,11 @@ impl Client {
 
     /// Asks on a connection.
     pub fn get_on(&self, connection: &Connection, target: &str) -> Result<Answer<Connection>, Error> {
+        self.accepted(self.ask_on(connection, target)?)
+    }
+
+    /// Asks on a connection; the answer may be a refusal, see [`Client::accepted`].
+    pub fn ask_on(&self, connection: &Connection, target: &str) -> Result<Answer<Connection>, Error> {
         let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
         let token = token.filter(|_| matches!(self.endpoint, Endpoint::Tcp(_)));
         let token = token.map(|token| format!("Bearer {token}"));
@@ -132,7 +141,11 @@ impl Client {
             token.iter().map(|value| ("Authorization", value.as_str())).collect();
         let request = Request { method: "GET", target, headers: &headers, body: b"" };
         let answer = connection.try_clone().and_then(|connection| http::ask(connection, &request));
-        let mut answer = answer.map_err(|error| self.unreachable(&error))?;
+        answer.map_err(|error| self.unreachable(&error))
+    }
+
+    /// An answer that is not 200 is an error.
+    pub fn accepted(&self, mut answer: Answer<Connection>) -> Result<Answer<Connection>, Error> {
         if answer.status == 200 {
             return Ok(answer);
         }
@@ -142,7 +155,36 @@ impl Client {
 
     /// What the agent says of itself.
     pub fn status(&self) -> Result<Status, Error> {
-        let text = self.get("/status")?.text().map_err(|error| self.unreachable(&error))?;
+        self.status_on(&self.connect()?)
+    }
+
+    /// The same, or soon why not: a process that is stopped, or gets no CPU, does not answer.
+    pub fn status_soon(&self) -> Result<Status, Error> {
+        let soon = Client { patience: Some(SOON), ..self.clone() };
+        let connection = soon.connect_soon()?;
+        let process = connection.peer().and_then(Process::new);
+        if let Some(error) = process.as_ref().and_then(held) {
+            return Err(error);
+        }
+        let started = std::time::Instant::now();
+        let status = soon.status_on(&connection);
+        match process.filter(|_| status.is_err() && started.elapsed() >= SOON) {
+            Some(process) => Err(held(&process).unwrap_or_else(|| starved(&process))),
+            None => status,
+        }
+    }
+
+    /// Where very many wait to be accepted, connect(2) waits, too.
+    fn connect_soon(&self) -> Result<Connection, Error> {
+        let (sender, connected) = channel();
+        let client = self.clone();
+        std::thread::spawn(move || sender.send(client.connect()));
+        let late = || self.unreachable(&io::ErrorKind::TimedOut.into());
+        connected.recv_timeout(SOON).unwrap_or_else(|_| Err(late()))
+    }
+
+    fn status_on(&self, connection: &Connection) -> Result<Status, Error> {
+        let text = self.get_on(connection, "/status")?.text().map_err(|error| self.unreachable(&error))?;
         serde_json::from_str(&text).map_err(|error| {
             Error::new(
                 format!("what answers at {} is no agent of swipr: {error}", self.endpoint),
@@ -161,13 +203,16 @@ impl Client {
                 "be the process's user or root, or start it with SWIPR_ALLOW_UID=<your user id>"
             }
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                "the process may be stopped or starved: `swipr doctor` looks, and a second try may do"
+                "the process may be stopped, or get no CPU: a second try may do"
             }
-            _ => "try again; `swipr doctor` looks at why a process cannot be profiled",
+            _ => "try again; where that does not help, restart the program",
         };
         let why = match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer in time".to_owned(),
-            io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            io::ErrorKind::PermissionDenied => match self.endpoint.owner() {
+                Some(uid) => format!("it is user {uid}'s, and we may not connect to it"),
+                None => "permission denied".to_owned(),
+            },
             io::ErrorKind::NotFound => "there is no such socket".to_owned(),
             io::ErrorKind::ConnectionRefused => "nobody listens there any more".to_owned(),
             _ => error.to_string(),
@@ -175,10 +220,10 @@ impl Client {
         Error::new(format!("cannot ask {}: {why}", self.endpoint), next).exit(Exit::NotProfilable)
     }
 
-    /// What the agent says no to: its first line says why, its second shows what would be right.
+    /// What the agent says no to: its first line says why, its second shows what would be right, in HTTP's words.
     fn refused(&self, status: u16, text: &str) -> Error {
         let mut lines = text.lines();
-        let why = lines.next().unwrap_or("no reason given").to_owned();
+        let why = in_options(lines.next().unwrap_or("no reason given"));
         let next = match status {
             401 => format!("put the secret that the agent was started with into {TOKEN}"),
             403 => {
@@ -188,16 +233,82 @@ impl Client {
             404 | 405 => {
                 "the agent may be of another version: use the library that came with this command".to_owned()
             }
-            503 => {
-                "`swipr doctor` tells how the agent is doing; restarting the program restarts it".to_owned()
-            }
+            503 => "restart the program: its agent starts anew".to_owned(),
             422 => "--idle records threads that wait, too; a longer -d or a higher -r finds more".to_owned(),
-            _ => lines
-                .next()
-                .filter(|line| !line.is_empty())
-                .unwrap_or("`swipr doctor` looks at the agent")
-                .to_owned(),
+            400 => "change that option; --help has examples".to_owned(),
+            _ => "try again; where that does not help, restart the program".to_owned(),
         };
         Error::new(why, next)
+    }
+}
+
+/// What an agent says of a request's parameters, in the options of this command. Figures in parentheses are left out.
+fn in_options(text: &str) -> String {
+    let (before, after) = match text.split_once(" (threads=") {
+        Some((before, rest)) => (before, rest.split_once(')').map_or("", |(_, after)| after)),
+        None => (text, ""),
+    };
+    let mut said = format!("{before}{after}");
+    let options = [
+        ("threads", "--thread-name"),
+        ("hz", "--rate"),
+        ("seconds", "--duration"),
+        ("mode", "--mode"),
+        ("title", "--title"),
+    ];
+    for (parameter, option) in options {
+        if let Some(rest) = said.strip_prefix(&format!("{parameter}: ")) {
+            said = format!("{option}: {rest}");
+        }
+        said = said.replace(&format!(" {parameter}="), &format!(" {option} "));
+    }
+    said.replace("--mode wall shows threads that wait, too", "--idle shows threads that wait, too")
+}
+
+/// Why a process cannot answer now, if the kernel says so.
+fn held(process: &Process) -> Option<Error> {
+    let (pid, name) = (process.pid, process.name());
+    let (why, next) = match process.status("State")?.chars().next()? {
+        'T' => ("is stopped (SIGSTOP, or a shell's Ctrl-Z)", format!("`kill -CONT {pid}` lets it run")),
+        't' => ("is held by a debugger", "let it run there".to_owned()),
+        'Z' | 'X' => ("has ended", "start it again".to_owned()),
+        _ => return None,
+    };
+    Some(
+        Error::new(format!("process {pid} ({name}) {why}: it cannot answer"), next).exit(Exit::NotProfilable),
+    )
+}
+
+/// Nothing came from the agent of a process that is not stopped.
+fn starved(process: &Process) -> Error {
+    let (pid, name) = (process.pid, process.name());
+    let doing = match process.server_state() {
+        Some('R') => "its agent is ready to run and gets no CPU (starved)",
+        Some('t' | 'T') => "a debugger holds its agent",
+        Some('D') => "its agent waits for a disk or for memory",
+        _ => "its agent is asleep (frozen by its cgroup, or starved)",
+    };
+    Error::new(
+        format!("process {pid} ({name}) did not answer for {:.1} s: {doing}", SOON.as_secs_f64()),
+        "try again when there is CPU for it: look at the machine's load and at the CPU quota of its cgroup",
+    )
+    .exit(Exit::NotProfilable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ticks=16 sweep_p99_ns=…`, `threads=` and `mode=wall` were shown to users of the command.
+    #[test]
+    fn what_an_agent_refuses_is_said_in_the_commands_words() {
+        let said = "no sample was taken (threads=0 ticks=16 samples=0 sweep_p99_ns=131071): no thread's name matches threads=^a";
+        assert_eq!(in_options(said), "no sample was taken: no thread's name matches --thread-name ^a");
+        let said = "no sample was taken (threads=3 ticks=9): no thread used CPU time; mode=wall shows threads that wait, too";
+        assert_eq!(
+            in_options(said),
+            "no sample was taken: no thread used CPU time; --idle shows threads that wait, too"
+        );
+        assert_eq!(in_options("threads: \"(\" is no regex"), "--thread-name: \"(\" is no regex");
     }
 }

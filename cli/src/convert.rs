@@ -57,7 +57,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
         return Err(cannot_read(&arguments.input, "there is no sample in it"));
     }
     // A recording that was cut short has no end.
-    let mut summary = summary.unwrap_or_else(Summary::default);
+    let mut summary = summary.unwrap_or_else(|| Summary { uncounted: 1, ..Summary::default() });
     summary.samples = writer.samples;
     writer.finish(&summary)?;
     tell(&plan, &summary);

@@ -134,16 +134,14 @@ fn loads(process: &Process, findings: &mut Findings) -> Verdict {
     }
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     let own = unsafe { libc::geteuid() };
-    match process.uid() {
-        Some(uid) if own != 0 && uid != own => {
-            findings.no(format!("it belongs to user {uid}, we are user {own}"));
-            return why(
-                format!("process {pid} ({name}) belongs to another user, {uid}"),
-                format!("be user {uid} or root (sudo swipr doctor {pid})"),
-            );
-        }
-        _ => findings.ok("it is ours to look at"),
+    if let Some(uid) = process.other_user() {
+        findings.no(format!("it belongs to user {uid}, we are user {own}"));
+        return why(
+            format!("process {pid} ({name}) belongs to another user, {uid}"),
+            format!("be user {uid} or root"),
+        );
     }
+    findings.ok("it is ours to look at");
     let Some(executable) = process.executable() else {
         findings.no("the kernel does not let us see it (it has more rights than we, or is not dumpable)");
         return why(

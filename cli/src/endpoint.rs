@@ -55,6 +55,12 @@ impl Endpoint {
         has_port.then(|| tcp(text))
     }
 
+    /// Whose socket file it is.
+    pub fn owner(&self) -> Option<u32> {
+        let Endpoint::Path(path) = self else { return None };
+        std::fs::metadata(path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found))
+    }
+
     /// Connects to it.
     pub fn connect(&self) -> io::Result<Connection> {
         match self {
@@ -116,6 +122,20 @@ impl Connection {
             Connection::Unix(stream) => stream.try_clone().map(Connection::Unix),
             Connection::Tcp(stream) => stream.try_clone().map(Connection::Tcp),
         }
+    }
+
+    /// The process that listens at the other end of a Unix socket, where it can be seen from here (unix(7), SO_PEERCRED).
+    pub fn peer(&self) -> Option<u32> {
+        use std::os::fd::AsRawFd;
+        let Connection::Unix(stream) = self else { return None };
+        let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut bytes = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: getsockopt(2) writes at most so many bytes there; both live until it returns.
+        let status = unsafe {
+            let place = (&raw mut found).cast();
+            libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &mut bytes)
+        };
+        u32::try_from(found.pid).ok().filter(|&pid| status == 0 && pid > 0)
     }
 
     /// How long a read may wait; `None` for ever.

@@ -10,6 +10,10 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, Exit};
 use process::Process;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// An answer that takes longer is none.
+pub const LONG: Duration = Duration::from_millis(500);
 
 /// An agent that answers.
 #[derive(Clone, Debug)]
@@ -88,20 +92,24 @@ pub fn of_pid(pid: u32) -> Result<Found, Error> {
         )
         .exit(Exit::NotProfilable));
     };
-    let mut failure = None;
+    let (mut failure, begun) = (None, Instant::now());
     for endpoint in sockets::of_process(&process) {
         match at(endpoint, Some(process.clone())) {
             Ok(found) => return Ok(found),
             Err(error) => failure = Some(error),
         }
+        // One that is silent at one place is silent at the others.
+        if begun.elapsed() > LONG {
+            break;
+        }
     }
-    Err(failure.unwrap_or_else(|| no_agent(&process)))
+    Err(failure.filter(|_| process.other_user().is_none()).unwrap_or_else(|| no_agent(&process)))
 }
 
 /// The agent that listens there.
 pub fn at(endpoint: Endpoint, process: Option<Process>) -> Result<Found, Error> {
     let client = Client::new(endpoint);
-    let status = client.status()?;
+    let status = client.status_soon()?;
     let process = process.or_else(|| behind(client.endpoint(), status.pid));
     Ok(Found { client, process, status })
 }
@@ -133,11 +141,19 @@ pub fn named(name: &str) -> Vec<Process> {
     Process::all().into_iter().filter(has_name).collect()
 }
 
+/// Why there is nobody to ask: another user's process, an agent out of reach, or none.
 fn no_agent(process: &Process) -> Error {
     let (pid, name) = (process.pid, process.name());
-    Error::new(
-        format!("process {pid} ({name}) has no swipr inside, or does not let us see it"),
-        format!("`swipr doctor {pid}` says why; `swipr run -- CMD` starts a program with it"),
-    )
-    .exit(Exit::NotProfilable)
+    let doctor = format!("`swipr doctor {pid}` says why; `swipr run -- CMD` starts a program with it");
+    let (what, next) = match (process.other_user(), process.agent_threads().is_empty()) {
+        (Some(uid), _) => (
+            format!("belongs to another user, {uid}"),
+            format!("be user {uid} or root, or start it with SWIPR_ALLOW_UID=<your user id>"),
+        ),
+        (None, true) => {
+            ("has no swipr inside: it was started without it, or turned it away".to_owned(), doctor)
+        }
+        (None, false) => ("has swipr inside, and its socket cannot be found".to_owned(), doctor),
+    };
+    Error::new(format!("process {pid} ({name}) {what}"), next).exit(Exit::NotProfilable)
 }

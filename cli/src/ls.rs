@@ -9,8 +9,10 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::ExitCode;
+
+/// Agents that are asked at the same time.
+const AT_A_TIME: usize = 64;
 
 /// A line of the list.
 #[derive(Debug, Serialize)]
@@ -30,21 +32,24 @@ struct Row {
 
 /// Runs the verb.
 pub fn ls(arguments: Ls) -> Result<ExitCode, Error> {
-    let mut rows = Vec::new();
-    let mut seen = BTreeSet::new();
-    if arguments.folders.is_empty() {
-        for process in Process::all() {
-            rows.extend(of_process(&process, &mut seen));
-        }
-    }
-    let usual = if arguments.folders.is_empty() { folders::usual() } else { arguments.folders.clone() };
     if let Some(missing) = arguments.folders.iter().find(|folder| !folder.is_dir()) {
         let what = format!("there is no folder {}", missing.display());
-        return Err(Error::new(what, "`swipr ls` without a folder looks everywhere").exit(Exit::Usage));
+        return Err(Error::new(what, "without a folder, all usual places are looked into").exit(Exit::Usage));
     }
-    for folder in &usual {
-        rows.extend(in_folder(folder, &mut seen));
+    let mut seen = BTreeSet::new();
+    let (processes, usual) = match arguments.folders.is_empty() {
+        true => (Process::all(), folders::usual()),
+        false => (Vec::new(), arguments.folders),
+    };
+    let processes = processes.into_iter().filter_map(|process| listed(process, &mut seen));
+    let mut all: Vec<Listed> = processes.collect();
+    for path in usual.iter().flat_map(|folder| folders::sockets_in(folder)) {
+        let place = Endpoint::Path(path);
+        if file_id(&place).is_some_and(|id| seen.insert(id)) {
+            all.push(Listed::Socket(place));
+        }
     }
+    let rows = rows(&all);
     let text = if rows.is_empty() && !arguments.json {
         String::new()
     } else if arguments.json {
@@ -64,40 +69,58 @@ pub fn ls(arguments: Ls) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_process(process: &Process, seen: &mut BTreeSet<(u64, u64)>) -> Option<Row> {
+/// What is asked for a row.
+enum Listed {
+    /// An agent's process, and where it seems to listen.
+    Process(Process, Vec<Endpoint>),
+    /// A socket whose process was not met.
+    Socket(Endpoint),
+}
+
+/// A process with an agent; its sockets are seen.
+fn listed(process: Process, seen: &mut BTreeSet<(u64, u64)>) -> Option<Listed> {
     if process.agent_threads().is_empty() {
         return None;
     }
-    let places = sockets::of_process(process);
-    for place in &places {
-        seen.extend(file_id(place));
-    }
-    Some(match find::of_pid(process.pid) {
-        Ok(found) => row(&found),
-        Err(error) => Row {
-            pid: process.pid,
-            visible: true,
-            uid: process.uid(),
-            name: process.name(),
-            threads: Some(process.threads()),
-            uptime_seconds: None,
-            recordings: None,
-            socket: places.first().map_or_else(|| "?".to_owned(), ToString::to_string),
-            trouble: Some(error.what),
-        },
-    })
+    let places = sockets::of_process(&process);
+    seen.extend(places.iter().filter_map(file_id));
+    Some(Listed::Process(process, places))
 }
 
-fn in_folder(folder: &Path, seen: &mut BTreeSet<(u64, u64)>) -> Vec<Row> {
+/// Asks many at a time: those that do not answer take their time together.
+fn rows(all: &[Listed]) -> Vec<Row> {
     let mut rows = Vec::new();
-    for path in folders::sockets_in(folder) {
-        let place = Endpoint::Path(path);
-        if file_id(&place).is_some_and(|id| seen.insert(id)) {
-            // A socket that is nobody's, or somebody else's.
-            rows.extend(find::at(place, None).ok().map(|found| row(&found)));
-        }
+    for some in all.chunks(AT_A_TIME) {
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = some.iter().map(|listed| scope.spawn(|| listed.row())).collect();
+            rows.extend(asked.into_iter().filter_map(|row| row.join().ok().flatten()));
+        });
     }
     rows
+}
+
+impl Listed {
+    fn row(&self) -> Option<Row> {
+        let (process, places) = match self {
+            // A socket that is nobody's, or somebody else's, has none.
+            Listed::Socket(place) => return find::at(place.clone(), None).ok().map(|found| row(&found)),
+            Listed::Process(process, places) => (process, places),
+        };
+        Some(match find::of_pid(process.pid) {
+            Ok(found) => row(&found),
+            Err(error) => Row {
+                pid: process.pid,
+                visible: true,
+                uid: process.uid(),
+                name: process.name(),
+                threads: Some(process.threads()),
+                uptime_seconds: None,
+                recordings: None,
+                socket: places.first().map_or_else(|| "?".to_owned(), ToString::to_string),
+                trouble: Some(error.what),
+            },
+        })
+    }
 }
 
 fn row(found: &Found) -> Row {

@@ -17,7 +17,7 @@ use flate2::read::MultiGzDecoder;
 use std::io::Read;
 use std::sync::Arc;
 use swipr_debuginfo::demangle::demangle;
-use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Thread};
+use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Summary, Thread};
 
 /// Largest file that is read, unpacked.
 const LARGEST: u64 = 4 << 30;
@@ -137,6 +137,8 @@ struct Figures {
     first_ns: Option<u64>,
     last_ns: u64,
     threads: rustc_hash::FxHashSet<Arc<Thread>>,
+    /// What the file itself tells of losses.
+    told: Option<Summary>,
 }
 
 impl Figures {
@@ -148,11 +150,11 @@ impl Figures {
     }
 
     fn end(&self) -> Event {
-        Event::End(swipr_formats::model::Summary {
+        Event::End(Summary {
             samples: self.samples,
             threads: self.threads.len() as u64,
             duration_ns: self.last_ns.saturating_sub(self.first_ns.unwrap_or(0)),
-            ..Default::default()
+            ..self.told.clone().unwrap_or_else(|| Summary { uncounted: 1, ..Summary::default() })
         })
     }
 }

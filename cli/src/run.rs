@@ -19,6 +19,8 @@ use crate::record::{Plan, root, tell};
 use crate::say;
 use crate::signals::{Signals, end_by};
 use child::{Child, Children, Ended, Start};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
@@ -28,8 +30,10 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(10);
 /// How long what the program said last may take to be read; its children's recordings are ended then.
 const ENDING: Duration = Duration::from_millis(300);
-/// A socket's file is there a moment before somebody listens.
-const BINDING: Duration = Duration::from_millis(500);
+/// A socket's file is there before somebody listens: for a moment, or where CPUs are scarce for seconds.
+const BINDING: Duration = Duration::from_secs(10);
+/// Names of processes that are told at most.
+const MOST_NAMES: usize = 8;
 
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<ExitCode, Error> {
@@ -77,6 +81,9 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         newcomers,
         session: Some(session),
         plan,
+        arriving: Vec::new(),
+        recorded: FxHashSet::default(),
+        unrecorded: BTreeMap::new(),
         children: 0,
         label: name,
         outcome: None,
@@ -99,6 +106,14 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     }
 }
 
+/// A process whose socket has appeared.
+struct Arriving {
+    socket: PathBuf,
+    pid: u32,
+    name: String,
+    until: Instant,
+}
+
 /// What a run needs.
 struct Runner {
     arguments: Run,
@@ -112,7 +127,13 @@ struct Runner {
     plan: Plan,
     progress: Progress,
     deadline: Option<Instant>,
-    /// Child processes with an agent that were not recorded.
+    /// Sockets at which nobody has answered yet.
+    arriving: Vec<Arriving>,
+    /// Processes that are or were recorded.
+    recorded: FxHashSet<u32>,
+    /// Processes that were to be recorded and could not be asked, with their names.
+    unrecorded: BTreeMap<u32, String>,
+    /// Child processes with an agent that nobody asked to record.
     children: u32,
     label: String,
     /// What became of the recording, once it is over.
@@ -157,6 +178,7 @@ impl Runner {
             while let Ok(socket) = self.newcomers.try_recv() {
                 self.meet(&socket, pid);
             }
+            self.attach();
             child.hand_on(&self.signals);
             if let Some(ended) = child.ended() {
                 if let Err(error) = self.settle() {
@@ -198,25 +220,36 @@ impl Runner {
             self.children += 1;
             return;
         }
-        let left = self.left();
-        let Some(session) = self.session.as_mut().filter(|_| left.is_none_or(|left| !left.is_zero())) else {
-            return;
-        };
-        let root = follows.then(|| {
-            root(
-                &Process::new(pid).map(|found| found.name()).unwrap_or_default(),
-                pid,
-                self.arguments.output.reuse(),
-            )
-        });
         let client = Client::new(Endpoint::Path(socket.to_owned()));
-        let (query, until) = (self.arguments.sampling.query(left), Instant::now() + BINDING);
-        // One that has ended by now is no reason to end.
-        while session.add(client.clone(), Status::default(), query.clone(), root.clone()).is_err()
-            && Instant::now() < until
-            && socket.exists()
-        {
-            std::thread::sleep(Duration::from_millis(1));
+        if self.session.is_none() || self.left().is_some_and(|left| left.is_zero()) {
+            // The time is over. It waits for a recording all the same: one tick is enough for it.
+            std::thread::spawn(move || client.get("/threads").map(|mut answer| answer.bytes()));
+            return;
+        }
+        // After exec(2) a process has another socket, and nobody listens at the one before.
+        self.arriving.retain(|other| other.pid != pid);
+        let name = Process::new(pid).map(|found| found.name()).unwrap_or_default();
+        let until = Instant::now() + BINDING;
+        self.arriving.push(Arriving { socket: socket.to_owned(), pid, name, until });
+    }
+
+    /// Asks those for their samples that have come. None holds up the others: each waits until it is recorded.
+    fn attach(&mut self) {
+        for arriving in std::mem::take(&mut self.arriving) {
+            let Arriving { socket, pid, name, until } = &arriving;
+            let left = self.left();
+            let Some(session) = &mut self.session else { return };
+            let follows = self.arguments.sampling.subprocesses;
+            let root = follows.then(|| root(name, *pid, self.arguments.output.reuse()));
+            let client = Client::new(Endpoint::Path(socket.clone()));
+            let query = self.arguments.sampling.query(left);
+            if session.add(client, Status::default(), query, root).is_ok() {
+                self.recorded.insert(*pid);
+            } else if Instant::now() < *until && socket.exists() && Process::new(*pid).is_some() {
+                self.arriving.push(arriving);
+            } else {
+                self.unrecorded.insert(*pid, arriving.name);
+            }
         }
     }
 
@@ -236,10 +269,30 @@ impl Runner {
         self.progress.clear();
         let Some(session) = self.session.take() else { return };
         self.outcome = Some(session.finish().map(|summary| tell(&self.plan, &summary)));
+        self.tell_unrecorded();
         if self.children > 0 && self.plan.talk == Talk::Normal {
             let (count, noun) =
                 (self.children, if self.children == 1 { "process was" } else { "processes were" });
             say(format_args!("swipr: {count} child {noun} not recorded\nnext: -s follows child processes"));
         }
+    }
+    /// Names the processes that are not in the recording, though they should be.
+    fn tell_unrecorded(&mut self) {
+        let arriving = self.arriving.drain(..).map(|arriving| (arriving.pid, arriving.name));
+        self.unrecorded.extend(arriving);
+        self.unrecorded.retain(|pid, _| !self.recorded.contains(pid));
+        if self.unrecorded.is_empty() || self.plan.talk == Talk::Quiet {
+            return;
+        }
+        let count = self.unrecorded.len();
+        let named = self.unrecorded.iter().take(MOST_NAMES);
+        let mut names: Vec<String> = named.map(|(pid, name)| format!("{name} ({pid})")).collect();
+        names.extend((count > MOST_NAMES).then(|| "…".to_owned()));
+        let noun = if count == 1 { "process" } else { "processes" };
+        let names = names.join(", ");
+        say(format_args!(
+            "swipr: not recorded: {count} {noun} that ended before their agent could be asked: {names}\n\
+             next: run it again with less beside it"
+        ));
     }
 }

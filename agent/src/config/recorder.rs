@@ -3,24 +3,33 @@
 /// Whose children wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AwaitedBy {
-    /// This process's.
+    /// Those of this process.
     Parent(u32),
-    /// Everybody's.
-    Anybody,
+    /// Those of this process, and theirs.
+    Descendants(u32),
 }
 
 impl AwaitedBy {
     pub(super) fn parse(text: &str) -> Result<AwaitedBy, String> {
-        match (text, text.parse()) {
-            ("all", _) => Ok(AwaitedBy::Anybody),
-            (_, Ok(pid)) => Ok(AwaitedBy::Parent(pid)),
-            _ => Err("it is neither a process id nor all".to_owned()),
+        let pid = |text: &str| {
+            text.parse().map_err(|_| "it is neither a process id nor all:<process id>".to_owned())
+        };
+        match text.strip_prefix("all:") {
+            Some(text) => pid(text).map(AwaitedBy::Descendants),
+            None => pid(text).map(AwaitedBy::Parent),
+        }
+    }
+
+    /// The process that records.
+    pub fn recorder(self) -> u32 {
+        match self {
+            AwaitedBy::Parent(recorder) | AwaitedBy::Descendants(recorder) => recorder,
         }
     }
 
     /// Whether a process with this parent waits.
     pub fn is_meant(self, parent: u32) -> bool {
-        self == AwaitedBy::Anybody || self == AwaitedBy::Parent(parent)
+        matches!(self, AwaitedBy::Descendants(_)) || self == AwaitedBy::Parent(parent)
     }
 }
 
@@ -32,9 +41,9 @@ mod tests {
     fn only_children_of_the_process_that_is_named_wait() {
         let one = AwaitedBy::parse("7").expect("a process id");
         assert!(one.is_meant(7) && !one.is_meant(8));
-        let all = AwaitedBy::parse("all").expect("everybody");
-        assert!(all.is_meant(7) && all.is_meant(1));
-        for wrong in ["", "-1", "7 8", "everybody"] {
+        let all = AwaitedBy::parse("all:7").expect("everybody");
+        assert!(all.is_meant(7) && all.is_meant(1) && all.recorder() == 7);
+        for wrong in ["", "-1", "7 8", "all", "all:", "everybody"] {
             assert!(AwaitedBy::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -23,7 +23,9 @@ pub fn remove_neighbours(own: &Path) {
     let Some(directory) = own.parent().filter(|_| is_default) else { return };
     let Ok(entries) = fs::read_dir(directory) else { return };
     let names = entries.take(MOST_NAMES).filter_map(|entry| Some(entry.ok()?.file_name()));
-    let gone = names.filter(|name| name.to_str().and_then(pid_of).is_some_and(is_gone));
+    let gone = names.filter(|name| {
+        name.to_str().and_then(pid_of).is_some_and(|pid| process::is_gone(pid.cast_unsigned()))
+    });
     for name in gone.take(MOST_SOCKETS) {
         let path = directory.join(name);
         if let Ok(raw) = Raw::new(&Address::Path(path.clone())) {
@@ -36,10 +38,4 @@ pub fn remove_neighbours(own: &Path) {
 fn pid_of(name: &str) -> Option<i32> {
     let pid: i32 = name.strip_prefix("swipr-pid-")?.strip_suffix(".sock")?.parse().ok()?;
     (pid > 0 && default_name(pid) == name).then_some(pid)
-}
-
-fn is_gone(pid: i32) -> bool {
-    // SAFETY: kill(2) takes no pointer; signal 0 is sent to nobody.
-    let status = unsafe { libc::kill(pid, 0) };
-    status != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }

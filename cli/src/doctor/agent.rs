@@ -5,7 +5,8 @@ use super::{Findings, Verdict, why};
 use crate::client::Client;
 use crate::endpoint::Endpoint;
 use crate::find::process::Process;
-use crate::find::sockets;
+use crate::find::{LONG, sockets};
+use std::time::Instant;
 
 /// The library is there and the agent is not.
 pub(super) fn did_not_start(process: &Process, findings: &mut Findings) -> Verdict {
@@ -55,15 +56,24 @@ pub(super) fn listens(process: &Process, findings: &mut Findings) -> Verdict {
     }
     let places = sockets::of_process(process);
     let Some(first) = places.first() else {
+        if let Some(uid) = process.other_user() {
+            findings.no(format!("it belongs to user {uid}, and its socket is not for us"));
+            return why(
+                format!("it belongs to another user, {uid}"),
+                format!("be user {uid} or root, or start it with SWIPR_ALLOW_UID=<your user id>"),
+            );
+        }
         findings.no("where it listens cannot be seen, and nothing is at the default places");
         return why(
             "its socket cannot be found: the kernel does not let us see its descriptors, or the file was removed",
             "be its user or root; or start it with SWIPR_SOCKET=/a/place/{PID}.sock and name that",
         );
     };
+    let begun = Instant::now();
     let mut verdict = answers(first, findings);
     for place in places.iter().skip(1) {
-        if verdict.is_ok() {
+        // One that is silent at one place is silent at the others.
+        if verdict.is_ok() || begun.elapsed() > LONG {
             break;
         }
         verdict = answers(place, findings);
@@ -74,7 +84,7 @@ pub(super) fn listens(process: &Process, findings: &mut Findings) -> Verdict {
 /// Whether an agent answers there, and is well.
 pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
     let client = Client::new(place.clone());
-    let status = match client.status() {
+    let status = match client.status_soon() {
         Ok(status) => status,
         Err(error) => {
             findings.no(format!("it does not answer: {}", error.what));

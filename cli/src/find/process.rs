@@ -96,6 +96,21 @@ impl Process {
         entries.map(|entry| entry.path()).filter(is_agents).collect()
     }
 
+    /// The state of the agent's server thread, a letter of proc(5).
+    pub fn server_state(&self) -> Option<char> {
+        let threads = self.agent_threads();
+        let server = threads.iter().find(|path| read_trimmed(&path.join("comm")) == AGENT_THREADS[0])?;
+        // The name before it is in parentheses, and may have some.
+        read_trimmed(&server.join("stat")).rsplit_once(") ")?.1.chars().next()
+    }
+
+    /// Whose it is, where that is neither our user nor are we root.
+    pub fn other_user(&self) -> Option<u32> {
+        // SAFETY: geteuid(2) takes nothing and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        self.uid().filter(|&uid| own != 0 && uid != own)
+    }
+
     /// Whether a file whose name begins with `libswipr` is mapped; `None` where that may not be known.
     pub fn has_library(&self) -> Option<bool> {
         let maps = fs::read_to_string(self.folder.join("maps")).ok()?;

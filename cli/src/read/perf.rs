@@ -40,7 +40,9 @@ pub(super) fn read(
     };
     let mut open: Option<(Head, Vec<Frame>)> = None;
     for (number, line) in text.lines().enumerate() {
-        if line.starts_with('#') {
+        if let Some(comment) = line.strip_prefix('#') {
+            let stats = comment.strip_prefix(" swipr: ").and_then(swipr_formats::read_stats_line);
+            reader.figures.told = stats.or(reader.figures.told);
             continue;
         }
         if line.trim().is_empty() {

@@ -80,7 +80,10 @@ pub(super) fn read(
     }
     to(Event::Header(header.clone()))?;
     let modules = profile.modules();
-    let mut figures = Figures::default();
+    let comments = profile.comments.iter().map(|&comment| profile.text(comment));
+    let told =
+        comments.filter_map(|text| swipr_formats::read_stats_line(text.strip_prefix("swipr: ")?)).next();
+    let mut figures = Figures { told, ..Figures::default() };
     for sample in &profile.samples {
         let value = |index: Option<usize>| index.and_then(|index| sample.values.get(index)).copied();
         let ticks = value(count).unwrap_or(1).clamp(1, u64::from(u32::MAX));

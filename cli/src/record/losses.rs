@@ -3,23 +3,35 @@
 
 use crate::client::{Client, Status};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
 
 /// How often the agent is asked.
 const OFTEN: Duration = Duration::from_millis(500);
 
+/// Figures that are older do not tell of a recording's end.
+const RECENT: Duration = Duration::from_secs(1);
+
 /// The figures before it began, and the last ones.
 #[derive(Clone, Debug)]
-pub struct Losses(Arc<Mutex<(Status, Status)>>);
+pub struct Losses(Arc<Mutex<Looks>>);
+
+#[derive(Clone, Debug)]
+struct Looks {
+    first: Status,
+    last: Status,
+    /// When the agent said the last; none: only before the recording.
+    at: Option<Instant>,
+}
 
 impl Losses {
     /// What came since the recording began. Other recordings of the same process count as well.
     pub fn summary(&self) -> Summary {
-        let (first, last) = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Looks { first, last, at } = self.looks().clone();
         let since = |of: fn(&Status) -> u64| of(&last).saturating_sub(of(&first));
         Summary {
+            uncounted: u64::from(at.is_none_or(|at| at.elapsed() > RECENT)),
             ticks: since(|status| status.ticks.taken),
             late: since(|status| status.ticks.late),
             truncated: since(|status| status.samples.truncated),
@@ -35,13 +47,18 @@ impl Losses {
 
     /// How many samples were taken.
     pub fn taken(&self) -> u64 {
-        let both = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        both.1.samples.taken.saturating_sub(both.0.samples.taken)
+        let looks = self.looks();
+        looks.last.samples.taken.saturating_sub(looks.first.samples.taken)
+    }
+
+    fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn look(&self, client: &Client) -> bool {
         let Ok(status) = client.status() else { return false };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = status;
+        let mut looks = self.looks();
+        (looks.last, looks.at) = (status, Some(Instant::now()));
         true
     }
 }
@@ -58,7 +75,8 @@ impl Watch {
     /// `before`: what the agent said before the recording began. Returns at once: a process that does not answer
     /// holds up nobody.
     pub fn start(client: Client, before: Status) -> Watch {
-        let losses = Losses(Arc::new(Mutex::new((before.clone(), before))));
+        let looks = Looks { first: before.clone(), last: before, at: None };
+        let losses = Losses(Arc::new(Mutex::new(looks)));
         let (commands, received) = sync_channel::<SyncSender<()>>(1);
         let own = losses.clone();
         std::thread::spawn(move || {

@@ -49,7 +49,8 @@ impl Progress {
     }
 }
 
-/// `4,096 samples of 8 threads in 10.0 s, lost 7 (missed 7, dropped 0), late ticks 0`.
+/// `4,096 samples of 8 threads in 10.0 s, lost 7 (missed 7, dropped 0), late ticks 0`; where nobody counted,
+/// `losses not known`, and where not all did, `or more`.
 pub fn figures_line(summary: &Summary) -> String {
     let lost = summary.missed.saturating_add(summary.dropped);
     let seconds = Duration::from_nanos(summary.duration_ns).as_secs_f64();
@@ -58,18 +59,20 @@ pub fn figures_line(summary: &Summary) -> String {
         1 => " of 1 thread".to_owned(),
         threads => format!(" of {} threads", grouped(threads)),
     };
-    let lost = match lost {
-        0 => "lost 0".to_owned(),
-        _ => {
-            let (missed, dropped) = (grouped(summary.missed), grouped(summary.dropped));
-            format!("lost {} (missed {missed}, dropped {dropped})", grouped(lost))
-        }
+    let (missed, dropped) = (grouped(summary.missed), grouped(summary.dropped));
+    let more = if summary.uncounted > 0 { " or more" } else { "" };
+    let lost = match (lost, more) {
+        (0, "") => Some("lost 0".to_owned()),
+        (0, _) => None,
+        (lost, more) => Some(format!("lost {}{more} (missed {missed}, dropped {dropped})", grouped(lost))),
     };
-    format!(
-        "{} samples{of_threads} in {seconds:.1} s, {lost}, late ticks {}",
-        grouped(summary.samples),
-        grouped(summary.late)
-    )
+    let is_late = summary.late > 0 || more.is_empty();
+    let late = is_late.then(|| format!("late ticks {}{more}", grouped(summary.late)));
+    let mut losses: Vec<String> = lost.into_iter().chain(late).collect();
+    if losses.is_empty() {
+        losses.push("losses not known".to_owned());
+    }
+    format!("{} samples{of_threads} in {seconds:.1} s, {}", grouped(summary.samples), losses.join(", "))
 }
 
 /// `1,234,567`.
@@ -101,6 +104,13 @@ mod tests {
             line,
             "1,234,567 samples of 1 thread in 10.0 s, lost 1,003 (missed 3, dropped 1,000), late ticks 4"
         );
+        summary.uncounted = 1;
+        assert!(
+            figures_line(&summary)
+                .ends_with("lost 1,003 or more (missed 3, dropped 1,000), late ticks 4 or more")
+        );
+        (summary.missed, summary.dropped, summary.late) = (0, 0, 0);
+        assert!(figures_line(&summary).ends_with("in 10.0 s, losses not known"));
         assert_eq!([grouped(0), grouped(999), grouped(1000)], ["0", "999", "1,000"]);
     }
 }

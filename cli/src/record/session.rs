@@ -1,5 +1,6 @@
 //! A recording of one process or of several that are merged: sources that come and go, one writer.
 
+use super::progress::grouped;
 use super::source::{Ended, Message, Running, Source};
 use crate::client::{Client, Status};
 use crate::error::{Error, Exit};
@@ -142,22 +143,55 @@ impl Session {
         if summary.samples == 0 {
             // One that could be asked and cannot any more has ended: that is no reason by itself.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
-            return Err(reasons.next().unwrap_or_else(|| {
-                Error::new(
-                    "not a single sample came: the process ended too soon, or no thread used the CPU",
-                    "--idle records threads that wait, too; --iteration-count runs a short program often",
-                )
-            }));
+            return Err(reasons.next().unwrap_or_else(|| nothing(&summary)));
         }
         self.writer.finish(&summary)?;
         Ok(summary)
     }
 }
 
+/// Recordings that are longer have ticks, if there is a CPU for the agent.
+const LONG_NS: u64 = 1_000_000_000;
+
+/// Why there is not a single sample, by the figures.
+fn nothing(summary: &Summary) -> Error {
+    let seconds = summary.duration_ns as f64 / 1e9;
+    let (looks, late) = (grouped(summary.ticks), grouped(summary.late));
+    let starved = "give the program more CPU (its cgroup's quota, the machine's load), or try again";
+    let (why, next) = match summary {
+        Summary { ticks: 0, .. } if summary.duration_ns > LONG_NS => {
+            (format!("its agent got no CPU to look at the threads, in {seconds:.1} s (starved)"), starved)
+        }
+        Summary { ticks: 0, .. } => (
+            "the process ended before its first sample, or its agent got no CPU".to_owned(),
+            "--iteration-count of `swipr run` runs a short program often",
+        ),
+        _ if summary.dropped > 0 => {
+            ("the samples came faster than they were read".to_owned(), "take a lower -r")
+        }
+        _ if summary.missed > 0 => (
+            format!(
+                "threads used the CPU, and {} times none could be reached in time",
+                grouped(summary.missed)
+            ),
+            starved,
+        ),
+        _ if summary.late > summary.ticks => (
+            format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
+            starved,
+        ),
+        _ => (
+            format!("no thread used the CPU at {looks} looks, in {seconds:.1} s (idle)"),
+            "--idle records threads that wait, too; a higher -r and --iteration-count of `swipr run` are for short programs",
+        ),
+    };
+    Error::new(format!("not a single sample came: {why}"), next)
+}
+
 /// Adds the figures of one source to those of others.
 fn add(sum: &mut Summary, other: &Summary) {
     sum.duration_ns = sum.duration_ns.max(other.duration_ns);
-    let fields: [(&mut u64, u64); 12] = [
+    let fields: [(&mut u64, u64); 13] = [
         (&mut sum.threads, other.threads),
         (&mut sum.ticks, other.ticks),
         (&mut sum.late, other.late),
@@ -170,6 +204,7 @@ fn add(sum: &mut Summary, other: &Summary) {
         (&mut sum.cpu_wait_ns, other.cpu_wait_ns),
         (&mut sum.without_lines, other.without_lines),
         (&mut sum.filtered, other.filtered),
+        (&mut sum.uncounted, other.uncounted),
     ];
     for (sum, more) in fields {
         *sum = sum.saturating_add(more);
@@ -190,4 +225,23 @@ fn add(sum: &mut Summary, other: &Summary) {
         }),
         (one, other) => one.or(other),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One sentence was said of all of them: the process ended too soon, or no thread used the CPU.
+    #[test]
+    fn why_nothing_was_recorded_is_told_by_the_figures() {
+        let long = Summary { duration_ns: 3_000_000_000, ..Summary::default() };
+        let why = |summary: &Summary| nothing(summary).what;
+        assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
+        assert!(why(&Summary::default()).contains("ended before its first sample"));
+        let idle = Summary { ticks: 300, ..long.clone() };
+        assert!(why(&idle).contains("no thread used the CPU at 300 looks, in 3.0 s (idle)"));
+        assert!(nothing(&idle).next.contains("--idle"));
+        assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
+        assert!(why(&Summary { missed: 4, ..idle }).contains("4 times none could be reached"));
+    }
 }

@@ -94,9 +94,19 @@ impl Source {
     ) -> Ended {
         let begun = Instant::now();
         let target = format!("/profile?format=raw&{}", self.query);
-        let mut answer = match self.client.get_on(connection, &target) {
+        let ended = |summary, error| Ended { summary, whole: false, error };
+        let answer = match self.client.ask_on(connection, &target) {
             Ok(answer) => answer,
-            Err(error) => return Ended { summary: Summary::default(), whole: false, error: Some(error) },
+            Err(error) => return ended(Summary::default(), Some(error)),
+        };
+        // There was nothing to record: the figures say why.
+        let nothing = (answer.status == 422).then(|| answer.field("x-swipr-stats")).flatten();
+        if let Some(summary) = nothing.and_then(swipr_formats::read_stats_line) {
+            return ended(summary, None);
+        }
+        let mut answer = match self.client.accepted(answer) {
+            Ok(answer) => answer,
+            Err(error) => return ended(Summary::default(), Some(error)),
         };
         let mut reader = RawReader::new(self.shape, self.root);
         let (mut lines, mut buffer) = (Lines::default(), vec![0; 64 << 10]);

@@ -20,7 +20,7 @@ fn preload(command: &mut Command, library: &Path, start: &Start<'_>) {
     // The id tells whose it is, the rest that it is new: after exec(2) a process has another one.
     command.env("SWIPR_SOCKET", start.folder.join("{PID}-{UUID}.sock"));
     let recorder = match start.children {
-        Children::AreRecorded => "all".to_owned(),
+        Children::AreRecorded => format!("all:{}", std::process::id()),
         Children::AreNot => std::process::id().to_string(),
     };
     command.env("SWIPR_RECORDER", recorder);

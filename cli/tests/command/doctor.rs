@@ -179,3 +179,55 @@ fn an_agent_that_has_turned_itself_off_is_told_with_its_reason() {
         .refuses(3, &["has turned itself off: as the test wants it", "restart the program"]);
     host.end();
 }
+
+/// What each verb says of a process; it names every way to look but itself.
+fn all_say(pid: u32, parts: &[&str]) {
+    let target = pid.to_string();
+    for verb in ["doctor", "record", "dump", "top"] {
+        let said = says([verb, &target]);
+        said.refuses(3, parts);
+        assert!(!said.errors.contains(&format!("swipr {verb}")), "{said:?}");
+    }
+    let said = says(["ls"]).well();
+    let row = said.out.lines().find(|line| line.trim_start().starts_with(&target)).expect("its line");
+    assert!(parts.iter().all(|part| row.contains(part)), "{row}");
+}
+
+/// Each verb waited for 15 seconds and said "no answer in time", and its hint was `swipr doctor`, which said the same.
+#[test]
+fn a_process_that_is_stopped_is_told_and_answers_again_when_it_runs() {
+    let host = running_burner();
+    let signal = |number| {
+        // SAFETY: kill(2) takes no pointer; the program has not been waited for.
+        assert_eq!(unsafe { libc::kill(host.pid().cast_signed(), number) }, 0);
+    };
+    signal(libc::SIGSTOP);
+    all_say(host.pid(), &["is stopped"]);
+    says(["dump", &host.socket().display().to_string()]).refuses(3, &["is stopped", "kill -CONT"]);
+    signal(libc::SIGCONT);
+    says(["doctor", &host.pid().to_string()]).well();
+    host.end();
+}
+
+#[test]
+fn an_agent_that_does_not_answer_is_told() {
+    let host = running_burner();
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", host.pid())).expect("its threads");
+    let is_server = |path: &std::path::PathBuf| read(&path.join("comm")) == "swipr-server\n";
+    let server = tasks.map(|task| task.expect("a thread").path()).find(is_server).expect("the server");
+    let tid: i32 = server.file_name().and_then(|name| name.to_str()?.parse().ok()).expect("an id");
+    // Held as it is for as long as it gets no CPU. It is let go with this thread.
+    // SAFETY: ptrace(2) with these requests takes no pointer.
+    let held = unsafe {
+        libc::ptrace(libc::PTRACE_SEIZE, tid, 0, 0) == 0
+            && libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0) == 0
+    };
+    if !held {
+        eprintln!("not run: this machine does not let us trace");
+        return;
+    }
+    all_say(host.pid(), &["did not answer for 1.5 s", "holds its agent"]);
+    // SAFETY: as above.
+    unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0, 0) };
+    host.end();
+}

@@ -174,6 +174,74 @@ fn processes_of_one_name_become_one_where_threads_do() {
     assert_eq!(roots(&[]).len(), 2);
 }
 
+/// Starts so many processes, each of which uses so much CPU; with a third argument they are copies of it.
+fn parent(directory: &Directory) -> std::path::PathBuf {
+    let source = directory.path().join("parent.c");
+    let text = r#"
+        #include <stdlib.h>
+        #include <sys/wait.h>
+        #include <time.h>
+        #include <unistd.h>
+        static volatile unsigned long sink;
+        __attribute__((noinline)) static void hot(double seconds)
+        {
+            double end = (double)clock() / CLOCKS_PER_SEC + seconds;
+            while ((double)clock() / CLOCKS_PER_SEC < end)
+                for (int i = 0; i < 100000; i++)
+                    sink += (unsigned long)i;
+        }
+        int main(int count, char **words)
+        {
+            int children = atoi(words[1]);
+            if (children == 0)
+                hot(atof(words[2]));
+            for (int i = 0; i < children; i++) {
+                if (fork() != 0)
+                    continue;
+                if (count < 4)
+                    execl("/proc/self/exe", "child", "0", words[2], (char *)0);
+                hot(atof(words[2]));
+                exit(0);
+            }
+            while (wait(0) > 0)
+                ;
+            return 0;
+        }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    let program = directory.path().join("parent");
+    program::compile(&source, &program, &[], &[]);
+    program
+}
+
+/// Of 20 children that were started at the same time 2 to 17 were recorded, and `lost 0` was said.
+#[test]
+fn every_child_is_recorded_however_many_start_at_the_same_time() {
+    let directory = Directory::new();
+    let parent = parent(&directory);
+    for (children, how) in [("20", None), ("10", Some("copies"))] {
+        let mut command = swipr(["run", "-s", "-f", "folded", "-o", "-", "--"]);
+        let said = said(command.arg(&parent).args([children, "0.15"]).args(how)).well();
+        let hot = said.out.lines().filter(|line| line.contains(";hot"));
+        let mut processes: Vec<&str> = hot.filter_map(|line| line.split(' ').nth(1)).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        assert_eq!(processes.len().to_string(), children, "{how:?} {said:?}");
+        assert!(!said.errors.contains("not recorded"), "{said:?}");
+    }
+}
+
+/// It was not mentioned.
+#[test]
+fn a_child_that_could_not_be_recorded_is_named() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    // A socket of the first process of all is there, and nobody listens.
+    let script = format!("touch ${{SWIPR_SOCKET%/*}}/1-1.sock; {}", hot.display());
+    let said = says(["run", "-s", "-f", "folded", "-o", "-", "--", "sh", "-c", &script]).well();
+    assert!(said.errors.contains("not recorded: 1 process") && said.errors.contains(" (1)"), "{said:?}");
+}
+
 /// The shell ended without a sample, and the message was of a connection that had ended.
 #[test]
 fn a_program_whose_children_did_the_work_is_told_that_they_were_not_recorded() {

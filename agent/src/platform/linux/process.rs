@@ -27,6 +27,13 @@ pub fn parent() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
+/// Whether there is no process of that id.
+pub fn is_gone(pid: u32) -> bool {
+    // SAFETY: kill(2) takes no pointer; signal 0 is sent to nobody.
+    let status = unsafe { libc::kill(pid.cast_signed(), 0) };
+    status != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
 /// The program's name: its file's, or that by which it was started, where a file has several (Debian's redis-server is
 /// redis-check-rdb's) and the kernel has noted the same.
 pub fn name(executable: &str) -> String {
