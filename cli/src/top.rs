@@ -1,5 +1,6 @@
-//! `swipr top`: what a process is doing, live: functions with their own and their total time, threads with their states, a
-//! flame graph. Samples come all the time; the picture changes once in a while, or with a key.
+//! `swipr top`: what a process is doing, live: functions with their own and their total CPU time, and what waits beside that,
+//! threads with their states, a flame graph. Two recordings are made: one of CPU time, one by the clock on the wall. Samples
+//! come all the time; the picture changes once in a while, or with a key.
 
 mod draw;
 mod flame;
@@ -8,7 +9,8 @@ mod tally;
 
 use crate::args::Top;
 use crate::error::{Error, Exit};
-use crate::find;
+use crate::event::OwnedSample;
+use crate::find::{self, Found};
 use crate::record::source::{Message, Running, Source};
 use crate::shape::{Files, Shape};
 use keys::{Act, View};
@@ -23,6 +25,8 @@ use tally::Tally;
 
 /// Batches that may wait to be counted.
 const BATCHES: usize = 256;
+/// States of threads are looked at so often at most: their CPU time does not depend on it.
+const MOST_LOOKS: u32 = 50;
 /// How long a key is waited for before samples are counted.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -32,7 +36,8 @@ pub(crate) struct Screen {
     title: String,
     tally: Tally,
     view: View,
-    idle: bool,
+    /// Whether waiting and blocked time is shown.
+    waits: bool,
     lines: bool,
     paused: bool,
     help: bool,
@@ -43,8 +48,8 @@ pub(crate) struct Screen {
     filter: String,
     sort: keys::Sort,
     scroll: usize,
-    lost: u64,
-    late: u64,
+    /// What was lost; none as long as that is not known.
+    losses: Option<(u64, u64)>,
 }
 
 /// Runs the verb.
@@ -57,9 +62,42 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
         )
         .exit(Exit::Usage));
     }
-    let (sender, messages) = sync_channel(BATCHES);
-    let mut query =
-        format!("seconds={}&hz={}&mode=wall", crate::args::longest(arguments.rate).as_secs(), arguments.rate);
+    let looks = arguments.rate.min(MOST_LOOKS);
+    let (cpu, of_cpu) = record(&found, &arguments, arguments.rate, "cpu")?;
+    let (wall, of_wall) = record(&found, &arguments, looks, "wall")?;
+    let mut screen = Screen {
+        title: format!("{} ({})", found.name(), found.pid()),
+        tally: Tally::new(Duration::from_secs(1) / looks),
+        view: View::Functions,
+        waits: true,
+        lines: false,
+        paused: false,
+        help: false,
+        over: None,
+        typing: false,
+        filter: String::new(),
+        sort: keys::Sort::Own,
+        scroll: 0,
+        losses: None,
+    };
+    let ended = show(&mut screen, &wall, [&of_cpu, &of_wall], arguments.delay);
+    cpu.stop(Duration::ZERO);
+    wall.stop(Duration::ZERO);
+    ended.map_err(|error| {
+        Error::new(format!("the terminal failed: {error}"), "try another terminal, or `swipr dump`")
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts one of the two recordings.
+fn record(
+    found: &Found,
+    arguments: &Top,
+    hz: u32,
+    mode: &str,
+) -> Result<(Running, Receiver<Message>), Error> {
+    let seconds = crate::args::longest(hz).as_secs();
+    let mut query = format!("seconds={seconds}&hz={hz}&mode={mode}");
     if let Some(regex) = &arguments.thread_name {
         query.push_str(&format!("&threads={}", crate::args::percent(regex)));
     }
@@ -72,29 +110,8 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
         shape: Arc::new(Shape::default().files(files)),
         root: None,
     };
-    let running = source.start(sender)?;
-    let mut screen = Screen {
-        title: format!("{} ({})", found.name(), found.pid()),
-        tally: Tally::new(Duration::from_secs(1) / arguments.rate),
-        view: View::Functions,
-        idle: arguments.idle,
-        lines: false,
-        paused: false,
-        help: false,
-        over: None,
-        typing: false,
-        filter: String::new(),
-        sort: keys::Sort::Own,
-        scroll: 0,
-        lost: 0,
-        late: 0,
-    };
-    let ended = show(&mut screen, &running, &messages, arguments.delay);
-    running.stop(Duration::ZERO);
-    ended.map_err(|error| {
-        Error::new(format!("the terminal failed: {error}"), "try another terminal, or `swipr dump`")
-    })?;
-    Ok(ExitCode::SUCCESS)
+    let (sender, messages) = sync_channel(BATCHES);
+    Ok((source.start(sender)?, messages))
 }
 
 /// The terminal as it was, whatever happens.
@@ -109,7 +126,7 @@ impl Drop for Restore {
 fn show(
     screen: &mut Screen,
     running: &Running,
-    messages: &Receiver<Message>,
+    [of_cpu, of_wall]: [&Receiver<Message>; 2],
     delay: Duration,
 ) -> std::io::Result<()> {
     let mut terminal = ratatui::try_init()?;
@@ -128,11 +145,13 @@ fn show(
                 _ => {}
             }
         }
-        take(screen, messages);
+        take(screen, of_cpu, |tally, sample| tally.count_cpu(sample));
+        take(screen, of_wall, |tally, sample| tally.count_wall(&sample));
         if Instant::now() >= next {
             next = Instant::now() + delay;
             let losses = running.losses();
-            (screen.lost, screen.late) = (losses.missed + losses.dropped, losses.late);
+            let lost = (losses.missed + losses.dropped, losses.late);
+            screen.losses = (losses.uncounted == 0).then_some(lost);
             if !screen.paused {
                 screen.tally.turn();
             }
@@ -145,11 +164,11 @@ fn show(
 }
 
 /// Counts what has come. While the picture stands still nothing is counted, and nothing waits.
-fn take(screen: &mut Screen, messages: &Receiver<Message>) {
+fn take(screen: &mut Screen, messages: &Receiver<Message>, count: impl Fn(&mut Tally, OwnedSample)) {
     loop {
         match messages.try_recv() {
             Ok(Message::Samples(samples)) if !screen.paused => {
-                samples.iter().for_each(|sample| screen.tally.count(sample));
+                samples.into_iter().for_each(|sample| count(&mut screen.tally, sample));
             }
             Ok(Message::Ended(_, ended)) => {
                 let why = ended.error.map_or_else(|| "the process has ended".to_owned(), |error| error.what);

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  swipr top 1234                    functions by their own time; ? shows the keys
-  swipr top nginx --idle            with threads that wait")]
+  swipr top 1234                    functions by their CPU time; ? shows the keys
+  swipr top nginx -r 1000           a thousand samples a second")]
 pub struct Top {
     /// Which process.
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub struct Top {
     /// Time between two pictures
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "1s")]
     pub delay: std::time::Duration,
-    /// Count threads that wait, too
+    /// Show what waits, too: so it is always, i hides it, the option is there for habit's sake
     #[arg(short, long)]
     pub idle: bool,
     /// Only threads whose name matches

@@ -1,7 +1,7 @@
 //! The picture: a head of three lines, and one of the views below.
 
 use super::keys::{KEYS, Sort, View};
-use super::tally::{Row, ThreadRow};
+use super::tally::{Doing, Row, ThreadRow};
 use super::{Screen, flame};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -49,19 +49,24 @@ fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
         (None, true) => Span::from("  standing still").yellow().bold(),
         (None, false) => Span::from(""),
     };
-    let figures = format!(
-        "{} samples in {:.0} s, lost {}, late ticks {}",
-        tally.samples,
-        tally.total_ns as f64 / 1e9,
-        screen.lost,
-        screen.late
-    );
+    let cpu = 100.0 * tally.cpu_ns as f64 / tally.turn_ns.max(1) as f64;
+    let losses = match screen.losses {
+        Some((lost, late)) => format!("lost {lost}, late ticks {late}"),
+        None => "losses not known yet".to_owned(),
+    };
+    let seconds = tally.total_ns as f64 / 1e9;
+    let figures = format!("CPU {cpu:.1} %; {} samples in {seconds:.0} s, {losses}", tally.samples);
     let states = format!(
         "{} threads: {running} running, {runnable} waiting for a CPU, {blocked} blocked",
         tally.threads.len()
     );
-    let mode =
-        if screen.idle { "threads that wait are counted" } else { "threads that wait are not counted" };
+    let mode = match (screen.view, screen.waits, shown(screen)) {
+        (View::Flame, _, Doing::Cpu) => "flame graph of CPU time",
+        (View::Flame, _, Doing::Waits) => "flame graph of waiting for a CPU",
+        (View::Flame, _, Doing::Blocked) => "flame graph of blocked time",
+        (_, true, _) => "i hides what waits",
+        (_, false, _) => "what waits is hidden",
+    };
     vec![
         Line::from(vec![
             Span::from("swipr top  ").bold(),
@@ -77,7 +82,8 @@ fn foot_line(screen: &Screen) -> Line<'static> {
     if screen.typing || !screen.filter.is_empty() {
         return Line::from(format!("/{}", screen.filter)).yellow();
     }
-    Line::from("Tab view  1-4 sort  i idle  l lines  / filter  p pause  r reset  ? help  q quit").dark_gray()
+    Line::from("Tab view  1-6 sort  i hide waits  l lines  / filter  p pause  r reset  ? help  q quit")
+        .dark_gray()
 }
 
 /// Rows that fit, from where it was scrolled to; that is held within what there is.
@@ -86,42 +92,74 @@ fn visible<T>(rows: Vec<T>, scroll: &mut usize, height: u16) -> Vec<T> {
     rows.into_iter().skip(*scroll).take(height.into()).collect()
 }
 
-fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
-    let idle = screen.idle;
-    let turn_ns = screen.tally.turn_ns.max(1);
+/// The time that is asked for by sorting.
+fn shown(screen: &Screen) -> Doing {
+    match screen.sort {
+        Sort::Own | Sort::Total | Sort::OwnTime | Sort::TotalTime => Doing::Cpu,
+        Sort::Waits => Doing::Waits,
+        Sort::Blocked => Doing::Blocked,
+    }
+}
+
+/// Rows of functions, in their order.
+fn function_rows(screen: &Screen) -> Vec<&Row> {
     let table = if screen.lines { &screen.tally.lines } else { &screen.tally.functions };
-    let wanted = |row: &&Row| {
-        screen.filter.is_empty() || row.name.contains(&screen.filter) || row.place.contains(&screen.filter)
+    let filter = &screen.filter;
+    let wanted = |row: &&Row| filter.is_empty() || row.name.contains(filter) || row.place.contains(filter);
+    let counts = |row: &&Row| match screen.waits {
+        true => row.total.ns(Doing::Cpu) > 0 || row.own.is_some(),
+        false => row.total.ns(Doing::Cpu) > 0,
     };
-    let mut rows: Vec<&Row> = table.rows.iter().filter(wanted).filter(|row| row.total.ns(idle) > 0).collect();
+    let mut rows: Vec<&Row> = table.rows.iter().filter(wanted).filter(counts).collect();
+    let cpu = |time: super::tally::Time| time.ns(Doing::Cpu);
     let key = |row: &Row| match screen.sort {
-        Sort::Own => (row.own_now.ns(idle), row.own.ns(idle)),
-        Sort::Total => (row.total_now.ns(idle), row.total.ns(idle)),
-        Sort::OwnTime => (row.own.ns(idle), row.own_now.ns(idle)),
-        Sort::TotalTime => (row.total.ns(idle), row.total_now.ns(idle)),
+        Sort::Own => (cpu(row.own_now), cpu(row.own)),
+        Sort::Total => (cpu(row.total_now), cpu(row.total)),
+        Sort::OwnTime => (cpu(row.own), cpu(row.own_now)),
+        Sort::TotalTime => (cpu(row.total), cpu(row.total_now)),
+        Sort::Waits => (row.own_now.ns(Doing::Waits), row.own.ns(Doing::Waits)),
+        Sort::Blocked => (row.own_now.ns(Doing::Blocked), row.own.ns(Doing::Blocked)),
     };
     rows.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| a.name.cmp(&b.name)));
+    rows
+}
+
+fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let turn_ns = screen.tally.turn_ns.max(1);
     let [title, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let column =
         |name: &str, sort: Sort| if screen.sort == sort { format!("{name}↓") } else { name.to_owned() };
-    let heads = format!(
-        "{:>7} {:>7} {:>9} {:>10}  Function ({})",
-        column("%Own", Sort::Own),
+    let mut heads = format!(
+        "{:>7} {:>7} {:>9} {:>10}",
+        column("%CPU", Sort::Own),
         column("%Total", Sort::Total),
-        column("OwnTime", Sort::OwnTime),
+        column("CPUTime", Sort::OwnTime),
         column("TotalTime", Sort::TotalTime),
-        if screen.lines { "file:line" } else { "file" }
     );
+    if screen.waits {
+        let (waits, blocked) = (column("%Wait", Sort::Waits), column("%Block", Sort::Blocked));
+        heads.push_str(&format!(" {waits:>7} {blocked:>7}"));
+    }
+    let place = if screen.lines { "file:line" } else { "file" };
+    let heads = format!("{heads}  Function ({place})");
     frame.render_widget(Paragraph::new(bar_line(&heads, title.width)), title);
     let line = |row: &Row| {
         let percent = |ns: u64| 100.0 * ns as f64 / turn_ns as f64;
-        let own = percent(row.own_now.ns(idle));
+        let own = percent(row.own_now.ns(Doing::Cpu));
         let figures = format!(
-            "{own:>6.1}% {:>6.1}% {:>8.2}s {:>9.2}s  ",
-            percent(row.total_now.ns(idle)),
-            row.own.ns(idle) as f64 / 1e9,
-            row.total.ns(idle) as f64 / 1e9,
+            "{own:>6.1}% {:>6.1}% {:>8.2}s {:>9.2}s",
+            percent(row.total_now.ns(Doing::Cpu)),
+            row.own.ns(Doing::Cpu) as f64 / 1e9,
+            row.total.ns(Doing::Cpu) as f64 / 1e9,
         );
+        let waits = match screen.waits {
+            true => {
+                let [waits, blocked] =
+                    [Doing::Waits, Doing::Blocked].map(|doing| percent(row.own_now.ns(doing)));
+                format!(" {waits:>6.1}% {blocked:>6.1}%")
+            }
+            false => String::new(),
+        };
         let style = if own >= 50.0 {
             Style::new().red()
         } else if own >= 10.0 {
@@ -132,11 +170,13 @@ fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
         let place = if row.place.is_empty() { String::new() } else { format!(" ({})", row.place) };
         Line::from(vec![
             Span::styled(figures, style),
+            Span::from(waits).dark_gray(),
+            Span::from("  "),
             Span::from(row.name.clone()).bold(),
             Span::from(place).dark_gray(),
         ])
     };
-    let lines: Vec<Line<'_>> = rows.into_iter().map(line).collect();
+    let lines: Vec<Line<'_>> = function_rows(screen).into_iter().map(line).collect();
     let lines = visible(lines, &mut screen.scroll, body.height);
     frame.render_widget(Paragraph::new(lines), body);
 }
@@ -145,18 +185,23 @@ fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let turn_ns = screen.tally.turn_ns.max(1);
     let filter = &screen.filter;
     let wanted = |thread: &&ThreadRow| {
-        filter.is_empty() || thread.name.contains(filter) || thread.doing.contains(filter)
+        let is_found = filter.is_empty() || thread.name.contains(filter) || thread.doing.contains(filter);
+        is_found && (screen.waits || thread.now.ns(Doing::Cpu) > 0)
     };
     let mut rows: Vec<&ThreadRow> = screen.tally.threads.values().filter(wanted).collect();
-    rows.sort_by_key(|thread| (std::cmp::Reverse(thread.now.map(|ns| ns)), thread.tid));
+    let key = |thread: &ThreadRow| match shown(screen) {
+        Doing::Cpu => [Doing::Cpu, Doing::Waits, Doing::Blocked].map(|doing| thread.now.ns(doing)),
+        doing => [thread.now.ns(doing), 0, 0],
+    };
+    rows.sort_by_key(|thread| (std::cmp::Reverse(key(thread)), thread.tid));
     let [title, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
-    let heads = format!(
-        "{:>8} {:<16} {:>7} {:>7} {:>8}  {:<18} Function",
-        "TID", "NAME", "%RUN", "%WAIT", "%BLOCKED", "STATE"
-    );
+    let waits = if screen.waits { format!(" {:>7} {:>8}", "%WAIT", "%BLOCKED") } else { String::new() };
+    let heads = format!("{:>8} {:<16} {:>7}{waits}  {:<18} Function", "TID", "NAME", "%CPU", "STATE");
     frame.render_widget(Paragraph::new(bar_line(&heads, title.width)), title);
     let line = |thread: &ThreadRow| {
-        let [run, wait, blocked] = thread.now.map(|ns| 100.0 * ns as f64 / turn_ns as f64);
+        let [cpu, wait, blocked] = [Doing::Cpu, Doing::Waits, Doing::Blocked]
+            .map(|doing| 100.0 * thread.now.ns(doing) as f64 / turn_ns as f64);
+        let waits = if screen.waits { format!(" {wait:>6.1}% {blocked:>7.1}%") } else { String::new() };
         let (state, style) = match thread.state {
             State::Running => ("running".to_owned(), Style::new().green()),
             State::Runnable => ("waiting for a CPU".to_owned(), Style::new().yellow()),
@@ -170,7 +215,7 @@ fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
         };
         let name: String = thread.name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         Line::from(vec![
-            Span::from(format!("{:>8} {name:<16} {run:>6.1}% {wait:>6.1}% {blocked:>7.1}%  ", thread.tid)),
+            Span::from(format!("{:>8} {name:<16} {cpu:>6.1}%{waits}  ", thread.tid)),
             Span::styled(format!("{state:<18} "), style),
             Span::from(thread.doing.clone()).bold(),
         ])
@@ -181,7 +226,7 @@ fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
 }
 
 fn flame_graph(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
-    let tree = flame::tree(&screen.tally, screen.idle);
+    let tree = flame::tree(&screen.tally, shown(screen));
     let lines = visible(flame::lines(&tree, area.width), &mut screen.scroll, area.height);
     for (row, bars) in (area.y..area.y.saturating_add(area.height)).zip(lines) {
         for bar in bars {
@@ -213,7 +258,7 @@ fn help(frame: &mut Frame<'_>) {
         .iter()
         .map(|(keys, what)| Line::from(vec![Span::from(format!(" {keys:<26}")).bold(), Span::from(*what)]))
         .collect();
-    let (height, width) = (lines.len() as u16 + 2, 78);
+    let (height, width) = (lines.len() as u16 + 2, 98);
     let area = frame.area();
     let place = Rect {
         x: area.width.saturating_sub(width) / 2,

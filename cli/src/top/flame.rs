@@ -1,6 +1,6 @@
 //! A flame graph in characters: the stacks since the beginning as a tree, a line for each depth, roots on top.
 
-use super::tally::{Tally, names};
+use super::tally::{Doing, Tally, names};
 use std::collections::BTreeMap;
 use swipr_formats::model::FrameKind;
 
@@ -22,11 +22,11 @@ pub(super) struct Bar {
     pub(super) name: String,
 }
 
-/// The tree of all stacks that count.
-pub(super) fn tree(tally: &Tally, idle: bool) -> Node {
+/// The tree of all stacks by the time that was spent so.
+pub(super) fn tree(tally: &Tally, doing: Doing) -> Node {
     let mut root = Node::default();
     for (stack, time) in tally.stacks() {
-        let ns = time.ns(idle);
+        let ns = time.ns(doing);
         if ns == 0 {
             continue;
         }

@@ -18,6 +18,8 @@ pub(super) enum Sort {
     Total,
     OwnTime,
     TotalTime,
+    Waits,
+    Blocked,
 }
 
 /// What a key leads to.
@@ -28,10 +30,11 @@ pub(super) enum Act {
 }
 
 /// The keys, and what they do.
-pub(super) const KEYS: [(&str, &str); 11] = [
-    ("1 2 3 4", "sort by %Own, %Total, OwnTime, TotalTime"),
+pub(super) const KEYS: [(&str, &str); 13] = [
+    ("1 2 3 4", "sort by %CPU, %Total, CPUTime, TotalTime"),
+    ("5 6", "sort by %Wait, %Block; the flame graph is of that time, too"),
     ("Tab", "functions, threads, flame graph; also F, T, G"),
-    ("i", "count threads that wait, or not"),
+    ("i", "hide what waits and what is blocked, or show it"),
     ("l", "by line, or by function"),
     ("/  F3  F4", "show names with this text only; Esc ends that"),
     ("arrows PgUp PgDn Home End", "scroll"),
@@ -39,11 +42,17 @@ pub(super) const KEYS: [(&str, &str); 11] = [
     ("r", "begin anew"),
     ("?  h  F1", "this help"),
     ("q  F10  Ctrl-C", "end"),
-    ("", "100 % is one thread all the time"),
+    ("", "CPU is as in top and htop: 100 % is one CPU all the time"),
+    ("", "Wait: ready to run, and no CPU is there. Block: in a system call"),
 ];
 
 /// A page, for scrolling.
 const PAGE: usize = 20;
+
+/// What is sorted by is shown.
+fn sort_by_wait(screen: &mut Screen, sort: Sort) {
+    (screen.sort, screen.waits) = (sort, true);
+}
 
 /// A key was pressed.
 pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Act {
@@ -72,7 +81,14 @@ pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Act {
         KeyCode::Char('2') => screen.sort = Sort::Total,
         KeyCode::Char('3') => screen.sort = Sort::OwnTime,
         KeyCode::Char('4') => screen.sort = Sort::TotalTime,
-        KeyCode::Char('i' | 'I') => screen.idle = !screen.idle,
+        KeyCode::Char('5') => sort_by_wait(screen, Sort::Waits),
+        KeyCode::Char('6') => sort_by_wait(screen, Sort::Blocked),
+        KeyCode::Char('i' | 'I') => {
+            screen.waits = !screen.waits;
+            if !screen.waits && matches!(screen.sort, Sort::Waits | Sort::Blocked) {
+                screen.sort = Sort::Own;
+            }
+        }
         KeyCode::Char('l' | 'L') => screen.lines = !screen.lines,
         KeyCode::Char('p' | ' ') => screen.paused = !screen.paused,
         KeyCode::Char('r' | 'R') => screen.tally.reset(),

@@ -1,4 +1,5 @@
-//! Samples counted by function, by thread and by stack: of the last turn, and since the beginning.
+//! Samples counted by function, by thread and by stack: of the last turn, and since the beginning. CPU time is that of a
+//! recording of CPU time, whose samples weigh what the threads' clocks say; waits are those of one by the clock on the wall.
 
 use crate::event::OwnedSample;
 use rustc_hash::FxHashMap;
@@ -6,24 +7,36 @@ use std::sync::Arc;
 use std::time::Duration;
 use swipr_formats::model::{Frame, FrameKind, Stack, State};
 
-/// Time as it was seen in samples: running or waiting for a CPU, and blocked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Time {
-    pub(super) active_ns: u64,
-    pub(super) blocked_ns: u64,
+/// What threads do with time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// They use a CPU.
+    Cpu,
+    /// They could run, and there is no CPU for them.
+    Waits,
+    /// They wait for something else.
+    Blocked,
 }
 
+/// Time by what was done with it, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Time([u64; 3]);
+
 impl Time {
-    fn add(&mut self, state: State, ns: u64) {
-        match state {
-            State::Blocked(_) => self.blocked_ns += ns,
-            State::Running | State::Runnable => self.active_ns += ns,
+    fn add(&mut self, doing: Doing, ns: u64) {
+        if let Some(sum) = self.0.get_mut(doing as usize) {
+            *sum += ns;
         }
     }
 
-    /// What counts, with threads that wait or without.
-    pub(super) fn ns(self, idle: bool) -> u64 {
-        if idle { self.active_ns + self.blocked_ns } else { self.active_ns }
+    /// How much was spent so.
+    pub(super) fn ns(self, doing: Doing) -> u64 {
+        self.0.get(doing as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether there was any.
+    pub(super) fn is_some(self) -> bool {
+        self != Time::default()
     }
 }
 
@@ -46,9 +59,11 @@ pub(super) struct Row {
 pub(super) struct ThreadRow {
     pub(super) tid: u32,
     pub(super) name: String,
-    /// Of the last turn: on a CPU, waiting for one, blocked.
-    pub(super) now: [u64; 3],
-    growing: [u64; 3],
+    /// Of the last turn.
+    pub(super) now: Time,
+    growing: Time,
+    /// Whether it was there in this turn.
+    is_there: bool,
     pub(super) state: State,
     pub(super) doing: String,
 }
@@ -83,6 +98,10 @@ pub(super) struct Tally {
     pub(super) lines: Rows,
     pub(super) threads: FxHashMap<u32, ThreadRow>,
     stacks: FxHashMap<usize, Known>,
+    /// Samples of CPU time that are of this turn or of the next.
+    cpu: Vec<OwnedSample>,
+    /// CPU time of all threads in the last turn.
+    pub(super) cpu_ns: u64,
     pub(super) samples: u64,
     ticks: u64,
     last_time_ns: u64,
@@ -99,6 +118,8 @@ impl Tally {
             lines: Rows::default(),
             threads: FxHashMap::default(),
             stacks: FxHashMap::default(),
+            cpu: Vec::new(),
+            cpu_ns: 0,
             samples: 0,
             ticks: 0,
             last_time_ns: 0,
@@ -112,15 +133,30 @@ impl Tally {
         *self = Tally::new(self.interval);
     }
 
-    pub(super) fn count(&mut self, sample: &OwnedSample) {
-        let ns = sample.weight_ns.saturating_mul(u64::from(sample.ticks));
-        self.samples += u64::from(sample.ticks);
+    /// Takes a sample of CPU time.
+    pub(super) fn count_cpu(&mut self, sample: OwnedSample) {
+        self.cpu.push(sample);
+    }
+
+    /// Takes a sample by the clock on the wall. The time that its thread ran is told by its CPU clock.
+    pub(super) fn count_wall(&mut self, sample: &OwnedSample) {
         if sample.time_ns > self.last_time_ns {
             let step = sample.time_ns - self.last_time_ns;
             // The first sample has none before it.
             self.ticks += if self.last_time_ns == 0 { 0 } else { step };
             self.last_time_ns = sample.time_ns;
         }
+        let doing = match sample.state {
+            State::Running => None,
+            State::Runnable => Some(Doing::Waits),
+            State::Blocked(_) => Some(Doing::Blocked),
+        };
+        self.count(sample, doing);
+    }
+
+    fn count(&mut self, sample: &OwnedSample, doing: Option<Doing>) {
+        let ns = sample.weight_ns.saturating_mul(u64::from(sample.ticks));
+        self.samples += u64::from(sample.ticks);
         let address = Arc::as_ptr(&sample.stack).addr();
         let (functions, lines) = (&mut self.functions, &mut self.lines);
         let known = self.stacks.entry(address).or_insert_with(|| Known {
@@ -129,44 +165,50 @@ impl Tally {
             functions: functions.places_of(&sample.stack, false),
             lines: lines.places_of(&sample.stack, true),
         });
-        known.time.add(sample.state, ns);
-        functions.add(&known.functions, sample.state, ns);
-        lines.add(&known.lines, sample.state, ns);
         let thread = self.threads.entry(sample.thread.tid).or_insert_with(|| ThreadRow {
             tid: sample.thread.tid,
             name: sample.thread.name.clone(),
-            now: [0; 3],
-            growing: [0; 3],
+            now: Time::default(),
+            growing: Time::default(),
+            is_there: false,
             state: sample.state,
             doing: String::new(),
         });
-        let which = match sample.state {
-            State::Running => 0,
-            State::Runnable => 1,
-            State::Blocked(_) => 2,
-        };
-        if let Some(growing) = thread.growing.get_mut(which) {
-            *growing += ns;
+        if let Some(doing) = doing {
+            known.time.add(doing, ns);
+            functions.add(&known.functions, doing, ns);
+            lines.add(&known.lines, doing, ns);
+            thread.growing.add(doing, ns);
         }
-        thread.state = sample.state;
-        if let Some(row) = known.functions.own.and_then(|place| functions.rows.get(place)) {
-            thread.doing.clone_from(&row.name);
+        thread.is_there = true;
+        if doing != Some(Doing::Cpu) {
+            thread.state = sample.state;
+            if let Some(row) = known.functions.own.and_then(|place| functions.rows.get(place)) {
+                thread.doing.clone_from(&row.name);
+            }
         }
     }
 
     /// The turn is over: what grew in it is what was now.
     pub(super) fn turn(&mut self) {
+        let (of_this, of_next) =
+            std::mem::take(&mut self.cpu).into_iter().partition(|sample| sample.time_ns <= self.last_time_ns);
+        self.cpu = of_next;
+        for sample in &of_this {
+            self.count(sample, Some(Doing::Cpu));
+        }
         let interval_ns = self.interval.as_nanos() as u64;
         self.turn_ns = std::mem::take(&mut self.ticks).max(interval_ns);
         self.total_ns += self.turn_ns;
         for row in self.functions.rows.iter_mut().chain(&mut self.lines.rows) {
             (row.own_now, row.total_now) = std::mem::take(&mut row.growing);
         }
+        // A thread that had no sample has ended.
+        self.threads.retain(|_, thread| std::mem::take(&mut thread.is_there));
         for thread in self.threads.values_mut() {
             thread.now = std::mem::take(&mut thread.growing);
         }
-        // A thread that had no sample has ended.
-        self.threads.retain(|_, thread| thread.now.iter().any(|ns| *ns > 0));
+        self.cpu_ns = self.threads.values().map(|thread| thread.now.ns(Doing::Cpu)).sum();
     }
 
     /// Every stack and its time since the beginning.
@@ -199,15 +241,15 @@ impl Rows {
         places
     }
 
-    fn add(&mut self, places: &Places, state: State, ns: u64) {
+    fn add(&mut self, places: &Places, doing: Doing, ns: u64) {
         if let Some(row) = places.own.and_then(|own| self.rows.get_mut(own)) {
-            row.own.add(state, ns);
-            row.growing.0.add(state, ns);
+            row.own.add(doing, ns);
+            row.growing.0.add(doing, ns);
         }
         for &index in &places.all {
             if let Some(row) = self.rows.get_mut(index) {
-                row.total.add(state, ns);
-                row.growing.1.add(state, ns);
+                row.total.add(doing, ns);
+                row.growing.1.add(doing, ns);
             }
         }
     }
@@ -258,29 +300,45 @@ mod tests {
         OwnedSample { time_ns: time_ms * 1_000_000, ticks: 1, thread, state, weight_ns: 10_000_000, stack }
     }
 
+    /// A thread that slept most of the time was `133 % clock_nanosleep`.
     #[test]
-    fn own_time_is_the_leafs_and_a_function_that_calls_itself_counts_once() {
+    fn cpu_time_is_that_of_the_clocks_and_waits_are_told_apart() {
         let mut tally = Tally::new(Duration::from_millis(10));
-        let deep = stack(&["leaf", "again", "again", "main"]);
-        tally.count(&sample(1000, State::Running, &deep));
-        tally.count(&sample(1010, State::Blocked(None), &deep));
+        let (deep, sleep) = (stack(&["leaf", "again", "again", "main"]), stack(&["nanosleep", "main"]));
+        // Two looks at the thread met it running, and it has used 15 of 100 ms.
+        for (time_ms, state, stack) in [
+            (1000, State::Running, &deep),
+            (1050, State::Blocked(None), &sleep),
+            (1100, State::Running, &deep),
+        ] {
+            tally.count_wall(&sample(time_ms, state, stack));
+        }
+        tally.count_wall(&sample(1100, State::Runnable, &deep));
+        tally.count_cpu(OwnedSample { weight_ns: 15_000_000, ..sample(1060, State::Running, &deep) });
+        tally.count_cpu(sample(1110, State::Running, &deep));
         tally.turn();
         let row = |name: &str| tally.functions.rows.iter().find(|row| row.name == name).expect(name).clone();
-        assert_eq!((row("leaf").own.active_ns, row("leaf").own.blocked_ns), (10_000_000, 10_000_000));
-        assert_eq!((row("again").own.ns(true), row("again").total.ns(true)), (0, 20_000_000));
-        assert_eq!(row("main").total_now.ns(false), 10_000_000);
-        assert_eq!((tally.samples, tally.turn_ns), (2, 10_000_000));
+        let times =
+            |time: Time| [Doing::Cpu, Doing::Waits, Doing::Blocked].map(|doing| time.ns(doing) / 1_000_000);
+        assert_eq!(times(row("leaf").own), [15, 10, 0]);
+        assert_eq!(times(row("nanosleep").own_now), [0, 0, 10]);
+        assert_eq!((times(row("again").own), times(row("again").total)), ([0; 3], [15, 10, 0]), "once");
+        assert_eq!(times(row("main").total_now), [15, 10, 10]);
+        assert_eq!(times(tally.threads[&1].now), [15, 10, 10]);
+        assert_eq!((tally.cpu_ns, tally.turn_ns), (15_000_000, 100_000_000));
+        tally.turn();
+        assert_eq!(tally.cpu_ns, 0, "what is later than the last look is of a later turn");
     }
 
     #[test]
     fn a_turn_forgets_what_was_before_and_threads_that_are_gone() {
         let mut tally = Tally::new(Duration::from_millis(10));
-        tally.count(&sample(1000, State::Running, &stack(&["a"])));
+        tally.count_wall(&sample(1000, State::Blocked(None), &stack(&["a"])));
         tally.turn();
         assert_eq!(tally.threads.len(), 1);
         tally.turn();
-        assert_eq!(tally.functions.rows[0].own_now.ns(true), 0);
-        assert_eq!(tally.functions.rows[0].own.ns(true), 10_000_000);
+        assert!(!tally.functions.rows[0].own_now.is_some());
+        assert_eq!(tally.functions.rows[0].own.ns(Doing::Blocked), 10_000_000);
         assert!(tally.threads.is_empty());
     }
 }

@@ -61,20 +61,34 @@ impl Drop for Terminal {
 fn functions_threads_and_a_flame_graph_are_shown_and_keys_change_them() {
     let host = running_burner();
     let Some(terminal) = Terminal::start(&format!("top {} --delay 300ms", host.pid())) else { return };
-    terminal.shows(&["%Own↓", "burn (no_frame_pointer.c)", "lost ", "late ticks", "blocked"]);
-    assert!(!terminal.picture().contains("futex"), "{}", terminal.picture());
+    terminal.shows(&[
+        "%CPU↓",
+        "%Wait  %Block",
+        "burn (no_frame_pointer.c)",
+        "lost ",
+        "late ticks",
+        "blocked",
+    ]);
+    let first = |picture: &str| picture.lines().nth(4).unwrap_or_default().to_owned();
+    wait_until("the function that computes is first", || first(&terminal.picture()).contains("  burn ("));
+    terminal.press("6");
+    terminal.shows(&["%Block↓"]);
+    wait_until("a call that waits is first", || first(&terminal.picture()).contains("  0.0% "));
     terminal.press("i");
-    terminal.shows(&["threads that wait are counted", "burner_main"]);
+    terminal.shows(&["%CPU↓", "what waits is hidden", "burner_main"]);
+    wait_until("the columns to go", || !terminal.picture().contains("%Block"));
     terminal.press("2");
     terminal.shows(&["%Total↓"]);
     terminal.press("l");
     terminal.shows(&["(file:line)", "no_frame_pointer.c:"]);
     terminal.press("Tab");
-    terminal.shows(&["%BLOCKED", "burner", "STATE"]);
+    terminal.shows(&["%CPU  STATE", "burner"]);
+    terminal.press("i");
+    terminal.shows(&["%CPU   %WAIT %BLOCKED", "burner", "STATE"]);
     terminal.press("Tab");
-    terminal.shows(&["burner_main", "first", "second", "third"]);
+    terminal.shows(&["flame graph of CPU time", "burner_main", "first", "second", "third"]);
     terminal.press("?");
-    terminal.shows(&["Keys", "100 % is one thread all the time"]);
+    terminal.shows(&["Keys", "100 % is one CPU all the time"]);
     terminal.press("?");
     terminal.press("p");
     terminal.shows(&["standing still"]);
@@ -101,7 +115,7 @@ fn documented(part: &str) -> String {
 fn the_pictures_in_the_documentation_are_such_as_it_shows() {
     let host = running_burner();
     let Some(terminal) = Terminal::start(&format!("top {} --delay 300ms", host.pid())) else { return };
-    terminal.shows(&[&documented("%Own↓"), "threads that wait are not counted"]);
+    terminal.shows(&[&documented("%CPU↓"), "i hides what waits"]);
     terminal.press("Tab");
     terminal.shows(&[&documented("%BLOCKED")]);
     host.end();
