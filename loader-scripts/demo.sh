@@ -4,6 +4,8 @@
 # its threads were.
 #
 #     loader-scripts/demo.sh [SECONDS]
+#
+# SWIPR_LIBRARY names a library that is built already.
 
 set -eu
 
@@ -35,10 +37,11 @@ trap 'if [ -n "$program" ]; then kill "$program" 2>/dev/null || true; fi; rm -f 
 trap 'exit 130' INT TERM
 
 echo "Building the agent and a program to profile ..."
-(cd "$top" && cargo build --quiet --release -p libswipr --features preload)
+library=${SWIPR_LIBRARY:-$target/release/$name}
+[ -n "${SWIPR_LIBRARY:-}" ] || (cd "$top" && cargo build --quiet --release -p libswipr --features preload)
 "${CC:-cc}" -std=gnu11 -O2 -g "$top/examples-c/mini_demo.c" -o "$work/mini_demo" -pthread -ldl
 
-"$here/swipr-preload.sh" --lib "$target/release/$name" --socket "$work/demo.sock" -- \
+"$here/swipr-preload.sh" --lib "$library" --socket "$work/demo.sock" -- \
     "$work/mini_demo" --burn-cpu --blocking --threads 4 --iterations 1000000 &
 program=$!
 

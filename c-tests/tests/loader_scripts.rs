@@ -240,12 +240,11 @@ fn a_program_started_by_the_script_keeps_its_pid_and_is_profiled() {
 #[test]
 fn the_demo_shows_the_hottest_functions_and_where_its_files_are() {
     let directory = Directory::new();
-    agent::library();
     let (code, out, errors) = output(
         Command::new(scripts().join("demo.sh"))
             .arg("1")
             .env("TMPDIR", directory.path())
-            .env("CARGO_TARGET_DIR", agent::target()),
+            .env("SWIPR_LIBRARY", agent::library()),
     );
     assert_eq!(code, Some(0), "{out}{errors}");
     let table: Vec<&str> = out.lines().filter(|line| line.contains('%')).collect();

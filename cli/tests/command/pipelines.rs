@@ -50,8 +50,9 @@ fn sum(folded: &str) -> u64 {
     parse_folded(folded).iter().map(|(_, count)| count).sum()
 }
 
-/// One burns, and two wait.
-const THREADS: u64 = 3;
+/// More samples than that are none that were taken: one thread burns and two wait, and ticks that came late on
+/// a busy machine have their samples as well. Nanoseconds in their place are a million times as many.
+const AT_MOST: u64 = SAMPLES as u64 * 3 * 10;
 
 #[test]
 fn what_counts_lines_of_perf_text_counts_samples_and_not_nanoseconds() {
@@ -60,7 +61,7 @@ fn what_counts_lines_of_perf_text_counts_samples_and_not_nanoseconds() {
         let text = asked(&host.socket(), route, "");
         let samples = perf::read(std::str::from_utf8(&text).expect("text"));
         let count = samples.len() as u64;
-        assert!(count >= SAMPLES as u64 && count <= SAMPLES as u64 * THREADS, "{count}");
+        assert!(count >= SAMPLES as u64 && count <= AT_MOST, "{count}");
         let folded = collapsed(&text);
         assert_eq!(sum(&folded), count, "{folded}");
         assert!(folded.lines().any(|line| line.contains("burner_main;first;second;third;burn")), "{folded}");
@@ -83,7 +84,7 @@ fn pyroscopes_recipe_sends_the_samples_that_were_taken() {
     let sent = requests.recv_timeout(Duration::from_secs(60)).expect("a request");
     let folded = String::from_utf8(sent.body).expect("text");
     assert_eq!(sum(&folded), taken, "{folded}");
-    assert!(taken <= SAMPLES as u64 * THREADS && !folded.contains("-T"), "{folded}");
+    assert!(taken <= AT_MOST && !folded.contains("-T"), "{folded}");
 }
 
 /// A link to the command by the name of its converter.

@@ -52,8 +52,7 @@ fn every_piece_of_rust_in_the_documents_is_part_of_a_program_that_runs() {
         names.push((name, snippet));
     }
     assert!(!names.is_empty());
-    // Not the tests' own folder: cargo would put one library in the place of the other.
-    let target = agent::target().join("program-of-a-user");
+    let target = agent::target();
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--offline", "--quiet", "--target-dir"])
