@@ -73,15 +73,17 @@ impl Host {
         host
     }
 
-    /// Starts any command, with its sockets in a directory of its own.
+    /// Starts any command, with its sockets in a directory of its own unless it says otherwise.
     pub fn spawn(mut command: Command) -> Self {
         let directory = Directory::new();
         if !command.get_envs().any(|(name, _)| name == "LD_LIBRARY_PATH") {
             // Cargo's would find the library of another build than the one under test.
             command.env_remove("LD_LIBRARY_PATH");
         }
+        if !command.get_envs().any(|(name, _)| name == "SWIPR_SOCKET") {
+            command.env("SWIPR_SOCKET", directory.path().join("{PID}.sock"));
+        }
         let mut child = command
-            .env("SWIPR_SOCKET", directory.path().join("{PID}.sock"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -28,7 +28,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "seconds",
         values: "number",
-        meaning: "how long (30 unless `samples` is given), at most 86400",
+        meaning: "how long (30 unless `samples` is given; `swipr record`: until Ctrl-C), at most 86400",
         set: |wish, text| once(&mut wish.duration_ns, values::duration(text, SECOND_NS)),
     },
     Parameter {
@@ -58,7 +58,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "mode",
         values: "wall, cpu",
-        meaning: "every thread (wall), or only those that use CPU time (cpu)",
+        meaning: "every thread by the clock on the wall (wall, the default: what hangs uses no CPU), or those that use CPU \
+                  time (cpu, the default of Go's /debug/pprof/profile and of `swipr record`, as of py-spy)",
         set: |wish, text| {
             let mode = values::choice(text, &[("wall", Mode::Wall), ("cpu", Mode::Cpu)]);
             once(&mut wish.mode, mode)

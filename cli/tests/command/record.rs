@@ -4,7 +4,7 @@ use crate::support::*;
 use std::process::Stdio;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::wait_until;
-use swipr_c_tests::recording;
+use swipr_c_tests::{http, recording};
 
 #[test]
 fn records_a_process_by_its_id_its_name_and_its_socket() {
@@ -49,6 +49,36 @@ fn the_files_name_says_the_format_and_f_goes_before_it() {
     assert!(record("a.pb.gz", &[]).starts_with(&[0x1f, 0x8b]));
     assert!(text(record("a.jsonl", &[])).contains("{\"type\":\"end\""));
     assert!(text(record("a.folded.perf", &["-f", "raw"])).starts_with("{\"type\":\"header\""));
+    host.end();
+}
+
+/// The rate is the same; a person with curl got time by the clock, and by the command CPU time, and nothing said why.
+#[test]
+fn where_the_command_and_http_have_different_defaults_both_say_so() {
+    let host = running_burner();
+    let socket = host.socket();
+    let get = |target: &str| {
+        let answer = http::get(&socket, target).and_then(http::Answer::read_all).expect("an answer");
+        String::from_utf8(answer.body).expect("text")
+    };
+    let by_command = ["record", &host.pid().to_string(), "-d", "200ms", "-o", "-", "-f", "raw"];
+    for (recording, mode) in
+        [(get("/profile?samples=3&format=raw"), "wall"), (says(by_command).well().out, "cpu")]
+    {
+        let header = recording.lines().next().unwrap_or_default();
+        let header: serde_json::Value = serde_json::from_str(header).expect(header);
+        assert_eq!(header["mode"], mode, "{header}");
+        assert_eq!(header["interval_ns"], 10_000_000, "{header}");
+    }
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let [run, record] = ["run", "record"].map(|verb| words(says([verb, "--help"]).well().out));
+    for help in [run, record] {
+        assert!(help.contains("default: cpu, as in py-spy; a request by HTTP: wall, for"), "{help}");
+        assert!(help.contains("or Ctrl-C; a request by HTTP: 30 s"), "{help}");
+    }
+    let help = get("/");
+    assert!(help.contains("wall, the default: ") && help.contains("the default of Go's"), "{help}");
+    assert!(help.contains("30 unless `samples` is given; `swipr record`: until Ctrl-C"), "{help}");
     host.end();
 }
 

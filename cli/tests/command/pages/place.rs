@@ -1,17 +1,24 @@
 //! Where commands of documents and of `--help` run: a folder with programs, recordings and a service with the agent inside.
 //! What they cannot have here is replaced, and nothing else: names of processes, places and ports; and times get shorter.
 //! Commands that would run for ever end after a while, and those that want a terminal have one.
+//! All of it belongs to an ordinary user, who may not write to /var/run: agents are where they are by default.
 
 use crate::push;
 use crate::support::*;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use swipr_c_tests::directory::Directory;
-use swipr_c_tests::host::Host;
+use swipr_c_tests::host::{Host, wait_until};
 use swipr_c_tests::{agent, program};
+
+/// The user, where the test is root's.
+const NOBODY: u32 = 65534;
+
+/// How documents find the socket of `$PID`.
+pub const FIND: &str = r#"SOCKET=$(grep -om1 "/.*/swipr-pid-$PID.sock" /proc/net/unix)"#;
 
 /// In the place of the command.
 const SWIPR: &str = r#"#!/bin/sh
@@ -34,10 +41,11 @@ done
 exec /usr/bin/env PATH="${PATH#*:}" curl --fail --silent --show-error "$@"
 "#;
 
-/// In the place of `docker exec NAME …` and `kubectl exec POD -- …`: the service's container is here, and the service its process 1.
+/// In the place of `docker exec NAME …`, `kubectl exec POD -- …` and `kubectl debug POD … -- …`: the service's container is here, and the service its process 1.
 const CONTAINER: &str = r#"#!/bin/sh
-[ "$1" = exec ] || exit 1
+verb=$1
 shift 2
+case $verb in exec) ;; debug) while [ "$1" != -- ]; do shift; done ;; *) exit 1 ;; esac
 [ "$1" = -- ] && shift
 program=${1##*/}
 shift
@@ -86,41 +94,45 @@ impl Place {
             executable(&bin.join(name), text);
         }
         programs(&room);
-        install(&prefix);
+        let library = install(&prefix);
+        // Where it was built an ordinary user may not be allowed to look.
+        copy_of(Path::new(env!("CARGO_BIN_EXE_swipr")), &bin.join("real"));
         let port = free_port();
         // Others of that name may run.
         let name = format!("nginx-{}", std::process::id());
         copy_of(&room.join("app"), &room.join(&name));
         let mut command = Command::new(room.join(&name));
-        command.env("LD_PRELOAD", agent::library());
+        command.env("LD_PRELOAD", &library).env_remove("SWIPR_SOCKET");
         command.env("SWIPR_CONTINUOUS", "49hz,60s").env("SWIPR_LISTEN", format!("127.0.0.1:{port}"));
+        copy_of(&agent::checkout().join("loader-scripts"), &room.join("loader-scripts"));
+        symlink(&library, room.join("loader-scripts/libswipr.so")).expect("a link");
+        give_away(directory.path());
+        as_nobody(&mut command);
         let mut service = Host::spawn(command);
         service.wait_for("ready");
-        let socket = service.socket();
+        let socket = socket_of(service.pid());
         recordings(&room, service.pid(), &bin);
-        copy_of(&agent::checkout().join("loader-scripts"), &room.join("loader-scripts"));
-        symlink(agent::library(), room.join("loader-scripts/libswipr.so")).expect("a link");
         let (store, requests) = push::store(&["200 OK"]);
         // As long as the store is to answer.
         std::mem::forget(requests);
         let store = store.strip_prefix("http://").expect("an address");
         let pid = service.pid().to_string();
+        let sockets = socket.parent().expect("a folder").display().to_string();
         let replaced = [
             // Before there are paths of this machine in it.
-            ("/var/run/swipr-pid-$PID.sock", "$SOCKET".to_owned()),
-            ("/var/run/", "$ROOM/".to_owned()),
             ("/tmp/", "$ROOM/".to_owned()),
-            ("/path/to/libswipr.so", agent::library().display().to_string()),
+            ("/path/to/libswipr.so", library.display().to_string()),
             ("/sockets/app.sock", socket.display().to_string()),
-            ("/sockets", service.directory().display().to_string()),
+            ("/sockets", sockets.clone()),
             ("--unix-socket PATH", "--unix-socket $SOCKET".to_owned()),
             ("1234", pid.clone()),
             ("nginx", name),
-            ("FOLDER", service.directory().display().to_string()),
+            ("FOLDER", sockets),
             ("VERB", "run".to_owned()),
             ("localhost:4040", store.to_owned()),
             ("localhost:4318", store.to_owned()),
             ("7377", port.to_string()),
+            ("--port 6060", "--port 0".to_owned()),
             ("seconds=10", "seconds=1".to_owned()),
             ("seconds=5", "seconds=1".to_owned()),
             ("-d 10", "-d 1".to_owned()),
@@ -160,25 +172,27 @@ impl Place {
         let copied = Command::new("cp").args(["-R", &from]).arg(room.path()).status();
         assert!(copied.is_ok_and(|status| status.success()), "a copy of {from}");
         let command = self.as_run(command);
-        let prefix = self.directory.path().join("prefix");
+        let [prefix, bin] = ["prefix", "bin"].map(|name| self.directory.path().join(name));
         let path = std::env::var("PATH").unwrap_or_default();
         let outputs = ["out", "errors"].map(|name| folder(room.path(), ".said").join(name));
         let [out, errors] =
             outputs.each_ref().map(|path| Stdio::from(std::fs::File::create(path).expect("a file")));
         let input = std::fs::File::open(&outputs[0]).expect("a file");
+        give_away(room.path());
         let mut shell = Command::new("timeout");
-        shell.args(["100", "bash", "-euo", "pipefail", "-c", &command]).current_dir(room.path());
-        shell.env("PATH", format!("{}:{path}", self.directory.path().join("bin").display()));
-        shell.env("REAL", env!("CARGO_BIN_EXE_swipr")).env("SWIPR_LIBRARY", agent::library());
+        let script = format!("{FIND}\n{command}");
+        shell.args(["100", "bash", "-euo", "pipefail", "-c", &script]).current_dir(room.path());
+        shell.env("PATH", format!("{}:{path}", bin.display())).env("REAL", bin.join("real"));
+        shell.env("SWIPR_LIBRARY", prefix.join("lib/libswipr.so")).env("PID", self.pid.to_string());
         shell.env("HOME", room.path()).env("TMPDIR", room.path()).env("ROOM", room.path());
-        shell.env("PID", self.pid.to_string()).env("SOCKET", &self.socket);
-        shell.env("SWIPR_SOCKET", room.path().join("swipr-pid-{PID}.sock"));
         shell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
-        for variable in
-            ["LD_PRELOAD", "LD_LIBRARY_PATH", "SWIPR_TOKEN", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER"]
-        {
+        for variable in ["LD_PRELOAD", "LD_LIBRARY_PATH", "SWIPR_SOCKET", "SWIPR_TOKEN"] {
             shell.env_remove(variable);
         }
+        for variable in ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"] {
+            shell.env_remove(variable);
+        }
+        as_nobody(&mut shell);
         let mut child =
             shell.stdin(input).stdout(out).stderr(errors).process_group(0).spawn().expect("a shell");
         let status = child.wait().expect("its end").code();
@@ -257,13 +271,58 @@ fn recordings(room: &Path, pid: u32, bin: &Path) {
     executable(&bin.join("perf"), &format!("#!/bin/sh\ncat {}\n", room.join("perf.perf").display()));
 }
 
-/// The library, its header and its file for pkg-config, as they are installed.
-fn install(prefix: &Path) {
+/// The library, its header and its file for pkg-config, as they are installed. Answers where the library is.
+fn install(prefix: &Path) -> PathBuf {
     let lib = folder(prefix, "lib");
-    symlink(agent::library(), lib.join("libswipr.so")).expect("a link");
-    symlink(agent::checkout().join("include"), prefix.join("include")).expect("a link");
+    let library = lib.join("libswipr.so");
+    copy_of(&agent::library(), &library);
+    copy_of(&agent::checkout().join("include"), &prefix.join("include"));
     let template = read(&agent::checkout().join("packages/swipr.pc.in")).replace("@VERSION@", "0");
     std::fs::write(folder(&lib, "pkgconfig").join("swipr.pc"), template).expect("a file");
+    library
+}
+
+/// Whether there is another user to be.
+fn is_root() -> bool {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Has it run by the ordinary user.
+fn as_nobody(command: &mut Command) {
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+}
+
+/// Gives the ordinary user a folder and all that is in it.
+fn give_away(path: &Path) {
+    if !is_root() {
+        return;
+    }
+    chown(path, Some(NOBODY), Some(NOBODY)).expect("can be given away");
+    for entry in std::fs::read_dir(path).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let path = entry.path();
+        match entry.file_type().expect("a type") {
+            kind if kind.is_symlink() => {}
+            kind if kind.is_dir() => give_away(&path),
+            _ => chown(&path, Some(NOBODY), Some(NOBODY)).expect("can be given away"),
+        }
+    }
+}
+
+/// Where a process listens, which is where it does by default.
+fn socket_of(pid: u32) -> PathBuf {
+    let name = format!("/swipr-pid-{pid}.sock");
+    let mut found = None;
+    wait_until("the service to listen", || {
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        let line = sockets.lines().find(|line| line.ends_with(&name));
+        found = line.and_then(|line| Some(PathBuf::from(line.get(line.find('/')?..)?)));
+        found.is_some()
+    });
+    found.expect("a path")
 }
 
 fn free_port() -> u16 {
