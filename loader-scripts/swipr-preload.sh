@@ -14,9 +14,10 @@ usage() {
 usage: swipr-preload.sh [--socket PATTERN] [--lib PATH] [--] PROGRAM [ARGUMENT...]
 
   --socket PATTERN  where the program's socket will be; {PID}, {UUID}, {HOSTNAME} and
-                    {COMM} are filled in (default: /var/run/swipr-pid-{PID}.sock)
+                    {COMM} are filled in (default: /var/run/swipr-pid-{PID}.sock, or, where
+                    that cannot be made, in $XDG_RUNTIME_DIR or /tmp/swipr-<uid>)
   --lib PATH        the library to load (default: libswipr beside this script, in
-                    ../target/release or in ../lib)
+                    ../target/release, in ../lib, or where a package has it)
 
 exit status: the program's own; 126 when it cannot be preloaded, 127 when there is no
 such program, 2 for a wrong command line
@@ -76,7 +77,7 @@ if [ -z "$lib" ]; then
         links=$((links + 1))
     done
     here=$(CDPATH='' cd -- "$(dirname -- "$own")" && pwd -P) || exit 2
-    for folder in "$here" "$here/../target/release" "$here/../lib"; do
+    for folder in "$here" "$here/../target/release" "$here/../lib" "$here"/../../lib "$here"/../../lib/*-linux-gnu; do
         if [ -f "$folder/$name" ]; then
             lib=$(CDPATH='' cd -- "$folder" && pwd -P)/$name
             break

@@ -4,7 +4,7 @@ use crate::agent;
 use crate::directory::Directory;
 use crate::host::{self, Host};
 use crate::program::Program;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -48,6 +48,8 @@ impl Container {
         let program = Program::compile(name, directory.path());
         let library = directory.path().join("libswipr.so");
         std::fs::copy(agent::library(), &library).expect("a copy of the agent");
+        // Programs that are linked with the packages' library know it by this name.
+        symlink("libswipr.so", directory.path().join("libswipr.so.0")).expect("a link");
         chown(directory.path(), Some(USER), Some(USER)).expect("the directory can be given away");
         let socket = directory.path().join("{PID}.sock");
         let environment = vec![("SWIPR_SOCKET".to_string(), socket.display().to_string())];

@@ -275,7 +275,9 @@ fn recordings(room: &Path, pid: u32, bin: &Path) {
 fn install(prefix: &Path) -> PathBuf {
     let lib = folder(prefix, "lib");
     let library = lib.join("libswipr.so");
-    copy_of(&agent::library(), &library);
+    std::fs::copy(agent::library(), &library).expect("a copy");
+    // The packages' library is known to programs by this name.
+    symlink("libswipr.so", lib.join("libswipr.so.0")).expect("a link");
     copy_of(&agent::checkout().join("include"), &prefix.join("include"));
     let template = read(&agent::checkout().join("packages/swipr.pc.in")).replace("@VERSION@", "0");
     std::fs::write(folder(&lib, "pkgconfig").join("swipr.pc"), template).expect("a file");
