@@ -4,7 +4,7 @@
 
 /// What the kernel starts; what clone(2) returns to; what begins a stack of its own, or changes to
 /// another one and goes on there.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 17] = [
     "_start",
     "_dl_start_user",
     "__clone",
@@ -22,6 +22,10 @@ const NAMES: [&str; 14] = [
     "runtime.morestack",
     "runtime.asmcgocall",
     "runtime.cgocallback",
+    // Erlang's emulator: its compiled code keeps frame pointers, the first of which is 0.
+    "global::process_main",
+    "erts_beamasm:normal_exit/0",
+    "erts_beamasm:normal_exit/0-CodeInfoPrologue",
 ];
 
 /// What Go's linker adds to the names of its assembly.
