@@ -4,7 +4,8 @@
 //! What a machine has not got, or a registry does not give it, is counted as ignored, with the reason.
 
 use serde_json::Value;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use swipr_c_tests::agent;
@@ -21,6 +22,7 @@ swipr_c_tests::tests! {
     a_page_is_searched_zoomed_inverted_and_filtered_by_thread_state_and_time,
     a_picture_is_searched_and_zoomed,
     the_live_page_redraws_compares_stops_and_saves,
+    a_hostile_page_makes_no_recording,
     a_page_of_two_recordings_shows_what_has_grown,
     go_tool_pprof_reads_its_endpoints,
     google_pprof_reads_its_endpoints,
@@ -249,6 +251,45 @@ fn output(command: &mut Command) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(result.status.success(), "{command:?}: {}{}", text(&result.stdout), text(&result.stderr));
     Some(text(&result.stdout))
+}
+
+/// A page with pictures, frames and a script at that address, where a browser finds it.
+fn hostile_page(agent: &str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let own = listener.local_addr().expect("an address");
+    let target = format!("http://{agent}/flamegraph.svg?seconds=1");
+    let pictures: String = (0..12).map(|n| format!("<img src='{target}&title={n}'>")).collect();
+    let page =
+        format!("{pictures}<iframe src='{target}'></iframe><script src='{target}'></script><p id=end>");
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let _ = client.read(&mut [0; 8192]);
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+            let _ = write!(client, "{head}\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+        }
+    });
+    own
+}
+
+/// An `<img>` has no `Origin`: pages that somebody looked at filled all recordings.
+fn a_hostile_page_makes_no_recording() -> Result<(), NotRun> {
+    let mut browser = browser()?;
+    let demo = demo();
+    let page = hostile_page(&demo.address);
+    let started = || {
+        let status: Value = serde_json::from_slice(&demo.get("/status")).expect("JSON");
+        status["recordings"]["started"].as_u64().expect("a number")
+    };
+    // By another name it is another site; by the same one another origin of the same site.
+    for url in [format!("http://localhost:{}/", page.port()), format!("http://{page}/")] {
+        browser.open(&url);
+        browser.until("document.getElementById('end') !== null");
+        assert_eq!(started(), 0, "{url}");
+    }
+    // What the user opens works.
+    browser.open(&format!("http://{}/flamegraph.svg?seconds=1", demo.address));
+    assert_eq!(started(), 1);
+    Ok(())
 }
 
 fn go_tool_pprof_reads_its_endpoints() -> Result<(), NotRun> {

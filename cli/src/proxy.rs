@@ -42,6 +42,7 @@ fn pass(stream: TcpStream, client: &Client, is_ours: bool) -> io::Result<()> {
         (false, ..) => Some("only programs of the user who started this proxy may ask\n"),
         (_, false, _) => Some("the Host header should be localhost or 127.0.0.1\n"),
         (.., Some(_)) => Some("web pages may not ask\n"),
+        _ if request.is_for_other_page() => Some("web pages may not have a browser ask\n"),
         _ => None,
     };
     let text = [("Content-Type", "text/plain; charset=utf-8")];

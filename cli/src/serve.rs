@@ -74,6 +74,18 @@ impl Request {
             || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
+    /// Whether a browser asks because of another page: for a picture, a frame or a link of it. Such
+    /// requests have no `Origin`.
+    pub fn is_for_other_page(&self) -> bool {
+        match self.field("sec-fetch-site") {
+            Some(site) => !["same-origin", "none"].contains(&site),
+            // Browsers of before 2023 do not all say: by what they accept for pictures.
+            None => self.field("accept").is_some_and(|accept| {
+                accept.contains("image/") && accept.contains(',') && !accept.contains("text/html")
+            }),
+        }
+    }
+
     /// The connection, for the answer.
     pub fn stream(&self) -> &TcpStream {
         self.reader.get_ref()

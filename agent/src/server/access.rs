@@ -5,6 +5,9 @@ use super::head::Head;
 use super::percent;
 use std::net::{IpAddr, SocketAddr};
 
+/// Probes of orchestrators have no token.
+const HEALTH: &str = "/health";
+
 /// The query parameter that carries the token.
 pub(super) const TOKEN_PARAMETER: &str = "token";
 
@@ -20,9 +23,11 @@ pub(super) fn stranger(uid: u32) -> Answer {
 
 /// Checks a request that came by TCP to our address `local`.
 ///
-/// With a token, the token is what counts. Without one it is the client's user, who was looked at when it connected
-/// (`admission.rs`), and a web page that this user looks at must not ask: `Host` must name this address (a page of a name that was
-/// rebound to it sends its own name), and `Origin`, if there is one, must be ours.
+/// With a token, the token is what counts; whether the agent is well is told without it. Without a
+/// token it is the client's user, which was looked at when the client connected (`admission.rs`),
+/// and a web page that this user looks at must not ask: `Host` must name this address (a page of a
+/// name that was rebound to it sends its own name), `Origin`, if there is one, must be ours, and a
+/// browser must not ask for another page ([`is_for_other_page`]).
 pub(super) fn check_tcp(head: &Head, local: SocketAddr, token: Option<&str>) -> Result<(), Answer> {
     let host = head.host.as_deref().unwrap_or_default();
     if let Some(origin) = &head.origin
@@ -31,18 +36,34 @@ pub(super) fn check_tcp(head: &Head, local: SocketAddr, token: Option<&str>) -> 
         return Err(Answer::problem(403, "requests of other web pages are refused"));
     }
     match token {
-        Some(token) if has_token(head, token) => Ok(()),
+        Some(token) if has_token(head, token) || head.path == HEALTH => Ok(()),
         Some(_) => {
             let what = "the token is missing or wrong";
             let example = "example: curl -H \"Authorization: Bearer $SWIPR_TOKEN\" …";
             let answer = Answer::problem(401, what).example(example);
             Err(answer.header("WWW-Authenticate", "Bearer"))
         }
-        None if is_our_name(host, local) => Ok(()),
-        None => {
+        None if !is_our_name(host, local) => {
             let what = format!("the Host header should be localhost or {local}");
             Err(Answer::problem(403, what))
         }
+        None if is_for_other_page(head) => {
+            let what =
+                "requests that another web page makes a browser send are refused; open the address by hand";
+            Err(Answer::problem(403, what))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a browser asks because another page made it: for a picture, a frame, a script, or by a
+/// link. Such requests have no `Origin`, and the page cannot read the answer, but a recording would
+/// be made. Browsers of before 2023 do not all say whose page it is (`Sec-Fetch-Site`): their
+/// pictures are told by what they accept.
+fn is_for_other_page(head: &Head) -> bool {
+    match head.fetch_site.as_deref() {
+        Some(site) => !["same-origin", "none"].contains(&site),
+        None => head.wants_picture,
     }
 }
 

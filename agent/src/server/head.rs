@@ -63,6 +63,11 @@ pub(super) struct Head {
     pub(super) host: Option<String>,
     pub(super) origin: Option<String>,
     pub(super) authorization: Option<String>,
+    /// What a browser says of the page that made it ask: `same-origin`, `same-site`, `cross-site`,
+    /// or `none`.
+    pub(super) fetch_site: Option<String>,
+    /// A browser asks for a page's picture.
+    pub(super) wants_picture: bool,
     pub(super) readers: Readers,
 }
 
@@ -147,6 +152,8 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
         host: None,
         origin: None,
         authorization: None,
+        fetch_site: None,
+        wants_picture: false,
         readers: Readers::Own,
     };
     let mut length = None;
@@ -159,6 +166,7 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
             "host" => once(&mut head.host, "Host", value)?,
             "origin" => once(&mut head.origin, "Origin", value)?,
             "authorization" => once(&mut head.authorization, "Authorization", value)?,
+            "sec-fetch-site" => once(&mut head.fetch_site, "Sec-Fetch-Site", value)?,
             "content-length" => once(&mut length, "Content-Length", value)?,
             "transfer-encoding" => {
                 if chunked || !value.eq_ignore_ascii_case("chunked") {
@@ -180,6 +188,7 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
                     head.errors = Errors::Json;
                 }
                 head.wants_page |= has_word(value, "text/html");
+                head.wants_picture |= is_list_of_pictures(value);
             }
             _ => {}
         }
@@ -228,6 +237,13 @@ fn has_word(list: &str, word: &str) -> bool {
         let item = item.split(';').next().unwrap_or(item);
         item.trim().eq_ignore_ascii_case(word)
     })
+}
+
+/// Whether it is what browsers accept for an `<img>`: `image/avif,image/webp,*/*;q=0.8`. One kind
+/// of picture alone is what people ask for by hand.
+fn is_list_of_pictures(list: &str) -> bool {
+    let has_picture = list.split(',').any(|item| item.trim_start().starts_with("image/"));
+    has_picture && !has_word(list, "text/html") && (list.contains(',') || has_word(list, "image/*"))
 }
 
 /// Path and query of a target in origin form, or in absolute form, which servers

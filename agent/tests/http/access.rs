@@ -39,6 +39,37 @@ fn a_web_page_cannot_ask_by_tcp() {
     }
 }
 
+/// An `<img>` sends no `Origin`: a page that somebody looked at filled all recordings at 9 kHz.
+#[test]
+fn a_web_page_cannot_have_a_picture_a_frame_or_a_link_ask_by_tcp() {
+    let (_server, address) = tcp(None);
+    let chromes_page =
+        "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
+    let chromes_picture = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
+    for (headers, expected) in [
+        ("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: image\r\n".to_owned(), 403),
+        ("Sec-Fetch-Site: same-site\r\n".to_owned(), 403),
+        (
+            format!("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nAccept: {chromes_page}\r\n"),
+            403,
+        ),
+        ("Sec-Fetch-Site: else\r\n".to_owned(), 403),
+        (format!("Sec-Fetch-Site: none\r\nAccept: {chromes_page}\r\n"), 200),
+        ("Sec-Fetch-Site: same-origin\r\n".to_owned(), 200),
+        (format!("Sec-Fetch-Site: same-origin\r\nAccept: {chromes_picture}\r\n"), 200),
+        // Browsers that do not say whose page it is.
+        (format!("Accept: {chromes_picture}\r\n"), 403),
+        ("Accept: image/webp,*/*\r\n".to_owned(), 403),
+        ("Accept: image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5\r\n".to_owned(), 403),
+        (format!("Accept: {chromes_page}\r\n"), 200),
+        ("Accept: */*\r\n".to_owned(), 200),
+        ("Accept: image/svg+xml\r\n".to_owned(), 200),
+    ] {
+        let headers = format!("Host: {address}\r\n{headers}");
+        assert_eq!(status(&address, "/flamegraph.svg", &headers), expected, "{headers}");
+    }
+}
+
 #[test]
 fn a_token_is_asked_for_by_tcp() {
     let (_server, address) = tcp(Some("s3cret"));
@@ -47,12 +78,15 @@ fn a_token_is_asked_for_by_tcp() {
         ("/health", "authorization: bearer s3cret\r\nHost: pod.example\r\n", 200),
         ("/health?token=s3cret", "", 200),
         ("/profile?samples=1&token=s3cret", "", 200),
-        ("/health", "", 401),
-        ("/health?token=", "", 401),
-        ("/health?token=s3cre", "", 401),
-        ("/health?token=s3crets", "", 401),
-        ("/health", "Authorization: Bearer wrong\r\n", 401),
-        ("/health", "Authorization: Basic s3cret\r\n", 401),
+        // Probes of orchestrators have none.
+        ("/health", "", 200),
+        ("/status", "", 401),
+        ("/health/", "", 401),
+        ("/status?token=", "", 401),
+        ("/status?token=s3cre", "", 401),
+        ("/status?token=s3crets", "", 401),
+        ("/status", "Authorization: Bearer wrong\r\n", 401),
+        ("/status", "Authorization: Basic s3cret\r\n", 401),
         ("/health?token=s3cret", "Origin: http://evil.example\r\n", 403),
     ] {
         assert_eq!(status(&address, target, headers), expected, "{target} {headers}");
@@ -88,7 +122,7 @@ fn status_for_user<S: Read + Write>(uid: libc::uid_t, connect: impl Fn() -> Clie
             // SAFETY: setresuid(2) takes no pointers; the child has one thread.
             assert_eq!(unsafe { libc::setresuid(uid, uid, uid) }, 0);
             let mut client = connect();
-            client.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            client.send("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n");
             client.answer().status
         }));
         // An exit status has 8 bits.

@@ -77,7 +77,12 @@ fn by_the_proxy_go_tool_pprof_records_a_process() {
 fn the_proxy_refuses_web_pages_and_names_that_were_rebound() {
     let host = running_burner();
     let proxy = Serving::start(&["proxy", &host.pid().to_string()]);
-    for fields in ["Host: evil.example", "Host: localhost\r\nOrigin: http://evil.example"] {
+    for fields in [
+        "Host: evil.example",
+        "Host: localhost\r\nOrigin: http://evil.example",
+        "Host: localhost\r\nSec-Fetch-Site: cross-site",
+        "Host: localhost\r\nAccept: image/webp,*/*",
+    ] {
         let (head, _) = ask(&proxy.address(), &format!("GET /status HTTP/1.1\r\n{fields}\r\n\r\n"));
         assert!(head.starts_with("HTTP/1.1 403"), "{fields}: {head}");
     }
