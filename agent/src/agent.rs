@@ -2,10 +2,12 @@
 
 mod metrics;
 mod status;
+mod wanted_threads;
 
 use crate::channel::{Receiver, Sender, channel};
 use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
+use crate::listen::Address;
 use crate::locks::lock;
 use crate::made_code::MadeCode;
 use crate::mappings::Mappings;
@@ -59,6 +61,9 @@ pub struct Agent {
     next_id: AtomicU64,
     started: Instant,
     address: OnceLock<String>,
+    /// By TCP.
+    live_page: OnceLock<String>,
+    not_listening: OnceLock<Vec<String>>,
 }
 
 impl Agent {
@@ -85,6 +90,8 @@ impl Agent {
             next_id: AtomicU64::new(1),
             started: Instant::now(),
             address: OnceLock::new(),
+            live_page: OnceLock::new(),
+            not_listening: OnceLock::new(),
         }
     }
 
@@ -93,10 +100,18 @@ impl Agent {
         self.address.get().map_or("", String::as_str)
     }
 
-    /// The server listens there now.
-    pub fn set_address(&self, address: String) {
-        self.log.line(format_args!("listening on {address}"));
-        let _ = self.address.set(address);
+    /// The server listens there now, the main place first, and could not listen elsewhere for these
+    /// reasons.
+    pub fn set_addresses(&self, addresses: &[&Address], not_listening: Vec<String>) {
+        let tcp = addresses.iter().find(|address| matches!(address, Address::Tcp(_)));
+        if let Some(tcp) = tcp {
+            let _ = self.live_page.set(format!("http://{tcp}/"));
+        }
+        if let Some(address) = addresses.first() {
+            self.log.line(format_args!("listening on {address}"));
+            let _ = self.address.set(address.to_string());
+        }
+        let _ = self.not_listening.set(not_listening);
     }
 
     /// Leaves a recording for the server thread to start: recordings are started by a thread that has
@@ -218,22 +233,58 @@ impl Agent {
         (running().count(), sums)
     }
 
-    /// Writes what was kept, on a thread of its own.
-    fn tell_last(
+    /// Takes one of the places for recordings; its number, for [`Agent::forget`].
+    fn take_place(
         &self,
+        stop: &Arc<AtomicBool>,
+        counters: &Arc<RecordingCounters>,
+    ) -> Result<u64, StartError> {
+        let off = || StartError::Off(off::reason().unwrap_or_default());
+        let mut running = lock(&self.running).filter(|_| !off::is_off()).ok_or_else(off)?;
+        if self.stopping.load(Relaxed) {
+            return Err(StartError::Stopping);
+        }
+        if running.len() >= MAX_RECORDINGS {
+            return Err(StartError::TooMany);
+        }
+        let id = self.next_id.fetch_add(1, Relaxed);
+        running.push(Running { id, stop: stop.clone(), counters: counters.clone() });
+        Ok(id)
+    }
+
+    /// Starts the writer thread of a recording. Should it not start, dropping its body tells the
+    /// client.
+    fn start_writer(self: &Arc<Self>, id: u64, body: impl FnOnce(&Agent) + Send + 'static) -> bool {
+        let agent = self.clone();
+        let started = agent_threads::start("writer", move || {
+            body(&agent);
+            agent.forget(id);
+            if agent.stopping.load(Relaxed) {
+                agent.drop_symbols();
+            }
+        });
+        if let Err(error) = &started {
+            self.forget(id);
+            self.log.line(format_args!("cannot start a writer thread: {error}"));
+        }
+        started.is_ok()
+    }
+
+    /// Writes what was kept, on a thread of its own, which takes a recording's place.
+    fn tell_last(
+        self: &Arc<Self>,
         request: Request,
         output: Box<dyn Output>,
     ) -> Result<(), (StartError, Box<dyn Output>)> {
-        let is_kept = lock(&self.kept).is_some_and(|kept| kept.is_some());
-        if !is_kept || self.stopping.load(Relaxed) {
+        if lock(&self.kept).is_none_or(|kept| kept.is_none()) {
             return Err((StartError::NothingKept, output));
         }
+        let id = match self.take_place(&Arc::default(), &Arc::default()) {
+            Ok(id) => id,
+            Err(error) => return Err((error, output)),
+        };
         let kept = self.kept.clone();
-        // Should the thread not start, dropping the output tells the client.
-        let started = agent_threads::start("writer", move || write_last(&request, output, &kept));
-        if let Err(error) = started {
-            self.log.line(format_args!("cannot start a writer thread: {error}"));
-        }
+        self.start_writer(id, move |_| write_last(&request, output, &kept));
         Ok(())
     }
 
@@ -246,21 +297,14 @@ impl Agent {
         if matches!(request.purpose, Purpose::Last(_)) {
             return self.tell_last(request, output);
         }
-        let id = self.next_id.fetch_add(1, Relaxed);
-        let counters = Arc::<RecordingCounters>::default();
-        {
-            let running = lock(&self.running).filter(|_| !off::is_off());
-            let Some(mut running) = running else {
-                return Err((StartError::Off(off::reason().unwrap_or_default()), output));
-            };
-            if self.stopping.load(Relaxed) {
-                return Err((StartError::Stopping, output));
-            }
-            if running.len() >= MAX_RECORDINGS {
-                return Err((StartError::TooMany, output));
-            }
-            running.push(Running { id, stop: stop.clone(), counters: counters.clone() });
+        if let Err(what) = wanted_threads::check(&request) {
+            return Err((StartError::NoThread(what), output));
         }
+        let counters = Arc::<RecordingCounters>::default();
+        let id = match self.take_place(&stop, &counters) {
+            Ok(id) => id,
+            Err(error) => return Err((error, output)),
+        };
         self.counters.recordings.add(1);
         let (send, samples) = sample_queue(QUEUE_BYTES);
         let request = Arc::new(request);
@@ -273,18 +317,14 @@ impl Agent {
         let symbol_time = self.symbol_time;
         let writer =
             Writer { request, samples, output, counters, of_agent, figures, stop, names, symbol_time, kept };
-        let agent = self.clone();
-        // The writer goes into the thread; should the thread not start, dropping it tells the client.
-        let started = agent_threads::start("writer", move || {
-            writer.run();
-            agent.forget(id);
-            if agent.stopping.load(Relaxed) {
-                agent.drop_symbols();
-            }
+        let started = self.start_writer(id, |agent| {
+            let samples = writer.run();
+            // The sampler may sleep until a tick that is far away, and has no place for another
+            // recording before.
+            agent.nudge();
+            samples.drain();
         });
-        if let Err(error) = started {
-            self.forget(id);
-            self.log.line(format_args!("cannot start a writer thread: {error}"));
+        if !started {
             return Ok(());
         }
         if self.sampler.add(active) {
@@ -315,6 +355,14 @@ impl Recorder for SharedAgent {
         self.0.ask(question)
     }
 
+    fn live_page(&self) -> Option<String> {
+        self.0.live_page.get().cloned()
+    }
+
+    fn not_listening(&self) -> &[String] {
+        self.0.not_listening.get().map_or(&[], Vec::as_slice)
+    }
+
     fn status(&self) -> String {
         #[cfg(feature = "fault-injection")]
         crate::injected::may_panic("server");
@@ -341,9 +389,80 @@ impl Recorder for SharedAgent {
                     StartError::Stopping => "the agent is stopping".into(),
                     StartError::NothingKept => "nothing is kept".into(),
                     StartError::Off(_) => off::sentence().unwrap_or_default(),
-                    StartError::Failed(reason) => reason,
+                    StartError::NoThread(reason) | StartError::Failed(reason) => reason,
                 }));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Closed;
+    use std::sync::Barrier;
+    use swipr_formats::Ring;
+    use swipr_formats::model::{Header, Mode, Summary};
+
+    /// A client that does not read.
+    struct Deaf(Arc<Barrier>);
+
+    impl Output for Deaf {
+        fn write(&mut self, _: &[u8]) -> Result<(), Closed> {
+            self.0.wait();
+            Ok(())
+        }
+
+        fn is_closed(&self) -> bool {
+            false
+        }
+
+        fn takes_empty(&self) -> bool {
+            true
+        }
+
+        fn finish(self: Box<Self>, _: Result<Summary, String>) {}
+    }
+
+    fn last() -> Request {
+        Request {
+            interval: Duration::from_millis(10),
+            length: crate::recording::Length::Open,
+            mode: Mode::Wall,
+            format: swipr_formats::Selection {
+                format: swipr_formats::find("perf").unwrap(),
+                options: Default::default(),
+            },
+            threads: None,
+            filter: Default::default(),
+            purpose: Purpose::Last(Duration::from_secs(10)),
+            symbolize: Default::default(),
+        }
+    }
+
+    /// Each client of `/last` had a thread, without limit: 51 of them, more than the agent knew of
+    /// its own.
+    #[test]
+    fn what_was_kept_is_written_for_so_many_clients_as_may_record() {
+        let agent = Arc::new(Agent::new(&Config::default()));
+        let header = Header {
+            pid: 1,
+            process_name: "x".into(),
+            executable: "/x".into(),
+            start_ns: 0,
+            interval_ns: 10_000_000,
+            mode: Mode::Wall,
+        };
+        *agent.kept.lock().unwrap() = Some(Ring::new(header, 1_000_000_000));
+        let all_write = Arc::new(Barrier::new(MAX_RECORDINGS + 1));
+        let ask = || agent.begin(last(), Box::new(Deaf(all_write.clone())), Arc::default());
+        for _ in 0..MAX_RECORDINGS {
+            assert!(ask().is_ok());
+        }
+        assert!(matches!(ask(), Err((StartError::TooMany, _))));
+        all_write.wait();
+        while agent.recorded().0 > 0 {
+            std::thread::yield_now();
         }
     }
 }

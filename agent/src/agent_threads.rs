@@ -4,14 +4,48 @@ use crate::off;
 use crate::platform::{process, signals, threads};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 #[cfg(feature = "preload")]
 use std::{panic::PanicHookInfo, sync::Once};
 
-/// The ids of the agent's threads; 0: a free place. Not behind a lock, which a
-/// fork could leave locked in the child. More places than the agent has threads:
-/// a server, a sampler, a writer for each recording.
-static TIDS: [AtomicU32; 32] = [const { AtomicU32::new(0) }; 32];
+/// Places for the ids of the agent's threads; 0: a free one. Not behind a lock, which a fork could
+/// leave locked in the child.
+struct Places {
+    tids: [AtomicU32; 32],
+    next: AtomicPtr<Places>,
+}
+
+impl Places {
+    const fn new() -> Places {
+        Places { tids: [const { AtomicU32::new(0) }; 32], next: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    fn next(&self) -> Option<&'static Places> {
+        // Acquire: pairs with the exchange in `add`.
+        // SAFETY: null, or leaked by `add` and never freed.
+        unsafe { self.next.load(Acquire).as_ref() }
+    }
+
+    /// Adds places behind these.
+    fn add(&'static self) {
+        let new = Box::into_raw(Box::new(Places::new()));
+        let null = std::ptr::null_mut();
+        if self.next.compare_exchange(null, new, AcqRel, Relaxed).is_err() {
+            // Another thread has added some.
+            // SAFETY: made above, and nobody else has seen it.
+            drop(unsafe { Box::from_raw(new) });
+        }
+    }
+}
+
+/// Enough for the recordings that there may be at once. More come with a thread that finds none
+/// free.
+static PLACES: Places = Places::new();
+
+fn tids() -> impl Iterator<Item = &'static AtomicU32> {
+    std::iter::successors(Some(&PLACES), |places| places.next()).flat_map(|places| &places.tids)
+}
+
 /// CPU time of those that ended.
 static ENDED_NS: AtomicU64 = AtomicU64::new(0);
 /// Symbolizing descends into DWARF trees.
@@ -23,7 +57,16 @@ pub struct Registered(u32);
 
 impl Registered {
     fn new(tid: u32) -> Registered {
-        TIDS.iter().find(|place| place.compare_exchange(0, tid, Relaxed, Relaxed).is_ok());
+        let is_put = |places: &Places| {
+            places.tids.iter().any(|place| place.compare_exchange(0, tid, Relaxed, Relaxed).is_ok())
+        };
+        let mut places = &PLACES;
+        while !is_put(places) {
+            match places.next() {
+                Some(next) => places = next,
+                None => places.add(),
+            }
+        }
         Registered(tid)
     }
 }
@@ -37,7 +80,7 @@ impl Drop for Registered {
 /// It ends: its number may soon be another thread's.
 fn forget(tid: u32) {
     ENDED_NS.fetch_add(threads::cpu_ns(tid).unwrap_or(0), Relaxed);
-    TIDS.iter().find(|place| place.compare_exchange(tid, 0, Relaxed, Relaxed).is_ok());
+    tids().find(|place| place.compare_exchange(tid, 0, Relaxed, Relaxed).is_ok());
 }
 
 /// Ends the calling thread, one of the agent's, at once and without running anything of it. Its locks stay locked.
@@ -86,7 +129,7 @@ pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Re
 
 /// Whether a thread is the agent's own.
 pub fn contains(tid: u32) -> bool {
-    TIDS.iter().any(|place| place.load(Relaxed) == tid)
+    tids().any(|place| place.load(Relaxed) == tid)
 }
 
 /// Makes the calling thread, which was not started by [`start`], one of the agent's, `swipr-` and its `name`.
@@ -99,18 +142,18 @@ pub fn register(name: &str) -> Registered {
 
 /// The ids of those that there are.
 pub fn ids() -> Vec<u32> {
-    TIDS.iter().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0).collect()
+    tids().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0).collect()
 }
 
 /// How many there are.
 pub fn count() -> u64 {
-    let registered = TIDS.iter().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0);
+    let registered = tids().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0);
     registered.filter(|&tid| threads::cpu_ns(tid).is_some()).count() as u64
 }
 
 /// CPU time that the agent's threads have used, nanoseconds.
 pub fn cpu_ns() -> u64 {
-    let live = TIDS.iter().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0);
+    let live = tids().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0);
     live.filter_map(threads::cpu_ns).sum::<u64>() + ENDED_NS.load(Relaxed)
 }
 
@@ -121,6 +164,23 @@ pub fn is_our_name(name: &str) -> bool {
 
 /// After fork, in the child: none of them exists here.
 pub fn forget_after_fork() {
-    TIDS.iter().for_each(|place| place.store(0, Relaxed));
+    tids().for_each(|place| place.store(0, Relaxed));
     ENDED_NS.store(0, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There were 32 places; the 33rd thread of the agent's own was sampled as one of the
+    /// program's.
+    #[test]
+    fn the_agents_threads_are_known_however_many_there_are() {
+        // No thread has such an id.
+        let few = 1 << 24..(1 << 24) + 200;
+        let registered: Vec<Registered> = few.clone().map(Registered::new).collect();
+        assert!(few.clone().all(contains));
+        drop(registered);
+        assert!(!few.clone().any(contains));
+    }
 }

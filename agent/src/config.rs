@@ -98,7 +98,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "SWIPR_CONTINUOUS",
         "",
-        "`49hz,60s`: the last 60 seconds are always kept, sampled 49 times a second, for `GET /last?seconds=30` after something has happened.",
+        "`49hz,60s`, or `1` for the same: the last 60 seconds are always kept, sampled 49 times a second, for `GET /last?seconds=30` after something has happened.",
     ),
     variable(
         "SWIPR_OUTPUT",
@@ -255,7 +255,7 @@ impl Config {
             continuous: match reader.text("SWIPR_CONTINUOUS", continuous::CONTINUOUS_EXAMPLE)? {
                 Some(text) => {
                     let parsed = Continuous::parse(&text);
-                    Some(reader.check("SWIPR_CONTINUOUS", &text, parsed, continuous::CONTINUOUS_EXAMPLE)?)
+                    reader.check("SWIPR_CONTINUOUS", &text, parsed, continuous::CONTINUOUS_EXAMPLE)?
                 }
                 None => None,
             },

@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::last_error::{self, LastError};
 use crate::life::{self, Wait};
 use crate::off;
-use crate::output::{Completion, FileOutput};
+use crate::output::{self, Completion, FileOutput};
 use crate::platform::errno;
 use crate::recording::{Length, Request};
 use crate::server::{regex, title};
@@ -313,6 +313,7 @@ unsafe fn submit(
     })?;
     let completion = Arc::<Completion>::default();
     let path = std::path::absolute(PathBuf::from(path)).map_err(|error| invalid(error.to_string()))?;
+    output::check(&path).map_err(|error| Failure(SWIPR_RECORDING_FAILED, error))?;
     let output = FileOutput::new(path, completion.clone());
     let RecordingOptions { interval, mode, lines, threads, title } = options;
     let options = swipr_formats::Options { lines, title, ..Default::default() };

@@ -15,7 +15,7 @@ use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_ne
 use crate::platform::{descriptors, loader_lock, process};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, awaited, fork, host_end, knock, not_asked, off, unasked};
+use crate::{agent_threads, awaited, fork, host_end, knock, log, not_asked, off, unasked};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
@@ -78,6 +78,8 @@ static LIVE: AtomicPtr<Live> = AtomicPtr::new(std::ptr::null_mut());
 static OWN_TABLE: AtomicBool = AtomicBool::new(false);
 /// The process that started it: a child by vfork(2) has its parent's memory.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// It is the child of a fork, and has executed nothing since.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 fn live() -> Option<&'static Live> {
@@ -182,26 +184,40 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
 
 fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::EventLoop), Error> {
     let directories = Directories::system(config.runtime_directory.clone());
-    let mut listeners = vec![];
+    let (mut listeners, mut not_listening) = (vec![], vec![]);
     for place in &config.places {
         match Listener::open(place, identity, &directories, Reach::of(&config.allowed_uids)) {
             Ok(listener) => listeners.push(listener),
-            // The first place is the one that clients know; a forked child cannot have its parent's TCP port.
+            // The first place is the one that clients know.
             Err(error) if listeners.is_empty() => return Err(Error::Listen(error.to_string())),
-            Err(error) => config.log.line(error),
+            Err(error) => not_listening.push(error.to_string()),
         }
     }
-    let address = match listeners.first() {
-        Some(listener) => listener.address().clone(),
+    tell_not_listening(&not_listening, config);
+    let addresses: Vec<&Address> = listeners.iter().map(Listener::address).collect();
+    let address = match addresses.first() {
+        Some(&address) => address.clone(),
         None => return Err(Error::Listen("there is no place to listen".into())),
     };
     let files = listeners.iter().filter_map(|listener| listener.file().cloned()).collect();
     let agent = Arc::new(Agent::new(config));
-    agent.set_address(address.to_string());
+    agent.set_addresses(&addresses, not_listening);
     let recorder = Arc::new(SharedAgent(agent.clone()));
     let (server, event_loop) = Server::new(listeners, recorder, Settings::from(config))
         .map_err(|error| Error::Failed(format!("cannot make the server: {error}")))?;
     Ok((Live { agent, server, address, files }, event_loop))
+}
+
+/// A place besides the main one is taken: that is said on stderr, but not by the children of a
+/// profiled process, which has it itself.
+fn tell_not_listening(reasons: &[String], config: &Config) {
+    let is_child = !reasons.is_empty() && (IS_FORKED.load(Relaxed) || process::has_profiled_parent());
+    for reason in reasons {
+        match is_child {
+            true => config.log.line(reason),
+            false => log::always(format_args!("SWIPR_LISTEN: {reason}; it is profiled all the same")),
+        }
+    }
 }
 
 /// Stops the agent: ends its recordings, removes its socket, ends its threads.
@@ -300,6 +316,7 @@ fn watch_exit() {
 /// In the child of a fork: starts a new agent if the parent had one and there `can_be` one. Nothing of the old one is touched.
 pub fn restart_in_child(can_be: bool) {
     let ran = STATE.end_in_child();
+    IS_FORKED.store(true, Relaxed);
     awaited::forget_in_child();
     if let Some(live) = live().filter(|_| !OWN_TABLE.load(Relaxed)) {
         live.server.close_in_child();

@@ -3,9 +3,11 @@
 use crate::locks::after_waiting;
 use crate::off;
 use crate::recording::{Closed, Output};
+use std::ffi::CString;
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
@@ -44,6 +46,31 @@ impl Completion {
             end = after_waiting(self.ended.wait_timeout(end, left.min(LOOK))).0;
         }
         end.clone()
+    }
+}
+
+/// Why a file could not be written, where that can be told without making or opening it: it must be
+/// found out before something is recorded for it, and the number of a descriptor may be the host's
+/// next.
+pub fn check(path: &Path) -> Result<(), String> {
+    let cannot = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    let may = |path: &Path, how: libc::c_int| {
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: `path` is a C string; faccessat(2) keeps nothing of it.
+        match unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), how, libc::AT_EACCESS) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    if std::fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        return Err(cannot(std::io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match may(path, libc::W_OK) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            may(directory.unwrap_or(Path::new(".")), libc::W_OK | libc::X_OK).map_err(cannot)
+        }
+        found => found.map_err(cannot),
     }
 }
 
@@ -132,6 +159,28 @@ mod tests {
         output.finish(Ok(Summary::default()));
         let error = completion.wait(Duration::ZERO).unwrap().unwrap_err();
         assert!(error.starts_with("cannot write /nonexistent/x.folded: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_without_making_one() {
+        let folder = std::env::temp_dir().join(format!("swipr-output-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("x.folded");
+        assert_eq!(check(&file), Ok(()));
+        assert!(!file.exists());
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(check(&file), Ok(()));
+        for (path, why) in [
+            (folder.join("nosuch/x.folded"), "No such file"),
+            (folder.clone(), "Is a directory"),
+            (file.join("x"), "Not a directory"),
+            (PathBuf::from("/proc/self/x.folded"), ""),
+        ] {
+            let error = check(&path).unwrap_err();
+            let begin = format!("cannot write {}: ", path.display());
+            assert!(error.starts_with(&begin) && error.contains(why), "{error}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

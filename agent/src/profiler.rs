@@ -12,7 +12,7 @@ pub use report::{Frames, Key, Report};
 use crate::config::{Config, Pattern, Place};
 use crate::life::{self, Wait};
 use crate::output::Completion;
-use crate::recording::{Length, Request, Symbolize};
+use crate::recording::{Filter, Length, Request, Symbolize};
 use kept_output::KeptOutput;
 use regex_lite::Regex;
 use std::fmt;
@@ -102,7 +102,7 @@ impl Builder {
             mode: self.mode,
             format: Selection { format, options: Default::default() },
             threads,
-            filter: Default::default(),
+            filter: Filter { may_come: true, ..Filter::default() },
             purpose: Default::default(),
             symbolize: Symbolize::Now,
         };

@@ -64,6 +64,8 @@ pub struct Filter {
     pub include: Option<regex_lite::Regex>,
     /// Only stacks without such a frame.
     pub exclude: Option<regex_lite::Regex>,
+    /// Threads that match may come later: the recording begins also where there is none.
+    pub may_come: bool,
 }
 
 /// A state of threads, as one asks for it.
@@ -102,6 +104,8 @@ pub enum StartError {
     Stopping,
     /// Nothing is kept that could be written.
     NothingKept,
+    /// There is no such thread; the text says which there are.
+    NoThread(String),
     /// The agent has turned itself off, for this reason.
     Off(&'static str),
     /// The operating system refused something; the text says what.
@@ -146,6 +150,14 @@ pub trait Recorder: Send + Sync {
     /// Why the agent has turned itself off, if it has (for `/health`).
     fn off(&self) -> Option<&'static str> {
         None
+    }
+    /// Where a browser finds the live page, if the agent listens by TCP.
+    fn live_page(&self) -> Option<String> {
+        None
+    }
+    /// Places that were asked for and where the agent does not listen, each with the reason.
+    fn not_listening(&self) -> &[String] {
+        &[]
     }
     /// The agent's state as a JSON object (for `/status`).
     fn status(&self) -> String;

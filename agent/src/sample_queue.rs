@@ -5,6 +5,7 @@
 
 pub use crate::channel::Refused;
 use crate::channel::{Receiver, Sender, channel};
+use crate::off;
 use crate::sampler::{Batch, Event};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,6 +14,9 @@ use std::time::Duration;
 
 /// Memory that the samples of one recording may take while they wait for their writer.
 pub const QUEUE_BYTES: usize = 16 << 20;
+
+/// How often a writer that waits for nothing but the end looks whether the agent is off.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// The sampler's end.
 #[derive(Debug)]
@@ -55,6 +59,12 @@ impl SampleReceiver {
         let (batch, bytes) = self.receiver.receive(at_most)?;
         self.waiting.fetch_sub(bytes, Relaxed);
         Ok(batch)
+    }
+
+    /// Throws away what still comes, until the sampler has let the recording go or the agent is
+    /// off.
+    pub fn drain(&self) {
+        while !off::is_off() && !matches!(self.receive(LOOK), Err(RecvTimeoutError::Disconnected)) {}
     }
 }
 

@@ -6,7 +6,8 @@
 
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, LifeFile};
-use crate::output::{Completion, FileOutput};
+use crate::log;
+use crate::output::{self, Completion, FileOutput};
 use crate::platform::process;
 use crate::recording::{Closed, Length, Output, Purpose, Recorder, Request, Symbolize};
 use std::sync::Arc;
@@ -77,7 +78,13 @@ pub fn begin(agent: &Arc<Agent>, config: &Config) {
 fn begin_file(agent: &Arc<Agent>, file: &LifeFile) {
     let (stop, completion) = (Arc::<AtomicBool>::default(), Arc::<Completion>::default());
     let pid = process::pid();
-    let output = FileOutput::renamed_when_complete(file.path(pid), completion.clone());
+    let path = file.path(pid);
+    // Where a child is another user, its parent could, and it cannot: the variable's value is of no
+    // use to it.
+    if let Err(error) = output::check(&path) {
+        return log::always(format_args!("cannot use SWIPR_OUTPUT: {error}; nothing is recorded for it"));
+    }
+    let output = FileOutput::renamed_when_complete(path, completion.clone());
     agent.submit(request(INTERVAL, file.format, Purpose::Samples), Box::new(output), stop.clone());
     WHOLE.store(Box::into_raw(Box::new(Whole { pid, stop, completion })), Release);
 }

@@ -66,8 +66,9 @@ pub struct Writer {
 pub type Kept = Arc<Mutex<Option<Ring>>>;
 
 impl Writer {
-    /// The thread's body: until the sampler has ended the recording.
-    pub fn run(mut self) {
+    /// The thread's body: until the sampler has ended the recording, or nobody reads it any more.
+    /// Gives back what the sampler may still send into.
+    pub fn run(mut self) -> SampleReceiver {
         let selection = &self.request.format;
         let mut format = self.output.format().unwrap_or_else(|| (selection.format.make)(&selection.options));
         let end = match self.write(format.as_mut()) {
@@ -76,6 +77,7 @@ impl Writer {
         };
         self.stop.store(true, Relaxed);
         self.output.finish(end);
+        self.samples
     }
 
     /// The figures; or, where there was no tick because the sampler failed, of what it failed.

@@ -1,10 +1,12 @@
 //! Clients and files that mean harm, against a real program: it goes on, and the agent neither grows nor spins.
 
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
+use swipr_c_tests::agent;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::expectation::check;
 use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
@@ -129,6 +131,47 @@ fn no_client_makes_the_server_spin() {
     let recording = host.record("samples=50&hz=500");
     assert_eq!(check("thread burner has stack burner_main;work", &recording), Ok(()));
     drop(clients);
+    host.end();
+}
+
+/// Eight recordings that `go tool pprof` had begun and given up kept everybody else out for ten
+/// minutes; and those whose ticks are far apart kept their places in the sampler, so that what came
+/// next had no sample.
+#[test]
+fn recordings_that_were_given_up_leave_their_places() {
+    let (_directory, program) = compiled("closed_by_client");
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let mut command = Command::new(&program.executable);
+    command.env("LD_PRELOAD", agent::library()).env("SWIPR_LISTEN", free.to_string());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let socket = host.socket();
+    let running = || {
+        let answer = http::get(&socket, "/status").and_then(http::Answer::read_all).expect("the status");
+        let status: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+        status["recordings"]["running"].as_u64().expect("a number")
+    };
+    for target in [
+        "/debug/pprof/profile?seconds=600",
+        "/debug/fgprof?seconds=600",
+        "/flamegraph.html?seconds=600",
+        "/profile?seconds=600&mode=cpu&threads=closed",
+        "/profile?seconds=80000&interval=1h&format=folded",
+    ] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let clients: Vec<TcpStream> = (0..8)
+            .map(|_| {
+                let mut client = TcpStream::connect(free).expect("a connection");
+                client.write_all(request.as_bytes()).expect("sent");
+                client
+            })
+            .collect();
+        wait_until("eight recordings", || running() == 8);
+        drop(clients);
+        wait_until("their end", || running() == 0);
+        let recording = host.record("samples=20&hz=200");
+        assert_eq!(check("thread burner has stack burner_main;work", &recording), Ok(()), "{target}");
+    }
     host.end();
 }
 

@@ -1,6 +1,9 @@
 //! Recordings that the environment asks for: the file of a program's whole life, and the last seconds of one that goes on.
 
-use std::process::Command;
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use swipr_c_tests::agent;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::examples::built;
@@ -111,5 +114,86 @@ fn a_program_of_which_nothing_is_kept_says_how_it_would_be() {
     let answer =
         http::get(&host.socket(), "/last?seconds=5").and_then(http::Answer::read_all).expect("an answer");
     let text = String::from_utf8_lossy(&answer.body);
-    assert!(answer.status == 422 && text.contains("SWIPR_CONTINUOUS=49hz,60s"), "{text}");
+    assert!(answer.status == 422 && text.contains("SWIPR_CONTINUOUS=1"), "{text}");
+}
+
+/// What a shell with the agent in it says on its standard error. It has a child that lives for a
+/// moment, and is looked at meanwhile.
+fn said_by_shell(variable: (&str, &str), meanwhile: impl FnOnce(&Path)) -> String {
+    let directory = Directory::new();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "/bin/sleep 1; exit 7"]).env("LD_PRELOAD", agent::library());
+    command.env("SWIPR_SOCKET", directory.path().join("{PID}.sock")).env(variable.0, variable.1);
+    command.env_remove("LD_LIBRARY_PATH").stdin(Stdio::null()).stderr(Stdio::piped());
+    let shell = command.spawn().expect("a shell");
+    let socket = directory.path().join(format!("{}.sock", shell.id()));
+    wait_until("the shell's agent", || UnixStream::connect(&socket).is_ok());
+    meanwhile(&socket);
+    let output = shell.wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(7));
+    String::from_utf8(output.stderr).expect("UTF-8")
+}
+
+/// The program ran to its end, and then there was no file.
+#[test]
+fn a_file_that_cannot_be_written_is_told_at_the_start() {
+    let said = said_by_shell(("SWIPR_OUTPUT", "/nosuch/life.%p.html"), |_| ());
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(line.contains("]: cannot use SWIPR_OUTPUT: cannot write /nosuch/life."), "{said}");
+    }
+}
+
+/// The agent listened on its socket alone, and did not say so. A child cannot have its parent's
+/// port, and says nothing.
+#[test]
+fn a_port_that_is_taken_is_told_once_and_in_the_help_and_in_the_status() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let place = taken.local_addr().expect("an address").to_string();
+    let said = said_by_shell(("SWIPR_LISTEN", &place), |socket| {
+        for target in ["/", "/status"] {
+            let answer = http::get(socket, target).and_then(http::Answer::read_all).expect(target);
+            let text = String::from_utf8(answer.body).expect("UTF-8");
+            assert!(text.contains(&format!("cannot bind {place}: ")), "{target}: {text}");
+        }
+    });
+    let lines: Vec<&str> = said.lines().collect();
+    let [line] = lines[..] else { panic!("one line: {said:?}") };
+    assert!(line.contains(&format!("]: SWIPR_LISTEN: cannot bind {place}: ")), "{line}");
+}
+
+#[test]
+fn the_help_names_the_live_page() {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let said = said_by_shell(("SWIPR_LISTEN", &free.to_string()), |socket| {
+        let answer = http::get(socket, "/").and_then(http::Answer::read_all).expect("the help");
+        let text = String::from_utf8(answer.body).expect("UTF-8");
+        assert!(text.lines().any(|line| line == format!("http://{free}/")), "{text}");
+    });
+    assert_eq!(said, "");
+}
+
+/// A recording of nobody lasted as long as it was asked for, and then said that it was empty.
+#[test]
+fn threads_that_are_not_there_are_told_at_once() {
+    said_by_shell(("SWIPR_CONTINUOUS", "1"), |socket| {
+        for (target, status, part) in [
+            ("/profile?seconds=600&tid=4194304", 400, "there is no thread 4194304 in this process"),
+            (
+                "/profile?seconds=600&threads=%5Enobody",
+                400,
+                "no thread's name matches \"^nobody\"; there are sh",
+            ),
+            ("/debug/pprof/profile?seconds=600&threads=nobody", 400, "no thread's name matches"),
+            ("/profile?samples=1&threads=nobody&may_come=true", 422, "no thread's name matches"),
+            ("/dump?threads=%5Esh", 200, "sh"),
+            // With its default.
+            ("/last?threads=nobody", 422, "no sample"),
+        ] {
+            let answer = http::get(socket, target).and_then(http::Answer::read_all).expect(target);
+            let text = String::from_utf8_lossy(&answer.body);
+            assert!(answer.status == status && text.contains(part), "{target}: {} {text}", answer.status);
+        }
+    });
 }

@@ -20,7 +20,7 @@ pub use proxy::Proxy;
 pub use push::{Protocol, Push};
 pub use record::{Record, Run};
 pub use sample_conv::SampleConv;
-pub use sampling::{Sampling, longest, percent};
+pub use sampling::{Sampling, longest, pattern, percent};
 pub use shell::{Completions, Man};
 pub use span::span;
 pub use target::{MaybeTarget, Target};

@@ -53,8 +53,9 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     };
     let reuse = arguments.output.reuse();
     let own_root = descendants.as_ref().map(|_| root(&found.name(), found.pid(), reuse));
-    let mut main =
-        session.add(found.client.clone(), found.status.clone(), sampling.query(left()), own_root.clone())?;
+    // Its children may have the threads that it has not.
+    let query = if descendants.is_some() { sampling.query_of_any(left()) } else { sampling.query(left()) };
+    let mut main = session.add(found.client.clone(), found.status.clone(), query, own_root.clone())?;
     let mut main_runs = true;
     let mut progress = Progress::new(plan.talk);
     let what = format!("{} ({})", found.name(), found.pid());
@@ -64,7 +65,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
             Some((id, Over::Whole)) if id == main && deadline.is_none() => {
                 let status = found.client.status();
                 let mut again = |status| {
-                    session.add(found.client.clone(), status, sampling.query(None), own_root.clone())
+                    session.add(found.client.clone(), status, sampling.query_of_any(None), own_root.clone())
                 };
                 match status.and_then(&mut again) {
                     Ok(id) => main = id,
@@ -87,7 +88,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
             for child in descendants.iter_mut().flat_map(Descendants::new_ones) {
                 let root = root(&child.name(), child.pid(), reuse);
                 // One that ended meanwhile is no reason to end.
-                let _ = session.add(child.client, child.status, sampling.query(left()), Some(root));
+                let _ = session.add(child.client, child.status, sampling.query_of_any(left()), Some(root));
             }
         }
         progress.show(&what, || session.figures());

@@ -242,7 +242,7 @@ impl Runner {
             let follows = self.arguments.sampling.subprocesses;
             let root = follows.then(|| root(name, *pid, self.arguments.output.reuse()));
             let client = Client::new(Endpoint::Path(socket.clone()));
-            let query = self.arguments.sampling.query(left);
+            let query = self.arguments.sampling.query_of_any(left);
             if session.add(client, Status::default(), query, root).is_ok() {
                 self.recorded.insert(*pid);
             } else if Instant::now() < *until && socket.exists() && Process::new(*pid).is_some() {

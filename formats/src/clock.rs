@@ -1,7 +1,7 @@
 //! Times for people to read. Not here: reading a clock.
 
 /// `2023-11-14T22:13:20Z` for nanoseconds since the epoch.
-pub(crate) fn utc(ns: u64) -> String {
+pub fn utc(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     let (year, month, day) = date(seconds / 86_400);

@@ -51,6 +51,7 @@ mod tier;
 mod timeline;
 mod tree;
 
+pub use clock::utc;
 pub use diff::{Diff, ReadError, Stacks};
 pub use firefox::debug_id;
 pub use format::{Format, Names, Options, Weight};

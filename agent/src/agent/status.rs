@@ -42,6 +42,7 @@ pub fn json(agent: &Agent) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::pid(),
         "address": agent.address(),
+        "not_listening": agent.not_listening.get().map_or(&[][..], Vec::as_slice),
         "off": off::reason(),
         "uptime_seconds": agent.started.elapsed().as_secs(),
         "recordings": { "running": running, "started": counters.recordings.get() },

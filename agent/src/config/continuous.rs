@@ -17,8 +17,13 @@ pub struct Continuous {
 pub const CONTINUOUS_EXAMPLE: &str = "49hz,60s";
 
 impl Continuous {
-    /// Reads `49hz,60s`.
-    pub fn parse(text: &str) -> Result<Continuous, String> {
+    /// Reads `49hz,60s`, or `1` for just that; `0` means that nothing is kept.
+    pub fn parse(text: &str) -> Result<Option<Continuous>, String> {
+        let text = match text.trim() {
+            "0" => return Ok(None),
+            "1" => CONTINUOUS_EXAMPLE,
+            text => text,
+        };
         let (rate, keep) = text.split_once(',').ok_or("it must be a rate and a time")?;
         let number = |text: &str, unit: &str| {
             let digits = text.trim().to_ascii_lowercase();
@@ -30,7 +35,8 @@ impl Continuous {
         let keep = number(keep, "s")
             .filter(|keep| (1..=3600).contains(keep))
             .ok_or("the time must be 1s to 3600s")?;
-        Ok(Continuous { interval: Duration::from_nanos(1_000_000_000 / hz), keep: Duration::from_secs(keep) })
+        let interval = Duration::from_nanos(1_000_000_000 / hz);
+        Ok(Some(Continuous { interval, keep: Duration::from_secs(keep) }))
     }
 }
 
@@ -83,9 +89,13 @@ mod tests {
     #[test]
     fn a_rate_and_a_time_are_read() {
         let right = Continuous { interval: Duration::from_millis(20), keep: Duration::from_secs(60) };
-        assert_eq!(Continuous::parse("50hz,60s"), Ok(right));
-        assert_eq!(Continuous::parse(" 50 Hz , 60 s "), Ok(right));
-        for wrong in ["", "49hz", "60s,49hz", "0hz,60s", "2000hz,60s", "49hz,0s", "49hz,2h", "x,y", "49,60"] {
+        assert_eq!(Continuous::parse("50hz,60s"), Ok(Some(right)));
+        assert_eq!(Continuous::parse(" 50 Hz , 60 s "), Ok(Some(right)));
+        assert_eq!(Continuous::parse("1"), Continuous::parse(CONTINUOUS_EXAMPLE));
+        assert_eq!(Continuous::parse("0"), Ok(None));
+        for wrong in
+            ["", "49hz", "60s,49hz", "0hz,60s", "2000hz,60s", "49hz,0s", "49hz,2h", "x,y", "49,60", "2"]
+        {
             assert!(Continuous::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -22,6 +22,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Bytes of further requests that are read while an answer is made: the end of the client is seen
+/// behind them.
+const MOST_BYTES_AHEAD: usize = 128 * 1024;
 /// Bytes that may wait for the client before a recording's next chunk is taken.
 const MOST_WAITING_BYTES: usize = 64 * 1024;
 /// Steps at a stretch, so that one client does not keep the others waiting.
@@ -91,8 +94,6 @@ pub(super) struct Connection {
     sent: usize,
     /// The client sends no more.
     input_ended: bool,
-    /// The client was seen to have closed its sending side during a recording.
-    half_closed: bool,
     /// There is more to do although the socket says nothing.
     unfinished: bool,
     connected: Instant,
@@ -116,7 +117,6 @@ impl Connection {
             output: Vec::new(),
             sent: 0,
             input_ended: false,
-            half_closed: false,
             unfinished: false,
             connected: now,
             since: now,
@@ -145,8 +145,11 @@ impl Connection {
             false => 0,
         };
         let input = match self.state {
-            State::Recording(_) | State::Asked(_) if self.half_closed => 0,
-            State::Recording(_) | State::Asked(_) => libc::POLLRDHUP,
+            // Read on, whatever comes: the end of what a client sends is how it leaves by TCP.
+            State::Recording(_) | State::Asked(_) => {
+                let may_read = !self.input_ended && self.input.len() < MOST_BYTES_AHEAD;
+                if may_read { libc::POLLIN } else { 0 }
+            }
             State::Draining(_) => libc::POLLIN,
             State::Head | State::Body(..) if !self.input_ended && out == 0 => libc::POLLIN,
             _ => 0,
@@ -161,14 +164,11 @@ impl Connection {
         if events & (libc::POLLERR | libc::POLLNVAL | libc::POLLHUP) != 0 {
             return Life::Ends;
         }
-        if events & libc::POLLRDHUP != 0 {
-            // TCP cannot tell a client that only listens on from one that is gone.
-            if matches!(self.gate, Gate::Tcp(_)) {
-                return Life::Ends;
-            }
-            self.half_closed = true;
-        }
         if events & libc::POLLIN != 0 && self.read(now) == Life::Ends {
+            return Life::Ends;
+        }
+        // TCP cannot tell a client that only listens on from one that is gone.
+        if self.input_ended && self.is_recording() && matches!(self.gate, Gate::Tcp(_)) {
             return Life::Ends;
         }
         self.go_on(around, now)

@@ -5,6 +5,7 @@ use super::parameters::PARAMETERS;
 use super::routes::ROUTES;
 use super::sample_request;
 use crate::listen::Address;
+use crate::recording::Recorder;
 use std::fmt::Write;
 use swipr_formats::FORMATS;
 
@@ -33,7 +34,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The whole help.
-pub(super) fn text(address: &Address) -> String {
+pub(super) fn text(address: &Address, recorder: &dyn Recorder) -> String {
     let mut out = String::from("swipr: what this process is doing, as stacks of its threads\n\n");
     let commands = [
         ("every thread's stack now", curl(address, "/dump")),
@@ -58,11 +59,17 @@ pub(super) fn text(address: &Address) -> String {
             format!("{} -d '{}'", curl(address, "/sample"), sample_request::EXAMPLE),
         ),
     ];
+    if let Some(page) = recorder.live_page() {
+        let _ = writeln!(out, "# in a browser: a live flame graph (with SWIPR_TOKEN: /?token=…)\n{page}");
+    }
     for (meaning, command) in commands {
         let _ = writeln!(out, "# {meaning}\n{command}");
     }
     if matches!(address, Address::Tcp(_)) {
         out += "(with SWIPR_TOKEN set, add: -H \"Authorization: Bearer $SWIPR_TOKEN\")\n";
+    }
+    for reason in recorder.not_listening() {
+        let _ = writeln!(out, "\nnot listening where SWIPR_LISTEN says: {reason}");
     }
     let here = if let Address::Tcp(tcp) = address { format!("http://{tcp}") } else { String::new() };
     let _ = writeln!(out, "\nsymbol server for profiler.firefox.com: {here}/{}", super::page::token());

@@ -84,6 +84,12 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         set: |wish, text| once(&mut wish.tids, tids(text)),
     },
     Parameter {
+        name: "may_come",
+        values: "true, false",
+        meaning: "threads that `threads` or `tid` ask for may come later; else there must be one now (false)",
+        set: |wish, text| once(&mut wish.may_come, values::switch(text)),
+    },
+    Parameter {
         name: "state",
         values: "running, waiting, blocked",
         meaning: "only samples of threads that run, wait for a CPU, or are blocked; several separated by commas",
@@ -191,6 +197,7 @@ pub(super) struct Wish {
     pub(super) mode: Option<Mode>,
     threads: Option<regex_lite::Regex>,
     tids: Option<Vec<u32>>,
+    may_come: Option<bool>,
     states: Option<Vec<Doing>>,
     include: Option<regex_lite::Regex>,
     exclude: Option<regex_lite::Regex>,
@@ -278,6 +285,7 @@ impl Wish {
                 states: self.states.unwrap_or_default(),
                 include: self.include,
                 exclude: self.exclude,
+                may_come: self.may_come.unwrap_or_default(),
             },
             purpose: Purpose::Samples,
             symbolize: self.symbolize.unwrap_or_default(),

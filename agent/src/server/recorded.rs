@@ -8,6 +8,7 @@ use super::answer::{self, Answer, Content, Form};
 use super::head::{Head, Keep, Version};
 use super::routes::Strictness;
 use crate::pipe::PipeReader;
+use crate::platform::process;
 use crate::recording::Request;
 use swipr_formats::model::{Mode, Summary};
 use swipr_formats::{FormatInfo, stats_line};
@@ -24,9 +25,19 @@ const CHUNK_BYTES: usize = 32 * 1024;
 /// How a recording's answer is dressed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
-    /// The name of the file, to be completed by the format's suffix; one without suffix; or none: it is to be shown.
-    pub(super) file: Option<&'static str>,
+    pub(super) file: File,
     pub(super) empty: Empty,
+}
+
+/// The name of the file that an answer is saved as.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum File {
+    /// None: the answer is to be shown.
+    None,
+    /// Process, id, time, and the format's suffix.
+    OfProcess,
+    /// This one.
+    Named(&'static str),
 }
 
 /// What a recording that found nothing is.
@@ -38,12 +49,12 @@ pub(super) enum Empty {
     IsFine,
 }
 
-/// The file's name is made with the format's suffix.
-const WITH_SUFFIX: &str = "profile.";
+/// Longest name of a process in a file's name.
+const MOST_NAME_BYTES: usize = 64;
 
 impl Default for Manner {
     fn default() -> Manner {
-        Manner { file: Some(WITH_SUFFIX), empty: Empty::IsTold }
+        Manner { file: File::OfProcess, empty: Empty::IsTold }
     }
 }
 
@@ -67,6 +78,8 @@ pub(super) struct About {
     strictness: Strictness,
     mode: Mode,
     threads: Option<String>,
+    /// The name of the file, without its suffix.
+    file: String,
     /// A request that is right, for the text of an error.
     example: String,
 }
@@ -90,6 +103,15 @@ pub(super) enum Progress {
     Broken,
 }
 
+/// `nginx-4711-20231114T221320Z`, of letters that every shell and browser takes.
+fn file_name(process: &str, pid: u32, epoch_ns: u64) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let process: String =
+        process.trim_start_matches(['.', '-']).chars().take(MOST_NAME_BYTES).map(plain).collect();
+    let time = swipr_formats::utc(epoch_ns).replace(['-', ':'], "");
+    format!("{process}-{pid}-{time}")
+}
+
 impl About {
     pub(super) fn new(
         head: &Head,
@@ -110,19 +132,20 @@ impl About {
             strictness,
             mode: request.mode,
             threads: request.threads.as_ref().map(|regex| regex.to_string()),
+            file: file_name(&process::name(&process::executable()), process::pid(), process::epoch_ns()),
             example,
         }
     }
 
     fn headers(&self) -> Vec<(&'static str, String)> {
-        let suffix = self.format.suffix;
-        let name = match self.manner.file {
-            None => return vec![],
-            Some(WITH_SUFFIX) => format!("{WITH_SUFFIX}{suffix}"),
-            Some(name) => name.to_owned(),
+        let name = match &self.manner.file {
+            File::None => return vec![],
+            File::OfProcess => format!("{}.{}", self.file, self.format.suffix),
+            File::Named(name) => (*name).to_owned(),
         };
         // A browser shows what it can show; saved, it has this name.
-        let how = if matches!(self.format.name, "html" | "svg") { "inline" } else { "attachment" };
+        let is_shown = self.format.mime.starts_with("text/") || self.format.name == "svg";
+        let how = if is_shown { "inline" } else { "attachment" };
         vec![("Content-Disposition", format!("{how}; filename=\"{name}\""))]
     }
 
@@ -252,5 +275,18 @@ impl Recorded {
     /// Whether the client wants no body; recordings are not made for those.
     pub(super) fn is_head_only(about: &About) -> bool {
         about.form.content == Content::HeadOnly
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_files_name_says_what_was_recorded_and_when_and_can_do_no_harm() {
+        let time = 1_700_000_000_000_000_000;
+        assert_eq!(file_name("nginx", 4711, time), "nginx-4711-20231114T221320Z");
+        assert_eq!(file_name("../a b\"\r\n;é", 1, time), "_a_b_____-1-20231114T221320Z");
+        assert_eq!(file_name(&"x".repeat(300), 1, time).len(), MOST_NAME_BYTES + 19);
     }
 }

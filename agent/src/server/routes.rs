@@ -85,7 +85,7 @@ fn try_follow(
     let there = || ROUTES.iter().filter(|route| route.paths.contains(&path));
     if there().next().is_none() {
         let what = format!("there is no {path} here");
-        return Err(Answer::problem(404, what).example(help::text(address)));
+        return Err(Answer::problem(404, what).example(help::text(address, recorder)));
     }
     let Some(route) = there().find(|route| route.takes(head.method)) else {
         let allowed = allow(there());

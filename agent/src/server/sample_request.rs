@@ -42,6 +42,7 @@ pub(super) static FIELDS: &[Field] = &[
     field("mode", "mode", Kind::Text),
     field("threads", "threads", Kind::Text),
     field("tid", "tid", Kind::TextOrNumber),
+    field("mayCome", "may_come", Kind::Switch),
     field("state", "state", Kind::Text),
     field("include", "include", Kind::Text),
     field("exclude", "exclude", Kind::Text),

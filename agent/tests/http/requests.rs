@@ -348,7 +348,7 @@ fn figures_come_as_a_trailer_after_a_stream_and_as_a_header_before_a_whole() {
     assert_eq!(whole.header("X-Swipr-Stats"), Some(stats));
     assert!(whole.header("Content-Length").is_some());
     let disposition = whole.header("Content-Disposition").unwrap();
-    assert!(disposition.contains("profile.folded"), "{disposition}");
+    assert!(disposition.ends_with(".folded\""), "{disposition}");
     let big = stage.get("/profile?format=folded&title=big");
     assert_eq!(big.body.len(), super::support::BIG);
     assert_eq!(big.trailers, format!("X-Swipr-Stats: {stats}\r\n"));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use swipr::config::{Identity, Pattern, Place};
 use swipr::listen::{Directories, Listener, Reach};
 use swipr::recording::{Closed, Output, Recorder, Request, StartError};
@@ -26,14 +26,30 @@ pub struct Player {
     pub started: AtomicUsize,
     /// How often the server thread said that it woke.
     pub attended: AtomicUsize,
+    /// What all recordings play, whatever their titles say.
+    part: Mutex<Option<&'static str>>,
 }
 
 impl Player {
     /// Waits until so many endless recordings have seen their output closed.
-    pub fn wait_until_closed(&self, count: usize) {
+    pub fn wait_until_closed(&self, count: usize, what: &str) {
         let closed = self.closed.lock().unwrap();
         let (closed, _) = self.closing.wait_timeout_while(closed, BOUND, |closed| *closed < count).unwrap();
-        assert_eq!(*closed, count, "recordings that saw their client go");
+        assert_eq!(*closed, count, "recordings that saw their client go; {what}");
+    }
+
+    /// Waits until so many recordings have begun.
+    pub fn wait_until_started(&self, count: usize) {
+        let begin = Instant::now();
+        while self.started.load(Ordering::SeqCst) < count {
+            assert!(begin.elapsed() < BOUND, "no recording began");
+            thread::yield_now();
+        }
+    }
+
+    /// From now on all recordings play this part.
+    pub fn always(&self, part: &'static str) {
+        *self.part.lock().unwrap() = Some(part);
     }
 
     fn saw_closed(&self) {
@@ -47,7 +63,8 @@ pub struct Handle(pub Arc<Player>);
 
 impl Recorder for Handle {
     fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError> {
-        let part = request.format.options.title.clone().unwrap_or_default();
+        let of_all = self.0.part.lock().unwrap().map(str::to_owned);
+        let part = of_all.or(request.format.options.title.clone()).unwrap_or_default();
         match part.as_str() {
             "too many" => return Err(StartError::TooMany),
             "stopping" => return Err(StartError::Stopping),

@@ -5,19 +5,14 @@ use super::support::Stage;
 #[test]
 fn a_path_that_names_a_file_gives_it_its_format_type_and_name() {
     let stage = Stage::new();
-    for (path, format, kind, disposition) in [
-        ("/flamegraph.html", "html", "text/html; charset=utf-8", "inline; filename=\"profile.html\""),
-        ("/flamegraph.svg", "svg", "image/svg+xml", "inline; filename=\"profile.svg\""),
-        ("/profile.json", "firefox", "application/json", "attachment; filename=\"profile.firefox.json\""),
-        (
-            "/profile.speedscope.json",
-            "speedscope",
-            "application/json",
-            "attachment; filename=\"profile.speedscope.json\"",
-        ),
-        ("/profile.pb.gz", "pprof", "application/octet-stream", "attachment; filename=\"profile.pb.gz\""),
-        ("/profile.folded", "folded", "text/plain; charset=utf-8", "attachment; filename=\"profile.folded\""),
-        ("/profile.perf", "perf", "text/plain; charset=utf-8", "attachment; filename=\"profile.perf\""),
+    for (path, format, kind, how, suffix) in [
+        ("/flamegraph.html", "html", "text/html; charset=utf-8", "inline", "html"),
+        ("/flamegraph.svg", "svg", "image/svg+xml", "inline", "svg"),
+        ("/profile.json", "firefox", "application/json", "attachment", "firefox.json"),
+        ("/profile.speedscope.json", "speedscope", "application/json", "attachment", "speedscope.json"),
+        ("/profile.pb.gz", "pprof", "application/octet-stream", "attachment", "pb.gz"),
+        ("/profile.folded", "folded", "text/plain; charset=utf-8", "inline", "folded"),
+        ("/profile.perf", "perf", "text/plain; charset=utf-8", "inline", "perf"),
     ] {
         let answer = stage.get(&format!("{path}?seconds=2"));
         assert_eq!(answer.status, 200, "{path}");
@@ -27,11 +22,37 @@ fn a_path_that_names_a_file_gives_it_its_format_type_and_name() {
             answer.text()
         );
         assert_eq!(answer.header("Content-Type"), Some(kind));
-        assert_eq!(answer.header("Content-Disposition"), Some(disposition));
+        check_disposition(answer.header("Content-Disposition"), how, suffix);
         assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"));
         let told = answer.header("X-Swipr-Stats").is_some() || answer.trailers.contains("X-Swipr-Stats");
         assert!(told, "{path}");
         assert_eq!(stage.get(&format!("{path}?format=perf")).status, 400, "its name says it already");
+    }
+}
+
+/// A browser shows what is text; what is saved says which process it is of and when it was made.
+fn check_disposition(found: Option<&str>, how: &str, suffix: &str) {
+    let begin = format!("{how}; filename=\"http-");
+    let pid = std::process::id();
+    let parts = found.and_then(|text| text.strip_prefix(&begin)?.strip_suffix(&format!(".{suffix}\"")));
+    // The hash in the name of the test's executable comes first.
+    let time = parts.and_then(|parts| parts.split_once(&format!("-{pid}-"))).map(|(_, time)| time);
+    let is_time = time.is_some_and(|time| {
+        let shape: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        shape == "00000000T000000Z"
+    });
+    assert!(is_time, "{found:?}");
+}
+
+#[test]
+fn a_browser_shows_a_dump() {
+    let stage = Stage::new();
+    for (target, how, suffix) in [
+        ("/dump", "inline", "txt"),
+        ("/dump?format=json", "attachment", "dump.json"),
+        ("/profile", "inline", "perf"),
+    ] {
+        check_disposition(stage.get(target).header("Content-Disposition"), how, suffix);
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Top {
     #[arg(short, long)]
     pub idle: bool,
     /// Only threads whose name matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = super::pattern)]
     pub thread_name: Option<String>,
     /// Show the paths of files, not their names alone
     #[arg(long)]
@@ -55,7 +55,7 @@ pub struct Dump {
     #[arg(long)]
     pub full_filenames: bool,
     /// Only threads whose name matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = super::pattern)]
     pub thread_name: Option<String>,
     /// Never hold the program up: so it is always, the option is there for habit's sake
     #[arg(long)]

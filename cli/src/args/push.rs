@@ -66,7 +66,7 @@ pub struct Push {
     #[arg(short, long)]
     pub idle: bool,
     /// Only threads whose name matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = super::pattern)]
     pub thread_name: Option<String>,
     /// End after so many profiles
     #[arg(long, value_name = "N")]
@@ -85,7 +85,7 @@ impl Push {
         let mode = if self.idle { "wall" } else { "cpu" };
         let mut query = format!("seconds={}&hz={}&mode={mode}", self.duration.as_secs_f64(), self.rate);
         if let Some(regex) = &self.thread_name {
-            query.push_str(&format!("&threads={}", percent(regex)));
+            query.push_str(&format!("&threads={}&may_come=true", percent(regex)));
         }
         query
     }

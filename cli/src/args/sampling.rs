@@ -36,7 +36,7 @@ pub struct Sampling {
     #[arg(short, long, conflicts_with = "mode")]
     pub idle: bool,
     /// Only threads whose name matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub thread_name: Option<String>,
     /// Follow child processes and merge them; every stack begins with its process
     #[arg(short, long)]
@@ -57,6 +57,21 @@ impl Sampling {
             let _ = write!(query, "&threads={}", percent(regex));
         }
         query
+    }
+
+    /// The same, for a process whose threads of that name may come later: one that has just
+    /// started, or one of several.
+    pub fn query_of_any(&self, left: Option<Duration>) -> String {
+        let may_come = if self.thread_name.is_some() { "&may_come=true" } else { "" };
+        self.query(left) + may_come
+    }
+}
+
+/// A regular expression as agents read it.
+pub fn pattern(text: &str) -> Result<String, String> {
+    match regex_lite::Regex::new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("it is no regular expression: {error}")),
     }
 }
 
@@ -106,5 +121,6 @@ mod tests {
         let sampling = Sampling { idle: true, thread_name: Some("^a+ &b".into()), ..sampling() };
         let query = sampling.query(Some(Duration::from_millis(2500)));
         assert_eq!(query, "seconds=2.5&hz=100&mode=wall&threads=%5Ea%2B%20%26b");
+        assert_eq!(sampling.query_of_any(Some(Duration::from_millis(2500))), query + "&may_come=true");
     }
 }

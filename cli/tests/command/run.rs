@@ -4,7 +4,7 @@ use crate::support::*;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use swipr_c_tests::directory::Directory;
-use swipr_c_tests::host::Host;
+use swipr_c_tests::host::{Host, wait_until};
 use swipr_c_tests::program;
 
 #[test]
@@ -22,6 +22,26 @@ fn a_program_is_recorded_from_start_to_end_and_keeps_its_streams_and_its_status(
     let hot = text.lines().filter(|line| line.contains(";main;hot")).count();
     assert!(hot > 0, "{text}");
     assert!(said.errors.contains("wrote ") && said.errors.contains("next: "), "{said:?}");
+}
+
+/// A pattern that no thread's name matches is refused; a program that has just started has not got
+/// its threads yet.
+#[test]
+fn threads_that_come_later_can_be_asked_for_by_name() {
+    let program = &burner().executable.display().to_string();
+    let directory = Directory::new();
+    let path = directory.path().join("later.folded");
+    let file = &path.display().to_string();
+    let mut command = swipr(["run", "-d", "1", "-o", file, "--thread-name", "^burner$", "--", program]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the command");
+    // The program runs until its input ends.
+    let input = child.stdin.take();
+    wait_until("the recording", || path.exists());
+    drop(input);
+    let said = Said::of(child.wait_with_output().expect("its end"));
+    assert!(read(&path).lines().any(|line| line.contains("burner_main")), "{said:?}");
+    assert_eq!(says(["run", "--thread-name", "(", "--", program]).status, Some(2), "told before it starts");
 }
 
 /// `swipr run` of `xz -T2`, whose workers block all signals, lost 24 of 24 s of CPU time, and said

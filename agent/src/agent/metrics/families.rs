@@ -239,4 +239,4 @@ pub static HISTOGRAMS: &[Named] = &[
 
 /// Figures of `/status` that no metric tells: identities, and percentiles of what are histograms here.
 #[cfg(test)]
-pub const NOT_METRICS: &[&str] = &["/pid", "/signal", "/held", "/sweep"];
+pub const NOT_METRICS: &[&str] = &["/pid", "/not_listening", "/signal", "/held", "/sweep"];

@@ -44,6 +44,18 @@ pub fn name(executable: &str) -> String {
     started_by.unwrap_or_else(|| file.to_owned())
 }
 
+/// Whether the parent has an agent of its own, as far as its mappings can be read.
+pub fn has_profiled_parent() -> bool {
+    // SAFETY: getppid(2) takes nothing and cannot fail.
+    let parent = unsafe { libc::getppid() };
+    std::fs::read(format!("/proc/{parent}/maps")).is_ok_and(|maps| {
+        let is_library = |line: &[u8]| {
+            line.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"libswipr"))
+        };
+        maps.split(|&byte| byte == b'\n').any(is_library)
+    })
+}
+
 /// The name in a command line, of which programs may have made what they like.
 fn called(command: &[u8]) -> Option<String> {
     let first = command.split(|&byte| byte == 0).next()?;

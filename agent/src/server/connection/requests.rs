@@ -140,7 +140,9 @@ impl Connection {
                     }
                     Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
                     Err(StartError::Off(reason)) => routes::off(reason),
-                    Err(StartError::Failed(reason)) => Answer::problem(500, reason),
+                    Err(StartError::Failed(reason) | StartError::NoThread(reason)) => {
+                        Answer::problem(500, reason)
+                    }
                     Err(StartError::NothingKept) => Answer::problem(404, "nothing is kept"),
                 }
             }
@@ -170,9 +172,10 @@ impl Connection {
                 Answer::problem(429, what).header("Retry-After", "5")
             }
             Err(StartError::NothingKept) => {
-                let what = "nothing is kept: the program has to be started with SWIPR_CONTINUOUS=49hz,60s";
+                let what = "nothing is kept: the program has to be started with SWIPR_CONTINUOUS=1";
                 Answer::problem(422, what)
             }
+            Err(StartError::NoThread(what)) => Answer::problem(400, what),
             Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
             Err(StartError::Off(reason)) => routes::off(reason),
             Err(StartError::Failed(reason)) => {

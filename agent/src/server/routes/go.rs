@@ -8,7 +8,7 @@ use super::{Asked, Outcome};
 use crate::recording::{Length, Purpose, Request, Symbolize};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
-use crate::server::recorded::{Empty, Manner};
+use crate::server::recorded::{Empty, File, Manner};
 use std::os::unix::ffi::OsStrExt;
 use swipr_formats::model::Mode;
 use swipr_formats::{FormatInfo, GOROUTINE_STACKS, GOROUTINES, GPERFTOOLS};
@@ -17,7 +17,7 @@ use swipr_formats::{FormatInfo, GOROUTINE_STACKS, GOROUTINES, GPERFTOOLS};
 const MOST_ADDRESSES: usize = 10_000;
 
 fn manner(file: &'static str) -> Manner {
-    Manner { file: Some(file), empty: Empty::IsFine }
+    Manner { file: File::Named(file), empty: Empty::IsFine }
 }
 
 impl Asked<'_> {
@@ -58,8 +58,8 @@ pub(super) fn unnamed_profile(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
 
 pub(super) fn fgprof(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     let (format, file) = match asked.other("format") {
-        None | Some("pprof") => ("pprof", Some("profile")),
-        Some("folded") => ("folded", None),
+        None | Some("pprof") => ("pprof", File::Named("profile")),
+        Some("folded") => ("folded", File::None),
         Some(other) => {
             let what = format!("format: \"{other}\" is not one of pprof, folded");
             return Err(asked.wrong(what));
@@ -79,9 +79,9 @@ pub(super) fn gperftools(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
 pub(super) fn goroutine(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     let debug = asked.other("debug").and_then(|debug| debug.trim().parse::<i64>().ok()).unwrap_or(0);
     let (format, file) = match debug {
-        ..=0 => (swipr_formats::find("pprof").unwrap_or(&GOROUTINES), Some("goroutine")),
-        1 => (&GOROUTINES, None),
-        2.. => (&GOROUTINE_STACKS, None),
+        ..=0 => (swipr_formats::find("pprof").unwrap_or(&GOROUTINES), File::Named("goroutine")),
+        1 => (&GOROUTINES, File::None),
+        2.. => (&GOROUTINE_STACKS, File::None),
     };
     let request = asked.moment(format)?;
     Ok(Outcome::Record(request, Manner { file, ..manner("goroutine") }))
@@ -111,5 +111,5 @@ fn symbol(mut asked: Asked<'_>, text: &str) -> Result<Outcome, Answer> {
     }
     let mut request = asked.moment(&GOROUTINES)?;
     request.purpose = Purpose::Names(addresses);
-    Ok(Outcome::Record(request, Manner { file: None, ..manner("symbol") }))
+    Ok(Outcome::Record(request, Manner { file: File::None, ..manner("symbol") }))
 }

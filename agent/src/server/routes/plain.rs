@@ -12,7 +12,7 @@ pub(super) fn help(asked: Asked<'_>) -> Result<Outcome, Answer> {
         let page = page.header("Content-Security-Policy", policy).header("Referrer-Policy", "no-referrer");
         return Ok(Outcome::Answer(page.header("Vary", "Accept")));
     }
-    Ok(Outcome::Answer(Answer::text(help::text(asked.address))))
+    Ok(Outcome::Answer(Answer::text(help::text(asked.address, asked.recorder))))
 }
 
 pub(super) fn health(asked: Asked<'_>) -> Result<Outcome, Answer> {

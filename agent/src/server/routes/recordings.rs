@@ -4,7 +4,7 @@ use super::{Asked, Outcome};
 use crate::recording::{Length, Purpose, Request};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
-use crate::server::recorded::{Empty, Manner};
+use crate::server::recorded::{Empty, File, Manner};
 use crate::server::sample_request;
 use std::time::Duration;
 use swipr_formats::model::Mode;
@@ -61,7 +61,7 @@ pub(super) fn dump(asked: Asked<'_>) -> Result<Outcome, Answer> {
 pub(super) fn threads(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Ticks(1), "json")?;
     request.format.format = &swipr_formats::THREADS;
-    Ok(Outcome::Record(request, Manner { file: None, ..Manner::default() }))
+    Ok(Outcome::Record(request, Manner { file: File::None, ..Manner::default() }))
 }
 
 pub(super) fn last(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
@@ -75,12 +75,12 @@ pub(super) fn last(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
 pub(super) fn live(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Time(STANDARD), "json")?;
     request.format.format = &swipr_formats::LIVE_LINES;
-    Ok(Outcome::Record(request, Manner { file: None, empty: Empty::IsFine }))
+    Ok(Outcome::Record(request, Manner { file: File::None, empty: Empty::IsFine }))
 }
 
 pub(super) fn maps(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Ticks(1), "json")?;
     request.format.format = &swipr_formats::GOROUTINES;
     request.purpose = Purpose::Code;
-    Ok(Outcome::Record(request, Manner { file: None, empty: Empty::IsFine }))
+    Ok(Outcome::Record(request, Manner { file: File::None, empty: Empty::IsFine }))
 }

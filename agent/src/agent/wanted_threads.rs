@@ -1,0 +1,42 @@
+//! Whether there is a thread that a recording is asked for: else the recording is refused before it
+//! begins, and the answer says which threads there are. Not here: which threads a recording is of
+//! while it runs (`sampler/sweep/filter.rs`).
+
+use crate::agent_threads;
+use crate::platform::threads::{TaskDirectory, name};
+use crate::recording::{Purpose, Request};
+
+/// Names of threads that an error tells.
+const MOST_NAMES: usize = 20;
+
+/// The error says what is wrong. A thread that comes later is not known yet: who waits for one says
+/// so.
+pub fn check(request: &Request) -> Result<(), String> {
+    let (names, tids) = (&request.threads, &request.filter.tids);
+    let is_of_now = !request.filter.may_come && !matches!(request.purpose, Purpose::Last(_));
+    if !is_of_now || (names.is_none() && tids.is_empty()) {
+        return Ok(());
+    }
+    let mut all = vec![];
+    if TaskDirectory::open().and_then(|directory| directory.list(&mut all)).is_err() {
+        return Ok(()); // the sampler cannot sample then, and says so
+    }
+    if let Some(own) = tids.iter().find(|&&tid| agent_threads::contains(tid)) {
+        return Err(format!("thread {own} is one of swipr's own, which are not sampled"));
+    }
+    if let Some(unknown) = tids.iter().find(|tid| !all.contains(tid)) {
+        return Err(format!("there is no thread {unknown} in this process"));
+    }
+    let Some(regex) = names else { return Ok(()) };
+    all.retain(|tid| !agent_threads::contains(*tid) && (tids.is_empty() || tids.contains(tid)));
+    let mut found: Vec<String> = all.iter().map(|&tid| name(tid)).collect();
+    if found.iter().any(|name| regex.is_match(name)) {
+        return Ok(());
+    }
+    found.sort();
+    found.dedup();
+    let more = found.len().saturating_sub(MOST_NAMES);
+    found.truncate(MOST_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Err(format!("no thread's name matches \"{regex}\"; there are {}{more}", found.join(", ")))
+}
