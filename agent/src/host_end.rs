@@ -6,8 +6,9 @@
 //! does what glibc's last thread would have done: exit(3) with status 0. Not one of the agent's other threads: their
 //! descriptors are not the host's, whose exit handlers write to its files.
 //!
-//! A program that starts the agent from another thread than its first cannot be told of this way: there the server
-//! looks once a second, and ends the process with its own descriptors.
+//! A first thread that ends by the system call itself, as strict seccomp wants it, runs no destructor, nor does one
+//! that a filter ends; and where another thread than the first started the agent there is none. For these the server
+//! looks once a second whether the first thread has ended.
 
 use crate::platform::threads::{self, TaskDirectory};
 use crate::platform::{process, signals};
@@ -19,12 +20,16 @@ use std::time::Duration;
 
 /// How soon after the last thread's end the process ends.
 const OFTEN: Duration = Duration::from_millis(10);
-/// Where nobody will tell.
+/// How often the server looks whether the first thread has ended.
 const SELDOM: Duration = Duration::from_secs(1);
 
 const UNKNOWN: u8 = 0;
 const WATCHED: u8 = 1;
 const ENDED: u8 = 2;
+/// Its destructor has run, and a thread looks who is left.
+const LEFT_TO_A_THREAD: u8 = 3;
+/// It has ended without its destructor.
+const ENDED_UNSEEN: u8 = 4;
 
 /// What is known of the process's first thread.
 static FIRST: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -53,6 +58,7 @@ unsafe extern "C" fn first_ended(_: *mut c_void) {
     if not_asked::is_in_sandbox() {
         return FIRST.store(ENDED, Relaxed);
     }
+    FIRST.store(LEFT_TO_A_THREAD, Relaxed);
     // SAFETY: `end_with_the_last` has the signature asked for; the place for the id is ours.
     let started = signals::with_signals_blocked(|| unsafe {
         let mut thread = std::mem::zeroed();
@@ -89,8 +95,8 @@ fn leave_it_to_the_server() {
 /// When the server must look although nothing woke it.
 pub fn timeout() -> Option<Duration> {
     match FIRST.load(Relaxed) {
-        WATCHED => None,
-        ENDED => Some(OFTEN),
+        LEFT_TO_A_THREAD => None,
+        ENDED | ENDED_UNSEEN => Some(OFTEN),
         _ => Some(SELDOM),
     }
 }
@@ -98,13 +104,20 @@ pub fn timeout() -> Option<Duration> {
 /// The server thread is awake: looks who is left. Does not return when nobody is.
 pub fn look() {
     match FIRST.load(Relaxed) {
-        WATCHED => return,
-        ENDED => {}
-        _ if threads::first_has_ended() => FIRST.store(ENDED, Relaxed),
-        _ => return,
+        LEFT_TO_A_THREAD => return,
+        ENDED | ENDED_UNSEEN => {}
+        _ if !threads::first_has_ended() => return,
+        // Between its destructors and its end there is time enough for the thread to be started.
+        WATCHED => FIRST.store(ENDED_UNSEEN, Relaxed),
+        _ => FIRST.store(ENDED, Relaxed),
     }
-    if !host_is_left() {
-        process::exit_successfully();
+    if host_is_left() {
+        return;
+    }
+    match FIRST.load(Relaxed) {
+        // No exit handlers either: the kernel would have ended the process.
+        ENDED_UNSEEN => process::exit_as_first_thread(),
+        _ => process::exit_successfully(),
     }
 }
 

@@ -136,6 +136,7 @@ const WRITTEN_OUT: &[&str] = &[
     "dlopen_late",
     "exec_chain",
     "exit_while_recording",
+    "first_thread_exits",
     "last_thread_ends",
     "fork_child",
     "handler_stack",
@@ -189,6 +190,7 @@ fn every_program_has_a_test() {
 fn every_other_program_is_content_without_the_agent() {
     let needs_more = [
         "exit_while_recording",
+        "first_thread_exits",
         "last_thread_ends",
         "hostile_files",
         "hot_reload",
@@ -429,6 +431,15 @@ fn the_last_threads_end_ends_the_process_with_the_hosts_files() {
     std::fs::remove_file(host.socket()).expect("the socket");
     host.end();
     assert_eq!(std::fs::read_to_string(file).expect("the file"), "main\nworker\nexit\n");
+}
+
+/// Such a process never ended: the agent's threads kept it, and strict seccomp leaves no other way to
+/// end.
+#[test]
+fn a_first_thread_that_ends_by_the_system_call_ends_the_process_with_its_status() {
+    let (_directory, program) = compiled("first_thread_exits");
+    let mut host = Host::start(&program);
+    assert_eq!(host.ended().code(), Some(5));
 }
 
 fn figure(recording: &recording::Recording, name: &str) -> u64 {

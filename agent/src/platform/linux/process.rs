@@ -201,6 +201,20 @@ pub fn exit_successfully() -> ! {
     unsafe { libc::exit(0) }
 }
 
+/// Ends the process with the status of its first thread, which has ended: what waits for the process
+/// sees what it would see if there were no other threads.
+pub fn exit_as_first_thread() -> ! {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // proc_pid_stat(5): the last field is the status as waitpid(2) gives it.
+    let status = stat.trim_end().rsplit(' ').next().and_then(|status| status.parse().ok()).unwrap_or(0);
+    if libc::WIFSIGNALED(status) {
+        // SAFETY: integers; the thread that a signal ended had its default action.
+        unsafe { libc::kill(libc::getpid(), libc::WTERMSIG(status)) };
+    }
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(libc::WEXITSTATUS(status)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
