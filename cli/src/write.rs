@@ -5,7 +5,7 @@ use crate::event::OwnedSample;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use swipr_formats::model::{Header, Summary};
+use swipr_formats::model::{FrameKind, Header, Summary};
 use swipr_formats::{FORMATS, Format, FormatInfo, Selection};
 
 /// Output is written at the latest when there is so much of it.
@@ -68,6 +68,8 @@ pub struct Writer {
     has_begun: bool,
     /// Samples that were written.
     pub samples: u64,
+    /// One of them has a stack: it is not only CPU time of which nothing is known.
+    pub has_stacks: bool,
 }
 
 impl std::fmt::Debug for Writer {
@@ -96,7 +98,7 @@ impl Writer {
             Target::File(place) => destination(place).map_err(|error| cannot_write(place, &error))?,
         };
         let format = (selection.format.make)(&selection.options);
-        Ok(Writer { format, bytes: Vec::new(), to, has_begun: false, samples: 0 })
+        Ok(Writer { format, bytes: Vec::new(), to, has_begun: false, samples: 0, has_stacks: false })
     }
 
     /// A recording begins. That of further ones, which are merged into the first, is left out.
@@ -111,6 +113,7 @@ impl Writer {
     pub fn sample(&mut self, sample: &OwnedSample) -> Result<(), Error> {
         self.format.sample(&sample.as_sample(), &mut self.bytes);
         self.samples += u64::from(sample.ticks);
+        self.has_stacks |= sample.stack.frames.iter().any(|frame| frame.kind != FrameKind::Note);
         if self.bytes.len() < ENOUGH { Ok(()) } else { self.flush() }
     }
 

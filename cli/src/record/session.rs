@@ -145,8 +145,10 @@ impl Session {
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
             return Err(reasons.next().unwrap_or_else(|| nothing(&summary)));
         }
+        let has_stacks = self.writer.has_stacks;
         self.writer.finish(&summary)?;
-        Ok(summary)
+        // Its file has the CPU time, and nothing else.
+        if has_stacks || summary.unsampled_cpu_ns == 0 { Ok(summary) } else { Err(nothing(&summary)) }
     }
 }
 
@@ -179,6 +181,13 @@ fn nothing(summary: &Summary) -> Error {
         _ if summary.late > summary.ticks => (
             format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
             starved,
+        ),
+        _ if summary.samples > 0 => (
+            format!(
+                "{:.3} s of CPU time were used, in {seconds:.1} s, while no thread could be sampled",
+                summary.unsampled_cpu_ns as f64 / 1e9
+            ),
+            "a higher -r and --iteration-count of `swipr run` are for short programs; `swipr doctor` names threads that block signals",
         ),
         _ => (
             format!("no thread used the CPU at {looks} looks, in {seconds:.1} s (idle)"),
