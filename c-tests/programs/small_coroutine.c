@@ -1,8 +1,8 @@
 /* A coroutine whose stack has as much room as its calls need and no more, above memory that cannot be written, in a thread with an alternate stack for signals:
  * nobody but the program may write below its stack pointer. It goes to sleep all the time, in calls with which the kernel goes on. */
 // cflags: -O2
-// record: samples=3000&hz=4000&mode=cpu
-// expect: samples >= 20
+// record: samples=9000&hz=4000&mode=cpu
+// expect: samples >= 100
 #include "host.h"
 
 #include <sys/mman.h>
