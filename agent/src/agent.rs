@@ -34,6 +34,18 @@ struct Running {
     counters: Arc<RecordingCounters>,
 }
 
+/// The place that a recording has among those under way, until this is dropped.
+struct Place {
+    agent: Arc<Agent>,
+    id: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.agent.forget(self.id);
+    }
+}
+
 /// A recording that another thread wants to be started; see [`Agent::submit`].
 struct Submitted {
     request: Request,
@@ -233,12 +245,12 @@ impl Agent {
         (running().count(), sums)
     }
 
-    /// Takes one of the places for recordings; its number, for [`Agent::forget`].
+    /// Takes one of the places for recordings.
     fn take_place(
-        &self,
+        self: &Arc<Self>,
         stop: &Arc<AtomicBool>,
         counters: &Arc<RecordingCounters>,
-    ) -> Result<u64, StartError> {
+    ) -> Result<Place, StartError> {
         let off = || StartError::Off(off::reason().unwrap_or_default());
         let mut running = lock(&self.running).filter(|_| !off::is_off()).ok_or_else(off)?;
         if self.stopping.load(Relaxed) {
@@ -249,22 +261,20 @@ impl Agent {
         }
         let id = self.next_id.fetch_add(1, Relaxed);
         running.push(Running { id, stop: stop.clone(), counters: counters.clone() });
-        Ok(id)
+        Ok(Place { agent: self.clone(), id })
     }
 
     /// Starts the writer thread of a recording. Should it not start, dropping its body tells the
     /// client.
-    fn start_writer(self: &Arc<Self>, id: u64, body: impl FnOnce(&Agent) + Send + 'static) -> bool {
+    fn start_writer(self: &Arc<Self>, body: impl FnOnce(&Agent) + Send + 'static) -> bool {
         let agent = self.clone();
         let started = agent_threads::start("writer", move || {
             body(&agent);
-            agent.forget(id);
             if agent.stopping.load(Relaxed) {
                 agent.drop_symbols();
             }
         });
         if let Err(error) = &started {
-            self.forget(id);
             self.log.line(format_args!("cannot start a writer thread: {error}"));
         }
         started.is_ok()
@@ -279,12 +289,12 @@ impl Agent {
         if lock(&self.kept).is_none_or(|kept| kept.is_none()) {
             return Err((StartError::NothingKept, output));
         }
-        let id = match self.take_place(&Arc::default(), &Arc::default()) {
-            Ok(id) => id,
+        let place = match self.take_place(&Arc::default(), &Arc::default()) {
+            Ok(place) => place,
             Err(error) => return Err((error, output)),
         };
         let kept = self.kept.clone();
-        self.start_writer(id, move |_| write_last(&request, output, &kept));
+        self.start_writer(move |_| write_last(&request, output, &kept, place));
         Ok(())
     }
 
@@ -301,8 +311,8 @@ impl Agent {
             return Err((StartError::NoThread(what), output));
         }
         let counters = Arc::<RecordingCounters>::default();
-        let id = match self.take_place(&stop, &counters) {
-            Ok(id) => id,
+        let place = match self.take_place(&stop, &counters) {
+            Ok(place) => place,
             Err(error) => return Err((error, output)),
         };
         self.counters.recordings.add(1);
@@ -317,8 +327,8 @@ impl Agent {
         let symbol_time = self.symbol_time;
         let writer =
             Writer { request, samples, output, counters, of_agent, figures, stop, names, symbol_time, kept };
-        let started = self.start_writer(id, |agent| {
-            let samples = writer.run();
+        let started = self.start_writer(|agent| {
+            let samples = writer.run(place);
             // The sampler may sleep until a tick that is far away, and has no place for another
             // recording before.
             agent.nudge();

@@ -67,8 +67,9 @@ pub type Kept = Arc<Mutex<Option<Ring>>>;
 
 impl Writer {
     /// The thread's body: until the sampler has ended the recording, or nobody reads it any more.
+    /// Drops `place` before anybody is told of the end: whoever has an answer may record again at once.
     /// Gives back what the sampler may still send into.
-    pub fn run(mut self) -> SampleReceiver {
+    pub fn run(mut self, place: impl Sized) -> SampleReceiver {
         let selection = &self.request.format;
         let mut format = self.output.format().unwrap_or_else(|| (selection.format.make)(&selection.options));
         let end = match self.write(format.as_mut()) {
@@ -76,6 +77,7 @@ impl Writer {
             Err(Closed) => Err("the reader of the output is gone".to_string()),
         };
         self.stop.store(true, Relaxed);
+        drop(place);
         self.output.finish(end);
         self.samples
     }

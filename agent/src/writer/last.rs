@@ -11,7 +11,8 @@ use std::time::Duration;
 const SLACK_NS: u64 = 2_000_000_000;
 
 /// The body of a thread of its own. Whoever keeps samples waits meanwhile; the sampler does not.
-pub fn write_last(request: &Request, mut output: Box<dyn Output>, kept: &Kept) {
+/// Drops `place` before anybody is told of the end.
+pub fn write_last(request: &Request, mut output: Box<dyn Output>, kept: &Kept, place: impl Sized) {
     let Purpose::Last(time) = request.purpose else { return };
     let mut format = (request.format.format.make)(&request.format.options);
     let mut passed = Passed::new(&request.filter);
@@ -43,6 +44,7 @@ pub fn write_last(request: &Request, mut output: Box<dyn Output>, kept: &Kept) {
     // Whoever waits for what was not there is told so, and gets no empty profile.
     let has_something = summary.samples > 0 || output.takes_empty();
     if !has_something || output.write(&bytes).is_ok() {
+        drop(place);
         output.finish(Ok(summary));
     }
 }

@@ -74,7 +74,7 @@ fn a_recording_that_found_nothing_writes_no_byte_in_any_format() {
         writer.counters.ticks.add(1);
         sender.send(vec![]).unwrap();
         drop(sender);
-        writer.run();
+        writer.run(());
         assert_eq!(bytes(&mut reader), 0, "{}", format.name);
         assert!(reader.end().is_some_and(|end| end.is_ok()), "{}", format.name);
     }
@@ -83,7 +83,7 @@ fn a_recording_that_found_nothing_writes_no_byte_in_any_format() {
 #[test]
 fn what_streams_comes_with_the_first_sample_and_not_only_at_the_end() {
     let (writer, sender, mut reader) = writer("perf");
-    let running = thread::spawn(move || writer.run());
+    let running = thread::spawn(move || writer.run(()));
     sender.send(vec![event()]).unwrap();
     while bytes(&mut reader) == 0 {
         assert_eq!(reader.end(), None);
@@ -98,7 +98,7 @@ fn a_sampler_that_could_not_sample_makes_the_recording_fail_with_its_reason() {
     let (writer, sender, mut reader) = writer("perf");
     writer.of_agent.fail("cannot read /proc/self/task");
     drop(sender);
-    writer.run();
+    writer.run(());
     assert_eq!(bytes(&mut reader), 0);
     assert_eq!(reader.end(), Some(Err("cannot read /proc/self/task".to_string())));
 }
@@ -109,7 +109,7 @@ fn an_older_failure_does_not_spoil_a_recording_that_had_its_ticks() {
     writer.of_agent.fail("cannot read /proc/self/task");
     writer.counters.ticks.add(1);
     drop(sender);
-    writer.run();
+    writer.run(());
     assert!(reader.end().is_some_and(|end| end.is_ok()));
 }
 
@@ -118,7 +118,7 @@ fn the_figures_tell_what_this_recording_cost_and_why_its_stacks_were_cut() {
     let (writer, sender, mut reader) = writer("perf");
     let of_agent = writer.of_agent.clone();
     writer.counters.ticks.add(1);
-    let running = thread::spawn(move || writer.run());
+    let running = thread::spawn(move || writer.run(()));
     sender.send(vec![event(), event_that_ends(walk::Stop::TooDeep)]).unwrap();
     let mut text = vec![];
     while reader.take(&mut text, usize::MAX) == 0 {
@@ -146,7 +146,7 @@ fn the_times_of_a_threads_samples_never_go_back() {
     sender.send(vec![at(1000, 1), at(995, 1), other]).unwrap();
     sender.send(vec![at(1200, 40), at(1210, 1)]).unwrap();
     drop(sender);
-    writer.run();
+    writer.run(());
     let mut text = vec![];
     reader.take(&mut text, usize::MAX);
     let text = String::from_utf8(text).unwrap();
