@@ -62,8 +62,11 @@ static void check_error_text(const char *part)
     HOST_CHECK(strncmp(little, text, 3) == 0);
 }
 
+static atomic_long idle_tid;
+
 static void *idle_main(void *argument)
 {
+    atomic_store(&idle_tid, syscall(SYS_gettid));
     sem_wait(&end_of_idle);
     NOT_A_TAIL_CALL();
     return argument;
@@ -77,6 +80,11 @@ static void with_options(const char *directory)
     swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;
     HOST_CHECK(sem_init(&end_of_idle, 0, 0) == 0);
     pthread_t idle = host_thread("idle", idle_main, NULL);
+    char tid[32];
+    do {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        snprintf(tid, sizeof tid, "%ld", atomic_load(&idle_tid));
+    } while (host_thread_state(tid) != 'S');
 
     /* In CPU mode a thread that waits is not there, in wall mode it is; others have another name. */
     options.mode = SWIPR_MODE_CPU;

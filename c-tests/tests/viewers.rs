@@ -263,9 +263,13 @@ fn hostile_page(agent: &str) -> SocketAddr {
         format!("{pictures}<iframe src='{target}'></iframe><script src='{target}'></script><p id=end>");
     std::thread::spawn(move || {
         for mut client in listener.incoming().map_while(Result::ok) {
-            let _ = client.read(&mut [0; 8192]);
-            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
-            let _ = write!(client, "{head}\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+            let page = page.clone();
+            // A thread each: browsers open connections that they do not use.
+            std::thread::spawn(move || {
+                let _ = client.read(&mut [0; 8192]);
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+                let _ = write!(client, "{head}\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+            });
         }
     });
     own
