@@ -97,17 +97,17 @@ pub struct AgentCounters {
     pub copied: Counter,
     /// Samples of threads that had not run since their last stack was taken.
     pub reused: Counter,
-    /// Signals sent.
+    /// Timers armed.
     pub signals: Counter,
-    /// Signals that the kernel refused to send to a living thread.
+    /// Timers that the kernel refused to make.
     pub refused: Counter,
-    /// Stacks that threads left after a signal.
+    /// Stacks that running threads left.
     pub answered: Counter,
     /// Copies thrown away because the thread woke up meanwhile.
     pub moved: Counter,
     /// Threads known at the last sweep.
     pub threads: Counter,
-    /// Threads whose `syscall` file could not be read, so that they are always signalled.
+    /// Threads whose `syscall` file could not be read: where they are blocked is not known.
     pub unreadable: Counter,
     /// The signal in use; 0: none yet.
     pub signal: Counter,
@@ -120,6 +120,7 @@ pub struct AgentCounters {
     pub sweep: Histogram,
     signal_blockers: Mutex<Vec<String>>,
     not_asked: Mutex<Vec<String>>,
+    in_step: Mutex<Vec<String>>,
     failure: Mutex<Option<String>>,
 }
 
@@ -172,6 +173,18 @@ impl AgentCounters {
     /// See [`AgentCounters::not_asked`].
     pub fn set_not_asked(&self, names: Vec<String>) {
         if let Some(mut known) = lock(&self.not_asked) {
+            *known = names;
+        }
+    }
+
+    /// Names of the threads that run in step with the kernel's tick.
+    pub fn in_step(&self) -> Vec<String> {
+        lock(&self.in_step).map(|names| names.clone()).unwrap_or_default()
+    }
+
+    /// See [`AgentCounters::in_step`].
+    pub fn set_in_step(&self, names: Vec<String>) {
+        if let Some(mut known) = lock(&self.in_step) {
             *known = names;
         }
     }

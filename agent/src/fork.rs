@@ -18,7 +18,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{MutexGuard, Once};
 use std::time::Duration;
-use swipr_unwind::{call_again, memory, published, slot};
+use swipr_unwind::{memory, published, slot};
 
 /// How long a fork waits for a thread of ours that is in the loader. That takes microseconds; longer only where the loader's lock
 /// could not be found and the thread that forks holds it.
@@ -107,7 +107,6 @@ unsafe extern "C" fn in_child() {
     contained(|| {
         not_asked::forget_after_fork();
         slot::reset_after_fork();
-        call_again::doubts::reset_after_fork();
         agent_threads::forget_after_fork();
         begun::forget_after_fork();
         // SAFETY: null; the old snapshot is leaked with its owner.

@@ -4,7 +4,6 @@
 //! out [`Mappings`]: an immutable view that a stack holds on to, so that its names
 //! can still be found after the object was unloaded.
 
-mod c_library;
 mod debug_frame;
 mod loaded;
 mod origin;
@@ -249,7 +248,6 @@ impl Tables {
     fn read_maps(&mut self) -> bool {
         let Ok(mut maps) = maps::read() else { return false };
         maps::keep_executable(&mut maps, &self.maps);
-        c_library::tell(&maps);
         let place = |mapping: &Mapping| (mapping.low, mapping.high, mapping.inode);
         let executable = |maps: &[Mapping]| {
             maps.iter().filter(|mapping| mapping.executable).map(place).collect::<Vec<_>>()

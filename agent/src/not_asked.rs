@@ -5,23 +5,24 @@
 //! the memory is asked for when the first thread needs it. Nothing is forgotten when a thread ends: who gets its id later is
 //! seen in system calls only until then it says otherwise, which is the safe side.
 //!
-//! A signal that is under way would come too late. So the sampler tells whom it is just asking ([`asking`]); a thread that
-//! takes itself out waits until that is not itself, and takes what was sent to it before it goes on.
+//! A timer that is armed would raise its signal too late. So the sampler tells whose it is just arming ([`asking`]); a thread that
+//! takes itself out waits until that is not its own, disarms it, and takes what was raised before it goes on.
 
 mod handshake;
 
 use crate::atomic::{AtomicU8, AtomicU32};
-use crate::platform::{memory, process};
+use crate::platform::{cpu_timers, memory, process};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
 use std::time::Duration;
+use swipr_unwind::slot;
 
 /// Thread ids are below this (Linux, PID_MAX_LIMIT).
 const TIDS: usize = 1 << 22;
 /// Bytes for one reason: a bit a thread id.
 const BYTES: usize = TIDS / 8;
 const REASONS: usize = 3;
-/// How often, and how long each time, a thread waits at most for the sampler to have sent its signal.
+/// How often, and how long each time, a thread waits at most for the sampler to have armed its timer.
 const WAITS: u32 = 100;
 const WAIT: Duration = Duration::from_micros(100);
 
@@ -91,7 +92,8 @@ pub fn add(reason: Reason) -> bool {
     set(tid, reason);
     let mut left = 0..WAITS;
     handshake::wait_until_out(&ASKED, tid, || left.next().map(|_| process::sleep(WAIT)).is_some());
-    // What was sent before is taken when a system call returns.
+    slot::timers_of(tid).for_each(cpu_timers::disarm);
+    // What was raised before is taken when a system call returns.
     process::tid();
     true
 }

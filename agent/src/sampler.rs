@@ -2,14 +2,13 @@
 //! recordings' writers. It exists while there are recordings and a little longer, and it never waits for
 //! an application thread or for a reader of the output.
 
+mod account;
 mod active;
-mod held;
 mod rest;
-mod skipped;
 mod sweep;
 mod threads;
 mod ticks;
-mod told;
+mod timers;
 
 pub use active::{Active, Batch, Event};
 
@@ -22,11 +21,12 @@ use crate::platform::threads::ask_for_short_slices;
 use crate::recording::MAX_RECORDINGS;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use sweep::{COLLECT_AFTER_NS, Sweeper};
-use swipr_unwind::call_again::SHORT_NS;
+use sweep::Sweeper;
 
 /// How long the sampler and its tables stay after the last recording.
 const LINGER: Duration = Duration::from_secs(60);
+/// Answers that are due so shortly before a tick are taken at the tick.
+const COLLECT_BEFORE_NS: u64 = 500_000;
 /// How often names and mappings are read again.
 const HOUSEKEEPING_NS: u64 = 1_000_000_000;
 
@@ -152,10 +152,9 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
     let mut idle_until = None;
     loop {
         let lingering = recordings.is_empty();
-        let doubts = sweeper.settle_doubts(false);
         let now = monotonic_ns();
         idle_until = lingering.then(|| idle_until.unwrap_or(now + LINGER.as_nanos() as u64));
-        let deadline = next_deadline(&recordings, &sweeper, [idle_until, doubts], now);
+        let deadline = next_deadline(&recordings, &sweeper, idle_until, now);
         let Some(new) = handle.wait(deadline) else {
             if !off::is_off() {
                 sweeper.end(&mut recordings);
@@ -178,12 +177,10 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         if recordings.iter().any(|recording| recording.is_due(now)) {
             #[cfg(feature = "fault-injection")]
             crate::injected::may_panic(if counters.sweeps.get() > 400 { "sampler" } else { "" });
-            sweeper.finish(&mut recordings);
             let early = shared_sweep_ns(&recordings);
             recordings.iter_mut().for_each(|recording| _ = recording.begin_tick(now, early));
             sweeper.sweep(&mut recordings, now);
         }
-        sweeper.go_on_if_due(&mut recordings);
         let now = monotonic_ns();
         recordings.iter_mut().for_each(|recording| recording.flush_if_due(now));
         sweeper.retire(&mut recordings, now);
@@ -199,16 +196,11 @@ fn shared_sweep_ns(recordings: &[Active]) -> u64 {
     recordings.iter().map(Active::interval_ns).min().unwrap_or(0) / 2 * others
 }
 
-/// `others`: when there is something else to do.
-fn next_deadline(recordings: &[Active], sweeper: &Sweeper, others: [Option<u64>; 2], now: u64) -> u64 {
-    let Some(wake) = recordings.iter().map(Active::next_wake).min() else {
-        // An answer that comes late may leave something to look after.
-        let answer = sweeper.collect_at().map(|_| now + SHORT_NS);
-        return others.into_iter().flatten().chain(answer).min().unwrap_or(now);
-    };
+/// `idle_until`: when to end, without recordings.
+fn next_deadline(recordings: &[Active], sweeper: &Sweeper, idle_until: Option<u64>, now: u64) -> u64 {
+    let wake = recordings.iter().map(Active::next_wake).chain(idle_until).min().unwrap_or(now);
     // Answers are looked for at each tick, too: none is waited for by itself shortly before one.
     let tick = recordings.iter().map(Active::next_tick).min().unwrap_or(wake);
-    let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_AFTER_NS);
-    let all = [Some(wake), collect, sweeper.go_on_at()].into_iter().chain(others);
-    all.flatten().min().unwrap_or(wake)
+    let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_BEFORE_NS);
+    collect.map_or(wake, |at| at.min(wake))
 }

@@ -17,6 +17,8 @@ pub struct RawStack {
     pub stop: Stop,
     /// What code was where at that time.
     pub mappings: Arc<Mappings>,
+    /// There is no stack: what is said instead.
+    remark: Option<&'static str>,
 }
 
 /// An address of a stack.
@@ -33,17 +35,43 @@ impl RawStack {
     pub fn new(storage: &Storage, total: usize, stop: Stop, mappings: &Arc<Mappings>) -> RawStack {
         let mut words = Vec::with_capacity(total - frames::elided(total));
         words.extend(frames::kept(storage, total));
-        RawStack { words: words.into(), elided: frames::elided(total), stop, mappings: mappings.clone() }
+        RawStack {
+            words: words.into(),
+            elided: frames::elided(total),
+            stop,
+            mappings: mappings.clone(),
+            remark: None,
+        }
     }
 
     /// Of time during which nobody looked.
     pub fn none() -> RawStack {
-        RawStack { words: Box::default(), elided: 0, stop: Stop::Root, mappings: Arc::default() }
+        RawStack::not_sampled("[not sampled]")
     }
 
-    /// Whether this is [`RawStack::none`]: a walk has one frame at least.
+    /// Of the CPU time of a thread that runs in step with the kernel's tick.
+    pub fn in_step() -> RawStack {
+        RawStack::not_sampled("[not sampled: in step with the kernel's tick]")
+    }
+
+    fn not_sampled(remark: &'static str) -> RawStack {
+        RawStack {
+            words: Box::default(),
+            elided: 0,
+            stop: Stop::Root,
+            mappings: Arc::default(),
+            remark: Some(remark),
+        }
+    }
+
+    /// What there is to say where there is no stack.
+    pub fn remark(&self) -> Option<&'static str> {
+        self.remark
+    }
+
+    /// Whether there is no stack.
     pub fn is_none(&self) -> bool {
-        self.words.is_empty()
+        self.remark.is_some()
     }
 
     /// The kept frames, leaf first.
@@ -60,6 +88,7 @@ impl RawStack {
 impl PartialEq for RawStack {
     fn eq(&self, other: &RawStack) -> bool {
         self.words == other.words
+            && self.remark == other.remark
             && self.elided == other.elided
             && self.stop == other.stop
             && Arc::ptr_eq(&self.mappings, &other.mappings)

@@ -1,7 +1,8 @@
-//! Asking one thread for its stack with the product's own signal and slot.
+//! Asking one thread for its stack with the product's own signal and slot, but by a signal from here instead of the thread's timer: at a
+//! moment that the bench chooses.
 
 use std::io;
-use swipr::platform::{memory, process, signals};
+use swipr::platform::{memory, process};
 use swipr_unwind::slot::{self, CHUNK_BYTES, StackBounds, Ticket};
 
 /// A slot for a thread whose stack is there. There is one question at a time, so the first chunk is enough.
@@ -11,13 +12,17 @@ pub fn lend(bounds: StackBounds) -> io::Result<Ticket> {
         // SAFETY: zeroed pages, mapped for ever, given away here.
         unsafe { slot::add_chunk(0, memory) };
     }
-    slot::lend(0, bounds, None).ok_or_else(|| io::Error::other("no slot is free"))
+    let ticket = slot::lend(0, bounds).ok_or_else(|| io::Error::other("no slot is free"))?;
+    if let Some(slot) = ticket.slot() {
+        slot.set_owner(process::tid(), TIMER);
+    }
+    Ok(ticket)
 }
 
 /// A ticket that no handler can use, for measuring a queued signal alone.
 pub fn ticket_of_nobody() -> io::Result<Ticket> {
     let ticket = lend(StackBounds::default())?;
-    slot::revoke(ticket);
+    slot::release(ticket);
     Ok(ticket)
 }
 
@@ -27,9 +32,31 @@ pub fn send(tid: u32, signal: i32) {
     unsafe { libc::syscall(libc::SYS_tgkill, process::pid() as i32, tid as i32, signal) };
 }
 
-/// Sends a signal with a slot, as the agent does.
+/// The number of the timer that signals seem to come from.
+const TIMER: i32 = 1;
+
+/// Linux' siginfo_t for a timer's signal, in full size.
+#[repr(C)]
+struct Info {
+    signal: i32,
+    errno: i32,
+    code: i32,
+    padding: i32,
+    timer: i32,
+    overrun: i32,
+    value: u64,
+    rest: [u64; 12],
+}
+
+/// Sends a signal with a slot, as a timer of the agent does (rt_tgsigqueueinfo(2)).
 pub fn ask(tid: u32, signal: i32, ticket: Ticket) {
-    let _ = signals::ask(tid, signal, ticket);
+    const SI_TIMER: i32 = -2;
+    let value = ticket.to_value();
+    let info =
+        Info { signal, errno: 0, code: SI_TIMER, padding: 0, timer: TIMER, overrun: 0, value, rest: [0; 12] };
+    let pid = process::pid() as i32;
+    // SAFETY: `info` is a complete siginfo_t of 128 bytes.
+    unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid as i32, signal, &raw const info) };
 }
 
 /// A signal handler as the kernel calls it.

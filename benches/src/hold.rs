@@ -220,7 +220,7 @@ fn walk_signal() -> i32 {
 /// The frames of an answered slot, which is given back; an unanswered one is taken back.
 fn answered_frames(ticket: Ticket) -> Option<usize> {
     if !slot::is_done(ticket) {
-        slot::revoke(ticket);
+        slot::release(ticket);
         return None;
     }
     let frames = ticket.slot().map(|slot| slot.total.load(Relaxed) as usize);

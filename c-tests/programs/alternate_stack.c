@@ -3,7 +3,7 @@
  * host's that already runs there (`nested`): nothing overflows, and the samples of the
  * latter go on from the alternate stack to the thread's own. */
 // cflags: -O2
-// record: samples=300&hz=500
+// record: samples=500&hz=500
 // expect: every sample of small has stack small_main;small_work
 // expect: every sample of small is complete
 // expect: thread nested has stack nested_main;interrupted_work;on_signal;handler_work

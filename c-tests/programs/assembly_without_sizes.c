@@ -2,7 +2,7 @@
  * the frame pointer used for something else, which is 0. No label gives its name to such a function, and a stack that
  * cannot be followed through one is not complete. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=100&hz=200&mode=cpu
+// record: samples=200&hz=200&mode=cpu
 // expect: every sample of assembly is truncated
 // expect: share of assembly with stack exported_label = 0
 #include "host.h"

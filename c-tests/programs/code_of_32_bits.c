@@ -1,7 +1,7 @@
 /* A thread that runs code of 32 bits for a while in a program of 64 (another code segment), as emulators of other systems do: a signal finds it there with a stack
  * pointer, registers and instructions that mean something else. It counts right. */
 // cflags: -O2
-// record: samples=300&hz=1000
+// record: samples=1000&hz=1000
 // expect: every sample of burner has stack burner_main;work
 // expect: samples >= 300
 #include "burner.h"

@@ -3,7 +3,7 @@
  * stacks end in an entry that says it is the outermost frame. What is on the stack they were entered
  * from is no part of theirs. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of context has stack context_entry;inside;burn
 // expect: every sample of context is complete
 // expect: stats truncated = 0

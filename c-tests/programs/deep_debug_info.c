@@ -1,7 +1,7 @@
 /* Debug information that says of `work` that 300,000 functions are inlined into one another in it. Who
  * follows them by recursion overflows a stack. */
 // cflags: -O2 -g0
-// record: samples=100&hz=500
+// record: samples=500&hz=500
 // expect: every sample of worker has stack worker_main;work
 #include "host.h"
 

@@ -1,7 +1,7 @@
 /* The executable is deleted while it runs, as an upgrade does: its functions keep their
  * names, which the kernel's link to the file still leads to. */
 // cflags: -O2 -Wl,--build-id=none
-// record: samples=50&hz=200
+// record: samples=200&hz=200
 // expect: every sample of burner has stack burner_main;burn
 // expect: every sample of burner is complete
 // expect: thread main has stack _start;main;host_wait_for_end

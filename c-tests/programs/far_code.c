@@ -1,7 +1,7 @@
 /* A function of which a part lies in a segment of its own, behind the program's data, as optimizers of linked programs lay out what
  * seldom runs: the object's code is in several places, and the part's frame description begins in the middle of things. */
 // cflags: -O2 -fomit-frame-pointer -no-pie -Wl,--section-start=far_code=0x20000000
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;burn
 // expect: every sample of burner is complete
 // expect: every sample of reader has stack reader_main;wait_for_answer

@@ -1,7 +1,7 @@
 /* A coroutine as Boost.Context makes it: its stack begins in make_fcontext, which has no unwind information and was called by
  * nobody. What lies behind on the stack looks like a caller, and is none. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=100&hz=200&mode=cpu
+// record: samples=200&hz=200&mode=cpu
 // expect: share of fiber with stack make_fcontext;inside;burn >= 1
 // expect: share of fiber with stack never_called = 0
 // expect: stats truncated = 0

@@ -1,7 +1,7 @@
 /* The first thread ends and others go on: the kernel's description of the process by its
  * first thread is empty from then on, and that of the others is not. */
 // cflags: -O2 -Wl,--build-id=none
-// record: samples=50&hz=200
+// record: samples=200&hz=200
 // expect: every sample of burner has stack burner_main;burn
 // expect: every sample of burner is complete
 // expect: every sample of waiter is complete

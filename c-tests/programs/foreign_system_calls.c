@@ -1,7 +1,7 @@
 /* A thread whose system calls are none of the kernel's but raise SIGSYS, but for those of some code (prctl(2), PR_SET_SYSCALL_USER_DISPATCH), as emulators of other
  * systems have it: a signal handler of others cannot even return there. It computes while it is recorded, and every SIGSYS is its own. */
 // cflags: -O2
-// record: samples=300&hz=1000
+// record: samples=1000&hz=1000
 // expect: every sample of burner has stack burner_main;work
 #include "burner.h"
 #include <sys/prctl.h>

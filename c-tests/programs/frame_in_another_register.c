@@ -3,7 +3,7 @@
  * One thread burns CPU below, one is blocked below, one is in a signal handler below. The burning one has an alternate
  * signal stack, and says how much of it a handler of another than the program's own has used. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;through_rbx;second;through_r12;third;through_r13;burn
 // expect: every sample of burner is complete
 // expect: every sample of reader has stack reader_main;through_rbx;second;through_r12;third;through_r13;wait_for_answer

@@ -1,6 +1,6 @@
 /* As frame_in_another_register.c, described for a debugger only: none of it is in memory. */
 // cflags: -O2 -g -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-exceptions
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;through_rbx;second;through_r12;third;through_r13;burn
 // expect: every sample of burner is complete
 // expect: every sample of reader has stack reader_main;through_rbx;second;through_r12;third;through_r13;wait_for_answer

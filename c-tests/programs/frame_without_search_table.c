@@ -1,6 +1,6 @@
 /* As frame_in_another_register.c, linked without the table through which frame descriptions are found. */
 // cflags: -O2 -fomit-frame-pointer -Wl,--no-eh-frame-hdr
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;through_rbx;second;through_r12;third;through_r13;burn
 // expect: every sample of burner is complete
 // expect: every sample of reader has stack reader_main;through_rbx;second;through_r12;third;through_r13;wait_for_answer

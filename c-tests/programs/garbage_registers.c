@@ -1,7 +1,7 @@
 /* Hand-written code that uses the stack pointer and the frame pointer for something else, with an alternate stack for its
  * signals as such code needs: whatever they point to, the walk ends and the thread goes on. */
 // cflags: -O2
-// record: samples=300&hz=500
+// record: samples=500&hz=500
 // expect: samples >= 300
 // expect: thread burner has stack burner_main
 #include "burner.h"

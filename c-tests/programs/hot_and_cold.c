@@ -1,7 +1,7 @@
 /* A function that the compiler splits: what seldom runs is in another section, far from the rest, with a frame description
  * of its own that begins in the middle of things. Samples are in the cold part and below it. */
 // cflags: -O2 -fomit-frame-pointer -freorder-blocks-and-partition
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;split*;burn
 // expect: every sample of burner is complete
 // expect: every sample of reader has stack reader_main;split*;wait_for_answer

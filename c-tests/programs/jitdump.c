@@ -2,9 +2,9 @@
  * file is found by its mapping, and is written only up to the middle of a record when the program says that it is ready: the
  * rest is still in a stream's buffer. Then the same memory has other code. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=100&hz=500
+// record: samples=500&hz=500
 // expect: thread dumped has stack Ion:first;burn
-// record: samples=100&hz=500
+// record: samples=500&hz=500
 // expect: every sample of dumped has stack dumped_main;Ion:first;burn
 // expect: every sample of dumped is complete
 // expect: every sample of moved has stack Ion:moved;burn

@@ -1,7 +1,7 @@
 /* Threads that the kernel makes for io_uring(7) are listed with the process's own, and have no stack to look at: one that polls for what is to be done and runs
  * all the time, and some that stay in open(2) of a fifo until somebody writes to it. */
 // cflags: -O2
-// record: samples=300&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;work
 #include "burner.h"
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * called from there, one is blocked in it. */
 // libs: -ldl
 // library: lazily_bound.c
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;call_burning;burn_until_the_end
 // expect: every sample of burner is complete
 // expect: every sample of reader has stack reader_main;call_reading;read_until_the_end

@@ -1,11 +1,12 @@
-/* One processor, which a thread has half of the time and 8 with low priority the rest: each of them runs between two
- * ticks, and has a sample. A profile that counts CPU samples shows the 8 as nearly everything. */
+/* One processor, which a thread has half of the time and 8 with low priority the rest: a profile shows each by its CPU time,
+ * whether it weighs nanoseconds or counts samples. */
 // cflags: -O2
-// record: samples=8&hz=4&mode=cpu&format=folded
+// record: samples=400&hz=200&mode=cpu&format=folded
 // expect: share of * with stack light_main >= 0.05
 // expect: share of * with stack light_main <= 0.7
-// record: samples=8&hz=4&mode=cpu&format=folded&weight=samples
-// expect: share of * with stack light_main >= 0.75
+// record: samples=400&hz=200&mode=cpu&format=folded&weight=samples
+// expect: share of * with stack light_main >= 0.05
+// expect: share of * with stack light_main <= 0.7
 #include "host.h"
 
 #include <sched.h>

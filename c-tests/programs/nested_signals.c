@@ -1,7 +1,7 @@
 /* A signal handler that another signal's handler interrupts: on the thread's own stack, and on an alternate one. What both
  * interrupted is on the stack, out to where the thread began. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of plain has stack plain_main;work;outer_handler;between;inner_handler;burn
 // expect: every sample of plain is complete
 // expect: every sample of alternate has stack alternate_main;work;outer_handler;between;inner_handler;burn

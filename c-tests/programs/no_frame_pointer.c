@@ -2,7 +2,7 @@
  * One thread burns CPU at the end of a known chain (it is signalled and walks its own
  * stack), one is blocked in read at the end of another (its stack is copied). */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: samples >= 200
 // expect: every sample of burner has stack burner_main;first;second;third;burn
 // expect: every sample of burner is complete

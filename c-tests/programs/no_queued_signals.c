@@ -4,7 +4,7 @@
 // record: seconds=2&hz=500
 // expect: every sample of sleeper has stack sleeper_main;sleep_long
 // expect: every sample of sleeper is complete
-// expect: stats missed >= 1
+// expect: stats unsampled_cpu_ns >= 1
 #include "burner.h"
 #include <sys/resource.h>
 

@@ -1,7 +1,7 @@
 /* A thread without the C library's control block for a while (arch_prctl(2), ARCH_SET_FS), as emulators and others that run foreign
  * code have: a signal handler that reads anything relative to it would fault. */
 // cflags: -O2
-// record: samples=300&hz=1000
+// record: samples=1000&hz=1000
 // expect: share of bare with stack bare_main >= 0.5
 #include "host.h"
 #ifdef __x86_64__

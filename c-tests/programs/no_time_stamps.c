@@ -1,7 +1,7 @@
 /* A thread that the kernel kills for reading the time stamp counter (prctl(2), PR_SET_TSC), and one that it starts and that inherits this: they are
  * sampled and live. (Seen with stress-ng's sigsegv stressor, which was killed in the handler.) */
 // cflags: -O2
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: share of forbidden with stack forbidden_main >= 0.9
 // expect: share of heir with stack heir_main >= 0.9
 #include "host.h"

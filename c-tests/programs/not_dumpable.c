@@ -1,10 +1,8 @@
 /* A process that is not dumpable (prctl(2), PR_SET_DUMPABLE) cannot see of its own threads where
- * they are blocked, unless it is root: they are signalled then, and see nothing of it. Under a
- * filter (seccomp(2)), as in every container, they are left alone. */
+ * they are blocked, unless it is root: what runs is recorded, and who sleeps has no stack. */
 // cflags: -O2
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;work
-// expect: thread sleeper has stack sleeper_main;nap
 #include "burner.h"
 #include <sys/prctl.h>
 

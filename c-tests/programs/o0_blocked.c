@@ -1,7 +1,7 @@
 /* Unoptimised code with frame pointers, blocked in the usual calls: every sample is
  * complete and shows the call's whole chain, and no thread runs because of it. */
 // cflags: -O0 -fno-omit-frame-pointer
-// record: samples=100&hz=200
+// record: samples=200&hz=200
 // expect: every sample of sleeper has stack sleeper_main;sleep_long
 // expect: every sample of sleeper is complete
 // expect: every sample of reader has stack reader_main;read_pipe

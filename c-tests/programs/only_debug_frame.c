@@ -1,7 +1,7 @@
 /* Code that only a debugger could leave: its call frame information is in .debug_frame, which is not loaded, and not in
  * .eh_frame. Compiled so, and written in assembly. One thread burns CPU below it, one is blocked. */
 // cflags: -O2 -g -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-exceptions -gz
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;first;second;through_assembly;burn
 // expect: every sample of burner is complete
 // expect: every sample of reader has stack reader_main;ask;wait_for_answer

@@ -3,7 +3,7 @@
 // cflags: -O2
 // libs: -ldl
 // library: late_library.c
-// record: samples=100&hz=200
+// record: samples=200&hz=200
 // expect: every sample of caller has stack caller_main;late_function
 // expect: every sample of caller is complete
 // expect: share of named frames in late_library.so >= 0.99

@@ -4,7 +4,7 @@
 // cflags: -O2 -fno-builtin
 // record: seconds=1&hz=500
 // expect: thread allocator has stack allocator_main
-// record: samples=100&hz=500&mode=cpu
+// record: samples=500&hz=500&mode=cpu
 // expect: samples >= 1
 #include "host.h"
 #include <sys/prctl.h>

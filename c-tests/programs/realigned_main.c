@@ -1,7 +1,7 @@
 /* Functions, main among them, that align their stack to more than the ABI does and have room of a size that is known at run
  * time only: their frames are found through a saved pointer. Once blocked (main), once running (burner). */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of main has stack _start;main;aligned;host_wait_for_end
 // expect: every sample of main is complete
 // expect: every sample of burner has stack burner_main;aligned;burn

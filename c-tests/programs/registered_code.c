@@ -3,7 +3,7 @@
  * there. Taking a registration back answers what it answers without the agent. */
 // cflags: -O2 -fomit-frame-pointer
 // libs: -lgcc_s
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of section has stack section_main;burn
 // expect: every sample of section is complete
 // expect: every sample of single has stack single_main;burn

@@ -2,7 +2,7 @@
  * kernel's signal frame into the code that was interrupted, to main: the pc there is
  * the interrupted instruction and no return address. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=200&hz=500
+// record: samples=500&hz=500
 // expect: every sample of main has stack main;outer_work;leaf_work;on_signal;handler_work
 // expect: every sample of main is complete
 #include "host.h"

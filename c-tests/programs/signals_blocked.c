@@ -1,11 +1,11 @@
 /* A thread that blocks every signal, as librdkafka's threads do. While it computes nobody can ask it: that is
  * counted, and no stack of another moment stands for it. In a system call it is seen as all others are. */
 // cflags: -O2
-// record: samples=100&hz=200
+// record: samples=200&hz=200
 // expect: every sample of sleeper has stack sleeper_main;sleep_masked
 // expect: every sample of sleeper is complete
 // expect: every sample of changing has stack changing_main;sleep_masked
-// expect: stats missed >= 1
+// expect: stats unsampled_cpu_ns >= 1
 #include "host.h"
 #include <signal.h>
 

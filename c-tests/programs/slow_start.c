@@ -2,7 +2,7 @@
  * answer) holds up nobody: calls by which the program gives up rights, or leaves for name spaces
  * of its own, are back long before. In children, whose profiler starts with them. */
 // cflags: -O2
-// record: samples=50&hz=200
+// record: samples=200&hz=200
 // expect: every sample of burner has stack burner_main;work
 #include "burner.h"
 #include <linux/capability.h>

@@ -4,7 +4,7 @@
 // record: seconds=2&hz=1000
 // expect: thread sleeper has stack sleeper_main;nap
 // expect: thread other has stack other_main;compute
-// expect: stats missed >= 1
+// expect: stats unsampled_cpu_ns >= 1
 #include "host.h"
 
 static volatile uint64_t sink;

@@ -2,7 +2,7 @@
  * libraries of a process keep for each thread (static TLS) lies on the thread's stack: a
  * profiler that keeps much there ends this program by being loaded. */
 // cflags: -O2
-// record: samples=50&hz=200
+// record: samples=200&hz=200
 // expect: every sample of burner has stack burner_main;work
 #include "burner.h"
 #include <alloca.h>

@@ -22,6 +22,7 @@ FRAME static void *worker_main(void *made)
     void (*run)(void *, long) = (void (*)(void *, long))made;
     host_arrive();
     while (!atomic_load(&host_ending)) {
+        for (volatile int i = 0; i < 2000000; i++) {}
         protect_above(PROT_READ | PROT_WRITE);
         run(base + STACK + ABOVE / 2, 10000000);
         protect_above(PROT_NONE);

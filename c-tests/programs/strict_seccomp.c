@@ -1,9 +1,9 @@
 /* Threads that may make a few system calls only and are killed for others (seccomp(2)): one in strict mode, one whose filter does
  * not even know how a signal handler returns. They compute while they are recorded and end as they like. */
 // cflags: -O2
-// record: samples=300&hz=500
+// record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main
-// expect: stats missed >= 1
+// expect: stats unsampled_cpu_ns >= 1
 #include "burner.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

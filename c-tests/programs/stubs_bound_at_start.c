@@ -2,7 +2,7 @@
  * and of calls to one that is chosen when the program starts (an IFUNC). Everything is bound before the program begins
  * (`-z now`), so the stubs have their short form; stubs_bound_lazily.c has the other. */
 // cflags: -O2 -fplt -fno-builtin -fcf-protection=none -Wl,-z,now
-// record: samples=400&hz=500
+// record: samples=500&hz=500
 // expect: every sample of library has stack library_main;call_again
 // expect: every sample of library is complete
 // expect: every sample of chosen has stack chosen_main;choose_again

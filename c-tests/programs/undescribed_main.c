@@ -1,7 +1,7 @@
 /* A main that .eh_frame does not describe, as rustc writes it for panic=abort: the stacks
  * of the first thread go through it all the same. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=100&hz=200
+// record: samples=200&hz=200
 // expect: thread main has stack _start;__libc_start_main;main;real_main;host_wait_for_end
 // expect: every sample of main is complete
 #include "host.h"

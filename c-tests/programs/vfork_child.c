@@ -1,7 +1,7 @@
 /* Children by vfork(2) that burn CPU in the parent's memory before they exec, while the parent is recorded: the thread that
  * waits for them is not woken, loses no signal of its own, and goes on. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=300&hz=500
+// record: samples=500&hz=500
 // expect: every sample of parent has stack parent_main;child_after_child
 // expect: every sample of parent is complete
 // expect: every sample of burner has stack burner_main;burn

@@ -1,7 +1,7 @@
 /* A daemon that blocks all signals in all threads and receives them by sigwait: it gets those that were sent to it
  * and no others. */
 // cflags: -O2
-// record: samples=100&hz=500
+// record: samples=500&hz=500
 // expect: samples >= 100
 #include "host.h"
 #include <signal.h>

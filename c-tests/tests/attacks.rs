@@ -128,7 +128,7 @@ fn no_client_makes_the_server_spin() {
         // A server that spins uses all it can get; one that does not, some thousandths.
         assert!(share < 0.1, "{what}: the server used {share} of a CPU");
     }
-    let recording = host.record("samples=50&hz=500");
+    let recording = host.record("samples=500&hz=500");
     assert_eq!(check("thread burner has stack burner_main;work", &recording), Ok(()));
     drop(clients);
     host.end();
@@ -169,7 +169,7 @@ fn recordings_that_were_given_up_leave_their_places() {
         wait_until("eight recordings", || running() == 8);
         drop(clients);
         wait_until("their end", || running() == 0);
-        let recording = host.record("samples=20&hz=200");
+        let recording = host.record("samples=200&hz=200");
         assert_eq!(check("thread burner has stack burner_main;work", &recording), Ok(()), "{target}");
     }
     host.end();
@@ -223,11 +223,11 @@ fn hostile_files_and_names_are_no_danger_to_the_program_or_to_readers() {
             host.wait_for(&format!("{state} done"));
         }
         for (target, is_json) in [
-            ("/profile?samples=50&hz=500&format=perf&lines=1", false),
-            ("/profile?samples=50&hz=500&format=folded", false),
-            ("/profile?samples=50&hz=500&format=raw", true),
-            ("/profile?samples=50&hz=500&format=pprof", false),
-            ("/profile?samples=50&hz=500&mode=cpu&format=perf&names=raw", false),
+            ("/profile?samples=500&hz=500&format=perf&lines=1", false),
+            ("/profile?samples=500&hz=500&format=folded", false),
+            ("/profile?samples=500&hz=500&format=raw", true),
+            ("/profile?samples=500&hz=500&format=pprof", false),
+            ("/profile?samples=500&hz=500&mode=cpu&format=perf&names=raw", false),
             ("/dump", false),
             ("/dump?format=json", true),
             ("/status", true),
@@ -254,7 +254,7 @@ fn hostile_files_and_names_are_no_danger_to_the_program_or_to_readers() {
             }
         }
     }
-    let recording = host::record(&socket, "samples=50&hz=500&format=perf");
+    let recording = host::record(&socket, "samples=500&hz=500&format=perf");
     assert_eq!(check("threads = 7", &recording), Ok(()));
     host.end();
 }

@@ -78,7 +78,7 @@ fn every_route_and_format_answers() -> Result<(), NotRun> {
     assert!(names.len() >= 5, "{names:?}");
     for name in names {
         for mode in ["wall", "cpu"] {
-            let (status, text) = get(&format!("/profile?samples=50&hz=500&mode={mode}&format={name}"));
+            let (status, text) = get(&format!("/profile?samples=500&hz=500&mode={mode}&format={name}"));
             assert!(status == 200 && !text.is_empty(), "{name}, {mode}: {status} {text}");
         }
     }
@@ -102,7 +102,7 @@ fn a_forked_child_has_its_own_socket() -> Result<(), NotRun> {
     let container = Container::new("fork_child", &[]);
     let mut host = container.start();
     let child = host.heard("child ").trim().parse().expect("a process id");
-    let of_child = host::record(&container.socket_of(child), "samples=50&hz=200");
+    let of_child = host::record(&container.socket_of(child), "samples=200&hz=200");
     assert_eq!(check("thread childworker has stack child_main;child_work", &of_child), Ok(()));
     for what in ["forks", "spawns"] {
         host.tell(what);
@@ -163,7 +163,7 @@ fn a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits() -> Result<
     let container = Container::new("not_dumpable", &[]);
     let host = container.start();
     let socket = container.socket_of(1);
-    let recording = host::record(&socket, "samples=200&hz=500");
+    let recording = host::record(&socket, "samples=500&hz=500");
     let expected = ["every sample of burner has stack burner_main;work", "every tick is accounted for"];
     let failures: Vec<_> = expected.iter().filter_map(|line| check(line, &recording).err()).collect();
     let status = http::get(&socket, "/status").and_then(http::Answer::read_all).expect("an answer");
@@ -179,7 +179,7 @@ fn on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for() ->
     runs_here()?;
     let container = Container::new("alternate_stack", &["process_vm_readv"]);
     let host = container.start();
-    let recording = host::record(&container.socket_of(1), "samples=300&hz=500");
+    let recording = host::record(&container.socket_of(1), "samples=500&hz=500");
     let expected = ["every tick is accounted for", "thread nested has stack handler_work", "threads >= 3"];
     let failures: Vec<_> = expected.iter().filter_map(|line| check(line, &recording).err()).collect();
     host.end();

@@ -16,7 +16,7 @@ fn start_listens_and_is_profiled() {
     let socket = host.socket();
     let hint = host.wait_for("  curl --unix-socket ");
     assert!(hint.starts_with(&*socket.to_string_lossy()), "{hint}");
-    let recording = host.record("samples=50&hz=200");
+    let recording = host.record("samples=200&hz=200");
     let wanted = "share of start with stack worker;count_primes >= 0.4";
     assert_eq!(check(wanted, &recording), Ok(()));
     host.tell_end();

@@ -63,7 +63,7 @@ fn a_daemon_that_closed_everything_is_profiled() {
     let (_directory, program) = compiled("daemon");
     let host = Host::start(&program);
     let daemon = host.heard("daemon ").trim().parse().expect("a process id");
-    let recording = host::record(&host.socket_of(daemon), "samples=100&hz=500");
+    let recording = host::record(&host.socket_of(daemon), "samples=500&hz=500");
     expect(
         &recording,
         &[
@@ -83,7 +83,7 @@ fn descriptors_0_to_2_that_were_closed_at_the_start_go_to_the_host() {
     command.arg(directory.path().join("file")).env("LD_PRELOAD", library());
     let mut host = Host::spawn(command);
     host.wait_for("ready");
-    expect(&host.record("samples=100&hz=500"), &["share of burner with stack burner_main >= 0.9"]);
+    expect(&host.record("samples=500&hz=500"), &["share of burner with stack burner_main >= 0.9"]);
     host.end();
 }
 
@@ -95,7 +95,7 @@ fn calls_that_want_one_thread_answer_as_without_the_agent() {
     for what in ["results ", "itself ", "with a thread "] {
         assert_eq!(host.heard(what), alone.heard(what), "{what}");
     }
-    expect(&host.record("samples=50&hz=200"), &["every sample of late has stack late_main;late_work"]);
+    expect(&host.record("samples=200&hz=200"), &["every sample of late has stack late_main;late_work"]);
     host.end();
     alone.end();
 }
@@ -104,10 +104,10 @@ fn calls_that_want_one_thread_answer_as_without_the_agent() {
 fn a_service_that_gives_up_root_gives_it_up_in_all_threads() {
     let (_directory, program) = compiled("drops_privileges");
     let mut host = Host::start(&program);
-    host.record("samples=50&hz=200");
+    host.record("samples=200&hz=200");
     host.tell("drop");
     host.wait_for("dropped");
-    let recording = host.record("samples=50&hz=200");
+    let recording = host.record("samples=200&hz=200");
     expect(&recording, &["share of burner with stack burner_main >= 0.9"]);
     if host.heard("") == "not root" {
         not_run("giving up root: the tests do not have it");
@@ -130,7 +130,7 @@ fn a_process_that_puts_all_threads_under_a_filter_lives_whoever_asks() {
     let (_directory, program) = compiled("sandboxed_process");
     let mut host = Host::start(&program);
     let socket = host.socket();
-    expect(&host.record("samples=50&hz=200"), &["every sample of burner has stack burner_main"]);
+    expect(&host.record("samples=200&hz=200"), &["every sample of burner has stack burner_main"]);
     host.tell("enter");
     host.wait_for("sandboxed");
     assert!(http::get(&socket, "/dump").is_err(), "there is nobody who may answer");
@@ -186,8 +186,8 @@ fn a_host_without_memory_lives_whoever_asks() {
         lives_without_memory("address-space", bytes, &[]);
         lives_without_memory("data", bytes, &[]);
     }
-    lives_without_memory("address-space", 0, &["samples=50&hz=500"]);
-    lives_without_memory("data", 100_000, &["samples=50&hz=500"]);
+    lives_without_memory("address-space", 0, &["samples=500&hz=500"]);
+    lives_without_memory("data", 100_000, &["samples=500&hz=500"]);
     lives_without_memory("locked", 100_000, &[]);
     lives_without_memory("locked", 3_000_000, &[]);
 }
@@ -197,7 +197,7 @@ fn a_host_with_as_many_mappings_as_there_may_be_lives_whoever_asks() {
     let (_directory, program) = compiled("many_mappings");
     let mut host = Host::start(&program);
     let socket = host.socket();
-    expect(&host.record("samples=50&hz=200"), &["share of burner with stack burner_main >= 0.9"]);
+    expect(&host.record("samples=200&hz=200"), &["share of burner with stack burner_main >= 0.9"]);
     host.tell("fill");
     host.wait_for("full");
     for target in ["/status", "/profile?seconds=1&hz=1000&format=folded", "/dump"] {
@@ -215,7 +215,7 @@ fn an_agent_loaded_by_dlopen_stays_when_it_is_unloaded() {
     let library = library();
     let arguments = [library.as_os_str()];
     let host = Host::start_with(Start { program: &program, arguments: &arguments, agent: Agent::Loaded });
-    expect(&host.record("samples=50&hz=200"), &["every sample of burner has stack burner_main"]);
+    expect(&host.record("samples=200&hz=200"), &["every sample of burner has stack burner_main"]);
     host.end();
 }
 
@@ -239,7 +239,7 @@ fn follow_exec_leaves_copies_of_the_process_alone() {
     let child: u32 = host.heard("child ").trim().parse().expect("a process id");
     host.tell("forks");
     host.wait_for("forks done");
-    expect(&host.record("samples=50&hz=200"), &["every sample of burner has stack burner_main;parent_work"]);
+    expect(&host.record("samples=200&hz=200"), &["every sample of burner has stack burner_main;parent_work"]);
     assert!(!has_agent(child, false));
     assert_eq!(sockets(&host), [host.pid()]);
     host.end();
@@ -424,7 +424,7 @@ fn a_process_without_proc_lives_whoever_asks() {
     let mut host = Host::spawn(command);
     host.wait_for("ready");
     let socket = host.socket();
-    for target in ["/status", "/dump", "/profile?samples=20&hz=200&format=folded"] {
+    for target in ["/status", "/dump", "/profile?samples=200&hz=200&format=folded"] {
         drop(http::get(&socket, target).and_then(http::Answer::read_all));
     }
     host.end();

@@ -231,7 +231,7 @@ fn a_program_started_by_the_script_keeps_its_pid_and_is_profiled() {
     host.wait_for("ready");
     let socket = directory.path().join(format!("by-{}.sock", host.pid()));
     wait_until("the socket", || socket.exists());
-    let recording = record(&socket, "samples=50&hz=200");
+    let recording = record(&socket, "samples=200&hz=200");
     let wanted = "every sample of burner has stack burner_main;first;second;third;burn";
     assert_eq!(check(wanted, &recording), Ok(()));
     host.end();

@@ -15,7 +15,7 @@ fn a_recording_without_names_gets_the_same_names_elsewhere() {
     let directory = Directory::new();
     let program = Program::compile("signal_handler_stack", directory.path());
     let host = Host::start(&program);
-    let answer = http::get(&host.socket(), "/profile?samples=100&hz=500&format=raw&symbolize=lazy");
+    let answer = http::get(&host.socket(), "/profile?samples=500&hz=500&format=raw&symbolize=lazy");
     let raw = answer.and_then(http::Answer::read_all).expect("a recording").body;
     let raw = String::from_utf8(raw).expect("text");
     assert!(!raw.contains("\"name\":\"main\",\"offset\""), "names were looked up");

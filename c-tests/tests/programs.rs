@@ -245,7 +245,7 @@ fn libraries_that_come_and_go_while_recording_are_no_danger() {
         host.tell("cycle");
         host.wait_for("cycle done");
     });
-    let after = host.record("samples=100&hz=500");
+    let after = host.record("samples=500&hz=500");
     expect(&after, &["every sample of steady has stack steady_main", "every sample of steady is complete"]);
     host.end();
 }
@@ -269,7 +269,7 @@ fn a_library_reloaded_to_the_same_place_has_its_new_names_and_frames() {
     host.tell("reload");
     host.wait_for("reload done");
     read_until_stack(&mut answer, "caller_main;plugin_entry;new_work");
-    let after = host.record("samples=100&hz=500");
+    let after = host.record("samples=500&hz=500");
     expect(
         &after,
         &[
@@ -290,7 +290,7 @@ fn a_program_started_through_the_loader_has_its_own_names() {
     command.arg(&program.executable).env("LD_PRELOAD", library());
     let mut host = Host::spawn(command);
     host.wait_for("ready");
-    let recording = host.record("samples=50&hz=200");
+    let recording = host.record("samples=200&hz=200");
     expect(
         &recording,
         &[
@@ -307,8 +307,8 @@ fn a_forked_child_has_its_own_socket_and_is_sampled() {
     let (_directory, program) = compiled("fork_child");
     let host = Host::start(&program);
     let child = host.heard("child ").trim().parse().expect("a process id");
-    let of_child = host::record(&host.socket_of(child), "samples=50&hz=200");
-    let of_parent = host.record("samples=50&hz=200");
+    let of_child = host::record(&host.socket_of(child), "samples=200&hz=200");
+    let of_parent = host.record("samples=200&hz=200");
     expect(
         &of_child,
         &[
@@ -334,7 +334,7 @@ fn what_a_program_registered_before_a_fork_holds_in_the_child() {
     let (_directory, program) = compiled("registered_before_fork");
     let host = Host::start(&program);
     let child = host.heard("child ").trim().parse().expect("a process id");
-    let of_child = host::record(&host.socket_of(child), "samples=50&hz=200");
+    let of_child = host::record(&host.socket_of(child), "samples=200&hz=200");
     expect(
         &of_child,
         &["every sample of child has stack child_main;call;burn", "every sample of child is complete"],
@@ -351,7 +351,7 @@ fn forking_and_spawning_go_on_while_recorded() {
             host.tell(what);
             host.wait_for(&format!("{what} done"));
         });
-        let after = host.record("samples=100&hz=500");
+        let after = host.record("samples=500&hz=500");
         expect(&after, &["every sample of burner has stack burner_main;parent_work"]);
     }
     host.end();
@@ -391,7 +391,7 @@ fn a_client_that_goes_away_leaves_nothing_behind() {
     for _ in 0..1000 {
         drop(UnixStream::connect(&socket).expect("a connection"));
     }
-    let after = host.record("samples=100&hz=500");
+    let after = host.record("samples=500&hz=500");
     expect(
         &after,
         &["every sample of burner has stack burner_main;work", "every sample of burner is complete"],
@@ -471,7 +471,7 @@ fn a_thread_that_enters_a_sandbox_unseen_is_not_asked_when_it_computes_again() {
     read_until_stack(&mut answer, "unseen_main;compute");
     host.tell("enter");
     let recording = host::finish_recording(answer, query);
-    assert!(figure(&recording, "missed") > 0, "{:?}", recording.stats);
+    assert!(figure(&recording, "unsampled_cpu_ns") > 0, "{:?}", recording.stats);
     host.end();
 }
 
@@ -538,12 +538,12 @@ fn a_host_may_take_a_signal_that_the_agent_has_used() {
     let (_directory, program) = compiled("own_sigurg");
     let mut host =
         Host::start_with(Start { program: &program, arguments: &[OsStr::new("late")], agent: Agent::Loaded });
-    expect(&host.record("samples=20&hz=500"), &["samples >= 20"]);
+    expect(&host.record("samples=500&hz=500"), &["samples >= 20"]);
     host.tell("install");
     host.wait_for("installed");
     // The first of these notices that the signal is no longer the agent's.
-    host.record("samples=100&hz=500");
-    let recording = host.record("samples=500&hz=1000");
+    host.record("samples=500&hz=500");
+    let recording = host.record("samples=1000&hz=1000");
     expect(&recording, &["share of raiser with stack raiser_main;raise_signals >= 0.9"]);
     host.end();
 }
@@ -638,7 +638,7 @@ fn the_c_interface_starts_records_reports_errors_and_stops() {
         arguments: &[files.path().as_os_str()],
         agent: Agent::Loaded,
     });
-    let recording = host.record("samples=50&hz=200");
+    let recording = host.record("samples=200&hz=200");
     expect(&recording, &["every sample of burner has stack burner_main;api_burn"]);
     host.end();
     let text = std::fs::read_to_string(files.path().join("whole.folded")).expect("a recording");
@@ -722,9 +722,9 @@ fn the_handler_makes_no_system_call() {
         "every sample of closed is complete",
     ];
     // The handler asks the kernel to read the stack until the sampler knows where it is.
-    expect(&host.record("samples=100&hz=500"), &expected);
+    expect(&host.record("samples=500&hz=500"), &expected);
     host.tell("close");
     host.wait_for("done");
-    expect(&host.record("samples=500&hz=1000"), &expected);
+    expect(&host.record("samples=1000&hz=1000"), &expected);
     host.end();
 }

@@ -68,7 +68,7 @@ fn addresses_of_profiles_are_what_symbol_servers_look_up() {
     let host = Host::start(&program);
     let socket = host.socket();
     let profile =
-        http::get(&socket, "/profile?samples=50&hz=500&format=firefox").and_then(http::Answer::read_all);
+        http::get(&socket, "/profile?samples=500&hz=500&format=firefox").and_then(http::Answer::read_all);
     let profile: Value = serde_json::from_slice(&profile.expect("a profile").body).expect("JSON");
     let threads = profile["threads"].as_array().expect("threads");
     let thread = threads.iter().find(|thread| thread["name"] == "burner").expect("burner");
@@ -104,7 +104,7 @@ fn names_and_sources_of_a_process_are_answered_under_its_token_and_no_other_file
     let before = ask(&socket, &format!("{token}/symbolicate/v5"), &json!({}));
     assert_eq!(before["error"], "nothing was recorded yet");
 
-    let raw = http::get(&socket, "/profile?samples=50&hz=500&format=raw").and_then(http::Answer::read_all);
+    let raw = http::get(&socket, "/profile?samples=500&hz=500&format=raw").and_then(http::Answer::read_all);
     let raw = String::from_utf8(raw.expect("a recording").body).expect("text");
     let lines: Vec<Value> = raw.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let frames =

@@ -4,33 +4,30 @@
 //! Signals of the same number that are not ours go to the handler that was there before.
 
 use crate::arch::{self, Arch, Native};
-use crate::call_again::{call_again, goes_on, leave_for_call, note_coming, note_signal, undo_leaving};
 use crate::frames::Frames;
-use crate::memory::{self, OwnStack};
+use crate::memory::OwnStack;
 use crate::published;
 use crate::registers::of_context;
 use crate::slot::{self, Ticket};
-#[cfg(target_arch = "x86_64")]
-use crate::system_call;
 use crate::walk::{Stop, walk_interrupted};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
-/// `si_code` of signals sent by sigqueue(3) and its kin.
-pub const SI_QUEUE: i32 = -1;
+/// `si_code` of signals that timers raise.
+const SI_TIMER: i32 = -2;
 /// Bytes of `ucontext` that are read: all general registers.
 const CONTEXT_BYTES: u64 = 512;
 
-/// The start of Linux' `siginfo_t` for queued signals (sigaction(2)).
+/// The start of Linux' `siginfo_t` for the signals of timers (sigaction(2)).
 #[derive(Debug)]
 #[repr(C)]
-pub struct QueuedSignal {
+pub struct TimerSignal {
     signal: i32,
     errno: i32,
     code: i32,
     padding: i32,
-    pid: i32,
-    uid: u32,
+    timer: i32,
+    overrun: i32,
     value: u64,
 }
 
@@ -56,13 +53,6 @@ pub fn has_previous(signal: i32) -> bool {
     PREVIOUS.get(signal as usize).is_none_or(|previous| previous.load(Relaxed) != 0)
 }
 
-/// Whether it is the kernel that calls [`on_signal`] for this signal, and not a handler of the host's that has taken its place and passes signals on.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn is_called_by_kernel(signal: i32) -> bool {
-    let ours = on_signal as unsafe extern "C" fn(_, _, _) as usize;
-    system_call::action(signal).is_ok_and(|action| action.handler == ours)
-}
-
 /// Signals of ours that were handled, whether or not in time; wraps around.
 pub fn handled() -> u32 {
     HANDLED.load(Relaxed)
@@ -72,39 +62,18 @@ pub fn handled() -> u32 {
 ///
 /// # Safety
 /// To be called by the kernel only, as a signal handler with `SA_SIGINFO` and a mask of all signals.
-pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut QueuedSignal, context: *mut c_void) {
+pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut TimerSignal, context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo, at least as long as our view of it.
-    let (code, pid, value) = unsafe { ((*info).code, (*info).pid, (*info).value) };
-    if code == SI_QUEUE
-        && pid == memory::process_id()
+    let (code, timer, value) = unsafe { ((*info).code, (*info).timer, (*info).value) };
+    if code == SI_TIMER
         && let Some(ticket) = Ticket::from_value(value)
     {
-        note_signal(signal);
-        // SAFETY: `context` is the kernel's ucontext of this thread.
-        unsafe { undo_leaving(context) };
-        let goes_on = if slot::begin(ticket) {
-            // SAFETY: as above.
-            unsafe { note_coming(context, ticket) };
-            // SAFETY: as above, the ticket is being written, and all signals are blocked.
+        if slot::begin(ticket, timer) {
+            // SAFETY: `context` is the kernel's ucontext of this thread, the ticket is being written, and all signals are blocked.
             unsafe { answer(ticket, context as u64) };
-            // SAFETY: the kernel's ucontext; all signals are blocked. Before the slot goes back: it tells when the thread was seen.
-            let goes_on = unsafe { call_again(context, value) };
             slot::end(ticket);
-            goes_on
-        } else {
-            // SAFETY: as above.
-            unsafe { late(context) }
-        };
-        HANDLED.fetch_add(1, Relaxed);
-        if goes_on {
-            // SAFETY: as above; nothing is left to do.
-            unsafe { leave_for_call(context) };
         }
-        return;
-    }
-    if code == SI_QUEUE && pid == memory::process_id() && value == slot::INTERRUPT {
-        // SAFETY: `context` is the kernel's ucontext of this thread, and all signals are blocked.
-        unsafe { interrupt(context) };
+        HANDLED.fetch_add(1, Relaxed);
         return;
     }
     // SAFETY: as this function's own.
@@ -144,34 +113,9 @@ unsafe fn answer(ticket: Ticket, context: u64) {
 }
 
 /// # Safety
-/// As [`call_again`].
-#[cold]
-#[inline(never)]
-unsafe fn late(context: *mut c_void) -> bool {
-    // SAFETY: the caller's contract.
-    unsafe { call_again(context, 0) }
-}
-
-/// Whoever has left the call that was meant for another one with which the kernel goes on, goes on.
-///
-/// # Safety
-/// As [`call_again`].
-#[cold]
-#[inline(never)]
-unsafe fn interrupt(context: *mut c_void) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        undo_leaving(context);
-        if goes_on(context) {
-            leave_for_call(context);
-        }
-    }
-}
-
-/// # Safety
 /// As [`on_signal`].
 #[cold]
-unsafe fn pass_on(signal: c_int, info: *mut QueuedSignal, context: *mut c_void) {
+unsafe fn pass_on(signal: c_int, info: *mut TimerSignal, context: *mut c_void) {
     let at = signal as usize;
     let (Some(previous), Some(takes_info)) = (PREVIOUS.get(at), PREVIOUS_TAKES_INFO.get(at)) else { return };
     let previous = previous.load(Acquire);
@@ -180,7 +124,7 @@ unsafe fn pass_on(signal: c_int, info: *mut QueuedSignal, context: *mut c_void) 
     }
     if takes_info.load(Relaxed) != 0 {
         // SAFETY: sigaction reported this address as a handler with SA_SIGINFO.
-        let handler: unsafe extern "C" fn(c_int, *mut QueuedSignal, *mut c_void) =
+        let handler: unsafe extern "C" fn(c_int, *mut TimerSignal, *mut c_void) =
             unsafe { core::mem::transmute(previous) };
         // SAFETY: called with what the kernel passed to us.
         unsafe { handler(signal, info, context) };
@@ -199,16 +143,16 @@ mod tests {
 
     #[test]
     fn the_kernels_siginfo_has_the_value_where_we_read_it() {
-        assert_eq!(offset_of!(QueuedSignal, code), offset_of!(libc::siginfo_t, si_code));
+        assert_eq!(offset_of!(TimerSignal, code), offset_of!(libc::siginfo_t, si_code));
         // SAFETY: siginfo_t is plain data.
         let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
-        let ours = (&raw mut info).cast::<QueuedSignal>();
+        let ours = (&raw mut info).cast::<TimerSignal>();
         // SAFETY: a siginfo_t is larger than our view of it.
         unsafe {
-            (*ours).pid = 4711;
-            (*ours).uid = 12;
+            (*ours).timer = 4711;
+            (*ours).overrun = 12;
             (*ours).value = 0x1234_5678_9abc_def0;
-            assert_eq!((info.si_pid(), info.si_uid()), (4711, 12));
+            assert_eq!((info.si_timerid(), info.si_overrun()), (4711, 12));
             assert_eq!(info.si_value().sival_ptr as u64, 0x1234_5678_9abc_def0);
         }
     }

@@ -14,7 +14,6 @@
 pub mod arch;
 mod atomic;
 pub mod cache;
-pub mod call_again;
 pub mod expression;
 mod frame_description;
 mod frame_reader;

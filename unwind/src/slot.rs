@@ -2,33 +2,30 @@
 //!
 //! Constraint: the sampler must never wait for a thread, and a thread may answer
 //! late or never (signals blocked, not scheduled under a CPU quota, gone).
-//! Idea: the sampler chooses a slot and sends its number and generation along with the signal.
+//! Idea: each timer has a slot, whose number and generation come with the timer's signal.
 //! A slot's state is one word of phase and generation, changed by
 //! compare-and-swap only:
 //!
 //! ```text
-//! Free(g) --lend--> Lent(g) --handler--> Written(g) --handler--> Done(g) --take--> Free(g+1)
-//!                      `--revoke--> Free(g+1)
+//! Free(g) --lend--> Lent(g) --handler--> Written(g) --handler--> Done(g) --again--> Lent(g)
+//!                      `--revoke--> Free(g+1)                        `--release--> Free(g+1)
 //! ```
 //!
-//! A late handler finds another generation, or another phase, and writes nothing;
-//! a slot that is being written is left to its writer. Memory of slots is mapped
+//! The handler of a timer that is no more finds another generation, and writes nothing; one that
+//! comes before its last answer was taken finds another phase. Memory of slots is mapped
 //! in chunks on demand and stays mapped, so that a late handler never meets
 //! unmapped memory.
 //!
 //! Orderings: `Lent -> Written` is SeqCst, see `published`; `-> Done` releases
-//! what the handler wrote to the `take` that acquires it; `-> Lent` releases the
+//! what the handler wrote to the sampler that acquires it; `-> Lent` releases the
 //! bounds that the sampler wrote to the handler.
 
-mod looked;
 mod state;
 
-use crate::call_again::Seen;
 use crate::frames::Storage;
 use crate::walk::Workspace;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
-pub use looked::Looked;
 use state::State;
 
 /// Slots in one chunk of memory.
@@ -46,8 +43,8 @@ pub struct Slot {
     pub low: AtomicU64,
     /// See `low`.
     pub high: AtomicU64,
-    /// What the thread did.
-    pub looked: Looked,
+    /// Whose: the thread's id and the number of its timer, see [`Slot::set_owner`].
+    owner: AtomicU64,
     /// How much of that is the thread's own ([`Extent`]).
     pub extent: AtomicU32,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
@@ -101,7 +98,27 @@ impl Slot {
         unsafe { &mut *self.workspace.get() }
     }
 
-    /// What [`lend`] was given.
+    /// Sampler: the thread, and the kernel's number of the timer whose signals are for it. While the slot is lent: until then nothing
+    /// is answered.
+    pub fn set_owner(&self, tid: u32, timer: i32) {
+        self.owner.store(u64::from(tid) << 32 | u64::from(timer as u32), Relaxed);
+    }
+
+    /// Handler: whether the signal of this timer is for this slot.
+    #[inline(always)]
+    fn is_of(&self, timer: i32) -> bool {
+        let owner = self.owner.load(Relaxed);
+        owner >> 32 != 0 && owner as u32 == timer as u32
+    }
+
+    /// Sampler, while the slot is free or answered: the bounds for the next answer.
+    fn set_bounds(&self, bounds: StackBounds) {
+        self.low.store(bounds.low, Relaxed);
+        self.high.store(bounds.high, Relaxed);
+        self.extent.store(bounds.extent as u32, Relaxed);
+    }
+
+    /// What [`lend`] or [`again`] was given.
     #[inline(always)]
     pub fn bounds(&self) -> StackBounds {
         let extent =
@@ -140,7 +157,7 @@ pub const CHUNK_BYTES: usize = CHUNK * size_of::<Slot>();
 static STATES: [State; SLOTS] = [const { State(AtomicU64::new(0)) }; SLOTS];
 static MEMORY: [AtomicPtr<Slot>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 
-/// The number of a slot and the generation it was lent in: what travels with the signal.
+/// The number of a slot and the generation it was lent in: what comes with a timer's signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     index: u16,
@@ -149,9 +166,6 @@ pub struct Ticket {
 
 /// Marks the signal's value as ours ("sw").
 const MAGIC: u64 = 0x7377 << 48;
-
-/// The value of a signal that asks for nothing: it cuts a system call short.
-pub const INTERRUPT: u64 = MAGIC | (u16::MAX as u64) << 32;
 
 impl Ticket {
     /// As a signal's value.
@@ -205,9 +219,8 @@ pub fn has_chunk(chunk: usize) -> bool {
     MEMORY.get(chunk).is_some_and(|place| !place.load(Acquire).is_null())
 }
 
-/// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds set, and when the
-/// thread was seen awake.
-pub fn lend(hint: usize, bounds: StackBounds, seen: Option<Seen>) -> Option<Ticket> {
+/// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds set and nobody's.
+pub fn lend(hint: usize, bounds: StackBounds) -> Option<Ticket> {
     let chunks = MEMORY.iter().take_while(|chunk| !chunk.load(Relaxed).is_null()).count();
     let slots = chunks * CHUNK;
     (0..slots).find_map(|n| {
@@ -215,18 +228,17 @@ pub fn lend(hint: usize, bounds: StackBounds, seen: Option<Seen>) -> Option<Tick
         let state = STATES.get(index)?;
         let ticket = Ticket { index: index as u16, generation: state.free()? };
         let slot = ticket.slot()?;
-        slot.low.store(bounds.low, Relaxed);
-        slot.high.store(bounds.high, Relaxed);
-        slot.extent.store(bounds.extent as u32, Relaxed);
-        slot.looked.begin(seen);
+        slot.owner.store(0, Relaxed);
+        slot.set_bounds(bounds);
         state.lend(ticket.generation).then_some(ticket)
     })
 }
 
-/// Handler: takes the slot for writing. `false`: it is too late, write nothing.
+/// Handler: takes the slot for writing, by a signal of that timer. `false`: write nothing.
 #[inline(always)]
-pub fn begin(ticket: Ticket) -> bool {
-    ticket.state().is_some_and(|state| state.begin(ticket.generation))
+pub fn begin(ticket: Ticket, timer: i32) -> bool {
+    ticket.slot().is_some_and(|slot| slot.is_of(timer))
+        && ticket.state().is_some_and(|state| state.begin(ticket.generation))
 }
 
 /// Handler: the answer is complete.
@@ -242,16 +254,29 @@ pub fn is_done(ticket: Ticket) -> bool {
     ticket.state().is_some_and(|state| state.is_done(ticket.generation))
 }
 
-/// Sampler: gives an answered slot back.
-pub fn release(ticket: Ticket) {
-    if let Some(state) = ticket.state() {
-        state.release(ticket.generation);
+/// Sampler: the answer was taken; the slot is lent for the next one.
+pub fn again(ticket: Ticket, bounds: StackBounds) {
+    if let (Some(slot), Some(state)) = (ticket.slot(), ticket.state()) {
+        slot.set_bounds(bounds);
+        state.again(ticket.generation);
     }
 }
 
-/// Sampler: takes an unanswered slot back. `false` if the thread is just answering, or has.
-pub fn revoke(ticket: Ticket) -> bool {
-    ticket.state().is_some_and(|state| state.revoke(ticket.generation))
+/// Sampler: takes a slot back whose timer is no more. `false` if the thread is just answering.
+pub fn release(ticket: Ticket) -> bool {
+    ticket.state().is_some_and(|state| state.revoke(ticket.generation) || state.release(ticket.generation))
+}
+
+fn slots() -> impl Iterator<Item = &'static Slot> {
+    let chunks = MEMORY.iter().map(|chunk| chunk.load(Acquire)).take_while(|chunk| !chunk.is_null());
+    // SAFETY: as in `Ticket::slot`.
+    chunks.flat_map(|chunk| (0..CHUNK).map(move |n| unsafe { &*chunk.add(n) }))
+}
+
+/// The kernel's numbers of the timers of thread `tid`.
+pub fn timers_of(tid: u32) -> impl Iterator<Item = i32> {
+    let owners = slots().map(|slot| slot.owner.load(Relaxed));
+    owners.filter(move |owner| (owner >> 32) as u32 == tid).map(|owner| owner as u32 as i32)
 }
 
 /// Whether any handler is between [`begin`] and [`end`] right now.
@@ -259,9 +284,10 @@ pub fn any_written() -> bool {
     STATES.iter().any(State::is_written)
 }
 
-/// After fork, in the child: the threads that had slots do not exist here.
+/// After fork, in the child: the threads that had slots do not exist here, nor do their timers.
 pub fn reset_after_fork() {
     STATES.iter().for_each(State::reset);
+    slots().for_each(|slot| slot.set_owner(0, 0));
 }
 
 #[cfg(test)]
@@ -292,20 +318,30 @@ mod tests {
     #[test]
     fn a_late_answer_finds_nothing_to_write() {
         with_memory();
-        let ticket = lend(0, StackBounds::default(), None).unwrap();
-        assert!(revoke(ticket));
-        assert!(!begin(ticket), "revoked");
-        let next = lend(usize::from(ticket.index), StackBounds::default(), None).unwrap();
-        assert!(!begin(ticket) || next.index != ticket.index, "another generation");
-        assert!(begin(next));
-        assert!(!begin(next), "one signal, one answer");
-        assert!(!revoke(next), "being written");
+        let lend = |hint| {
+            let ticket = lend(hint, StackBounds::default()).unwrap();
+            assert!(!begin(ticket, 0), "nobody's");
+            ticket.slot().unwrap().set_owner(77, 5);
+            assert_eq!(timers_of(77).collect::<std::vec::Vec<i32>>(), [5]);
+            ticket
+        };
+        let ticket = lend(0);
+        assert!(release(ticket));
+        assert!(!begin(ticket, 5), "released");
+        let next = lend(usize::from(ticket.index));
+        assert!(!begin(ticket, 5) || next.index != ticket.index, "another generation");
+        assert!(!begin(next, 6), "another timer");
+        assert!(begin(next, 5));
+        assert!(!begin(next, 5), "being written");
+        assert!(!release(next), "being written");
         assert!(any_written());
         end(next);
         assert!(is_done(next) && !is_done(ticket));
-        assert!(!revoke(next), "answered");
-        release(next);
-        assert!(!is_done(next));
+        assert!(!begin(next, 5), "not taken yet");
+        again(next, StackBounds::default());
+        assert!(!is_done(next) && begin(next, 5));
+        end(next);
+        assert!(release(next) && !is_done(next) && !begin(next, 5));
     }
 
     #[test]
@@ -319,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 88 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 48 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 50 * 1024 } else { 26 * 1024 });
     }
 }

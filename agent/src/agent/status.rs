@@ -4,7 +4,7 @@ use super::Agent;
 use crate::agent_threads;
 use crate::histogram::{Figures, Histogram};
 use crate::off;
-use crate::platform::process;
+use crate::platform::{cpu_timers, process};
 use crate::registered_frames;
 use serde_json::{Map, Value, json};
 
@@ -46,8 +46,9 @@ pub fn json(agent: &Agent) -> Value {
         "off": off::reason(),
         "uptime_seconds": agent.started.elapsed().as_secs(),
         "recordings": { "running": running, "started": counters.recordings.get() },
-        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers(), "must_not_be_signalled": counters.not_asked() },
+        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers(), "must_not_be_signalled": counters.not_asked(), "in_step_with_the_kernels_tick": counters.in_step() },
         "blocked_threads_are_sampled_by": blocked_threads_by(unreadable),
+        "kernel_tick_ns": cpu_timers::kernel_tick_ns(),
         "signal": if signal == 0 { Value::Null } else { signal.into() },
         "samples": {
             "taken": recorded.samples,
@@ -65,9 +66,9 @@ pub fn json(agent: &Agent) -> Value {
             "copied": counters.copied.get(),
             "reused": counters.reused.get(),
             "moved_while_copied": counters.moved.get(),
-            "signals_sent": counters.signals.get(),
-            "signals_refused": counters.refused.get(),
-            "signals_answered": counters.answered.get(),
+            "timers_armed": counters.signals.get(),
+            "timers_refused": counters.refused.get(),
+            "timers_answered": counters.answered.get(),
         },
         "held": durations(&counters.held),
         "sweep": durations(&counters.sweep),
@@ -89,11 +90,7 @@ fn durations(histogram: &Histogram) -> Value {
 }
 
 /// How threads that wait are sampled. Of a process that is not dumpable the kernel does not tell
-/// where they wait; under a filter they are left alone then.
+/// where they wait.
 fn blocked_threads_by(without_syscall_file: u64) -> &'static str {
-    match without_syscall_file {
-        0 => "copy",
-        _ if process::is_filtered() => "nothing",
-        _ => "signal",
-    }
+    if without_syscall_file == 0 { "copy" } else { "nothing" }
 }

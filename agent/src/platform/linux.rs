@@ -1,6 +1,7 @@
 //! Linux.
 
 pub mod bell;
+pub mod cpu_timers;
 pub mod descriptors;
 pub mod errno;
 pub mod futex;

@@ -5,16 +5,17 @@ use crate::counters::RecordingCounters;
 use crate::platform::process::{EpochClock, clock_ns, monotonic_ns, pid};
 use crate::recording::{Length, Request};
 use crate::sample_queue::{Refused, SampleSender};
-use crate::sampler::skipped::MOST_LATE;
+use crate::sampler::account::Weighted;
 use crate::sampler::ticks::Ticks;
-use crate::sampler::told::Passed;
+use crate::sampler::timers::hit_within_ns;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::{Mode, State, Thread};
 
-/// How long answers are waited for after the last tick.
-const GRACE_NS: u64 = 1_000_000_000;
+/// More ticks that came too late in a row are only counted as late: a process that was stopped for long, or starved, is not made
+/// to have thousands of ticks at once.
+const MOST_LATE: u64 = 1000;
 
 /// What was found waits so long for more before it is handed on: to wake the writer, which wakes the server, which wakes the
 /// client, costs more than a tick.
@@ -63,11 +64,12 @@ pub struct Active {
     ticks: Ticks,
     /// The tick of the sweep that is under way.
     due: bool,
-    passed: Passed,
-    last_tick_ns: u64,
-    /// How long after its time the last tick was.
-    last_delay_ns: u64,
-    grace_until_ns: Option<u64>,
+    /// Ticks up to now, with late ones.
+    passed: u64,
+    /// Late ones that are told all the same.
+    filled: u64,
+    /// It has ended; the last answers may come until then.
+    answers_until_ns: Option<u64>,
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
     sampled_cpu_ns: u64,
@@ -94,10 +96,9 @@ impl Active {
             clock,
             ticks: Ticks::new(1, 0),
             due: false,
-            passed: Passed::default(),
-            last_tick_ns: 0,
-            last_delay_ns: 0,
-            grace_until_ns: None,
+            passed: 0,
+            filled: 0,
+            answers_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
         }
@@ -141,7 +142,7 @@ impl Active {
 
     /// Whether ticks are still to come.
     pub fn is_sampling(&self) -> bool {
-        self.grace_until_ns.is_none()
+        self.answers_until_ns.is_none()
     }
 
     /// When the sampler has to look at this recording again.
@@ -152,7 +153,7 @@ impl Active {
 
     /// When the next tick is, or the end.
     pub fn next_tick(&self) -> u64 {
-        self.grace_until_ns.unwrap_or(self.ticks.next_ns().min(self.end_ns()))
+        self.answers_until_ns.unwrap_or(self.ticks.next_ns().min(self.end_ns()))
     }
 
     fn hand_on_ns(&self) -> u64 {
@@ -177,15 +178,12 @@ impl Active {
     pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
         self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
         if self.due {
-            // The first one is at once, however long its recording took to begin.
-            let is_first = self.passed == Passed::default();
-            self.last_delay_ns = if is_first { 0 } else { now.saturating_sub(self.ticks.next_ns()) };
             // Those behind the end, of a program that was stopped meanwhile, say, are none of the recording's.
             let late = self.ticks.take(now.min(self.end_ns().saturating_sub(1)));
             self.counters.late.add(late);
-            self.passed.taken += 1;
-            self.last_tick_ns = now;
-            self.passed.late += if late > MOST_LATE { 0 } else { late };
+            let filled = if late > MOST_LATE { 0 } else { late };
+            self.filled += filled;
+            self.passed += 1 + filled;
             self.counters.ticks.add(1);
         }
         self.due
@@ -196,34 +194,14 @@ impl Active {
         self.due
     }
 
-    /// The ticks up to now.
-    pub fn passed(&self) -> Passed {
-        self.passed
+    /// The sweep is over.
+    pub fn end_tick(&mut self) {
+        self.due = false;
     }
 
-    /// How long after its time the last one was.
-    pub fn last_delay_ns(&self) -> u64 {
-        self.last_delay_ns
-    }
-
-    /// When the last one was.
-    pub fn last_tick_ns(&self) -> u64 {
-        self.last_tick_ns
-    }
-
-    /// Wall mode: samples for so many ticks in a row, the last of which was at `tick_ns`.
-    pub fn wall_sample(
-        &mut self,
-        thread: &Arc<Thread>,
-        tick_ns: u64,
-        ticks: u32,
-        state: State,
-        stack: &Arc<RawStack>,
-    ) {
-        if self.request.mode == Mode::Wall && ticks > 0 {
-            let weight_ns = self.interval_ns();
-            self.batch.push(Event { ticks, ..self.event(thread, tick_ns, weight_ns, state, stack) });
-        }
+    /// The ticks up to now, and those of them that came too late.
+    pub fn passed(&self) -> (u64, u64) {
+        (self.passed, self.filled)
     }
 
     /// Every thread's stack now: a thread of which none could be had is shown without one, rather than counted as missed.
@@ -231,25 +209,22 @@ impl Active {
         self.request.mode == Mode::Wall && self.request.length == Length::Ticks(1)
     }
 
-    /// Wall mode: a thread of which no stack could be had.
-    pub fn wall_missed(&mut self, thread: &Arc<Thread>, tick_ns: u64, ticks: u32, state: State) {
-        self.counters.truncated.add(u64::from(ticks));
-        self.wall_sample(thread, tick_ns, ticks, state, &Arc::new(RawStack::none()));
-    }
-
-    /// CPU mode: a sample that stands for `cpu_ns` of CPU time; without a stack it is time of which
-    /// no sample was taken.
-    pub fn cpu_sample(&mut self, thread: &Arc<Thread>, tick_ns: u64, cpu_ns: u64, stack: &Arc<RawStack>) {
-        if self.request.mode == Mode::Cpu && cpu_ns > 0 {
+    /// Takes a thread's samples. One without a stack is time of which none was had.
+    pub fn take(&mut self, thread: &Arc<Thread>, samples: Vec<Weighted>) {
+        for Weighted { state, stack, ticks, cpu_ns, ns } in samples {
+            let weight_ns = match self.request.mode {
+                Mode::Wall => self.interval_ns(),
+                Mode::Cpu => cpu_ns,
+            };
+            if ticks == 0 || weight_ns == 0 {
+                continue;
+            }
+            if stack.is_none() && state == State::Running {
+                self.counters.unsampled_cpu_ns.add(weight_ns.saturating_mul(ticks.into()));
+            }
             self.sampled_cpu_ns += cpu_ns;
-            self.counters.unsampled_cpu_ns.add(if stack.is_none() { cpu_ns } else { 0 });
-            self.batch.push(self.event(thread, tick_ns, cpu_ns, State::Running, stack));
+            self.batch.push(Event { ticks, ..self.event(thread, ns, weight_ns, state, &stack) });
         }
-    }
-
-    /// CPU mode: `cpu_ns` of CPU time since a thread's last sample, as the recording or the thread ends.
-    pub fn cpu_rest(&mut self, thread: &Arc<Thread>, now: u64, cpu_ns: u64) {
-        self.cpu_sample(thread, now, cpu_ns, &Arc::new(RawStack::none()));
     }
 
     /// What the program has used since the start; to be called before the threads' clocks are read for the last time.
@@ -268,7 +243,9 @@ impl Active {
         let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
         if all && used > CLOCKS_DIFFER_NS {
             let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
-            self.cpu_rest(&thread, now, used);
+            let stack = Arc::new(RawStack::none());
+            let rest = Weighted { state: State::Running, stack, ticks: 1, cpu_ns: used, ns: now };
+            self.take(&thread, vec![rest]);
         }
     }
 
@@ -308,28 +285,29 @@ impl Active {
         }
     }
 
-    /// Whether the last tick is over; then answers are still waited for, for a while.
+    /// Whether nobody would see what still comes.
+    fn is_given_up(&self) -> bool {
+        // The writer sets it when its reader is gone.
+        self.stop.load(Relaxed) && matches!(self.request.length, Length::Ticks(_) | Length::Time(_))
+    }
+
+    /// Whether the last tick is over; then answers are still waited for, for a moment.
     pub fn has_ended(&mut self, now: u64) -> bool {
         let over = match self.request.length {
             Length::Ticks(ticks) => self.counters.ticks.get() >= ticks,
             Length::Time(_) => now >= self.end_ns(),
             Length::Open => false,
         };
-        if self.grace_until_ns.is_none() && (over || self.stop.load(Relaxed)) {
+        if self.answers_until_ns.is_none() && (over || self.stop.load(Relaxed)) {
             self.counters.duration_ns.set(now - self.started_ns);
-            self.grace_until_ns = Some(now + GRACE_NS);
+            self.answers_until_ns = Some(now + hit_within_ns());
         }
-        self.grace_until_ns.is_some()
+        self.answers_until_ns.is_some()
     }
 
-    /// Whether answers need not be waited for any longer.
-    pub fn grace_is_over(&self, now: u64) -> bool {
-        self.grace_until_ns.is_some_and(|until| now >= until) || self.output_is_gone()
-    }
-
-    fn output_is_gone(&self) -> bool {
-        // The writer sets it when its reader is gone; nobody would see the late answers.
-        self.stop.load(Relaxed) && matches!(self.request.length, Length::Ticks(_) | Length::Time(_))
+    /// Whether an answer may still come.
+    pub fn waits_for_answers(&self, now: u64) -> bool {
+        !self.is_given_up() && self.answers_until_ns.is_some_and(|until| now < until)
     }
 }
 
@@ -383,7 +361,9 @@ mod tests {
         let mut handed_on = vec![];
         for tick in 0..100 {
             let now = begin + tick * 1_000_000;
-            recording.wall_sample(&thread, now, 1, State::Running, &stack);
+            let sample =
+                Weighted { state: State::Running, stack: stack.clone(), ticks: 1, cpu_ns: 0, ns: now };
+            recording.take(&thread, vec![sample]);
             assert!(recording.next_wake() <= now.max(begin) + HAND_ON_NS);
             recording.flush_if_due(now);
             handed_on.extend(receiver.receive(Duration::ZERO).map(|batch| batch.len()));

@@ -1,50 +1,43 @@
-//! One pass over the threads: who has not run keeps its stack; who is blocked has it copied; who runs is
-//! asked for it by a signal and answers later.
+//! One pass over the threads: who has not run keeps its stack; who is blocked has it copied; who ran lately has a timer armed, which
+//! hits it if it runs at the kernel's next tick.
 
-mod ask;
-mod collect;
 mod copy;
 mod filter;
 mod look;
-mod looked_after;
-mod looks;
 mod settle;
 
+use super::account::{Asked, Moment};
 use super::active::Active;
-use super::threads::Threads;
+use super::rest::sweeps_a_look;
+use super::threads::{Sampled, Threads};
+use super::timers::Timers;
 use crate::counters::AgentCounters;
 use crate::made_code::Frames;
 use crate::mappings::Tables;
 use crate::not_asked;
+use crate::platform::cpu_timers::kernel_tick_ns;
 use crate::platform::threads::cpu_ns;
 use crate::platform::{process, signals};
 use crate::recording::MAX_RECORDINGS;
-use ask::Slots;
 use copy::Copier;
 use filter::apply_filter;
-use look::note_signal_wait;
-use looks::UnderWay;
-use settle::{forget_question, forget_ticks, settle_cpu_wait, settle_end};
+use look::{Look, is_in_unknown_code, look, note_signal_wait};
+use settle::{add_delay, settle_end};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use swipr_formats::model::Mode;
-use swipr_unwind::call_again::{doubts, note_host};
 use swipr_unwind::slot::StackBounds;
+use swipr_unwind::walk::Stop;
 
-/// Ticks that one unanswered signal can stand for; more are counted as missed.
-const MAX_PENDING_TICKS: usize = 4096;
 /// How soon after reading the mappings they may be read again because of unknown code: then,
 /// while that tells nothing new, after twice that time, and so on.
 const MAPS_AGAIN_NS: u64 = 20_000_000;
-
-/// How often a tick looks for signal handlers of the host's at the most, which may take themselves away again: some microseconds each.
-const HOST_AGAIN_NS: u64 = 10_000_000;
-
-/// After a tick, how long until the answers of signalled threads are looked for.
-/// The next look comes after twice that time, and so on.
-pub const COLLECT_AFTER_NS: u64 = 1_000_000;
+/// Who ran within that time, or within so many ticks, has its timer armed at every tick: who is armed only when it is seen to run is
+/// hit too seldom where it begins to.
+const LATELY_NS: u64 = 1_000_000_000;
+const LATELY_TICKS: u64 = 10;
 
 /// What a sweep needs.
 #[derive(Debug)]
@@ -52,25 +45,27 @@ pub struct Sweeper {
     threads: Threads,
     tables: Tables,
     copier: Copier,
-    slots: Slots,
+    timers: Timers,
     counters: Arc<AgentCounters>,
     signal: i32,
     maps_read_ns: u64,
     maps_again_ns: u64,
-    host_noted_ns: u64,
-    /// When to look for answers next, and how long after that again.
-    collect_at_ns: u64,
-    collect_again_ns: u64,
     unknown_code: bool,
-    /// Nobody is asked before then: the process was stopped.
-    calm_until_ns: u64,
-    under_way: Option<UnderWay>,
-    /// Threads that have ended, and those that were asked and have not answered.
+    /// Threads that have ended.
     gone: Vec<u32>,
-    asked: Vec<u32>,
+    _memory_file: Option<File>,
+}
+
+/// The recordings whose tick it is, and those of them in wall mode.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    all: u8,
+    wall: u8,
+    tick_ns: u64,
     /// Of how many sweeps one looks at a thread that is idle for long.
     sweeps_a_look: u32,
-    _memory_file: Option<File>,
+    lately_ns: u64,
+    kernel_tick_ns: u64,
 }
 
 impl Sweeper {
@@ -85,33 +80,21 @@ impl Sweeper {
         let signal = signals::install(wanted_signal)?;
         counters.signal.set(signal as u64);
         crate::life::set_signal(signal);
-        let mut slots = Slots::default();
-        slots.use_signal(signal);
-        note_host(signal, process::what_the_kernel_does());
         let memory_file = File::open("/proc/thread-self/mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
-        let sweeper = Sweeper {
+        Ok(Sweeper {
             threads: Threads::new()?,
             tables: Tables::with_made_code(fd, made),
             copier: Copier::new(fd),
-            slots,
+            timers: Timers::new(signal),
             counters,
             signal,
             maps_read_ns: 0,
             maps_again_ns: MAPS_AGAIN_NS,
-            host_noted_ns: 0,
-            collect_at_ns: 0,
-            collect_again_ns: COLLECT_AFTER_NS,
             unknown_code: false,
-            calm_until_ns: 0,
-            under_way: None,
             gone: vec![],
-            asked: vec![],
-            sweeps_a_look: 1,
             _memory_file: memory_file,
-        };
-        doubts::set_closed(false); // its end closes them
-        Ok(sweeper)
+        })
     }
 
     /// Learns of new code before a sweep.
@@ -127,19 +110,11 @@ impl Sweeper {
         let taken = recordings.iter().fold(0u8, |bits, recording| bits | recording.bit());
         let Some(place) = (0..MAX_RECORDINGS).find(|place| taken >> place & 1 == 0) else { return };
         self.find_threads(recordings);
-        note_host(self.signal, process::what_the_kernel_does());
-        for thread in self.threads.iter_mut() {
-            let cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-            if let Some(accounted) = thread.accounted_ns.get_mut(place) {
-                *accounted = cpu_ns;
-            }
-            if let Some(held) = thread.held.get_mut(place) {
-                *held = None;
-            }
-        }
         self.threads.end_rests();
+        let clocks: Vec<u64> =
+            self.threads.iter().map(|thread| cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns)).collect();
         recording.start(place);
-        for thread in self.threads.iter_mut() {
+        for (thread, clock_ns) in self.threads.iter_mut().zip(clocks) {
             thread.recordings &= !recording.bit();
             thread.counted &= !recording.bit();
             if thread.looked_ns != 0 {
@@ -150,8 +125,8 @@ impl Sweeper {
                 let activity = thread.activity();
                 note_signal_wait(thread, &activity);
             }
-            settle_cpu_wait(thread, recordings);
-            apply_filter(thread, &mut recording);
+            add_delay(thread, recordings);
+            apply_filter(thread, &mut recording, clock_ns);
         }
         recordings.push(recording);
     }
@@ -161,10 +136,17 @@ impl Sweeper {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
-        let (mut blocking, mut not_asked) = (vec![], vec![]);
+        let now_ns = process::monotonic_ns();
+        let (mut blocking, mut not_asked, mut in_step) = (vec![], vec![], vec![]);
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() && thread.refresh_name() {
-                recordings.iter_mut().for_each(|recording| apply_filter(thread, recording));
+                let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+                for recording in recordings.iter_mut() {
+                    // Who is new has only just got its name, and what it has used belongs to that. Who is known for longer has
+                    // been somebody else.
+                    let is_new = thread.is_new() && thread.counted & recording.bit() == 0;
+                    apply_filter(thread, recording, if is_new { 0 } else { clock_ns });
+                }
             }
             if thread.blocks_signal {
                 blocking.push(thread.thread.name.clone());
@@ -172,14 +154,23 @@ impl Sweeper {
             if thread.is_sandboxed || not_asked::contains(thread.tid()) {
                 not_asked.push(thread.thread.name.clone());
             }
+            if thread.accounts.iter().flatten().any(|account| account.is_in_step()) {
+                in_step.push(thread.thread.name.clone());
+            }
             // A stack's memory may have been given back and taken for something else.
             let bounds = thread.stack_bounds;
-            if self.tables.stack_of(bounds.low) != Some(bounds) {
+            let has_other_stack = self.tables.stack_of(bounds.low) != Some(bounds);
+            if has_other_stack {
                 thread.stack_bounds = StackBounds::default();
+            }
+            let rests = now_ns.saturating_sub(thread.ran_ns) > LONGEST_REST_NS;
+            if rests || has_other_stack && bounds != StackBounds::default() {
+                self.timers.remove(thread);
             }
         }
         self.counters.set_signal_blockers(blocking);
         self.counters.set_not_asked(not_asked);
+        self.counters.set_in_step(in_step);
     }
 
     fn read_maps(&mut self) -> bool {
@@ -190,7 +181,7 @@ impl Sweeper {
     }
 
     fn find_threads(&mut self, recordings: &mut [Active]) {
-        let Sweeper { threads, slots, gone, counters, .. } = self;
+        let Sweeper { threads, timers, gone, counters, .. } = self;
         let ended = threads.refresh(gone);
         gone.clear();
         let newborn = threads.take_newborn();
@@ -198,11 +189,11 @@ impl Sweeper {
             return;
         }
         for mut thread in ended {
-            settle_end(&mut thread, slots, recordings);
+            settle_end(&mut thread, timers, recordings);
         }
         for tid in newborn {
             if let Some(thread) = threads.get_mut(tid) {
-                recordings.iter_mut().for_each(|recording| apply_filter(thread, recording));
+                recordings.iter_mut().for_each(|recording| apply_filter(thread, recording, 0));
             }
         }
         let unreadable = threads.iter().filter(|thread| !thread.is_readable()).count();
@@ -210,37 +201,209 @@ impl Sweeper {
         counters.threads.set(threads.len() as u64);
     }
 
-    /// The host may have taken our signal for itself: then another one is used, and what
-    /// was asked by the old one and not answered is lost.
-    fn keep_handler(&mut self, recordings: &mut [Active]) {
+    /// The host may have taken our signal for itself: then another one is used.
+    fn keep_handler(&mut self) {
         if signals::is_installed(self.signal) {
             return;
         }
         let Ok(signal) = signals::install(None) else { return };
         self.signal = signal;
-        self.slots.use_signal(signal);
-        note_host(signal, process::what_the_kernel_does());
+        self.timers.use_signal(signal);
         self.counters.signal.set(signal as u64);
         crate::life::set_signal(signal);
-        for thread in self.threads.iter_mut() {
-            for recording in recordings.iter_mut() {
-                let missed = forget_ticks(thread, recording);
-                recording.counters().missed.add(missed);
+        self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
+    }
+
+    /// Looks at every thread for the recordings whose tick it is.
+    pub fn sweep(&mut self, recordings: &mut [Active], tick_ns: u64) {
+        let began_ns = process::monotonic_ns();
+        self.counters.sweeps.add(1);
+        self.find_threads(recordings);
+        if self.unknown_code && tick_ns.saturating_sub(self.maps_read_ns) >= self.maps_again_ns {
+            let changed = self.read_maps();
+            self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
+        }
+        self.keep_handler();
+        let shortest_ns = recordings.iter().map(Active::interval_ns).min().unwrap_or(u64::MAX);
+        let (mut all, mut wall, mut longest_ns) = (0, 0, 0);
+        for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
+            all |= recording.bit();
+            wall |= if recording.request().mode == Mode::Wall { recording.bit() } else { 0 };
+            longest_ns = recording.interval_ns().max(longest_ns);
+        }
+        let sweeps_a_look = sweeps_a_look(self.threads.len(), shortest_ns);
+        let lately_ns = LATELY_NS.max(longest_ns.saturating_mul(LATELY_TICKS));
+        let kernel_tick_ns = kernel_tick_ns();
+        let due = Due { all, wall, tick_ns, sweeps_a_look, lately_ns, kernel_tick_ns };
+        self.look_at_threads(recordings, due);
+        // A thread that ended may have made room for one that was born: the kernel's count does not tell.
+        if !self.gone.is_empty() {
+            self.find_threads(recordings);
+            self.look_at_threads(recordings, due);
+        }
+        recordings.iter_mut().for_each(Active::end_tick);
+        self.counters.sweep.add(process::monotonic_ns().saturating_sub(began_ns));
+    }
+
+    /// Looks at the threads that this sweep has not seen yet.
+    fn look_at_threads(&mut self, recordings: &mut [Active], due: Due) {
+        let Sweeper { threads, tables, copier, timers, counters, unknown_code, gone, .. } = self;
+        let mut place = 0;
+        let sweep = counters.sweeps.get();
+        while let Some((rest, thread)) = threads.next_due(sweep, &mut place) {
+            let wanted = due.all & thread.recordings;
+            if wanted == 0 {
+                if cpu_ns(thread.tid()).is_none() {
+                    gone.push(thread.tid());
+                }
+                continue;
             }
-            forget_question(thread, &mut self.slots);
+            if is_quiet(thread, wanted, due) {
+                rest.was_idle(thread.tid(), due.sweeps_a_look);
+                counters.reused.add(1);
+                continue;
+            }
+            let cpu_before_ns = thread.cpu_ns;
+            let found = match look(thread, wanted & due.wall != 0, copier, tables, counters) {
+                Look::There(found) => found,
+                Look::Ended => {
+                    // At its ticks from now on there is no such thread.
+                    of(recordings, thread.recordings)
+                        .for_each(|recording| settle::tell_rest(thread, recording));
+                    continue;
+                }
+                Look::Gone => {
+                    gone.push(thread.tid());
+                    continue;
+                }
+            };
+            let has_run = thread.cpu_ns != cpu_before_ns || thread.looked_ns == 0;
+            thread.looked_ns = due.tick_ns;
+            if has_run {
+                rest.has_run();
+                thread.ran_ns = due.tick_ns;
+                add_delay(thread, recordings);
+            } else {
+                rest.was_idle(thread.tid(), due.sweeps_a_look);
+            }
+            *unknown_code |= is_in_unknown_code(&found);
+            let ran_lately = due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
+            let asked = match ran_lately {
+                true if timers.arm(thread, wanted, process::monotonic_ns(), counters) => {
+                    Asked::Yes(due.kernel_tick_ns)
+                }
+                true => Asked::Never,
+                false => Asked::No,
+            };
+            for recording in of(recordings, wanted) {
+                count_thread(thread, recording);
+                let now = moment(thread, recording, due.tick_ns);
+                let Some(account) = account_of(thread, recording) else { continue };
+                let (late, unproven) = account.unseen(now);
+                account.look(now, found.clone(), asked);
+                recording.counters().filled.add(late);
+                recording.counters().inferred.add(unproven);
+                let Some(account) = account_of(thread, recording) else { continue };
+                if account.is_full(due.tick_ns) {
+                    let told = account.close(recording.request().mode, recording.interval_ns(), false);
+                    recording.take(&thread.thread, told);
+                }
+            }
+        }
+    }
+
+    /// When to call [`Sweeper::collect`]; `None`: nobody is asked.
+    pub fn collect_at(&self) -> Option<u64> {
+        self.timers.expire_at()
+    }
+
+    /// Takes the stacks that running threads have left.
+    pub fn collect(&mut self, recordings: &mut [Active]) {
+        let Sweeper { threads, tables, timers, counters, unknown_code, .. } = self;
+        let mut armed = std::mem::take(timers.armed());
+        let now_ns = process::monotonic_ns();
+        armed.retain(|&tid| {
+            let Some(thread) = threads.get_mut(tid) else { return false };
+            let (answer, stays) = timers.take(thread, now_ns, tables, counters);
+            if let Some(answer) = answer {
+                *unknown_code |= answer.stack.stop == Stop::NoTable;
+                let asked = answer.recordings & thread.recordings;
+                for recording in of(recordings, asked) {
+                    if let Some(account) = account_of(thread, recording) {
+                        account.ran(&answer.stack, answer.asked_ns);
+                    }
+                }
+            }
+            stays
+        });
+        *timers.armed() = armed;
+    }
+
+    /// Ends recordings whose last tick is over and answered.
+    pub fn retire(&mut self, recordings: &mut Vec<Active>, now: u64) {
+        let Sweeper { threads, tables, copier, counters, timers, .. } = self;
+        let is_asked = timers.expire_at().is_some();
+        recordings.retain_mut(|recording| {
+            if !recording.has_ended(now) || is_asked && recording.waits_for_answers(now) {
+                return true;
+            }
+            settle::settle_recording(threads, recording, copier, tables, counters);
+            false
+        });
+    }
+
+    /// Ends all recordings now, without waiting for answers: the agent is stopped.
+    pub fn end(&mut self, recordings: &mut [Active]) {
+        let now = process::monotonic_ns();
+        let Sweeper { threads, tables, copier, counters, .. } = self;
+        for recording in recordings.iter_mut().filter_map(|it| it.has_ended(now).then_some(it)) {
+            settle::settle_recording(threads, recording, copier, tables, counters);
         }
     }
 }
 
 impl Drop for Sweeper {
     fn drop(&mut self) {
-        for thread in self.threads.iter_mut() {
-            forget_question(thread, &mut self.slots);
-        }
-        self.end_doubts();
+        self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
     }
 }
 
+/// A timer goes when its thread has not run for so long.
+const LONGEST_REST_NS: u64 = 10_000_000_000;
+
 fn of(recordings: &mut [Active], bits: u8) -> impl Iterator<Item = &mut Active> {
     recordings.iter_mut().filter(move |recording| recording.bit() & bits != 0)
+}
+
+fn account_of<'a>(thread: &'a mut Sampled, recording: &Active) -> Option<&'a mut super::account::Account> {
+    thread.accounts.get_mut(recording.place())?.as_deref_mut()
+}
+
+fn moment(thread: &Sampled, recording: &Active, ns: u64) -> Moment {
+    let (ticks, late) = recording.passed();
+    Moment { ns, cpu_ns: thread.cpu_ns, delay_ns: thread.delay_ns, ticks, late }
+}
+
+/// The usual look at an idle thread, and nothing more: its clock stands where it stood when its stack was taken, and nothing
+/// has to be told of it yet.
+fn is_quiet(thread: &Sampled, wanted: u8, due: Due) -> bool {
+    let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == thread.cpu_ns) else {
+        return false;
+    };
+    wanted & due.wall == wanted
+        && due.tick_ns.saturating_sub(thread.ran_ns) > due.lately_ns
+        && thread
+            .accounts
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| wanted >> place & 1 == 1)
+            .all(|(_, account)| account.as_ref().is_some_and(|account| account.can_wait(due.tick_ns)))
+        && cpu_ns(thread.tid()) == Some(blocked.cpu_ns)
+}
+
+fn count_thread(thread: &mut Sampled, recording: &mut Active) {
+    if thread.counted & recording.bit() == 0 {
+        recording.counters().threads.add(1);
+        thread.counted |= recording.bit();
+    }
 }

@@ -6,17 +6,16 @@ use crate::platform::process::monotonic_ns;
 use crate::platform::run_delay::RunDelay;
 use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
-use crate::sampler::held::HeldSample;
+use crate::sampler::account::Account;
 use crate::sampler::rest::Rest;
-use crate::sampler::told::Told;
+use crate::sampler::timers::ThreadTimer;
 use crate::stack::RawStack;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use swipr_formats::model::{State, Thread};
-use swipr_unwind::call_again::{Seen, number_gone_on_with};
-use swipr_unwind::slot::{StackBounds, Ticket};
+use swipr_unwind::slot::StackBounds;
 
 /// A thread of ours is not registered yet when it is born and not any more when it ends, and
 /// without CPU time that may last. A thread named like ours is believed to be the program's after so long.
@@ -26,47 +25,6 @@ const PROBATION_NS: u64 = 10_000_000_000;
 const SPARE_DESCRIPTORS: usize = 24;
 /// `syscall` and `schedstat`.
 const FILES_OF_A_THREAD: usize = 2;
-
-/// A tick at which a thread was asked for its stack.
-#[derive(Debug)]
-pub struct PendingTick {
-    /// Monotonic time; of the last tick.
-    pub tick_ns: u64,
-    /// How many ticks in a row.
-    pub ticks: u32,
-    /// The recordings it belongs to.
-    pub recordings: u8,
-    /// The thread's CPU clock then.
-    pub cpu_ns: u64,
-    /// What it was doing, where that was seen.
-    pub state: Option<State>,
-}
-
-/// A signal that was sent and not answered yet.
-#[derive(Debug)]
-pub struct Pending {
-    /// The slot.
-    pub ticket: Ticket,
-    /// The ticks that the answer will stand for: a thread that did not get to its handler has not
-    /// gone on in its own code either, so the stack it will leave was its stack all the time.
-    pub ticks: Vec<PendingTick>,
-    /// It was asked a second time.
-    pub again: bool,
-}
-
-impl Pending {
-    /// Adds a tick; those of a thread that goes on waiting for a CPU are one entry.
-    pub fn add(&mut self, tick: PendingTick) {
-        let alike = |last: &&mut PendingTick| {
-            (last.recordings, last.cpu_ns, last.state) == (tick.recordings, tick.cpu_ns, tick.state)
-                && tick.state.is_some()
-        };
-        match self.ticks.last_mut().filter(alike) {
-            Some(last) => (last.tick_ns, last.ticks) = (tick.tick_ns, last.ticks.saturating_add(tick.ticks)),
-            None => self.ticks.push(tick),
-        }
-    }
-}
 
 /// A stack that holds as long as the CPU clock does not move.
 #[derive(Clone, Debug)]
@@ -86,24 +44,22 @@ pub struct Sampled {
     pub thread: Arc<Thread>,
     /// The CPU clock at the last look.
     pub cpu_ns: u64,
-    /// What each recording has accounted for already, on that clock.
-    pub accounted_ns: [u64; MAX_RECORDINGS],
-    /// Each recording's last sample in CPU mode.
-    pub held: [Option<HeldSample>; MAX_RECORDINGS],
+    /// How long it has waited for CPUs, since it is known.
+    pub delay_ns: u64,
+    /// When it was last seen to have run.
+    pub ran_ns: u64,
+    /// What each recording knows of it.
+    pub accounts: [Option<Box<Account>>; MAX_RECORDINGS],
     /// Recordings whose filter lets this thread through.
     pub recordings: u8,
     /// Recordings that have counted this thread.
     pub counted: u8,
     /// The last stack taken while it was blocked.
     pub blocked: Option<BlockedStack>,
-    /// The last look found it awake.
-    pub seen: Option<Seen>,
-    /// The signal that is under way.
-    pub pending: Option<Pending>,
+    /// While it runs every now and then.
+    pub timer: Option<ThreadTimer>,
     /// The mapping its stack pointer was last seen in.
     pub stack_bounds: StackBounds,
-    /// The slot it answered in last, in which the next walk finds what it knows of the last one.
-    pub slot: Option<usize>,
     /// It ran, at the last look, with our signal blocked: it is sampled in system calls only.
     pub blocks_signal: bool,
     /// How often its signal mask was seen to let our signal through.
@@ -114,14 +70,8 @@ pub struct Sampled {
     pub is_sandboxed: bool,
     /// It was seen in sigtimedwait(2).
     pub waits_for_signals: bool,
-    /// Up to which of its ticks each recording knows where it was (wall mode).
-    pub told: [Told; MAX_RECORDINGS],
     /// The last look.
     pub looked_ns: u64,
-    /// How long it has been seen to wait for a CPU since it last ran.
-    pub seen_waiting_ns: u64,
-    /// What the kernel has counted of such waits since the last look and is in the recordings' figures already.
-    pub settled_wait_ns: u64,
     run_delay: RunDelay,
     /// Kept open where descriptors are plenty, else opened for each look.
     activity: Option<ActivityFile>,
@@ -140,24 +90,20 @@ impl Sampled {
         Some(Sampled {
             thread: Arc::new(Thread { tid, name: threads::name(tid) }),
             cpu_ns,
-            accounted_ns: [0; MAX_RECORDINGS],
-            held: [const { None }; MAX_RECORDINGS],
+            delay_ns: 0,
+            ran_ns: 0,
+            accounts: [const { None }; MAX_RECORDINGS],
             recordings: 0,
             counted: 0,
             blocked: None,
-            seen: None,
-            pending: None,
+            timer: None,
             stack_bounds: StackBounds::default(),
-            slot: None,
             blocks_signal: false,
             clean_looks: 0,
             state_read_ns: 0,
             is_sandboxed: false,
             waits_for_signals: false,
-            told: [Told::default(); MAX_RECORDINGS],
             looked_ns: 0,
-            seen_waiting_ns: 0,
-            settled_wait_ns: 0,
             run_delay: RunDelay::default(),
             readable,
             activity: activity.ok().filter(|_| keep),
@@ -172,31 +118,19 @@ impl Sampled {
 
     /// What the kernel says it is doing.
     pub fn activity(&self) -> io::Result<Activity> {
-        let mut activity = match &self.activity {
+        match &self.activity {
             Some(file) => file.read(),
             None if self.readable => ActivityFile::open(self.tid())?.read(),
             None => Err(io::ErrorKind::PermissionDenied.into()),
-        };
-        if let Ok(Activity::Blocked { system_call: Some(number), pc, .. }) = &mut activity
-            && *number == libc::SYS_restart_syscall as u32
-        {
-            *number = number_gone_on_with(self.tid(), *pc).unwrap_or(*number);
         }
-        activity
     }
 
-    /// How long it waited for a CPU since the last call: known when it has got one.
-    pub fn cpu_wait_ns(&mut self) -> u64 {
+    /// Adds to [`Sampled::delay_ns`] what the kernel has counted since the last call; returns it.
+    pub fn add_delay_ns(&mut self) -> u64 {
         let (tid, keep) = (self.tid(), self.activity.is_some());
-        self.run_delay.more_ns(tid, keep)
-    }
-
-    /// Counts anew: returns what has come since the last call of [`Sampled::cpu_wait_ns`].
-    pub fn settle_cpu_wait(&mut self) -> u64 {
-        // Who has not been followed so far has not run since it is known.
-        let waited_ns = if self.run_delay.is_followed() { self.cpu_wait_ns() } else { 0 };
-        self.settled_wait_ns += waited_ns;
-        waited_ns
+        let more_ns = self.run_delay.more_ns(tid, keep);
+        self.delay_ns += more_ns;
+        more_ns
     }
 
     /// Whether the kernel lets us see what this thread is doing.

@@ -189,9 +189,7 @@ impl StackNames {
                 break;
             }
         }
-        if raw.is_none() {
-            frames.push(note("[not sampled]".into()));
-        }
+        frames.extend(raw.remark().map(|remark| note(remark.into())));
         if raw.elided > 0 && frames.len() > BEFORE_ELIDED {
             frames.insert(BEFORE_ELIDED, note(format!("[{} frames elided]", raw.elided)));
         }

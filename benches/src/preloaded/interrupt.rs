@@ -89,7 +89,7 @@ impl Interrupter {
         while STATE.load(Acquire) != ANSWERED {
             if asked.elapsed() > PATIENCE {
                 if STATE.compare_exchange(ASKED, IDLE, AcqRel, Relaxed).is_ok() {
-                    slot::revoke(ticket);
+                    slot::release(ticket);
                 }
                 return None;
             }
@@ -102,10 +102,10 @@ impl Interrupter {
 
     /// The answer; `None` if it was a late one to an earlier question.
     fn answer(&self, ticket: Ticket) -> Option<Answer> {
-        if slot::revoke(ticket) {
+        let Some(slot) = ticket.slot().filter(|_| slot::is_done(ticket)) else {
+            slot::release(ticket);
             return None;
-        }
-        let slot = ticket.slot().filter(|_| slot::is_done(ticket))?;
+        };
         let total = slot.total.load(Relaxed) as usize;
         let answer = Answer {
             frames: frames::kept(&slot.frames, total).collect(),

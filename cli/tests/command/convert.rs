@@ -80,7 +80,7 @@ fn unnamed(directory: &Directory) -> (std::path::PathBuf, String) {
         executable: program.clone(),
         ..burner().clone()
     });
-    let target = "/profile?samples=50&hz=200&mode=cpu&format=raw&symbolize=lazy";
+    let target = "/profile?samples=200&hz=200&mode=cpu&format=raw&symbolize=lazy";
     let answer = http::get(&host.socket(), target).and_then(http::Answer::read_all).expect("a recording");
     host.end();
     let raw = directory.path().join("lazy.jsonl");

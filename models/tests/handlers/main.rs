@@ -1,12 +1,10 @@
-//! What handlers share with the sampler, in every order of events: slots, the published tables, the caches in front of them, calls made again in doubt.
+//! What handlers share with the sampler, in every order of events: slots, the published tables, the caches in front of them.
 //! The files are those of `unwind`. A signal is a word that a thread may find at any time, which orders nothing by itself.
 
 #[path = "../shared/atomic.rs"]
 mod atomic;
 #[path = "../../../unwind/src/cache/entry.rs"]
 mod entry;
-#[path = "../../../unwind/src/call_again/doubts/place.rs"]
-mod place;
 #[path = "../../../unwind/src/published/pointer.rs"]
 #[allow(dead_code)] // `retract` is for the agent's end.
 mod pointer;
@@ -14,12 +12,11 @@ mod pointer;
 #[allow(dead_code)] // `reset` is for the child of a fork, which has one thread.
 mod state;
 
-use atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 use entry::Entry;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use place::Place;
 use pointer::Pointer;
 use state::State;
 
@@ -59,7 +56,7 @@ impl Slot {
         let generation = generation as u32;
         if self.state.begin(generation) {
             let bounds = self.bounds.load(Relaxed);
-            assert_eq!(bounds, 10 + u64::from(generation), "the bounds it was lent with");
+            assert!([10 + u64::from(generation), 20].contains(&bounds), "the bounds it was lent with");
             // SAFETY: `begin` says that nobody else has it; loom sees to it.
             self.workspace.with_mut(|place| unsafe { *place = bounds });
             self.answer.store(bounds, Relaxed);
@@ -77,6 +74,10 @@ fn an_answer_is_whole_and_a_late_one_writes_nothing() {
         let mut generation = slot.ask();
         if slot.state.is_done(generation) {
             assert_eq!(slot.answer.load(Relaxed), 10, "what the handler wrote");
+            slot.bounds.store(20, Relaxed);
+            slot.state.again(generation);
+            slot.answer();
+            assert_eq!(slot.answer.load(Relaxed), 20, "the bounds it was lent again with");
             slot.state.release(generation);
             generation = slot.ask();
         } else if slot.state.revoke(generation) {
@@ -225,83 +226,5 @@ fn a_reader_of_the_cache_finds_a_whole_entry() {
         assert!(matches!(cache.get(), 0 | 0x1111_1111_1111_1111 | 0x2222_2222_2222_2222));
         cache.clear();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-    });
-}
-
-/// A place for doubts, for all threads.
-struct Doubts {
-    place: Place,
-    closed: AtomicU64,
-}
-
-impl Doubts {
-    fn new(closed: u64) -> Arc<Doubts> {
-        let call = [(); 4].map(|()| AtomicU64::new(0));
-        Arc::new(Doubts { place: Place { taking: AtomicU64::new(0), call }, closed: AtomicU64::new(closed) })
-    }
-
-    /// Handlers of these threads: whether the call was made again.
-    fn taken_by<const N: usize>(doubts: &Arc<Doubts>, tids: [u32; N]) -> [thread::JoinHandle<bool>; N] {
-        tids.map(|tid| {
-            let doubts = doubts.clone();
-            thread::spawn(move || doubts.place.take(tid, [u64::from(tid); 4], &doubts.closed))
-        })
-    }
-
-    /// Sampler: settles what is there; whose that was.
-    fn settle(&self) -> Option<u32> {
-        let (taking, _) = self.place.taken()?;
-        self.place.free(taking);
-        Some(taking.tid())
-    }
-}
-
-#[test]
-fn a_call_made_again_is_looked_after_until_the_sampler_goes() {
-    loom::model(|| {
-        let doubts = Doubts::new(0);
-        let [handler] = Doubts::taken_by(&doubts, [7]);
-        doubts.closed.store(1, SeqCst);
-        let taken = doubts.place.taken();
-        if let Some((_, call)) = taken {
-            assert_eq!(call, [7; 4], "all of it");
-        }
-        assert!(!handler.join().unwrap() || taken.is_some(), "made again, and nobody knows");
-    });
-}
-
-#[test]
-fn nobody_frees_the_place_of_another() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3); // All orders of three threads take many minutes.
-    model.check(|| {
-        let doubts = Doubts::new(1);
-        let handlers = Doubts::taken_by(&doubts, [7, 8]);
-        let mut settled = vec![doubts.settle()];
-        doubts.closed.store(0, SeqCst);
-        let made_again = handlers.map(|handler| handler.join().unwrap());
-        settled.push(doubts.settle());
-        for (tid, made_again) in [7, 8].into_iter().zip(made_again) {
-            assert!(!made_again || settled.contains(&Some(tid)), "{tid} is looked after");
-        }
-    });
-}
-
-#[test]
-fn a_second_call_of_a_thread_is_not_taken_for_its_first() {
-    loom::model(|| {
-        let doubts = Doubts::new(1);
-        let other = doubts.clone();
-        let handler = thread::spawn(move || [1, 2].map(|call| other.place.take(7, [call; 4], &other.closed)));
-        doubts.closed.store(0, SeqCst);
-        let looked_at = doubts.place.taken();
-        if let Some((taking, _)) = looked_at {
-            doubts.place.free(taking);
-        }
-        let made_again = handler.join().unwrap();
-        let seen = [looked_at, doubts.place.taken()].map(|taken| taken.map(|(_, call)| call[0]));
-        for (call, made_again) in [1, 2].into_iter().zip(made_again) {
-            assert!(!made_again || seen.contains(&Some(call)), "{call} is looked after");
-        }
     });
 }

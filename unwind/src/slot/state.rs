@@ -51,8 +51,13 @@ impl State {
     }
 
     /// Sampler: what was answered is free.
-    pub(crate) fn release(&self, generation: u32) {
-        self.advance(generation, DONE, FREE, Release);
+    pub(crate) fn release(&self, generation: u32) -> bool {
+        self.advance(generation, DONE, FREE, Release)
+    }
+
+    /// Sampler: what was answered is lent again, with what was written for the handler since.
+    pub(crate) fn again(&self, generation: u32) -> bool {
+        self.advance(generation, DONE, LENT, Release)
     }
 
     /// Sampler: what was lent and not taken is free.

@@ -69,7 +69,7 @@ pub static FAMILIES: &[Family] = &[
         "swipr_threads_without_syscall_file",
         Gauge,
         &at("/threads/without_syscall_file"),
-        "Threads of which the kernel does not say whether they are blocked; they are signalled.",
+        "Threads of which the kernel does not say where they are blocked.",
     ),
     one(
         "swipr_threads_with_signal_blocked",
@@ -83,6 +83,18 @@ pub static FAMILIES: &[Family] = &[
         &at("/threads/must_not_be_signalled"),
         "Threads that a signal might kill (a small alternate stack, a seccomp filter) and that are seen in system calls only.",
     ),
+    one(
+        "swipr_threads_in_step",
+        Gauge,
+        &at("/threads/in_step_with_the_kernels_tick"),
+        "Threads that run in step with the kernel's tick, so that their CPU time is not sampled.",
+    ),
+    one(
+        "swipr_kernel_tick_seconds",
+        Gauge,
+        &at("/kernel_tick_ns"),
+        "Time between two ticks of the kernel (1/HZ).",
+    ),
     one("swipr_ticks_total", Counter, &at("/ticks/taken"), "Ticks of all recordings."),
     one(
         "swipr_ticks_late_total",
@@ -94,7 +106,7 @@ pub static FAMILIES: &[Family] = &[
     Family {
         name: "swipr_samples_lost_total",
         kind: Counter,
-        help: "Samples that could not be taken (missed) or not be written in time (dropped).",
+        help: "Samples without a stack (missed), and samples that were not written in time (dropped).",
         label: "reason",
         sources: &[labelled("missed", "/samples/missed"), labelled("dropped", "/samples/dropped")],
     },
@@ -137,7 +149,7 @@ pub static FAMILIES: &[Family] = &[
         sources: &[
             labelled("copy", "/stacks/copied"),
             labelled("reuse", "/stacks/reused"),
-            labelled("signal", "/stacks/signals_answered"),
+            labelled("signal", "/stacks/timers_answered"),
         ],
     },
     one(
@@ -146,12 +158,17 @@ pub static FAMILIES: &[Family] = &[
         &at("/stacks/moved_while_copied"),
         "Copies thrown away because the thread woke up meanwhile.",
     ),
-    one("swipr_signals_sent_total", Counter, &at("/stacks/signals_sent"), "Signals sent to running threads."),
     one(
-        "swipr_signals_refused_total",
+        "swipr_timers_armed_total",
         Counter,
-        &at("/stacks/signals_refused"),
-        "Signals that the kernel refused.",
+        &at("/stacks/timers_armed"),
+        "Times that a thread's timer was armed, to hit it if it runs at the kernel's next tick.",
+    ),
+    one(
+        "swipr_timers_refused_total",
+        Counter,
+        &at("/stacks/timers_refused"),
+        "Timers that the kernel refused to make (RLIMIT_SIGPENDING).",
     ),
     Family {
         name: "swipr_walks_total",

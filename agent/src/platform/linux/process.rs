@@ -1,7 +1,6 @@
 //! Who we are.
 
 use std::time::Duration;
-use swipr_unwind::call_again::Kernel;
 
 /// Our process id, asked of the kernel each time (it changes at fork).
 pub fn pid() -> u32 {
@@ -148,25 +147,6 @@ pub fn sleep(time: std::time::Duration) {
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
     // SAFETY: the time is valid; what remains of it is not asked for.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
-}
-
-/// How the kernel treats system calls of this process; of the filters (seccomp(2)), those of the calling thread.
-pub fn what_the_kernel_does() -> Kernel {
-    const ASK: libc::c_ulong = 0xffff_ffff;
-    // SAFETY: nothing is changed.
-    let persona = unsafe { libc::personality(ASK) };
-    Kernel {
-        // As they are unless the program was told otherwise (personality(2)).
-        writes_times: persona >= 0 && persona & libc::STICKY_TIMEOUTS == 0,
-        allows_all: !is_filtered(),
-    }
-}
-
-/// Whether the calling thread is under a filter (seccomp(2)), as all of a container are: there no
-/// call that a signal has cut short can be gone on with.
-pub fn is_filtered() -> bool {
-    // SAFETY: no preconditions.
-    unsafe { libc::prctl(libc::PR_GET_SECCOMP) != 0 }
 }
 
 /// Whether the calling thread, and so threads that it starts, may read clocks without the kernel (prctl(2), PR_GET_TSC). Threads of ours could not live

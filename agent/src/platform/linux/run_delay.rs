@@ -12,11 +12,6 @@ pub struct RunDelay {
 }
 
 impl RunDelay {
-    /// Whether it has been asked for.
-    pub fn is_followed(&self) -> bool {
-        self.last_ns.is_some()
-    }
-
     /// How much was added since the last call; 0 at the first, and where the kernel does not count. `keep`: the file
     /// stays open.
     pub fn more_ns(&mut self, tid: u32, keep: bool) -> u64 {

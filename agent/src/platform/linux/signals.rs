@@ -1,10 +1,9 @@
-//! Which signal asks a running thread for its stack, its handler, and how it is sent.
+//! Which signal makes a running thread leave its stack, and its handler.
 
 use super::{process, threads::TaskDirectory};
 use std::io;
 use std::time::Duration;
-use swipr_unwind::handler::{self, SI_QUEUE};
-use swipr_unwind::slot::{INTERRUPT, Ticket};
+use swipr_unwind::handler;
 
 /// Signals to try, in this order: those that are ignored by default and mean little. A signal of ours that is still
 /// under way when the program executes another, or resets all its handlers, must not kill it, as real-time signals
@@ -125,41 +124,6 @@ pub fn is_installed(signal: i32) -> bool {
         .is_some_and(|action| action.sa_sigaction == handler::on_signal as *const () as usize)
 }
 
-/// Linux' siginfo_t for a queued signal, in full size.
-#[repr(C)]
-struct Info {
-    signal: i32,
-    errno: i32,
-    code: i32,
-    padding: i32,
-    pid: i32,
-    uid: u32,
-    value: u64,
-    rest: [u64; 12],
-}
-
-/// Asks a thread of ours for its stack. An error when it is gone.
-pub fn ask(tid: u32, signal: i32, ticket: Ticket) -> io::Result<()> {
-    queue(tid, signal, ticket.to_value())
-}
-
-/// Cuts a thread's system call short, if it is in one that waits.
-pub fn interrupt(tid: u32, signal: i32) -> io::Result<()> {
-    queue(tid, signal, INTERRUPT)
-}
-
-/// Sends a signal to a thread of ours with a value (rt_tgsigqueueinfo(2)).
-fn queue(tid: u32, signal: i32, value: u64) -> io::Result<()> {
-    let pid = process::pid() as i32;
-    // SAFETY: no preconditions.
-    let uid = unsafe { libc::getuid() };
-    let info = Info { signal, errno: 0, code: SI_QUEUE, padding: 0, pid, uid, value, rest: [0; 12] };
-    // SAFETY: `info` is a complete siginfo_t of 128 bytes.
-    let result =
-        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid as i32, signal, &raw const info) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 fn change_mask(how: libc::c_int, signal: i32) -> Option<libc::sigset_t> {
     // SAFETY: plain data; changes this thread's own mask.
     unsafe {
@@ -206,11 +170,6 @@ pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_signal_information_has_the_kernels_size() {
-        assert_eq!(size_of::<Info>(), size_of::<libc::siginfo_t>());
-    }
 
     /// glibc's own two signals, 32 and 33, ran their handlers on the small stack of the rarer steps of a walk.
     #[test]

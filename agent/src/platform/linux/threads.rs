@@ -61,8 +61,12 @@ fn names(mut records: &[u8], tids: &mut Vec<u32>) {
 
 /// The CPU time a thread has used, nanoseconds; `None` when it is gone.
 pub fn cpu_ns(tid: u32) -> Option<u64> {
-    // The kernel's encoding of a thread's CPU clock (clock_getcpuclockid(3), CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
-    clock_ns((!tid << 3 | 6) as libc::clockid_t)
+    clock_ns(cpu_clock(tid))
+}
+
+/// The clock of that: the kernel's encoding (clock_getcpuclockid(3), CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
+pub fn cpu_clock(tid: u32) -> libc::clockid_t {
+    (!tid << 3 | 6) as libc::clockid_t
 }
 
 /// Starts a detached thread. Not by the standard library, whose threads register what they keep with the C library, in memory of

@@ -1,37 +1,33 @@
 //! Which threads a recording is of: those whose name passes its filter, from when it does until it does not any more.
 
-use super::settle::forget_ticks;
+use super::settle::settle_thread;
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::cpu_ns;
+use crate::sampler::account::{Account, Found, Moment};
 use crate::sampler::active::Active;
-use crate::sampler::held::account_rest;
 use crate::sampler::threads::Sampled;
-use crate::sampler::told;
 
-/// To be called when a thread is found, and when it has got another name.
-pub fn apply_filter(thread: &mut Sampled, recording: &mut Active) {
+/// To be called when a thread is found, and when it has got another name. `from_cpu_ns`: what it has used until then, on its CPU
+/// clock, is none of the recording's.
+pub fn apply_filter(thread: &mut Sampled, recording: &mut Active, from_cpu_ns: u64) {
     let request = recording.request();
     let (threads, tids) = (request.threads.as_ref(), &request.filter.tids);
     let passes = threads.is_none_or(|filter| filter.is_match(&thread.thread.name))
         && (tids.is_empty() || tids.contains(&thread.tid()));
-    let (bit, place) = (recording.bit(), recording.place());
-    let is_in = thread.recordings & bit != 0;
+    let is_in = thread.recordings & recording.bit() != 0;
     if passes && !is_in && recording.is_sampling() {
-        told::begin(thread, recording);
-        thread.recordings |= bit;
-        // Who is new has only just got its name, and what it has used belongs to that. Who is known for longer has been
-        // somebody else.
-        let was_other = thread.counted & bit != 0 || !thread.is_new();
-        if let Some(accounted) = thread.accounted_ns.get_mut(place).filter(|_| was_other) {
-            *accounted = cpu_ns(thread.thread.tid).unwrap_or(thread.cpu_ns);
+        thread.recordings |= recording.bit();
+        // A sweep that is about to look at it has begun its tick already.
+        let (passed, late) = recording.passed();
+        let ticks = passed - u64::from(recording.is_in_sweep());
+        let (cpu_ns, delay_ns) = (from_cpu_ns, thread.delay_ns);
+        let account = Account::new(Moment { ns: monotonic_ns(), cpu_ns, delay_ns, ticks, late });
+        if let Some(place) = thread.accounts.get_mut(recording.place()) {
+            *place = Some(Box::new(account));
         }
     } else if !passes && is_in {
-        let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-        let missed = forget_ticks(thread, recording);
-        recording.counters().missed.add(missed);
-        account_rest(thread, recording, monotonic_ns(), clock_ns);
-        told::tell_rest(thread, recording, clock_ns);
-        thread.recordings &= !bit;
+        thread.cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+        settle_thread(thread, recording, Found::Elsewhere);
     }
 }
 
@@ -42,7 +38,6 @@ mod tests {
     use crate::recording::{Length, Request};
     use crate::sample_queue::{QUEUE_BYTES, SampleReceiver, sample_queue};
     use crate::sampler::threads::Threads;
-    use crate::stack::RawStack;
     use std::sync::Arc;
     use std::time::Duration;
     use swipr_formats::model::{Mode, Thread};
@@ -78,7 +73,8 @@ mod tests {
 
     fn rename(thread: &mut Sampled, name: &str, recording: &mut Active) {
         thread.thread = Arc::new(Thread { tid: thread.tid(), name: name.into() });
-        apply_filter(thread, recording);
+        let clock_ns = cpu_ns(tid()).unwrap();
+        apply_filter(thread, recording, clock_ns);
     }
 
     /// The first sample after its return stood for the CPU time of its absence, too.
@@ -89,26 +85,17 @@ mod tests {
         threads.refresh(&[]);
         let thread = threads.get_mut(tid()).unwrap();
         let clock = || cpu_ns(tid()).unwrap();
-        let sample = |thread: &mut Sampled, recording: &mut Active| {
-            let used_ns = clock() - std::mem::replace(&mut thread.accounted_ns[0], clock());
-            crate::sampler::held::cpu_sample(thread, recording, 1, used_ns, &Arc::new(RawStack::none()));
-        };
         let begin = clock();
-        thread.accounted_ns[0] = begin;
         rename(thread, "in", &mut recording);
-        thread.counted |= recording.bit();
-        burn(5_000_000);
-        sample(thread, &mut recording);
-        burn(5_000_000);
+        burn(10_000_000);
         rename(thread, "out", &mut recording);
         let out = clock();
         burn(200_000_000);
         let back = clock();
         rename(thread, "in", &mut recording);
         burn(5_000_000);
-        sample(thread, &mut recording);
+        rename(thread, "out", &mut recording);
         let end = clock();
-        account_rest(thread, &mut recording, 2, end);
         recording.flush(3);
         drop(recording);
         let mut weights = 0;

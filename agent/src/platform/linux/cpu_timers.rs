@@ -1,0 +1,123 @@
+//! Timers on the CPU clocks of single threads (timer_create(2), `SIGEV_THREAD_ID`).
+//!
+//! The kernel's tick that finds such a timer expired queues work for the return to user mode (Linux 5.11 on x86-64,
+//! `CONFIG_POSIX_CPU_TIMERS_TASK_WORK`). The signal is raised there: it cuts no system call short, and the thread has not
+//! gone on in its own code since the tick.
+
+use std::io;
+
+/// `SIGEV_THREAD_ID` of Linux' asm-generic/siginfo.h.
+const THREAD_ID: libc::c_int = 4;
+/// CPU time until the timer expires: the next tick at which the thread runs finds it expired.
+const AT_ONCE_NS: i64 = 1;
+/// Where the kernel does not say how long its tick is: the longest that there is.
+const LONGEST_TICK_NS: u64 = 10_000_000;
+
+/// One timer. It is deleted when this is dropped.
+#[derive(Debug)]
+pub struct CpuTimer {
+    id: libc::c_int,
+}
+
+impl CpuTimer {
+    /// A timer on the CPU clock of thread `tid`, which gets `signal` with `value`. An error where the thread is gone, or
+    /// `RLIMIT_SIGPENDING` is reached.
+    pub fn new(tid: u32, signal: i32, value: u64) -> io::Result<CpuTimer> {
+        // SAFETY: plain data.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_value.sival_ptr = value as *mut libc::c_void;
+        event.sigev_signo = signal;
+        event.sigev_notify = THREAD_ID;
+        event.sigev_notify_thread_id = tid as libc::c_int;
+        let mut id: libc::c_int = 0;
+        // Not by the C library's function, which allocates.
+        // SAFETY: the kernel reads a sigevent and writes an int, both ours.
+        let result = unsafe {
+            libc::syscall(libc::SYS_timer_create, super::threads::cpu_clock(tid), &raw mut event, &raw mut id)
+        };
+        if result == 0 { Ok(CpuTimer { id }) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// The kernel's number of it, which comes with its signals.
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// Expires at the next tick of the kernel at which the thread runs.
+    pub fn arm(&self) -> bool {
+        set(self.id, AT_ONCE_NS)
+    }
+
+    /// Takes [`CpuTimer::arm`] back.
+    pub fn disarm(&self) {
+        disarm(self.id);
+    }
+}
+
+impl Drop for CpuTimer {
+    fn drop(&mut self) {
+        // SAFETY: the id is that of a timer of ours, which nobody uses any more.
+        unsafe { libc::syscall(libc::SYS_timer_delete, self.id) };
+    }
+}
+
+/// Disarms a timer by its number, of a thread that may not wait for the sampler. Async-signal-safe.
+pub fn disarm(id: i32) {
+    set(id, 0);
+}
+
+fn set(id: i32, ns: i64) -> bool {
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let time = libc::itimerspec { it_interval: none, it_value: libc::timespec { tv_nsec: ns, ..none } };
+    let old: *mut libc::itimerspec = std::ptr::null_mut();
+    // SAFETY: the kernel reads `time`.
+    unsafe { libc::syscall(libc::SYS_timer_settime, id, 0, &raw const time, old) == 0 }
+}
+
+/// How long the kernel's tick is (1 s / HZ): the resolution of the clock that only moves with it (clock_getres(2)).
+pub fn kernel_tick_ns() -> u64 {
+    let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a timespec of ours is written.
+    let result = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut tick) };
+    let known = (result == 0 && tick.tv_sec == 0).then_some(tick.tv_nsec as u64);
+    known.filter(|ns| (100_000..=LONGEST_TICK_NS).contains(ns)).unwrap_or(LONGEST_TICK_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::process::{clock_ns, tid};
+
+    #[test]
+    fn an_armed_timer_expires_when_its_thread_runs_and_a_disarmed_one_does_not() {
+        std::thread::spawn(|| {
+            crate::platform::signals::block(libc::SIGWINCH);
+            // SAFETY: plain data, which is written before it is read.
+            let is_pending = || unsafe {
+                let mut pending: libc::sigset_t = std::mem::zeroed();
+                libc::sigpending(&mut pending);
+                libc::sigismember(&pending, libc::SIGWINCH) == 1
+            };
+            let clock = super::super::threads::cpu_clock(tid());
+            let burn = |ns: u64| {
+                let begin = clock_ns(clock).unwrap();
+                while clock_ns(clock).unwrap() < begin + ns {}
+            };
+            let timer = CpuTimer::new(tid(), libc::SIGWINCH, 7).unwrap();
+            assert!(timer.arm());
+            timer.disarm();
+            burn(3 * kernel_tick_ns());
+            assert!(!is_pending());
+            assert!(timer.arm());
+            burn(3 * kernel_tick_ns());
+            assert!(is_pending());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn nobody_has_a_timer_who_is_not_there() {
+        assert!(CpuTimer::new(u32::MAX >> 4, libc::SIGWINCH, 0).is_err());
+    }
+}

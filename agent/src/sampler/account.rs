@@ -1,0 +1,439 @@
+//! What a recording is told of a thread: samples whose weights are the kernel's clocks.
+//!
+//! For each thread and window of time the clocks say how long it ran (its CPU clock), how long it was ready and had no CPU
+//! (the run delay, `run_delay.rs`) and, by difference, how long it was blocked. Stacks say where. Of each of the three there
+//! are hits, taken at random moments: a running thread at a tick of the kernel, a blocked or waiting one at a tick of the
+//! recording. All hits of one kind count alike, and together they stand for the time that the clocks say. A hit never stands
+//! for the time since the one before it: the first one after a gap would get all of that.
+//!
+//! Time of which there is no hit waits for the next window; at the end it is told without a stack.
+
+use crate::stack::RawStack;
+use std::sync::Arc;
+use swipr_formats::model::{Mode, State};
+
+/// A window lasts for so long at the most where running hits are many, and never longer than the second.
+const WINDOW_NS: u64 = 1_000_000_000;
+const LONGEST_WINDOW_NS: u64 = 5 * WINDOW_NS;
+/// The first ones are shorter: half of what has passed, at least this.
+const FIRST_WINDOW_NS: u64 = 50_000_000;
+/// So many running hits are many.
+const MANY_HITS: u32 = 16;
+/// Hits beyond what chance explains: so many standard deviations, and by a factor that no scheduler makes.
+const DEVIATIONS: f64 = 5.0;
+const FACTORS: std::ops::Range<f64> = 0.4..1.6;
+const FEWEST_EXPECTED: f64 = 25.0;
+/// One part in so many of a recording is a moment.
+const MOMENT: u64 = 20;
+/// Who waits for a CPU for less than one part in so many of the time has one for itself.
+const ALONE: u64 = 50;
+
+/// A point in time, as clocks and a recording's ticks tell it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Monotonic time.
+    pub ns: u64,
+    /// The thread's CPU clock.
+    pub cpu_ns: u64,
+    /// How long it has waited for CPUs.
+    pub delay_ns: u64,
+    /// The recording's ticks until then, and those of them that came too late to be looked at.
+    pub ticks: u64,
+    /// See there.
+    pub late: u64,
+}
+
+/// What a look has found.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// Blocked, or never run so far.
+    At(State, Arc<RawStack>),
+    /// Ready, without a CPU.
+    Waiting,
+    /// On a CPU, or moving too fast.
+    Elsewhere,
+    /// The kernel does not say.
+    Unknown,
+}
+
+/// Whether the next tick of the kernel hits the thread if it runs then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It does; the ticks are so far apart, nanoseconds.
+    Yes(u64),
+    /// It has not run lately.
+    No,
+    /// It cannot, because the thread blocks the signal, say.
+    Never,
+}
+
+/// A sample with its weight.
+#[derive(Clone, Debug)]
+pub struct Weighted {
+    /// What the thread was doing.
+    pub state: State,
+    /// Where.
+    pub stack: Arc<RawStack>,
+    /// Wall mode: ticks that it stands for.
+    pub ticks: u32,
+    /// CPU mode: the CPU time that it stands for.
+    pub cpu_ns: u64,
+    /// Monotonic time.
+    pub ns: u64,
+}
+
+/// The three things that a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Running,
+    Waiting,
+    Blocked,
+}
+
+const KINDS: [Kind; 3] = [Kind::Running, Kind::Waiting, Kind::Blocked];
+
+impl Kind {
+    fn of(state: State) -> Kind {
+        match state {
+            State::Running => Kind::Running,
+            State::Runnable => Kind::Waiting,
+            State::Blocked(_) => Kind::Blocked,
+        }
+    }
+
+    fn state(self) -> State {
+        match self {
+            Kind::Running => State::Running,
+            Kind::Waiting => State::Runnable,
+            Kind::Blocked => State::Blocked(None),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Hit {
+    state: State,
+    stack: Arc<RawStack>,
+    count: u32,
+    ns: u64,
+}
+
+/// One thread in one recording.
+#[derive(Debug, Default)]
+pub struct Account {
+    began: Moment,
+    /// The window's beginning, and the last look.
+    opened: Moment,
+    last: Moment,
+    /// What the last look found, where the thread stood still.
+    place: Option<(State, Arc<RawStack>)>,
+    /// Where it was seen last, whatever it did.
+    seen: Option<Arc<RawStack>>,
+    /// Since when it waits for a CPU; the kernel counts that when it has got one.
+    waits_since_ns: Option<u64>,
+    /// Such time that was told before the kernel counted it.
+    told_early_ns: u64,
+    hits: Vec<Hit>,
+    /// What earlier windows left over, by kind: nanoseconds.
+    left_ns: [f64; 3],
+    /// Hits that were to be expected by the clock, and those that came: in this window, and in those before it in which the thread had
+    /// a CPU for itself.
+    expected: [f64; 2],
+    came: [f64; 2],
+    /// What it used in this window while it could not be hit.
+    unasked_ns: u64,
+    was_never_asked: bool,
+    /// Nobody is told where it is blocked.
+    is_blind: bool,
+}
+
+impl Account {
+    /// From here on.
+    pub fn new(now: Moment) -> Account {
+        Account { began: now, opened: now, last: now, ..Account::default() }
+    }
+
+    /// The thread was looked at.
+    pub fn look(&mut self, now: Moment, found: Found, asked: Asked) {
+        let ticks = u32::try_from(now.ticks.saturating_sub(self.last.ticks)).unwrap_or(u32::MAX);
+        let passed_ns = now.ns.saturating_sub(self.last.ns);
+        let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
+        let stood_still = used_ns == 0;
+        if let Asked::Yes(tick_ns) = asked
+            && passed_ns > 0
+        {
+            let running = (used_ns as f64 / passed_ns as f64).min(1.0);
+            self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
+        }
+        self.unasked_ns += if self.was_never_asked { used_ns } else { 0 };
+        self.was_never_asked = asked == Asked::Never;
+        self.is_blind |= matches!(found, Found::Unknown);
+        let before = self.place.take();
+        let found = match (before, found) {
+            (Some((state, stack)), Found::At(..) | Found::Elsewhere | Found::Unknown) if stood_still => {
+                Found::At(state, stack)
+            }
+            (Some((state, stack)), found) => {
+                let earlier = ticks.saturating_sub(1) / 2;
+                self.hit(state, &stack, earlier, self.last.ns);
+                self.look_here(now, found, ticks - earlier, used_ns, true);
+                return;
+            }
+            (None, found) => found,
+        };
+        self.look_here(now, found, ticks, used_ns, false);
+    }
+
+    fn look_here(&mut self, now: Moment, found: Found, ticks: u32, used_ns: u64, was_blocked: bool) {
+        if used_ns > 0 || !matches!(found, Found::Waiting) {
+            self.waits_since_ns = None;
+        }
+        match found {
+            Found::At(state, stack) => {
+                self.hit(state, &stack, ticks, now.ns);
+                self.place = Some((state, stack));
+            }
+            Found::Waiting => {
+                // It woke up in the middle, as far as is known; or it ran, and was put off then.
+                let passed_ns = now.ns.saturating_sub(self.last.ns);
+                let waits_ns = if was_blocked { passed_ns / 2 } else { passed_ns.saturating_sub(used_ns) };
+                self.waits_since_ns.get_or_insert(now.ns - waits_ns);
+                if let Some(stack) = self.seen.clone() {
+                    self.hit(State::Runnable, &stack, ticks, now.ns);
+                }
+            }
+            Found::Elsewhere | Found::Unknown => {}
+        }
+        self.last = now;
+    }
+
+    /// Of the ticks that the next look will tell: those that came too late, and those of which it proves nothing.
+    pub fn unseen(&self, now: Moment) -> (u64, u64) {
+        let between = now.ticks.saturating_sub(self.last.ticks).saturating_sub(1);
+        let stood_still = self.place.is_some() && now.cpu_ns == self.last.cpu_ns;
+        (now.late.saturating_sub(self.last.late), if stood_still { 0 } else { between })
+    }
+
+    /// The thread was hit while it ran.
+    pub fn ran(&mut self, stack: &Arc<RawStack>, ns: u64) {
+        self.came[0] += 1.0;
+        self.hit(State::Running, stack, 1, ns);
+    }
+
+    fn hit(&mut self, state: State, stack: &Arc<RawStack>, count: u32, ns: u64) {
+        if !stack.is_none() {
+            self.seen = Some(stack.clone());
+        }
+        if count == 0 {
+            return;
+        }
+        match self.hits.last_mut().filter(|last| last.state == state && Arc::ptr_eq(&last.stack, stack)) {
+            Some(last) => (last.count, last.ns) = (last.count.saturating_add(count), ns),
+            None => self.hits.push(Hit { state, stack: stack.clone(), count, ns }),
+        }
+    }
+
+    fn hits_of(&self, kind: Kind) -> impl Iterator<Item = &Hit> {
+        self.hits.iter().filter(move |hit| Kind::of(hit.state) == kind)
+    }
+
+    fn count_of(&self, kind: Kind) -> u64 {
+        self.hits_of(kind).map(|hit| u64::from(hit.count)).sum()
+    }
+
+    /// Whether the window is to be closed at the last look.
+    pub fn is_full(&self, now_ns: u64) -> bool {
+        let age_ns = now_ns.saturating_sub(self.opened.ns);
+        let wanted_ns = (now_ns.saturating_sub(self.began.ns) / 2).clamp(FIRST_WINDOW_NS, WINDOW_NS);
+        if age_ns < wanted_ns {
+            return false;
+        }
+        let has_run = self.last.cpu_ns != self.opened.cpu_ns;
+        wanted_ns < WINDOW_NS
+            || !has_run
+            || self.count_of(Kind::Running) >= u64::from(MANY_HITS)
+            || age_ns >= LONGEST_WINDOW_NS
+    }
+
+    /// Whether the thread is at the same place still and nothing has to be told of it at `now_ns`.
+    pub fn can_wait(&self, now_ns: u64) -> bool {
+        self.place.is_some() && !self.is_full(now_ns)
+    }
+
+    /// Whether hits and CPU clock disagree beyond chance: the thread runs in step with the kernel's tick.
+    pub fn is_in_step(&self) -> bool {
+        let ([_, expected], [_, came]) = (self.expected, self.came);
+        expected.max(came) >= FEWEST_EXPECTED
+            && (came - expected).abs() > DEVIATIONS * expected.max(1.0).sqrt()
+            && !FACTORS.contains(&(came / expected.max(1.0)))
+    }
+
+    /// Whether there is no hit yet.
+    pub fn is_empty(&self) -> bool {
+        self.hits.is_empty()
+    }
+
+    /// Tells what the window holds up to the last look. `ends`: nothing waits for another one.
+    pub fn close(&mut self, mode: Mode, interval_ns: u64, ends: bool) -> Vec<Weighted> {
+        let times_ns = self.times_ns();
+        let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
+        // Who shares its CPU is put off at ticks of the kernel: that is no step of its own.
+        if times_ns[1] <= times_ns.iter().sum::<u64>() / ALONE {
+            self.expected[1] += expected;
+            self.came[1] += came;
+        }
+        let told = match mode {
+            Mode::Cpu => self.cpu_samples(times_ns[0], ends),
+            Mode::Wall => self.wall_samples(times_ns, interval_ns.max(1), ends),
+        };
+        self.opened = self.last;
+        self.unasked_ns = 0;
+        self.hits.clear();
+        told
+    }
+
+    /// How long the thread ran, waited for a CPU and was blocked in the window.
+    fn times_ns(&mut self) -> [u64; 3] {
+        let (from, to) = (self.opened, self.last);
+        let mut counted_ns = to.delay_ns.saturating_sub(from.delay_ns);
+        let early_ns = counted_ns.min(self.told_early_ns);
+        counted_ns -= early_ns;
+        self.told_early_ns -= early_ns;
+        let waits_ns = self.waits_since_ns.map_or(0, |since_ns| to.ns.saturating_sub(since_ns.max(from.ns)));
+        self.told_early_ns += waits_ns;
+        let running_ns = to.cpu_ns.saturating_sub(from.cpu_ns);
+        let waiting_ns = counted_ns + waits_ns;
+        let blocked_ns = to.ns.saturating_sub(from.ns).saturating_sub(running_ns.saturating_add(waiting_ns));
+        [running_ns, waiting_ns, blocked_ns]
+    }
+
+    fn cpu_samples(&mut self, running_ns: u64, ends: bool) -> Vec<Weighted> {
+        let unasked_ns = self.unasked_ns.min(running_ns);
+        let total_ns = running_ns - unasked_ns + std::mem::take(&mut self.left_ns[0]) as u64;
+        let mut told = vec![self.without_stack(Kind::Running, RawStack::none(), 1, unasked_ns)];
+        let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
+        if self.is_in_step() {
+            told.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
+        } else if !hits.is_empty() {
+            told.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| Weighted {
+                state: State::Running,
+                stack: hit.stack.clone(),
+                ticks: 1,
+                cpu_ns,
+                ns: hit.ns,
+            }));
+        } else if ends {
+            told.push(self.without_stack(Kind::Running, RawStack::none(), 1, total_ns));
+        } else {
+            self.left_ns[0] = total_ns as f64;
+        }
+        told
+    }
+
+    fn without_stack(&self, kind: Kind, stack: RawStack, ticks: u32, cpu_ns: u64) -> Weighted {
+        Weighted { state: kind.state(), stack: Arc::new(stack), ticks, cpu_ns, ns: self.last.ns }
+    }
+
+    fn wall_samples(&mut self, times_ns: [u64; 3], interval_ns: u64, ends: bool) -> Vec<Weighted> {
+        let ticks = self.last.ticks.saturating_sub(self.opened.ticks);
+        let (mut told, running_ns, unasked_ns) = (vec![], times_ns[0], self.unasked_ns);
+        for (kind, mut ticks) in KINDS.into_iter().zip(self.ticks_of_kinds(times_ns, ticks, interval_ns)) {
+            if ticks == 0 {
+                continue;
+            }
+            if kind == Kind::Running {
+                let unasked = u128::from(ticks) * u128::from(unasked_ns.min(running_ns))
+                    / u128::from(running_ns.max(1));
+                told.push(self.without_stack(kind, RawStack::none(), in_ticks(unasked as u64), 0));
+                ticks -= unasked as u64;
+                if self.is_in_step() {
+                    told.push(self.without_stack(kind, RawStack::in_step(), in_ticks(ticks), 0));
+                    continue;
+                }
+            }
+            let hits: Vec<&Hit> = self.hits_of(kind).collect();
+            // Who neither ran nor waited for a moment, and was never found blocked: the hypervisor had its CPU.
+            let is_moment = ticks.saturating_mul(MOMENT) <= self.last.ticks.saturating_sub(self.began.ticks);
+            let waited =
+                kind == Kind::Waiting || kind == Kind::Blocked && ends && is_moment && !self.is_blind;
+            if !hits.is_empty() {
+                told.extend(shares(&hits, ticks).map(|(hit, ticks)| Weighted {
+                    state: hit.state,
+                    stack: hit.stack.clone(),
+                    ticks: in_ticks(ticks),
+                    cpu_ns: 0,
+                    ns: hit.ns,
+                }));
+            } else if let (true, Some(stack)) = (waited, &self.seen) {
+                let (stack, ns) = (stack.clone(), self.last.ns);
+                told.push(Weighted { state: State::Runnable, stack, ticks: in_ticks(ticks), cpu_ns: 0, ns });
+            } else if ends {
+                told.push(self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0));
+            } else if let Some(left) = self.left_ns.get_mut(kind as usize) {
+                *left += ticks as f64 * interval_ns as f64;
+            }
+        }
+        told
+    }
+
+    /// The window's ticks, divided as its time is; what does not divide is left for the next.
+    fn ticks_of_kinds(&mut self, times_ns: [u64; 3], ticks: u64, interval_ns: u64) -> [u64; 3] {
+        let passed_ns: f64 = times_ns.iter().map(|&ns| ns as f64).sum();
+        let counts = KINDS.map(|kind| self.count_of(kind) as f64);
+        let seen: f64 = counts.iter().sum();
+        let interval_ns = interval_ns as f64;
+        let owed_ns: f64 = self.left_ns.iter().sum();
+        let shares = if passed_ns >= interval_ns / 2.0 {
+            times_ns.map(|ns| ns as f64 / passed_ns)
+        } else if seen > 0.0 {
+            counts.map(|count| count / seen) // the first tick has no time before it
+        } else {
+            [1.0, 0.0, 0.0]
+        };
+        let mut of_kind = [0; 3];
+        for ((left_ns, share), of_kind) in self.left_ns.iter_mut().zip(shares).zip(&mut of_kind) {
+            *left_ns += share * ticks as f64 * interval_ns;
+            *of_kind = (*left_ns / interval_ns).max(0.0) as u64;
+            *left_ns -= *of_kind as f64 * interval_ns;
+        }
+        // All that came in goes out: the last ones to the kinds to which most is owed, or from those to which least is.
+        let all = ticks + (owed_ns / interval_ns).round().max(0.0) as u64;
+        while of_kind.iter().sum::<u64>() != all {
+            let is_short = of_kind.iter().sum::<u64>() < all;
+            let by_debt = self.left_ns.iter().zip(&of_kind).enumerate();
+            let found = match is_short {
+                true => by_debt.max_by(|a, b| a.1.0.total_cmp(b.1.0)),
+                false => by_debt.filter(|(_, (_, ticks))| **ticks > 0).min_by(|a, b| a.1.0.total_cmp(b.1.0)),
+            };
+            let Some(at) = found.map(|(at, _)| at) else { break };
+            if is_short {
+                of_kind[at] += 1;
+                self.left_ns[at] -= interval_ns;
+            } else {
+                of_kind[at] -= 1;
+                self.left_ns[at] += interval_ns;
+            }
+        }
+        of_kind
+    }
+}
+
+fn in_ticks(ticks: u64) -> u32 {
+    u32::try_from(ticks).unwrap_or(u32::MAX)
+}
+
+/// Divides `total` among hits, by their counts; the parts sum to it.
+fn shares<'a>(hits: &'a [&'a Hit], total: u64) -> impl Iterator<Item = (&'a Hit, u64)> {
+    let count: u128 = hits.iter().map(|hit| u128::from(hit.count)).sum();
+    let up_to = move |hits: u128| ((hits * u128::from(total) + count / 2) / count.max(1)) as u64;
+    let mut before = 0;
+    hits.iter().map(move |&hit| {
+        let until = before + u128::from(hit.count);
+        let share = up_to(until) - up_to(before);
+        before = until;
+        (hit, share)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+use super::*;
+use std::sync::atomic::AtomicU64;
+use swipr_unwind::frames::{CAPACITY, Storage};
+use swipr_unwind::walk::Stop;
+
+const MS: u64 = 1_000_000;
+const TICK_NS: u64 = 4 * MS;
+const FUTEX: State = State::Blocked(Some(202));
+const READ: State = State::Blocked(Some(0));
+
+fn stack() -> Arc<RawStack> {
+    let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; CAPACITY]);
+    Arc::new(RawStack::new(&storage, 1, Stop::Root, &Arc::default()))
+}
+
+fn moment(ms: u64, cpu_ms: u64, delay_ms: u64) -> Moment {
+    Moment { ns: ms * MS, cpu_ns: cpu_ms * MS, delay_ns: delay_ms * MS, ticks: ms / 10, late: 0 }
+}
+
+fn ticks(told: &[Weighted], state: State) -> u32 {
+    told.iter().filter(|sample| sample.state == state).map(|sample| sample.ticks).sum()
+}
+
+fn cpu(account: &mut Account, ends: bool) -> Vec<Weighted> {
+    let mut told = account.close(Mode::Cpu, 10 * MS, ends);
+    told.retain(|sample| sample.cpu_ns > 0);
+    told
+}
+
+fn wall(account: &mut Account) -> Vec<Weighted> {
+    let mut told = account.close(Mode::Wall, 10 * MS, true);
+    told.retain(|sample| sample.ticks > 0);
+    told
+}
+
+#[test]
+fn a_thread_whose_clock_stood_still_was_where_it_is_however_seldom_it_was_looked_at() {
+    let mut account = Account::new(moment(0, 5, 0));
+    let place = stack();
+    account.look(moment(10, 5, 0), Found::At(FUTEX, place.clone()), Asked::No);
+    account.look(moment(1000, 5, 0), Found::At(FUTEX, place.clone()), Asked::No);
+    let told = wall(&mut account);
+    assert_eq!((told.len(), ticks(&told, FUTEX)), (1, 100));
+    assert!(Arc::ptr_eq(&told[0].stack, &place));
+}
+
+/// It ran for 3 of each 10 ms, and half of that at each of two places; its sleep is at one.
+#[test]
+fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() {
+    let mut account = Account::new(moment(0, 0, 0));
+    let (parse, render, sleep) = (stack(), stack(), stack());
+    for tick in 1..=100 {
+        account.look(moment(tick * 10, tick * 3, 0), Found::At(READ, sleep.clone()), Asked::Yes(TICK_NS));
+        if tick % 4 < 2 {
+            account.ran(if tick % 4 == 0 { &parse } else { &render }, tick * 10 * MS);
+        }
+    }
+    let told = wall(&mut account);
+    assert_eq!((ticks(&told, State::Running), ticks(&told, READ)), (30, 70));
+    let at = |stack: &Arc<RawStack>| -> u32 {
+        told.iter().filter(|sample| Arc::ptr_eq(&sample.stack, stack)).map(|sample| sample.ticks).sum()
+    };
+    assert_eq!((at(&parse), at(&render), at(&sleep)), (15, 15, 70));
+}
+
+/// The first hit after a pause had all the time of the pause.
+#[test]
+fn hits_weigh_alike_and_sum_to_the_cpu_clock() {
+    let mut account = Account::new(moment(0, 0, 0));
+    account.ran(&stack(), MS);
+    account.look(moment(10, 10, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.ran(&stack(), 400 * MS);
+    account.look(moment(400, 100, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    let told = cpu(&mut account, true);
+    assert_eq!(told.iter().map(|sample| sample.cpu_ns).collect::<Vec<u64>>(), [50 * MS, 50 * MS]);
+}
+
+#[test]
+fn cpu_time_without_a_hit_waits_for_one_and_is_told_without_a_stack_at_the_end() {
+    let mut account = Account::new(moment(0, 0, 0));
+    account.look(moment(2000, 7, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    assert!(cpu(&mut account, false).is_empty());
+    account.ran(&stack(), 2500 * MS);
+    account.look(moment(3000, 10, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    let told = cpu(&mut account, false);
+    assert_eq!((told.len(), told[0].cpu_ns), (1, 10 * MS));
+    account.look(moment(4000, 12, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    let told = cpu(&mut account, true);
+    assert!(told.len() == 1 && told[0].cpu_ns == 2 * MS && told[0].stack.is_none());
+}
+
+#[test]
+fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once() {
+    let mut account = Account::new(moment(0, 0, 0));
+    let place = stack();
+    account.ran(&place, MS);
+    account.look(moment(10, 10, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(1000, 10, 0), Found::Waiting, Asked::Yes(TICK_NS));
+    let first = account.close(Mode::Wall, 10 * MS, false);
+    // The kernel counts the wait now that it is over.
+    account.look(moment(1010, 20, 980), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.ran(&place, 1010 * MS);
+    account.look(moment(2000, 1010, 980), Found::Elsewhere, Asked::Yes(TICK_NS));
+    let told: Vec<Weighted> = first.into_iter().chain(wall(&mut account)).collect();
+    let waited = ticks(&told, State::Runnable);
+    assert!((45..=100).contains(&waited), "{waited}");
+    assert_eq!(told.iter().map(|sample| sample.ticks).sum::<u32>(), 200);
+    assert!(
+        told.iter()
+            .filter(|sample| sample.state == State::Runnable)
+            .all(|sample| Arc::ptr_eq(&sample.stack, &place))
+    );
+}
+
+#[test]
+fn all_ticks_are_told_whatever_the_clocks_say() {
+    for ticks_told in [1, 2, 7, 1000] {
+        for cpu_ms in [0, 1, 50, 1 << 40] {
+            for delay_ms in [0, 1, 900, 1 << 40] {
+                for found in [Found::At(READ, stack()), Found::Waiting, Found::Elsewhere] {
+                    let mut account = Account::new(moment(0, 0, 0));
+                    account.look(
+                        moment(ticks_told * 10 / 2, cpu_ms / 2, 0),
+                        found.clone(),
+                        Asked::Yes(TICK_NS),
+                    );
+                    let mut told = account.close(Mode::Wall, 10 * MS, false);
+                    account.look(moment(ticks_told * 10, cpu_ms, delay_ms), found, Asked::Yes(TICK_NS));
+                    told.extend(wall(&mut account));
+                    let sum: u64 = told.iter().map(|sample| u64::from(sample.ticks)).sum();
+                    assert_eq!(sum, ticks_told, "{cpu_ms} {delay_ms}");
+                }
+            }
+        }
+    }
+}
+
+/// Every thread's stack now: there is no time yet that clocks could tell.
+#[test]
+fn the_first_tick_is_where_the_thread_was_found() {
+    for hit in [true, false] {
+        let mut account = Account::new(moment(0, 0, 0));
+        let now = Moment { ticks: 1, ..moment(0, 0, 0) };
+        account.look(now, if hit { Found::Elsewhere } else { Found::At(READ, stack()) }, Asked::Yes(TICK_NS));
+        if hit {
+            account.ran(&stack(), 0);
+        }
+        let told = wall(&mut account);
+        let state = if hit { State::Running } else { READ };
+        assert!(told.len() == 1 && told[0].state == state && !told[0].stack.is_none(), "{told:?}");
+    }
+}
+
+#[test]
+fn a_thread_that_no_tick_of_the_kernel_ever_hits_is_in_step_with_it_and_one_with_luck_is_not() {
+    let of_hits = |hits: u64| {
+        let mut account = Account::new(moment(0, 0, 0));
+        for tick in 1..=500 {
+            account.look(moment(tick * 10, tick, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+            if tick <= hits {
+                account.ran(&stack(), tick * 10 * MS);
+            }
+        }
+        let told = cpu(&mut account, false);
+        (account.is_in_step(), told)
+    };
+    for (hits, is_in_step) in [(0, true), (40, false), (50, false), (75, false), (100, true)] {
+        assert_eq!(of_hits(hits).0, is_in_step, "{hits}");
+    }
+    let (_, told) = of_hits(0);
+    assert_eq!((told.len(), told[0].cpu_ns), (1, 500 * MS));
+    assert!(told[0].stack.remark().is_some_and(|remark| remark.contains("in step")));
+}
+
+#[test]
+fn windows_are_short_first_and_wait_for_hits_later() {
+    let mut account = Account::new(moment(0, 0, 0));
+    account.look(moment(40, 1, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    assert!(!account.is_full(40 * MS));
+    assert!(account.is_full(60 * MS));
+    account.close(Mode::Cpu, 10 * MS, false);
+    account.look(moment(4000, 10, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    assert!(!account.is_full(4000 * MS), "two hits are not many");
+    assert!(account.is_full(5100 * MS));
+}
+
+/// Many windows, of clocks that have nothing to do with each other.
+#[test]
+fn no_tick_is_lost_or_made_up_between_windows() {
+    let mut account = Account::new(moment(0, 0, 0));
+    let (mut told, mut cpu_ms, mut delay_ms) = (0, 0, 0);
+    for window in 1..=400u64 {
+        cpu_ms += window * 7919 % 13;
+        delay_ms += window * 104_729 % 7;
+        let found = if window % 3 == 0 { Found::At(READ, stack()) } else { Found::Elsewhere };
+        account.look(moment(window * 10, cpu_ms, delay_ms), found, Asked::Yes(TICK_NS));
+        if window % 5 == 0 {
+            account.ran(&stack(), window * 10 * MS);
+        }
+        let samples = account.close(Mode::Wall, 10 * MS, window == 400);
+        told += samples.iter().map(|sample| u64::from(sample.ticks)).sum::<u64>();
+    }
+    assert_eq!(told, 400);
+}
+
+/// xz -T2 used 4.4 s of CPU time. Its threads block all signals: a handful of samples from before stood for all of it.
+#[test]
+fn what_a_thread_uses_while_it_cannot_be_hit_is_not_given_to_its_hits() {
+    for mode in [Mode::Cpu, Mode::Wall] {
+        let mut account = Account::new(moment(0, 0, 0));
+        for tick in 1..=100 {
+            let asked = if tick < 20 { Asked::Yes(TICK_NS) } else { Asked::Never };
+            account.look(moment(tick * 10, tick * 10, 0), Found::Elsewhere, asked);
+            if tick < 20 {
+                account.ran(&stack(), tick * 10 * MS);
+            }
+        }
+        let (mut hit, mut unasked) = (0, 0);
+        for sample in account.close(mode, 10 * MS, true) {
+            let weight = if mode == Mode::Cpu { sample.cpu_ns / (10 * MS) } else { sample.ticks.into() };
+            *if sample.stack.is_none() { &mut unasked } else { &mut hit } += weight;
+        }
+        assert!((18..=21).contains(&hit) && hit + unasked >= 99, "{mode:?} {hit} {unasked}");
+    }
+}

@@ -1,0 +1,275 @@
+//! Timers on the threads' CPU clocks, and the slots in which their handlers leave stacks.
+//!
+//! A thread that ran lately has a timer. A sweep, at a random moment, arms it to expire at the kernel's next tick at which the
+//! thread runs, and takes that back one tick later. So each sweep picks one tick of the kernel, and who runs then is hit. Nothing in
+//! that depends on what the thread does: none of its moments is hit more often than others.
+
+use super::threads::Sampled;
+use crate::counters::AgentCounters;
+use crate::mappings::Tables;
+use crate::not_asked;
+use crate::platform::cpu_timers::{CpuTimer, kernel_tick_ns};
+use crate::platform::threads::Sandbox;
+use crate::platform::{memory, process, signals, threads};
+use crate::stack::RawStack;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use swipr_unwind::arch;
+use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Ticket};
+use swipr_unwind::walk::Stop;
+
+/// See [`Timers::use_signal`].
+const LOOKS_WHERE_BLOCKED: u8 = 16;
+/// How long what is known of a thread's signal mask and sandbox holds: it may enter one by a system
+/// call that nobody sees.
+const STATE_AGAIN_NS: u64 = 1_000_000_000;
+/// A tick of the kernel may be so late.
+const TICK_LATE_NS: u64 = 200_000;
+
+/// What a tick of [`arch::ticks`] is worth, by comparison with the system's clock since the beginning.
+#[derive(Debug)]
+struct TickScale {
+    started_ticks: u64,
+    started_ns: u64,
+}
+
+impl Default for TickScale {
+    fn default() -> TickScale {
+        TickScale { started_ticks: arch::ticks(), started_ns: process::monotonic_ns() }
+    }
+}
+
+impl TickScale {
+    fn ns(&self, ticks: u64) -> u64 {
+        let passed = arch::ticks().wrapping_sub(self.started_ticks).max(1);
+        let ns = process::monotonic_ns().saturating_sub(self.started_ns);
+        (u128::from(ticks) * u128::from(ns) / u128::from(passed)) as u64
+    }
+}
+
+/// A thread's timer.
+#[derive(Debug)]
+pub struct ThreadTimer {
+    timer: CpuTimer,
+    ticket: Ticket,
+    /// Until then it is armed; 0: it is not.
+    expires_ns: u64,
+    /// When it was armed last, and for which recordings.
+    asked_ns: u64,
+    recordings: u8,
+    /// Its thread's CPU clock when it was armed and had not expired yet.
+    armed_cpu_ns: u64,
+}
+
+/// What all of them share.
+#[derive(Debug)]
+pub struct Timers {
+    signal: i32,
+    scale: TickScale,
+    valid_ns: u64,
+    /// How often a thread's mask must be seen to let the signal through before it has a timer.
+    clean_looks: u8,
+    /// What this thread may do, which does with system calls as it likes.
+    sandbox: Sandbox,
+    /// Slots whose timers are gone, while a handler is writing.
+    leaving: Vec<Ticket>,
+    /// Threads whose timers are armed, and until when the last of them is.
+    armed: Vec<u32>,
+    expires_ns: u64,
+}
+
+/// A running thread was hit.
+#[derive(Debug)]
+pub struct Answer {
+    /// The recordings that asked.
+    pub recordings: u8,
+    /// When.
+    pub asked_ns: u64,
+    /// Where.
+    pub stack: Arc<RawStack>,
+}
+
+/// A thread that runs is hit within that time.
+pub fn hit_within_ns() -> u64 {
+    kernel_tick_ns() + TICK_LATE_NS
+}
+
+impl Timers {
+    /// With that signal.
+    pub fn new(signal: i32) -> Timers {
+        let mut timers = Timers {
+            signal,
+            scale: TickScale::default(),
+            valid_ns: hit_within_ns(),
+            clean_looks: 1,
+            sandbox: Sandbox::default(),
+            leaving: vec![],
+            armed: vec![],
+            expires_ns: 0,
+        };
+        timers.use_signal(signal);
+        timers
+    }
+
+    /// `signal` is used from now on. Where some thread blocks it for good, others may wait for signals.
+    pub fn use_signal(&mut self, signal: i32) {
+        self.signal = signal;
+        self.sandbox =
+            threads::signal_state(process::tid(), signal).map(|state| state.sandbox).unwrap_or_default();
+        self.clean_looks = if signals::is_blocked_by_some(signal) { LOOKS_WHERE_BLOCKED } else { 1 };
+    }
+
+    /// The next tick of the kernel hits the thread for these recordings, if it runs then. `false`: it cannot be.
+    pub fn arm(
+        &mut self,
+        thread: &mut Sampled,
+        recordings: u8,
+        now_ns: u64,
+        counters: &AgentCounters,
+    ) -> bool {
+        let passed_over = |timer: &ThreadTimer| {
+            timer.expires_ns != 0
+                && !slot::is_done(timer.ticket)
+                && thread.cpu_ns.saturating_sub(timer.armed_cpu_ns) > 2 * self.valid_ns
+        };
+        if thread.timer.as_ref().is_some_and(passed_over) {
+            thread.state_read_ns = 0; // it may have blocked the signal
+        }
+        // Who blocks all signals may be waiting for them, with sigwait(3) or a signalfd(2), and would get ours.
+        if !self.can_be_asked(thread, now_ns) {
+            self.remove(thread);
+            return false;
+        }
+        let tid = thread.tid();
+        let armed = not_asked::asking(tid, || {
+            if thread.timer.is_none() {
+                thread.timer = self.new_timer(thread);
+                counters.refused.add(u64::from(thread.timer.is_none()));
+            }
+            let timer = thread.timer.as_mut()?;
+            let is_armed = timer.expires_ns != 0 && !slot::is_done(timer.ticket);
+            if !is_armed {
+                timer.recordings = 0;
+                timer.armed_cpu_ns = thread.cpu_ns;
+                if !timer.timer.arm() {
+                    return None;
+                }
+                counters.signals.add(1);
+            }
+            let is_new = timer.expires_ns == 0;
+            timer.recordings |= recordings;
+            (timer.asked_ns, timer.expires_ns) = (now_ns, now_ns + self.valid_ns);
+            Some(is_new)
+        });
+        match armed {
+            Some(Some(is_new)) => {
+                if is_new {
+                    self.armed.push(tid);
+                }
+                self.expires_ns = now_ns + self.valid_ns;
+                true
+            }
+            Some(None) => false,
+            None => {
+                self.remove(thread);
+                false
+            }
+        }
+    }
+
+    fn new_timer(&mut self, thread: &Sampled) -> Option<ThreadTimer> {
+        let bounds = thread.stack_bounds;
+        let hint = thread.tid() as usize;
+        let ticket = slot::lend(hint, bounds).or_else(|| {
+            let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
+            let memory = memory::map_forever(CHUNK_BYTES)?;
+            // SAFETY: zeroed pages, mapped for ever, given away here.
+            unsafe { slot::add_chunk(chunk, memory) };
+            slot::lend(hint, bounds)
+        })?;
+        let Ok(timer) = CpuTimer::new(thread.tid(), self.signal, ticket.to_value()) else {
+            slot::release(ticket);
+            return None;
+        };
+        ticket.slot()?.set_owner(thread.tid(), timer.id());
+        Some(ThreadTimer { timer, ticket, expires_ns: 0, asked_ns: 0, recordings: 0, armed_cpu_ns: 0 })
+    }
+
+    /// Whether a thread that runs is known not to block the signal. While it waits in sigtimedwait(2) the kernel shows what it
+    /// waits for as not blocked, until it runs again: who was ever seen in there has no timer, and so many looks must agree.
+    fn can_be_asked(&self, thread: &mut Sampled, now_ns: u64) -> bool {
+        let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
+        if thread.clean_looks < self.clean_looks || is_old {
+            thread.state_read_ns = now_ns;
+            let state = threads::signal_state(thread.tid(), self.signal).unwrap_or_default();
+            thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
+            thread.blocks_signal = state.is_blocked;
+            thread.clean_looks = if thread.blocks_signal { 0 } else { thread.clean_looks.saturating_add(1) };
+        }
+        thread.clean_looks >= self.clean_looks && !thread.waits_for_signals && !thread.is_sandboxed
+    }
+
+    /// A thread's timer goes.
+    pub fn remove(&mut self, thread: &mut Sampled) {
+        let Some(ThreadTimer { ticket, timer, .. }) = thread.timer.take() else { return };
+        // Nobody may disarm by its number what may be the host's from now on.
+        if let Some(slot) = ticket.slot() {
+            slot.set_owner(0, 0);
+        }
+        drop(timer);
+        self.leaving.push(ticket);
+        self.leaving.retain(|&ticket| !slot::release(ticket));
+    }
+
+    /// When to look for answers at the latest; `None`: no timer is armed.
+    pub fn expire_at(&self) -> Option<u64> {
+        (!self.armed.is_empty()).then_some(self.expires_ns)
+    }
+
+    /// Whose timers are armed: for [`Timers::take`]. Those that stay so are to be put back.
+    pub fn armed(&mut self) -> &mut Vec<u32> {
+        &mut self.armed
+    }
+
+    /// What a thread has left, and whether its timer is still armed: it is not for longer than a tick of the kernel.
+    pub fn take(
+        &mut self,
+        thread: &mut Sampled,
+        now_ns: u64,
+        tables: &Tables,
+        counters: &AgentCounters,
+    ) -> (Option<Answer>, bool) {
+        let Some(timer) = &mut thread.timer else { return (None, false) };
+        if !slot::is_done(timer.ticket) {
+            let stays = timer.expires_ns > now_ns;
+            if !stays && timer.expires_ns != 0 {
+                timer.timer.disarm();
+                timer.expires_ns = 0;
+                let used_ns =
+                    threads::cpu_ns(thread.thread.tid).unwrap_or(0).saturating_sub(timer.armed_cpu_ns);
+                if used_ns >= self.valid_ns - 2 * TICK_LATE_NS {
+                    thread.state_read_ns = 0; // it ran all the time: it may have blocked the signal
+                }
+            }
+            return (None, stays);
+        }
+        timer.expires_ns = 0;
+        let Some(slot) = timer.ticket.slot() else { return (None, false) };
+        let stop = Stop::from_number(slot.stop.load(Relaxed));
+        let total = slot.total.load(Relaxed) as usize;
+        let stack = RawStack::new(&slot.frames, total, stop, tables.mappings());
+        let sp = slot.sp.load(Relaxed);
+        let held = u64::from(slot.held.load(Relaxed));
+        // Where process_vm_readv is refused, a stack can be read only when its bounds are known: from the next time on they are.
+        if !thread.stack_bounds.contains(sp) {
+            thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
+        }
+        slot::again(timer.ticket, thread.stack_bounds);
+        counters.answered.add(1);
+        counters.held.add(self.scale.ns(held));
+        counters.stopped(stop);
+        thread.blocks_signal = false;
+        let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
+        (Some(Answer { recordings, asked_ns, stack: Arc::new(stack) }), false)
+    }
+}
