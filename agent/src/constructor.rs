@@ -7,7 +7,7 @@ use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::platform::{errno, process};
 use crate::{
     agent_threads, alternate_stacks, atfork_registration, awaited, children, fork, frame_registration, life,
-    log,
+    log, thread_start,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,6 +22,7 @@ extern "C" fn on_load() {
             fork::watch();
             frame_registration::prepare();
             alternate_stacks::prepare();
+            thread_start::prepare();
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             {
                 crate::calls_alone::prepare();

@@ -97,6 +97,8 @@ pub mod server;
 mod stack;
 mod symbol_server;
 mod text;
+#[cfg(feature = "preload")]
+mod thread_start;
 mod unasked;
 mod writer;
 

@@ -5,6 +5,7 @@
 mod account;
 mod active;
 mod rest;
+mod steps;
 mod sweep;
 mod threads;
 mod ticks;

@@ -107,6 +107,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
         total = frames.total();
         slot.sp.store(sp, Relaxed);
     }
+    slot.at.store(started, Relaxed);
     slot.total.store(total as u32, Relaxed);
     slot.stop.store(stop as u32, Relaxed);
     slot.held.store(arch::ticks().wrapping_sub(started).min(u64::from(u32::MAX)) as u32, Relaxed);

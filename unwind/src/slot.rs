@@ -49,6 +49,8 @@ pub struct Slot {
     pub extent: AtomicU32,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
     pub held: AtomicU32,
+    /// Handler to sampler: when it came, in [`crate::arch::ticks`].
+    pub at: AtomicU64,
     /// Handler to sampler: the stack pointer, so that the sampler can learn the bounds.
     pub sp: AtomicU64,
     /// Why the walk stopped (`walk::Stop`).
@@ -355,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 48 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 56 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 50 * 1024 } else { 26 * 1024 });
     }
 }

@@ -8,17 +8,18 @@
 //!
 //! Time of which there is no hit waits for the next window; at the end it is told without a stack.
 
+use super::steps::Steps;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
 
-/// A window lasts for so long at the most where running hits are many, and never longer than the second.
-const WINDOW_NS: u64 = 1_000_000_000;
-const LONGEST_WINDOW_NS: u64 = 5 * WINDOW_NS;
+/// A window lasts for so long where running hits are many, and never longer than the second.
+const WINDOW_NS: u64 = 250_000_000;
+const LONGEST_WINDOW_NS: u64 = 2_000_000_000;
 /// The first ones are shorter: half of what has passed, at least this.
 const FIRST_WINDOW_NS: u64 = 50_000_000;
 /// So many running hits are many.
-const MANY_HITS: u32 = 16;
+const MANY_HITS: u32 = 8;
 /// Hits beyond what chance explains: so many standard deviations, and by a factor that no scheduler makes.
 const DEVIATIONS: f64 = 5.0;
 const FACTORS: std::ops::Range<f64> = 0.4..1.6;
@@ -140,6 +141,8 @@ pub struct Account {
     /// a CPU for itself.
     expected: [f64; 2],
     came: [f64; 2],
+    /// Which ticks of the kernel these were.
+    steps: [Steps; 2],
     /// What it used in this window while it could not be hit.
     unasked_ns: u64,
     was_never_asked: bool,
@@ -214,9 +217,10 @@ impl Account {
         (now.late.saturating_sub(self.last.late), if stood_still { 0 } else { between })
     }
 
-    /// The thread was hit while it ran.
-    pub fn ran(&mut self, stack: &Arc<RawStack>, ns: u64) {
+    /// The thread was hit while it ran, at that tick of the kernel.
+    pub fn ran(&mut self, stack: &Arc<RawStack>, ns: u64, tick: u64) {
         self.came[0] += 1.0;
+        self.steps[0].add(tick);
         self.hit(State::Running, stack, 1, ns);
     }
 
@@ -260,12 +264,14 @@ impl Account {
         self.place.is_some() && !self.is_full(now_ns)
     }
 
-    /// Whether hits and CPU clock disagree beyond chance: the thread runs in step with the kernel's tick.
+    /// Whether hits and CPU clock disagree beyond chance, or the hits are always at the same ticks of a period: the thread runs in step
+    /// with the kernel's tick.
     pub fn is_in_step(&self) -> bool {
         let ([_, expected], [_, came]) = (self.expected, self.came);
-        expected.max(came) >= FEWEST_EXPECTED
+        let counts_differ = expected.max(came) >= FEWEST_EXPECTED
             && (came - expected).abs() > DEVIATIONS * expected.max(1.0).sqrt()
-            && !FACTORS.contains(&(came / expected.max(1.0)))
+            && !FACTORS.contains(&(came / expected.max(1.0)));
+        counts_differ || self.steps[1].are_regular()
     }
 
     /// Whether there is no hit yet.
@@ -281,11 +287,16 @@ impl Account {
         if times_ns[1] <= times_ns.iter().sum::<u64>() / ALONE {
             self.expected[1] += expected;
             self.came[1] += came;
+            let [new, all] = &mut self.steps;
+            all.take(new);
+        } else {
+            self.steps[0] = Steps::default();
         }
-        let told = match mode {
+        let mut told = match mode {
             Mode::Cpu => self.cpu_samples(times_ns[0], ends),
             Mode::Wall => self.wall_samples(times_ns, interval_ns.max(1), ends),
         };
+        told.sort_by_key(|sample| sample.ns);
         self.opened = self.last;
         self.unasked_ns = 0;
         self.hits.clear();

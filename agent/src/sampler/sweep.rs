@@ -321,6 +321,7 @@ impl Sweeper {
     pub fn collect(&mut self, recordings: &mut [Active]) {
         let Sweeper { threads, tables, timers, counters, unknown_code, .. } = self;
         let mut armed = std::mem::take(timers.armed());
+        let tick_ns = kernel_tick_ns();
         let now_ns = process::monotonic_ns();
         armed.retain(|&tid| {
             let Some(thread) = threads.get_mut(tid) else { return false };
@@ -330,7 +331,7 @@ impl Sweeper {
                 let asked = answer.recordings & thread.recordings;
                 for recording in of(recordings, asked) {
                     if let Some(account) = account_of(thread, recording) {
-                        account.ran(&answer.stack, answer.asked_ns);
+                        account.ran(&answer.stack, answer.asked_ns, answer.hit_ns / tick_ns);
                     }
                 }
             }

@@ -9,7 +9,7 @@ use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::not_asked;
 use crate::platform::cpu_timers::{CpuTimer, kernel_tick_ns};
-use crate::platform::threads::Sandbox;
+use crate::platform::threads::{Activity, Sandbox};
 use crate::platform::{memory, process, signals, threads};
 use crate::stack::RawStack;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ const LOOKS_WHERE_BLOCKED: u8 = 16;
 /// How long what is known of a thread's signal mask and sandbox holds: it may enter one by a system
 /// call that nobody sees.
 const STATE_AGAIN_NS: u64 = 1_000_000_000;
+/// For so long a thread that was hit may wait for a CPU before its signal is raised.
+const PUT_OFF_NS: u64 = 1_000_000_000;
 /// A tick of the kernel may be so late.
 const TICK_LATE_NS: u64 = 200_000;
 
@@ -83,10 +85,21 @@ pub struct Timers {
 pub struct Answer {
     /// The recordings that asked.
     pub recordings: u8,
-    /// When.
+    /// When that was.
     pub asked_ns: u64,
+    /// When the thread was hit.
+    pub hit_ns: u64,
     /// Where.
     pub stack: Arc<RawStack>,
+}
+
+/// Whether a thread whose clock stands at `cpu_ns` waits for a CPU.
+fn is_put_off(thread: &Sampled, cpu_ns: u64) -> bool {
+    let waits = match thread.activity() {
+        Ok(activity) => activity == Activity::Running,
+        Err(_) => threads::is_awake(thread.tid()),
+    };
+    waits && threads::cpu_ns(thread.tid()) == Some(cpu_ns)
 }
 
 /// A thread that runs is hit within that time.
@@ -241,14 +254,21 @@ impl Timers {
     ) -> (Option<Answer>, bool) {
         let Some(timer) = &mut thread.timer else { return (None, false) };
         if !slot::is_done(timer.ticket) {
-            let stays = timer.expires_ns > now_ns;
+            let mut stays = timer.expires_ns > now_ns;
             if !stays && timer.expires_ns != 0 {
-                timer.timer.disarm();
-                timer.expires_ns = 0;
-                let used_ns =
-                    threads::cpu_ns(thread.thread.tid).unwrap_or(0).saturating_sub(timer.armed_cpu_ns);
+                let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(0);
+                let used_ns = cpu_ns.saturating_sub(timer.armed_cpu_ns);
                 if used_ns >= self.valid_ns - 2 * TICK_LATE_NS {
                     thread.state_read_ns = 0; // it ran all the time: it may have blocked the signal
+                }
+                // The tick that hits a thread may give its CPU to another one: its signal is raised when it goes on.
+                stays = used_ns > 0
+                    && now_ns.saturating_sub(timer.asked_ns) < PUT_OFF_NS
+                    && is_put_off(thread, cpu_ns);
+                let Some(timer) = &mut thread.timer else { return (None, false) };
+                if !stays {
+                    timer.timer.disarm();
+                    timer.expires_ns = 0;
                 }
             }
             return (None, stays);
@@ -260,6 +280,7 @@ impl Timers {
         let stack = RawStack::new(&slot.frames, total, stop, tables.mappings());
         let sp = slot.sp.load(Relaxed);
         let held = u64::from(slot.held.load(Relaxed));
+        let ago_ns = self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed)));
         // Where process_vm_readv is refused, a stack can be read only when its bounds are known: from the next time on they are.
         if !thread.stack_bounds.contains(sp) {
             thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
@@ -270,6 +291,7 @@ impl Timers {
         counters.stopped(stop);
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
-        (Some(Answer { recordings, asked_ns, stack: Arc::new(stack) }), false)
+        let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
+        (Some(Answer { recordings, asked_ns, hit_ns, stack: Arc::new(stack) }), false)
     }
 }

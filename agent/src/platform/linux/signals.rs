@@ -10,6 +10,10 @@ use swipr_unwind::handler;
 /// and SIGPROF would. Debuggers pass SIGURG quietly.
 const CANDIDATES: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 
+/// What is chosen in nearly every program.
+#[cfg(feature = "preload")]
+pub const FIRST_CHOICE: i32 = CANDIDATES[0];
+
 /// Threads that block a candidate are looked at so often again.
 const LOOKS_AT_BLOCKED: u32 = 5;
 
@@ -145,6 +149,31 @@ pub fn block(signal: i32) -> bool {
 /// Unblocks a signal in the calling thread.
 pub fn unblock(signal: i32) {
     change_mask(libc::SIG_UNBLOCK, signal);
+}
+
+/// Unblocks a signal in the calling thread, unless the program uses it: it has a handler of its own, or one is pending.
+/// `true`: it was blocked before, and is not now.
+#[cfg(feature = "preload")]
+pub fn unblock_unless_used(signal: i32) -> bool {
+    // SAFETY: plain data, which is written before it is read; nothing is changed.
+    let is_free = unsafe {
+        let mut mask: libc::sigset_t = std::mem::zeroed();
+        let mut pending: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask) == 0
+            && libc::sigismember(&mask, signal) == 1
+            && libc::sigpending(&mut pending) == 0
+            && libc::sigismember(&pending, signal) == 0
+    };
+    let is_free = is_free
+        && current_action(signal).is_some_and(|action| {
+            action.sa_sigaction == libc::SIG_DFL
+                || action.sa_sigaction == handler::on_signal as *const () as usize
+        })
+        && !handler::has_previous(signal);
+    if is_free {
+        unblock(signal);
+    }
+    is_free
 }
 
 /// Runs `start` (which starts a thread) with all signals blocked that can be, so that the

@@ -69,16 +69,24 @@ pub fn cpu_clock(tid: u32) -> libc::clockid_t {
     (!tid << 3 | 6) as libc::clockid_t
 }
 
+/// What threads of ours begin with.
+extern "C" fn run(body: *mut c_void) -> *mut c_void {
+    // SAFETY: what `start` gave away.
+    let body = unsafe { Box::from_raw(body.cast::<Box<dyn FnOnce() + Send>>()) };
+    // A panic must not go on into the C library.
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(*body));
+    std::ptr::null_mut()
+}
+
+/// Whether that is what a thread of ours begins with.
+#[cfg(feature = "preload")]
+pub fn is_ours(body: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
+    std::ptr::fn_addr_eq(body, run as extern "C" fn(*mut c_void) -> *mut c_void)
+}
+
 /// Starts a detached thread. Not by the standard library, whose threads register what they keep with the C library, in memory of
 /// the host's malloc (`__cxa_thread_atexit_impl`): each thread that enters it makes it reserve 64 MiB of addresses.
 pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-    extern "C" fn run(body: *mut c_void) -> *mut c_void {
-        // SAFETY: what `start` gave away.
-        let body = unsafe { Box::from_raw(body.cast::<Box<dyn FnOnce() + Send>>()) };
-        // A panic must not go on into the C library.
-        let _ = std::panic::catch_unwind(AssertUnwindSafe(*body));
-        std::ptr::null_mut()
-    }
     let body: *mut Box<dyn FnOnce() + Send> = Box::into_raw(Box::new(body));
     // SAFETY: attributes are made before they are used and destroyed after; `run` has the signature asked for.
     let error = unsafe {

@@ -1,0 +1,48 @@
+//! `pthread_create`, seen where the library is preloaded: a thread that inherits a full signal mask, as liblzma's workers and
+//! librdkafka's do, could not be hit while it runs. It starts with our signal unblocked.
+//!
+//! Not where the program uses that signal itself: it has a handler of its own for it, or one is pending. A thread that waits for
+//! signals gets none of ours by this: a timer's signal is raised where its thread returns to user mode, and taken there.
+
+use crate::life;
+use crate::next::Next;
+use crate::platform::{errno, signals, threads};
+use std::ffi::{c_int, c_void};
+
+static PTHREAD_CREATE: Next = Next::new(c"pthread_create");
+
+/// Looks the function behind up.
+pub fn prepare() {
+    PTHREAD_CREATE.get();
+}
+
+type Body = extern "C" fn(*mut c_void) -> *mut c_void;
+type PthreadCreate =
+    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Body, *mut c_void) -> c_int;
+
+/// pthread_create(3).
+///
+/// # Safety
+/// As the function of this name behind it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    body: Body,
+    argument: *mut c_void,
+) -> c_int {
+    let next = PTHREAD_CREATE.get();
+    if next.is_null() {
+        return libc::EAGAIN;
+    }
+    let signal = life::signal().unwrap_or(signals::FIRST_CHOICE);
+    let unblocked = !threads::is_ours(body) && errno::kept(|| signals::unblock_unless_used(signal));
+    // SAFETY: the function of this name, called with what its caller gave.
+    let result = unsafe {
+        std::mem::transmute::<*mut c_void, PthreadCreate>(next)(thread, attributes, body, argument)
+    };
+    if unblocked {
+        errno::kept(|| signals::block(signal));
+    }
+    result
+}
