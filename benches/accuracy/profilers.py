@@ -1,8 +1,9 @@
 """The profilers that are compared: each records a running program and gives weighted stacks.
 
-A profiler is a function (program, seconds, hz, mode) -> {(thread, functions): weight}, the
-functions as a tuple, innermost first; None where it is not installed or refused. Not here:
-which programs there are, and what is true of them.
+A profiler is a function (start, seconds, hz, mode) -> (weights, samples, truth): two Counters by
+(thread, functions), the functions as a tuple, innermost first, and what the program says it did
+meanwhile; None where the profiler is not installed or refused. Not here: which programs there
+are, and what is true of them.
 """
 import json
 import os
@@ -14,7 +15,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "verify"))
@@ -25,19 +28,30 @@ HERE = Path(__file__).resolve().parent
 GPERFTOOLS = Path("/usr/lib/x86_64-linux-gnu/libprofiler.so.0")
 #: What switches gperftools on and off.
 SWITCH = signal.SIGUSR2
+#: Of perf script's lines; the kernel's addresses are those of 16 digits.
+USER_FRAME = re.compile(r"\s*[0-9a-f]{1,15} (.+?)(?: \(.*\))?")
 
 
 class Ended(Exception):
     """The program has ended under its profiler."""
 
 
+@dataclass
+class Start:
+    """A program to start; `enter` is called in the child, before exec."""
+    binary: Path
+    folder: Path
+    arguments: tuple = ()
+    enter: Callable | None = None
+
+
 class Program:
     """A program that knows the truth; `environment` loads a profiler into it."""
 
-    def __init__(self, binary, folder, environment=None):
-        self.binary, self.folder = Path(binary), Path(folder)
+    def __init__(self, start, environment=None):
         variables = {**os.environ, **(environment or {})}
-        self.process = subprocess.Popen([str(binary)], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([str(start.binary), *start.arguments], env=variables, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, preexec_fn=start.enter)
         self.process.stdout.readline()
         time.sleep(0.3)  # its threads have begun
 
@@ -64,7 +78,7 @@ class Program:
 def swipr(start, seconds, hz, mode):
     """This profiler."""
     environment = {"LD_PRELOAD": str(library()), "SWIPR_SOCKET": str(start.folder / "{PID}.sock")}
-    with Program(start.binary, start.folder, environment) as program:
+    with Program(start, environment) as program:
         path = start.folder / f"{program.process.pid}.sock"
         until(path.exists, 10, "the socket")
         ask(path, f"/profile?seconds=1&hz={hz}&mode={mode}&format=raw", timeout=60)  # tables are made now
@@ -75,18 +89,24 @@ def swipr(start, seconds, hz, mode):
             time.sleep(seconds)  # the answer ends later: its last part is still written
             after = program.truth()
             answer = answer.result()
-    threads, stacks, found, count = {}, {}, Counter(), 0
-    for line in answer.body.decode().splitlines():
+    return *swipr_samples(answer.body), difference(before, after)
+
+
+def swipr_samples(body):
+    """The weights and samples of a recording in the raw format."""
+    threads, stacks, found, samples = {}, {}, Counter(), Counter()
+    for line in body.decode().splitlines():
         record = json.loads(line)
         if record["type"] == "thread":
             threads[record["id"]] = record["name"]
         elif record["type"] == "stack":
-            names = (function["name"] for frame in record["frames"] for function in frame.get("functions", []))
-            stacks[record["id"]] = tuple(names)
+            frames = (frame.get("functions") or [{"name": "?"}] for frame in record["frames"])
+            stacks[record["id"]] = tuple(function["name"] for functions in frames for function in functions)
         elif record["type"] == "sample":
-            found[threads[record["thread"]], stacks[record["stack"]]] += record["weight_ns"]
-            count += 1
-    return found, count, difference(before, after)
+            key = threads[record["thread"]], stacks[record["stack"]]
+            found[key] += record["weight_ns"]
+            samples[key] += 1
+    return found, samples
 
 
 def perf(start, seconds, hz, mode):
@@ -94,7 +114,7 @@ def perf(start, seconds, hz, mode):
     if mode != "cpu" or not shutil.which("perf"):
         return None
     data = start.folder / "perf.data"
-    with Program(start.binary, start.folder) as program:
+    with Program(start) as program:
         command = ["perf", "record", "-q", "-B", "-e", "cpu-clock", "-F", str(hz), "-k", "CLOCK_MONOTONIC", "--call-graph",
                    "dwarf,4096", "-p", str(program.process.pid), "-o", str(data), "--", "sleep", str(seconds + 3)]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recording:
@@ -104,22 +124,27 @@ def perf(start, seconds, hz, mode):
             after, ended = program.truth(), time.monotonic()
             if recording.poll() is not None or recording.wait() != 0:
                 return None
+    return *perf_samples(data, began, ended, hz), difference(before, after)
+
+
+def perf_samples(data, began, ended, hz):
+    """The weights and samples of a file of perf's between two moments, without the kernel's functions."""
     script = ["perf", "script", "-i", str(data), "--ns", "-F", "comm,time,ip,sym"]
     text = subprocess.run(script, capture_output=True).stdout.decode()
-    found, count = Counter(), 0
+    found, samples = Counter(), Counter()
     for block in text.split("\n\n"):
         head, *lines = block.strip("\n").split("\n")
-        names = tuple(match[1] for line in lines if (match := re.fullmatch(r"\s*[0-9a-f]+ (.+?)(?: \(.*\))?", line)))
+        names = tuple(match[1] for line in lines if (match := USER_FRAME.fullmatch(line)))
         at = re.fullmatch(r"\s*(.+?)\s+([0-9]+\.[0-9]+):\s*", head)
-        if names and at and began <= float(at[2]) < ended:
+        if at and began <= float(at[2]) < ended:
             found[at[1], names] += 1e9 / hz
-            count += 1
-    return found, count, difference(before, after)
+            samples[at[1], names] += 1
+    return found, samples
 
 
 def switched(start, seconds, environment, output):
     """Runs the program with a preloaded profiler that a signal switches; the truth, when `output` is there."""
-    with Program(start.binary, start.folder, environment) as program:
+    with Program(start, environment) as program:
         before = program.truth()
         program.process.send_signal(SWITCH)
         time.sleep(seconds)
@@ -143,14 +168,14 @@ def gperftools(start, seconds, hz, mode):
     words, maps = split_profile(path.read_bytes())
     functions = symbols(start.binary)
     base = next(int(line.split("-")[0], 16) for line in maps.splitlines() if str(start.binary) in line)
-    found, count, at, period = Counter(), 0, 5, words[3]
+    found, samples, at, period = Counter(), Counter(), 5, words[3]
     while at + 2 < len(words) and words[at + 2] != 0:
         weight, depth = words[at], words[at + 1]
         names = tuple(name_of(pc - base - (number > 0), functions) for number, pc in enumerate(words[at + 2:at + 2 + depth]))
         found["?", names] += weight * period * 1000
-        count += weight
+        samples["?", names] += weight
         at += 2 + depth
-    return found, count, truth
+    return found, samples, truth
 
 
 def pprof_rs(start, seconds, hz, mode):
@@ -162,13 +187,13 @@ def pprof_rs(start, seconds, hz, mode):
     file.unlink(missing_ok=True)
     environment = {"LD_PRELOAD": str(library_of_benches), "SWIPR_BENCH_PPROF": str(file), "SWIPR_BENCH_PPROF_HZ": str(hz)}
     truth = switched(start, seconds, environment, file)
-    found, count = Counter(), 0
+    found, samples = Counter(), Counter()
     for line in file.read_text(errors="replace").splitlines():
-        stack, _, samples = line.rpartition(" ")
+        stack, _, number = line.rpartition(" ")
         thread, *names = stack.split(";")
-        found[thread, tuple(names)] += int(samples) * 1e9 / hz
-        count += int(samples)
-    return found, count, truth
+        found[thread, tuple(names)] += int(number) * 1e9 / hz
+        samples[thread, tuple(names)] += int(number)
+    return found, samples, truth
 
 
 def timers(set_again):
@@ -183,15 +208,15 @@ def timers(set_again):
                        "TIMERS_OUTPUT": str(file)}
         truth = switched(start, seconds, environment, file)
         functions = symbols(start.binary)
-        found, count = Counter(), 0
+        found, samples = Counter(), Counter()
         for line in file.read_text().splitlines():
             thread, weight, *addresses = line.split()
             if thread == "end":
                 break
             names = tuple(name_of(int(address, 16) - (number > 0), functions) for number, address in enumerate(addresses))
             found[thread, names] += int(weight)
-            count += 1
-        return found, count, truth
+            samples[thread, names] += 1
+        return found, samples, truth
     return profiler
 
 

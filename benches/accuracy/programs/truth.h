@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef COUNT
 #define COUNT 10
+#endif
 
 /* What was done so far, by cause. */
 static volatile unsigned long long truth[COUNT];
@@ -23,6 +25,9 @@ __attribute__((unused)) static unsigned long long now(clockid_t clock) {
     return (unsigned long long)time.tv_sec * 1000000000ull + (unsigned long long)time.tv_nsec;
 }
 
+/* What is brought up to date before an answer, if anything. */
+static void (*refresh)(void);
+
 /* Names of threads, for the samples; their numbers are those of their entries. */
 static void start(void *(*body)(void *), unsigned long number, const char *name) {
     pthread_t thread;
@@ -36,6 +41,7 @@ static int answer(void) {
     printf("ready\n");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
+        if (refresh) refresh();
         unsigned long long until = now(CLOCK_MONOTONIC);
         for (int i = 0; i < COUNT; i++) printf("%llu ", truth[i] + (i == doing ? until - since : 0));
         printf("\n");
