@@ -52,11 +52,13 @@ class Program:
         variables = {**os.environ, **(environment or {})}
         self.process = subprocess.Popen([str(start.binary), *start.arguments], env=variables, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, preexec_fn=start.enter)
+        self.known = []  # (time, truth), as it was asked
         self.process.stdout.readline()
         time.sleep(0.3)  # its threads have begun
 
     def truth(self):
         """What it has done so far, by cause."""
+        asked = time.time_ns()
         try:
             self.process.stdin.write(b"?\n")
             self.process.stdin.flush()
@@ -65,7 +67,22 @@ class Program:
             answer = b""
         if not answer:
             raise Ended(f"the program ended with status {self.process.wait(timeout=10)}")
-        return [int(word) for word in answer.split()]
+        truth = [int(word) for word in answer.split()]
+        self.known.append(((asked + time.time_ns()) / 2, truth))
+        return truth
+
+    def follow(self, is_over):
+        """Asks for the truth each 2 ms."""
+        while not is_over():
+            self.truth()
+            time.sleep(0.002)
+
+    def truth_at(self, moment):
+        """What it had done by then, between the two answers around it."""
+        (before, old), (after, new) = next(
+            (pair for pair in zip(self.known, self.known[1:]) if pair[1][0] >= moment), self.known[-2:])
+        part = (moment - before) / (after - before)
+        return [first + (second - first) * part for first, second in zip(old, new)]
 
     def __enter__(self):
         return self
@@ -83,19 +100,22 @@ def swipr(start, seconds, hz, mode):
         until(path.exists, 10, "the socket")
         ask(path, f"/profile?seconds=1&hz={hz}&mode={mode}&format=raw", timeout=60)  # tables are made now
         with ThreadPoolExecutor() as pool:
-            before = program.truth()
+            program.truth()
             request = f"/profile?seconds={seconds}&hz={hz}&mode={mode}&format=raw"
             answer = pool.submit(ask, path, request, timeout=seconds + 60)
-            time.sleep(seconds)  # the answer ends later: its last part is still written
-            after = program.truth()
-            answer = answer.result()
-    return *swipr_samples(answer.body), difference(before, after)
+            begun = time.monotonic() + 0.2  # on a busy machine not at once, and it ends later, too
+            program.follow(lambda: time.monotonic() > begun)
+            time.sleep(seconds - 0.4)
+            program.follow(answer.done)
+            lines = answer.result().body.decode().splitlines()
+    start_ns, duration_ns = json.loads(lines[0])["start_ns"], json.loads(lines[-1])["duration_ns"]
+    return *swipr_samples(lines), difference(program.truth_at(start_ns), program.truth_at(start_ns + duration_ns))
 
 
-def swipr_samples(body):
+def swipr_samples(lines):
     """The weights and samples of a recording in the raw format."""
     threads, stacks, found, samples = {}, {}, Counter(), Counter()
-    for line in body.decode().splitlines():
+    for line in lines:
         record = json.loads(line)
         if record["type"] == "thread":
             threads[record["id"]] = record["name"]

@@ -35,7 +35,8 @@ def by_swipr(pid, folder, options):
     socket = until(lambda: next(iter(folder.glob(f"{pid}.sock")), None), 10, "the socket")
     path = f"/profile?seconds={{}}&hz={options.hz}&mode=cpu&format=raw"
     ask(socket, path.format(1), timeout=60)  # tables are made now
-    found, samples = profilers.swipr_samples(ask(socket, path.format(options.seconds), timeout=options.seconds + 60).body)
+    answer = ask(socket, path.format(options.seconds), timeout=options.seconds + 60)
+    found, samples = profilers.swipr_samples(answer.body.decode().splitlines())
     return leaves(found), samples.total()
 
 
