@@ -3,6 +3,7 @@
 The program (programs/functions.c) knows the CPU time of two functions and of the rest, by thread. Not here: how the
 profilers record, and which load or quota is around them.
 """
+import itertools
 import math
 import subprocess
 import sys
@@ -22,8 +23,8 @@ UNSEEN = "[not sampled"
 SLOTS = 4
 #: Of an error, that chance allows: standard deviations (1 in 1,000 is above), or so much anyway.
 DEVIATIONS, ENOUGH = 3.3, 0.01
-COLUMNS = ["mode", "profiler", "samples", "parse: true/recorded", "render", "rest", "furthest from the truth", "not sampled",
-           "CPU: true/recorded", ""]
+COLUMNS = ["mode", "profiler", "samples", "parse: true/recorded", "render", "rest", "furthest from the truth",
+           "not sampled", "CPU: true/recorded", ""]
 
 
 def part_of(functions):
@@ -43,8 +44,13 @@ def by_part(counter, threads):
 
 
 def allowed(share, count):
-    """By how much the share of so many samples may be off."""
-    return max(ENOUGH, DEVIATIONS * math.sqrt(share * (1 - share) / count)) if count else ENOUGH
+    """By how much the share of so many samples may be off; where hardly one is expected, one may be there."""
+    return max(ENOUGH, DEVIATIONS * math.sqrt(share * (1 - share) / count) + 1 / count) if count else ENOUGH
+
+
+def beside_allowed(error):
+    """How large an error is, beside what is allowed."""
+    return abs(error[0]) / error[1]
 
 
 class Comparison:
@@ -62,13 +68,14 @@ class Comparison:
 
     def furthest(self):
         """The share whose error is largest beside what is allowed: error, allowed, part."""
-        return max(((*error, part) for error, part in zip(self.errors, PARTS)), key=lambda error: abs(error[0]) / error[1])
+        return max(((*error, part) for error, part in zip(self.errors, PARTS)), key=beside_allowed)
 
     def misses(self, exact):
         """What is off; `exact`: CPU time is read from clocks, not counted."""
         chance = DEVIATIONS / math.sqrt(max(self.count, 1))
         of_whole = ENOUGH if exact else max(ENOUGH, chance)
-        found = [part for (error, most), part in zip(self.errors, PARTS) if abs(error) > most] if self.count else ["samples"]
+        found = [part for (error, most), part in zip(self.errors, PARTS) if abs(error) > most]
+        found = found if self.count else ["samples"]
         found += ["not sampled"] if self.unseen > max(ENOUGH, chance) else []
         return found + (["CPU"] if abs(self.whole / self.true_whole - 1) > of_whole else [])
 
@@ -76,13 +83,14 @@ class Comparison:
 def row_of(mode, name, result):
     """One row, and whether it is as it should be."""
     found, samples, truth = result
-    each = {f"worker-{at // SLOTS}": truth[at:at + SLOTS] for at in range(0, len(truth), SLOTS) if truth[at + SLOTS - 1]}
+    slots = [truth[at:at + SLOTS] for at in range(0, len(truth), SLOTS)]
+    each = {f"worker-{number}": known for number, known in enumerate(slots) if known[-1]}
     whole = Comparison(found, samples, [sum(values) for values in zip(*each.values())], [*each, "?"])
     compared = {"": whole}
     if len(each) > 1 and any(thread in each for thread, _ in found):
-        compared |= {f", {thread}": Comparison(found, samples, truth, [thread]) for thread, truth in each.items()}
+        compared |= {f", {thread}": Comparison(found, samples, known, [thread]) for thread, known in each.items()}
     misses = [miss + thread for thread, one in compared.items() for miss in one.misses(name == "swipr")]
-    error, most, part = max((one.furthest() for one in compared.values()), key=lambda error: abs(error[0]) / error[1])
+    error, most, part = max((one.furthest() for one in compared.values()), key=beside_allowed)
     told = mode.startswith("timer") and whole.unseen > 0.9 and "CPU" not in misses
     good = not misses or told
     pairs = [f"{right * 100:.1f} / {share * 100:.1f} %" for right, share in zip(whole.true, whole.shares)]
@@ -99,18 +107,18 @@ def show(folder, options, enter):
     source = HERE / "programs" / "functions.c"
     subprocess.run(["gcc", "-O2", "-g", "-fno-inline-functions", "-pthread", source, "-o", binary], check=True)
     rows, every = [], True
-    for mode in options.modes:
-        for name in options.profilers:
-            try:
-                result = profilers.PROFILERS[name](profilers.Start(binary, folder, (mode,), enter), options.seconds, options.hz, "cpu")
-            except profilers.Ended as ended:
-                rows.append([mode, name, str(ended), *["-"] * (len(COLUMNS) - 4), "MISSED" if name == "swipr" else "off"])
-                every = every and name != "swipr"
-                continue
-            if result is not None:
-                row, good = row_of(mode, name, result)
-                rows.append(row)
-                print(" | ".join(map(str, row)), file=sys.stderr, flush=True)
-                every = every and (good or name != "swipr")
+    for mode, name in itertools.product(options.modes, options.profilers):
+        start = profilers.Start(binary, folder, (mode,), enter)
+        try:
+            result = profilers.PROFILERS[name](start, options.seconds, options.hz, "cpu")
+        except profilers.Ended as ended:
+            rows.append([mode, name, str(ended), *["-"] * (len(COLUMNS) - 4), "MISSED" if name == "swipr" else "off"])
+            every = every and name != "swipr"
+            continue
+        if result is not None:
+            row, good = row_of(mode, name, result)
+            rows.append(row)
+            print(" | ".join(map(str, row)), file=sys.stderr, flush=True)
+            every = every and (good or name != "swipr")
     tables.show(COLUMNS, rows)
     return every

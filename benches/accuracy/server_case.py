@@ -43,12 +43,16 @@ def by_swipr(pid, folder, options):
 def by_perf(pid, folder, options):
     """The shares that perf finds; None where it may not run."""
     data = folder / "perf.data"
-    command = ["perf", "record", "-q", "-B", "-e", "cpu-clock", "-F", str(options.hz), "--call-graph", "dwarf,4096", "-p", str(pid),
-               "-o", str(data), "--", "sleep", str(options.seconds)]
+    command = ["perf", "record", "-q", "-B", "-e", "cpu-clock", "-F", str(options.hz), "--call-graph", "dwarf,4096",
+               "-p", str(pid), "-o", str(data), "--", "sleep", str(options.seconds)]
     if not shutil.which("perf") or subprocess.run(command, capture_output=True).returncode != 0:
         return None
     found, samples = profilers.perf_samples(data, 0, float("inf"), options.hz)
     return leaves(found), samples.total()
+
+
+#: In the order of the columns.
+RECORDERS = {"swipr": by_swipr, "perf": by_perf}
 
 
 def show(folder, options):
@@ -64,7 +68,7 @@ def show(folder, options):
             load = ["redis-benchmark", "-s", socket, "-c", "1", "-n", "100000000", "-t", "get", "-q"]
             with subprocess.Popen(load, stdout=subprocess.DEVNULL) as client:
                 try:
-                    recorded = {"swipr": by_swipr(server.pid, folder, options), "perf": by_perf(server.pid, folder, options)}
+                    recorded = {name: record(server.pid, folder, options) for name, record in RECORDERS.items()}
                 finally:
                     client.kill()
         finally:
