@@ -23,6 +23,10 @@ UNSEEN = "[not sampled"
 SLOTS = 4
 #: Of an error, that chance allows: standard deviations (1 in 1,000 is above), or so much anyway.
 DEVIATIONS, ENOUGH = 3.3, 0.01
+#: Samples a second that every kernel's tick gives.
+TICKS = 100
+#: Of a loop in step: this much of its time shown as not sampled is an answer.
+TOLD = 0.8
 COLUMNS = ["mode", "profiler", "samples", "parse: true/recorded", "render", "rest", "furthest from the truth",
            "not sampled", "CPU: true/recorded", ""]
 
@@ -70,17 +74,19 @@ class Comparison:
         """The share whose error is largest beside what is allowed: error, allowed, part."""
         return max(((*error, part) for error, part in zip(self.errors, PARTS)), key=beside_allowed)
 
-    def misses(self, exact):
-        """What is off; `exact`: CPU time is read from clocks, not counted."""
-        chance = DEVIATIONS / math.sqrt(max(self.count, 1))
+    def misses(self, hz, exact):
+        """What is off; `exact`: CPU time is read from clocks, not counted. Less than half of the samples that were to
+        be had are too few."""
+        due = self.true_whole / 1e9 * min(hz, TICKS)
+        chance = DEVIATIONS / math.sqrt(max(due, 1))
         of_whole = ENOUGH if exact else max(ENOUGH, chance)
-        found = [part for (error, most), part in zip(self.errors, PARTS) if abs(error) > most]
-        found = found if self.count else ["samples"]
+        found = ["samples"] if self.count < due / 2 and due >= 10 else []
+        found += [part for (error, most), part in zip(self.errors, PARTS) if abs(error) > most and self.count]
         found += ["not sampled"] if self.unseen > max(ENOUGH, chance) else []
         return found + (["CPU"] if abs(self.whole / self.true_whole - 1) > of_whole else [])
 
 
-def row_of(mode, name, result):
+def row_of(mode, name, result, hz):
     """One row, and whether it is as it should be."""
     found, samples, truth = result
     slots = [truth[at:at + SLOTS] for at in range(0, len(truth), SLOTS)]
@@ -89,9 +95,9 @@ def row_of(mode, name, result):
     compared = {"": whole}
     if len(each) > 1 and any(thread in each for thread, _ in found):
         compared |= {f", {thread}": Comparison(found, samples, known, [thread]) for thread, known in each.items()}
-    misses = [miss + thread for thread, one in compared.items() for miss in one.misses(name == "swipr")]
+    misses = [miss + thread for thread, one in compared.items() for miss in one.misses(hz, name == "swipr")]
     error, most, part = max((one.furthest() for one in compared.values()), key=beside_allowed)
-    told = mode.startswith("timer") and whole.unseen > 0.9 and "CPU" not in misses
+    told = mode.startswith("timer") and whole.unseen > TOLD and "CPU" not in misses
     good = not misses or told
     pairs = [f"{right * 100:.1f} / {share * 100:.1f} %" for right, share in zip(whole.true, whole.shares)]
     far = f"{part} {error * 100:+.1f} % (allowed {most * 100:.1f})" if whole.count else "-"
@@ -116,7 +122,7 @@ def show(folder, options, enter):
             every = every and name != "swipr"
             continue
         if result is not None:
-            row, good = row_of(mode, name, result)
+            row, good = row_of(mode, name, result, options.hz)
             rows.append(row)
             print(" | ".join(map(str, row)), file=sys.stderr, flush=True)
             every = every and (good or name != "swipr")
