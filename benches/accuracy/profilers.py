@@ -107,6 +107,7 @@ def swipr(start, seconds, hz, mode):
             program.follow(lambda: time.monotonic() > begun)
             time.sleep(seconds - 0.4)
             program.follow(answer.done)
+            program.truth()  # after the end in any case, however long the machine stood still
             lines = answer.result().body.decode().splitlines()
     start_ns, duration_ns = json.loads(lines[0])["start_ns"], json.loads(lines[-1])["duration_ns"]
     return *swipr_samples(lines), difference(program.truth_at(start_ns), program.truth_at(start_ns + duration_ns))
