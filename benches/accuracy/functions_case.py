@@ -102,7 +102,8 @@ def row_of(mode, name, result, hz):
     pairs = [f"{right * 100:.1f} / {share * 100:.1f} %" for right, share in zip(whole.true, whole.shares)]
     far = f"{part} {error * 100:+.1f} % (allowed {most * 100:.1f})" if whole.count else "-"
     said = ("met" if good else "MISSED") if name == "swipr" else ("as true" if good else "off")
-    why = ": told as not sampled" if misses and told else f": {'; '.join(misses)}" if misses else ""
+    more = [f"{len(misses) - 4} more"] if len(misses) > 4 else []
+    why = ": told as not sampled" if misses and told else f": {'; '.join(misses[:4] + more)}" if misses else ""
     return [mode, name, whole.count, *pairs, far, f"{whole.unseen * 100:.1f} %",
             f"{whole.true_whole / 1e9:.3f} / {whole.whole / 1e9:.3f} s", said + why], good
 
