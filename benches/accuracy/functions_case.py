@@ -114,7 +114,7 @@ def show(folder, options, enter):
     source = HERE / "programs" / "functions.c"
     subprocess.run(["gcc", "-O2", "-g", "-fno-inline-functions", "-pthread", source, "-o", binary], check=True)
     rows, every = [], True
-    for mode, name in itertools.product(options.modes, options.profilers):
+    for mode, name in itertools.product(options.mode or MODES, options.profiler or profilers.PROFILERS):
         start = profilers.Start(binary, folder, (mode,), enter)
         try:
             result = profilers.PROFILERS[name](start, options.seconds, options.hz, "cpu")
