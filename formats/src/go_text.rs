@@ -71,6 +71,9 @@ impl GoText {
             for frame in total.stack.frames.iter().filter(|frame| frame.kind != FrameKind::Note) {
                 write!(out, " {:#x}", frame.address)?;
             }
+            if total.stack.frames.iter().all(|frame| frame.kind == FrameKind::Note) {
+                write!(out, " 0x0")?; // its readers want an address
+            }
             writeln!(out)?;
             for entry in entries(&total.stack, &Options { max_depth: None, ..self.options.clone() }) {
                 let Entry::Frame { frame, function, .. } = entry else { continue };

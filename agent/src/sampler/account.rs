@@ -24,6 +24,8 @@ const MANY_HITS: u32 = 8;
 const DEVIATIONS: f64 = 5.0;
 const FACTORS: std::ops::Range<f64> = 0.4..1.6;
 const FEWEST_EXPECTED: f64 = 25.0;
+/// Two looks at a thread that are so far apart: the whole process was stopped.
+const STOPPED_NS: u64 = 250_000_000;
 /// One part in so many of a recording is a moment.
 const MOMENT: u64 = 20;
 /// Who waits for a CPU for less than one part in so many of the time has one for itself.
@@ -197,9 +199,13 @@ impl Account {
                 self.place = Some((state, stack));
             }
             Found::Waiting => {
-                // It woke up in the middle, as far as is known; or it ran, and was put off then.
+                // It woke up in the middle, as far as is known; or it ran, and was put off then, or stopped.
                 let passed_ns = now.ns.saturating_sub(self.last.ns);
-                let waits_ns = if was_blocked { passed_ns / 2 } else { passed_ns.saturating_sub(used_ns) };
+                let waits_ns = match was_blocked {
+                    true => passed_ns / 2,
+                    false if passed_ns < STOPPED_NS => passed_ns.saturating_sub(used_ns),
+                    false => 0,
+                };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);
                 if let Some(stack) = self.seen.clone() {
                     self.hit(State::Runnable, &stack, ticks, now.ns);
@@ -208,6 +214,11 @@ impl Account {
             Found::Elsewhere | Found::Unknown => {}
         }
         self.last = now;
+    }
+
+    /// The thread was to be hit at the first tick, and is there now.
+    pub fn found(&mut self, state: State, stack: &Arc<RawStack>, ns: u64) {
+        self.hit(state, stack, 1, ns);
     }
 
     /// Of the ticks that the next look will tell: those that came too late, and those of which it proves nothing.
@@ -394,10 +405,11 @@ impl Account {
         let seen: f64 = counts.iter().sum();
         let interval_ns = interval_ns as f64;
         let owed_ns: f64 = self.left_ns.iter().sum();
-        let shares = if passed_ns >= interval_ns / 2.0 {
+        let is_first = self.last.ticks.saturating_sub(self.began.ticks) <= 1; // it has no time before it
+        let shares = if seen > 0.0 && (is_first || passed_ns < interval_ns / 2.0) {
+            counts.map(|count| count / seen)
+        } else if passed_ns > 0.0 {
             times_ns.map(|ns| ns as f64 / passed_ns)
-        } else if seen > 0.0 {
-            counts.map(|count| count / seen) // the first tick has no time before it
         } else {
             [1.0, 0.0, 0.0]
         };

@@ -23,6 +23,9 @@ const HAND_ON_NS: u64 = 50_000_000;
 /// No more samples wait.
 const ENOUGH: usize = 1024;
 
+/// Threads that get no CPU for longer are shown without a stack.
+const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
+
 /// The threads' clocks are read one after the other: less than this is no missing thread.
 const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
@@ -303,6 +306,16 @@ impl Active {
             self.answers_until_ns = Some(now + hit_within_ns());
         }
         self.answers_until_ns.is_some()
+    }
+
+    /// A thread of a snapshot has been neither hit nor found blocked: it is asked once more, for a while.
+    pub fn wait_on(&mut self, now: u64) -> bool {
+        let ended_ns = self.started_ns.saturating_add(self.counters.duration_ns.get());
+        let waits = !self.is_given_up() && now.saturating_sub(ended_ns) < SNAPSHOT_WITHIN_NS;
+        if waits {
+            self.answers_until_ns = Some(now + hit_within_ns());
+        }
+        waits
     }
 
     /// Whether an answer may still come.

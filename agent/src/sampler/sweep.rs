@@ -348,7 +348,13 @@ impl Sweeper {
             if !recording.has_ended(now) || is_asked && recording.waits_for_answers(now) {
                 return true;
             }
-            settle::settle_recording(threads, recording, copier, tables, counters);
+            if recording.is_snapshot() && recording.wait_on(now) {
+                let mut look_at = |thread: &mut Sampled| look(thread, true, copier, tables, counters);
+                if settle::ask_the_rest(threads, recording, timers, counters, &mut look_at) {
+                    return true;
+                }
+            }
+            settle::settle_recording(threads, recording);
             false
         });
     }
@@ -356,9 +362,8 @@ impl Sweeper {
     /// Ends all recordings now, without waiting for answers: the agent is stopped.
     pub fn end(&mut self, recordings: &mut [Active]) {
         let now = process::monotonic_ns();
-        let Sweeper { threads, tables, copier, counters, .. } = self;
         for recording in recordings.iter_mut().filter_map(|it| it.has_ended(now).then_some(it)) {
-            settle::settle_recording(threads, recording, copier, tables, counters);
+            settle::settle_recording(&mut self.threads, recording);
         }
     }
 }

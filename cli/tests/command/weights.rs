@@ -87,21 +87,21 @@ fn threads_have_their_share_of_the_cpu_and_the_process_its_time_by_http_and_by_t
     let host = light_threads(&directory);
     let pid = host.pid().to_string();
     let get = |more: &str| {
-        let target = format!("/profile.folded?seconds=2&hz=4&mode=cpu{more}");
+        let target = format!("/profile.folded?seconds=2&hz=100&mode=cpu{more}");
         let answer = http::get(&host.socket(), &target).and_then(http::Answer::read_all).expect("an answer");
         String::from_utf8(answer.body).expect("text")
     };
     let record = |more: &[&str]| {
-        let arguments = ["record", &pid, "-d", "2s", "-r", "4", "-q", "-f", "folded", "-o", "-"];
+        let arguments = ["record", &pid, "-d", "2s", "-r", "100", "-q", "-f", "folded", "-o", "-"];
         says(arguments.iter().chain(more)).well().out
     };
     for folded in [get(""), get("&weight=ns"), record(&[]), record(&["--weight", "ns"])] {
         assert!(share(&folded, "light_main") < 0.7, "{folded}");
-        // Two seconds of one processor; 9 samples for each 250 ms would be 18.
+        // Two seconds of one processor.
         assert!(sum(&folded) < 5_000_000_000, "{folded}");
     }
     for folded in [get("&weight=samples"), record(&["--weight", "samples"])] {
-        assert!(share(&folded, "light_main") > 0.75, "{folded}");
+        assert!(share(&folded, "light_main") < 0.7, "{folded}");
     }
     host.end();
 }
@@ -112,7 +112,7 @@ fn recordings_of_cpu_time_and_of_wall_clock_time_are_not_compared() {
     let path = |name: &str| directory.path().join(name).display().to_string();
     let host = light_threads(&directory);
     let pid = host.pid().to_string();
-    says(["record", &pid, "-d", "2s", "-r", "4", "--mode", "cpu", "-o", &path("cpu.jsonl")]).well();
+    says(["record", &pid, "-d", "2s", "-r", "100", "--mode", "cpu", "-o", &path("cpu.jsonl")]).well();
     says(["record", &pid, "-d", "500ms", "--mode", "wall", "-o", &path("wall.jsonl")]).well();
     host.end();
     for format in ["perf", "pb.gz"] {

@@ -1,10 +1,8 @@
 //! When a thread or a recording ends: what has not been told yet is.
 
-use super::copy::Copier;
-use super::look::{Look, look};
+use super::look::Look;
 use super::{account_of, moment, of};
 use crate::counters::AgentCounters;
-use crate::mappings::Tables;
 use crate::platform::process;
 use crate::platform::threads::cpu_ns;
 use crate::sampler::account::{Asked, Found};
@@ -48,27 +46,48 @@ pub fn tell_rest(thread: &mut Sampled, recording: &mut Active) {
     thread.recordings &= !recording.bit();
 }
 
-/// What is known of all threads at a recording's end.
-pub fn settle_recording(
+/// A snapshot wants a stack of each thread: those that were neither hit nor found blocked are looked at again, and asked again.
+/// Whether there are any.
+pub fn ask_the_rest(
     threads: &mut Threads,
-    recording: &mut Active,
-    copier: &mut Copier,
-    tables: &Tables,
+    recording: &Active,
+    timers: &mut Timers,
     counters: &AgentCounters,
-) {
+    look_at: &mut impl FnMut(&mut Sampled) -> Look,
+) -> bool {
+    let now_ns = process::monotonic_ns();
+    let mut waits = false;
+    for thread in threads.iter_mut() {
+        if account_of(thread, recording).is_none_or(|account| !account.is_empty()) {
+            continue;
+        }
+        match look_at(thread) {
+            Look::There(Found::At(state, stack)) => {
+                if let Some(account) = account_of(thread, recording) {
+                    account.found(state, &stack, now_ns);
+                }
+            }
+            Look::There(Found::Elsewhere | Found::Waiting) => {
+                waits |= timers.arm(thread, recording.bit(), now_ns, counters);
+            }
+            Look::There(Found::Unknown) | Look::Ended | Look::Gone => {}
+        }
+    }
+    waits
+}
+
+/// What is known of all threads at a recording's end.
+pub fn settle_recording(threads: &mut Threads, recording: &mut Active) {
     let program_used_ns = recording.program_used_ns();
     for thread in threads.iter_mut() {
-        let Some(account) = account_of(thread, recording) else { continue };
-        let mut found = Found::Elsewhere;
-        // It was about to run, and did not.
-        if recording.is_snapshot() && account.is_empty() {
-            if let Look::There(there) = look(thread, true, copier, tables, counters) {
-                found = there;
+        if account_of(thread, recording).is_some() {
+            let before_ns = thread.cpu_ns;
+            thread.cpu_ns = cpu_ns(thread.tid()).unwrap_or(before_ns);
+            if thread.cpu_ns != before_ns {
+                add_delay(thread, std::slice::from_mut(recording));
             }
-        } else {
-            thread.cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+            settle_thread(thread, recording, Found::Elsewhere);
         }
-        settle_thread(thread, recording, found);
     }
     if recording.request().mode == Mode::Cpu {
         recording.cpu_of_ended_threads(process::monotonic_ns(), program_used_ns);
