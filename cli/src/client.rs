@@ -63,6 +63,8 @@ pub struct Threads {
     pub run_with_our_signal_blocked: Vec<String>,
     /// Names of those that a signal might kill.
     pub must_not_be_signalled: Vec<String>,
+    /// Names of those whose CPU time is not sampled, because they run in step with the kernel's tick.
+    pub in_step_with_the_kernels_tick: Vec<String>,
 }
 
 /// Samples of an agent, of all recordings.

@@ -182,8 +182,8 @@ impl Timers {
                 self.expires_ns = now_ns + self.valid_ns;
                 true
             }
-            Some(None) => false,
-            None => {
+            // Of a thread that has ended, whose number is another one's now; or there is none.
+            Some(None) | None => {
                 self.remove(thread);
                 false
             }

@@ -145,7 +145,7 @@ unsafe fn walk_all(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mu
     // SAFETY: an unwinder that was given is never freed.
     let framehop = unsafe { FRAMEHOP.load(Acquire).as_ref() };
     let walk = |way: usize| match way {
-        // SAFETY: all of it comes from the kernel; a `siginfo_t` begins with a `QueuedSignal`. A second call finds
+        // SAFETY: all of it comes from the kernel; a `siginfo_t` begins with a `TimerSignal`. A second call finds
         // its slot answered, and writes nothing.
         0 => unsafe { handler::on_signal(signal, info.cast(), context) },
         1 => {

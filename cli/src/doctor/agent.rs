@@ -110,6 +110,11 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
             "must not be signalled (small alternate stack, or a seccomp filter)",
         ),
     ];
+    if !threads.in_step_with_the_kernels_tick.is_empty() {
+        let which = threads.in_step_with_the_kernels_tick.join(", ");
+        findings
+            .note(format!("threads that run in step with the kernel's tick, and are not sampled: {which}"));
+    }
     for (which, reason) in seen_less {
         if !which.is_empty() {
             let which = which.join(", ");
@@ -119,7 +124,7 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
     }
     if threads.without_syscall_file > 0 {
         findings
-            .note("the kernel does not say which threads are blocked: they are signalled, and can see EINTR");
+            .note("the kernel does not say where threads are blocked (the process is not dumpable): what waits has no stack");
     }
     findings.ok("it can be profiled");
     Ok(())

@@ -83,8 +83,14 @@ pub unsafe extern "C" fn gate_publish(
 pub extern "C" fn gate_slots(hint: usize) -> bool {
     memory::set_process(1);
     published::clear_cache();
-    match slot::lend(hint, slot::StackBounds::default(), None) {
-        Some(ticket) => slot::revoke(ticket) || slot::is_done(ticket) || slot::any_written(),
+    match slot::lend(hint, slot::StackBounds::default()) {
+        Some(ticket) => {
+            slot::again(ticket, slot::StackBounds::default());
+            slot::timers_of(1).count() > 0
+                || slot::release(ticket)
+                || slot::is_done(ticket)
+                || slot::any_written()
+        }
         None => false,
     }
 }

@@ -120,7 +120,7 @@ pub static FAMILIES: &[Family] = &[
         "swipr_unsampled_cpu_seconds_total",
         Counter,
         &at("/samples/unsampled_cpu_ns"),
-        "CPU mode: CPU time for which no stack could be taken.",
+        "CPU time for which no stack could be taken.",
     ),
     one(
         "swipr_samples_filled_total",
