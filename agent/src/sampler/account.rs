@@ -46,6 +46,17 @@ pub struct Moment {
     pub late: u64,
 }
 
+/// What has come since the last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Ticks that came too late.
+    pub late: u64,
+    /// Ticks of which the look proves nothing.
+    pub unproven: u64,
+    /// How long the thread has waited for CPUs.
+    pub waited_ns: u64,
+}
+
 /// What a look has found.
 #[derive(Clone, Debug)]
 pub enum Found {
@@ -221,11 +232,15 @@ impl Account {
         self.hit(state, stack, 1, ns);
     }
 
-    /// Of the ticks that the next look will tell: those that came too late, and those of which it proves nothing.
-    pub fn unseen(&self, now: Moment) -> (u64, u64) {
+    /// What the next look will tell.
+    pub fn news(&self, now: Moment) -> News {
         let between = now.ticks.saturating_sub(self.last.ticks).saturating_sub(1);
         let stood_still = self.place.is_some() && now.cpu_ns == self.last.cpu_ns;
-        (now.late.saturating_sub(self.last.late), if stood_still { 0 } else { between })
+        News {
+            late: now.late.saturating_sub(self.last.late),
+            unproven: if stood_still { 0 } else { between },
+            waited_ns: now.delay_ns.saturating_sub(self.last.delay_ns),
+        }
     }
 
     /// The thread was hit while it ran, at that tick of the kernel.

@@ -5,7 +5,7 @@ use crate::counters::RecordingCounters;
 use crate::platform::process::{EpochClock, clock_ns, monotonic_ns, pid};
 use crate::recording::{Length, Request};
 use crate::sample_queue::{Refused, SampleSender};
-use crate::sampler::account::Weighted;
+use crate::sampler::account::{News, Weighted};
 use crate::sampler::ticks::Ticks;
 use crate::sampler::timers::hit_within_ns;
 use crate::stack::RawStack;
@@ -210,6 +210,13 @@ impl Active {
     /// Every thread's stack now: a thread of which none could be had is shown without one, rather than counted as missed.
     pub fn is_snapshot(&self) -> bool {
         self.request.mode == Mode::Wall && self.request.length == Length::Ticks(1)
+    }
+
+    /// Counts what a look at a thread tells.
+    pub fn count(&self, news: News) {
+        self.counters.filled.add(news.late);
+        self.counters.inferred.add(news.unproven);
+        self.counters.cpu_wait_ns.add(news.waited_ns);
     }
 
     /// Takes a thread's samples. One without a stack is time of which none was had.

@@ -22,7 +22,7 @@ use crate::recording::MAX_RECORDINGS;
 use copy::Copier;
 use filter::apply_filter;
 use look::{Look, is_in_unknown_code, look, note_signal_wait};
-use settle::{add_delay, settle_end};
+use settle::settle_end;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -125,7 +125,7 @@ impl Sweeper {
                 let activity = thread.activity();
                 note_signal_wait(thread, &activity);
             }
-            add_delay(thread, recordings);
+            thread.add_delay_ns();
             apply_filter(thread, &mut recording, clock_ns);
         }
         recordings.push(recording);
@@ -282,7 +282,7 @@ impl Sweeper {
             if has_run {
                 rest.has_run();
                 thread.ran_ns = due.tick_ns;
-                add_delay(thread, recordings);
+                thread.add_delay_ns();
             } else {
                 rest.was_idle(thread.tid(), due.sweeps_a_look);
             }
@@ -299,10 +299,9 @@ impl Sweeper {
                 count_thread(thread, recording);
                 let now = moment(thread, recording, due.tick_ns);
                 let Some(account) = account_of(thread, recording) else { continue };
-                let (late, unproven) = account.unseen(now);
+                let news = account.news(now);
                 account.look(now, found.clone(), asked);
-                recording.counters().filled.add(late);
-                recording.counters().inferred.add(unproven);
+                recording.count(news);
                 let Some(account) = account_of(thread, recording) else { continue };
                 if account.is_full(due.tick_ns) {
                     let told = account.close(recording.request().mode, recording.interval_ns(), false);

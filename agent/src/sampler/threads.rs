@@ -125,12 +125,10 @@ impl Sampled {
         }
     }
 
-    /// Adds to [`Sampled::delay_ns`] what the kernel has counted since the last call; returns it.
-    pub fn add_delay_ns(&mut self) -> u64 {
+    /// Adds to [`Sampled::delay_ns`] what the kernel has counted since the last call.
+    pub fn add_delay_ns(&mut self) {
         let (tid, keep) = (self.tid(), self.activity.is_some());
-        let more_ns = self.run_delay.more_ns(tid, keep);
-        self.delay_ns += more_ns;
-        more_ns
+        self.delay_ns += self.run_delay.more_ns(tid, keep);
     }
 
     /// Whether the kernel lets us see what this thread is doing.

@@ -1,7 +1,7 @@
 //! When a thread or a recording ends: what has not been told yet is.
 
 use super::look::Look;
-use super::{account_of, moment, of};
+use super::{account_of, moment};
 use crate::counters::AgentCounters;
 use crate::platform::process;
 use crate::platform::threads::cpu_ns;
@@ -10,14 +10,6 @@ use crate::sampler::active::Active;
 use crate::sampler::threads::{Sampled, Threads};
 use crate::sampler::timers::Timers;
 use swipr_formats::model::Mode;
-
-/// Adds what the thread has waited for CPUs since this was last known, to its recordings' figures, too.
-pub fn add_delay(thread: &mut Sampled, recordings: &mut [Active]) {
-    let waited_ns = thread.add_delay_ns();
-    for recording in of(recordings, thread.recordings) {
-        recording.counters().cpu_wait_ns.add(waited_ns);
-    }
-}
 
 /// A thread ended.
 pub fn settle_end(thread: &mut Sampled, timers: &mut Timers, recordings: &mut [Active]) {
@@ -31,10 +23,9 @@ pub fn settle_end(thread: &mut Sampled, timers: &mut Timers, recordings: &mut [A
 pub fn settle_thread(thread: &mut Sampled, recording: &mut Active, found: Found) {
     let now = moment(thread, recording, process::monotonic_ns());
     let Some(account) = account_of(thread, recording) else { return };
-    let (late, unproven) = account.unseen(now);
+    let news = account.news(now);
     account.look(now, found, Asked::No);
-    recording.counters().filled.add(late);
-    recording.counters().inferred.add(unproven);
+    recording.count(news);
     tell_rest(thread, recording);
 }
 
@@ -84,7 +75,7 @@ pub fn settle_recording(threads: &mut Threads, recording: &mut Active) {
             let before_ns = thread.cpu_ns;
             thread.cpu_ns = cpu_ns(thread.tid()).unwrap_or(before_ns);
             if thread.cpu_ns != before_ns {
-                add_delay(thread, std::slice::from_mut(recording));
+                thread.add_delay_ns();
             }
             settle_thread(thread, recording, Found::Elsewhere);
         }
