@@ -4,8 +4,8 @@
 // cflags: -O2
 // record: samples=4000&hz=2000
 // expect: samples >= 4000
-// record: samples=6000&hz=2000&mode=cpu
-// expect: samples >= 10
+// record: samples=12000&hz=2000&mode=cpu
+// expect: samples >= 100
 #include "host.h"
 
 #include <poll.h>

@@ -3,8 +3,8 @@
 // cflags: -O2
 // record: seconds=1&hz=500
 // expect: samples >= 100
-// record: seconds=1&hz=500&mode=cpu
-// expect: samples >= 2
+// record: seconds=6&hz=500&mode=cpu
+// expect: samples >= 20
 #include "host.h"
 #include <poll.h>
 #include <sys/mman.h>

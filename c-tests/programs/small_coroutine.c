@@ -1,8 +1,8 @@
 /* A coroutine whose stack has as much room as its calls need and no more, above memory that cannot be written, in a thread with an alternate stack for signals:
  * nobody but the program may write below its stack pointer. It goes to sleep all the time, in calls with which the kernel goes on. */
 // cflags: -O2
-// record: samples=9000&hz=4000&mode=cpu
-// expect: samples >= 5
+// record: samples=16000&hz=4000&mode=cpu
+// expect: samples >= 100
 #include "host.h"
 
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ FRAME static void sleeps(void)
 {
     static const struct timespec moment = {0, 60000};
     while (!atomic_load(&host_ending)) {
-        for (int i = 0; i < 4000; i++)
+        for (int i = 0; i < 100000; i++)
             sink++;
         nanosleep(&moment, NULL);
     }
