@@ -87,6 +87,12 @@ fn live() -> Option<&'static Live> {
     unsafe { LIVE.load(Acquire).as_ref() }
 }
 
+/// Whether there is an agent in this process, or it is being started.
+#[cfg(feature = "preload")]
+pub fn is_here() -> bool {
+    STATE.phase() != Phase::Idle
+}
+
 /// The signal that sampling uses, once it uses one.
 pub fn signal() -> Option<i32> {
     Some(SIGNAL.load(Relaxed)).filter(|&signal| signal != 0)

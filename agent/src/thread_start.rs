@@ -1,7 +1,7 @@
 //! `pthread_create`, seen where the library is preloaded: a thread that inherits a full signal mask, as liblzma's workers and
 //! librdkafka's do, could not be hit while it runs. It starts with our signal unblocked.
 //!
-//! Not where the program uses that signal itself: it has a handler of its own for it, or one is pending. A thread that waits for
+//! Not where there is no agent, nor where the program uses that signal itself: it has a handler of its own for it, or one is pending. A thread that waits for
 //! signals gets none of ours by this: a timer's signal is raised where its thread returns to user mode, and taken there.
 
 use crate::life;
@@ -36,7 +36,8 @@ pub unsafe extern "C" fn pthread_create(
         return libc::EAGAIN;
     }
     let signal = life::signal().unwrap_or(signals::FIRST_CHOICE);
-    let unblocked = !threads::is_ours(body) && errno::kept(|| signals::unblock_unless_used(signal));
+    let unblocked =
+        life::is_here() && !threads::is_ours(body) && errno::kept(|| signals::unblock_unless_used(signal));
     // SAFETY: the function of this name, called with what its caller gave.
     let result = unsafe {
         std::mem::transmute::<*mut c_void, PthreadCreate>(next)(thread, attributes, body, argument)
