@@ -14,6 +14,7 @@ mod times;
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::locks::lock;
 use crate::off;
+use crate::platform::cpu_timers::kernel_tick_ns;
 use crate::platform::process;
 use crate::recording::{Closed, Output, Purpose, Request};
 use crate::sample_queue::SampleReceiver;
@@ -86,6 +87,10 @@ impl Writer {
     fn end(&self, names: &StackNames) -> Result<Summary, String> {
         let mut summary = self.counters.summary();
         summary.without_lines = names.without_lines();
+        let tick_ns = kernel_tick_ns();
+        if self.request.interval.as_nanos() < u128::from(tick_ns) {
+            summary.at_most_hz = 1_000_000_000 / tick_ns;
+        }
         self.figures.complete(&mut summary, &self.of_agent);
         match self.of_agent.failure() {
             Some(reason) if summary.ticks == 0 => Err(reason),

@@ -179,7 +179,7 @@ pub struct Summary {
     pub missed: u64,
     /// Samples thrown away because the reader of the output was too slow.
     pub dropped: u64,
-    /// CPU mode: time used by threads of which no stack could be taken meanwhile, nanoseconds.
+    /// CPU time of which no stack could be had, nanoseconds: it is in the output without one.
     pub unsampled_cpu_ns: u64,
     /// Wall mode: samples for late ticks, told by the threads' clocks at the next tick.
     pub filled: u64,
@@ -187,6 +187,9 @@ pub struct Summary {
     pub inferred: u64,
     /// Time that the threads were ready to run and got no CPU, nanoseconds.
     pub cpu_wait_ns: u64,
+    /// Samples a second that a running thread can have at most, where more were asked for: the kernel's
+    /// ticks. 0: as many as were asked for.
+    pub at_most_hz: u64,
     /// Addresses whose lines and inlined functions were not looked up: it would have taken too long.
     pub without_lines: u64,
     /// Processes of the recording, or files, of which nobody knows what was lost. Where there are some, a count of losses that is

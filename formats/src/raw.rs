@@ -128,6 +128,7 @@ pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
         .maybe("inferred", counted(summary.inferred))
         .maybe("cpu_wait_ns", counted(summary.cpu_wait_ns))
         .maybe("unsampled_cpu_ns", counted(summary.unsampled_cpu_ns))
+        .maybe("at_most_hz", some(summary.at_most_hz))
         .maybe("without_lines", some(summary.without_lines))
         .maybe("uncounted", some(summary.uncounted))
         .maybe("asked_ns", some(summary.asked_ns))

@@ -3,8 +3,10 @@
 use crate::model::{Cost, Summary};
 
 /// `threads=8 ticks=800 samples=793 missed=7 truncated=3 late=0 dropped=0`, then what there is of
-/// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and ` held_p50_ns=… held_p99_ns=…
-/// sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`. What nobody counted is left out, and ` uncounted=1` says so.
+/// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` at_most_hz=…`,
+/// ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and
+/// ` held_p50_ns=… held_p99_ns=… sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`. What nobody counted is
+/// left out, and ` uncounted=1` says so.
 ///
 /// No number stands after a blank: one reader takes such a comment line for a sample.
 pub fn stats_line(summary: &Summary) -> String {
@@ -28,6 +30,7 @@ pub fn stats_line(summary: &Summary) -> String {
         ("inferred", summary.inferred),
         ("cpu_wait_ns", summary.cpu_wait_ns),
         ("unsampled_cpu_ns", summary.unsampled_cpu_ns),
+        ("at_most_hz", summary.at_most_hz),
         ("without_lines", summary.without_lines),
         ("uncounted", summary.uncounted),
         ("asked_ns", summary.asked_ns),
@@ -69,6 +72,7 @@ pub fn read_stats_line(line: &str) -> Option<Summary> {
             "inferred" => &mut summary.inferred,
             "cpu_wait_ns" => &mut summary.cpu_wait_ns,
             "unsampled_cpu_ns" => &mut summary.unsampled_cpu_ns,
+            "at_most_hz" => &mut summary.at_most_hz,
             "without_lines" => &mut summary.without_lines,
             "uncounted" => &mut summary.uncounted,
             "asked_ns" => &mut summary.asked_ns,

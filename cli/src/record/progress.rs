@@ -49,6 +49,9 @@ impl Progress {
     }
 }
 
+/// Less is told in the recording only.
+const SOME_CPU_NS: u64 = 10_000_000;
+
 /// `4,096 samples of 8 threads in 10.0 s, lost 7 (missed 7, dropped 0), late ticks 0`; where nobody counted,
 /// `losses not known`, and where not all did, `or more`.
 pub fn figures_line(summary: &Summary) -> String {
@@ -72,6 +75,12 @@ pub fn figures_line(summary: &Summary) -> String {
     if losses.is_empty() {
         losses.push("losses not known".to_owned());
     }
+    if summary.unsampled_cpu_ns >= SOME_CPU_NS {
+        losses.push(format!("CPU time not sampled {:.2} s", summary.unsampled_cpu_ns as f64 / 1e9));
+    }
+    if summary.at_most_hz > 0 {
+        losses.push(format!("a running thread has {} samples a second at most here", summary.at_most_hz));
+    }
     format!("{} samples{of_threads} in {seconds:.1} s, {}", grouped(summary.samples), losses.join(", "))
 }
 
@@ -91,6 +100,15 @@ pub fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_sampled_and_what_cannot_be_had_is_told() {
+        let summary =
+            Summary { samples: 496, unsampled_cpu_ns: 1_234_000_000, at_most_hz: 250, ..Summary::default() };
+        let line = figures_line(&summary);
+        assert!(line.contains("CPU time not sampled 1.23 s"), "{line}");
+        assert!(line.ends_with("a running thread has 250 samples a second at most here"), "{line}");
+    }
 
     #[test]
     fn figures_are_one_line_with_every_loss() {

@@ -95,7 +95,7 @@ impl Session {
         }
     }
 
-    fn end(&mut self, id: usize, ended: Ended) -> Over {
+    fn end(&mut self, id: usize, ended: Box<Ended>) -> Over {
         self.running.remove(&id);
         add(&mut self.ended, &ended.summary);
         self.errors.extend(ended.error);
@@ -200,6 +200,7 @@ fn nothing(summary: &Summary) -> Error {
 /// Adds the figures of one source to those of others.
 fn add(sum: &mut Summary, other: &Summary) {
     sum.duration_ns = sum.duration_ns.max(other.duration_ns);
+    sum.at_most_hz = sum.at_most_hz.max(other.at_most_hz);
     let fields: [(&mut u64, u64); 13] = [
         (&mut sum.threads, other.threads),
         (&mut sum.ticks, other.ticks),

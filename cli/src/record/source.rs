@@ -29,7 +29,7 @@ pub enum Message {
     /// Samples.
     Samples(Vec<OwnedSample>),
     /// It is over; the last that this source says.
-    Ended(usize, Ended),
+    Ended(usize, Box<Ended>),
 }
 
 /// How a source ended.
@@ -80,7 +80,7 @@ impl Source {
         std::thread::spawn(move || {
             let id = self.id;
             let ended = self.read(&connection, &losses, &hears, &to);
-            let _ = to.send(Message::Ended(id, ended));
+            let _ = to.send(Message::Ended(id, Box::new(ended)));
         });
         Ok(Running { connection: shared, watch, heard })
     }
