@@ -1,7 +1,7 @@
 //! What swipr needs of the operating system:
 //!
 //! - `bell`: waiting for another thread without a lock; `futex`: for a word in memory;
-//! - `cpu_timers`: timers on threads' CPU clocks;
+//! - `cpu_timers`: timers on threads' CPU clocks; `timer_delivery`: whether they cut system calls short;
 //! - `run_delay`: how long a thread waited for a CPU;
 //! - `threads`: which threads there are, their names, CPU clocks, and whether they are blocked;
 //! - `signals`: which signal to use, its handler;

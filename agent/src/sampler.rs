@@ -17,6 +17,7 @@ use crate::counters::AgentCounters;
 use crate::locks::{after_waiting, lock};
 use crate::made_code::Frames;
 use crate::off;
+use crate::platform::cpu_timers::kernel_tick_ns;
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::ask_for_short_slices;
 use crate::recording::MAX_RECORDINGS;
@@ -151,6 +152,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
     let mut recordings: Vec<Active> = vec![];
     let mut housekeeping = 0;
     let mut idle_until = None;
+    let measure_at = monotonic_ns() + HOUSEKEEPING_NS;
     loop {
         let lingering = recordings.is_empty();
         let now = monotonic_ns();
@@ -185,10 +187,18 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         let now = monotonic_ns();
         recordings.iter_mut().for_each(|recording| recording.flush_if_due(now));
         sweeper.retire(&mut recordings, now);
+        if recordings.is_empty() || now >= measure_at && has_time(&recordings) {
+            sweeper.measure_delivery();
+        }
         if recordings.is_empty() && idle_until.is_some_and(|until| until <= now) {
             return Ok(());
         }
     }
+}
+
+/// Whether no tick is late if the sampler does something else for two ticks of the kernel.
+fn has_time(recordings: &[Active]) -> bool {
+    recordings.iter().all(|recording| recording.interval_ns() > 2 * kernel_tick_ns())
 }
 
 /// How early a recording joins another one's sweep: half of the shortest interval.

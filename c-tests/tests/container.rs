@@ -88,6 +88,7 @@ fn every_route_and_format_answers() -> Result<(), NotRun> {
         ("/dump?format=json", "burner_main"),
         ("/health", "OK"),
         ("/status", "\"blocked_threads_are_sampled_by\":\"copy\""),
+        ("/status", "\"timer_signals_are_raised_by\":\""),
         ("/metrics", "swipr_off 0"),
     ] {
         let (status, text) = get(target);

@@ -43,6 +43,8 @@ pub struct Status {
     pub samples: Samples,
     /// Ticks of all recordings.
     pub ticks: Ticks,
+    /// How the kernel raises timers' signals: `task work`, or in an `interrupt`.
+    pub timer_signals_are_raised_by: Option<String>,
 }
 
 /// Recordings of an agent.

@@ -4,7 +4,7 @@ use super::Agent;
 use crate::agent_threads;
 use crate::histogram::{Figures, Histogram};
 use crate::off;
-use crate::platform::{cpu_timers, process};
+use crate::platform::{cpu_timers, process, timer_delivery};
 use crate::registered_frames;
 use serde_json::{Map, Value, json};
 
@@ -49,6 +49,7 @@ pub fn json(agent: &Agent) -> Value {
         "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers(), "must_not_be_signalled": counters.not_asked(), "in_step_with_the_kernels_tick": counters.in_step() },
         "blocked_threads_are_sampled_by": blocked_threads_by(unreadable),
         "kernel_tick_ns": cpu_timers::kernel_tick_ns(),
+        "timer_signals_are_raised_by": timer_delivery::measured().map(timer_delivery::Delivery::name),
         "signal": if signal == 0 { Value::Null } else { signal.into() },
         "samples": {
             "taken": recorded.samples,

@@ -15,3 +15,4 @@ pub mod signals;
 pub mod stdio;
 pub mod swift;
 pub mod threads;
+pub mod timer_delivery;

@@ -10,14 +10,14 @@ use super::account::{Asked, Moment};
 use super::active::Active;
 use super::rest::sweeps_a_look;
 use super::threads::{Sampled, Threads};
-use super::timers::Timers;
+use super::timers::{Timers, lend_slot};
 use crate::counters::AgentCounters;
 use crate::made_code::Frames;
 use crate::mappings::Tables;
 use crate::not_asked;
 use crate::platform::cpu_timers::kernel_tick_ns;
 use crate::platform::threads::cpu_ns;
-use crate::platform::{process, signals};
+use crate::platform::{process, signals, timer_delivery};
 use crate::recording::MAX_RECORDINGS;
 use copy::Copier;
 use filter::apply_filter;
@@ -171,6 +171,11 @@ impl Sweeper {
         self.counters.set_signal_blockers(blocking);
         self.counters.set_not_asked(not_asked);
         self.counters.set_in_step(in_step);
+    }
+
+    /// Finds out, once, whether timers cut system calls short on this kernel.
+    pub fn measure_delivery(&self) {
+        timer_delivery::measure_once(self.signal, || lend_slot(process::tid(), StackBounds::default()));
     }
 
     fn read_maps(&mut self) -> bool {

@@ -15,7 +15,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_unwind::arch;
-use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, Ticket};
+use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
 
 /// See [`Timers::use_signal`].
@@ -107,6 +107,18 @@ pub fn hit_within_ns() -> u64 {
     kernel_tick_ns() + TICK_LATE_NS
 }
 
+/// A slot for a thread's timer. To be called by the sampler only.
+pub fn lend_slot(tid: u32, bounds: StackBounds) -> Option<Ticket> {
+    let hint = tid as usize;
+    slot::lend(hint, bounds).or_else(|| {
+        let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
+        let memory = memory::map_forever(CHUNK_BYTES)?;
+        // SAFETY: zeroed pages, mapped for ever, given away here.
+        unsafe { slot::add_chunk(chunk, memory) };
+        slot::lend(hint, bounds)
+    })
+}
+
 impl Timers {
     /// With that signal.
     pub fn new(signal: i32) -> Timers {
@@ -191,15 +203,7 @@ impl Timers {
     }
 
     fn new_timer(&mut self, thread: &Sampled) -> Option<ThreadTimer> {
-        let bounds = thread.stack_bounds;
-        let hint = thread.tid() as usize;
-        let ticket = slot::lend(hint, bounds).or_else(|| {
-            let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
-            let memory = memory::map_forever(CHUNK_BYTES)?;
-            // SAFETY: zeroed pages, mapped for ever, given away here.
-            unsafe { slot::add_chunk(chunk, memory) };
-            slot::lend(hint, bounds)
-        })?;
+        let ticket = lend_slot(thread.tid(), thread.stack_bounds)?;
         let Ok(timer) = CpuTimer::new(thread.tid(), self.signal, ticket.to_value()) else {
             slot::release(ticket);
             return None;

@@ -126,6 +126,11 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
         findings
             .note("the kernel does not say where threads are blocked (the process is not dumpable): what waits has no stack");
     }
+    if status.timer_signals_are_raised_by.as_deref() == Some("interrupt") {
+        findings.note(
+            "this kernel (before Linux 5.11) may, rarely, cut a system call of the program short while it is recorded",
+        );
+    }
     findings.ok("it can be profiled");
     Ok(())
 }

@@ -1,0 +1,127 @@
+//! Whether a CPU timer's signal cuts system calls short on this kernel.
+//!
+//! Linux raises it as the thread returns to user mode (`CONFIG_POSIX_CPU_TIMERS_TASK_WORK`, 5.11 on
+//! x86-64). Older kernels raise it in the tick's interrupt. The version does not tell: vendors
+//! backport. The sampler reads zeros while a timer of its own expires: was the read cut short?
+
+use super::cpu_timers::{CpuTimer, kernel_tick_ns};
+use super::process::{clock_ns, tid};
+use super::{signals, threads};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use swipr_unwind::slot::{self, Ticket};
+
+/// When the signal of a CPU timer is raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Delivery {
+    /// At the return to user mode, by task work: no system call is cut short.
+    TaskWork = 1,
+    /// In the tick's interrupt: a system call may be cut short.
+    Interrupt = 2,
+}
+
+impl Delivery {
+    /// As `/status` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Delivery::TaskWork => "task work",
+            Delivery::Interrupt => "interrupt",
+        }
+    }
+}
+
+/// A [`Delivery`]; 0: not measured yet. Forked children have the same kernel.
+static MEASURED: AtomicU8 = AtomicU8::new(0);
+/// One buffer, read into so many times by one system call: 32 MiB, about a millisecond.
+const BUFFER: usize = 32 << 10;
+const BUFFERS: usize = 1 << 10;
+/// Ticks of CPU time after which the signal does not come any more.
+const TICKS: u64 = 3;
+
+/// What was measured; `None`: nothing yet, or it could not be.
+pub fn measured() -> Option<Delivery> {
+    match MEASURED.load(Relaxed) {
+        1 => Some(Delivery::TaskWork),
+        2 => Some(Delivery::Interrupt),
+        _ => None,
+    }
+}
+
+/// Measures it once, on the calling thread, which is the sampler; `lend` gives a slot for the handler.
+/// It takes a tick or two of CPU time.
+pub fn measure_once(signal: i32, lend: impl FnOnce() -> Option<Ticket>) {
+    if measured().is_some() || !signals::is_installed(signal) {
+        return;
+    }
+    let Some(ticket) = lend() else { return };
+    if let Ok(timer) = CpuTimer::new(tid(), signal, ticket.to_value())
+        && let Some(slot) = ticket.slot()
+    {
+        slot.set_owner(tid(), timer.id());
+        signals::unblock(signal);
+        let is_cut = is_cut_short(|| _ = timer.arm(), || slot::is_done(ticket));
+        signals::block(signal);
+        slot.set_owner(0, 0);
+        let delivery = is_cut.map(|is_cut| if is_cut { Delivery::Interrupt } else { Delivery::TaskWork });
+        MEASURED.store(delivery.map_or(0, |delivery| delivery as u8), Relaxed);
+    }
+    slot::release(ticket);
+}
+
+/// Whether a signal that `raise` brings about ends a read early; `None`: none `came`, or zeros cannot be read here.
+fn is_cut_short(raise: impl FnOnce(), came: impl Fn() -> bool) -> Option<bool> {
+    let zeros = File::open("/dev/zero").ok()?;
+    let mut buffer = vec![1u8; BUFFER];
+    let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: BUFFER };
+    let parts = vec![part; BUFFERS];
+    let clock = threads::cpu_clock(tid());
+    let end_ns = clock_ns(clock)? + TICKS * kernel_tick_ns();
+    raise();
+    while clock_ns(clock)? < end_ns {
+        // SAFETY: all parts are `buffer`, which nobody else uses.
+        let read = unsafe { libc::readv(zeros.as_raw_fd(), parts.as_ptr(), BUFFERS as libc::c_int) };
+        if came() {
+            return Some(usize::try_from(read) != Ok(BUFFER * BUFFERS));
+        }
+        usize::try_from(read).ok()?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    static CAME: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn came(_: libc::c_int) {
+        CAME.store(true, Relaxed);
+    }
+
+    #[test]
+    fn a_signal_from_another_thread_is_seen_to_cut_a_read_short() {
+        // SAFETY: the handler stores into an atomic only.
+        unsafe { libc::signal(libc::SIGUSR2, came as *const () as libc::sighandler_t) };
+        let (pid, reader) = (std::process::id() as libc::c_int, tid() as libc::c_int);
+        let is_cut = (0..50).any(|_| {
+            CAME.store(false, Relaxed);
+            let raise = || {
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_micros(300));
+                    // SAFETY: signals the test's own thread, which has a handler.
+                    unsafe { libc::syscall(libc::SYS_tgkill, pid, reader, libc::SIGUSR2) };
+                });
+            };
+            let is_cut = is_cut_short(raise, || CAME.load(Relaxed));
+            while !CAME.load(Relaxed) {
+                std::thread::yield_now();
+            }
+            is_cut == Some(true)
+        });
+        assert!(is_cut);
+    }
+}
