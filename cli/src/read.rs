@@ -62,7 +62,12 @@ impl Readable {
         let first = whole.split(|&byte| byte == b'\n').next()?.trim_ascii_end();
         let count = first.rsplit(|&byte| byte == b' ').next()?;
         let is_folded = first.contains(&b' ') && count.iter().all(u8::is_ascii_digit);
-        if is_folded { Some(Readable::Folded) } else { Some(Readable::Pprof) }
+        if is_folded {
+            return Some(Readable::Folded);
+        }
+        // Lengths and tags of a profile are control characters.
+        let is_text = text.iter().all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace());
+        (!is_text).then_some(Readable::Pprof)
     }
 }
 
@@ -91,7 +96,10 @@ pub fn recording(
         return Err("it is empty".to_owned());
     }
     let found = format.or_else(|| Readable::of(&bytes));
-    let found = found.ok_or("it is in no format that can be read")?;
+    let found = found.ok_or_else(|| {
+        let known: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
+        format!("it is in no format that can be read ({})", known.join(", "))
+    })?;
     let text = || String::from_utf8_lossy(&bytes);
     match found {
         Readable::Raw => offline::read(&text(), symbols, shape, to),

@@ -75,6 +75,8 @@ fn broken_files_are_refused_with_the_reason_and_never_break_the_reader() {
     {
         assert!(read(wrong).is_err(), "{wrong:?}");
     }
+    let text = read(b"Dear diary,\nnothing was sampled today.\n").expect_err("no recording");
+    assert_eq!(text, "it is in no format that can be read (raw, perf, folded, pprof)");
     // Every prefix, and every byte changed: an answer, whatever it is.
     for file in ["raw.jsonl", "perf", "folded"] {
         let whole = data(CASE, file);
