@@ -31,7 +31,7 @@ class Recorder:
         self.folder, self.mode, self.hz = Path(folder), mode, hz
         self.lock, self.known, self.over = threading.Lock(), set(), False
         self.figures = dict.fromkeys(
-            ("processes", "recordings", "cut", "refused", "not_reached", "samples", "missed", "late", "dropped"), 0)
+            ("processes", "recordings", "cut", "refused", "not_reached", "samples", "late", "dropped"), 0)
 
     def count(self, **numbers):
         """Adds to the figures."""
@@ -62,7 +62,7 @@ class Recorder:
                 time.sleep(0.1)
                 continue
             stats = answer.stats()
-            self.count(recordings=1, **{name: stats.get(name, 0) for name in ("samples", "missed", "late", "dropped")})
+            self.count(recordings=1, **{name: stats.get(name, 0) for name in ("samples", "late", "dropped")})
         with contextlib.suppress(OSError):
             if not os.path.exists(f"/proc/{path.stem}"):
                 path.unlink()

@@ -77,8 +77,6 @@ pub struct Samples {
     pub taken: u64,
     /// Stacks that do not reach the thread's root.
     pub truncated: u64,
-    /// Threads that a tick could not reach.
-    pub missed: u64,
     /// Thrown away because the client was too slow.
     pub dropped: u64,
     /// Told by the threads' clocks.

@@ -150,7 +150,7 @@ fn show(
         if Instant::now() >= next {
             next = Instant::now() + delay;
             let losses = running.losses();
-            let lost = (losses.missed + losses.dropped, losses.late);
+            let lost = (losses.dropped, losses.late);
             screen.losses = (losses.uncounted == 0).then_some(lost);
             if !screen.paused {
                 screen.tally.turn();

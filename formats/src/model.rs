@@ -175,8 +175,6 @@ pub struct Summary {
     pub filtered: u64,
     /// Samples whose stack does not reach the thread's root.
     pub truncated: u64,
-    /// Threads that a tick could not reach (signals blocked, not scheduled in time, gone).
-    pub missed: u64,
     /// Samples thrown away because the reader of the output was too slow.
     pub dropped: u64,
     /// CPU time of which no stack could be had, nanoseconds: it is in the output without one.

@@ -122,7 +122,6 @@ pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
         .field("samples", summary.samples)
         .maybe("filtered", some(summary.filtered))
         .maybe("truncated", counted(summary.truncated))
-        .maybe("missed", counted(summary.missed))
         .maybe("dropped", counted(summary.dropped))
         .maybe("filled", counted(summary.filled))
         .maybe("inferred", counted(summary.inferred))

@@ -135,7 +135,6 @@ impl Ring {
             ticks: since(|figures| figures.ticks),
             late: since(|figures| figures.late),
             truncated: since(|figures| figures.truncated),
-            missed: since(|figures| figures.missed),
             dropped: since(|figures| figures.dropped).saturating_add(unkept),
             filled: since(|figures| figures.filled),
             inferred: since(|figures| figures.inferred),
@@ -240,14 +239,14 @@ mod tests {
     #[test]
     fn losses_are_those_of_the_time_that_is_written() {
         let mut ring = ring();
-        let at = |ticks, late, missed| Summary { ticks, late, missed, ..Summary::default() };
+        let at = |ticks, late, dropped| Summary { ticks, late, dropped, ..Summary::default() };
         fill(&mut ring, 0..10, "before");
         ring.set_figures(at(400, 100, 7));
         fill(&mut ring, 10..20, "after");
         ring.set_figures(at(850, 150, 9));
         let figures = |since_s| {
             let (_, summary) = folded(&ring, since_s);
-            (summary.ticks, summary.late, summary.missed)
+            (summary.ticks, summary.late, summary.dropped)
         };
         assert_eq!((figures(0), figures(11)), ((850, 150, 9), (450, 50, 2)));
     }

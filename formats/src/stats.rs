@@ -2,7 +2,7 @@
 
 use crate::model::{Cost, Summary};
 
-/// `threads=8 ticks=800 samples=793 missed=7 truncated=3 late=0 dropped=0`, then what there is of
+/// `threads=8 ticks=800 samples=793 truncated=3 late=0 dropped=0`, then what there is of
 /// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` at_most_hz=…`,
 /// ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and
 /// ` held_p50_ns=… held_p99_ns=… sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`. What nobody counted is
@@ -17,7 +17,6 @@ pub fn stats_line(summary: &Summary) -> String {
         ("threads", summary.threads),
         ("ticks", summary.ticks),
         ("samples", summary.samples),
-        ("missed", summary.missed),
         ("truncated", summary.truncated),
         ("late", summary.late),
         ("dropped", summary.dropped),
@@ -63,7 +62,6 @@ pub fn read_stats_line(line: &str) -> Option<Summary> {
             "threads" => &mut summary.threads,
             "ticks" => &mut summary.ticks,
             "samples" => &mut summary.samples,
-            "missed" => &mut summary.missed,
             "truncated" => &mut summary.truncated,
             "late" => &mut summary.late,
             "dropped" => &mut summary.dropped,
@@ -93,8 +91,6 @@ pub(crate) fn why_empty(summary: &Summary) -> &'static str {
         "no thread passed the filters"
     } else if summary.filtered > 0 {
         "no sample passed the filters of states and frames"
-    } else if summary.missed > 0 {
-        "no thread could be reached"
     } else {
         "no thread used CPU time at a tick"
     }

@@ -44,7 +44,7 @@ fn raw(path: &str, build_id: &str) -> String {
 {{"type":"from a later version"}}
 {{"type":"sample","time_ns":9,"thread":0,"state":"blocked","syscall":202,"weight_ns":10000000,"stack":0}}
 {{"type":"sample","time_ns":10000009,"thread":0,"state":"running","weight_ns":10000000,"stack":0}}
-{{"type":"end","ticks":2,"samples":2,"missed":1,"something_new":[1]}}
+{{"type":"end","ticks":2,"samples":2,"dropped":1,"something_new":[1]}}
 "#,
         here + 1
     )
@@ -59,7 +59,7 @@ fn folded(recording: &Recording) -> String {
 fn a_raw_recording_gets_its_names_elsewhere_and_becomes_any_format() {
     let path = own_code().0;
     let mut recording = read(&raw(&path, &build_id(&path))).unwrap();
-    assert!(recording.is_whole && recording.summary.missed == 1);
+    assert!(recording.is_whole && recording.summary.dropped == 1);
     assert_eq!(recording.samples[0].state, State::Blocked(Some(202)));
     let named = symbolize(&mut recording, &SearchPath::default(), Budget::default());
     assert_eq!((named.named, named.unknown, named.missing.len()), (2, 0, 0));

@@ -54,7 +54,6 @@ pub fn json(agent: &Agent) -> Value {
         "samples": {
             "taken": recorded.samples,
             "truncated": recorded.truncated,
-            "missed": recorded.missed,
             "dropped": recorded.dropped,
             "filled": recorded.filled,
             "inferred": recorded.inferred,

@@ -264,9 +264,6 @@ impl Recorded {
             }
             _ if summary.filtered > 0 => "no sample passed the filters of states and frames".into(),
             _ if summary.dropped > 0 => "the output was read too slowly".into(),
-            _ if summary.missed > 0 => {
-                "no thread could be reached in time (signals blocked, or no CPU for them)".into()
-            }
             (_, Mode::Cpu) => "no thread used CPU time; mode=wall shows threads that wait, too".into(),
             (_, Mode::Wall) => "there was nothing to see".into(),
         }

@@ -33,7 +33,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         "samples",
         "of all threads at all ticks",
         "late",
-        "missed",
     ]);
     let mut largest: f64 = 0.0;
     for busy in [0, 2, 10] {
@@ -78,7 +77,6 @@ fn measure(busy: usize, seconds: u64, table: &mut Table) -> Result<f64, Box<dyn 
         samples.to_string(),
         format!("{:.2} %", samples as f64 / expected * 100.0),
         answer.stat("late").to_string(),
-        answer.stat("missed").to_string(),
     ]);
     Ok(error)
 }

@@ -35,7 +35,6 @@ impl Losses {
             ticks: since(|status| status.ticks.taken),
             late: since(|status| status.ticks.late),
             truncated: since(|status| status.samples.truncated),
-            missed: since(|status| status.samples.missed),
             dropped: since(|status| status.samples.dropped),
             filled: since(|status| status.samples.filled),
             inferred: since(|status| status.samples.inferred),

@@ -52,22 +52,20 @@ impl Progress {
 /// Less is told in the recording only.
 const SOME_CPU_NS: u64 = 10_000_000;
 
-/// `4,096 samples of 8 threads in 10.0 s, lost 7 (missed 7, dropped 0), late ticks 0`; where nobody counted,
+/// `4,096 samples of 8 threads in 10.0 s, lost 7, late ticks 0`; where nobody counted,
 /// `losses not known`, and where not all did, `or more`.
 pub fn figures_line(summary: &Summary) -> String {
-    let lost = summary.missed.saturating_add(summary.dropped);
     let seconds = Duration::from_nanos(summary.duration_ns).as_secs_f64();
     let of_threads = match summary.threads {
         0 => String::new(),
         1 => " of 1 thread".to_owned(),
         threads => format!(" of {} threads", grouped(threads)),
     };
-    let (missed, dropped) = (grouped(summary.missed), grouped(summary.dropped));
     let more = if summary.uncounted > 0 { " or more" } else { "" };
-    let lost = match (lost, more) {
+    let lost = match (summary.dropped, more) {
         (0, "") => Some("lost 0".to_owned()),
         (0, _) => None,
-        (lost, more) => Some(format!("lost {}{more} (missed {missed}, dropped {dropped})", grouped(lost))),
+        (lost, more) => Some(format!("lost {}{more}", grouped(lost))),
     };
     let is_late = summary.late > 0 || more.is_empty();
     let late = is_late.then(|| format!("late ticks {}{more}", grouped(summary.late)));
@@ -116,18 +114,12 @@ mod tests {
             Summary { samples: 1_234_567, threads: 8, duration_ns: 10_040_000_000, ..Summary::default() };
         let line = figures_line(&summary);
         assert_eq!(line, "1,234,567 samples of 8 threads in 10.0 s, lost 0, late ticks 0");
-        (summary.missed, summary.dropped, summary.late, summary.threads) = (3, 1000, 4, 1);
+        (summary.dropped, summary.late, summary.threads) = (1003, 4, 1);
         let line = figures_line(&summary);
-        assert_eq!(
-            line,
-            "1,234,567 samples of 1 thread in 10.0 s, lost 1,003 (missed 3, dropped 1,000), late ticks 4"
-        );
+        assert_eq!(line, "1,234,567 samples of 1 thread in 10.0 s, lost 1,003, late ticks 4");
         summary.uncounted = 1;
-        assert!(
-            figures_line(&summary)
-                .ends_with("lost 1,003 or more (missed 3, dropped 1,000), late ticks 4 or more")
-        );
-        (summary.missed, summary.dropped, summary.late) = (0, 0, 0);
+        assert!(figures_line(&summary).ends_with("lost 1,003 or more, late ticks 4 or more"));
+        (summary.dropped, summary.late) = (0, 0);
         assert!(figures_line(&summary).ends_with("in 10.0 s, losses not known"));
         assert_eq!([grouped(0), grouped(999), grouped(1000)], ["0", "999", "1,000"]);
     }

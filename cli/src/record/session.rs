@@ -171,13 +171,6 @@ fn nothing(summary: &Summary) -> Error {
         _ if summary.dropped > 0 => {
             ("the samples came faster than they were read".to_owned(), "take a lower -r")
         }
-        _ if summary.missed > 0 => (
-            format!(
-                "threads used the CPU, and {} times none could be reached in time",
-                grouped(summary.missed)
-            ),
-            starved,
-        ),
         _ if summary.late > summary.ticks => (
             format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
             starved,
@@ -201,12 +194,11 @@ fn nothing(summary: &Summary) -> Error {
 fn add(sum: &mut Summary, other: &Summary) {
     sum.duration_ns = sum.duration_ns.max(other.duration_ns);
     sum.at_most_hz = sum.at_most_hz.max(other.at_most_hz);
-    let fields: [(&mut u64, u64); 13] = [
+    let fields: [(&mut u64, u64); 12] = [
         (&mut sum.threads, other.threads),
         (&mut sum.ticks, other.ticks),
         (&mut sum.late, other.late),
         (&mut sum.truncated, other.truncated),
-        (&mut sum.missed, other.missed),
         (&mut sum.dropped, other.dropped),
         (&mut sum.unsampled_cpu_ns, other.unsampled_cpu_ns),
         (&mut sum.filled, other.filled),
@@ -252,6 +244,5 @@ mod tests {
         assert!(why(&idle).contains("no thread used the CPU at 300 looks, in 3.0 s (idle)"));
         assert!(nothing(&idle).next.contains("--idle"));
         assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
-        assert!(why(&Summary { missed: 4, ..idle }).contains("4 times none could be reached"));
     }
 }

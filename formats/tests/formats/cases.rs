@@ -81,6 +81,6 @@ pub fn empty() -> Recording {
     let mut recording = Recording::new(Mode::Wall);
     recording.summary.threads = 3;
     recording.summary.ticks = 100;
-    recording.summary.missed = 300;
+    recording.summary.late = 300;
     recording
 }

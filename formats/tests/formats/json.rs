@@ -87,5 +87,5 @@ fn the_json_dump_is_one_valid_object_whatever_is_in_it() {
     assert_eq!(many["summary"]["truncated"], 1);
     let none: Value = serde_json::from_str(&cases::empty().text("json", &Options::default())).unwrap();
     assert_eq!(none["samples"].as_array().map(Vec::len), Some(0));
-    assert_eq!(none["summary"]["missed"], 300);
+    assert_eq!(none["summary"]["late"], 300);
 }

@@ -36,7 +36,7 @@ fn the_text_begins_with_a_sample_line_or_the_whole_header() {
     assert!(text.starts_with("# ========\n# "), "{text}");
     assert!(text.ends_with("\n# ========\n#\n"), "{text}");
     assert!(text.contains("threads=3 ticks=100"), "{text}");
-    assert!(text.contains("missed=300"), "{text}");
+    assert!(text.contains("late=300"), "{text}");
 }
 
 #[test]

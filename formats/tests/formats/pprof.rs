@@ -39,5 +39,5 @@ fn an_empty_profile_says_why_in_a_comment() {
     let profile = decode(&cases::empty().write("pprof", &Options::default()));
     let comments: Vec<&str> = profile.comment.iter().map(|&id| profile.string(id)).collect();
     assert!(comments.iter().any(|c| c.contains("no samples")), "{comments:?}");
-    assert!(comments.iter().any(|c| c.contains("missed=300")), "{comments:?}");
+    assert!(comments.iter().any(|c| c.contains("late=300")), "{comments:?}");
 }

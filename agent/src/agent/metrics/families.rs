@@ -106,9 +106,9 @@ pub static FAMILIES: &[Family] = &[
     Family {
         name: "swipr_samples_lost_total",
         kind: Counter,
-        help: "Samples without a stack (missed), and samples that were not written in time (dropped).",
+        help: "Samples that were not written in time (dropped).",
         label: "reason",
-        sources: &[labelled("missed", "/samples/missed"), labelled("dropped", "/samples/dropped")],
+        sources: &[labelled("dropped", "/samples/dropped")],
     },
     one(
         "swipr_samples_truncated_total",

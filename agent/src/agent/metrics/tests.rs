@@ -87,16 +87,16 @@ fn counts_stay_when_their_recording_ends() {
     let counters = std::sync::Arc::<crate::counters::RecordingCounters>::default();
     let running = crate::agent::Running { id: 7, stop: Default::default(), counters: counters.clone() };
     agent.running.lock().unwrap().push(running);
-    counters.missed.add(3);
+    counters.dropped.add(3);
     counters.late.add(2);
     counters.unsampled_cpu_ns.add(1_500_000_000);
-    let missed = "swipr_samples_lost_total{reason=\"missed\"}";
+    let dropped = "swipr_samples_lost_total{reason=\"dropped\"}";
     let running = metrics(&agent);
     agent.forget(7);
     let ended = metrics(&agent);
     assert_eq!((running["swipr_recordings_running"], ended["swipr_recordings_running"]), (1.0, 0.0));
     for metrics in [&running, &ended] {
-        assert_eq!((metrics[missed], metrics["swipr_ticks_late_total"]), (3.0, 2.0));
+        assert_eq!((metrics[dropped], metrics["swipr_ticks_late_total"]), (3.0, 2.0));
         assert_eq!(metrics["swipr_unsampled_cpu_seconds_total"], 1.5);
     }
 }
