@@ -38,7 +38,7 @@ trap 'exit 130' INT TERM
 
 echo "Building the agent and a program to profile ..."
 library=${SWIPR_LIBRARY:-$target/release/$name}
-[ -n "${SWIPR_LIBRARY:-}" ] || (cd "$top" && cargo build --quiet --release -p libswipr --features preload)
+[ -n "${SWIPR_LIBRARY:-}" ] || (cd "$top" && cargo build --quiet --release -p libswipr)
 "${CC:-cc}" -std=gnu11 -O2 -g "$top/examples-c/mini_demo.c" -o "$work/mini_demo" -pthread -ldl
 
 "$here/swipr-preload.sh" --lib "$library" --socket "$work/demo.sock" -- \

@@ -84,7 +84,7 @@ if [ -z "$lib" ]; then
         fi
     done
     [ -n "$lib" ] || fail 2 "no $name beside this script, in ../target/release or in ../lib;" \
-        "build it (cargo build --release -p libswipr --features preload) or name it with --lib"
+        "build it (cargo build --release -p libswipr) or name it with --lib"
 fi
 [ -f "$lib" ] || fail 2 "there is no library $lib"
 case $lib in

@@ -24,7 +24,7 @@ def library():
     path = Path(named) if named else folder / "release" / "libswipr.so"
     if not path.is_file():
         raise SystemExit(
-            f"there is no {path}: cargo build --release -p libswipr --features preload, or set SWIPR_LIBRARY")
+            f"there is no {path}: cargo build --release -p libswipr, or set SWIPR_LIBRARY")
     return path.resolve()
 
 

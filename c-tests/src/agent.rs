@@ -37,7 +37,7 @@ pub fn target() -> PathBuf {
 /// The same with faults of its own, which the variable [`FAULT_VARIABLE`] asks for.
 pub fn faulty_library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| cargo_build("fault-injection")).clone()
+    LIBRARY.get_or_init(|| cargo_build(Some("fault-injection"))).clone()
 }
 
 /// `memory:N` or `panic:THREAD`.
@@ -49,20 +49,29 @@ fn build() -> PathBuf {
         assert!(library.is_file(), "{LIBRARY_VARIABLE} names {}, which is no file", library.display());
         return library;
     }
-    cargo_build("preload")
+    cargo_build(None)
 }
 
-/// Builds the library with one feature, and puts it into a folder named after that: each build leaves
+/// Builds the library, and puts it into a folder named after its feature: each build leaves
 /// its result at the same place, and test programs run side by side.
-fn cargo_build(feature: &str) -> PathBuf {
+fn cargo_build(feature: Option<&str>) -> PathBuf {
     let profile = target().join(PROFILE);
-    let folder = profile.join(feature);
+    let folder = profile.join(feature.unwrap_or("as-it-is"));
     std::fs::create_dir_all(&folder).expect("a folder for the library");
     let lock = std::fs::File::create(profile.join("library.lock")).expect("a file to lock");
     lock.lock().expect("the file can be locked");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "-p", "libswipr", "--profile", PROFILE, "--features", feature, "--target-dir"])
+        .args([
+            "build",
+            "-p",
+            "libswipr",
+            "--profile",
+            PROFILE,
+            "--features",
+            feature.unwrap_or(""),
+            "--target-dir",
+        ])
         .arg(target())
         .current_dir(checkout())
         .output()

@@ -24,7 +24,7 @@ pub fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
                 return Err(Error::new(
                     format!("there is no {FILE} beside this command, nor in ../lib"),
                     format!(
-                        "build it (cargo build --release -p libswipr --features preload) or put it there, or name it with --lib PATH or {VARIABLE}"
+                        "build it (cargo build --release -p libswipr) or put it there, or name it with --lib PATH or {VARIABLE}"
                     ),
                 )
                 .exit(Exit::RunFailed));

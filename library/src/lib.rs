@@ -3,9 +3,5 @@
 //! A package of its own because Cargo optimizes across crates only where nothing but the shared library is made of one:
 //! beside a Rust library of the same package it was twice the size it is.
 
-#[cfg(feature = "preload")]
 #[global_allocator]
 static HEAP: agent::heap::Heap = agent::heap::Heap::new();
-
-#[cfg(not(feature = "preload"))]
-use agent as _;

@@ -1,6 +1,6 @@
 //! Whether samples come as often as was asked: 100 threads, 10 ms, through the socket.
 //!
-//! `cargo build --release -p libswipr --features preload`, then
+//! `cargo build --release -p libswipr`, then
 //! `cargo run --release -p swipr-benches --bin period -- [SECONDS]`
 
 use serde_json::Value;

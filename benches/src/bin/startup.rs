@@ -1,6 +1,6 @@
 //! What it costs to have the agent loaded while nobody records: start-up time, memory, wake-ups.
 //!
-//! `cargo build --release -p libswipr --features preload`, then
+//! `cargo build --release -p libswipr`, then
 //! `cargo run --release -p swipr-benches --bin startup -- [ROUNDS]`
 
 use std::error::Error;

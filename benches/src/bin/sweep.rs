@@ -1,7 +1,7 @@
 //! One pass over many waiting threads, 36 frames each: swipr in wall mode at 100 Hz, through its socket, beside a
 //! signal to every thread and a wait for all answers, which is what wall-clock profilers do.
 //!
-//! `cargo build --release -p libswipr --features preload`, then
+//! `cargo build --release -p libswipr`, then
 //! `cargo run --release -p swipr-benches --bin sweep -- [SECONDS [THREADS...]]`
 
 use std::error::Error;
