@@ -324,7 +324,7 @@ impl Sweeper {
     /// Takes the stacks that running threads have left.
     pub fn collect(&mut self, recordings: &mut [Active]) {
         let Sweeper { threads, tables, timers, counters, unknown_code, .. } = self;
-        let mut armed = std::mem::take(timers.armed());
+        let mut armed = timers.take_armed();
         let tick_ns = kernel_tick_ns();
         let now_ns = process::monotonic_ns();
         armed.retain(|&tid| {
@@ -341,7 +341,7 @@ impl Sweeper {
             }
             stays
         });
-        *timers.armed() = armed;
+        timers.put_back(armed, now_ns);
     }
 
     /// Ends recordings whose last tick is over and answered.

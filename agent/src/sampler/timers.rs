@@ -243,9 +243,18 @@ impl Timers {
         (!self.armed.is_empty()).then_some(self.expires_ns)
     }
 
-    /// Whose timers are armed: for [`Timers::take`]. Those that stay so are to be put back.
-    pub fn armed(&mut self) -> &mut Vec<u32> {
-        &mut self.armed
+    /// Whose timers are armed: for [`Timers::take`]. Those that stay so go to [`Timers::put_back`].
+    pub fn take_armed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.armed)
+    }
+
+    /// Timers that stay armed. Where their time is over they are looked at one tick later, not at once: the sampler would use the
+    /// very CPU that their threads wait for.
+    pub fn put_back(&mut self, armed: Vec<u32>, now_ns: u64) {
+        self.armed = armed;
+        if self.expires_ns <= now_ns {
+            self.expires_ns = now_ns + self.valid_ns;
+        }
     }
 
     /// What a thread has left, and whether its timer is still armed: it is not for longer than a tick of the kernel.
@@ -297,5 +306,24 @@ impl Timers {
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
         (Some(Answer { recordings, asked_ns, hit_ns, stack: Arc::new(stack) }), false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sampler asked without a pause whether a thread that waited for a CPU had been hit: on a machine with more to do than
+    /// it has CPUs it used a tenth of one for that.
+    #[test]
+    fn a_hit_that_was_put_off_is_looked_for_one_tick_later() {
+        let mut timers = Timers::new(libc::SIGPROF);
+        let now_ns = process::monotonic_ns();
+        assert_eq!(timers.expire_at(), None);
+        timers.put_back(vec![1], now_ns);
+        assert_eq!(timers.expire_at(), Some(now_ns + hit_within_ns()));
+        let armed = timers.take_armed();
+        timers.put_back(armed, now_ns + 1);
+        assert_eq!(timers.expire_at(), Some(now_ns + hit_within_ns()), "it has not expired");
     }
 }
