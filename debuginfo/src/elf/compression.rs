@@ -12,6 +12,8 @@ use std::io::Read;
 const OLD_MAGIC: &[u8] = b"ZLIB";
 /// Bytes of what stands before compressed bytes, at most.
 pub(super) const HEADER_BYTES: u64 = size_of::<CompressionHeader64<LE>>() as u64;
+/// So many times as large as its compressed bytes a section may well become: room for that is taken at once.
+const USUAL_FACTOR: u64 = 8;
 
 /// How a section is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,17 +51,18 @@ pub(super) fn section(method: Method, bytes: &[u8], limit: u64) -> Result<Vec<u8
         return Err(Error::TooLarge { what: "compressed section", bytes: size });
     }
     let out = match kind {
-        elf::ELFCOMPRESS_ZLIB => all(ZlibDecoder::new(compressed), size),
+        elf::ELFCOMPRESS_ZLIB => all(ZlibDecoder::new(compressed), compressed, size),
         #[cfg(feature = "zstd")]
-        elf::ELFCOMPRESS_ZSTD => {
-            ruzstd::decoding::StreamingDecoder::new(compressed).ok().and_then(|decoder| all(decoder, size))
-        }
+        elf::ELFCOMPRESS_ZSTD => ruzstd::decoding::StreamingDecoder::new(compressed)
+            .ok()
+            .and_then(|decoder| all(decoder, compressed, size)),
         _ => return Err(Error::Malformed("compressed section (zlib)")),
     };
     out.filter(|out| out.len() as u64 == size).ok_or(malformed)
 }
 
-fn all(decoder: impl Read, at_most: u64) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
+fn all(decoder: impl Read, compressed: &[u8], at_most: u64) -> Option<Vec<u8>> {
+    let usual = USUAL_FACTOR * compressed.len() as u64;
+    let mut out = Vec::with_capacity(usual.min(at_most) as usize);
     decoder.take(at_most).read_to_end(&mut out).ok().map(|_| out)
 }

@@ -4,6 +4,7 @@
 use super::extent::Extent;
 use crate::pages::PagedReader;
 use gimli::{DebugInfoOffset, Dwarf, UnitRef, UnitType};
+use rustc_hash::FxHashSet;
 use std::time::{Duration, Instant};
 
 /// Units that are tried for one address: some compilers' units overlap.
@@ -12,6 +13,8 @@ const MAX_CANDIDATES: usize = 8;
 const MAX_UNITS: usize = 1 << 20;
 /// Ranges between two times that those of one unit that follow one another are put together.
 const RANGES_AT_ONCE: usize = 1 << 18;
+/// Ranges that are read from the list of all of them.
+const MAX_LISTED: usize = 1 << 20;
 /// Units may share what describes their entries, so that a small file takes long.
 const MAX_TIME: Duration = Duration::from_secs(10);
 /// Ranges before an address that are looked at.
@@ -34,13 +37,14 @@ struct Part {
 }
 
 impl Index {
-    /// Looks at the first entry of each unit. What is malformed ends the list. `None`: it takes more than `room` bytes, or
-    /// too long.
+    /// Reads the list of all units' addresses, and of each unit that is not in it the first entry. What is malformed ends
+    /// the list of units. `None`: it takes more than `room` bytes, or too long.
     pub(super) fn read(dwarf: &Dwarf<PagedReader>, room: usize) -> Option<Index> {
         let begun = Instant::now();
         let mut index = Index { ranges: Vec::new(), starts: starts(dwarf) };
+        let listed = listed(dwarf, &mut index.ranges);
         let mut next = RANGES_AT_ONCE;
-        for &start in &index.starts {
+        for &start in index.starts.iter().filter(|start| !listed.contains(start)) {
             // Units without code are not asked for addresses; others may refer to them.
             if let Some(parts) = parts(dwarf, start) {
                 let part = |(begin, end)| Part { begin, end, highest: 0, unit: start };
@@ -92,6 +96,29 @@ impl Index {
     pub(super) fn bytes(&self) -> usize {
         self.ranges.capacity() * size_of::<Part>() + self.starts.capacity() * size_of::<usize>()
     }
+}
+
+/// Adds what `.debug_aranges` says, which compilers need not write. Returns the units that it is of. Their first entries are not read:
+/// for each of them gimli reads abbreviations and the names of files.
+fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<Part>) -> FxHashSet<usize> {
+    let mut units = FxHashSet::default();
+    let mut headers = dwarf.debug_aranges.headers();
+    while let Ok(Some(header)) = headers.next()
+        && units.len() < MAX_UNITS
+    {
+        let unit = header.debug_info_offset().0;
+        let mut entries = header.entries();
+        while let Ok(Some(entry)) = entries.next()
+            && ranges.len() < MAX_LISTED
+        {
+            let (begin, end) = (entry.range().begin, entry.range().end);
+            if begin < end {
+                ranges.push(Part { begin, end, highest: 0, unit });
+                units.insert(unit);
+            }
+        }
+    }
+    units
 }
 
 /// Sorts, and makes one of the ranges of a unit between which no other unit has one: what lies between them is
