@@ -293,8 +293,8 @@ impl Agent {
             Ok(place) => place,
             Err(error) => return Err((error, output)),
         };
-        let kept = self.kept.clone();
-        self.start_writer(move |_| write_last(&request, output, &kept, place));
+        let (kept, names, symbol_time) = (self.kept.clone(), self.names(EpochClock::now()), self.symbol_time);
+        self.start_writer(move |_| write_last(&request, output, &kept, names, symbol_time, place));
         Ok(())
     }
 
@@ -410,8 +410,8 @@ impl Recorder for SharedAgent {
 mod tests {
     use super::*;
     use crate::recording::Closed;
+    use crate::writer::KeptSamples;
     use std::sync::Barrier;
-    use swipr_formats::Ring;
     use swipr_formats::model::{Header, Mode, Summary};
 
     /// A client that does not read.
@@ -463,7 +463,7 @@ mod tests {
             interval_ns: 10_000_000,
             mode: Mode::Wall,
         };
-        *agent.kept.lock().unwrap() = Some(Ring::new(header, 1_000_000_000));
+        *agent.kept.lock().unwrap() = Some(KeptSamples::new(header, Duration::from_secs(1)));
         let all_write = Arc::new(Barrier::new(MAX_RECORDINGS + 1));
         let ask = || agent.begin(last(), Box::new(Deaf(all_write.clone())), Arc::default());
         for _ in 0..MAX_RECORDINGS {

@@ -47,7 +47,12 @@ impl Output for Nowhere {
     fn finish(self: Box<Self>, _: Result<Summary, String>) {}
 }
 
-fn request(interval: Duration, format: &'static swipr_formats::FormatInfo, purpose: Purpose) -> Request {
+fn request(
+    interval: Duration,
+    format: &'static swipr_formats::FormatInfo,
+    purpose: Purpose,
+    symbolize: Symbolize,
+) -> Request {
     Request {
         interval,
         length: Length::Open,
@@ -56,7 +61,7 @@ fn request(interval: Duration, format: &'static swipr_formats::FormatInfo, purpo
         threads: None,
         filter: Default::default(),
         purpose,
-        symbolize: Symbolize::Now,
+        symbolize,
     }
 }
 
@@ -64,7 +69,7 @@ fn request(interval: Duration, format: &'static swipr_formats::FormatInfo, purpo
 pub fn begin(agent: &Arc<Agent>, config: &Config) {
     if let Some(continuous) = config.continuous {
         let purpose = Purpose::Keep(continuous.keep);
-        let request = request(continuous.interval, &swipr_formats::GOROUTINES, purpose);
+        let request = request(continuous.interval, &swipr_formats::GOROUTINES, purpose, Symbolize::Lazy);
         agent.submit(request, Box::new(Nowhere), Arc::default());
     }
     if let Some(file) = &config.life_file {
@@ -85,7 +90,11 @@ fn begin_file(agent: &Arc<Agent>, file: &LifeFile) {
         return log::always(format_args!("cannot use SWIPR_OUTPUT: {error}; nothing is recorded for it"));
     }
     let output = FileOutput::renamed_when_complete(path, completion.clone());
-    agent.submit(request(INTERVAL, file.format, Purpose::Samples), Box::new(output), stop.clone());
+    agent.submit(
+        request(INTERVAL, file.format, Purpose::Samples, Symbolize::Now),
+        Box::new(output),
+        stop.clone(),
+    );
     WHOLE.store(Box::into_raw(Box::new(Whole { pid, stop, completion })), Release);
 }
 

@@ -3,7 +3,9 @@
 //! long to find hold up nobody else.
 
 mod figures;
+mod kept;
 mod last;
+mod late_names;
 mod lookups;
 mod names;
 mod passed;
@@ -19,16 +21,18 @@ use crate::platform::process;
 use crate::recording::{Closed, Output, Purpose, Request};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
+use kept::UnusedSymbols;
+pub use kept::{Kept, KeptSamples};
 pub use last::write_last;
 pub use names::NameSources;
 use names::{StackNames, stop_of};
 use passed::Passed;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use swipr_formats::Format;
 use swipr_formats::model::{Header, Sample, Summary};
-use swipr_formats::{Format, Ring};
 use swipr_unwind::walk::Stop;
 use times::Times;
 
@@ -38,6 +42,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const ENOUGH: usize = 32 << 10;
 /// A stack that stood for longer is written in parts.
 const TICKS_AT_ONCE: u32 = 16;
+/// Stacks that are remembered by a writer that runs for ever: idle threads have as many.
+const MAX_KEPT_STACKS: usize = 1024;
 
 /// What a writer needs.
 pub struct Writer {
@@ -62,9 +68,6 @@ pub struct Writer {
     /// What is kept, of a recording whose purpose that is.
     pub kept: Kept,
 }
-
-/// What was sampled lately; `None`: nothing is kept.
-pub type Kept = Arc<Mutex<Option<Ring>>>;
 
 impl Writer {
     /// The thread's body: until the sampler has ended the recording, or nobody reads it any more.
@@ -111,9 +114,10 @@ impl Writer {
         if let Purpose::Keep(keep) = self.request.purpose {
             kept = Some(self.kept.clone());
             if let Some(mut place) = lock(&self.kept) {
-                *place = Some(Ring::new(header.clone(), keep.as_nanos() as u64));
+                *place = Some(KeptSamples::new(header.clone(), keep));
             }
         }
+        let mut unused = UnusedSymbols::new();
         let wants_samples = matches!(self.request.purpose, Purpose::Samples | Purpose::Keep(_));
         format.begin(&header, &mut bytes);
         loop {
@@ -167,7 +171,7 @@ impl Writer {
                         stack: &stack,
                     };
                     match kept {
-                        Some(_) => with_ring(&kept, |ring| ring.add(&sample)),
+                        Some(_) => with_kept(&kept, |kept| kept.ring.add(&sample)),
                         None => format.sample(&sample, &mut bytes),
                     }
                     if bytes.len() >= ENOUGH {
@@ -175,7 +179,17 @@ impl Writer {
                     }
                 }
             }
-            with_ring(&kept, |ring| ring.set_figures(self.counters.summary()));
+            if kept.is_some() {
+                let (met, figures) = (names.take_met(), self.counters.summary());
+                with_kept(&kept, |kept| {
+                    kept.ring.set_figures(figures);
+                    if !met.is_empty() {
+                        kept.met(met);
+                    }
+                });
+                names.keep_at_most(MAX_KEPT_STACKS);
+                unused.look(&self.names.symbolizer);
+            }
             if found_something {
                 self.hand_on(&mut bytes)?;
             } else if self.output.is_closed() {
@@ -205,11 +219,11 @@ impl Writer {
     }
 }
 
-fn with_ring(kept: &Option<Kept>, change: impl FnOnce(&mut Ring)) {
+fn with_kept(kept: &Option<Kept>, change: impl FnOnce(&mut KeptSamples)) {
     if let Some(mut place) = kept.as_ref().and_then(|kept| lock(kept))
-        && let Some(ring) = place.as_mut()
+        && let Some(samples) = place.as_mut()
     {
-        change(ring);
+        change(samples);
     }
 }
 

@@ -78,6 +78,26 @@ fn what_happened_lately_is_told_in_any_format_without_a_new_recording() {
     );
 }
 
+/// The flight recorder read symbols and debug information of all that it met, and kept it for ever: 18 MB that nobody had asked for.
+#[test]
+fn files_are_read_for_the_names_of_what_is_kept_when_somebody_asks() {
+    let (_built, command) = demo("1000000", ("SWIPR_CONTINUOUS", "100hz,60s"));
+    let host = Host::spawn(command);
+    let socket = host.socket();
+    let get = |target: &str| http::get(&socket, target).and_then(http::Answer::read_all).expect(target);
+    let figure = |pointer: &str| {
+        let status: serde_json::Value = serde_json::from_slice(&get("/status").body).expect("JSON");
+        status.pointer(pointer).and_then(serde_json::Value::as_u64)
+    };
+    // While symbols are used the status says that they are busy.
+    let number = |pointer: &str| (0..1000).find_map(|_| figure(pointer)).expect(pointer);
+    wait_until("samples to be kept", || number("/samples/taken") > 50);
+    assert_eq!(number("/symbols/objects"), 0, "nobody has asked for a name");
+    let text = String::from_utf8_lossy(&get("/last?seconds=30&format=folded").body).into_owned();
+    assert!(text.contains("burn_cpu_once"), "{text}");
+    assert!(number("/symbols/objects") > 0, "somebody has");
+}
+
 /// `late=0` was said where two of three ticks were, and nothing of the 25 seconds that are not there.
 #[test]
 fn what_is_kept_tells_its_losses_and_that_it_is_shorter_than_was_asked() {

@@ -28,10 +28,18 @@ const NAMES: [&str; 17] = [
     "erts_beamasm:normal_exit/0-CodeInfoPrologue",
 ];
 
+/// What the C library returns to behind a signal handler.
+const SIGNAL_RETURN: [&str; 2] = ["__restore_rt", "__kernel_rt_sigreturn"];
+
 /// What Go's linker adds to the names of its assembly.
 const GO_ASSEMBLY: &str = ".abi0";
 
 /// Whether a stack ends at a function of this name, which called the next one further in.
 pub fn is_first(name: &str) -> bool {
     NAMES.contains(&name.strip_suffix(GO_ASSEMBLY).unwrap_or(name))
+}
+
+/// Whether the frame further out than one of this name was interrupted, and not left by a call.
+pub fn is_signal_return(name: &str) -> bool {
+    SIGNAL_RETURN.contains(&name)
 }

@@ -33,12 +33,12 @@ pub(crate) fn note(text: &str) -> Frame {
 pub(crate) const LEFT_OUT: &str = "[left out: too many different stacks]";
 
 /// See the module's text.
-pub(crate) struct RawTree {
+pub(crate) struct RawTree<const RECENT: usize = 16_384> {
     pub(crate) tree: Tree<Known>,
-    recent: Recent<Stack, u32>,
+    recent: Recent<Stack, u32, RECENT>,
 }
 
-impl RawTree {
+impl<const RECENT: usize> RawTree<RECENT> {
     pub(crate) fn new() -> Self {
         RawTree { tree: Tree::new(), recent: Recent::default() }
     }

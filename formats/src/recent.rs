@@ -36,6 +36,16 @@ impl<K, V, const CAPACITY: usize> fmt::Debug for Recent<K, V, CAPACITY> {
 }
 
 impl<K, V, const CAPACITY: usize> Recent<K, V, CAPACITY> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The value of this very stack, if it is known.
     pub fn get(&self, stack: &Arc<K>) -> Option<&V> {
         self.entries.get(&Arc::as_ptr(stack).addr()).map(|(_, value)| value)

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
 use crate::intern::Threads;
-use crate::model::{Header, Sample, State, Summary, Thread};
+use crate::model::{Frame, FrameKind, Header, Sample, Stack, State, Summary, Thread};
 use crate::raw_tree::RawTree;
 use crate::{Format, Options};
 
@@ -18,12 +18,14 @@ use crate::{Format, Options};
 const SLICE_NS: u64 = 1_000_000_000;
 /// Nodes of a tree; three trees take 20 MB at most.
 const MOST_NODES: usize = 100_000;
+/// Stacks that are found without a look at their frames: those of idle threads are.
+const MOST_RECENT: usize = 1024;
 /// What is told apart in a second; samples beyond that are counted as dropped.
 const MOST_SUMS: usize = 20_000;
 
 /// One tree and the seconds whose stacks are in it.
 struct Generation {
-    stacks: RawTree,
+    stacks: RawTree<MOST_RECENT>,
     threads: Threads,
     slices: VecDeque<Slice>,
 }
@@ -113,12 +115,19 @@ impl Ring {
         }
     }
 
-    /// Writes what was sampled from that time on, as a recording; `is_wanted` filters. Returns its figures. Losses are those of
-    /// all threads.
+    /// All frames of what is kept, each about once.
+    pub fn frames(&self) -> Vec<Frame> {
+        let frames = self.generations.iter().flat_map(|generation| generation.stacks.tree.frames());
+        frames.map(|known| known.0.clone()).collect()
+    }
+
+    /// Writes what was sampled from that time on, as a recording: `name` gives stacks their names, then `is_wanted` filters. Returns its
+    /// figures. Losses are those of all threads, but for stacks that their names show to be whole.
     pub fn write(
         &self,
         since_ns: u64,
         format: &mut dyn Format,
+        mut name: impl FnMut(Stack) -> Stack,
         mut is_wanted: impl FnMut(&Sample<'_>) -> bool,
         out: &mut Vec<u8>,
     ) -> Summary {
@@ -150,7 +159,15 @@ impl Ring {
             for slice in generation.slices.iter().filter(|slice| slice.end_ns >= since_ns) {
                 for (&(thread, state, node), sum) in &slice.sums {
                     let Some(&thread) = threads.get(thread) else { continue };
-                    let stack = stacks.entry(node).or_insert_with(|| Arc::new(generation.stacks.stack(node)));
+                    let (stack, is_whole) = stacks.entry(node).or_insert_with(|| {
+                        let stack = generation.stacks.stack(node);
+                        let was_cut = is_cut(&stack);
+                        let stack = Arc::new(name(stack));
+                        let is_whole = was_cut && !is_cut(&stack);
+                        (stack, is_whole)
+                    });
+                    summary.truncated =
+                        summary.truncated.saturating_sub(if *is_whole { sum.samples } else { 0 });
                     let ticks = u32::try_from(sum.samples).unwrap_or(u32::MAX).max(1);
                     let each = |ticks: u32, weight_ns: u64| Sample {
                         time_ns: slice.end_ns,
@@ -178,10 +195,15 @@ impl Ring {
     }
 }
 
+/// Whether a stack does not reach the thread's root.
+fn is_cut(stack: &Stack) -> bool {
+    stack.frames.last().is_some_and(|last| last.kind == FrameKind::Note)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Frame, FrameKind, Function, Mode, Stack};
+    use crate::model::{Function, Mode};
 
     fn stack(name: &str) -> Arc<Stack> {
         stack_at(1, name)
@@ -217,7 +239,7 @@ mod tests {
     fn folded(ring: &Ring, since_s: u64) -> (String, Summary) {
         let mut format = (crate::find("folded").unwrap().make)(&Options::default());
         let mut out = Vec::new();
-        let summary = ring.write(since_s * 1_000_000_000, format.as_mut(), |_| true, &mut out);
+        let summary = ring.write(since_s * 1_000_000_000, format.as_mut(), |stack| stack, |_| true, &mut out);
         format.finish(&summary, &mut out);
         (String::from_utf8(out).unwrap(), summary)
     }
@@ -249,6 +271,33 @@ mod tests {
             (summary.ticks, summary.late, summary.dropped)
         };
         assert_eq!((figures(0), figures(11)), ((850, 150, 9), (450, 50, 2)));
+    }
+
+    #[test]
+    fn stacks_are_named_when_they_are_written_and_may_turn_out_to_be_whole() {
+        let mut ring = ring();
+        fill(&mut ring, 0..10, "work");
+        let mut cut = stack("0x2");
+        Arc::make_mut(&mut cut).frames.push(crate::raw_tree::note("[truncated: no unwind information]"));
+        let (thread, state) = (Arc::new(Thread { tid: 7, name: "main".into() }), State::Running);
+        ring.add(&Sample {
+            time_ns: 9_990_000_000,
+            ticks: 5,
+            thread: &thread,
+            state,
+            weight_ns: 1,
+            stack: &cut,
+        });
+        ring.set_figures(Summary { truncated: 5, ..Summary::default() });
+        assert_eq!(ring.frames().len(), 3);
+        let mut format = (crate::find("folded").unwrap().make)(&Options::default());
+        let mut out = Vec::new();
+        let name =
+            |stack: Stack| if stack.frames.len() == 1 { stack } else { (*stack_at(2, "_start")).clone() };
+        let summary = ring.write(0, format.as_mut(), name, |_| true, &mut out);
+        format.finish(&summary, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "main;_start 5\nmain;work 500\n");
+        assert_eq!(summary.truncated, 0);
     }
 
     #[test]

@@ -6,11 +6,9 @@ use crate::search::SearchPath;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use swipr_debuginfo::first_functions::is_signal_return;
 use swipr_debuginfo::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
 use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
-
-/// What the C library returns to behind a signal handler: the frame further out was interrupted, and not left by a call.
-const SIGNAL_RETURN: [&str; 2] = ["__restore_rt", "__kernel_rt_sigreturn"];
 
 /// What became of a recording's frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,9 +67,7 @@ impl Names<'_> {
         let mut frames = Vec::with_capacity(stack.frames.len());
         for frame in &stack.frames {
             let frame = self.frame(frame, is_exact);
-            let is_signal_return =
-                frame.functions.last().is_some_and(|it| SIGNAL_RETURN.contains(&&*it.name));
-            is_exact = is_signal_return;
+            is_exact = frame.functions.last().is_some_and(|it| is_signal_return(&it.name));
             frames.push(frame);
         }
         Stack { frames }
@@ -99,11 +95,11 @@ impl Names<'_> {
 
     fn functions(&mut self, key: &ObjectKey, address: u64, is_exact: bool) -> Arc<[Function]> {
         // The kernel made the address that a handler returns to: nobody called from before it.
-        let mut is_signal_return = || {
+        let mut is_made_by_kernel = || {
             let exact = self.resolver.name(key, address);
-            exact.is_some_and(|it| it.offset == 0 && SIGNAL_RETURN.contains(&&*it.name))
+            exact.is_some_and(|it| it.offset == 0 && is_signal_return(&it.name))
         };
-        let lookup = if is_exact || is_signal_return() { Lookup::Pc } else { Lookup::ReturnAddress };
+        let lookup = if is_exact || is_made_by_kernel() { Lookup::Pc } else { Lookup::ReturnAddress };
         self.resolver.resolve(key, address, lookup).iter().map(function).collect()
     }
 

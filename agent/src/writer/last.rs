@@ -1,18 +1,27 @@
 //! What was kept, written as if it had been a recording.
 
-use super::Kept;
+use super::late_names::LateNames;
+use super::names::StackNames;
 use super::passed::Passed;
+use super::{Kept, NameSources};
 use crate::locks::lock;
 use crate::platform::process;
-use crate::recording::{Output, Purpose, Request};
+use crate::recording::{Output, Purpose, Request, Symbolize};
 use std::time::Duration;
 
 /// What is kept begins and ends with a sample, and its beginning is cut by the second.
 const SLACK_NS: u64 = 2_000_000_000;
 
-/// The body of a thread of its own. Whoever keeps samples waits meanwhile; the sampler does not.
-/// Drops `place` before anybody is told of the end.
-pub fn write_last(request: &Request, mut output: Box<dyn Output>, kept: &Kept, place: impl Sized) {
+/// The body of a thread of its own. Names are looked up now: for at most `symbol_time` with lines. Whoever keeps samples waits while they are written;
+/// the sampler does not. Drops `place` before anybody is told of the end.
+pub fn write_last(
+    request: &Request,
+    mut output: Box<dyn Output>,
+    kept: &Kept,
+    sources: NameSources,
+    symbol_time: Duration,
+    place: impl Sized,
+) {
     let Purpose::Last(time) = request.purpose else { return };
     let mut format = (request.format.format.make)(&request.format.options);
     let mut passed = Passed::new(&request.filter);
@@ -20,10 +29,20 @@ pub fn write_last(request: &Request, mut output: Box<dyn Output>, kept: &Kept, p
     let asked_ns = time.min(Duration::from_secs(86_400)).as_nanos() as u64;
     let since_ns = process::epoch_ns().saturating_sub(asked_ns);
     let (threads, tids) = (&request.threads, &request.filter.tids);
-    let summary = lock(kept).as_ref().and_then(|kept| kept.as_ref()).map(|ring| {
-        ring.write(
+    let names = StackNames::new(sources, request.symbolize, symbol_time);
+    let (mut late, frames) = match lock(kept).as_ref().and_then(|kept| kept.as_ref()) {
+        Some(kept) if request.symbolize == Symbolize::Now => {
+            (LateNames::new(names, kept.places.clone()), kept.ring.frames())
+        }
+        _ => (LateNames::new(names, Default::default()), vec![]),
+    };
+    // Files are read before the samples are asked for: that takes long.
+    frames.into_iter().for_each(|frame| drop(late.frame(frame, false)));
+    let summary = lock(kept).as_ref().and_then(|kept| kept.as_ref()).map(|kept| {
+        kept.ring.write(
             since_ns,
             format.as_mut(),
+            |stack| late.stack(stack),
             |sample| {
                 threads.as_ref().is_none_or(|regex| regex.is_match(&sample.thread.name))
                     && (tids.is_empty() || tids.contains(&sample.thread.tid))
@@ -37,6 +56,7 @@ pub fn write_last(request: &Request, mut output: Box<dyn Output>, kept: &Kept, p
     };
     // What passed is counted already.
     summary.filtered = passed.filtered();
+    summary.without_lines = late.without_lines();
     if summary.duration_ns.saturating_add(SLACK_NS) < asked_ns {
         summary.asked_ns = asked_ns;
     }

@@ -2,7 +2,7 @@
 
 use crate::locks::lock;
 use crate::made_code::MadeCode;
-use crate::mappings::{Code, Mappings};
+use crate::mappings::{Code, Mappings, Symbols};
 use crate::platform::process::{self, EpochClock};
 use crate::recording::Symbolize;
 use crate::stack::{CodeAddress, RawStack};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use swipr_debuginfo::first_functions::is_first;
 use swipr_debuginfo::symbolizer::{Detail, Lookup, Symbol, Symbolizer};
 use swipr_formats::Recent;
-use swipr_formats::model::{Frame, FrameKind, Function, Stack};
+use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
 use swipr_unwind::frames::BEFORE_ELIDED;
 use swipr_unwind::walk::Stop;
 
@@ -56,6 +56,8 @@ pub struct StackNames {
     /// Stacks with made code.
     made: FxHashMap<Arc<RawStack>, (Arc<Stack>, Validity)>,
     frames: FxHashMap<CodeAddress, Frame>,
+    /// Where frames are whose names nobody has looked up.
+    met: Vec<(Arc<Module>, Arc<Symbols>)>,
     /// What `frames` holds for.
     mappings: Option<Arc<Mappings>>,
     /// What is known about made code; `None`: nobody has looked since the batch began.
@@ -76,6 +78,7 @@ impl StackNames {
             stacks,
             made,
             frames,
+            met: vec![],
             mappings: None,
             generation: None,
         }
@@ -116,6 +119,18 @@ impl StackNames {
     /// Samples come that were taken since the last ones.
     pub fn begin_batch(&mut self) {
         self.generation = None;
+    }
+
+    /// The modules with frames that were not named, since the last call; some more than once.
+    pub fn take_met(&mut self) -> Vec<(Arc<Module>, Arc<Symbols>)> {
+        std::mem::take(&mut self.met)
+    }
+
+    /// Forgets what is remembered when it is more than so many stacks.
+    pub fn keep_at_most(&mut self, stacks: usize) {
+        if self.recent.len().max(self.stacks.len()).max(self.made.len()) > stacks {
+            (self.recent, self.stacks, self.made, self.frames) = <_>::default();
+        }
     }
 
     /// The stack with names, of that time since the epoch.
@@ -205,7 +220,16 @@ impl StackNames {
             return Some(frame.clone());
         }
         let code = mappings.find(inside(address)).filter(|code| code.symbols.is_some())?;
-        let functions = self.functions(code, address);
+        let functions = match code.symbols.as_ref().filter(|_| self.symbolize == Symbolize::Now) {
+            Some(symbols) => self.functions(symbols, address),
+            None => Arc::from([]),
+        };
+        if self.symbolize == Symbolize::Lazy
+            && let Some(symbols) = &code.symbols
+            && self.met.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &code.module))
+        {
+            self.met.push((code.module.clone(), symbols.clone()));
+        }
         let module = Some(code.module.clone());
         let frame = Frame { address: address.address, kind: FrameKind::Native, module, functions };
         self.frames.insert(address, frame.clone());
@@ -247,10 +271,8 @@ impl StackNames {
         }
     }
 
-    fn functions(&mut self, code: &Code, address: CodeAddress) -> Arc<[Function]> {
-        let Some(symbols) = code.symbols.as_ref().filter(|_| self.symbolize == Symbolize::Now) else {
-            return Arc::from([]);
-        };
+    /// What is at an address of an object, as its file tells.
+    pub fn functions(&mut self, symbols: &Symbols, address: CodeAddress) -> Arc<[Function]> {
         let lookup = if address.exact { Lookup::Pc } else { Lookup::ReturnAddress };
         let in_file = address.address.wrapping_sub(symbols.bias);
         let detail = if self.left.is_zero() { Detail::Names } else { Detail::Lines };
