@@ -439,6 +439,7 @@ mod tests {
             interval: Duration::from_millis(10),
             length: crate::recording::Length::Open,
             mode: Mode::Wall,
+            source: Default::default(),
             format: swipr_formats::Selection {
                 format: swipr_formats::find("perf").unwrap(),
                 options: Default::default(),

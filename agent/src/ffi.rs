@@ -321,6 +321,7 @@ unsafe fn submit(
         interval,
         length,
         mode,
+        source: Default::default(),
         format: swipr_formats::Selection { format, options },
         threads,
         filter: Default::default(),

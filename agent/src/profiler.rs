@@ -100,6 +100,7 @@ impl Builder {
             interval: self.interval,
             length: Length::Open,
             mode: self.mode,
+            source: Default::default(),
             format: Selection { format, options: Default::default() },
             threads,
             filter: Filter { may_come: true, ..Filter::default() },

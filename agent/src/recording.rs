@@ -29,6 +29,8 @@ pub struct Request {
     pub length: Length,
     /// What weights count.
     pub mode: Mode,
+    /// What hits running threads.
+    pub source: Source,
     /// Which output format, and its options.
     pub format: swipr_formats::Selection,
     /// Only threads whose name matches.
@@ -39,6 +41,16 @@ pub struct Request {
     pub purpose: Purpose,
     /// Which names are looked up.
     pub symbolize: Symbolize,
+}
+
+/// What hits running threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// A timer on the thread's CPU clock, at a tick of the kernel.
+    #[default]
+    Timer,
+    /// A signal, at any moment, while the sampler has the thread's CPU.
+    Preempt,
 }
 
 /// Which names are looked up while the program runs.

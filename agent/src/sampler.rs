@@ -4,6 +4,7 @@
 
 mod account;
 mod active;
+mod preempt;
 mod rest;
 mod steps;
 mod sweep;
@@ -165,6 +166,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
             recordings.iter_mut().for_each(|recording| recording.flush(monotonic_ns()));
             return Ok(());
         };
+        sweeper.preempt(&recordings);
         if !new.is_empty() || recordings.iter().any(|recording| recording.is_due(monotonic_ns())) {
             sweeper.refresh();
         }
@@ -209,7 +211,8 @@ fn shared_sweep_ns(recordings: &[Active]) -> u64 {
 
 /// `idle_until`: when to end, without recordings.
 fn next_deadline(recordings: &[Active], sweeper: &Sweeper, idle_until: Option<u64>, now: u64) -> u64 {
-    let wake = recordings.iter().map(Active::next_wake).chain(idle_until).min().unwrap_or(now);
+    let preempt = sweeper.preempt_at(recordings);
+    let wake = recordings.iter().map(Active::next_wake).chain(idle_until).chain(preempt).min().unwrap_or(now);
     // Answers are looked for at each tick, too: none is waited for by itself shortly before one.
     let tick = recordings.iter().map(Active::next_tick).min().unwrap_or(wake);
     let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_BEFORE_NS);

@@ -57,6 +57,7 @@ fn request(
         interval,
         length: Length::Open,
         mode: Mode::Wall,
+        source: Default::default(),
         format: Selection { format, options: Default::default() },
         threads: None,
         filter: Default::default(),

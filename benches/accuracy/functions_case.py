@@ -116,8 +116,9 @@ def show(folder, options, enter):
     rows, every = [], True
     for mode, name in itertools.product(options.mode or MODES, options.profiler or profilers.PROFILERS):
         start = profilers.Start(binary, folder, (mode,), enter)
+        more = {"source": options.source} if name == "swipr" else {}
         try:
-            result = profilers.PROFILERS[name](start, options.seconds, options.hz, "cpu")
+            result = profilers.PROFILERS[name](start, options.seconds, options.hz, "cpu", **more)
         except profilers.Ended as ended:
             rows.append([mode, name, str(ended), *["-"] * (len(COLUMNS) - 4), "MISSED" if name == "swipr" else "off"])
             every = every and name != "swipr"

@@ -92,7 +92,7 @@ class Program:
         self.process.wait()
 
 
-def swipr(start, seconds, hz, mode):
+def swipr(start, seconds, hz, mode, source="timer"):
     """This profiler."""
     environment = {"LD_PRELOAD": str(library()), "SWIPR_SOCKET": str(start.folder / "{PID}.sock")}
     with Program(start, environment) as program:
@@ -101,7 +101,7 @@ def swipr(start, seconds, hz, mode):
         ask(path, f"/profile?seconds=1&hz={hz}&mode={mode}&format=raw", timeout=60)  # tables are made now
         with ThreadPoolExecutor() as pool:
             program.truth()
-            request = f"/profile?seconds={seconds}&hz={hz}&mode={mode}&format=raw"
+            request = f"/profile?seconds={seconds}&hz={hz}&mode={mode}&source={source}&format=raw"
             answer = pool.submit(ask, path, request, timeout=seconds + 60)
             begun = time.monotonic() + 0.2  # on a busy machine not at once, and it ends later, too
             program.follow(lambda: time.monotonic() > begun)

@@ -5,6 +5,8 @@
 // expect: thread writer has stack writer_main;work
 // record: samples=2000&hz=1000&mode=cpu
 // expect: thread writer has stack writer_main;work
+// record: samples=2000&hz=1000&mode=cpu&source=preempt
+// expect: thread writer has stack writer_main
 #include "host.h"
 
 enum { BYTES = 1 << 20 };

@@ -95,6 +95,7 @@ programs! {
     the_stack_of_a_fiber_is_complete_where_it_begins => "fiber",
     cpu_time_of_a_thread_that_blocks_signals_is_told_as_not_sampled => "blocks_signals_later",
     threads_that_are_started_with_all_signals_blocked_are_recorded => "masked_workers",
+    a_thread_in_step_with_the_tick_shows_all_its_functions_when_it_is_preempted => "in_step",
     large_writes_to_a_pipe_are_whole => "whole_writes",
     a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",
     cold_parts_of_functions_have_callers => "hot_and_cold",

@@ -256,6 +256,7 @@ fn in_options(text: &str) -> String {
         ("hz", "--rate"),
         ("seconds", "--duration"),
         ("mode", "--mode"),
+        ("source", "--source"),
         ("title", "--title"),
     ];
     for (parameter, option) in options {

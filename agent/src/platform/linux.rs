@@ -2,6 +2,7 @@
 
 pub mod bell;
 pub mod cpu_timers;
+pub mod cpus;
 pub mod descriptors;
 pub mod errno;
 pub mod futex;

@@ -2,8 +2,8 @@
 //!
 //! For each thread and window of time the clocks say how long it ran (its CPU clock), how long it was ready and had no CPU
 //! (the run delay, `run_delay.rs`) and, by difference, how long it was blocked. Stacks say where. Of each of the three there
-//! are hits, taken at random moments: a running thread at a tick of the kernel, a blocked or waiting one at a tick of the
-//! recording. All hits of one kind count alike, and together they stand for the time that the clocks say. A hit never stands
+//! are hits, taken at random moments: a running thread at a tick of the kernel or, for `source=preempt`, at any moment
+//! (`preempt.rs`); a blocked or waiting one at a tick of the recording. All hits of one kind count alike, and together they stand for the time that the clocks say. A hit never stands
 //! for the time since the one before it: the first one after a gap would get all of that.
 //!
 //! Time of which there is no hit waits for the next window; at the end it is told without a stack.
@@ -70,15 +70,19 @@ pub enum Found {
     Unknown,
 }
 
-/// Whether the next tick of the kernel hits the thread if it runs then.
+/// Whether the thread is hit if it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// It does; the ticks are so far apart, nanoseconds.
+    /// By the next tick of the kernel; they are so far apart, nanoseconds.
     Yes(u64),
+    /// At a moment that has nothing to do with the kernel's ticks.
+    AtAnyMoment,
     /// It has not run lately.
     No,
     /// It cannot, because the thread blocks the signal, say.
     Never,
+    /// It cannot, because the sampler may not go to its CPU.
+    Refused,
 }
 
 /// A sample with its weight.
@@ -159,6 +163,7 @@ pub struct Account {
     /// What it used in this window while it could not be hit.
     unasked_ns: u64,
     was_never_asked: bool,
+    was_refused: bool,
     /// Nobody is told where it is blocked.
     is_blind: bool,
 }
@@ -182,7 +187,8 @@ impl Account {
             self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
         }
         self.unasked_ns += if self.was_never_asked { used_ns } else { 0 };
-        self.was_never_asked = asked == Asked::Never;
+        self.was_never_asked = matches!(asked, Asked::Never | Asked::Refused);
+        self.was_refused |= asked == Asked::Refused;
         self.is_blind |= matches!(found, Found::Unknown);
         let before = self.place.take();
         let found = match (before, found) {
@@ -241,6 +247,11 @@ impl Account {
             unproven: if stood_still { 0 } else { between },
             waited_ns: now.delay_ns.saturating_sub(self.last.delay_ns),
         }
+    }
+
+    /// The thread was hit while it ran, at no tick of the kernel.
+    pub fn was_preempted(&mut self, stack: &Arc<RawStack>, ns: u64) {
+        self.hit(State::Running, stack, 1, ns);
     }
 
     /// The thread was hit while it ran, at that tick of the kernel.
@@ -347,7 +358,7 @@ impl Account {
     fn cpu_samples(&mut self, running_ns: u64, ends: bool) -> Vec<Weighted> {
         let unasked_ns = self.unasked_ns.min(running_ns);
         let total_ns = running_ns - unasked_ns + std::mem::take(&mut self.left_ns[0]) as u64;
-        let mut told = vec![self.without_stack(Kind::Running, RawStack::none(), 1, unasked_ns)];
+        let mut told = vec![self.without_stack(Kind::Running, self.unasked(), 1, unasked_ns)];
         let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
         if self.is_in_step() {
             told.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
@@ -367,6 +378,10 @@ impl Account {
         told
     }
 
+    fn unasked(&self) -> RawStack {
+        if self.was_refused { RawStack::not_preempted() } else { RawStack::none() }
+    }
+
     fn without_stack(&self, kind: Kind, stack: RawStack, ticks: u32, cpu_ns: u64) -> Weighted {
         Weighted { state: kind.state(), stack: Arc::new(stack), ticks, cpu_ns, ns: self.last.ns }
     }
@@ -381,7 +396,7 @@ impl Account {
             if kind == Kind::Running {
                 let unasked = u128::from(ticks) * u128::from(unasked_ns.min(running_ns))
                     / u128::from(running_ns.max(1));
-                told.push(self.without_stack(kind, RawStack::none(), in_ticks(unasked as u64), 0));
+                told.push(self.without_stack(kind, self.unasked(), in_ticks(unasked as u64), 0));
                 ticks -= unasked as u64;
                 if self.is_in_step() {
                     told.push(self.without_stack(kind, RawStack::in_step(), in_ticks(ticks), 0));

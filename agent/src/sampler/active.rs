@@ -3,7 +3,7 @@
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
 use crate::platform::process::{EpochClock, clock_ns, monotonic_ns, pid};
-use crate::recording::{Length, Request};
+use crate::recording::{Length, Request, Source};
 use crate::sample_queue::{Refused, SampleSender};
 use crate::sampler::account::{News, Weighted};
 use crate::sampler::ticks::Ticks;
@@ -212,6 +212,11 @@ impl Active {
         self.request.mode == Mode::Wall && self.request.length == Length::Ticks(1)
     }
 
+    /// Whether running threads are hit by `preempt.rs`. A snapshot takes each thread once, wherever it is.
+    pub fn preempts(&self) -> bool {
+        self.request.source == Source::Preempt && !self.is_snapshot()
+    }
+
     /// Counts what a look at a thread tells.
     pub fn count(&self, news: News) {
         self.counters.filled.add(news.late);
@@ -348,6 +353,7 @@ mod tests {
             interval: Duration::from_millis(10),
             length: Length::Time(Duration::from_secs(1)),
             mode: Mode::Wall,
+            source: Default::default(),
             format: swipr_formats::Selection { format, options: Default::default() },
             threads: None,
             filter: Default::default(),

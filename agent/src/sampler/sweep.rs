@@ -8,6 +8,7 @@ mod settle;
 
 use super::account::{Asked, Moment};
 use super::active::Active;
+use super::preempt::Preempter;
 use super::rest::sweeps_a_look;
 use super::threads::{Sampled, Threads};
 use super::timers::{Timers, lend_slot};
@@ -46,6 +47,7 @@ pub struct Sweeper {
     tables: Tables,
     copier: Copier,
     timers: Timers,
+    preempter: Preempter,
     counters: Arc<AgentCounters>,
     signal: i32,
     maps_read_ns: u64,
@@ -56,11 +58,12 @@ pub struct Sweeper {
     _memory_file: Option<File>,
 }
 
-/// The recordings whose tick it is, and those of them in wall mode.
+/// The recordings whose tick it is, those of them in wall mode, and those that preempt.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     all: u8,
     wall: u8,
+    preempt: u8,
     tick_ns: u64,
     /// Of how many sweeps one looks at a thread that is idle for long.
     sweeps_a_look: u32,
@@ -87,6 +90,7 @@ impl Sweeper {
             tables: Tables::with_made_code(fd, made),
             copier: Copier::new(fd),
             timers: Timers::new(signal),
+            preempter: Preempter::default(),
             counters,
             signal,
             maps_read_ns: 0,
@@ -230,21 +234,25 @@ impl Sweeper {
         }
         self.keep_handler();
         let shortest_ns = recordings.iter().map(Active::interval_ns).min().unwrap_or(u64::MAX);
-        let (mut all, mut wall, mut longest_ns) = (0, 0, 0);
+        let (mut all, mut wall, mut preempt, mut longest_ns) = (0, 0, 0, 0);
         for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
             all |= recording.bit();
             wall |= if recording.request().mode == Mode::Wall { recording.bit() } else { 0 };
+            preempt |= if recording.preempts() { recording.bit() } else { 0 };
             longest_ns = recording.interval_ns().max(longest_ns);
         }
         let sweeps_a_look = sweeps_a_look(self.threads.len(), shortest_ns);
         let lately_ns = LATELY_NS.max(longest_ns.saturating_mul(LATELY_TICKS));
         let kernel_tick_ns = kernel_tick_ns();
-        let due = Due { all, wall, tick_ns, sweeps_a_look, lately_ns, kernel_tick_ns };
+        let due = Due { all, wall, preempt, tick_ns, sweeps_a_look, lately_ns, kernel_tick_ns };
         self.look_at_threads(recordings, due);
         // A thread that ended may have made room for one that was born: the kernel's count does not tell.
         if !self.gone.is_empty() {
             self.find_threads(recordings);
             self.look_at_threads(recordings, due);
+        }
+        if preempt != 0 {
+            self.preempter.go(&mut self.threads);
         }
         recordings.iter_mut().for_each(Active::end_tick);
         self.counters.sweep.add(process::monotonic_ns().saturating_sub(began_ns));
@@ -252,7 +260,7 @@ impl Sweeper {
 
     /// Looks at the threads that this sweep has not seen yet.
     fn look_at_threads(&mut self, recordings: &mut [Active], due: Due) {
-        let Sweeper { threads, tables, copier, timers, counters, unknown_code, gone, .. } = self;
+        let Sweeper { threads, tables, copier, timers, preempter, counters, unknown_code, gone, .. } = self;
         let mut place = 0;
         let sweep = counters.sweeps.get();
         while let Some((rest, thread)) = threads.next_due(sweep, &mut place) {
@@ -293,10 +301,17 @@ impl Sweeper {
             }
             *unknown_code |= is_in_unknown_code(&found);
             let ran_lately = due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
-            let asked = match ran_lately {
-                true if timers.arm(thread, wanted, process::monotonic_ns(), counters) => {
-                    Asked::Yes(due.kernel_tick_ns)
-                }
+            let now_ns = process::monotonic_ns();
+            let preempt = wanted & due.preempt;
+            let preempted = match preempt {
+                0 => None,
+                _ if !ran_lately => Some(Asked::No),
+                _ => preempter.ask(thread, now_ns, timers),
+            };
+            let by_timer = if preempted.is_some() { wanted & !preempt } else { wanted };
+            let timed = match ran_lately {
+                _ if by_timer == 0 => Asked::No,
+                true if timers.arm(thread, by_timer, now_ns, counters) => Asked::Yes(due.kernel_tick_ns),
                 true => Asked::Never,
                 false => Asked::No,
             };
@@ -305,6 +320,7 @@ impl Sweeper {
                 let now = moment(thread, recording, due.tick_ns);
                 let Some(account) = account_of(thread, recording) else { continue };
                 let news = account.news(now);
+                let asked = preempted.filter(|_| recording.bit() & preempt != 0).unwrap_or(timed);
                 account.look(now, found.clone(), asked);
                 recording.count(news);
                 let Some(account) = account_of(thread, recording) else { continue };
@@ -316,14 +332,33 @@ impl Sweeper {
         }
     }
 
+    /// To be called whenever the sampler wakes, see [`Preempter::wake`].
+    pub fn preempt(&mut self, recordings: &[Active]) {
+        let Sweeper { threads, timers, counters, preempter, .. } = self;
+        preempter.wake(recordings, threads, timers, counters);
+    }
+
+    /// See [`Preempter::wake_at`].
+    pub fn preempt_at(&self, recordings: &[Active]) -> Option<u64> {
+        self.preempter.wake_at(recordings)
+    }
+
     /// When to call [`Sweeper::collect`]; `None`: nobody is asked.
     pub fn collect_at(&self) -> Option<u64> {
-        self.timers.expire_at()
+        self.timers.expire_at().into_iter().chain(self.preempter.collect_at()).min()
     }
 
     /// Takes the stacks that running threads have left.
     pub fn collect(&mut self, recordings: &mut [Active]) {
-        let Sweeper { threads, tables, timers, counters, unknown_code, .. } = self;
+        let Sweeper { threads, tables, timers, preempter, counters, unknown_code, .. } = self;
+        preempter.collect(threads, timers, tables, counters, |thread, answer| {
+            *unknown_code |= answer.stack.stop == Stop::NoTable;
+            for recording in of(recordings, answer.recordings & thread.recordings) {
+                if let Some(account) = account_of(thread, recording) {
+                    account.was_preempted(&answer.stack, answer.asked_ns);
+                }
+            }
+        });
         let mut armed = timers.take_armed();
         let tick_ns = kernel_tick_ns();
         let now_ns = process::monotonic_ns();
@@ -346,8 +381,8 @@ impl Sweeper {
 
     /// Ends recordings whose last tick is over and answered.
     pub fn retire(&mut self, recordings: &mut Vec<Active>, now: u64) {
+        let is_asked = self.collect_at().is_some();
         let Sweeper { threads, tables, copier, counters, timers, .. } = self;
-        let is_asked = timers.expire_at().is_some();
         recordings.retain_mut(|recording| {
             if !recording.has_ended(now) || is_asked && recording.waits_for_answers(now) {
                 return true;
@@ -361,6 +396,9 @@ impl Sweeper {
             settle::settle_recording(threads, recording);
             false
         });
+        if !recordings.iter().any(Active::preempts) {
+            self.preempter.go_home();
+        }
     }
 
     /// Ends all recordings now, without waiting for answers: the agent is stopped.

@@ -7,6 +7,7 @@ use crate::platform::run_delay::RunDelay;
 use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
 use crate::sampler::account::Account;
+use crate::sampler::preempt::Preempted;
 use crate::sampler::rest::Rest;
 use crate::sampler::timers::ThreadTimer;
 use crate::stack::RawStack;
@@ -58,6 +59,10 @@ pub struct Sampled {
     pub blocked: Option<BlockedStack>,
     /// While it runs every now and then.
     pub timer: Option<ThreadTimer>,
+    /// The same for recordings that preempt it.
+    pub preempted: Option<ThreadTimer>,
+    /// See there.
+    pub preempt: Preempted,
     /// The mapping its stack pointer was last seen in.
     pub stack_bounds: StackBounds,
     /// It ran, at the last look, with our signal blocked: it is sampled in system calls only.
@@ -97,6 +102,8 @@ impl Sampled {
             counted: 0,
             blocked: None,
             timer: None,
+            preempted: None,
+            preempt: Preempted::default(),
             stack_bounds: StackBounds::default(),
             blocks_signal: false,
             clean_looks: 0,

@@ -48,7 +48,7 @@ impl Ticks {
 }
 
 /// SplitMix64's output function: all bits of the result depend on all bits of `value`.
-fn mixed(value: u64) -> u64 {
+pub fn mixed(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -63,6 +63,15 @@ pub struct ThreadTimer {
     armed_cpu_ns: u64,
 }
 
+/// Who raised a timer's signal.
+#[derive(Clone, Copy, Debug)]
+enum Raised {
+    /// The kernel: the timer has expired.
+    AtTick,
+    /// The sampler, see [`Timers::raise`].
+    ByUs,
+}
+
 /// What all of them share.
 #[derive(Debug)]
 pub struct Timers {
@@ -202,6 +211,62 @@ impl Timers {
         }
     }
 
+    /// Whether threads may be sent the signal. It stays pending when a program executes another, which its default action must
+    /// not end then; and the sampler must not be in a stricter sandbox than when it began.
+    pub fn may_raise(&self) -> bool {
+        let state = threads::signal_state(process::tid(), self.signal);
+        signals::is_ignored_by_default(self.signal)
+            && state.is_some_and(|state| !state.sandbox.is_stricter_than(self.sandbox))
+    }
+
+    /// A thread that was preempted when its clock stood at `cpu_ns` gets the signal of a timer of its own that is never armed
+    /// (`preempt.rs`), for these recordings. `false`: it cannot, or has not answered the last one yet.
+    pub fn raise(
+        &mut self,
+        thread: &mut Sampled,
+        recordings: u8,
+        cpu_ns: u64,
+        counters: &AgentCounters,
+    ) -> bool {
+        let (tid, signal) = (thread.tid(), self.signal);
+        let sent = not_asked::asking(tid, || {
+            if thread.preempted.is_none() {
+                thread.preempted = self.new_timer(thread);
+                counters.refused.add(u64::from(thread.preempted.is_none()));
+            }
+            let timer = thread.preempted.as_mut().filter(|timer| timer.expires_ns == 0)?;
+            let now_ns = process::monotonic_ns();
+            (timer.asked_ns, timer.expires_ns) = (now_ns, now_ns + PUT_OFF_NS);
+            (timer.recordings, timer.armed_cpu_ns) = (recordings, cpu_ns);
+            timer.timer.raise(tid, signal, timer.ticket.to_value()).then(|| counters.signals.add(1))
+        });
+        sent.flatten().is_some()
+    }
+
+    /// What a thread has left to which [`Timers::raise`] sent a signal, and whether that is still to come.
+    pub fn take_raised(
+        &mut self,
+        thread: &mut Sampled,
+        now_ns: u64,
+        tables: &Tables,
+        counters: &AgentCounters,
+    ) -> (Option<Answer>, bool) {
+        let Some(timer) = &mut thread.preempted else { return (None, false) };
+        if slot::is_done(timer.ticket) {
+            timer.expires_ns = 0;
+            return (self.answer(thread, Raised::ByUs, tables, counters), false);
+        }
+        let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(u64::MAX);
+        let stays = now_ns < timer.expires_ns && cpu_ns.saturating_sub(timer.armed_cpu_ns) <= self.valid_ns;
+        if !stays {
+            // It has blocked the signal, or has no CPU for long: where it answers is not where it was.
+            thread.state_read_ns = 0;
+            let late = thread.preempted.take();
+            self.retire(late);
+        }
+        (None, stays)
+    }
+
     fn new_timer(&mut self, thread: &Sampled) -> Option<ThreadTimer> {
         let ticket = lend_slot(thread.tid(), thread.stack_bounds)?;
         let Ok(timer) = CpuTimer::new(thread.tid(), self.signal, ticket.to_value()) else {
@@ -214,7 +279,7 @@ impl Timers {
 
     /// Whether a thread that runs is known not to block the signal. While it waits in sigtimedwait(2) the kernel shows what it
     /// waits for as not blocked, until it runs again: who was ever seen in there has no timer, and so many looks must agree.
-    fn can_be_asked(&self, thread: &mut Sampled, now_ns: u64) -> bool {
+    pub fn can_be_asked(&self, thread: &mut Sampled, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         if thread.clean_looks < self.clean_looks || is_old {
             thread.state_read_ns = now_ns;
@@ -226,9 +291,14 @@ impl Timers {
         thread.clean_looks >= self.clean_looks && !thread.waits_for_signals && !thread.is_sandboxed
     }
 
-    /// A thread's timer goes.
+    /// A thread's timers go.
     pub fn remove(&mut self, thread: &mut Sampled) {
-        let Some(ThreadTimer { ticket, timer, .. }) = thread.timer.take() else { return };
+        self.retire(thread.timer.take());
+        self.retire(thread.preempted.take());
+    }
+
+    fn retire(&mut self, timer: Option<ThreadTimer>) {
+        let Some(ThreadTimer { ticket, timer, .. }) = timer else { return };
         // Nobody may disarm by its number what may be the host's from now on.
         if let Some(slot) = ticket.slot() {
             slot.set_owner(0, 0);
@@ -287,7 +357,22 @@ impl Timers {
             return (None, stays);
         }
         timer.expires_ns = 0;
-        let Some(slot) = timer.ticket.slot() else { return (None, false) };
+        (self.answer(thread, Raised::AtTick, tables, counters), false)
+    }
+
+    /// What is in the slot of one of a thread's timers.
+    fn answer(
+        &self,
+        thread: &mut Sampled,
+        raised: Raised,
+        tables: &Tables,
+        counters: &AgentCounters,
+    ) -> Option<Answer> {
+        let timer = match raised {
+            Raised::AtTick => thread.timer.as_ref()?,
+            Raised::ByUs => thread.preempted.as_ref()?,
+        };
+        let slot = timer.ticket.slot()?;
         let stop = Stop::from_number(slot.stop.load(Relaxed));
         let total = slot.total.load(Relaxed) as usize;
         let stack = RawStack::new(&slot.frames, total, stop, tables.mappings());
@@ -305,7 +390,7 @@ impl Timers {
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
-        (Some(Answer { recordings, asked_ns, hit_ns, stack: Arc::new(stack) }), false)
+        Some(Answer { recordings, asked_ns, hit_ns, stack: Arc::new(stack) })
     }
 }
 

@@ -2,7 +2,7 @@
 //! for the help. Not here: which route takes which of them (`routes.rs`).
 
 use super::values::{self, MOST_DURATION_NS, MOST_TICKS, SECOND_NS};
-use crate::recording::{Doing, Filter, Length, Purpose, Request, Symbolize};
+use crate::recording::{Doing, Filter, Length, Purpose, Request, Source, Symbolize};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{FORMATS, FormatInfo, Names, Options, Selection, Weight};
@@ -63,6 +63,16 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         set: |wish, text| {
             let mode = values::choice(text, &[("wall", Mode::Wall), ("cpu", Mode::Cpu)]);
             once(&mut wish.mode, mode)
+        },
+    },
+    Parameter {
+        name: "source",
+        values: "timer, preempt",
+        meaning: "what hits running threads: a timer on the thread's CPU clock at the kernel's ticks (timer), or a signal at any \
+                  moment (preempt): also threads in step with the tick, but it may end a system call early",
+        set: |wish, text| {
+            let sources = [("timer", Source::Timer), ("preempt", Source::Preempt)];
+            once(&mut wish.source, values::choice(text, &sources))
         },
     },
     Parameter {
@@ -195,6 +205,7 @@ pub(super) struct Wish {
     pub(super) duration_ns: Option<u64>,
     pub(super) format: Option<&'static FormatInfo>,
     pub(super) mode: Option<Mode>,
+    source: Option<Source>,
     threads: Option<regex_lite::Regex>,
     tids: Option<Vec<u32>>,
     may_come: Option<bool>,
@@ -264,6 +275,7 @@ impl Wish {
             interval: Duration::from_nanos(interval_ns),
             length,
             mode: self.mode.unwrap_or(defaults.mode),
+            source: self.source.unwrap_or_default(),
             format: Selection {
                 format,
                 options: Options {

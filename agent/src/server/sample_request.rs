@@ -40,6 +40,7 @@ pub(super) static FIELDS: &[Field] = &[
     field("symbolizer", "symbolizer", Kind::Text),
     field("durationMs", "duration_ms", Kind::Number),
     field("mode", "mode", Kind::Text),
+    field("source", "source", Kind::Text),
     field("threads", "threads", Kind::Text),
     field("tid", "tid", Kind::TextOrNumber),
     field("mayCome", "may_come", Kind::Switch),

@@ -21,6 +21,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         interval: Duration::from_millis(10),
         length: Length::Ticks(1),
         mode: Mode::Wall,
+        source: Default::default(),
         format,
         threads: None,
         filter: Default::default(),

@@ -18,6 +18,15 @@ pub enum Mode {
     Wall,
 }
 
+/// What hits running threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Source {
+    /// A timer on the thread's CPU clock, at the kernel's ticks
+    Timer,
+    /// A signal at any moment, which may end a system call early
+    Preempt,
+}
+
 /// See the module's text.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Sampling")]
@@ -32,6 +41,10 @@ pub struct Sampling {
     /// for what hangs uses no CPU)
     #[arg(long, value_enum, value_name = "MODE")]
     pub mode: Option<Mode>,
+    /// What hits running threads: a timer at the kernel's ticks (the default), or a signal at any moment: also threads in step
+    /// with the tick, but it may end a system call early
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    pub source: Option<Source>,
     /// Include threads that wait: the same as --mode wall
     #[arg(short, long, conflicts_with = "mode")]
     pub idle: bool,
@@ -53,6 +66,9 @@ impl Sampling {
         let seconds = left.map_or(most, |left| left.min(most)).as_secs_f64();
         let mode = if self.mode == Some(Mode::Wall) || self.idle { "wall" } else { "cpu" };
         let mut query = format!("seconds={seconds}&hz={}&mode={mode}", self.rate);
+        if self.source == Some(Source::Preempt) {
+            query.push_str("&source=preempt"); // agents of before do not know the other one by name
+        }
         if let Some(regex) = &self.thread_name {
             let _ = write!(query, "&threads={}", percent(regex));
         }
@@ -103,6 +119,7 @@ mod tests {
             duration: None,
             rate: 100,
             mode: None,
+            source: None,
             idle: false,
             thread_name: None,
             subprocesses: false,
@@ -114,6 +131,13 @@ mod tests {
     fn without_a_duration_the_agent_records_as_long_as_it_can() {
         assert_eq!(sampling().query(None), "seconds=86400&hz=100&mode=cpu");
         assert_eq!(Sampling { rate: 1000, ..sampling() }.query(None), "seconds=9999&hz=1000&mode=cpu");
+    }
+
+    #[test]
+    fn agents_are_asked_for_the_source_that_is_not_theirs_anyway() {
+        let query = |source| Sampling { source: Some(source), ..sampling() }.query(None);
+        assert_eq!(query(Source::Timer), sampling().query(None));
+        assert_eq!(query(Source::Preempt), "seconds=86400&hz=100&mode=cpu&source=preempt");
     }
 
     #[test]

@@ -48,6 +48,37 @@ impl CpuTimer {
         set(self.id, AT_ONCE_NS)
     }
 
+    /// Its thread gets what comes when it expires, now (rt_tgsigqueueinfo(2)): the handler sees no difference. `signal` and
+    /// `value` are those that [`CpuTimer::new`] was given.
+    pub fn raise(&self, tid: u32, signal: i32, value: u64) -> bool {
+        /// The kernel's `siginfo_t` (sigaction(2)), 128 bytes.
+        #[repr(C)]
+        struct Info {
+            signal: i32,
+            errno: i32,
+            code: i32,
+            padding: i32,
+            timer: i32,
+            overrun: i32,
+            value: u64,
+            rest: [u64; 12],
+        }
+        const { assert!(size_of::<Info>() == size_of::<libc::siginfo_t>()) };
+        let info = Info {
+            signal,
+            errno: 0,
+            code: libc::SI_TIMER,
+            padding: 0,
+            timer: self.id,
+            overrun: 0,
+            value,
+            rest: [0; 12],
+        };
+        let process = super::process::pid();
+        // SAFETY: the kernel reads a siginfo. A process may send itself any code.
+        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, tid, signal, &raw const info) == 0 }
+    }
+
     /// Takes [`CpuTimer::arm`] back.
     pub fn disarm(&self) {
         disarm(self.id);
@@ -112,6 +143,27 @@ mod tests {
             // Unless a tick comes in between.
             let stays_quiet = || (timer.arm(), timer.disarm(), burn(), !took()).3;
             assert!((0..50).any(|_| stays_quiet()));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_raised_timer_looks_like_one_that_has_expired() {
+        std::thread::spawn(|| {
+            crate::platform::signals::block(libc::SIGWINCH);
+            let timer = CpuTimer::new(tid(), libc::SIGWINCH, 7).unwrap();
+            assert!(timer.raise(tid(), libc::SIGWINCH, 7));
+            // SAFETY: plain data, written by the kernel; a zeroed set is a valid one.
+            let info = unsafe {
+                let (mut set, mut info): (libc::sigset_t, libc::siginfo_t) = std::mem::zeroed();
+                libc::sigaddset(&mut set, libc::SIGWINCH);
+                assert_eq!(libc::sigwaitinfo(&set, &mut info), libc::SIGWINCH);
+                info
+            };
+            // SAFETY: a timer's.
+            let (id, value) = unsafe { (info.si_timerid(), info.si_value().sival_ptr as u64) };
+            assert_eq!((info.si_code, id, value), (libc::SI_TIMER, timer.id(), 7));
         })
         .join()
         .unwrap();

@@ -14,6 +14,11 @@ const CANDIDATES: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 #[cfg(feature = "preload")]
 pub const FIRST_CHOICE: i32 = CANDIDATES[0];
 
+/// Whether the signal does nothing to a program that does not know it.
+pub fn is_ignored_by_default(signal: i32) -> bool {
+    CANDIDATES.contains(&signal)
+}
+
 /// Threads that block a candidate are looked at so often again.
 const LOOKS_AT_BLOCKED: u32 = 5;
 

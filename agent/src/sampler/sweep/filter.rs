@@ -48,6 +48,7 @@ mod tests {
             interval: Duration::from_millis(10),
             length: Length::Open,
             mode,
+            source: Default::default(),
             format: swipr_formats::Selection { format, options: Default::default() },
             threads: Some(regex_lite::Regex::new(threads).unwrap()),
             filter: Default::default(),

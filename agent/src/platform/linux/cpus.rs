@@ -1,0 +1,103 @@
+//! CPUs: which one a thread ran on last, and on which ones the calling thread may run (sched_setaffinity(2)).
+
+use std::io;
+
+/// Words of a set: 8,192 CPUs, the most that Linux can be built for.
+const WORDS: usize = 128;
+/// `processor` in a thread's `stat` file (proc(5)), counted from the state behind the name.
+const PROCESSOR: usize = 39 - 3;
+/// `PR_SET_TIMERSLACK` for wake-ups at the very moment.
+const NO_SLACK_NS: libc::c_ulong = 1;
+
+/// A set of CPUs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Cpus([u64; WORDS]);
+
+impl Cpus {
+    /// Those on which the calling thread may run.
+    pub fn of_this_thread() -> io::Result<Cpus> {
+        let mut cpus = [0u64; WORDS];
+        // SAFETY: the kernel writes at most the set's length; 0 is the calling thread.
+        let result =
+            unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&cpus), cpus.as_mut_ptr()) };
+        if result > 0 { Ok(Cpus(cpus)) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// That one alone.
+    pub fn one(cpu: u32) -> Cpus {
+        let mut cpus = [0u64; WORDS];
+        if let Some(word) = cpus.get_mut(cpu as usize / 64) {
+            *word |= 1 << (cpu % 64);
+        }
+        Cpus(cpus)
+    }
+
+    /// The calling thread runs on these from now on. Refused where the process may use none of them.
+    pub fn move_here(&self) -> io::Result<()> {
+        // SAFETY: the kernel reads the set; 0 is the calling thread.
+        let result =
+            unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&self.0), self.0.as_ptr()) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// The CPU on which a thread ran last; `None`: it is gone, or nobody says.
+pub fn last_cpu(tid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
+    // The name, in parentheses, may contain anything.
+    stat.rsplit(") ").next()?.split(' ').nth(PROCESSOR)?.trim_end().parse().ok()
+}
+
+/// Bytes that a thread has written, and in how many calls (`wchar` and `syscw` in proc(5)).
+pub fn written(tid: u32) -> Option<(u64, u64)> {
+    let io = std::fs::read_to_string(format!("/proc/self/task/{tid}/io")).ok()?;
+    let number = |name: &str| io.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+    Some((number("wchar:")?, number("syscw:")?))
+}
+
+/// The calling thread's sleeps end when they are to: the kernel puts none together with other timers (prctl(2)).
+pub fn wake_in_time() {
+    // SAFETY: a number for the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NO_SLACK_NS) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::process::tid;
+
+    #[test]
+    fn a_thread_is_where_it_moved_to_and_may_go_back() {
+        std::thread::spawn(|| {
+            let before = Cpus::of_this_thread().unwrap();
+            let mut allowed =
+                (0..64 * WORDS as u32).filter(|cpu| before.0[*cpu as usize / 64] >> (cpu % 64) & 1 == 1);
+            let cpu = allowed.next_back().unwrap();
+            Cpus::one(cpu).move_here().unwrap();
+            assert_eq!(Cpus::of_this_thread().unwrap(), Cpus::one(cpu));
+            assert_eq!(last_cpu(tid()), Some(cpu));
+            before.move_here().unwrap();
+            assert_eq!(Cpus::of_this_thread().unwrap(), before);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn there_are_not_so_many_cpus() {
+        assert!(Cpus::one(8191).move_here().is_err());
+        assert_eq!(Cpus::one(u32::MAX), Cpus([0; WORDS]));
+        assert_eq!(last_cpu(u32::MAX), None);
+    }
+
+    #[test]
+    fn what_a_thread_writes_is_counted() {
+        std::thread::spawn(|| {
+            let Some((bytes, calls)) = written(tid()) else { return }; // the kernel may not count
+            std::fs::write("/dev/null", [0; 5000]).unwrap();
+            assert_eq!(written(tid()), Some((bytes + 5000, calls + 1)));
+        })
+        .join()
+        .unwrap();
+    }
+}

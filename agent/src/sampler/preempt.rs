@@ -1,0 +1,283 @@
+//! `source=preempt`: running threads are hit at any moment, not at the kernel's ticks.
+//!
+//! A thread that runs in step with the kernel's tick is hit by a timer too often or never. For recordings that ask for it, the
+//! sampler sleeps between two ticks on the CPU on which a thread ran last. When it wakes, the kernel takes the CPU from the
+//! thread. If the thread's clock has moved in the last moment and stands still now, it was running until then. It gets a signal,
+//! whose handler runs before the thread does anything else. The recording's ticks are at random moments, so these are, too.
+//!
+//! Only one CPU can be waited on: of threads that run on several, each has a part of the hits. Their weights are exact all the same.
+//!
+//! The harm: a thread may lose its CPU inside a system call, which the signal then ends early. Threads that write so much at
+//! once that a write could end early are left to their timers.
+
+use super::account::Asked;
+use super::active::Active;
+use super::threads::{Sampled, Threads};
+use super::ticks::mixed;
+use super::timers::{Answer, Timers, hit_within_ns};
+use crate::counters::AgentCounters;
+use crate::mappings::Tables;
+use crate::platform::cpus::{self, Cpus};
+use crate::platform::process::monotonic_ns;
+use crate::platform::threads::{Activity, cpu_ns};
+
+/// So many threads are tried at a tick, chosen at random.
+const MOST_TRIED: usize = 16;
+/// How long before a tick clocks are read: a thread whose clock has moved since then, and stands still at the tick, was running.
+/// The sampler's waking makes sleeps of other threads end a little sooner (prctl(2), `PR_SET_TIMERSLACK`). So it must not be
+/// always the same time: such threads would all be hit at the same place.
+const BEFORE_NS: std::ops::Range<u64> = 20_000..200_000;
+/// Woken later, the sampler has waited until it suited others: until the kernel's tick, say.
+const LATE_NS: u64 = 200_000;
+/// A write of so many bytes, `PIPE_BUF`, is whole or not at all (pipe(7)).
+const WHOLE_BYTES: u64 = 4096;
+/// For so long a thread that wrote more at once is left to its timer.
+const WRITER_NS: u64 = 10_000_000_000;
+/// The sampler stays on a CPU for so long.
+const STAY_NS: u64 = 50_000_000;
+/// Where something was refused it is tried again after so long.
+const AGAIN_NS: u64 = 1_000_000_000;
+
+/// What is known of a thread.
+#[derive(Debug, Default)]
+pub struct Preempted {
+    /// Bytes written, and calls, when it was asked about last.
+    written: (u64, u64),
+    /// Until then it is left to its timer, and until then its CPU is out of reach.
+    writer_until_ns: u64,
+    refused_until_ns: u64,
+}
+
+impl Preempted {
+    /// Whether a signal could cut a write short, by what it has written so far.
+    fn writes_much(&mut self, written: Option<(u64, u64)>, now_ns: u64) -> bool {
+        let much = written.is_none_or(|(bytes, calls)| {
+            let before = std::mem::replace(&mut self.written, (bytes, calls));
+            let calls = calls.saturating_sub(before.1);
+            bytes.saturating_sub(before.0) > calls.saturating_mul(WHOLE_BYTES)
+        });
+        if much {
+            self.writer_until_ns = now_ns + WRITER_NS;
+        }
+        much
+    }
+}
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Preempter {
+    /// Threads that this sweep asks for, and those on whose CPU the sampler sleeps.
+    asked: Vec<u32>,
+    tried: Vec<u32>,
+    /// The latter's clocks a while before the tick.
+    before: Vec<Option<u64>>,
+    /// The CPU where that is, and where the sampler may run when it is not there.
+    there: Option<u32>,
+    home: Option<Cpus>,
+    /// From when on moments there are random ones, and until when the sampler stays.
+    settled_ns: u64,
+    stays_until_ns: u64,
+    /// Threads that have a signal, and when to look for their answers.
+    raised: Vec<u32>,
+    collect_ns: u64,
+    /// Whether it is allowed at all, and until when that holds.
+    is_allowed: bool,
+    allowed_until_ns: u64,
+}
+
+impl Preempter {
+    /// A thread is to be tried at the next tick; `None`: it is left to its timer.
+    pub fn ask(&mut self, thread: &mut Sampled, now_ns: u64, timers: &Timers) -> Option<Asked> {
+        if now_ns >= self.allowed_until_ns {
+            self.is_allowed = timers.may_raise();
+            self.allowed_until_ns = now_ns + AGAIN_NS;
+            cpus::wake_in_time();
+        }
+        if now_ns < thread.preempt.writer_until_ns {
+            return None;
+        }
+        if !self.is_allowed || now_ns < thread.preempt.refused_until_ns {
+            return Some(Asked::Refused);
+        }
+        if !timers.can_be_asked(thread, now_ns) {
+            return Some(Asked::Never);
+        }
+        self.asked.push(thread.tid());
+        Some(Asked::AtAnyMoment)
+    }
+
+    /// When [`Preempter::wake`] wants to be called before a tick, besides at the tick; `None`: it need not be.
+    pub fn wake_at(&self, recordings: &[Active]) -> Option<u64> {
+        let waits = !self.tried.is_empty() && self.before.is_empty();
+        next_moment(recordings).filter(|_| waits).map(read_at_ns)
+    }
+
+    /// To be called first of all when the sampler wakes. A while before a tick it reads clocks; at the tick it sees whose CPU it got.
+    pub fn wake(
+        &mut self,
+        recordings: &[Active],
+        threads: &mut Threads,
+        timers: &mut Timers,
+        counters: &AgentCounters,
+    ) {
+        let Some(moment_ns) = next_moment(recordings) else { return self.go_home() };
+        let now_ns = monotonic_ns();
+        if now_ns < moment_ns {
+            if self.before.is_empty() && now_ns >= read_at_ns(moment_ns) {
+                self.before = self.tried.iter().map(|&tid| cpu_ns(tid)).collect();
+            }
+            return;
+        }
+        let (tried, before) = (std::mem::take(&mut self.tried), std::mem::take(&mut self.before));
+        if now_ns < moment_ns + LATE_NS && moment_ns >= self.settled_ns {
+            let due = recordings.iter().filter(|one| one.preempts() && one.next_tick() == moment_ns);
+            let due = due.fold(0, |bits, recording| bits | recording.bit());
+            for (tid, before) in tried.into_iter().zip(before) {
+                self.hit(tid, before, due, threads, timers, counters);
+            }
+        }
+    }
+
+    /// A thread that has just lost its CPU gets a signal.
+    fn hit(
+        &mut self,
+        tid: u32,
+        before: Option<u64>,
+        due: u8,
+        threads: &mut Threads,
+        timers: &mut Timers,
+        counters: &AgentCounters,
+    ) {
+        let now = cpu_ns(tid);
+        let Some(stands_ns) = now.filter(|_| has_lost_cpu(before, now, cpu_ns(tid))) else { return };
+        let Some(thread) = threads.get_mut(tid) else { return };
+        let (now_ns, recordings) = (monotonic_ns(), due & thread.recordings);
+        if matches!(thread.activity(), Ok(Activity::Running))
+            && !thread.preempt.writes_much(cpus::written(tid), now_ns)
+            && timers.raise(thread, recordings, stands_ns, counters)
+        {
+            self.raised.push(tid);
+            self.collect_ns = now_ns + hit_within_ns();
+        }
+    }
+
+    /// After a sweep: the sampler goes to the CPU of one of the threads that were asked for, and sleeps there until the next tick.
+    /// To get the CPU of a thread that runs may take until the kernel's tick: moments shortly after that are no random ones, and the
+    /// sampler stays for a while.
+    pub fn go(&mut self, threads: &mut Threads) {
+        self.tried.clear();
+        self.before.clear();
+        if self.asked.is_empty() {
+            return self.go_home();
+        }
+        let begin = mixed(monotonic_ns()) as usize % self.asked.len();
+        let chosen = self.asked.iter().cycle().skip(begin).take(self.asked.len().min(MOST_TRIED));
+        let stays = self.there.filter(|_| monotonic_ns() < self.stays_until_ns);
+        let places = chosen.filter_map(|&tid| Some((tid, cpus::last_cpu(tid)?)));
+        let places: Vec<(u32, u32)> = places.collect();
+        if let Some(cpu) = stays.or(places.first().map(|place| place.1)) {
+            self.tried.extend(places.into_iter().filter(|place| place.1 == cpu).map(|place| place.0));
+            if !self.go_to(cpu) {
+                let until_ns = monotonic_ns() + AGAIN_NS;
+                for tid in self.tried.drain(..) {
+                    if let Some(thread) = threads.get_mut(tid) {
+                        thread.preempt.refused_until_ns = until_ns;
+                    }
+                }
+            }
+        }
+        self.asked.clear();
+    }
+
+    /// Whether the sampler is on that CPU, and stays there.
+    fn go_to(&mut self, cpu: u32) -> bool {
+        if self.there == Some(cpu) {
+            return true;
+        }
+        self.home = self.home.take().or_else(|| Cpus::of_this_thread().ok());
+        let went = self.home.is_some() && Cpus::one(cpu).move_here().is_ok();
+        if went {
+            let now_ns = monotonic_ns();
+            self.there = Some(cpu);
+            (self.settled_ns, self.stays_until_ns) = (now_ns + hit_within_ns(), now_ns + STAY_NS);
+        }
+        went
+    }
+
+    /// The sampler may run where it could before.
+    pub fn go_home(&mut self) {
+        self.there = None;
+        if let Some(home) = self.home.take() {
+            // Where this is refused now, the kernel itself has moved the process to other CPUs.
+            let _ = home.move_here();
+        }
+    }
+
+    /// When to look for answers; `None`: nobody is asked.
+    pub fn collect_at(&self) -> Option<u64> {
+        (!self.raised.is_empty()).then_some(self.collect_ns)
+    }
+
+    /// Takes the stacks that threads have left.
+    pub fn collect(
+        &mut self,
+        threads: &mut Threads,
+        timers: &mut Timers,
+        tables: &Tables,
+        counters: &AgentCounters,
+        mut take: impl FnMut(&mut Sampled, Answer),
+    ) {
+        let now_ns = monotonic_ns();
+        self.raised.retain(|&tid| {
+            let Some(thread) = threads.get_mut(tid) else { return false };
+            let (answer, stays) = timers.take_raised(thread, now_ns, tables, counters);
+            if let Some(answer) = answer {
+                take(thread, answer);
+            }
+            stays
+        });
+        self.collect_ns = now_ns + hit_within_ns();
+    }
+}
+
+/// The next tick of a recording that preempts.
+fn next_moment(recordings: &[Active]) -> Option<u64> {
+    let preempting = recordings.iter().filter(|recording| recording.preempts() && recording.is_sampling());
+    preempting.map(Active::next_tick).min()
+}
+
+/// When clocks are read for a tick.
+fn read_at_ns(tick_ns: u64) -> u64 {
+    tick_ns.saturating_sub(BEFORE_NS.start + mixed(tick_ns) % (BEFORE_NS.end - BEFORE_NS.start))
+}
+
+/// Whether a thread was running until just now: its clock has moved since `before`, and moves no more.
+fn has_lost_cpu(before: Option<u64>, now: Option<u64>, again: Option<u64>) -> bool {
+    before.is_some() && now > before && again == now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ran_until_now_has_lost_its_cpu() {
+        assert!(has_lost_cpu(Some(5), Some(6), Some(6)));
+        assert!(!has_lost_cpu(Some(5), Some(5), Some(5)), "it has not run");
+        assert!(!has_lost_cpu(Some(5), Some(6), Some(7)), "it runs elsewhere");
+        assert!(!has_lost_cpu(Some(5), None, None) && !has_lost_cpu(None, Some(6), Some(6)), "it has ended");
+    }
+
+    #[test]
+    fn who_writes_more_at_once_than_is_surely_whole_is_left_to_its_timer() {
+        let mut thread = Preempted::default();
+        assert!(!thread.writes_much(Some((40_960, 10)), 1));
+        assert!(!thread.writes_much(Some((45_056, 11)), 2));
+        assert_eq!(thread.writer_until_ns, 0);
+        assert!(thread.writes_much(Some((49_153, 12)), 3));
+        assert_eq!(thread.writer_until_ns, 3 + WRITER_NS);
+        assert!(!thread.writes_much(Some((49_153, 12)), 4), "nothing since");
+        assert!(thread.writes_much(None, 5), "nobody knows");
+        assert!(Preempted::default().writes_much(Some((5000, 1)), 6), "all its life");
+    }
+}
