@@ -18,7 +18,7 @@ use crate::locks::lock;
 use crate::off;
 use crate::platform::cpu_timers::kernel_tick_ns;
 use crate::platform::process;
-use crate::recording::{Closed, Output, Purpose, Request};
+use crate::recording::{Closed, Output, Purpose, Request, Source};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
 use kept::UnusedSymbols;
@@ -91,7 +91,8 @@ impl Writer {
         let mut summary = self.counters.summary();
         summary.without_lines = names.without_lines();
         let tick_ns = kernel_tick_ns();
-        if self.request.interval.as_nanos() < u128::from(tick_ns) {
+        let is_by_ticks = self.request.source == Source::Timer;
+        if is_by_ticks && self.request.interval.as_nanos() < u128::from(tick_ns) {
             summary.at_most_hz = 1_000_000_000 / tick_ns;
         }
         self.figures.complete(&mut summary, &self.of_agent);
