@@ -1,5 +1,5 @@
 //! Threads that must get no signal of ours while they run, because one would kill them: what is known of it from calls that they
-//! made themselves, where the library is preloaded (`alternate_stacks.rs`, `sandboxes.rs`).
+//! made themselves, where the library is preloaded (`alternate_stacks.rs`, `calls_alone.rs`).
 //!
 //! A thread says so of itself, also in a signal handler: no lock, no allocation. One bit a thread id, for all ids there can be;
 //! the memory is asked for when the first thread needs it. Nothing is forgotten when a thread ends: who gets its id later is
