@@ -4,7 +4,7 @@
 //! write to. But anybody can connect: a connection that says nothing wakes the server, and means nothing.
 
 use crate::listen::{self, Address};
-use crate::server::socket::Socket;
+use crate::socket::Socket;
 use std::io;
 use std::net::TcpStream;
 use std::time::Duration;

@@ -81,6 +81,7 @@ mod next;
 mod not_asked;
 mod off;
 mod output;
+mod percent;
 mod pipe;
 #[doc(hidden)]
 pub mod platform;
@@ -94,6 +95,7 @@ mod sample_queue;
 mod sampler;
 #[doc(hidden)]
 pub mod server;
+mod socket;
 mod stack;
 mod symbol_server;
 mod text;

@@ -19,7 +19,7 @@ pub use file::SocketFile;
 pub use stale::remove_neighbours;
 
 use crate::config::{Identity, Place};
-use crate::server::socket::Socket;
+use crate::socket::Socket;
 use std::ffi::OsStr;
 use std::fmt;
 use std::net::SocketAddr;

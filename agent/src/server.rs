@@ -19,18 +19,15 @@ mod listening;
 pub mod opened;
 mod page;
 mod parameters;
-mod percent;
 mod poller;
 mod recorded;
 mod routes;
 mod sample_request;
-pub(crate) mod socket;
 mod tcp_peer;
 mod values;
 
 pub use event_loop::EventLoop;
 pub(crate) use parameters::{regex, title};
-pub(crate) use percent::percent_decode;
 
 use crate::config::Config;
 use crate::listen::Listener;

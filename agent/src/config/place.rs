@@ -139,7 +139,7 @@ fn no_nul(bytes: &[u8]) -> Result<(), String> {
 }
 
 fn percent_decode(text: &str) -> Result<Vec<u8>, String> {
-    crate::server::percent_decode(text.as_bytes())
+    crate::percent::percent_decode(text.as_bytes())
         .ok_or_else(|| "a % is not followed by two hexadecimal digits".to_owned())
 }
 

@@ -2,7 +2,7 @@
 //! Not here: the file that a Unix socket's path makes (`file.rs`).
 
 use super::{Address, Error, refused};
-use crate::server::socket::Socket;
+use crate::socket::Socket;
 use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -3,7 +3,7 @@
 
 use super::address::Raw;
 use super::{Address, Error, Reach};
-use crate::server::socket::Socket;
+use crate::socket::Socket;
 use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;

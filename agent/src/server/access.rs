@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::head::Head;
-use super::percent;
+use crate::percent;
 use std::net::{IpAddr, SocketAddr};
 
 /// Probes of orchestrators have no token.

@@ -3,9 +3,9 @@
 
 use super::answer::Answer;
 use super::connection::Gate;
-use super::socket::Socket;
 use super::{Settings, access, tcp_peer};
 use crate::listen::{Address, local_address, peer_address};
+use crate::socket::Socket;
 use std::io;
 
 /// Looks at a client that has just connected.

@@ -2,9 +2,9 @@
 //! and the sockets that the child of a fork must close.
 
 use super::poller::Waker;
-use super::socket::{Socket, cookie};
 use crate::listen::{Listener, SocketFile};
 use crate::locks::{after_waiting, lock};
+use crate::socket::{Socket, cookie};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;

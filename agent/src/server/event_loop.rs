@@ -8,7 +8,7 @@ use super::connection::{Connection, Life, Surroundings};
 use super::control::{Control, Noted};
 use super::listening::{Listening, REST};
 use super::poller::Poller;
-use super::socket::Socket;
+use crate::socket::Socket;
 use crate::{host_end, off};
 use std::io;
 use std::sync::Arc;

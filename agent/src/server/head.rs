@@ -2,7 +2,7 @@
 //! Not here: whether it may be answered (`access.rs`), and how (`routes.rs`).
 
 use super::answer::{Answer, Errors, Form, Readers};
-use super::percent::percent_decode;
+use crate::percent::percent_decode;
 
 /// Longest head; what is longer is refused.
 pub(super) const MOST_HEAD_BYTES: usize = 16 * 1024;

@@ -2,9 +2,9 @@
 //! Not here: who the client is (`admission.rs`), opening the first time (`listen.rs`).
 
 use super::control::{Control, Noted};
-use super::socket::Socket;
 use crate::listen::{Address, Listener};
 use crate::log::Log;
+use crate::socket::Socket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

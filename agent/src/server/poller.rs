@@ -6,7 +6,7 @@
 
 mod pending;
 
-use super::socket::Socket;
+use crate::socket::Socket;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pending::Pending;

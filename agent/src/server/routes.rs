@@ -12,10 +12,10 @@ use super::answer::{Answer, EXAMPLE};
 use super::head::{Head, Method};
 use super::help;
 use super::parameters::Wish;
-use super::percent;
 use super::recorded::Manner;
 use super::sample_request;
 use crate::listen::Address;
+use crate::percent;
 use crate::recording::{Recorder, Request};
 pub(super) use table::ROUTES;
 

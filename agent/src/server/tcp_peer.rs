@@ -3,7 +3,7 @@
 //!
 //! Not here: users of other machines, whom nobody knows; what is done with the answer (`access.rs`).
 
-use super::socket::Socket;
+use crate::socket::Socket;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 

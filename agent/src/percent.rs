@@ -19,7 +19,7 @@ pub(crate) fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
 
 /// Names and values of a query, decoded, in order; or the piece that is not UTF-8 or
 /// not percent-encoded.
-pub(super) fn query(text: &str) -> Result<Vec<(String, String)>, String> {
+pub(crate) fn query(text: &str) -> Result<Vec<(String, String)>, String> {
     let piece = |text: &str| {
         let bytes: Vec<u8> = text.bytes().map(|b| if b == b'+' { b' ' } else { b }).collect();
         percent_decode(&bytes).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| text.to_owned())
