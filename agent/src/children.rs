@@ -4,8 +4,9 @@
 //! In the constructor, where the program has one thread: the text is changed where it is, which needs no memory of the host's.
 
 use crate::config::AUTOSTART;
-use crate::constructor::names_us;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 unsafe extern "C" {
     /// The environment of this process (environ(7)).
@@ -49,6 +50,12 @@ fn without_us(entry: &[u8]) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some([name, b"=", &changed].concat()).filter(|changed| changed != entry)
+}
+
+/// Whether a path of LD_PRELOAD is this library's, whatever the folder and the version.
+pub fn names_us(path: &[u8]) -> bool {
+    let file = Path::new(OsStr::from_bytes(path)).file_name();
+    file.is_some_and(|file| file.as_bytes().starts_with(b"libswipr"))
 }
 
 #[cfg(test)]

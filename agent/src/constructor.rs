@@ -71,15 +71,9 @@ static ON_LOAD: extern "C" fn() = on_load;
 
 /// Whether LD_PRELOAD names us, or SWIPR_AUTOSTART asks (for /etc/ld.so.preload).
 fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
-    let has_us = |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(names_us);
+    let has_us = |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(children::names_us);
     variable("LD_PRELOAD").is_some_and(|list| has_us(&list))
         || variable(AUTOSTART).is_some_and(|value| value == "1")
-}
-
-/// Whether a path of LD_PRELOAD is this library's, whatever the folder and the version.
-pub fn names_us(path: &[u8]) -> bool {
-    let file = Path::new(OsStr::from_bytes(path)).file_name();
-    file.is_some_and(|file| file.as_bytes().starts_with(b"libswipr"))
 }
 
 #[cfg(test)]
