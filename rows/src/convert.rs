@@ -2,16 +2,13 @@
 //! nearly all code, an extended rule with its expressions for the rest. Extended
 //! rules and expressions are kept once each.
 
-use super::machine::{Bytes, Cfa, State, Value};
+use super::machine::{AARCH64_FP, Bytes, Cfa, State, Value, X86_64_FP};
 use gimli::Register;
 use std::collections::HashMap;
 use swipr_unwind::rule::{CfaRule, Expression, Extended, Rule, ValueRule};
 
-/// DWARF numbers of the psABI documents: rbp.
-pub(crate) const X86_64_FP: Register = Register(6);
+/// DWARF numbers of the psABI documents: rsp.
 const X86_64_SP: Register = Register(7);
-/// x29.
-pub(crate) const AARCH64_FP: Register = Register(29);
 const AARCH64_LR: Register = Register(30);
 const AARCH64_SP: Register = Register(31);
 /// On x86-64 the call instruction leaves the return address right below the CFA.

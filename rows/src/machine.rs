@@ -8,6 +8,11 @@ use gimli::CallFrameInstruction as Instruction;
 use gimli::{BaseAddresses, Register, UnwindSection};
 use std::ops::Range;
 
+/// DWARF numbers of the psABI documents: rbp.
+pub(crate) const X86_64_FP: Register = Register(6);
+/// x29.
+pub(crate) const AARCH64_FP: Register = Register(29);
+
 /// Nested `remember_state` up to which instructions are believed.
 pub(super) const MAX_REMEMBERED: usize = 64;
 
@@ -88,7 +93,7 @@ struct Broken;
 impl Machine {
     /// A machine for the architecture.
     pub(crate) fn new(aarch64: bool) -> Machine {
-        let fp = if aarch64 { super::convert::AARCH64_FP } else { super::convert::X86_64_FP };
+        let fp = if aarch64 { AARCH64_FP } else { X86_64_FP };
         let state = blank(Register(0));
         Machine { fp, state, initial: state, remembered: Vec::new() }
     }

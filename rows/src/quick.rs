@@ -2,9 +2,8 @@
 //! program waits for its first sample. What is not of the usual form is left to gimli (see [`super::machine`]),
 //! which also has read the common entries.
 
-use super::convert::{AARCH64_FP, X86_64_FP};
 use super::descriptions::{Described, Descriptions};
-use super::machine::{Cfa, MAX_REMEMBERED, Machine, State, Value};
+use super::machine::{AARCH64_FP, Cfa, MAX_REMEMBERED, Machine, State, Value, X86_64_FP};
 use gimli::{DW_EH_PE_pcrel, DW_EH_PE_sdata4, Register};
 use std::rc::Rc;
 
