@@ -2,8 +2,8 @@
 
 use crate::endpoint::{Connection, Endpoint};
 use crate::error::{Error, Exit};
-use crate::find::process::Process;
 use crate::http::{self, Answer, Request};
+use crate::process::Process;
 use serde::Deserialize;
 use std::io;
 use std::sync::mpsc::channel;

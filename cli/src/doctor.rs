@@ -5,9 +5,9 @@ mod agent;
 
 use crate::args::Doctor;
 use crate::error::{Error, Exit};
-use crate::find::process::Process;
 use crate::find::{self};
 use crate::loadable;
+use crate::process::Process;
 use crate::{endpoint::Endpoint, library};
 use std::fmt::Write;
 use std::path::Path;

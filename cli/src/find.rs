@@ -2,13 +2,12 @@
 
 pub mod folders;
 mod kernel_sockets;
-pub mod process;
 pub mod sockets;
 
 use crate::client::{Client, Status};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Exit};
-use process::Process;
+use crate::process::Process;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 use crate::args::Ls;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Exit};
-use crate::find::process::Process;
 use crate::find::{self, Found, folders, sockets};
+use crate::process::Process;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;

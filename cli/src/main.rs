@@ -18,6 +18,7 @@ mod library;
 mod loadable;
 mod ls;
 mod private;
+mod process;
 mod proxy;
 mod push;
 mod read;

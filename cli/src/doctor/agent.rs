@@ -4,8 +4,8 @@
 use super::{Findings, Verdict, why};
 use crate::client::Client;
 use crate::endpoint::Endpoint;
-use crate::find::process::Process;
 use crate::find::{LONG, sockets};
+use crate::process::Process;
 use std::time::Instant;
 
 /// The library is there and the agent is not.

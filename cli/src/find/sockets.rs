@@ -2,8 +2,8 @@
 //! default places. Paths are as this process reaches them, also into other mount namespaces.
 
 use super::kernel_sockets::listening;
-use super::process::Process;
 use crate::endpoint::Endpoint;
+use crate::process::Process;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};

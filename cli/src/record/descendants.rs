@@ -1,7 +1,7 @@
 //! The child processes of one that is recorded, and theirs, as they come.
 
-use crate::find::process::Process;
 use crate::find::{self, Found};
+use crate::process::Process;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::time::{Duration, Instant};
 
