@@ -1,7 +1,6 @@
 //! What a client asks for, and the seam between the server (which parses requests
 //! and moves bytes) and the sampler (which makes them).
 
-use crate::symbol_server::Question;
 use std::time::Duration;
 use swipr_formats::Format;
 use swipr_formats::model::{Mode, Summary};
@@ -127,6 +126,27 @@ pub enum StartError {
 /// The reader of an output is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
+
+/// What is asked of the symbol server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionKind {
+    /// `/symbolicate/v5`
+    Symbolicate,
+    /// `/source/v1`
+    Source,
+    /// `/asm/v1`
+    Assembly,
+}
+
+/// A question to the symbol server, and where its answer goes.
+pub struct Question {
+    /// Of which kind.
+    pub kind: QuestionKind,
+    /// Its JSON.
+    pub body: Vec<u8>,
+    /// For the answer's JSON.
+    pub output: Box<dyn Output>,
+}
 
 /// Where a recording's bytes go: a client's connection or a file.
 /// Used by one of the agent's own threads only.

@@ -9,7 +9,7 @@ mod modules;
 
 use crate::channel::Receiver;
 use crate::locks::lock;
-use crate::recording::Output;
+use crate::recording::{Question, QuestionKind};
 use crate::writer::NameSources;
 use modules::Modules;
 use serde_json::Value;
@@ -21,27 +21,6 @@ use swipr_formats::model::Summary;
 pub const MOST_WAITING: usize = 16;
 /// How long what was read stays.
 const LINGER: Duration = Duration::from_secs(60);
-
-/// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `/symbolicate/v5`
-    Symbolicate,
-    /// `/source/v1`
-    Source,
-    /// `/asm/v1`
-    Assembly,
-}
-
-/// A question, and where its answer goes.
-pub struct Question {
-    /// Of which kind.
-    pub kind: Kind,
-    /// Its JSON.
-    pub body: Vec<u8>,
-    /// For the answer's JSON.
-    pub output: Box<dyn Output>,
-}
 
 /// The thread's body: until nobody has asked for a while, says `none_left`, which gives a question back that came just now.
 pub fn run(questions: &Receiver<Question>, names: &NameSources, none_left: impl Fn() -> Option<Question>) {
@@ -57,7 +36,7 @@ pub fn run(questions: &Receiver<Question>, names: &NameSources, none_left: impl 
 }
 
 /// The answer to a question; what cannot be answered is `{"error": …}`.
-pub fn answer(kind: Kind, body: &[u8], names: &NameSources) -> Value {
+pub fn answer(kind: QuestionKind, body: &[u8], names: &NameSources) -> Value {
     let wrong = |what: &str| serde_json::json!({ "error": what });
     let Ok(question) = serde_json::from_slice::<Value>(body) else { return wrong("the question is no JSON") };
     let Some(mappings) = lock(&names.latest).and_then(|latest| latest.clone()) else {
@@ -65,9 +44,9 @@ pub fn answer(kind: Kind, body: &[u8], names: &NameSources) -> Value {
     };
     let modules = Modules::new(&mappings, names);
     let answer = match kind {
-        Kind::Symbolicate => symbol_api::symbolicate(&question, &modules),
-        Kind::Source => symbol_api::source(&question, &modules),
-        Kind::Assembly => assembly::answer(&question, &modules),
+        QuestionKind::Symbolicate => symbol_api::symbolicate(&question, &modules),
+        QuestionKind::Source => symbol_api::source(&question, &modules),
+        QuestionKind::Assembly => assembly::answer(&question, &modules),
     };
     answer.unwrap_or_else(|what| wrong(&what))
 }

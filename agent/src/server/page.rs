@@ -5,15 +5,18 @@ use super::access;
 use super::answer::{Answer, Readers};
 use super::head::{Head, Method};
 use crate::config::Identity;
-use crate::symbol_server::Kind;
+use crate::recording::QuestionKind;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 /// The page.
 pub(super) const ORIGIN: &str = "https://profiler.firefox.com";
 /// What is looked up, and how it is asked for.
-static QUESTIONS: [(&str, Kind); 3] =
-    [("/symbolicate/v5", Kind::Symbolicate), ("/source/v1", Kind::Source), ("/asm/v1", Kind::Assembly)];
+static QUESTIONS: [(&str, QuestionKind); 3] = [
+    ("/symbolicate/v5", QuestionKind::Symbolicate),
+    ("/source/v1", QuestionKind::Source),
+    ("/asm/v1", QuestionKind::Assembly),
+];
 /// A recording, as by the route of that name.
 pub(super) const PROFILE: &str = "/profile.json";
 
@@ -23,7 +26,7 @@ pub(super) enum Asked {
     /// It is answered at once.
     Answer(Answer),
     /// Somebody is to look that up.
-    Question(Kind),
+    Question(QuestionKind),
 }
 
 /// The token of this process, from its first use on.

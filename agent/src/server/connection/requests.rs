@@ -3,7 +3,7 @@
 
 use super::{Connection, Gate, State, Step, Surroundings};
 use crate::pipe::pipe;
-use crate::recording::{MAX_RECORDINGS, Request, StartError};
+use crate::recording::{MAX_RECORDINGS, Question, Request, StartError};
 use crate::server::access;
 use crate::server::answer::{Answer, Form};
 use crate::server::asked::Asked;
@@ -12,7 +12,6 @@ use crate::server::head::{self, Framing, Head, Keep, MOST_HEAD_BYTES, Parsed};
 use crate::server::page;
 use crate::server::recorded::{About, Empty, Manner, Recorded};
 use crate::server::routes::{self, Outcome, Strictness};
-use crate::symbol_server::Question;
 use std::sync::Arc;
 use std::time::Instant;
 
