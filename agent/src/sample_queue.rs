@@ -6,17 +6,38 @@
 pub use crate::channel::Refused;
 use crate::channel::{Receiver, Sender, channel};
 use crate::off;
-use crate::sampler::{Batch, Event};
+use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
+use swipr_formats::model::{State, Thread};
 
 /// Memory that the samples of one recording may take while they wait for their writer.
 pub const QUEUE_BYTES: usize = 16 << 20;
 
 /// How often a writer that waits for nothing but the end looks whether the agent is off.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// One sample on its way to the writer.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Whose.
+    pub thread: Arc<Thread>,
+    /// What the thread was doing.
+    pub state: State,
+    /// Nanoseconds since the epoch; of the last tick.
+    pub time_ns: u64,
+    /// How many ticks in a row; each is a sample.
+    pub ticks: u32,
+    /// What a tick stands for, nanoseconds.
+    pub weight_ns: u64,
+    /// The stack.
+    pub stack: Arc<RawStack>,
+}
+
+/// What one sweep found.
+pub type Batch = Vec<Event>;
 
 /// The sampler's end.
 #[derive(Debug)]
@@ -77,8 +98,6 @@ fn bytes_of(event: &Event) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::RawStack;
-    use swipr_formats::model::{State, Thread};
     use swipr_unwind::frames::Storage;
     use swipr_unwind::walk::Stop;
 

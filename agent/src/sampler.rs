@@ -12,7 +12,7 @@ mod threads;
 mod ticks;
 mod timers;
 
-pub use active::{Active, Batch, Event};
+pub use active::Active;
 
 use crate::counters::AgentCounters;
 use crate::locks::{after_waiting, lock};

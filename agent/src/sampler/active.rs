@@ -4,7 +4,7 @@ use crate::agent_threads;
 use crate::counters::RecordingCounters;
 use crate::platform::process::{EpochClock, clock_ns, monotonic_ns, pid};
 use crate::recording::{Length, Request, Source};
-use crate::sample_queue::{Refused, SampleSender};
+use crate::sample_queue::{Batch, Event, Refused, SampleSender};
 use crate::sampler::account::{News, Weighted};
 use crate::sampler::ticks::Ticks;
 use crate::sampler::timers::hit_within_ns;
@@ -28,26 +28,6 @@ const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
 
 /// The threads' clocks are read one after the other: less than this is no missing thread.
 const CLOCKS_DIFFER_NS: u64 = 1_000_000;
-
-/// One sample on its way to the writer.
-#[derive(Clone, Debug)]
-pub struct Event {
-    /// Whose.
-    pub thread: Arc<Thread>,
-    /// What the thread was doing.
-    pub state: State,
-    /// Nanoseconds since the epoch; of the last tick.
-    pub time_ns: u64,
-    /// How many ticks in a row; each is a sample.
-    pub ticks: u32,
-    /// What a tick stands for, nanoseconds.
-    pub weight_ns: u64,
-    /// The stack.
-    pub stack: Arc<RawStack>,
-}
-
-/// What one sweep found.
-pub type Batch = Vec<Event>;
 
 /// See the module's text.
 #[derive(Debug)]
