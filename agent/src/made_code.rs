@@ -3,18 +3,16 @@
 //!
 //! Writers ask for names, and look for news when their stacks have such code in them; a process without costs nothing. Where
 //! several sources know an address, the one that knows times and lines wins. The sampler gets the frames through
-//! [`Frames`] and never waits for files.
+//! [`JitTables`] and never waits for files.
 
 mod debugger_objects;
 mod dump;
-mod frames;
 mod perf_map;
 
-use crate::mappings::{JitDump, Mappings};
+use crate::mappings::{JitDump, JitTables, Mappings};
 use crate::platform::process;
 use debugger_objects::DebuggerObjects;
 use dump::Dump;
-pub use frames::Frames;
 use perf_map::PerfMap;
 pub use perf_map::inherit;
 use std::ops::Range;
@@ -47,7 +45,7 @@ pub struct MadeCode {
     perf_map: PerfMap,
     dumps: Vec<Dump>,
     objects: DebuggerObjects,
-    frames: Arc<Frames>,
+    frames: Arc<JitTables>,
     max_bytes: usize,
     looked_ns: u64,
     generation: u64,
@@ -56,7 +54,7 @@ pub struct MadeCode {
 impl MadeCode {
     /// Nothing is known yet; `max_bytes` of memory for each source.
     pub fn new(max_bytes: usize) -> MadeCode {
-        let frames = Arc::<Frames>::default();
+        let frames = Arc::<JitTables>::default();
         MadeCode {
             perf_map: PerfMap::new(max_bytes),
             dumps: vec![],
@@ -69,7 +67,7 @@ impl MadeCode {
     }
 
     /// What the sampler takes frames from.
-    pub fn frames(&self) -> Arc<Frames> {
+    pub fn frames(&self) -> Arc<JitTables> {
         self.frames.clone()
     }
 

@@ -5,6 +5,7 @@
 //! can still be found after the object was unloaded.
 
 mod debug_frame;
+mod jit_tables;
 mod loaded;
 mod origin;
 mod publication;
@@ -12,9 +13,9 @@ mod published_table;
 mod reader;
 mod registered;
 
-use crate::made_code::Frames;
 use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{self, Changes};
+pub use jit_tables::JitTables;
 use loaded::LoadedObject;
 use publication::Publication;
 pub use published_table::PublishedTable;
@@ -135,7 +136,7 @@ pub struct Tables {
     /// Code made at run time whose frames the program registered.
     registered: Registered,
     /// Code made at run time whose frames its compiler describes in files; and those of the last look.
-    made: Arc<Frames>,
+    made: Arc<JitTables>,
     made_seen: u64,
     made_looked: Option<Instant>,
     publication: Publication,
@@ -150,7 +151,7 @@ impl Tables {
     }
 
     /// The same, with the frames that writers find.
-    pub fn with_made_code(memory_file: i32, made: Arc<Frames>) -> Tables {
+    pub fn with_made_code(memory_file: i32, made: Arc<JitTables>) -> Tables {
         Tables {
             seen: None,
             objects: vec![],

@@ -16,7 +16,7 @@ pub use active::Active;
 
 use crate::counters::AgentCounters;
 use crate::locks::{after_waiting, lock};
-use crate::made_code::Frames;
+use crate::mappings::JitTables;
 use crate::off;
 use crate::platform::cpu_timers::kernel_tick_ns;
 use crate::platform::process::monotonic_ns;
@@ -49,12 +49,12 @@ pub struct Handle {
     /// The user's choice of a signal.
     wanted_signal: Option<i32>,
     /// What writers find out about the frames of code that is made at run time.
-    made: Arc<Frames>,
+    made: Arc<JitTables>,
 }
 
 impl Handle {
     /// No recording yet; `wanted_signal`: the user's choice; `made`: what writers find out.
-    pub fn new(wanted_signal: Option<i32>, made: Arc<Frames>) -> Handle {
+    pub fn new(wanted_signal: Option<i32>, made: Arc<JitTables>) -> Handle {
         Handle { wanted_signal, made, ..Handle::default() }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! The program changes the list while it is read here: everything is copied through the kernel, within bounds.
 
-use super::frames::Frames;
+use crate::mappings::JitTables;
 use crate::mappings::{Mappings, Symbols};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -52,7 +52,7 @@ impl DebuggerObjects {
     }
 
     /// Reads what is new; that may have been there since `last_ns`. Whether anything was.
-    pub fn look(&mut self, mappings: &Mappings, last_ns: u64, now_ns: u64, frames: &Frames) -> bool {
+    pub fn look(&mut self, mappings: &Mappings, last_ns: u64, now_ns: u64, frames: &JitTables) -> bool {
         if now_ns.saturating_sub(self.followed_ns) < FOLLOW_AGAIN_NS {
             return false;
         }
@@ -84,7 +84,7 @@ impl DebuggerObjects {
         is_new
     }
 
-    fn add(&mut self, object: MadeObject, since: u64, frames: &Frames) {
+    fn add(&mut self, object: MadeObject, since: u64, frames: &JitTables) {
         for (code, function) in object.functions {
             self.code.insert(code.start, code.end - code.start, since, function);
         }

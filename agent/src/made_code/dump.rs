@@ -1,7 +1,7 @@
 //! A jitdump file, which its compiler has mapped so that profilers find it.
 
-use super::frames::Frames;
 use crate::mappings::JitDump;
+use crate::mappings::JitTables;
 use crate::platform::{process, stdio};
 use std::path::Path;
 use swipr_debuginfo::jit::growing_file::Consumer;
@@ -37,7 +37,7 @@ impl Dump {
     }
 
     /// Reads on; whether anything was new.
-    pub fn look(&mut self, frames: &Frames) -> bool {
+    pub fn look(&mut self, frames: &JitTables) -> bool {
         if self.reader.has_ended() {
             return false;
         }
@@ -54,7 +54,7 @@ impl Dump {
 struct Records<'a> {
     reader: &'a mut jitdump::Reader,
     code: &'a mut CodeMap,
-    frames: &'a Frames,
+    frames: &'a JitTables,
 }
 
 impl Consumer for Records<'_> {

@@ -13,7 +13,7 @@ use super::rest::sweeps_a_look;
 use super::threads::{Sampled, Threads};
 use super::timers::{Timers, lend_slot};
 use crate::counters::AgentCounters;
-use crate::made_code::Frames;
+use crate::mappings::JitTables;
 use crate::mappings::Tables;
 use crate::not_asked;
 use crate::platform::cpu_timers::kernel_tick_ns;
@@ -75,7 +75,7 @@ impl Sweeper {
     /// Installs the signal handler.
     pub fn new(
         wanted_signal: Option<i32>,
-        made: Arc<Frames>,
+        made: Arc<JitTables>,
         counters: Arc<AgentCounters>,
     ) -> io::Result<Sweeper> {
         swipr_unwind::memory::set_process(process::pid() as i32);

@@ -1,7 +1,7 @@
-//! How frames of made code are left: tables on their way from a writer, which reads files, to the sampler.
+//! How frames of JIT code are left: tables on their way from a writer, which reads files, to the sampler.
 
+use super::PublishedTable;
 use crate::locks::lock;
-use crate::mappings::PublishedTable;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,12 +15,12 @@ const MAX_CODE: u64 = 256 << 20;
 
 /// See the module's text.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub struct JitTables {
     tables: Mutex<BTreeMap<u64, Arc<PublishedTable>>>,
     generation: AtomicU64,
 }
 
-impl Frames {
+impl JitTables {
     /// Adds what a section at `address` says of `code`; what was told of the same addresses before holds no more.
     pub fn add(&self, code: Range<u64>, address: u64, eh_frame: &[u8]) {
         if code.end.saturating_sub(code.start).wrapping_sub(1) >= MAX_CODE {
