@@ -13,7 +13,7 @@
 use crate::life;
 use crate::platform::objects;
 use crate::platform::{errno, process, signals};
-use crate::{agent_threads, begun, made_code, not_asked, off};
+use crate::{agent_threads, begun, made_code, not_asked, off, sampler};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{MutexGuard, Once};
@@ -88,7 +88,7 @@ unsafe extern "C" fn before() {
             // SAFETY: this thread holds the lock now.
             unsafe { *NO_LOADER.0.get() = Some(guard) };
         }
-        let signal = life::signal().filter(|_| !not_asked::is_in_sandbox());
+        let signal = sampler::signal().filter(|_| !not_asked::is_in_sandbox());
         let blocked = signal.filter(|&signal| signals::block(signal));
         BLOCKED.set(blocked.and_then(|signal| signal.try_into().ok()).unwrap_or(0));
     });

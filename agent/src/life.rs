@@ -18,7 +18,7 @@ use crate::server::{Server, Settings};
 use crate::{agent_threads, awaited, fork, host_end, knock, log, not_asked, off, unasked};
 use phase::{Life, Phase, State};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,6 @@ static OWN_TABLE: AtomicBool = AtomicBool::new(false);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// It is the child of a fork, and has executed nothing since.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
-static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 fn live() -> Option<&'static Live> {
     // SAFETY: null, or leaked and never freed.
@@ -91,16 +90,6 @@ fn live() -> Option<&'static Live> {
 #[cfg(feature = "preload")]
 pub fn is_here() -> bool {
     STATE.phase() != Phase::Idle
-}
-
-/// The signal that sampling uses, once it uses one.
-pub fn signal() -> Option<i32> {
-    Some(SIGNAL.load(Relaxed)).filter(|&signal| signal != 0)
-}
-
-/// Sampling uses this signal from now on.
-pub fn set_signal(signal: i32) {
-    SIGNAL.store(signal, Relaxed);
 }
 
 /// The running agent and where it listens.

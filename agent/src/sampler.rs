@@ -22,6 +22,7 @@ use crate::platform::cpu_timers::kernel_tick_ns;
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::ask_for_short_slices;
 use crate::recording::MAX_RECORDINGS;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use sweep::Sweeper;
@@ -32,6 +33,19 @@ const LINGER: Duration = Duration::from_secs(60);
 const COLLECT_BEFORE_NS: u64 = 500_000;
 /// How often names and mappings are read again.
 const HOUSEKEEPING_NS: u64 = 1_000_000_000;
+
+/// 0: none was used yet. Stays after fork(2): what this process's first recording chooses is not known before it.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// The signal that sampling uses, once it uses one.
+pub fn signal() -> Option<i32> {
+    Some(SIGNAL.load(Relaxed)).filter(|&signal| signal != 0)
+}
+
+/// Sampling uses this signal from now on.
+fn set_signal(signal: i32) {
+    SIGNAL.store(signal, Relaxed);
+}
 
 #[derive(Debug, Default)]
 struct Inbox {

@@ -4,9 +4,9 @@
 //! Not where there is no agent, nor where the program uses that signal itself: it has a handler of its own for it, or one is pending. A thread that waits for
 //! signals gets none of ours by this: a timer's signal is raised where its thread returns to user mode, and taken there.
 
-use crate::life;
 use crate::next::Next;
 use crate::platform::{errno, signals, threads};
+use crate::{life, sampler};
 use std::ffi::{c_int, c_void};
 
 static PTHREAD_CREATE: Next = Next::new(c"pthread_create");
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn pthread_create(
     if next.is_null() {
         return libc::EAGAIN;
     }
-    let signal = life::signal().unwrap_or(signals::FIRST_CHOICE);
+    let signal = sampler::signal().unwrap_or(signals::FIRST_CHOICE);
     let unblocked =
         life::is_here() && !threads::is_ours(body) && errno::kept(|| signals::unblock_unless_used(signal));
     // SAFETY: the function of this name, called with what its caller gave.

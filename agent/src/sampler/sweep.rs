@@ -82,7 +82,7 @@ impl Sweeper {
         process::tell_what_is_readable();
         let signal = signals::install(wanted_signal)?;
         counters.signal.set(signal as u64);
-        crate::life::set_signal(signal);
+        super::set_signal(signal);
         let memory_file = File::open("/proc/thread-self/mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         Ok(Sweeper {
@@ -219,7 +219,7 @@ impl Sweeper {
         self.signal = signal;
         self.timers.use_signal(signal);
         self.counters.signal.set(signal as u64);
-        crate::life::set_signal(signal);
+        super::set_signal(signal);
         self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
     }
 
