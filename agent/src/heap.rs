@@ -13,7 +13,7 @@ mod reserve;
 mod source;
 
 use crate::platform::process;
-use crate::{agent_threads, off};
+use crate::{agent_threads, off, own_threads};
 use dlmalloc::Dlmalloc;
 use reserve::{RESERVE, User};
 use source::Source;
@@ -47,7 +47,7 @@ fn or_reserved(memory: *mut u8, layout: Layout) -> *mut u8 {
         return memory;
     }
     off::turn(format_args!("there is no memory: {} bytes were refused", layout.size()));
-    let is_ours = agent_threads::contains(process::tid());
+    let is_ours = own_threads::contains(process::tid());
     let reserved = RESERVE.take(layout, if is_ours { User::Agent } else { User::Host });
     if reserved.is_null() && is_ours {
         agent_threads::end_this_one();

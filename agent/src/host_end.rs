@@ -12,7 +12,7 @@
 
 use crate::platform::threads::{self, TaskDirectory};
 use crate::platform::{process, signals};
-use crate::{agent_threads, life, not_asked};
+use crate::{agent_threads, life, not_asked, own_threads};
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -126,7 +126,7 @@ fn host_is_left() -> bool {
     match TaskDirectory::open().and_then(|directory| directory.list(&mut tids)) {
         // The first thread stays listed until the process ends.
         Ok(()) if threads::first_has_ended() => {
-            tids.iter().any(|&tid| tid != process::pid() && !agent_threads::contains(tid))
+            tids.iter().any(|&tid| tid != process::pid() && !own_threads::contains(tid))
         }
         _ => true,
     }

@@ -81,6 +81,7 @@ mod next;
 mod not_asked;
 mod off;
 mod output;
+mod own_threads;
 mod percent;
 mod pipe;
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 //! begins, and the answer says which threads there are. Not here: which threads a recording is of
 //! while it runs (`sampler/sweep/filter.rs`).
 
-use crate::agent_threads;
+use crate::own_threads;
 use crate::platform::threads::{TaskDirectory, name};
 use crate::recording::{Purpose, Request};
 
@@ -21,14 +21,14 @@ pub fn check(request: &Request) -> Result<(), String> {
     if TaskDirectory::open().and_then(|directory| directory.list(&mut all)).is_err() {
         return Ok(()); // the sampler cannot sample then, and says so
     }
-    if let Some(own) = tids.iter().find(|&&tid| agent_threads::contains(tid)) {
+    if let Some(own) = tids.iter().find(|&&tid| own_threads::contains(tid)) {
         return Err(format!("thread {own} is one of swipr's own, which are not sampled"));
     }
     if let Some(unknown) = tids.iter().find(|tid| !all.contains(tid)) {
         return Err(format!("there is no thread {unknown} in this process"));
     }
     let Some(regex) = names else { return Ok(()) };
-    all.retain(|tid| !agent_threads::contains(*tid) && (tids.is_empty() || tids.contains(tid)));
+    all.retain(|tid| !own_threads::contains(*tid) && (tids.is_empty() || tids.contains(tid)));
     let mut found: Vec<String> = all.iter().map(|&tid| name(tid)).collect();
     if found.iter().any(|name| regex.is_match(name)) {
         return Ok(());

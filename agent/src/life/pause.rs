@@ -2,7 +2,7 @@
 
 use super::{PATIENCE, PROCESS, Phase, STATE, start_again, stop};
 use crate::platform::{process, threads};
-use crate::{agent_threads, not_asked};
+use crate::{agent_threads, not_asked, own_threads};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ fn may_run_here() -> bool {
     STATE.phase() != Phase::Idle
         && !not_asked::is_in_sandbox()
         && PROCESS.load(Relaxed) == process::pid()
-        && !agent_threads::contains(process::tid())
+        && !own_threads::contains(process::tid())
 }
 
 /// Ends the agent if it runs in this process; returns when none of its threads is left, or after a
@@ -54,7 +54,7 @@ pub fn pause() -> Option<Paused> {
 }
 
 fn end() -> Option<Paused> {
-    let of_agent = agent_threads::ids();
+    let of_agent: Vec<u32> = own_threads::ids().collect();
     stop().ok()?;
     let deadline = Instant::now() + LINGERING;
     while of_agent.iter().any(|&tid| threads::cpu_ns(tid).is_some()) && Instant::now() < deadline {

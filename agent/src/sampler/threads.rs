@@ -1,6 +1,6 @@
 //! The threads that are sampled, and what is known of each.
 
-use crate::agent_threads;
+use crate::own_threads;
 use crate::platform::descriptors;
 use crate::platform::process::monotonic_ns;
 use crate::platform::run_delay::RunDelay;
@@ -246,11 +246,11 @@ impl Threads {
         let now = monotonic_ns();
         let before = std::mem::take(&mut self.suspects);
         for &tid in &self.tids {
-            if self.known.contains_key(&tid) || agent_threads::contains(tid) {
+            if self.known.contains_key(&tid) || own_threads::contains(tid) {
                 continue;
             }
             let since = before.get(&tid).copied().unwrap_or(now);
-            if now - since < PROBATION_NS && agent_threads::is_our_name(&threads::name(tid)) {
+            if now - since < PROBATION_NS && own_threads::is_our_name(&threads::name(tid)) {
                 self.suspects.insert(tid, since);
                 continue;
             }

@@ -8,7 +8,7 @@
 //! is held open for even a moment. Threads that this thread starts share its table.
 
 use super::process;
-use crate::agent_threads;
+use crate::own_threads;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Whether the calling thread now has a table of its own, with nothing in it but `/dev/null` as 0, 1 and 2, so
@@ -36,7 +36,7 @@ pub fn leave_hosts_table() -> bool {
 
 /// The host's descriptor 2, for a thread of the agent that has left the host's table; `None`: use the number.
 pub fn hosts_stderr() -> Option<OwnedFd> {
-    if !agent_threads::contains(process::tid()) {
+    if !own_threads::contains(process::tid()) {
         return None;
     }
     let flags = libc::O_WRONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;

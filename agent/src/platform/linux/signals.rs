@@ -35,11 +35,11 @@ fn uses() -> Uses {
         let _ = directory.list(&mut tids);
     }
     // A thousand threads are looked at; who blocks a signal does so in all workers of a kind.
-    let tids = tids.into_iter().filter(|&tid| !crate::agent_threads::contains(tid)).take(1000);
+    let tids = tids.into_iter().filter(|&tid| !crate::own_threads::contains(tid)).take(1000);
     let mut threads: Vec<(u32, Uses)> = tids.map(|tid| (tid, uses_of(tid))).collect();
     // A thread of ours that is just starting blocks all, and is not known yet.
     for (tid, uses) in threads.iter_mut().filter(|(_, uses)| uses.blocked & candidate_bits() != 0) {
-        if crate::agent_threads::is_our_name(&super::threads::name(*tid)) {
+        if crate::own_threads::is_our_name(&super::threads::name(*tid)) {
             uses.blocked = 0;
         }
     }

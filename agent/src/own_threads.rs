@@ -1,0 +1,100 @@
+//! Which threads are the agent's own: everything else asks, and this asks nobody.
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+
+/// How the names of the agent's threads begin. A new thread has its parent's name first: one of these, too.
+pub const PREFIX: &str = "swipr-";
+
+/// Places for the ids of the agent's threads; 0: a free one. Not behind a lock, which a fork could
+/// leave locked in the child.
+struct Places {
+    tids: [AtomicU32; 32],
+    next: AtomicPtr<Places>,
+}
+
+impl Places {
+    const fn new() -> Places {
+        Places { tids: [const { AtomicU32::new(0) }; 32], next: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    fn next(&self) -> Option<&'static Places> {
+        // Acquire: pairs with the exchange in `add`.
+        // SAFETY: null, or leaked by `add` and never freed.
+        unsafe { self.next.load(Acquire).as_ref() }
+    }
+
+    /// Adds places behind these.
+    fn add(&'static self) {
+        let new = Box::into_raw(Box::new(Places::new()));
+        let null = std::ptr::null_mut();
+        if self.next.compare_exchange(null, new, AcqRel, Relaxed).is_err() {
+            // Another thread has added some.
+            // SAFETY: made above, and nobody else has seen it.
+            drop(unsafe { Box::from_raw(new) });
+        }
+    }
+}
+
+/// Enough for the recordings that there may be at once. More come with a thread that finds none
+/// free.
+static PLACES: Places = Places::new();
+
+fn tids() -> impl Iterator<Item = &'static AtomicU32> {
+    std::iter::successors(Some(&PLACES), |places| places.next()).flat_map(|places| &places.tids)
+}
+
+/// A thread of the agent begins.
+pub fn add(tid: u32) {
+    let is_put = |places: &Places| {
+        places.tids.iter().any(|place| place.compare_exchange(0, tid, Relaxed, Relaxed).is_ok())
+    };
+    let mut places = &PLACES;
+    while !is_put(places) {
+        match places.next() {
+            Some(next) => places = next,
+            None => places.add(),
+        }
+    }
+}
+
+/// It ends: its number may soon be another thread's.
+pub fn remove(tid: u32) {
+    tids().find(|place| place.compare_exchange(tid, 0, Relaxed, Relaxed).is_ok());
+}
+
+/// Whether a thread is the agent's own.
+pub fn contains(tid: u32) -> bool {
+    tids().any(|place| place.load(Relaxed) == tid)
+}
+
+/// The ids of those that there are.
+pub fn ids() -> impl Iterator<Item = u32> {
+    tids().map(|place| place.load(Relaxed)).filter(|&tid| tid != 0)
+}
+
+/// Whether a thread with this name may be the agent's own.
+pub fn is_our_name(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// After fork, in the child: none of them exists here.
+pub fn clear() {
+    tids().for_each(|place| place.store(0, Relaxed));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There were 32 places; the 33rd thread of the agent's own was sampled as one of the
+    /// program's.
+    #[test]
+    fn the_agents_threads_are_known_however_many_there_are() {
+        // No thread has such an id.
+        let few = 1 << 24..(1 << 24) + 200;
+        few.clone().for_each(add);
+        assert!(few.clone().all(contains));
+        few.clone().for_each(remove);
+        assert!(!few.clone().any(contains));
+    }
+}
