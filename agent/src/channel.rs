@@ -5,8 +5,8 @@
 //! the stack of every thread of the host, and is registered with the C library, in memory of the
 //! host's malloc.
 
-use crate::locks::lock;
 use crate::platform::bell::Bell;
+use crate::platform::locks::lock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::RecvTimeoutError;

@@ -1,7 +1,7 @@
 //! What is counted: per recording, and for the agent as a whole; and why there is nothing to count.
 
 use crate::histogram::Histogram;
-use crate::locks::lock;
+use crate::platform::locks::lock;
 use std::fmt::Display;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

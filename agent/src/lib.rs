@@ -71,7 +71,6 @@ mod last_error;
 mod life;
 #[doc(hidden)]
 pub mod listen;
-mod locks;
 mod log;
 mod made_code;
 #[doc(hidden)]

@@ -8,6 +8,7 @@
 //! such as a thread that the kernel refuses: those end one recording.
 
 use crate::log;
+use crate::platform::locks;
 use crate::platform::process::monotonic_ns;
 use crate::text::Text;
 use std::cell::UnsafeCell;
@@ -79,6 +80,7 @@ pub fn turn(reason: impl Display) {
 
 fn turn_for(reason: &dyn Display) {
     if SWITCH.turn(reason) {
+        locks::turn_off();
         log::wanted().line(format_args!("turned off for good: {}", SWITCH.reason().unwrap_or_default()));
         crate::life::turned_off();
     }

@@ -1,7 +1,7 @@
 //! A recording's output into a file, and waiting for its end.
 
-use crate::locks::after_waiting;
 use crate::off;
+use crate::platform::locks::after_waiting;
 use crate::recording::{Closed, Output};
 use std::ffi::CString;
 use std::fs::File;

@@ -3,8 +3,8 @@
 //! The writer waits while the pipe is full, with a bound; the reader never waits.
 //! Not here: what the bytes mean, and who is woken when there are some.
 
-use crate::locks::{after_waiting, lock};
 use crate::off;
+use crate::platform::locks::{after_waiting, lock};
 use crate::recording::{Closed, Output};
 use std::collections::VecDeque;
 use std::fmt;

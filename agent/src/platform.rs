@@ -13,9 +13,12 @@
 //! - `memory`: of the agent's own, apart from the host's;
 //! - `process`: who we are.
 //!
+//! Beside them: `locks`, which are the same on every system.
+//!
 //! `cfg(target_os)` stands here and below, nowhere else.
 
 #[cfg(target_os = "linux")]
 pub mod linux;
+pub mod locks;
 #[cfg(target_os = "linux")]
 pub use linux::*;

@@ -15,10 +15,10 @@ mod timers;
 pub use active::Active;
 
 use crate::counters::AgentCounters;
-use crate::locks::{after_waiting, lock};
 use crate::mappings::JitTables;
 use crate::off;
 use crate::platform::cpu_timers::kernel_tick_ns;
+use crate::platform::locks::{after_waiting, lock};
 use crate::platform::process::monotonic_ns;
 use crate::platform::threads::ask_for_short_slices;
 use crate::recording::MAX_RECORDINGS;

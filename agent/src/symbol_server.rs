@@ -8,7 +8,7 @@ mod assembly;
 mod modules;
 
 use crate::channel::Receiver;
-use crate::locks::lock;
+use crate::platform::locks::lock;
 use crate::recording::{Question, QuestionKind};
 use crate::writer::NameSources;
 use modules::Modules;

@@ -14,9 +14,9 @@ mod tests;
 mod times;
 
 use crate::counters::{AgentCounters, RecordingCounters};
-use crate::locks::lock;
 use crate::off;
 use crate::platform::cpu_timers::kernel_tick_ns;
+use crate::platform::locks::lock;
 use crate::platform::process;
 use crate::recording::{Closed, Output, Purpose, Request, Source};
 use crate::sample_queue::SampleReceiver;

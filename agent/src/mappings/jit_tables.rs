@@ -1,7 +1,7 @@
 //! How frames of JIT code are left: tables on their way from a writer, which reads files, to the sampler.
 
 use super::PublishedTable;
-use crate::locks::lock;
+use crate::platform::locks::lock;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

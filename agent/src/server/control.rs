@@ -3,7 +3,7 @@
 
 use super::poller::Waker;
 use crate::listen::{Listener, SocketFile};
-use crate::locks::{after_waiting, lock};
+use crate::platform::locks::{after_waiting, lock};
 use crate::socket::{Socket, cookie};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! Modules by the names and ids that profiles have.
 
-use crate::locks::lock;
 use crate::mappings::{Code, Mappings};
+use crate::platform::locks::lock;
 use crate::writer::NameSources;
 use std::sync::Arc;
 use swipr_debuginfo::symbol_api;

@@ -4,7 +4,7 @@ use super::late_names::LateNames;
 use super::names::StackNames;
 use super::passed::Passed;
 use super::{Kept, NameSources};
-use crate::locks::lock;
+use crate::platform::locks::lock;
 use crate::platform::process;
 use crate::recording::{Output, Purpose, Request, Symbolize};
 use std::time::Duration;

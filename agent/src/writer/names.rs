@@ -1,8 +1,8 @@
 //! From addresses to named frames, remembered per stack and per address.
 
-use crate::locks::lock;
 use crate::made_code::MadeCode;
 use crate::mappings::{Code, Mappings, Symbols};
+use crate::platform::locks::lock;
 use crate::platform::process::{self, EpochClock};
 use crate::recording::Symbolize;
 use crate::stack::{CodeAddress, RawStack};

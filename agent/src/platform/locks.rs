@@ -1,8 +1,8 @@
 //! Locks that may be held for ever: a thread of the agent that finds no memory ends where it stands
 //! (`heap.rs`), and gives back nothing. Who else wants a lock then gives up.
 
-use crate::off;
-use crate::platform::process::sleep;
+use super::process::sleep;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -11,6 +11,14 @@ const FIRST_LOOK: Duration = Duration::from_micros(50);
 const LAST_LOOK: Duration = Duration::from_millis(5);
 /// How often the holder is looked after, once the agent is off.
 const LOOKS_WHEN_OFF: u32 = 100;
+
+/// The agent is off.
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+
+/// The agent is off: from now on a lock may have a holder that is gone.
+pub fn turn_off() {
+    IS_OFF.store(true, Relaxed);
+}
 
 /// Takes a lock. `None`: the agent is off, and whoever holds it is gone. What a thread that panicked left behind is
 /// taken as it is: nothing of ours is inconsistent between two statements.
@@ -48,7 +56,7 @@ impl Patience {
         sleep(self.look);
         self.left = self.left.saturating_sub(self.look);
         self.look = (self.look * 2).min(LAST_LOOK);
-        self.looks_when_off -= u32::from(off::is_off());
+        self.looks_when_off -= u32::from(IS_OFF.load(Relaxed));
         true
     }
 }
