@@ -6,8 +6,8 @@
 //! Not here: who is meant (`config/recorder.rs`).
 
 use crate::config::{AwaitedBy, Config};
+use crate::off;
 use crate::platform::process;
-use crate::{life, off};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -21,30 +21,30 @@ const OFTEN: Duration = Duration::from_micros(500);
 /// Whether this process waits.
 static WAITS: AtomicBool = AtomicBool::new(false);
 
-/// The constructor has started the agent: waits until it is recorded, if that is wanted.
+/// The constructor has started the agent: waits until it `is_sampled`, or gone, if that is wanted.
 #[cfg(feature = "preload")]
-pub fn at_start(config: &Config) {
+pub fn at_start(config: &Config, is_sampled: fn() -> bool) {
     if let Some(awaited) = config.awaited.filter(|awaited| awaited.is_meant(process::parent())) {
-        wait_for(awaited.recorder());
+        wait_for(awaited.recorder(), is_sampled);
     }
 }
 
 /// The agent was started again in the child of a fork.
-pub fn after_fork(config: &Config) {
+pub fn after_fork(config: &Config, is_sampled: fn() -> bool) {
     if let Some(AwaitedBy::Descendants(recorder)) = config.awaited {
-        wait_for(recorder);
+        wait_for(recorder, is_sampled);
     }
 }
 
-fn wait_for(recorder: u32) {
+fn wait_for(recorder: u32, is_sampled: fn() -> bool) {
     WAITS.store(true, Relaxed);
-    wait(AT_START, || life::is_sampling() || !life::is_there() || process::is_gone(recorder));
+    wait(AT_START, || is_sampled() || process::is_gone(recorder));
 }
 
-/// The process ends, and its recordings have been told to.
-pub fn at_exit() {
+/// The process ends, and its recordings have been told to; `have_ended`: they have.
+pub fn at_exit(have_ended: impl Fn() -> bool) {
     if WAITS.load(Relaxed) {
-        wait(AT_EXIT, || !life::is_handing_over());
+        wait(AT_EXIT, have_ended);
     }
 }
 

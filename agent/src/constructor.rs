@@ -61,7 +61,7 @@ fn start(config: Config) {
         children::leave_alone();
     }
     if life::start(config.clone(), life::Wait::No).is_ok() {
-        awaited::at_start(&config);
+        awaited::at_start(&config, life::is_sampled_or_gone);
     }
 }
 

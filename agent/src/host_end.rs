@@ -10,9 +10,10 @@
 //! that a filter ends; and where another thread than the first started the agent there is none. For these the server
 //! looks once a second whether the first thread has ended.
 
+use crate::hook::Hook;
 use crate::platform::threads::{self, TaskDirectory};
 use crate::platform::{process, signals};
-use crate::{agent_threads, life, not_asked, own_threads};
+use crate::{agent_threads, not_asked, own_threads};
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -34,9 +35,13 @@ const ENDED_UNSEEN: u8 = 4;
 /// What is known of the process's first thread.
 static FIRST: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Called by the thread that starts the agent.
-pub fn watch_if_first() {
+/// The server is to look.
+static WAKE_SERVER: Hook = Hook::new();
+
+/// Called by the thread that starts the agent; `wake_server` is called where the server has to look from then on.
+pub fn watch_if_first(wake_server: &'static fn()) {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    WAKE_SERVER.set(wake_server);
     FIRST.store(UNKNOWN, Relaxed);
     if process::tid() != process::pid() {
         return;
@@ -89,7 +94,7 @@ extern "C" fn end_with_the_last(_: *mut c_void) -> *mut c_void {
 
 fn leave_it_to_the_server() {
     FIRST.store(ENDED, Relaxed);
-    life::wake();
+    WAKE_SERVER.call();
 }
 
 /// When the server must look although nothing woke it.
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_process_whose_first_thread_lives_is_left_alone() {
-        watch_if_first(); // tests run on other threads
+        watch_if_first(&((|| {}) as fn())); // tests run on other threads
         assert_eq!(timeout(), Some(SELDOM));
         look();
         assert!(host_is_left());

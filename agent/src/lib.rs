@@ -63,6 +63,7 @@ mod frame_registration;
 #[doc(hidden)]
 pub mod heap;
 mod histogram;
+mod hook;
 mod host_end;
 #[cfg(feature = "fault-injection")]
 mod injected;

@@ -124,7 +124,8 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     fork::watch();
     loader_lock::find();
     watch_exit();
-    host_end::watch_if_first();
+    off::when_turned(&(turned_off as fn()));
+    host_end::watch_if_first(&(wake as fn()));
     PROCESS.store(process::pid(), Relaxed);
     crate::platform::swift::look();
     crate::platform::stdio::look();
@@ -247,30 +248,34 @@ pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) 
 }
 
 /// The agent was turned off: its threads are to see it. Called in places where nothing may be allocated or waited for.
-pub fn turned_off() {
+fn turned_off() {
     if let Some(live) = live() {
         live.agent.wake_all();
         live.server.wake();
     }
 }
 
-/// Whether a recording has begun to sample.
-pub fn is_sampling() -> bool {
+/// Whether a recording has begun to sample, or none can begin.
+pub fn is_sampled_or_gone() -> bool {
+    is_sampling() || !is_there()
+}
+
+fn is_sampling() -> bool {
     running().is_some_and(|(agent, _)| agent.has_swept())
 }
 
 /// Whether there is an agent, or one that starts.
-pub fn is_there() -> bool {
+fn is_there() -> bool {
     matches!(STATE.phase(), Phase::Starting | Phase::Running)
 }
 
 /// Whether a recording has something that its client has not got.
-pub fn is_handing_over() -> bool {
+fn is_handing_over() -> bool {
     live().is_some_and(|live| live.server.is_recording())
 }
 
 /// Wakes the server thread, if there is one.
-pub fn wake() {
+fn wake() {
     if let Some((_, address)) = running() {
         let _ = knock::connect(address);
     }
@@ -297,7 +302,7 @@ fn watch_exit() {
             if let Some(live) = live() {
                 live.agent.stop();
                 live.files.iter().for_each(|file| file.remove());
-                awaited::at_exit();
+                awaited::at_exit(|| !is_handing_over());
             }
         });
     }
@@ -323,7 +328,7 @@ pub fn restart_in_child(can_be: bool) {
         && !not_asked::is_in_sandbox()
         && let Some(config) = start_again(|config| config.follow == Follow::All)
     {
-        awaited::after_fork(config);
+        awaited::after_fork(config, is_sampled_or_gone);
     }
 }
 

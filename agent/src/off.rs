@@ -7,6 +7,7 @@
 //! Not here: finding the faults (`agent_threads.rs`, `heap.rs`); failures that are nobody's fault and may pass,
 //! such as a thread that the kernel refuses: those end one recording.
 
+use crate::hook::Hook;
 use crate::log;
 use crate::platform::locks;
 use crate::platform::process::monotonic_ns;
@@ -73,6 +74,14 @@ impl Switch {
     }
 }
 
+/// The agent's threads are to see it.
+static WAKE_ALL: Hook = Hook::new();
+
+/// `wake_all` is called when the agent is turned off, in places where nothing may be allocated or waited for.
+pub fn when_turned(wake_all: &'static fn()) {
+    WAKE_ALL.set(wake_all);
+}
+
 /// Turns the agent off. The first reason stays; it is logged where lines are wanted. Never allocates, waits or panics.
 pub fn turn(reason: impl Display) {
     turn_for(&reason);
@@ -82,7 +91,7 @@ fn turn_for(reason: &dyn Display) {
     if SWITCH.turn(reason) {
         locks::turn_off();
         log::wanted().line(format_args!("turned off for good: {}", SWITCH.reason().unwrap_or_default()));
-        crate::life::turned_off();
+        WAKE_ALL.call();
     }
 }
 
