@@ -2,7 +2,7 @@
 //! comes back is the answer. Behind it the agent's own fork handlers are registered again, so that they stay the outermost
 //! ones; [`crate::fork`] says why. It may be called before the constructor.
 
-use crate::fork;
+use crate::life;
 use crate::next::Next;
 use std::ffi::{c_int, c_void};
 
@@ -34,6 +34,6 @@ pub unsafe extern "C" fn __register_atfork(
     // SAFETY: the function of this name, called with what its caller gave.
     let result =
         unsafe { std::mem::transmute::<*mut c_void, Register>(next)(before, in_parent, in_child, object) };
-    fork::watch_outside();
+    life::fork::watch_outside();
     result
 }

@@ -6,8 +6,8 @@
 use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::platform::{errno, process};
 use crate::{
-    agent_threads, alternate_stacks, atfork_registration, awaited, children, fork, frame_registration, life,
-    log, thread_start,
+    agent_threads, alternate_stacks, atfork_registration, awaited, children, frame_registration, life, log,
+    thread_start,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ extern "C" fn on_load() {
             // The default hook would print to the host's stderr.
             agent_threads::watch_panics();
             atfork_registration::prepare();
-            fork::watch();
+            life::fork::watch();
             frame_registration::prepare();
             alternate_stacks::prepare();
             thread_start::prepare();

@@ -56,7 +56,6 @@ pub mod config;
 mod constructor;
 mod counters;
 mod ffi;
-mod fork;
 #[cfg(feature = "preload")]
 mod frame_registration;
 #[cfg(feature = "preload")]

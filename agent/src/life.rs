@@ -1,6 +1,7 @@
 //! The agent's life: started by the constructor or by `swipr_start`, started anew in a forked child,
 //! stopped by `swipr_stop` or at exit. One a process.
 
+pub mod fork;
 mod pause;
 mod phase;
 
@@ -15,7 +16,7 @@ use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_ne
 use crate::platform::{descriptors, loader_lock, process};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, awaited, fork, host_end, knock, log, not_asked, off, unasked};
+use crate::{agent_threads, awaited, host_end, knock, log, not_asked, off, unasked};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
