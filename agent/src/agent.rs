@@ -25,6 +25,19 @@ use swipr_debuginfo::symbolizer::{Budget, Symbolizer};
 /// The part of the memory for names that each source about made code may take.
 const MADE_SHARE: usize = 4;
 
+/// How often the server looks whether it is to end, where it may not be told.
+const LOOK_WHERE_DEAF: Duration = Duration::from_millis(20);
+
+/// The host may become a user who cannot connect to the agent's socket, and so wake the server.
+static MAY_BE_DEAF: AtomicBool = AtomicBool::new(false);
+
+/// The host keeps some rights when it changes users, and will give them up by calls for which the agent has to end
+/// ([`crate::calls_alone`]).
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+pub fn expect_to_be_deaf() {
+    MAY_BE_DEAF.store(true, Relaxed);
+}
+
 /// A recording that is under way.
 #[derive(Debug)]
 struct Running {
@@ -384,6 +397,10 @@ impl Recorder for SharedAgent {
 
     fn off(&self) -> Option<&'static str> {
         off::reason()
+    }
+
+    fn attend_within(&self) -> Option<Duration> {
+        MAY_BE_DEAF.load(Relaxed).then_some(LOOK_WHERE_DEAF)
     }
 
     fn attend(&self) {

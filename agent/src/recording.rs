@@ -179,6 +179,10 @@ pub trait Recorder: Send + Sync {
     }
     /// The server thread woke up: does what other threads of the process asked for.
     fn attend(&self) {}
+    /// The server thread is to wake up so soon although nothing wakes it.
+    fn attend_within(&self) -> Option<Duration> {
+        None
+    }
     /// Why the agent has turned itself off, if it has (for `/health`).
     fn off(&self) -> Option<&'static str> {
         None

@@ -9,21 +9,6 @@ use crate::next::Next;
 use crate::platform::errno;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// The host keeps some rights when it changes users, and will give them up by calls for which the agent has to end
-/// ([`crate::calls_alone`]).
-static KEEPS_SOME: AtomicBool = AtomicBool::new(false);
-
-/// See there.
-pub fn some_are_kept() {
-    KEEPS_SOME.store(true, Relaxed);
-}
-
-/// Whether the host may have become a user who cannot connect to the agent's socket, and goes on giving up rights.
-pub fn some_are() -> bool {
-    KEEPS_SOME.load(Relaxed)
-}
 
 type OfThree = unsafe extern "C" fn(c_ulong, c_ulong, c_ulong) -> c_int;
 

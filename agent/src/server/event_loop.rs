@@ -41,10 +41,6 @@ pub(super) struct Client {
     _noted: Option<Noted>,
 }
 
-/// How often the thread looks whether it is to end, where it may not be told.
-#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
-const LOOK_WHERE_DEAF: Duration = Duration::from_millis(20);
-
 impl EventLoop {
     /// Serves until the server is stopped. The listeners' files are removed and all
     /// connections are closed, which ends their recordings, when this returns.
@@ -74,14 +70,7 @@ impl EventLoop {
             }
             place
         });
-        let timeout = self.timeout();
-        // A host that has become another user may not be able to connect, and so to wake this thread.
-        #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
-        let timeout = match crate::rights_given_up::some_are() {
-            true => Some(timeout.map_or(LOOK_WHERE_DEAF, |timeout| timeout.min(LOOK_WHERE_DEAF))),
-            false => timeout,
-        };
-        match self.poller.wait(timeout) {
+        match self.poller.wait(self.timeout()) {
             Ok(()) => self.failed_waits = 0,
             Err(error) => self.waiting_failed(&error),
         }
@@ -127,7 +116,8 @@ impl EventLoop {
         let listeners = self.listening.iter().map(Listening::look_at);
         let first = deadlines.chain(listeners).flatten().min();
         let time = first.map(|time| time.saturating_duration_since(Instant::now()));
-        let time = [time, host_end::timeout()].into_iter().flatten().min();
+        let time =
+            [time, host_end::timeout(), self.around.recorder.attend_within()].into_iter().flatten().min();
         match self.clients.iter().any(|c| c.connection.is_recording()) {
             true => Some(time.map_or(LOOK, |time| time.min(LOOK))),
             false => time,
