@@ -1,5 +1,6 @@
-//! Puts the viewers' parts (`src/html`) together: what is embedded is short and compressed, and its scripts and style sheets are
-//! named by their hashes in a Content-Security-Policy, so that no other script can run in it.
+//! Puts the viewers' parts (`src/html`) together: what is embedded is short and compressed, and its
+//! scripts and style sheets are named by their hashes in a Content-Security-Policy, so that no
+//! other script can run in it.
 
 #[path = "build/squeeze.rs"]
 mod squeeze;
@@ -32,7 +33,8 @@ fn main() {
     let make = |name: &str, style: &str, script: &str, live: &str| {
         let script = squeeze::script(script);
         let allowed = format!("'{}'", hash(&script));
-        // The live page is compressed as a whole where it is embedded, a file only in its largest part.
+        // The live page is compressed as a whole where it is embedded, a file only in its largest
+        // part.
         let (packed, script, allowed) = match live {
             "" => {
                 let code = base64(&compressed(&script));

@@ -61,7 +61,8 @@ fn main() -> Done {
     let profiler = Profiler::builder().hz(1000).start()?;
     work();
     printed(&profiler);
-    // In the place of a blocklist while it samples: frames of these are safe to walk, and only left out of the pictures.
+    // In the place of a blocklist while it samples: frames of these are safe to walk, and only left
+    // out of the pictures.
     let report = profiler.stop()?.blocklist(&["libc", "libgcc", "pthread", "vdso"]);
     flame_graph(&report, folder)?;
     renamed(&report, folder)?;

@@ -1,4 +1,5 @@
-//! The agent: one a process. It starts and ends recordings; the server and the C interface ask it to.
+//! The agent: one a process. It starts and ends recordings; the server and the C interface ask it
+//! to.
 
 mod metrics;
 mod status;
@@ -31,8 +32,8 @@ const LOOK_WHERE_DEAF: Duration = Duration::from_millis(20);
 /// The host may become a user who cannot connect to the agent's socket, and so wake the server.
 static MAY_BE_DEAF: AtomicBool = AtomicBool::new(false);
 
-/// The host keeps some rights when it changes users, and will give them up by calls for which the agent has to end
-/// ([`crate::calls_alone`]).
+/// The host keeps some rights when it changes users, and will give them up by calls for which the
+/// agent has to end ([`crate::calls_alone`]).
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
 pub fn expect_to_be_deaf() {
     MAY_BE_DEAF.store(true, Relaxed);
@@ -138,9 +139,9 @@ impl Agent {
         let _ = self.not_listening.set(not_listening);
     }
 
-    /// Leaves a recording for the server thread to start: recordings are started by a thread that has
-    /// the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and calling
-    /// [`Agent::nudge`]) ends the recording.
+    /// Leaves a recording for the server thread to start: recordings are started by a thread that
+    /// has the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and
+    /// calling [`Agent::nudge`]) ends the recording.
     pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) {
         match lock(&self.submitted) {
             Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
@@ -174,8 +175,8 @@ impl Agent {
         self.sampler.close();
     }
 
-    /// After [`Agent::stop`]: waits until the sampler has ended, at most so long; whether it has. Two of
-    /// them, each with its own tables for the handlers, must not be there at once.
+    /// After [`Agent::stop`]: waits until the sampler has ended, at most so long; whether it has.
+    /// Two of them, each with its own tables for the handlers, must not be there at once.
     pub fn has_ended(&self, at_most: Duration) -> bool {
         self.sampler.wait_until_left(at_most)
     }
@@ -212,7 +213,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Nobody has asked for a while: one that comes just now is given back, else the thread is to end.
+    /// Nobody has asked for a while: one that comes just now is given back, else the thread is to
+    /// end.
     fn has_no_questions(&self, questions: &Receiver<Question>) -> Option<Question> {
         let mut sender = lock(&self.questions)?;
         let late = questions.try_receive();

@@ -37,7 +37,8 @@ fn forget(tid: u32) {
     own_threads::remove(tid);
 }
 
-/// Ends the calling thread, one of the agent's, at once and without running anything of it. Its locks stay locked.
+/// Ends the calling thread, one of the agent's, at once and without running anything of it. Its
+/// locks stay locked.
 #[cfg(feature = "preload")]
 pub fn end_this_one() -> ! {
     off::lose_thread();
@@ -45,9 +46,10 @@ pub fn end_this_one() -> ! {
     process::end_thread()
 }
 
-/// A panic on one of the agent's threads turns the agent off, before anything is unwound: who sees a recording's parts go
-/// finds the reason. It says nothing on the host's stderr. Only in the shared library, which has a standard library of its own, whose panics
-/// are all ours: a Rust program's hook is the program's.
+/// A panic on one of the agent's threads turns the agent off, before anything is unwound: who sees
+/// a recording's parts go finds the reason. It says nothing on the host's stderr. Only in the
+/// shared library, which has a standard library of its own, whose panics are all ours: a Rust
+/// program's hook is the program's.
 #[cfg(feature = "preload")]
 pub fn watch_panics() {
     static ONCE: Once = Once::new();
@@ -66,7 +68,8 @@ pub fn watch_panics() {
     });
 }
 
-/// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled. Nobody waits for it.
+/// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled.
+/// Nobody waits for it.
 pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = move || {
         let _registered = register(name);
@@ -78,7 +81,8 @@ pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Re
     signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)))
 }
 
-/// Makes the calling thread, which was not started by [`start`], one of the agent's, `swipr-` and its `name`.
+/// Makes the calling thread, which was not started by [`start`], one of the agent's, `swipr-` and
+/// its `name`.
 pub fn register(name: &str) -> Registered {
     let registered = Registered::new(process::tid());
     threads::set_name(&format!("{PREFIX}{name}"));

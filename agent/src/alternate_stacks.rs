@@ -1,12 +1,13 @@
-//! `sigaltstack`, seen where the library is preloaded: a thread whose alternate stack is too small for a signal's frame is killed
-//! by the first signal whose handler runs there, as ours does. It gets none from us.
+//! `sigaltstack`, seen where the library is preloaded: a thread whose alternate stack is too small
+//! for a signal's frame is killed by the first signal whose handler runs there, as ours does. It
+//! gets none from us.
 
 use crate::next::Next;
 use crate::not_asked::{self, Reason};
 use std::ffi::c_int;
 
-/// What a signal of ours needs: the kernel's frame (3.4 KiB with AVX-512; where a program uses AMX the kernel itself refuses
-/// stacks that are too small), and the handler's 512 bytes.
+/// What a signal of ours needs: the kernel's frame (3.4 KiB with AVX-512; where a program uses AMX
+/// the kernel itself refuses stacks that are too small), and the handler's 512 bytes.
 const LEAST_BYTES: usize = 4096;
 
 static SIGALTSTACK: Next = Next::new(c"sigaltstack");
@@ -24,7 +25,8 @@ type SigAltStack = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t
 /// As the function of this name behind it says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
-    // SAFETY: the caller gives null or a stack_t; a signal stack's size is nothing that another thread changes meanwhile.
+    // SAFETY: the caller gives null or a stack_t; a signal stack's size is nothing that another
+    // thread changes meanwhile.
     let asked_for = (!new.is_null()).then(|| unsafe { ((*new).ss_flags, (*new).ss_size) });
     let is_small = asked_for.map(|(flags, bytes)| flags & libc::SS_DISABLE == 0 && bytes < LEAST_BYTES);
     let is_new = is_small == Some(true) && not_asked::add(Reason::SmallStack);

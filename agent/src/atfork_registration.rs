@@ -1,6 +1,7 @@
-//! `__register_atfork`, which pthread_atfork(3) calls, seen where the library is preloaded: each call is passed on, and what
-//! comes back is the answer. Behind it the agent's own fork handlers are registered again, so that they stay the outermost
-//! ones; [`crate::fork`] says why. It may be called before the constructor.
+//! `__register_atfork`, which pthread_atfork(3) calls, seen where the library is preloaded: each
+//! call is passed on, and what comes back is the answer. Behind it the agent's own fork handlers
+//! are registered again, so that they stay the outermost ones; [`crate::fork`] says why. It may be
+//! called before the constructor.
 
 use crate::life;
 use crate::next::Next;

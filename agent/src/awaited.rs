@@ -1,9 +1,11 @@
-//! Programs that are started in order to be recorded: nothing of their beginning and of their end is to be missed.
+//! Programs that are started in order to be recorded: nothing of their beginning and of their end
+//! is to be missed.
 //!
-//! Only where `SWIPR_RECORDER` asks, as `swipr run` does: the constructor, and the child of a fork, wait until the recording
-//! samples, so that the first function of `main` is seen; and exit(3) waits until the recordings have been handed over.
-//! Each wait has a bound, and ends at once where nobody can come: the recorder has ended, or the agent does not listen.
-//! Not here: who is meant (`config/recorder.rs`).
+//! Only where `SWIPR_RECORDER` asks, as `swipr run` does: the constructor, and the child of a fork,
+//! wait until the recording samples, so that the first function of `main` is seen; and exit(3)
+//! waits until the recordings have been handed over. Each wait has a bound, and ends at once where
+//! nobody can come: the recorder has ended, or the agent does not listen. Not here: who is meant
+//! (`config/recorder.rs`).
 
 use crate::config::{AwaitedBy, Config};
 use crate::off;
@@ -11,7 +13,8 @@ use crate::platform::process;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// How long a recorder that is there may take to come: milliseconds, but where CPUs are scarce seconds.
+/// How long a recorder that is there may take to come: milliseconds, but where CPUs are scarce
+/// seconds.
 const AT_START: Duration = Duration::from_secs(10);
 /// How long handing over may take: milliseconds, but where CPUs are scarce names take long to find.
 const AT_EXIT: Duration = Duration::from_secs(2);

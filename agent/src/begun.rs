@@ -1,6 +1,7 @@
 //! The recordings that `swipr_recording_begin` has begun and nobody has ended yet.
 //!
-//! They are this process's own: the child of a fork has none of its parent's, whose writers do not exist there.
+//! They are this process's own: the child of a fork has none of its parent's, whose writers do not
+//! exist there.
 
 use crate::output::Completion;
 use std::collections::HashMap;

@@ -1,18 +1,22 @@
 //! Calls that threads of ours would change, seen where the library is preloaded.
 //!
 //! - unshare(2) and setns(2) want a process with one thread, for some name spaces;
-//! - capset(2) and some of prctl(2) change what one thread may do. glibc's setuid(3) and its kin change all threads, and
-//!   abort the process when one of them may not do what the others may: a thread of ours that
-//!   was not changed would be that one, and would keep what the host gave up;
-//! - PR_SET_TSC of prctl(2) has the calling thread killed for reading the clock by which the handler measures itself: it measures nothing then;
-//! - PR_SET_SYSCALL_USER_DISPATCH of prctl(2) makes system calls of the calling thread raise SIGSYS, also the one by which a signal handler returns;
+//! - capset(2) and some of prctl(2) change what one thread may do. glibc's setuid(3) and its kin
+//!   change all threads, and abort the process when one of them may not do what the others may: a
+//!   thread of ours that was not changed would be that one, and would keep what the host gave up;
+//! - PR_SET_TSC of prctl(2) has the calling thread killed for reading the clock by which the
+//!   handler measures itself: it measures nothing then;
+//! - PR_SET_SYSCALL_USER_DISPATCH of prctl(2) makes system calls of the calling thread raise
+//!   SIGSYS, also the one by which a signal handler returns;
 //! - seccomp(2) can put all threads under a filter that kills them for calls that only ours make.
 //!
-//! So a host that has one thread is alone when it makes such a call: the agent ends before, and starts again behind it with the
-//! rights, name spaces and filters that the host has then. A recording that was under way ends. For a filter over all threads the agent
-//! ends whatever threads the host has, and does not come back.
+//! So a host that has one thread is alone when it makes such a call: the agent ends before, and
+//! starts again behind it with the rights, name spaces and filters that the host has then. A
+//! recording that was under way ends. For a filter over all threads the agent ends whatever threads
+//! the host has, and does not come back.
 //!
-//! They may be made by their names or by syscall(2), as libcap and libseccomp do. Not seen: calls made without the C library.
+//! They may be made by their names or by syscall(2), as libcap and libseccomp do. Not seen: calls
+//! made without the C library.
 
 mod capabilities;
 mod system_call;
@@ -40,7 +44,8 @@ const PR_SYS_DISPATCH_OFF: c_ulong = 0;
 const CLONE_NEWTIME: c_int = 0x80;
 /// What only a process with one thread may unshare. The user name space implies CLONE_THREAD.
 const UNSHARED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM;
-/// What only such a process may enter; or, for mounts, one whose threads do not share a root directory.
+/// What only such a process may enter; or, for mounts, one whose threads do not share a root
+/// directory.
 const ENTERED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | CLONE_NEWTIME;
 
 /// Looks the functions behind up.
@@ -49,7 +54,8 @@ pub fn prepare() {
     system_call::prepare();
 }
 
-/// Runs something of ours in a call of the host's, which sees nothing of it: neither errno nor a panic.
+/// Runs something of ours in a call of the host's, which sees nothing of it: neither errno nor a
+/// panic.
 fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
     errno::kept(|| catch_unwind(AssertUnwindSafe(body)).unwrap_or_default())
 }
@@ -122,7 +128,8 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
     result
 }
 
-/// The calling thread may not even be allowed to return from a signal handler once the call has succeeded.
+/// The calling thread may not even be allowed to return from a signal handler once the call has
+/// succeeded.
 fn kept_out(reason: Reason, call: impl FnOnce() -> c_long) -> c_long {
     let is_new = quietly(|| not_asked::add(reason));
     let result = call();
@@ -142,7 +149,8 @@ unsafe fn pass_on(at: usize, arguments: [c_ulong; 5]) -> c_long {
         return -1;
     }
     let [first, second, third, fourth, fifth] = arguments;
-    // SAFETY: integers and pointers are passed alike, in registers, and who takes fewer does not look at the others.
+    // SAFETY: integers and pointers are passed alike, in registers, and who takes fewer does not
+    // look at the others.
     let next = unsafe { std::mem::transmute::<*mut c_void, OfFive>(next) };
     // SAFETY: the caller's contract.
     c_long::from(unsafe { next(first as c_long, second, third, fourth, fifth) })

@@ -1,7 +1,9 @@
-//! `SWIPR_FOLLOW=none`: what this process executes is not to load the library. So its name goes from the list that the loader of
-//! the next program reads, which is in the environment; everything else stays there.
+//! `SWIPR_FOLLOW=none`: what this process executes is not to load the library. So its name goes
+//! from the list that the loader of the next program reads, which is in the environment; everything
+//! else stays there.
 //!
-//! In the constructor, where the program has one thread: the text is changed where it is, which needs no memory of the host's.
+//! In the constructor, where the program has one thread: the text is changed where it is, which
+//! needs no memory of the host's.
 
 use crate::config::AUTOSTART;
 use std::ffi::{CStr, OsStr, c_char};
@@ -13,7 +15,8 @@ unsafe extern "C" {
     static mut environ: *mut *mut c_char;
 }
 
-/// Takes the library's name from LD_PRELOAD, and its wish to start from what /etc/ld.so.preload loads.
+/// Takes the library's name from LD_PRELOAD, and its wish to start from what /etc/ld.so.preload
+/// loads.
 pub fn leave_alone() {
     // SAFETY: the C library's variable; nothing else runs yet.
     let mut place = unsafe { environ };
@@ -23,7 +26,8 @@ pub fn leave_alone() {
         if entry.is_null() {
             return;
         }
-        // SAFETY: a C string, in memory of the process that it may write to (execve(2) put it on the stack).
+        // SAFETY: a C string, in memory of the process that it may write to (execve(2) put it on
+        // the stack).
         let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
         if let Some(changed) = without_us(text) {
             // SAFETY: not longer than what is there.

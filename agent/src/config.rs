@@ -204,8 +204,8 @@ impl Config {
         Config::parse(|name| std::env::var_os(name))
     }
 
-    /// The same, for a caller that says itself where the main place is: a path with placeholders, or a URL.
-    /// The variables that say so do not hold then. An empty text says nothing.
+    /// The same, for a caller that says itself where the main place is: a path with placeholders,
+    /// or a URL. The variables that say so do not hold then. An empty text says nothing.
     pub fn with_socket(socket: Option<&str>) -> Result<Config, Error> {
         Config::parse_with_socket(socket, |name| std::env::var_os(name))
     }

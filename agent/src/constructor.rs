@@ -1,7 +1,7 @@
 //! The shared library starts itself when it was preloaded.
 //!
-//! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with more rights than
-//! its user is left alone.
+//! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with
+//! more rights than its user is left alone.
 
 use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::platform::{errno, process};
@@ -38,8 +38,8 @@ extern "C" fn on_load() {
     });
 }
 
-/// ThreadSanitizer knows one table of descriptors: it takes ours, which have the same numbers, for the host's, and would report
-/// races between the two.
+/// ThreadSanitizer knows one table of descriptors: it takes ours, which have the same numbers, for
+/// the host's, and would report races between the two.
 fn has_thread_sanitizer() -> bool {
     // SAFETY: a C string; the answer is null or the address of the function.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) };

@@ -1,6 +1,7 @@
-//! `__register_frame` and its kin, seen where the library is preloaded: programs that make code at run time tell
-//! the C++ runtime in this way how that code's frames are left. Each call is noted and passed on to the
-//! function that would have been called without us ([`crate::next`]); what that one answers is the answer.
+//! `__register_frame` and its kin, seen where the library is preloaded: programs that make code at
+//! run time tell the C++ runtime in this way how that code's frames are left. Each call is noted
+//! and passed on to the function that would have been called without us ([`crate::next`]); what
+//! that one answers is the answer.
 
 use crate::next::Next;
 use crate::registered_frames;

@@ -1,12 +1,13 @@
 //! The shared library's own heap.
 //!
-//! The agent never enters the host's malloc: it may not be initialised yet, may be instrumented, or may be the
-//! very thing that is broken. dlmalloc gets pages of its own (`source.rs`).
+//! The agent never enters the host's malloc: it may not be initialised yet, may be instrumented, or
+//! may be the very thing that is broken. dlmalloc gets pages of its own (`source.rs`).
 //!
-//! When there is no memory left, Rust's standard library would abort the process. So the agent turns itself off, and
-//! what it still needs to say so comes from a reserve. A thread of the agent that needs more than that ends
-//! on the spot: it holds its locks for ever, which is why nobody waits for one without a bound (`locks.rs`). A thread
-//! of the host cannot be ended; what the agent does on one needs a few KiB, and the last of the reserve is theirs.
+//! When there is no memory left, Rust's standard library would abort the process. So the agent
+//! turns itself off, and what it still needs to say so comes from a reserve. A thread of the agent
+//! that needs more than that ends on the spot: it holds its locks for ever, which is why nobody
+//! waits for one without a bound (`locks.rs`). A thread of the host cannot be ended; what the agent
+//! does on one needs a few KiB, and the last of the reserve is theirs.
 
 mod lock;
 mod reserve;
@@ -63,8 +64,8 @@ fn may_give() -> bool {
     true
 }
 
-// SAFETY: memory is dlmalloc's or the reserve's, and goes back where it came from; the reserve's is zeroed, aligned
-// and given out once.
+// SAFETY: memory is dlmalloc's or the reserve's, and goes back where it came from; the reserve's is
+// zeroed, aligned and given out once.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let memory = match may_give() {
@@ -104,7 +105,8 @@ unsafe impl GlobalAlloc for Heap {
         // SAFETY: the caller's contract: the size is not 0 and, rounded up to the alignment, fits.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both have so many bytes, and they are different; the old memory is the caller's to give back.
+            // SAFETY: both have so many bytes, and they are different; the old memory is the
+            // caller's to give back.
             unsafe {
                 std::ptr::copy_nonoverlapping(memory, new, layout.size().min(new_size));
                 self.dealloc(memory, layout);

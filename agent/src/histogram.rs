@@ -32,7 +32,8 @@ impl Default for Histogram {
     }
 }
 
-/// What [`Histogram::figures`] tells, nanoseconds. The percentiles are upper ends of buckets: at most twice too large.
+/// What [`Histogram::figures`] tells, nanoseconds. The percentiles are upper ends of buckets: at
+/// most twice too large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// How many were counted.

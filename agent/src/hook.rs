@@ -1,5 +1,5 @@
-//! What a module calls and one above it gives: a function, given once there is an agent. Can be called where nothing may
-//! be allocated or waited for.
+//! What a module calls and one above it gives: a function, given once there is an agent. Can be
+//! called where nothing may be allocated or waited for.
 
 use std::sync::atomic::{AtomicPtr, Ordering::*};
 

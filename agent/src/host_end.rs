@@ -1,14 +1,17 @@
-//! A process ends when its last thread has called pthread_exit(3), and the agent's threads must not keep it.
+//! A process ends when its last thread has called pthread_exit(3), and the agent's threads must not
+//! keep it.
 //!
-//! glibc ends the process when the last of its threads ends, but it counts ours. The first thread can only go
-//! before the others by pthread_exit, which runs the destructors of thread-specific data (exit does not): ours starts
-//! a thread that from then on looks often whether any thread of the host is left. If none is, it
-//! does what glibc's last thread would have done: exit(3) with status 0. Not one of the agent's other threads: their
-//! descriptors are not the host's, whose exit handlers write to its files.
+//! glibc ends the process when the last of its threads ends, but it counts ours. The first thread
+//! can only go before the others by pthread_exit, which runs the destructors of thread-specific
+//! data (exit does not): ours starts a thread that from then on looks often whether any thread of
+//! the host is left. If none is, it does what glibc's last thread would have done: exit(3) with
+//! status 0. Not one of the agent's other threads: their descriptors are not the host's, whose exit
+//! handlers write to its files.
 //!
-//! A first thread that ends by the system call itself, as strict seccomp wants it, runs no destructor, nor does one
-//! that a filter ends; and where another thread than the first started the agent there is none. For these the server
-//! looks once a second whether the first thread has ended.
+//! A first thread that ends by the system call itself, as strict seccomp wants it, runs no
+//! destructor, nor does one that a filter ends; and where another thread than the first started the
+//! agent there is none. For these the server looks once a second whether the first thread has
+//! ended.
 
 use crate::hook::Hook;
 use crate::platform::threads::{self, TaskDirectory};
@@ -38,7 +41,8 @@ static FIRST: AtomicU8 = AtomicU8::new(UNKNOWN);
 /// The server is to look.
 static WAKE_SERVER: Hook = Hook::new();
 
-/// Called by the thread that starts the agent; `wake_server` is called where the server has to look from then on.
+/// Called by the thread that starts the agent; `wake_server` is called where the server has to look
+/// from then on.
 pub fn watch_if_first(wake_server: &'static fn()) {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     WAKE_SERVER.set(wake_server);
@@ -48,7 +52,8 @@ pub fn watch_if_first(wake_server: &'static fn()) {
     }
     let key = KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: `key` is ours to write; the destructor stays where it is: the library cannot be unloaded.
+        // SAFETY: `key` is ours to write; the destructor stays where it is: the library cannot be
+        // unloaded.
         (unsafe { libc::pthread_key_create(&mut key, Some(first_ended)) } == 0).then_some(key)
     });
     // The value only has to be something else than null.

@@ -1,7 +1,8 @@
-//! Faults of the agent's own, for tests: `SWIPR_TEST_FAULT` says which. Not in a library that is given away.
+//! Faults of the agent's own, for tests: `SWIPR_TEST_FAULT` says which. Not in a library that is
+//! given away.
 //!
-//! `memory:N`: the heap refuses everything from its Nth call on. `panic:NAME`: the thread of that name panics in
-//! a recording, after its first samples (`server`: when it is asked for its status).
+//! `memory:N`: the heap refuses everything from its Nth call on. `panic:NAME`: the thread of that
+//! name panics in a recording, after its first samples (`server`: when it is asked for its status).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +13,8 @@ fn wanted() -> &'static str {
     let (bytes, length) = TEXT.get_or_init(|| {
         let mut text = [0; 64];
         let mut length = 0;
-        // SAFETY: a C string; the answer is null or a C string of the environment, read before the program runs.
+        // SAFETY: a C string; the answer is null or a C string of the environment, read before the
+        // program runs.
         let found = unsafe { libc::getenv(c"SWIPR_TEST_FAULT".as_ptr()) };
         if !found.is_null() {
             // SAFETY: a C string, as getenv(3) says.

@@ -1,7 +1,8 @@
 //! Waking the server from a thread of the host.
 //!
 //! The server's descriptors are in a table of its own, so there is none that another thread could
-//! write to. But anybody can connect: a connection that says nothing wakes the server, and means nothing.
+//! write to. But anybody can connect: a connection that says nothing wakes the server, and means
+//! nothing.
 
 use crate::listen::{self, Address};
 use crate::socket::Socket;

@@ -1,5 +1,5 @@
-//! The agent's life: started by the constructor or by `swipr_start`, started anew in a forked child,
-//! stopped by `swipr_stop` or at exit. One a process.
+//! The agent's life: started by the constructor or by `swipr_start`, started anew in a forked
+//! child, stopped by `swipr_stop` or at exit. One a process.
 
 pub mod fork;
 mod pause;
@@ -98,15 +98,15 @@ pub fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
     live().filter(|_| STATE.phase() == Phase::Running).map(|live| (&live.agent, &live.address))
 }
 
-/// The same, for callers that may have come right after the program was loaded, or after a fork: an agent that is
-/// just being started is waited for.
+/// The same, for callers that may have come right after the program was loaded, or after a fork: an
+/// agent that is just being started is waited for.
 pub fn settled() -> Option<(&'static Arc<Agent>, &'static Address)> {
     STATE.settled(Instant::now() + PATIENCE);
     running()
 }
 
-/// Starts the agent. With [`Wait::Yes`] one that is just being started is waited for first, so that it runs
-/// when [`Error::AlreadyRunning`] comes back.
+/// Starts the agent. With [`Wait::Yes`] one that is just being started is waited for first, so that
+/// it runs when [`Error::AlreadyRunning`] comes back.
 pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     let deadline = Instant::now() + PATIENCE;
     if wait == Wait::Yes {
@@ -165,13 +165,16 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
             if let Some(live) = self::live() {
                 unasked::begin(&live.agent, config);
             }
-            // A panic has turned the agent off by then; its sockets are closed and their files removed as it is unwound.
+            // A panic has turned the agent off by then; its sockets are closed and their files
+            // removed as it is unwound.
             off::contained(|| event_loop.run());
-            // Else somebody waits in `stop` and says so, or has said so and the next life has begun.
+            // Else somebody waits in `stop` and says so, or has said so and the next life has
+            // begun.
             STATE.change(life, Phase::Running, Phase::Idle);
         }
         Err(error) => {
-            // Only when asked: with a fixed place, every child of the host would say it on the host's stderr.
+            // Only when asked: with a fixed place, every child of the host would say it on the
+            // host's stderr.
             config.log.line(format_args!("not profiled: {error}"));
             STATE.change(life, Phase::Starting, Phase::Idle);
             let _ = report.send(Err(error));
@@ -248,7 +251,8 @@ pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) 
     }
 }
 
-/// The agent was turned off: its threads are to see it. Called in places where nothing may be allocated or waited for.
+/// The agent was turned off: its threads are to see it. Called in places where nothing may be
+/// allocated or waited for.
 fn turned_off() {
     if let Some(live) = live() {
         live.agent.wake_all();
@@ -286,8 +290,8 @@ fn wake() {
 fn watch_exit() {
     extern "C" fn at_exit() {
         off::contained(|| {
-            // In a sandbox a system call too many ends the process. In a child that no fork handler has seen there is
-            // no agent, and its locks may be held by threads that are not there.
+            // In a sandbox a system call too many ends the process. In a child that no fork handler
+            // has seen there is no agent, and its locks may be held by threads that are not there.
             if not_asked::is_in_sandbox() || PROCESS.load(Relaxed) != process::pid() {
                 return;
             }
@@ -314,7 +318,8 @@ fn watch_exit() {
     });
 }
 
-/// In the child of a fork: starts a new agent if the parent had one and there `can_be` one. Nothing of the old one is touched.
+/// In the child of a fork: starts a new agent if the parent had one and there `can_be` one. Nothing
+/// of the old one is touched.
 pub fn restart_in_child(can_be: bool) {
     let ran = STATE.end_in_child();
     IS_FORKED.store(true, Relaxed);

@@ -1,9 +1,9 @@
-//! Names, lines and frames of code that was made at run time: from perf maps, jitdump files, and the objects that compilers
-//! show to debuggers.
+//! Names, lines and frames of code that was made at run time: from perf maps, jitdump files, and
+//! the objects that compilers show to debuggers.
 //!
-//! Writers ask for names, and look for news when their stacks have such code in them; a process without costs nothing. Where
-//! several sources know an address, the one that knows times and lines wins. The sampler gets the frames through
-//! [`JitTables`] and never waits for files.
+//! Writers ask for names, and look for news when their stacks have such code in them; a process
+//! without costs nothing. Where several sources know an address, the one that knows times and lines
+//! wins. The sampler gets the frames through [`JitTables`] and never waits for files.
 
 mod debugger_objects;
 mod dump;

@@ -1,12 +1,15 @@
-//! Threads that must get no signal of ours while they run, because one would kill them: what is known of it from calls that they
-//! made themselves, where the library is preloaded (`alternate_stacks.rs`, `calls_alone.rs`).
+//! Threads that must get no signal of ours while they run, because one would kill them: what is
+//! known of it from calls that they made themselves, where the library is preloaded
+//! (`alternate_stacks.rs`, `calls_alone.rs`).
 //!
-//! A thread says so of itself, also in a signal handler: no lock, no allocation. One bit a thread id, for all ids there can be;
-//! the memory is asked for when the first thread needs it. Nothing is forgotten when a thread ends: who gets its id later is
-//! seen in system calls only until then it says otherwise, which is the safe side.
+//! A thread says so of itself, also in a signal handler: no lock, no allocation. One bit a thread
+//! id, for all ids there can be; the memory is asked for when the first thread needs it. Nothing is
+//! forgotten when a thread ends: who gets its id later is seen in system calls only until then it
+//! says otherwise, which is the safe side.
 //!
-//! A timer that is armed would raise its signal too late. So the sampler tells whose it is just arming ([`asking`]); a thread that
-//! takes itself out waits until that is not its own, disarms it, and takes what was raised before it goes on.
+//! A timer that is armed would raise its signal too late. So the sampler tells whose it is just
+//! arming ([`asking`]); a thread that takes itself out waits until that is not its own, disarms it,
+//! and takes what was raised before it goes on.
 
 mod handshake;
 
@@ -22,7 +25,8 @@ const TIDS: usize = 1 << 22;
 /// Bytes for one reason: a bit a thread id.
 const BYTES: usize = TIDS / 8;
 const REASONS: usize = 3;
-/// How often, and how long each time, a thread waits at most for the sampler to have armed its timer.
+/// How often, and how long each time, a thread waits at most for the sampler to have armed its
+/// timer.
 const WAITS: u32 = 100;
 const WAIT: Duration = Duration::from_micros(100);
 
@@ -40,7 +44,8 @@ pub enum Reason {
 const ALL: [Reason; REASONS] = [Reason::SmallStack, Reason::Sandbox, Reason::ForeignCalls];
 
 thread_local! {
-    /// The calling thread's own reasons, one bit each: known without a system call, and after a fork.
+    /// The calling thread's own reasons, one bit each: known without a system call, and after a
+    /// fork.
     static MINE: Cell<u8> = const { Cell::new(0) };
 }
 
@@ -110,12 +115,14 @@ pub fn remove(reason: Reason) {
     }
 }
 
-/// Whether the calling thread is in a sandbox of its own, or somebody emulates its system calls: nothing of ours may make one on it. Makes none.
+/// Whether the calling thread is in a sandbox of its own, or somebody emulates its system calls:
+/// nothing of ours may make one on it. Makes none.
 pub fn is_in_sandbox() -> bool {
     MINE.get() & (1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as u8) != 0
 }
 
-/// In the child of a fork, first of all: nobody takes its system calls (prctl(2), PR_SET_SYSCALL_USER_DISPATCH, is not inherited).
+/// In the child of a fork, first of all: nobody takes its system calls (prctl(2),
+/// PR_SET_SYSCALL_USER_DISPATCH, is not inherited).
 pub fn forget_after_fork() {
     MINE.set(MINE.get() & !(1 << Reason::ForeignCalls as u8));
 }

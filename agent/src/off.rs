@@ -1,11 +1,12 @@
 //! Turned off for good: what becomes of the agent after a fault of its own.
 //!
-//! A panic on one of the agent's threads, or memory that cannot be had, turns it off once and for all: recordings end and their
-//! clients are told why, no new one begins, `/health` and `/status` say so for as long as the server lives, and
-//! the children of a fork get no agent. The host goes on. Nothing here allocates, takes a lock or waits:
-//! it is called where there is no memory left, and by threads that hold locks.
-//! Not here: finding the faults (`agent_threads.rs`, `heap.rs`); failures that are nobody's fault and may pass,
-//! such as a thread that the kernel refuses: those end one recording.
+//! A panic on one of the agent's threads, or memory that cannot be had, turns it off once and for
+//! all: recordings end and their clients are told why, no new one begins, `/health` and `/status`
+//! say so for as long as the server lives, and the children of a fork get no agent. The host goes
+//! on. Nothing here allocates, takes a lock or waits: it is called where there is no memory left,
+//! and by threads that hold locks. Not here: finding the faults (`agent_threads.rs`, `heap.rs`);
+//! failures that are nobody's fault and may pass, such as a thread that the kernel refuses: those
+//! end one recording.
 
 use crate::hook::Hook;
 use crate::log;
@@ -40,7 +41,8 @@ struct Switch {
     reason: UnsafeCell<Text<REASON_BYTES>>,
 }
 
-// SAFETY: `reason` is written by the one thread that moves `phase` from ON to TURNING, and read once it is OFF.
+// SAFETY: `reason` is written by the one thread that moves `phase` from ON to TURNING, and read
+// once it is OFF.
 unsafe impl Sync for Switch {}
 
 static SWITCH: Switch = Switch::new();
@@ -77,12 +79,14 @@ impl Switch {
 /// The agent's threads are to see it.
 static WAKE_ALL: Hook = Hook::new();
 
-/// `wake_all` is called when the agent is turned off, in places where nothing may be allocated or waited for.
+/// `wake_all` is called when the agent is turned off, in places where nothing may be allocated or
+/// waited for.
 pub fn when_turned(wake_all: &'static fn()) {
     WAKE_ALL.set(wake_all);
 }
 
-/// Turns the agent off. The first reason stays; it is logged where lines are wanted. Never allocates, waits or panics.
+/// Turns the agent off. The first reason stays; it is logged where lines are wanted. Never
+/// allocates, waits or panics.
 pub fn turn(reason: impl Display) {
     turn_for(&reason);
 }
@@ -110,7 +114,8 @@ pub fn is_off() -> bool {
     SWITCH.phase.load(Acquire) != ON
 }
 
-/// Whether it is off and has been for so long that what its threads have not said by now, they will not say any more.
+/// Whether it is off and has been for so long that what its threads have not said by now, they will
+/// not say any more.
 pub fn is_over() -> bool {
     let patience = if LOST.load(Relaxed) { PATIENCE_WITH_THE_REST } else { PATIENCE };
     is_off() && monotonic_ns().saturating_sub(SWITCH.since_ns.load(Relaxed)) >= patience.as_nanos() as u64

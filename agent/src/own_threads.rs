@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
-/// How the names of the agent's threads begin. A new thread has its parent's name first: one of these, too.
+/// How the names of the agent's threads begin. A new thread has its parent's name first: one of
+/// these, too.
 pub const PREFIX: &str = "swipr-";
 
 /// Places for the ids of the agent's threads; 0: a free one. Not behind a lock, which a fork could

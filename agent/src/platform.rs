@@ -1,12 +1,14 @@
 //! What swipr needs of the operating system:
 //!
 //! - `bell`: waiting for another thread without a lock; `futex`: for a word in memory;
-//! - `cpu_timers`: timers on threads' CPU clocks; `timer_delivery`: whether they cut system calls short;
+//! - `cpu_timers`: timers on threads' CPU clocks; `timer_delivery`: whether they cut system calls
+//!   short;
 //! - `cpus`: which one a thread ran on last, and moving to it;
 //! - `run_delay`: how long a thread waited for a CPU;
 //! - `threads`: which threads there are, their names, CPU clocks, and whether they are blocked;
 //! - `signals`: which signal to use, its handler;
-//! - `maps`: the process's mappings; `objects`: its loaded objects; `loader_lock`: asking for them without waiting;
+//! - `maps`: the process's mappings; `objects`: its loaded objects; `loader_lock`: asking for them
+//!   without waiting;
 //! - `stdio`: what the program's streams have not written yet;
 //! - `swift`: the demangler of the process's own Swift runtime;
 //! - `descriptors`: a descriptor table of the agent's own;

@@ -1,4 +1,5 @@
-//! The interface for Rust programs: a guard that records, and what it takes to start one. Not here: reports (`report.rs`).
+//! The interface for Rust programs: a guard that records, and what it takes to start one. Not here:
+//! reports (`report.rs`).
 
 #[cfg(feature = "criterion")]
 mod criterion;
@@ -62,7 +63,8 @@ impl Builder {
         self
     }
 
-    /// Threads that use CPU time ([`Mode::Cpu`], unless it is said), or every thread, waiting or not ([`Mode::Wall`]).
+    /// Threads that use CPU time ([`Mode::Cpu`], unless it is said), or every thread, waiting or
+    /// not ([`Mode::Wall`]).
     pub fn mode(mut self, mode: Mode) -> Builder {
         self.mode = mode;
         self
@@ -74,14 +76,15 @@ impl Builder {
         self
     }
 
-    /// Where the profiler listens besides (see `docs/http.md`), if it does not run already. Unless it is said, an address that nobody knows:
-    /// an abstract socket of a random name.
+    /// Where the profiler listens besides (see `docs/http.md`), if it does not run already. Unless
+    /// it is said, an address that nobody knows: an abstract socket of a random name.
     pub fn socket(mut self, pattern: &str) -> Builder {
         self.socket = Some(pattern.to_owned());
         self
     }
 
-    /// Starts to record. Where the profiler runs already in this process (it was preloaded, or started before), it is used.
+    /// Starts to record. Where the profiler runs already in this process (it was preloaded, or
+    /// started before), it is used.
     pub fn start(self) -> Result<Profiler, Error> {
         let shortest_and_longest = Duration::from_micros(100)..=Duration::from_secs(1);
         if !shortest_and_longest.contains(&self.interval) {
@@ -138,7 +141,8 @@ impl Profiler {
         Builder::default()
     }
 
-    /// What was recorded so far. The recording goes on. What was sampled in the last twentieth of a second may not be in it yet.
+    /// What was recorded so far. The recording goes on. What was sampled in the last twentieth of a
+    /// second may not be in it yet.
     pub fn report(&self) -> Report {
         Report::of(&self.kept)
     }

@@ -58,7 +58,8 @@ pub enum Symbolize {
     /// All.
     #[default]
     Now,
-    /// Those of code made at run time, which nobody knows later; others have their address and module.
+    /// Those of code made at run time, which nobody knows later; others have their address and
+    /// module.
     Lazy,
     /// None.
     Never,
@@ -155,12 +156,13 @@ pub trait Output: Send {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Closed>;
     /// Whether nobody reads any more, so that the recording should end.
     fn is_closed(&self) -> bool;
-    /// Whether a recording without a single sample is wanted all the same (a file is; a client is told why there
-    /// is none instead). If not, such a recording writes nothing.
+    /// Whether a recording without a single sample is wanted all the same (a file is; a client is
+    /// told why there is none instead). If not, such a recording writes nothing.
     fn takes_empty(&self) -> bool {
         false
     }
-    /// What takes the samples in place of the format that was asked for, where they are wanted as they are; then nothing is written.
+    /// What takes the samples in place of the format that was asked for, where they are wanted as
+    /// they are; then nothing is written.
     fn format(&self) -> Option<Box<dyn Format>> {
         None
     }

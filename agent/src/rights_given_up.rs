@@ -1,8 +1,10 @@
-//! Calls by which a program gives up what it may do, seen where the library is preloaded: a start of the agent that is under way is waited for.
+//! Calls by which a program gives up what it may do, seen where the library is preloaded: a start
+//! of the agent that is under way is waited for.
 //!
-//! The agent starts beside the program. A service that becomes an ordinary user, or leaves for another root directory, in its first
-//! millisecond would else do so before the socket is there: it would lie where nobody looks for it, or there would be none. (So it was, in 4 of
-//! 60 starts on a busy machine.) Not seen: calls made without the C library, which change the calling thread only.
+//! The agent starts beside the program. A service that becomes an ordinary user, or leaves for
+//! another root directory, in its first millisecond would else do so before the socket is there: it
+//! would lie where nobody looks for it, or there would be none. (So it was, in 4 of 60 starts on a
+//! busy machine.) Not seen: calls made without the C library, which change the calling thread only.
 
 use crate::life;
 use crate::next::Next;
@@ -20,7 +22,8 @@ unsafe fn settled_before(next: &Next, [first, second, third]: [c_ulong; 3]) -> c
     if next.is_null() {
         return -1;
     }
-    // SAFETY: integers and pointers are passed alike, in registers, and who takes fewer does not look at the others.
+    // SAFETY: integers and pointers are passed alike, in registers, and who takes fewer does not
+    // look at the others.
     let next = unsafe { std::mem::transmute::<*mut c_void, OfThree>(next) };
     // SAFETY: the caller's contract.
     unsafe { next(first, second, third) }

@@ -1,7 +1,7 @@
 //! From the sampler to a recording's writer: a queue bounded in bytes, whose sender never waits.
 //!
-//! The bound is on memory, not on sweeps: finding the first names of a large program takes the writer a
-//! second or two, and what is sampled meanwhile fits.
+//! The bound is on memory, not on sweeps: finding the first names of a large program takes the
+//! writer a second or two, and what is sampled meanwhile fits.
 
 pub use crate::channel::Refused;
 use crate::channel::{Receiver, Sender, channel};
@@ -89,7 +89,8 @@ impl SampleReceiver {
     }
 }
 
-/// What an event keeps alive. A blocked thread's stack is shared by its samples and by the thread itself.
+/// What an event keeps alive. A blocked thread's stack is shared by its samples and by the thread
+/// itself.
 fn bytes_of(event: &Event) -> usize {
     let sharers = Arc::strong_count(&event.stack).saturating_sub(1).max(1);
     size_of::<Event>() + event.stack.bytes() / sharers

@@ -1,8 +1,9 @@
-//! What Firefox Profiler asks of a symbol server (`debuginfo/src/symbol_api.rs`), answered for the code of this process; and its
-//! instructions.
+//! What Firefox Profiler asks of a symbol server (`debuginfo/src/symbol_api.rs`), answered for the
+//! code of this process; and its instructions.
 //!
-//! Modules are those of the last recording. Addresses are those that our profiles have: offsets in the module's file. Who may ask is
-//! the server's business; a thread of its own answers, which ends, and forgets what it has read, a minute after the last question.
+//! Modules are those of the last recording. Addresses are those that our profiles have: offsets in
+//! the module's file. Who may ask is the server's business; a thread of its own answers, which
+//! ends, and forgets what it has read, a minute after the last question.
 
 mod assembly;
 mod modules;
@@ -22,7 +23,8 @@ pub const MOST_WAITING: usize = 16;
 /// How long what was read stays.
 const LINGER: Duration = Duration::from_secs(60);
 
-/// The thread's body: until nobody has asked for a while, says `none_left`, which gives a question back that came just now.
+/// The thread's body: until nobody has asked for a while, says `none_left`, which gives a question
+/// back that came just now.
 pub fn run(questions: &Receiver<Question>, names: &NameSources, none_left: impl Fn() -> Option<Question>) {
     while let Some(question) = questions.receive(LINGER).ok().or_else(&none_left) {
         let Question { kind, body, mut output } = question;

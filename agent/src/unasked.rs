@@ -1,8 +1,9 @@
-//! Recordings that the configuration asks for: the flight recorder (`SWIPR_CONTINUOUS`) and the file of the process's whole life
-//! (`SWIPR_OUTPUT`).
+//! Recordings that the configuration asks for: the flight recorder (`SWIPR_CONTINUOUS`) and the
+//! file of the process's whole life (`SWIPR_OUTPUT`).
 //!
-//! At exit the file is waited for, with a bound: a program that is to be profiled as a whole may end 2 seconds late at the worst,
-//! all others end as ever. Not here: what is kept (`swipr_formats::Ring`).
+//! At exit the file is waited for, with a bound: a program that is to be profiled as a whole may
+//! end 2 seconds late at the worst, all others end as ever. Not here: what is kept
+//! (`swipr_formats::Ring`).
 
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, LifeFile};

@@ -1,4 +1,5 @@
-//! A benchmark of criterion's is recorded where its profiles are. `cargo test -p swipr --features criterion` has it.
+//! A benchmark of criterion's is recorded where its profiles are. `cargo test -p swipr --features
+//! criterion` has it.
 
 #![cfg(feature = "criterion")]
 

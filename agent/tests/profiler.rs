@@ -93,7 +93,8 @@ fn what_cannot_be_is_refused_with_a_reason() {
     assert!(error.to_string().starts_with("threads is no regular expression: "), "{error}");
 }
 
-/// Runs an example, which `cargo test` builds beside the tests; `read` looks at the folder that it wrote into.
+/// Runs an example, which `cargo test` builds beside the tests; `read` looks at the folder that it
+/// wrote into.
 fn example<T>(name: &str, argument: &str, read: impl FnOnce(&std::path::Path) -> T) -> (T, String) {
     let own = std::env::current_exe().expect("a path");
     let program = own.ancestors().nth(2).expect("the target folder").join("examples").join(name);

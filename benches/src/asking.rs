@@ -1,11 +1,12 @@
-//! Asking one thread for its stack with the product's own signal and slot, but by a signal from here instead of the thread's timer: at a
-//! moment that the bench chooses.
+//! Asking one thread for its stack with the product's own signal and slot, but by a signal from
+//! here instead of the thread's timer: at a moment that the bench chooses.
 
 use std::io;
 use swipr::platform::{memory, process};
 use swipr_unwind::slot::{self, CHUNK_BYTES, StackBounds, Ticket};
 
-/// A slot for a thread whose stack is there. There is one question at a time, so the first chunk is enough.
+/// A slot for a thread whose stack is there. There is one question at a time, so the first chunk is
+/// enough.
 pub fn lend(bounds: StackBounds) -> io::Result<Ticket> {
     if !slot::has_chunk(0) {
         let memory = memory::map_forever(CHUNK_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -67,7 +68,8 @@ pub type Handler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut 
 pub enum Stack {
     /// On the thread's alternate stack where it has one, as the agent's handler.
     Alternate,
-    /// On the interrupted stack. framehop needs more than the alternate stacks that Rust gives its threads.
+    /// On the interrupted stack. framehop needs more than the alternate stacks that Rust gives its
+    /// threads.
     Interrupted,
 }
 

@@ -1,5 +1,5 @@
-//! A program with two threads that work without a pause, to be recorded: for each line on its input it prints how much
-//! they have done so far, and what CPU time that took.
+//! A program with two threads that work without a pause, to be recorded: for each line on its input
+//! it prints how much they have done so far, and what CPU time that took.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -15,7 +15,8 @@ pub const THREADS: usize = 2;
 const DEPTH: u32 = 30;
 /// Steps of a round, which takes some 20 microseconds: as exactly is it known how much was done.
 const STEPS: u32 = 6400;
-/// All clocks are read within this time, else they are read again: between them nothing else has run.
+/// All clocks are read within this time, else they are read again: between them nothing else has
+/// run.
 const AT_ONCE_NS: u64 = 20_000;
 /// How often they are read again.
 const TRIES: usize = 1000;

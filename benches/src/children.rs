@@ -1,4 +1,5 @@
-//! Programs that are started to be measured: what they cost, what memory is theirs, how often their threads woke.
+//! Programs that are started to be measured: what they cost, what memory is theirs, how often their
+//! threads woke.
 
 use std::fs::read_to_string;
 use std::io::{self, BufRead, BufReader, Write};
@@ -98,7 +99,8 @@ impl Running {
         entries.filter_map(|entry| Some((tid(&entry.path())?, status(entry.path())?))).collect()
     }
 
-    /// Memory that no other process has: written pages, and pages of files that no other process maps, KiB.
+    /// Memory that no other process has: written pages, and pages of files that no other process
+    /// maps, KiB.
     pub fn private_kib(&self) -> io::Result<(u64, u64)> {
         let text = read_to_string(self.process().join("smaps_rollup"))?;
         let kib = |name| field(&text, name).and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
@@ -112,7 +114,8 @@ impl Running {
 
     /// CPU time of all its threads, nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
-        // The clock of another process: linux/posix-timers_types.h, CPUCLOCK_SCHED without the bit for a thread.
+        // The clock of another process: linux/posix-timers_types.h, CPUCLOCK_SCHED without the bit
+        // for a thread.
         process::clock_ns((!(self.child.id() as i32) << 3) | 2).unwrap_or(0)
     }
 
@@ -128,7 +131,8 @@ impl Running {
         self.threads().iter().any(|(_, status)| field(status, "Name:") == Some(name))
     }
 
-    /// How often threads other than the first one went to sleep or were put off, and how many there are.
+    /// How often threads other than the first one went to sleep or were put off, and how many there
+    /// are.
     pub fn switches_of_others(&self) -> (u64, usize) {
         let others = self.threads().into_iter().filter(|&(tid, _)| tid != self.child.id());
         others.fold((0, 0), |(switches, threads), (_, status)| (switches + switches_in(&status), threads + 1))

@@ -1,4 +1,5 @@
-//! Requests to an agent whose whole answer is read: recordings of a fixed length, and the agent's state.
+//! Requests to an agent whose whole answer is read: recordings of a fixed length, and the agent's
+//! state.
 
 use serde_json::Value;
 use std::io::{self, Read, Write};

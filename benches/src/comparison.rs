@@ -19,7 +19,8 @@ pub enum Difference {
     OtherEnds(usize),
 }
 
-/// Compares our kept frames of `total` (see [`swipr_unwind::frames::kept`]) with the whole stack of a peer.
+/// Compares our kept frames of `total` (see [`swipr_unwind::frames::kept`]) with the whole stack of
+/// a peer.
 pub fn compare(ours: &[u64], total: usize, other: &[u64]) -> Difference {
     let plain = |frame: u64| frame & !EXACT;
     let elided = total.saturating_sub(CAPACITY);
@@ -41,8 +42,8 @@ pub struct Findings {
     reasons: BTreeMap<String, u64>,
 }
 
-/// The ways to walk that are timed, ours first. pprof-rs walks by the `backtrace` crate, which is libgcc's unwinder,
-/// gperftools by `unw_step`.
+/// The ways to walk that are timed, ours first. pprof-rs walks by the `backtrace` crate, which is
+/// libgcc's unwinder, gperftools by `unw_step`.
 pub const WAYS: [&str; 5] = ["swipr", "framehop", "`unw_backtrace`", "`backtrace` crate", "`unw_step`"];
 
 impl Findings {

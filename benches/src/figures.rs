@@ -44,8 +44,8 @@ impl Series {
         self.percentile(0.5)
     }
 
-    /// Between which values the true median lies with 95 % confidence or more, by the order of the values alone. Fewer
-    /// than six values do not allow so much: then all of them, which is less.
+    /// Between which values the true median lies with 95 % confidence or more, by the order of the
+    /// values alone. Fewer than six values do not allow so much: then all of them, which is less.
     pub fn median_interval(&self) -> (f64, f64) {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
@@ -66,9 +66,9 @@ impl Series {
     }
 }
 
-/// How many of so many values to leave out on either side, so that the median of what they are drawn from lies between
-/// the others with 95 % confidence: it is below the next one 1 time in 40 at the most, as often as a fair coin shows no
-/// more heads than were left out.
+/// How many of so many values to leave out on either side, so that the median of what they are
+/// drawn from lies between the others with 95 % confidence: it is below the next one 1 time in 40
+/// at the most, as often as a fair coin shows no more heads than were left out.
 fn values_outside(count: usize) -> usize {
     let (mut heads, mut chance) = (0usize, 0.0);
     let mut exactly = -(count as f64) * std::f64::consts::LN_2;
@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn the_medians_interval_is_that_of_a_fair_coin() {
         let series = |count: u32| (1..=count).map(f64::from).collect::<Series>().median_interval();
-        // As in tables of the sign test: with six values the least and the largest, with ten the second of each side.
+        // As in tables of the sign test: with six values the least and the largest, with ten the
+        // second of each side.
         assert_eq!((series(6), series(8), series(9)), ((1.0, 6.0), (1.0, 8.0), (2.0, 8.0)));
         assert_eq!((series(10), series(20), series(100)), ((2.0, 9.0), (6.0, 15.0), (40.0, 61.0)));
         // 1.96 standard deviations from the half, to one value.

@@ -1,5 +1,5 @@
-//! The ways to interrupt a running thread whose held times are compared: a signal number each, so that no
-//! handler has to find out which one it is.
+//! The ways to interrupt a running thread whose held times are compared: a signal number each, so
+//! that no handler has to find out which one it is.
 
 use crate::asking::{self, Handler, Stack};
 use crate::peers::{self, Buffer, Framehop};
@@ -134,7 +134,8 @@ unsafe extern "C" fn framehop(_: libc::c_int, _: *mut libc::siginfo_t, context: 
 }
 
 unsafe extern "C" fn walk_alone(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel's context; the bounds are the target's; the tables stay while there is a `Bench`.
+    // SAFETY: the kernel's context; the bounds are the target's; the tables stay while there is a
+    // `Bench`.
     unsafe { TIMED.measure(context as u64, LOW.load(Relaxed), HIGH.load(Relaxed)) };
 }
 

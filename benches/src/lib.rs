@@ -1,9 +1,11 @@
 //! What the benches share: clocks, figures, synthetic stacks, peers, measured children.
 //!
-//! Each program in `bin/` measures one thing beside its peers and prints a table; `docs/performance.md` holds
-//! what they printed. Nothing here asserts a time: a bench prints, people judge.
+//! Each program in `bin/` measures one thing beside its peers and prints a table;
+//! `docs/performance.md` holds what they printed. Nothing here asserts a time: a bench prints,
+//! people judge.
 //!
-//! The crate is a shared library, too ([`preloaded`]), which the `agreement` bench loads into real programs.
+//! The crate is a shared library, too ([`preloaded`]), which the `agreement` bench loads into real
+//! programs.
 
 pub mod asking;
 pub mod bars;

@@ -1,4 +1,5 @@
-//! Profilers that are programs of their own: they attach to a running program and record until they are interrupted.
+//! Profilers that are programs of their own: they attach to a running program and record until they
+//! are interrupted.
 
 use crate::children::{self, Directory, Running};
 use std::io;
@@ -12,7 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the kernel lets everybody record.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// What samply wants there. The kernel would let root record anyway; samply reads the file and refuses.
+/// What samply wants there. The kernel would let root record anyway; samply reads the file and
+/// refuses.
 const WANTED: i32 = 1;
 
 /// A setting of this system that a profiler refuses, though it may record.

@@ -1,7 +1,9 @@
-//! What a recording costs, as ratios of the same work's CPU time with and without it, and what it costs to begin one.
+//! What a recording costs, as ratios of the same work's CPU time with and without it, and what it
+//! costs to begin one.
 //!
-//! The profiler records for some seconds at a time. What is compared are equally long windows inside and outside of its
-//! recordings: one that lies right before a recording with the recording's first, its last with the one right after.
+//! The profiler records for some seconds at a time. What is compared are equally long windows
+//! inside and outside of its recordings: one that lies right before a recording with the
+//! recording's first, its last with the one right after.
 
 use crate::busy::Progress;
 use crate::children::{self, Conversation};
@@ -14,8 +16,8 @@ use std::time::Duration;
 pub const BUSY: &str = "--busy";
 /// A window.
 const WINDOW: Duration = Duration::from_millis(500);
-/// After a recording began and before its first window: tables are made and most names known then. After it ended as well,
-/// and a program's first moments are as long.
+/// After a recording began and before its first window: tables are made and most names known then.
+/// After it ended as well, and a program's first moments are as long.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// The agent's threads.
@@ -78,12 +80,13 @@ pub struct Overhead {
     pub threads: Series,
     /// The same with the CPU time of the profiler's threads.
     pub whole: Series,
-    /// What the profiler's threads are of that: their CPU time / that of the busy threads without. The windows of a
-    /// pair may differ in speed; this hardly depends on it.
+    /// What the profiler's threads are of that: their CPU time / that of the busy threads without.
+    /// The windows of a pair may differ in speed; this hardly depends on it.
     pub profiler: Series,
     /// CPU time of each of [`AGENT`] while it records, milliseconds a second.
     pub agent: [Series; AGENT.len()],
-    /// CPU time of the profiler's threads until its first recording in this process ran evenly, milliseconds.
+    /// CPU time of the profiler's threads until its first recording in this process ran evenly,
+    /// milliseconds.
     pub first_start_ms: f64,
     /// The same of the later ones.
     pub later_starts_ms: Series,
@@ -105,7 +108,8 @@ impl Overhead {
     }
 }
 
-/// CPU time of the profiler's threads while a recording began, without what they take anyway in so long a time.
+/// CPU time of the profiler's threads while a recording began, without what they take anyway in so
+/// long a time.
 fn start_ms(begun: &Work, steady: &Work) -> f64 {
     let rate = steady.others_ns() as f64 / steady.program.wall_ns as f64;
     (begun.others_ns() as f64 - rate * begun.program.wall_ns as f64) / 1e6
@@ -169,7 +173,8 @@ mod tests {
     #[test]
     fn a_ratio_is_of_the_cpu_time_for_the_same_work() {
         let mut overhead = Overhead::default();
-        // Half of the rounds in half of the time cost nothing; three quarters of the time are half as much again.
+        // Half of the rounds in half of the time cost nothing; three quarters of the time are half
+        // as much again.
         overhead.pair(&work(50, 500, 0, 0), &work(100, 1000, 0, 0));
         overhead.pair(&work(50, 750, 0, 0), &work(100, 1000, 0, 0));
         assert_eq!((overhead.threads.percentile(0.0), overhead.threads.percentile(1.0)), (1.0, 1.5));

@@ -1,5 +1,6 @@
-//! Other ways to take a stack in a signal handler: libgcc (through the `backtrace` crate), framehop, libunwind,
-//! and the whole handlers of pprof-rs and gperftools. Shared libraries take part where they are installed.
+//! Other ways to take a stack in a signal handler: libgcc (through the `backtrace` crate),
+//! framehop, libunwind, and the whole handlers of pprof-rs and gperftools. Shared libraries take
+//! part where they are installed.
 //!
 //! They may allocate, lock and use kilobytes of stack on their first call: call [`warm_up`] before.
 
@@ -41,13 +42,14 @@ fn stop_timer(timer: libc::c_int) {
     unsafe { libc::setitimer(timer, &std::mem::zeroed(), std::ptr::null_mut()) };
 }
 
-/// The calling thread's stack by the `backtrace` crate, that is by `_Unwind_Backtrace`; returns the number of
-/// frames. The handler's own frames come first.
+/// The calling thread's stack by the `backtrace` crate, that is by `_Unwind_Backtrace`; returns the
+/// number of frames. The handler's own frames come first.
 #[inline(never)]
 pub fn by_backtrace_crate(frames: &mut [u64]) -> usize {
     let mut places = frames.iter_mut();
     let mut count = 0;
-    // SAFETY: each thread walks its own stack only; with libgcc nothing is shared that needs the crate's lock.
+    // SAFETY: each thread walks its own stack only; with libgcc nothing is shared that needs the
+    // crate's lock.
     unsafe {
         backtrace::trace_unsynchronized(|frame| match places.next() {
             Some(place) => {

@@ -1,8 +1,10 @@
-//! The library that `agreement` loads into a real program: it interrupts the program's threads, lets swipr's
-//! handler and libgcc walk the same stack in the same handler, and writes what it found to a file.
+//! The library that `agreement` loads into a real program: it interrupts the program's threads,
+//! lets swipr's handler and libgcc walk the same stack in the same handler, and writes what it
+//! found to a file.
 //!
-//! It starts only where [`OUTPUT`] is set. (Where [`PPROF`] is, it is pprof-rs instead, as a program would have it.) It is a test rig, not the agent: it may take
-//! locks in a handler (libgcc and libunwind do), interrupts blocked threads too, and its waits are bounded.
+//! It starts only where [`OUTPUT`] is set. (Where [`PPROF`] is, it is pprof-rs instead, as a
+//! program would have it.) It is a test rig, not the agent: it may take locks in a handler (libgcc
+//! and libunwind do), interrupts blocked threads too, and its waits are bounded.
 
 mod interrupt;
 mod pprof;
@@ -102,7 +104,8 @@ fn run(output: PathBuf, samples: u64) {
         }
         let mut tids = vec![];
         let _ = directory.list(&mut tids);
-        // Blocked threads stand where they stood: they would only add the same stack again and again.
+        // Blocked threads stand where they stood: they would only add the same stack again and
+        // again.
         let before: Vec<Option<u64>> = tids.iter().map(|&tid| threads::cpu_ns(tid)).collect();
         std::thread::sleep(Duration::from_micros(700));
         let ran = |tid, before: Option<u64>| {

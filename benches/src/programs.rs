@@ -1,5 +1,5 @@
-//! Real programs that work until they are ended, for the benches that look at their stacks. What is not installed is
-//! left out.
+//! Real programs that work until they are ended, for the benches that look at their stacks. What is
+//! not installed is left out.
 
 use crate::children::{self, Directory, Running};
 use std::fmt::Write;
@@ -139,7 +139,8 @@ pub fn real_python() -> String {
     found.unwrap_or("python3".into())
 }
 
-/// The shared libraries of the compiler: its own and LLVM, the largest objects that many machines have.
+/// The shared libraries of the compiler: its own and LLVM, the largest objects that many machines
+/// have.
 pub fn rustc_libraries() -> Vec<PathBuf> {
     let Some(root) = says("rustc", &["--print", "sysroot"]) else { return vec![] };
     let files = std::fs::read_dir(Path::new(&root).join("lib")).into_iter().flatten().flatten();

@@ -1,4 +1,5 @@
-//! The profilers whose cost is measured: how each is brought to a running program, switched on and off.
+//! The profilers whose cost is measured: how each is brought to a running program, switched on and
+//! off.
 
 use crate::children::{Directory, Running, agent_library, gperftools};
 use crate::outside::{Outside, Paranoid};
@@ -43,7 +44,8 @@ pub enum Profiler {
     Outside {
         /// What it is called.
         name: &'static str,
-        /// Its name and arguments, where the rate goes in for `{hz}` and the recorded process for `{pid}`.
+        /// Its name and arguments, where the rate goes in for `{hz}` and the recorded process for
+        /// `{pid}`.
         arguments: Vec<String>,
     },
 }
@@ -128,8 +130,8 @@ impl Profiler {
         }
     }
 
-    /// Samples a second that it is measured at. Timers of the process or of a thread reach the kernel's tick at the
-    /// most, 250 a second here.
+    /// Samples a second that it is measured at. Timers of the process or of a thread reach the
+    /// kernel's tick at the most, 250 a second here.
     pub fn rates(&self) -> &'static [u32] {
         match self {
             Profiler::Nobody => &[0],
@@ -138,7 +140,8 @@ impl Profiler {
         }
     }
 
-    /// Recordings that are made of it, of so many that are wanted of swipr: fewer of the peers, which take longer to begin.
+    /// Recordings that are made of it, of so many that are wanted of swipr: fewer of the peers,
+    /// which take longer to begin.
     pub fn recordings(&self, wanted: usize) -> usize {
         match self {
             Profiler::Nobody | Profiler::Swipr { .. } => wanted,

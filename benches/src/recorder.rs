@@ -1,4 +1,5 @@
-//! A client that has a program recorded for as long as this value lives, and throws away what comes.
+//! A client that has a program recorded for as long as this value lives, and throws away what
+//! comes.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

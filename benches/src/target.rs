@@ -42,7 +42,8 @@ pub struct Held {
 }
 
 impl Target {
-    /// Starts the thread on `cpu`, `levels` functions deep. It runs before all ordinary threads if it may.
+    /// Starts the thread on `cpu`, `levels` functions deep. It runs before all ordinary threads if
+    /// it may.
     pub fn start(cpu: usize, levels: u32, scale: Scale) -> io::Result<Target> {
         let mut watch = Watch::default();
         watch.threshold.0 = scale.ticks(GAP_NS);
@@ -65,8 +66,8 @@ impl Target {
         Ok(Target { watch, thread: Some(thread), scale, tid, bounds, signal_stack })
     }
 
-    /// Calls `interrupt`, which sends one signal, and measures how long it kept the thread from running.
-    /// `None`: no pause, or more than one, so that it is not known which was the signal's.
+    /// Calls `interrupt`, which sends one signal, and measures how long it kept the thread from
+    /// running. `None`: no pause, or more than one, so that it is not known which was the signal's.
     pub fn held(&self, interrupt: impl FnOnce()) -> Option<Held> {
         let gap = &self.watch.gap.0;
         let count = gap.count.load(Acquire);

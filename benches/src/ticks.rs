@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 #[inline(always)]
 pub fn now() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has the instruction, and user space may use it unless prctl(2) forbade it.
+    // SAFETY: every x86-64 has the instruction, and user space may use it unless prctl(2) forbade
+    // it.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(not(target_arch = "x86_64"))]
     return swipr::platform::process::monotonic_ns();

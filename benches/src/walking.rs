@@ -65,8 +65,9 @@ impl Timed {
     /// Walks the interrupted stack, whose mapping is `low..high`, once and then some more times.
     ///
     /// # Safety
-    /// In a signal handler, `context` being its `ucontext` and `low..high` the mapping of the interrupted stack;
-    /// nobody else measures here, no other handler runs, and nobody publishes other tables meanwhile.
+    /// In a signal handler, `context` being its `ucontext` and `low..high` the mapping of the
+    /// interrupted stack; nobody else measures here, no other handler runs, and nobody publishes
+    /// other tables meanwhile.
     pub unsafe fn measure(&self, context: u64, low: u64, high: u64) {
         let started = ticks::now();
         // SAFETY: as this function's own.

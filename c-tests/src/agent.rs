@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 /// build for old distributions.
 pub const LIBRARY_VARIABLE: &str = "SWIPR_TEST_LIBRARY";
 
-/// Cargo's profile for the library that tests build: as the release, without its pass over the whole program.
+/// Cargo's profile for the library that tests build: as the release, without its pass over the
+/// whole program.
 const PROFILE: &str = "test-library";
 
 /// The checkout's top folder.

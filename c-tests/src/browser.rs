@@ -1,7 +1,8 @@
-//! A Chromium without a window, told what to do through a pipe: pages are opened, asked, and looked at for errors.
+//! A Chromium without a window, told what to do through a pipe: pages are opened, asked, and looked
+//! at for errors.
 //!
-//! It speaks the browser's own protocol (`--remote-debugging-pipe`: JSON messages, a NUL behind each, on descriptors 3 and
-//! 4), so that nothing needs to be installed besides the browser.
+//! It speaks the browser's own protocol (`--remote-debugging-pipe`: JSON messages, a NUL behind
+//! each, on descriptors 3 and 4), so that nothing needs to be installed besides the browser.
 
 use crate::directory::Directory;
 use crate::host::PATIENCE;

@@ -1,5 +1,6 @@
-//! The Firefox Profiler's importer, without its window: `profiler-cli` of npm's package `@firefox-devtools/profiler-cli` loads a file as the web site
-//! does, and tells what is in it. It keeps the file in a process that is asked through a socket, a line of JSON each way.
+//! The Firefox Profiler's importer, without its window: `profiler-cli` of npm's package
+//! `@firefox-devtools/profiler-cli` loads a file as the web site does, and tells what is in it. It
+//! keeps the file in a process that is asked through a socket, a line of JSON each way.
 
 use crate::directory::Directory;
 use crate::harness::NotRun;

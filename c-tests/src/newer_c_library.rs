@@ -1,5 +1,5 @@
-//! The C library of a newer Debian than the tests', whose system calls are made in another way (glibc 2.41 and later). Programs that are
-//! compiled for it run beside all others.
+//! The C library of a newer Debian than the tests', whose system calls are made in another way
+//! (glibc 2.41 and later). Programs that are compiled for it run beside all others.
 
 use crate::agent;
 use crate::harness::NotRun;
@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 /// The distribution whose C library it is.
 const RELEASE: &str = "trixie";
 
-/// Where the library is, in a folder that is kept between runs of the tests; it is fetched if need be.
+/// Where the library is, in a folder that is kept between runs of the tests; it is fetched if need
+/// be.
 pub fn installed() -> Result<PathBuf, NotRun> {
     if cfg!(not(target_arch = "x86_64")) {
         return Err("for x86-64 only".into());
@@ -32,7 +33,8 @@ pub fn linker_flags(libraries: &Path) -> Vec<String> {
     ]
 }
 
-/// By apt-get, from where the system has its packages, with lists of its own: the system's are not touched.
+/// By apt-get, from where the system has its packages, with lists of its own: the system's are not
+/// touched.
 fn fetch(folder: &Path) -> Result<(), NotRun> {
     let text = |error: std::io::Error| error.to_string();
     let lists = folder.join("lists");

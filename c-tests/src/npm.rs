@@ -5,7 +5,8 @@ use crate::harness::NotRun;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Where a package is, in a folder that is kept between runs of the tests; it is installed if need be.
+/// Where a package is, in a folder that is kept between runs of the tests; it is installed if need
+/// be.
 pub fn installed(package: &str) -> Result<PathBuf, NotRun> {
     let folder = agent::target().join("npm");
     let installed = folder.join("node_modules").join(package);

@@ -1,4 +1,5 @@
-//! speedscope's importer (npm's package `speedscope`): its page loads a file, and is asked for what it has made of it.
+//! speedscope's importer (npm's package `speedscope`): its page loads a file, and is asked for what
+//! it has made of it.
 
 use crate::browser::Browser;
 use crate::directory::Directory;
@@ -58,7 +59,8 @@ impl Loaded {
     }
 }
 
-/// The stacks of frames that open and close: each is complete where one closes behind one that opens.
+/// The stacks of frames that open and close: each is complete where one closes behind one that
+/// opens.
 fn stacks(profile: &Value, names: &[&str]) -> Vec<Vec<String>> {
     let (mut open, mut all, mut has_opened): (Vec<String>, _, _) = (vec![], vec![], false);
     for event in list(&profile["events"]) {

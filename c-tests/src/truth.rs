@@ -1,12 +1,14 @@
-//! Whether a stack of `truth.c` can be true. Its functions are a tree: `f_01` is called by `f_0` and by nobody else,
-//! `h_…` are the same under its signal handler. So any frame that is missing, too much or stale is seen in the names.
+//! Whether a stack of `truth.c` can be true. Its functions are a tree: `f_01` is called by `f_0`
+//! and by nobody else, `h_…` are the same under its signal handler. So any frame that is missing,
+//! too much or stale is seen in the names.
 
 use crate::recording::Sample;
 
 /// How the program was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jumps {
-    /// Functions with an even number of digits, the last a 1, leave by a jump: they are not in their callee's stack.
+    /// Functions with an even number of digits, the last a 1, leave by a jump: they are not in
+    /// their callee's stack.
     Taken,
     /// They call, as the others do.
     AreCalls,
@@ -25,7 +27,8 @@ pub enum Verdict {
 
 /// Frames of the C library above a thread's function (`start_thread`, `clone3`), at most.
 const START_FRAMES: usize = 3;
-/// Frames of the C library below the tree: a call that blocks and what it calls, and a signal's trampoline.
+/// Frames of the C library below the tree: a call that blocks and what it calls, and a signal's
+/// trampoline.
 const FOREIGN_FRAMES: usize = 6;
 
 /// Judges a stack of a `runner` or `waiter`.
@@ -69,7 +72,8 @@ fn fault(names: &[&str], jumps: Jumps) -> Option<String> {
             }
             (in_handler, foreign) = (true, 0);
         } else if is_foreign(name) || name == "draw" || name == "wait_a_moment" {
-            // Only a signal leads from the tree out of the program; its trampoline is still there when its handler is not.
+            // Only a signal leads from the tree out of the program; its trampoline is still there
+            // when its handler is not.
             let is_trampoline = next == Some("on_timer") || next.is_none() && !name.starts_with("[truth");
             let from_tree = is_node(caller) && is_foreign(name) && !is_trampoline;
             foreign += 1;

@@ -1,4 +1,5 @@
-//! Clients and files that mean harm, against a real program: it goes on, and the agent neither grows nor spins.
+//! Clients and files that mean harm, against a real program: it goes on, and the agent neither
+//! grows nor spins.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -194,7 +195,8 @@ fn a_thousand_clients_at_once_do_not_keep_a_recording_from_its_client() {
     host.end();
 }
 
-/// Lines of perf's text are heads of samples, frames, remarks or empty; nothing else, whatever names hold.
+/// Lines of perf's text are heads of samples, frames, remarks or empty; nothing else, whatever
+/// names hold.
 fn is_perf_line(line: &str) -> bool {
     let is_head = || {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -242,7 +244,8 @@ fn hostile_files_and_names_are_no_danger_to_the_program_or_to_readers() {
             let escapes = text.chars().find(|&c| c.is_control() && c != '\n' && c != '\t');
             assert_eq!(escapes, None, "{target}, {state}: a control character");
             if is_json {
-                // Line breaks stand between values only: each line is one, with its quotes in pairs.
+                // Line breaks stand between values only: each line is one, with its quotes in
+                // pairs.
                 let quotes = |line: &str| line.replace("\\\\", "").replace("\\\"", "").matches('"').count();
                 let odd = text
                     .lines()

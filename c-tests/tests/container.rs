@@ -1,5 +1,5 @@
-//! What the agent can do must work in a hardened container, too: an ordinary user, no capability, no new privileges,
-//! Docker's default seccomp profile, a read-only root.
+//! What the agent can do must work in a hardened container, too: an ordinary user, no capability,
+//! no new privileges, Docker's default seccomp profile, a read-only root.
 //!
 //! Where a machine cannot run containers these tests are counted as ignored, with the reason.
 
@@ -175,7 +175,8 @@ fn a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits() -> Result<
     Ok(())
 }
 
-/// A handler on an alternate stack cannot read the thread's own stack then; that must be told, not guessed.
+/// A handler on an alternate stack cannot read the thread's own stack then; that must be told, not
+/// guessed.
 fn on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for() -> Result<(), NotRun> {
     runs_here()?;
     let container = Container::new("alternate_stack", &["process_vm_readv"]);

@@ -1,5 +1,5 @@
-//! What users copy: container files and the Swift package. They are what the tools that read them take, and name
-//! nothing that is not there.
+//! What users copy: container files and the Swift package. They are what the tools that read them
+//! take, and name nothing that is not there.
 
 use saphyr::{LoadableYamlNode, Yaml};
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Hosts whose surroundings are unusual: fewer rights, less memory, other libraries, calls that want one thread. What cannot be
-//! tried on a machine is told by a line, `not run: …`.
+//! Hosts whose surroundings are unusual: fewer rights, less memory, other libraries, calls that
+//! want one thread. What cannot be tried on a machine is told by a line, `not run: …`.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -42,8 +42,9 @@ fn sockets(host: &Host) -> Vec<u32> {
     names.filter_map(|name| name.strip_suffix(".sock")?.parse().ok()).collect()
 }
 
-/// Whether a process has a thread of the agent's. It is there before `main` begins, but gives itself its name: one that is
-/// expected is waited for, one that is not is looked for a while later.
+/// Whether a process has a thread of the agent's. It is there before `main` begins, but gives
+/// itself its name: one that is expected is waited for, one that is not is looked for a while
+/// later.
 fn has_agent(pid: u32, expected: bool) -> bool {
     let has = || {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the program's threads");
@@ -339,7 +340,8 @@ fn a_program_under_gperftools_is_profiled_by_both() {
     wait_until("the other profile", || std::fs::metadata(&profile).is_ok_and(|file| file.len() > 100));
 }
 
-/// What another tool says of a program that it looks at while that is recorded, and the size of its file; `None`: the tool is not there or may not.
+/// What another tool says of a program that it looks at while that is recorded, and the size of its
+/// file; `None`: the tool is not there or may not.
 fn looked_at_while_recorded(tool: &str, arguments: impl Fn(u32, &Path) -> Vec<String>) -> Option<String> {
     let (directory, program) = compiled("closed_by_client");
     let mut host = Host::start(&program);

@@ -1,5 +1,6 @@
-//! Hostile names of threads, functions, files and modules, read by the importers of the Firefox Profiler and of speedscope: every thread, every
-//! frame and every name comes out as it went in. What a registry does not give is counted as ignored, with the reason.
+//! Hostile names of threads, functions, files and modules, read by the importers of the Firefox
+//! Profiler and of speedscope: every thread, every frame and every name comes out as it went in.
+//! What a registry does not give is counted as ignored, with the reason.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! Faults of the agent itself: whatever breaks in it, the program goes on, and whoever asks is told.
+//! Faults of the agent itself: whatever breaks in it, the program goes on, and whoever asks is
+//! told.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

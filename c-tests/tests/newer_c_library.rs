@@ -1,4 +1,5 @@
-//! Calls that our signal cut short, in programs that run with a newer C library, which makes its calls in another way.
+//! Calls that our signal cut short, in programs that run with a newer C library, which makes its
+//! calls in another way.
 //!
 //! Where that cannot be fetched these tests are counted as ignored, with the reason.
 

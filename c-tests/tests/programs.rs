@@ -23,8 +23,8 @@ fn compiled(name: &str) -> (Directory, Program) {
     (directory, program)
 }
 
-/// Whether a program ends well by itself: what its test says of the agent would else mean nothing. Programs
-/// hardly change: this is a nightly check.
+/// Whether a program ends well by itself: what its test says of the agent would else mean nothing.
+/// Programs hardly change: this is a nightly check.
 fn is_content_without_the_agent(program: &Program) {
     if !cfg!(feature = "nightly") {
         return;
@@ -253,8 +253,9 @@ fn libraries_that_come_and_go_while_recording_are_no_danger() {
     host.end();
 }
 
-/// Two versions of a plug-in without build ids, alike in size and layout, were told apart by nothing: what ran after
-/// the second was loaded in place of the first was walked and named as if it were the first.
+/// Two versions of a plug-in without build ids, alike in size and layout, were told apart by
+/// nothing: what ran after the second was loaded in place of the first was walked and named as if
+/// it were the first.
 #[test]
 fn a_library_reloaded_to_the_same_place_has_its_new_names_and_frames() {
     let (directory, program) = compiled("hot_reload");
@@ -436,8 +437,8 @@ fn the_last_threads_end_ends_the_process_with_the_hosts_files() {
     assert_eq!(std::fs::read_to_string(file).expect("the file"), "main\nworker\nexit\n");
 }
 
-/// Such a process never ended: the agent's threads kept it, and strict seccomp leaves no other way to
-/// end.
+/// Such a process never ended: the agent's threads kept it, and strict seccomp leaves no other way
+/// to end.
 #[test]
 fn a_first_thread_that_ends_by_the_system_call_ends_the_process_with_its_status() {
     let (_directory, program) = compiled("first_thread_exits");
@@ -478,8 +479,8 @@ fn a_thread_that_enters_a_sandbox_unseen_is_not_asked_when_it_computes_again() {
     host.end();
 }
 
-/// Where the socket was to be became unwritable before it was there, in 4 of 60 starts on a busy machine. (A second each: so many
-/// busy hosts do not all get a CPU for a shorter one.)
+/// Where the socket was to be became unwritable before it was there, in 4 of 60 starts on a busy
+/// machine. (A second each: so many busy hosts do not all get a CPU for a shorter one.)
 #[test]
 fn hosts_that_give_up_their_rights_at_once_have_their_sockets() {
     let (_directory, program) = compiled("not_dumpable");
@@ -490,7 +491,8 @@ fn hosts_that_give_up_their_rights_at_once_have_their_sockets() {
     }
 }
 
-/// Ticks that had come after the end were counted as late, and busy threads had run while their process was stopped.
+/// Ticks that had come after the end were counted as late, and busy threads had run while their
+/// process was stopped.
 #[test]
 fn a_program_that_was_stopped_has_its_ticks_counted_and_did_not_run_meanwhile() {
     let (_directory, program) = compiled("cpu_and_wall");

@@ -1,5 +1,5 @@
-//! Code that real runtimes make while they run: names and lines from what they write for profilers and debuggers. A
-//! runtime that is not installed is told by a line, `not run: …`.
+//! Code that real runtimes make while they run: names and lines from what they write for profilers
+//! and debuggers. A runtime that is not installed is told by a line, `not run: …`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What Grafana Alloy's and Parca's scrapers ask of a Go program, asked of a program with the agent: the answers have what they check, and refuse
-//! to go on without.
+//! What Grafana Alloy's and Parca's scrapers ask of a Go program, asked of a program with the
+//! agent: the answers have what they check, and refuse to go on without.
 
 use std::path::Path;
 use swipr_c_tests::directory::Directory;
@@ -8,7 +8,8 @@ use swipr_c_tests::http;
 use swipr_c_tests::program::Program;
 use swipr_properties::readers::pprof::{Profile, decode};
 
-/// A profile, by the rules of both: status and type; packed once, by gzip, and not by HTTP too; a decoder that is as strict as theirs.
+/// A profile, by the rules of both: status and type; packed once, by gzip, and not by HTTP too; a
+/// decoder that is as strict as theirs.
 fn scraped(socket: &Path, target: &str) -> Profile {
     let answer = http::get(socket, target).and_then(http::Answer::read_all).expect(target);
     assert_eq!(answer.status, 200, "{target}: {}", String::from_utf8_lossy(&answer.body));

@@ -1,4 +1,5 @@
-//! What profiler.firefox.com asks of a process: names, source files, instructions. Under a token, and nothing else.
+//! What profiler.firefox.com asks of a process: names, source files, instructions. Under a token,
+//! and nothing else.
 
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -60,7 +61,8 @@ fn symbol(program: &Path, name: &str) -> (u64, u64) {
     (number(), number())
 }
 
-/// The addresses of profiles were bytes of files: servers other than ours would have named other functions.
+/// The addresses of profiles were bytes of files: servers other than ours would have named other
+/// functions.
 #[test]
 fn addresses_of_profiles_are_what_symbol_servers_look_up() {
     let directory = Directory::new();

@@ -1,5 +1,6 @@
-//! No stack that is given out may be wrong: threads change their stacks as fast as they can while they are sampled, and every stack
-//! is judged by its names alone. A few seconds here; `benches/verify/truth` takes a million stacks by the same test.
+//! No stack that is given out may be wrong: threads change their stacks as fast as they can while
+//! they are sampled, and every stack is judged by its names alone. A few seconds here;
+//! `benches/verify/truth` takes a million stacks by the same test.
 
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::Host;
@@ -91,7 +92,8 @@ fn stress(name: &str, jumps: Jumps) {
         &wrong[..wrong.len().min(12)]
     );
     assert!(*copied * 50 > wanted && *interrupted * 50 > wanted, "one way is hardly in it: {tally:?}");
-    // A blocked thread's frame pointer is not known, and below alloca and aligned stacks nothing else tells where the caller is.
+    // A blocked thread's frame pointer is not known, and below alloca and aligned stacks nothing
+    // else tells where the caller is.
     let most_cut = if jumps == Jumps::Taken { 60 } else { 1 };
     assert!(*cut * 100 <= *samples * most_cut, "{cut} of {samples} stacks were cut");
 }

@@ -1,4 +1,5 @@
-//! Recordings that the environment asks for: the file of a program's whole life, and the last seconds of one that goes on.
+//! Recordings that the environment asks for: the file of a program's whole life, and the last
+//! seconds of one that goes on.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -78,7 +79,8 @@ fn what_happened_lately_is_told_in_any_format_without_a_new_recording() {
     );
 }
 
-/// The flight recorder read symbols and debug information of all that it met, and kept it for ever: 18 MB that nobody had asked for.
+/// The flight recorder read symbols and debug information of all that it met, and kept it for ever:
+/// 18 MB that nobody had asked for.
 #[test]
 fn files_are_read_for_the_names_of_what_is_kept_when_somebody_asks() {
     let (_built, command) = demo("1000000", ("SWIPR_CONTINUOUS", "100hz,60s"));
@@ -98,7 +100,8 @@ fn files_are_read_for_the_names_of_what_is_kept_when_somebody_asks() {
     assert!(number("/symbols/objects") > 0, "somebody has");
 }
 
-/// `late=0` was said where two of three ticks were, and nothing of the 25 seconds that are not there.
+/// `late=0` was said where two of three ticks were, and nothing of the 25 seconds that are not
+/// there.
 #[test]
 fn what_is_kept_tells_its_losses_and_that_it_is_shorter_than_was_asked() {
     let (_built, command) = demo("1000000", ("SWIPR_CONTINUOUS", "100hz,60s"));

@@ -1,7 +1,8 @@
-//! The real viewers read what the socket gives: a browser the pages, Go's and gperftools' pprof their endpoints, the Firefox Profiler's
-//! and speedscope's importers their files.
+//! The real viewers read what the socket gives: a browser the pages, Go's and gperftools' pprof
+//! their endpoints, the Firefox Profiler's and speedscope's importers their files.
 //!
-//! What a machine has not got, or a registry does not give it, is counted as ignored, with the reason.
+//! What a machine has not got, or a registry does not give it, is counted as ignored, with the
+//! reason.
 
 use serde_json::Value;
 use std::io::{Read, Write};

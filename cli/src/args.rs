@@ -1,5 +1,5 @@
-//! The command line: every verb and every option, from which help, completions, manual pages and `docs/cli.md` are
-//! made. Not here: what they do.
+//! The command line: every verb and every option, from which help, completions, manual pages and
+//! `docs/cli.md` are made. Not here: what they do.
 
 mod files;
 mod look;

@@ -1,4 +1,5 @@
-//! Asking an agent. What it refuses, and what cannot be reached, becomes an error that says what to do.
+//! Asking an agent. What it refuses, and what cannot be reached, becomes an error that says what to
+//! do.
 
 use crate::endpoint::{Connection, Endpoint};
 use crate::error::{Error, Exit};
@@ -65,7 +66,8 @@ pub struct Threads {
     pub run_with_our_signal_blocked: Vec<String>,
     /// Names of those that a signal might kill.
     pub must_not_be_signalled: Vec<String>,
-    /// Names of those whose CPU time is not sampled, because they run in step with the kernel's tick.
+    /// Names of those whose CPU time is not sampled, because they run in step with the kernel's
+    /// tick.
     pub in_step_with_the_kernels_tick: Vec<String>,
 }
 
@@ -222,7 +224,8 @@ impl Client {
         Error::new(format!("cannot ask {}: {why}", self.endpoint), next).exit(Exit::NotProfilable)
     }
 
-    /// What the agent says no to: its first line says why, its second shows what would be right, in HTTP's words.
+    /// What the agent says no to: its first line says why, its second shows what would be right, in
+    /// HTTP's words.
     fn refused(&self, status: u16, text: &str) -> Error {
         let mut lines = text.lines();
         let why = in_options(lines.next().unwrap_or("no reason given"));
@@ -244,7 +247,8 @@ impl Client {
     }
 }
 
-/// What an agent says of a request's parameters, in the options of this command. Figures in parentheses are left out.
+/// What an agent says of a request's parameters, in the options of this command. Figures in
+/// parentheses are left out.
 fn in_options(text: &str) -> String {
     let (before, after) = match text.split_once(" (threads=") {
         Some((before, rest)) => (before, rest.split_once(')').map_or("", |(_, after)| after)),

@@ -1,4 +1,5 @@
-//! `swipr diff`: what takes more of the whole than before, and what less. Recordings may be of different formats and lengths.
+//! `swipr diff`: what takes more of the whole than before, and what less. Recordings may be of
+//! different formats and lengths.
 
 use crate::args::Diff;
 use crate::convert;

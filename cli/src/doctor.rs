@@ -1,5 +1,5 @@
-//! `swipr doctor`: why a process cannot be profiled, in words: one thing after the other that must hold, until one does
-//! not. Without a process: what must hold for programs that are started.
+//! `swipr doctor`: why a process cannot be profiled, in words: one thing after the other that must
+//! hold, until one does not. Without a process: what must hold for programs that are started.
 
 mod agent;
 

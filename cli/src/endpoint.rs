@@ -1,4 +1,5 @@
-//! Where an agent listens, as the user writes it and as it is connected to. Not here: finding it (`find.rs`).
+//! Where an agent listens, as the user writes it and as it is connected to. Not here: finding it
+//! (`find.rs`).
 
 use crate::error::{Error, Exit};
 use std::fmt;
@@ -36,8 +37,8 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Reads a socket's path (with a slash), `@name`, `unix:///path`, `http://host:port`, `host:port`. None for what is
-    /// none of these: a process's id or name.
+    /// Reads a socket's path (with a slash), `@name`, `unix:///path`, `http://host:port`,
+    /// `host:port`. None for what is none of these: a process's id or name.
     pub fn parse(text: &str) -> Option<Result<Endpoint, Error>> {
         if let Some(path) = text.strip_prefix("unix://") {
             return Some(Ok(Endpoint::Path(path.into())));
@@ -91,7 +92,8 @@ fn tcp(authority: &str) -> Result<Endpoint, Error> {
     found.next().map(Endpoint::Tcp).ok_or_else(|| wrong("the name has none".to_owned()))
 }
 
-/// Connects to a path of any length: one that is too long for `sun_path` by way of its directory's descriptor.
+/// Connects to a path of any length: one that is too long for `sun_path` by way of its directory's
+/// descriptor.
 fn connect_path(path: &Path) -> io::Result<UnixStream> {
     use std::os::fd::AsRawFd;
     use std::os::unix::ffi::OsStrExt;
@@ -124,7 +126,8 @@ impl Connection {
         }
     }
 
-    /// The process that listens at the other end of a Unix socket, where it can be seen from here (unix(7), SO_PEERCRED).
+    /// The process that listens at the other end of a Unix socket, where it can be seen from here
+    /// (unix(7), SO_PEERCRED).
     pub fn peer(&self) -> Option<u32> {
         use std::os::fd::AsRawFd;
         let Connection::Unix(stream) = self else { return None };

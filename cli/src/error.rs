@@ -1,4 +1,5 @@
-//! What goes wrong, in words: what was tried on what, and what to do next. Not here: who prints it (`main.rs`).
+//! What goes wrong, in words: what was tried on what, and what to do next. Not here: who prints it
+//! (`main.rs`).
 
 use std::fmt;
 

@@ -113,7 +113,8 @@ pub fn at(endpoint: Endpoint, process: Option<Process>) -> Result<Found, Error> 
     Ok(Found { client, process, status })
 }
 
-/// The process behind a socket: the one of the id that it knows of itself, if that one listens there.
+/// The process behind a socket: the one of the id that it knows of itself, if that one listens
+/// there.
 fn behind(endpoint: &Endpoint, pid: u32) -> Option<Process> {
     let process = Process::new(pid)?;
     let same = |other: &Endpoint| match (endpoint, other) {

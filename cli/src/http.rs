@@ -1,5 +1,6 @@
-//! HTTP/1.1 as a client, over any connection: one request a connection, an answer read as it comes. Understands
-//! lengths, chunks and trailers; no redirects, no compression, no TLS (`push/by_curl.rs` has that of others).
+//! HTTP/1.1 as a client, over any connection: one request a connection, an answer read as it comes.
+//! Understands lengths, chunks and trailers; no redirects, no compression, no TLS
+//! (`push/by_curl.rs` has that of others).
 
 mod body;
 
@@ -22,7 +23,8 @@ pub struct Request<'a> {
     pub body: &'a [u8],
 }
 
-/// An answer whose head has come. Reading it reads its body; trailers are fields once the body is read.
+/// An answer whose head has come. Reading it reads its body; trailers are fields once the body is
+/// read.
 pub struct Answer<C> {
     /// The status code.
     pub status: u16,

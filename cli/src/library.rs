@@ -1,8 +1,9 @@
-//! The agent's library, for programs that are started: the one that is named, the one that came with this command, or
-//! the one that is inside it.
+//! The agent's library, for programs that are started: the one that is named, the one that came
+//! with this command, or the one that is inside it.
 //!
-//! Built with the feature `embed`, which takes the library from the path in `SWIPR_EMBED_LIBRARY`, the command is one
-//! file: it unpacks the library into a folder of the user's own when none lies beside it.
+//! Built with the feature `embed`, which takes the library from the path in `SWIPR_EMBED_LIBRARY`,
+//! the command is one file: it unpacks the library into a folder of the user's own when none lies
+//! beside it.
 
 use crate::error::{Error, Exit};
 use std::path::{Path, PathBuf};
@@ -68,8 +69,9 @@ fn unpacked() -> Option<PathBuf> {
     crate::private::folders().into_iter().find_map(|folder| unpack(&folder, LIBRARY).ok())
 }
 
-/// Writes the library under a name that tells its content, so that another version is another file, and one that is there
-/// is taken as it is. Renamed into its place: programs that start meanwhile see all of it or nothing.
+/// Writes the library under a name that tells its content, so that another version is another file,
+/// and one that is there is taken as it is. Renamed into its place: programs that start meanwhile
+/// see all of it or nothing.
 #[cfg(any(feature = "embed", test))]
 fn unpack(folder: &Path, library: &[u8]) -> std::io::Result<PathBuf> {
     use std::hash::Hasher;

@@ -1,5 +1,5 @@
-//! Whether the loader would put the agent's library into a program: read from the file, before it is started. The loader
-//! itself says nothing, or something that nobody understands.
+//! Whether the loader would put the agent's library into a program: read from the file, before it
+//! is started. The loader itself says nothing, or something that nobody understands.
 
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};

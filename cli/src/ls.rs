@@ -1,4 +1,5 @@
-//! `swipr ls`: the processes that can be profiled from here, and those behind sockets in shared folders.
+//! `swipr ls`: the processes that can be profiled from here, and those behind sockets in shared
+//! folders.
 
 use crate::args::Ls;
 use crate::endpoint::Endpoint;

@@ -1,5 +1,6 @@
-//! The `swipr` command: starts programs with the agent inside, asks agents over their sockets, and reads, writes, shows and
-//! sends what they say. It loads nothing into itself and changes nothing about a process that runs.
+//! The `swipr` command: starts programs with the agent inside, asks agents over their sockets, and
+//! reads, writes, shows and sends what they say. It loads nothing into itself and changes nothing
+//! about a process that runs.
 
 mod args;
 mod browser;

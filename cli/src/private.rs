@@ -44,8 +44,8 @@ impl Drop for Folder {
     }
 }
 
-/// Folders of the user's own that outlive this command, the best first: made where they are missing, left out where
-/// another user could change what is in them.
+/// Folders of the user's own that outlive this command, the best first: made where they are
+/// missing, left out where another user could change what is in them.
 #[cfg(feature = "embed")]
 pub fn folders() -> Vec<PathBuf> {
     // SAFETY: it takes nothing and cannot fail.

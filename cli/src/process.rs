@@ -1,4 +1,5 @@
-//! A process as `/proc` shows it (proc(5)). Not here: whether it can be profiled (`doctor`), where its agent listens.
+//! A process as `/proc` shows it (proc(5)). Not here: whether it can be profiled (`doctor`), where
+//! its agent listens.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -76,7 +77,8 @@ impl Process {
         ids.split_whitespace().next_back().and_then(|id| id.parse().ok()).unwrap_or(self.pid)
     }
 
-    /// Whether it has the same namespace of this kind (`mnt`, `net`, `pid`) as we; `None` where that may not be known.
+    /// Whether it has the same namespace of this kind (`mnt`, `net`, `pid`) as we; `None` where
+    /// that may not be known.
     pub fn shares(&self, namespace: &str) -> Option<bool> {
         let id =
             |folder: &Path| fs::metadata(folder.join("ns").join(namespace)).ok().map(|found| found.ino());
@@ -111,7 +113,8 @@ impl Process {
         self.uid().filter(|&uid| own != 0 && uid != own)
     }
 
-    /// Whether a file whose name begins with `libswipr` is mapped; `None` where that may not be known.
+    /// Whether a file whose name begins with `libswipr` is mapped; `None` where that may not be
+    /// known.
     pub fn has_library(&self) -> Option<bool> {
         let maps = fs::read_to_string(self.folder.join("maps")).ok()?;
         let is_ours = |line: &str| line.rsplit('/').next().is_some_and(|name| name.starts_with("libswipr"));

@@ -1,5 +1,5 @@
-//! `swipr push`: profiles of a process, one after the other, to a store: Pyroscope, or whatever takes OTLP. What cannot be
-//! delivered waits, up to a bound; what is lost is counted.
+//! `swipr push`: profiles of a process, one after the other, to a store: Pyroscope, or whatever
+//! takes OTLP. What cannot be delivered waits, up to a bound; what is lost is counted.
 
 mod by_curl;
 mod destination;

@@ -25,7 +25,8 @@ const LARGEST: u64 = 4 << 30;
 /// A format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readable {
-    /// JSON lines, of an agent or another recording; or the lines of swift-profile-recorder's own files.
+    /// JSON lines, of an agent or another recording; or the lines of swift-profile-recorder's own
+    /// files.
     Raw,
     /// perf script's text.
     Perf,
@@ -51,7 +52,8 @@ impl Readable {
         if text.starts_with(b"{\"type\"") || text.windows(8).any(|word| word == b"[SWIPR] ") {
             return Some(Readable::Raw);
         }
-        // A profile's first field is a message (wire type 2), or one that is written first by some: never a letter.
+        // A profile's first field is a message (wire type 2), or one that is written first by some:
+        // never a letter.
         if bytes.first().is_some_and(|&byte| byte == 0x0a) && bytes.get(2) == Some(&0x08) {
             return Some(Readable::Pprof);
         }

@@ -99,7 +99,8 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The remark that is the outermost frame of a process's stacks. Where threads of one name are one, so are processes.
+/// The remark that is the outermost frame of a process's stacks. Where threads of one name are one,
+/// so are processes.
 pub fn root(name: &str, pid: u32, reuse: ReuseThreads) -> String {
     match reuse {
         ReuseThreads::Yes => format!("[process {name}]"),

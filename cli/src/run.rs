@@ -28,9 +28,11 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for samples before everything else is looked at.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long what the program said last may take to be read; its children's recordings are ended then.
+/// How long what the program said last may take to be read; its children's recordings are ended
+/// then.
 const ENDING: Duration = Duration::from_millis(300);
-/// A socket's file is there before somebody listens: for a moment, or where CPUs are scarce for seconds.
+/// A socket's file is there before somebody listens: for a moment, or where CPUs are scarce for
+/// seconds.
 const BINDING: Duration = Duration::from_secs(10);
 /// Names of processes that are told at most.
 const MOST_NAMES: usize = 8;
@@ -233,7 +235,8 @@ impl Runner {
         self.arriving.push(Arriving { socket: socket.to_owned(), pid, name, until });
     }
 
-    /// Asks those for their samples that have come. None holds up the others: each waits until it is recorded.
+    /// Asks those for their samples that have come. None holds up the others: each waits until it
+    /// is recorded.
     fn attach(&mut self) {
         for arriving in std::mem::take(&mut self.arriving) {
             let Arriving { socket, pid, name, until } = &arriving;

@@ -1,5 +1,5 @@
-//! The little of an HTTP server that the command needs on loopback: heads of requests, who sent them, answers that close.
-//! Not here: what is answered (`proxy.rs`, `view.rs`).
+//! The little of an HTTP server that the command needs on loopback: heads of requests, who sent
+//! them, answers that close. Not here: what is answered (`proxy.rs`, `view.rs`).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -62,8 +62,8 @@ impl Request {
         self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// Whether it is addressed to this machine by a name that cannot be another's: a page whose name was rebound to loopback
-    /// sends its own.
+    /// Whether it is addressed to this machine by a name that cannot be another's: a page whose
+    /// name was rebound to loopback sends its own.
     pub fn is_for_loopback(&self) -> bool {
         let host = self.field("host").unwrap_or_default();
         let name = match host.strip_prefix('[') {
@@ -108,7 +108,8 @@ pub fn listen(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port))
 }
 
-/// The user whose process is at the other end of a connection on this machine (`/proc/net/tcp`, proc(5)).
+/// The user whose process is at the other end of a connection on this machine (`/proc/net/tcp`,
+/// proc(5)).
 pub fn peer_uid(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     let (SocketAddr::V4(peer), SocketAddr::V4(own)) = (peer, own) else { return None };
     let spelled = |address: std::net::SocketAddrV4| {

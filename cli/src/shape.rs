@@ -1,4 +1,5 @@
-//! What is changed about stacks and threads between reading and writing, as the command line asks for it.
+//! What is changed about stacks and threads between reading and writing, as the command line asks
+//! for it.
 
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};

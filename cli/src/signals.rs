@@ -1,5 +1,6 @@
-//! Signals to this command, taken one by one instead of by handlers: who ends it, and who sent that. Blocked from the
-//! start in all threads; programs that are started must be given their own mask back ([`Signals::unblocked`]).
+//! Signals to this command, taken one by one instead of by handlers: who ends it, and who sent
+//! that. Blocked from the start in all threads; programs that are started must be given their own
+//! mask back ([`Signals::unblocked`]).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -40,8 +41,8 @@ impl Signals {
     pub fn take() -> io::Result<Signals> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: sigemptyset(3) initialises the set; the numbers are valid; pthread_sigmask(3) and signalfd(2) read the set,
-        // and the former writes `before`.
+        // SAFETY: sigemptyset(3) initialises the set; the numbers are valid; pthread_sigmask(3) and
+        // signalfd(2) read the set, and the former writes `before`.
         let fd = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             for number in TAKEN {
@@ -83,13 +84,15 @@ impl Signals {
     pub fn unblocked<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let before = self.mask_before;
         let restore = move || {
-            // SAFETY: the set was written by pthread_sigmask(3); null is where the old one would go.
+            // SAFETY: the set was written by pthread_sigmask(3); null is where the old one would
+            // go.
             match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) } {
                 0 => Ok(()),
                 error => Err(io::Error::from_raw_os_error(error)),
             }
         };
-        // SAFETY: the closure runs in the forked child and makes one system call, which takes no lock and no memory.
+        // SAFETY: the closure runs in the forked child and makes one system call, which takes no
+        // lock and no memory.
         unsafe { command.pre_exec(restore) }
     }
 }
@@ -98,7 +101,8 @@ impl Signals {
 pub fn end_by(number: i32) -> ! {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: setrlimit(2), signal(3) and raise(3) take values and a struct on this stack; the set is initialised before it is read.
+    // SAFETY: setrlimit(2), signal(3) and raise(3) take values and a struct on this stack; the set
+    // is initialised before it is read.
     unsafe {
         // The program has left its core already.
         libc::setrlimit(libc::RLIMIT_CORE, &no_core);

@@ -1,6 +1,7 @@
-//! `swipr top`: what a process is doing, live: functions with their own and their total CPU time, and what waits beside that,
-//! threads with their states, a flame graph. Two recordings are made: one of CPU time, one by the clock on the wall. Samples
-//! come all the time; the picture changes once in a while, or with a key.
+//! `swipr top`: what a process is doing, live: functions with their own and their total CPU time,
+//! and what waits beside that, threads with their states, a flame graph. Two recordings are made:
+//! one of CPU time, one by the clock on the wall. Samples come all the time; the picture changes
+//! once in a while, or with a key.
 
 mod draw;
 mod flame;

@@ -3,8 +3,8 @@
 //! what they mean only the process's own runtime knows, see [`SwiftDemangler`].
 //!
 //! C++ names are not given to the process's own `__cxa_demangle`: it recurses as deep as a hostile
-//! name says, allocates from the program's heap for each name, and is not there where a program has its
-//! C++ library linked in. A demangler of ours has bounds.
+//! name says, allocates from the program's heap for each name, and is not there where a program has
+//! its C++ library linked in. A demangler of ours has bounds.
 
 use std::fmt::{self, Write};
 
@@ -30,15 +30,15 @@ pub enum Names {
     Raw,
 }
 
-/// Tells the readable form of a name of Swift's, by the runtime that the process has loaded; `None`: there
-/// is no runtime, or it does not know the name.
+/// Tells the readable form of a name of Swift's, by the runtime that the process has loaded;
+/// `None`: there is no runtime, or it does not know the name.
 pub type SwiftDemangler = fn(&str) -> Option<String>;
 
 /// How mangled names of Swift begin, the oldest last (Swift's `docs/ABI/Mangling.rst`).
 const SWIFT: [&str; 5] = ["$s", "$S", "$e", "_$s", "_T0"];
 
-/// The readable form of a mangled name, which is not empty; `None` when it is not mangled, or not in a
-/// way that is understood.
+/// The readable form of a mangled name, which is not empty; `None` when it is not mangled, or not
+/// in a way that is understood.
 pub fn demangle(name: &str) -> Option<String> {
     if name.len() > MAX_MANGLED_BYTES {
         return None;
@@ -85,8 +85,8 @@ fn cpp(name: &str) -> Option<String> {
     whole_cpp(name).or_else(|| cpp_without_types(name))
 }
 
-/// A template's name and arguments, without the types of result and parameters: those of `std::swap` and
-/// others hold an expression (`enable_if`) that the demangler cannot parse.
+/// A template's name and arguments, without the types of result and parameters: those of
+/// `std::swap` and others hold an expression (`enable_if`) that the demangler cannot parse.
 #[cfg(feature = "cpp")]
 fn cpp_without_types(name: &str) -> Option<String> {
     // Names have their lengths and lists their ends: a part that can be parsed is the whole name.

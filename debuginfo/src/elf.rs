@@ -190,8 +190,8 @@ impl ElfFile {
         pod::slice_from_all_bytes::<ProgramHeader64<LE>>(&bytes).ok().map(<[_]>::to_vec)
     }
 
-    /// What address the first byte of a part of the file has in the object's own numbering, if there is
-    /// code in that part.
+    /// What address the first byte of a part of the file has in the object's own numbering, if
+    /// there is code in that part.
     pub fn code_address(&self, part: Range<u64>) -> Option<u64> {
         let bytes = self.image.read(0, size_of::<FileHeader64<LE>>() as u64, MAX_SMALL_BYTES).ok()?;
         let (header, _) = pod::from_bytes::<FileHeader64<LE>>(&bytes).ok()?;
@@ -204,7 +204,8 @@ impl ElfFile {
         Some(part.start.wrapping_sub(code.p_offset.get(LE)).wrapping_add(code.p_vaddr.get(LE)))
     }
 
-    /// The address of the first code in the object's own numbering: a separate debug file tells that, and not where in the object it is.
+    /// The address of the first code in the object's own numbering: a separate debug file tells
+    /// that, and not where in the object it is.
     pub fn first_code_address(&self) -> Option<u64> {
         self.first_segment(|flags| flags & elf::PF_X != 0)
     }
@@ -293,15 +294,16 @@ impl ElfFile {
         }
     }
 
-    /// The section of debug information of that name, which begins with a point; it may have the name
-    /// that compressed ones had in older files.
+    /// The section of debug information of that name, which begins with a point; it may have the
+    /// name that compressed ones had in older files.
     pub(crate) fn debug_section(&self, name: &str) -> Option<&Section> {
         let old =
             || self.sections.iter().find(|section| section.name.strip_prefix(".z") == name.strip_prefix('.'));
         self.section(name).or_else(old)
     }
 
-    /// The file with the symbols of functions that `.gnu_debugdata` holds, if it takes at most `limit` bytes.
+    /// The file with the symbols of functions that `.gnu_debugdata` holds, if it takes at most
+    /// `limit` bytes.
     pub(crate) fn mini_debug_file(&self, limit: u64) -> Option<Result<ElfFile, Error>> {
         let section = self.section(".gnu_debugdata")?;
         let whole = self.bytes(section, limit).and_then(|compressed| {

@@ -1,5 +1,6 @@
-//! Which file a mapping is of. A path says that only as long as nobody deletes or replaces the file;
-//! device and inode say it while it is mapped, and with the time of its last change also afterwards.
+//! Which file a mapping is of. A path says that only as long as nobody deletes or replaces the
+//! file; device and inode say it while it is mapped, and with the time of its last change also
+//! afterwards.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -17,7 +18,8 @@ pub struct FileIdentity {
     pub device: u64,
     /// The inode's number. It is not used again while the file is mapped.
     pub inode: u64,
-    /// Nanoseconds since the epoch of the last change of the content; `None`: not known, not compared.
+    /// Nanoseconds since the epoch of the last change of the content; `None`: not known, not
+    /// compared.
     pub modified_ns: Option<i128>,
 }
 

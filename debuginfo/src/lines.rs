@@ -2,11 +2,11 @@
 //! is looked through when an address of it is first asked for. Names stay mangled here;
 //! what to do where there is no DWARF is decided in [`crate::symbolizer`].
 //!
-//! What is kept, the longest-lived first: which unit has which addresses ([`index`]); where in a unit its
-//! functions and lines are ([`contents`]); units as gimli has them, and the pages of the file that were touched. An address costs the entries of
-//! one function and a few hundred bytes of the program of lines, whatever was dropped before; of a
-//! function that was asked for
-//! before, what is inlined into it is kept, too.
+//! What is kept, the longest-lived first: which unit has which addresses ([`index`]); where in a
+//! unit its functions and lines are ([`contents`]); units as gimli has them, and the pages of the
+//! file that were touched. An address costs the entries of one function and a few hundred bytes of
+//! the program of lines, whatever was dropped before; of a function that was asked for before, what
+//! is inlined into it is kept, too.
 
 mod contents;
 mod extent;

@@ -19,7 +19,8 @@ const SECTION_STRIDE: u64 = 1 << 40;
 /// How much of a section is in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Residence {
-    /// What is read through [`PagedReader::untouched`], and nothing by the reader itself; the file stays open.
+    /// What is read through [`PagedReader::untouched`], and nothing by the reader itself; the file
+    /// stays open.
     Touched,
     /// All of it.
     Whole,
@@ -173,7 +174,8 @@ impl PagedReader {
         }
     }
 
-    /// At most `most` bytes from `at` on; no page of them stays in memory. For what is looked through once.
+    /// At most `most` bytes from `at` on; no page of them stays in memory. For what is looked
+    /// through once.
     pub(crate) fn copy(&self, at: usize, most: usize, into: &mut Vec<u8>) -> gimli::Result<()> {
         into.clear();
         into.resize(gimli::Reader::len(self).saturating_sub(at).min(most), 0);

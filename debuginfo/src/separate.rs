@@ -1,7 +1,7 @@
-//! Opens the file of a loaded object, and finds the separate debug file of a stripped object: by build id, or by the name
-//! and CRC in its `.gnu_debuglink` (gdb's manual, "Debugging Information in
-//! Separate Files"); and the file that `dwz` has put what several files have in common into, by its
-//! build id in `.gnu_debugaltlink`. Nothing is downloaded.
+//! Opens the file of a loaded object, and finds the separate debug file of a stripped object: by
+//! build id, or by the name and CRC in its `.gnu_debuglink` (gdb's manual, "Debugging Information
+//! in Separate Files"); and the file that `dwz` has put what several files have in common into, by
+//! its build id in `.gnu_debugaltlink`. Nothing is downloaded.
 
 use crate::elf::ElfFile;
 use crate::error::Error;
@@ -18,8 +18,8 @@ pub const DEBUG_ROOT: &str = "/usr/lib/debug";
 const MAX_LINK_BYTES: u64 = 4096;
 
 /// Opens the file of a loaded object: the first of `places` where it still is. That it is the
-/// object's file shows in its build id (not empty), else in its identity; without either any will do.
-/// A relative path is none: the program may have changed its directory.
+/// object's file shows in its build id (not empty), else in its identity; without either any will
+/// do. A relative path is none: the program may have changed its directory.
 pub fn open_loaded<'a>(
     places: impl IntoIterator<Item = &'a Path>,
     build_id: &[u8],
@@ -54,7 +54,8 @@ pub fn open_with_build_id(path: &Path, build_id: &[u8], max_bytes: u64) -> Resul
     }
 }
 
-/// Where a file is whatever links lead there. Not by realpath(3), which takes memory of the host's heap.
+/// Where a file is whatever links lead there. Not by realpath(3), which takes memory of the host's
+/// heap.
 fn real_path(path: &Path) -> Option<PathBuf> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
     std::fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).ok()
@@ -80,7 +81,8 @@ impl Finder<'_> {
             return Some(file);
         }
         let (name, crc) = debug_link(object)?;
-        // Directories of debug files are named by where files are, and not by links that lead there.
+        // Directories of debug files are named by where files are, and not by links that lead
+        // there.
         let mut directories = vec![path.parent()?.to_owned()];
         directories.extend(real_path(path).and_then(|path| path.parent().map(Path::to_owned)));
         directories.dedup();

@@ -1,6 +1,6 @@
 //! The function symbols of one object, sorted for look-up: `.symtab` of the object
-//! and of its debug file, the symbols in `.gnu_debugdata`, `.dynsym`, and PLT stubs. Names stay mangled here; lines
-//! and inlined frames are DWARF's business.
+//! and of its debug file, the symbols in `.gnu_debugdata`, `.dynsym`, and PLT stubs. Names stay
+//! mangled here; lines and inlined frames are DWARF's business.
 //!
 //! A symbol covers its size, or where it has none the function that the unwind
 //! information describes. Where there is no such information either, as in hand-written
@@ -179,7 +179,8 @@ impl SymbolTable {
         Some(Candidate { start, rank, size, section_end, name })
     }
 
-    /// Sorts, keeps the best name of each address and what else people call it, and gives every symbol an end.
+    /// Sorts, keeps the best name of each address and what else people call it, and gives every
+    /// symbol an end.
     fn settle(&mut self, mut candidates: Vec<Candidate>, object: &ElfFile, limit: u64) {
         candidates.sort_unstable_by_key(|candidate| (candidate.start, candidate.rank.class()));
         let (mut at, mut kept) = (0, 0);
@@ -239,8 +240,8 @@ impl SymbolTable {
         self.called = starts.iter().zip(next).map(range).collect();
     }
 
-    /// The best of the symbols of one address, with the size of the best that has one; names that are as good
-    /// become aliases.
+    /// The best of the symbols of one address, with the size of the best that has one; names that
+    /// are as good become aliases.
     fn best(&mut self, same: &[Candidate]) -> Option<Candidate> {
         let [first, rest @ ..] = same else { return None };
         if rest.is_empty() {
@@ -270,8 +271,8 @@ impl SymbolTable {
         (!name.is_empty()).then_some(FoundSymbol { name, start: entry.start })
     }
 
-    /// Whether a found function is also called so, and the one name is as good as the other: `read` is
-    /// better than `__read`, and a global name better than a local one.
+    /// Whether a found function is also called so, and the one name is as good as the other: `read`
+    /// is better than `__read`, and a global name better than a local one.
     pub fn is_also(&self, found: &FoundSymbol, name: &str) -> bool {
         let first = self.aliases.partition_point(|&(start, _)| start < found.start);
         let mut of_it = self.aliases.iter().skip(first).take_while(|&&(start, _)| start == found.start);
@@ -401,7 +402,8 @@ mod tests {
         assert_eq!(table.find(9).unwrap().name, "weak");
     }
 
-    /// With the debug file of the C library, programs that call `read` were seen to spend their time in `__libc_read`.
+    /// With the debug file of the C library, programs that call `read` were seen to spend their
+    /// time in `__libc_read`.
     #[test]
     fn the_name_that_people_write_wins_over_inner_names() {
         let table = table(&[

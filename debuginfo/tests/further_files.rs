@@ -1,6 +1,6 @@
-//! Names, lines and inlined frames that are in other files than the program: split DWARF, what `dwz` took
-//! out of several files, the symbols in `.gnu_debugdata`. Each file is made here, and its names are gone
-//! without it.
+//! Names, lines and inlined frames that are in other files than the program: split DWARF, what
+//! `dwz` took out of several files, the symbols in `.gnu_debugdata`. Each file is made here, and
+//! its names are gone without it.
 
 mod support;
 
@@ -58,7 +58,8 @@ fn split_dwarf_is_read_from_a_package() {
     }
 }
 
-/// Somebody compiled the source anew without linking the program: lines and functions would be those of another build.
+/// Somebody compiled the source anew without linking the program: lines and functions would be
+/// those of another build.
 #[test]
 fn split_dwarf_of_another_build_is_refused() {
     for version in ["-gdwarf-4", "-gdwarf-5"] {

@@ -116,7 +116,8 @@ fn a_prologue_is_followed_instruction_by_instruction() {
     assert_eq!(at(0x1100), Rule::NONE);
 }
 
-/// LuaJIT registers such descriptions for what it compiles: a stack that seems to end there has callers that nobody knows.
+/// LuaJIT registers such descriptions for what it compiles: a stack that seems to end there has
+/// callers that nobody knows.
 #[test]
 fn a_description_without_any_instruction_describes_nothing() {
     let section = Section { common: &[], ..X86_64 };
@@ -124,7 +125,8 @@ fn a_description_without_any_instruction_describes_nothing() {
     assert_eq!(table.view().rule(0x1010), Rule::NONE);
 }
 
-/// Rows of functions with such a common entry were seen to be shifted; where their registers are saved was not.
+/// Rows of functions with such a common entry were seen to be shifted; where their registers are
+/// saved was not.
 #[test]
 fn an_advance_in_what_functions_have_in_common_moves_nothing() {
     let section = Section { common: &[0x44, 0x0c, 7, 8, 0x80 | 16, 1, 0x44], ..X86_64 };
@@ -254,8 +256,9 @@ fn of_overlapping_functions_the_later_start_wins() {
     assert_eq!(at(0x1200), Rule::NONE);
 }
 
-/// A return address right behind padding is the start of a function that nobody called: the C library's
-/// `__start_context` under a coroutine, whose stacks went on into nothing when padding had the rule of the code before it.
+/// A return address right behind padding is the start of a function that nobody called: the C
+/// library's `__start_context` under a coroutine, whose stacks went on into nothing when padding
+/// had the rule of the code before it.
 #[test]
 fn a_return_address_behind_padding_ends_a_stack_and_larger_holes_have_no_rule() {
     let functions: [Function; 4] = [
@@ -328,7 +331,8 @@ fn a_main_that_nothing_describes_has_rows_only_in_a_hole_between_functions() {
     }
 }
 
-/// A `.debug_frame` of the same shape: common entries have another mark, and are named by their offset.
+/// A `.debug_frame` of the same shape: common entries have another mark, and are named by their
+/// offset.
 fn debug_frame(functions: &[Function]) -> Vec<u8> {
     let mut section = Vec::new();
     push(&mut section, &[&[0xff; 4][..], &[1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x80 | 16, 1]].concat());
@@ -346,7 +350,8 @@ fn debug_frame(functions: &[Function]) -> Vec<u8> {
 fn debug_frame_describes_what_eh_frame_does_not() {
     let eh_frame = X86_64.bytes(&[(0x2000..0x2100, &[0x41, 0x0e, 16]), (0x3000..0x3100, &[])]);
     let pushes: &[u8] = &[0x41, 0x0e, 32];
-    // In the file's own numbering, which is lower by 0x1000; one before, one in both, one between, one behind, one nowhere.
+    // In the file's own numbering, which is lower by 0x1000; one before, one in both, one between,
+    // one behind, one nowhere.
     let functions = [0x100..0x180, 0x1000..0x1100, 0x1800..0x1900, 0x2400..0x2480, 0x20_0000..0x20_0020]
         .map(|code| (code, pushes));
     let debug = debug_frame(&functions);

@@ -1,4 +1,5 @@
-//! jitdump files as runtimes write them, byte by byte: names, lines, times, moves, and how frames are left.
+//! jitdump files as runtimes write them, byte by byte: names, lines, times, moves, and how frames
+//! are left.
 
 use swipr_debuginfo::jit::jitdump::{Reader, Unwinding};
 use swipr_debuginfo::jit::{CodeMap, Function};
@@ -72,8 +73,8 @@ fn name(map: &CodeMap, address: u64, time: u64) -> Option<String> {
     function(map, address, time).map(|(function, _)| function.name.to_string())
 }
 
-/// As SpiderMonkey's shell writes it with `PERF_SPEW_DIR` and `IONPERF=src`: names with tiers, lines of the source, one file
-/// name an entry, and inline caches and trampolines without lines.
+/// As SpiderMonkey's shell writes it with `PERF_SPEW_DIR` and `IONPERF=src`: names with tiers,
+/// lines of the source, one file name an entry, and inline caches and trampolines without lines.
 /// Fuzzing found that the second half was read as a record.
 #[test]
 fn a_header_that_is_longer_than_what_is_known_may_come_in_halves() {
@@ -108,8 +109,8 @@ fn a_file_of_spidermonkey_has_names_with_tiers_and_lines_of_the_source() {
     assert_eq!(place(&map, 0x4044, 40), Some(("/srv/app/inlined.js".into(), 5)));
 }
 
-/// V8 counts lines' addresses from an ELF header in front of the code, and in its baseline tier was seen (node 20) to write
-/// other bytes in the place of the file's name.
+/// V8 counts lines' addresses from an ELF header in front of the code, and in its baseline tier was
+/// seen (node 20) to write other bytes in the place of the file's name.
 #[test]
 fn lines_of_v8_are_where_the_code_is_though_the_header_is_counted_and_names_are_damaged() {
     let damaged = |bytes: &[u8]| [bytes, &[0xd8; 40][..]].concat()[..15].to_vec();

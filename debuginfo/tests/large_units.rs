@@ -1,6 +1,8 @@
-//! Debug information that is larger than what may be in memory: what is read, and what is allocated.
+//! Debug information that is larger than what may be in memory: what is read, and what is
+//! allocated.
 
-// Not the whole of its crate: this test's program is what is looked up, and as large as what it uses.
+// Not the whole of its crate: this test's program is what is looked up, and as large as what it
+// uses.
 #[path = "../../properties/src/counting.rs"]
 mod counting;
 mod support;
@@ -18,7 +20,8 @@ fn read_bytes() -> u64 {
     text.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }
 
-/// This test's own program, which has the debug information of a hundred units, and addresses in no order.
+/// This test's own program, which has the debug information of a hundred units, and addresses in no
+/// order.
 fn questions() -> (ObjectKey, Vec<u64>) {
     let this = std::env::current_exe().unwrap();
     let (start, size) = section(&this, ".text");
@@ -30,7 +33,8 @@ fn with_memory(memory_bytes: usize) -> Symbolizer {
     Symbolizer::new(Budget { memory_bytes, ..Budget::default() })
 }
 
-/// A program with 600 MB of debug information took minutes instead of seconds for its first ten thousand addresses.
+/// A program with 600 MB of debug information took minutes instead of seconds for its first ten
+/// thousand addresses.
 #[test]
 fn with_little_memory_no_unit_is_looked_through_again_and_again() {
     let (key, addresses) = questions();

@@ -185,7 +185,8 @@ fn a_file_that_was_replaced_is_refused() {
     assert_eq!(symbolizer.stats().unreadable_files, 1);
 }
 
-/// A library without a build id was deployed anew while programs ran it: their samples had the names of the new one.
+/// A library without a build id was deployed anew while programs ran it: their samples had the
+/// names of the new one.
 #[test]
 fn a_file_without_build_id_that_was_replaced_is_refused_and_found_by_its_link() {
     let directory = directory("replaced_without_build_id");

@@ -150,7 +150,8 @@ fn debug_information_over_the_budget_is_left_out_and_counted() {
     assert_eq!(symbolizer.stats().refused_files, 1);
 }
 
-/// With a gigabyte of debug information the whole of it was looked through anew whenever the memory was full.
+/// With a gigabyte of debug information the whole of it was looked through anew whenever the memory
+/// was full.
 #[test]
 fn parsed_debug_information_that_was_dropped_is_read_again_and_says_the_same() {
     let this = std::env::current_exe().unwrap();
@@ -173,7 +174,8 @@ fn parsed_debug_information_that_was_dropped_is_read_again_and_says_the_same() {
     assert_eq!(stats.without_lines, 0);
 }
 
-/// Clang's debug build has 60 MiB of names: all were dropped, and each offset was counted from the address itself.
+/// Clang's debug build has 60 MiB of names: all were dropped, and each offset was counted from the
+/// address itself.
 #[test]
 fn names_that_are_too_many_to_keep_are_read_from_the_file() {
     let program = compile(&directory("many_names"), "inlines.c", &["-O2"]);
@@ -209,8 +211,8 @@ fn without_room_for_symbols_the_offsets_are_those_of_the_unwind_information() {
     assert_eq!((symbolizer.stats().without_symbols, symbolizer.stats().without_lines), (1, 0));
 }
 
-/// Two megabytes of debug information whose entries all have the same list of ranges: one address would read thousands of
-/// millions of them.
+/// Two megabytes of debug information whose entries all have the same list of ranges: one address
+/// would read thousands of millions of them.
 #[test]
 fn entries_that_share_long_lists_of_ranges_come_to_an_end() {
     let directory = directory("shared_ranges");

@@ -1,4 +1,5 @@
-//! Makes scripts and style sheets shorter without changing what they mean: comments and blanks go, names stay.
+//! Makes scripts and style sheets shorter without changing what they mean: comments and blanks go,
+//! names stay.
 
 /// A script. Statements must end with semicolons.
 pub fn script(text: &str) -> String {
@@ -50,7 +51,8 @@ fn until(chars: &[char], from: usize, stop: impl Fn(char) -> bool) -> usize {
     (from..chars.len()).find(|&at| stop(chars[at])).unwrap_or(chars.len())
 }
 
-/// Copies a string, a template without templates in it, or a regular expression; returns where it ends.
+/// Copies a string, a template without templates in it, or a regular expression; returns where it
+/// ends.
 fn literal(chars: &[char], from: usize, end: char, out: &mut String) -> usize {
     out.push(chars[from]);
     let (mut at, mut in_class) = (from + 1, false);

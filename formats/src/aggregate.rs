@@ -38,7 +38,8 @@ pub(crate) struct Total {
     pub(crate) sum: Sum,
 }
 
-/// What is told apart: the thread's number (`None`: threads are not), the state, the stack's number.
+/// What is told apart: the thread's number (`None`: threads are not), the state, the stack's
+/// number.
 type Key = (Option<usize>, State, usize);
 
 /// Adds samples up.
@@ -77,7 +78,8 @@ impl Totals {
     }
 }
 
-/// The sums. Stacks are put together one at a time: all of them at once would take many times the memory.
+/// The sums. Stacks are put together one at a time: all of them at once would take many times the
+/// memory.
 pub(crate) struct Finished {
     threads: Vec<Arc<Thread>>,
     stacks: RawTree,

@@ -1,4 +1,5 @@
-//! What kind of code a shown frame is, for the colours of flame graphs and the categories of Firefox Profiler.
+//! What kind of code a shown frame is, for the colours of flame graphs and the categories of
+//! Firefox Profiler.
 
 use crate::model::{Frame, FrameKind};
 

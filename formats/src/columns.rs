@@ -1,9 +1,11 @@
-//! Shown stacks as columns of numbers in JSON, for flame graphs that are drawn in a browser. What was written once is not
-//! written again, so that a live flame graph gets only what is new. Not here: pages, and whose weights these are.
+//! Shown stacks as columns of numbers in JSON, for flame graphs that are drawn in a browser. What
+//! was written once is not written again, so that a live flame graph gets only what is new. Not
+//! here: pages, and whose weights these are.
 //!
-//! `names` are texts; `frames` five numbers each: name, kind ([`crate::class::Class`]), module, file (numbers of names), line;
-//! `nodes` two each: parent (0 is the root, which is not written) and frame; `threads` a number and a name each; `states`
-//! what a thread does (0 running, 1 waiting for a CPU, 2 blocked) and its words.
+//! `names` are texts; `frames` five numbers each: name, kind ([`crate::class::Class`]), module,
+//! file (numbers of names), line; `nodes` two each: parent (0 is the root, which is not written)
+//! and frame; `threads` a number and a name each; `states` what a thread does (0 running, 1 waiting
+//! for a CPU, 2 blocked) and its words.
 
 use std::fmt::Write;
 use std::sync::Arc;

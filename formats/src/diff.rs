@@ -1,7 +1,8 @@
-//! Two recordings side by side: what takes more of the whole than before, and what less. As a flame graph (page or picture) and as text.
+//! Two recordings side by side: what takes more of the whole than before, and what less. As a flame
+//! graph (page or picture) and as text.
 //!
-//! Recordings are read back from folded stacks and from pprof profiles. Both wholes count the same, however long each
-//! recording was. Not here: reading (`diff/folded.rs`, `diff/pprof.rs`).
+//! Recordings are read back from folded stacks and from pprof profiles. Both wholes count the same,
+//! however long each recording was. Not here: reading (`diff/folded.rs`, `diff/pprof.rs`).
 
 mod folded;
 mod pprof;

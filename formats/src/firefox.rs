@@ -1,9 +1,11 @@
-//! Firefox Profiler's own JSON (a "processed profile"): what perf text cannot carry. Addresses within libraries with their debug ids, inlined
-//! functions, lines, categories, CPU time, and thread states as markers. Written at the end; samples are kept in bounded
-//! memory (`timeline.rs`), stacks as a tree.
+//! Firefox Profiler's own JSON (a "processed profile"): what perf text cannot carry. Addresses
+//! within libraries with their debug ids, inlined functions, lines, categories, CPU time, and
+//! thread states as markers. Written at the end; samples are kept in bounded memory
+//! (`timeline.rs`), stacks as a tree.
 //!
-//! Its version is 55: every later importer upgrades it. Weights are milliseconds with all their decimals. Not here: a
-//! thread's tables (`firefox/thread.rs`) and libraries (`firefox/libraries.rs`).
+//! Its version is 55: every later importer upgrades it. Weights are milliseconds with all their
+//! decimals. Not here: a thread's tables (`firefox/thread.rs`) and libraries
+//! (`firefox/libraries.rs`).
 
 mod libraries;
 mod thread;

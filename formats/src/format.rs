@@ -74,10 +74,11 @@ pub struct Options {
     pub title: Option<String>,
     /// What folded counts count; `None`: what fits the recording's mode ([`Weight::of`]).
     pub weight: Option<Weight>,
-    /// Folded and perf script text, which have no other place for it: a remark at the leaf tells what a thread waits
-    /// for (wall mode).
+    /// Folded and perf script text, which have no other place for it: a remark at the leaf tells
+    /// what a thread waits for (wall mode).
     pub states: bool,
-    /// Pprof: one moment, with the number of threads as the only value, as Go's goroutine profile has it.
+    /// Pprof: one moment, with the number of threads as the only value, as Go's goroutine profile
+    /// has it.
     pub snapshot: bool,
 }
 

@@ -1,8 +1,9 @@
-//! gperftools' binary CPU profile, for google-pprof: addresses with counts, and the mappings they are in. Names it asks for at `/pprof/symbol`,
-//! or finds in the files.
+//! gperftools' binary CPU profile, for google-pprof: addresses with counts, and the mappings they
+//! are in. Names it asks for at `/pprof/symbol`, or finds in the files.
 //!
-//! Words of 64 bits: a head (0, 3, 0, the period in microseconds, 0), each stack (count, number of addresses, addresses from the leaf), and
-//! an end (0, 1, 0); behind them the executable mappings as text. From gperftools' `doc/cpuprofile-fileformat.html`.
+//! Words of 64 bits: a head (0, 3, 0, the period in microseconds, 0), each stack (count, number of
+//! addresses, addresses from the leaf), and an end (0, 1, 0); behind them the executable mappings
+//! as text. From gperftools' `doc/cpuprofile-fileformat.html`.
 //!
 //! Its readers know no weights: a count stands for so many periods. So counts are weights divided
 //! by the period, and what one stack leaves
@@ -58,7 +59,8 @@ impl Format for Gperftools {
         for total in totals.iter() {
             let code = total.stack.frames.iter().filter(|frame| frame.kind != FrameKind::Note);
             let addresses: Vec<u64> = code.map(|frame| frame.address).collect();
-            // A stack without addresses has no place here; google-pprof takes a length of 0 for the end.
+            // A stack without addresses has no place here; google-pprof takes a length of 0 for the
+            // end.
             if addresses.is_empty() {
                 continue;
             }

@@ -1,7 +1,8 @@
-//! A flame graph as one HTML file: threads over time, search, zoom, inverted, light and dark. It asks nobody for anything, and a policy
-//! in it forbids other scripts than its own.
+//! A flame graph as one HTML file: threads over time, search, zoom, inverted, light and dark. It
+//! asks nobody for anything, and a policy in it forbids other scripts than its own.
 //!
-//! Stacks are kept as shown, samples by thread, state and time in bounded memory. Not here: the page (`html/`).
+//! Stacks are kept as shown, samples by thread, state and time in bounded memory. Not here: the
+//! page (`html/`).
 
 use crate::columns::{Columns, Numbers, about};
 use crate::json::string;
@@ -83,7 +84,8 @@ pub(crate) enum Weights {
     Own = 1,
 }
 
-/// Spans as the page takes them: milliseconds since the start, thread, node, state, samples, and their own weight.
+/// Spans as the page takes them: milliseconds since the start, thread, node, state, samples, and
+/// their own weight.
 pub(crate) fn numbers(columns: &mut Columns, header: &Header, spans: &[Span], weights: Weights) -> String {
     let mut numbers = Numbers::new();
     for span in spans {

@@ -1,5 +1,6 @@
-//! What a process does now, for a page that draws it: a line of JSON about once a second, each with what is new (`columns.rs`) and
-//! what was sampled since the line before. The first says whose process it is, the last has the recording's figures.
+//! What a process does now, for a page that draws it: a line of JSON about once a second, each with
+//! what is new (`columns.rs`) and what was sampled since the line before. The first says whose
+//! process it is, the last has the recording's figures.
 
 use std::sync::Arc;
 

@@ -14,8 +14,9 @@ pub struct Module {
     pub end: u64,
     /// File offset of `start`.
     pub file_offset: u64,
-    /// Where the image begins, from which symbol servers count: the address of its first loaded segment. That is
-    /// `start` minus `file_offset` for most files, but linkers may number addresses in another way than bytes of the file.
+    /// Where the image begins, from which symbol servers count: the address of its first loaded
+    /// segment. That is `start` minus `file_offset` for most files, but linkers may number
+    /// addresses in another way than bytes of the file.
     pub base: u64,
     /// GNU build id; empty when there is none.
     pub build_id: Vec<u8>,
@@ -181,17 +182,19 @@ pub struct Summary {
     pub unsampled_cpu_ns: u64,
     /// Wall mode: samples for late ticks, told by the threads' clocks at the next tick.
     pub filled: u64,
-    /// Wall mode: samples for ticks at which a thread was not looked at and whose clock moved meanwhile.
+    /// Wall mode: samples for ticks at which a thread was not looked at and whose clock moved
+    /// meanwhile.
     pub inferred: u64,
     /// Time that the threads were ready to run and got no CPU, nanoseconds.
     pub cpu_wait_ns: u64,
-    /// Samples a second that a running thread can have at most, where more were asked for: the kernel's
-    /// ticks. 0: as many as were asked for.
+    /// Samples a second that a running thread can have at most, where more were asked for: the
+    /// kernel's ticks. 0: as many as were asked for.
     pub at_most_hz: u64,
-    /// Addresses whose lines and inlined functions were not looked up: it would have taken too long.
+    /// Addresses whose lines and inlined functions were not looked up: it would have taken too
+    /// long.
     pub without_lines: u64,
-    /// Processes of the recording, or files, of which nobody knows what was lost. Where there are some, a count of losses that is
-    /// 0 is unknown, and others are lower bounds.
+    /// Processes of the recording, or files, of which nobody knows what was lost. Where there are
+    /// some, a count of losses that is 0 is unknown, and others are lower bounds.
     pub uncounted: u64,
     /// Why stacks do not reach the root, and how many for each reason.
     pub truncated_by: Vec<(Cow<'static, str>, u64)>,
@@ -199,10 +202,12 @@ pub struct Summary {
     pub cost: Option<Cost>,
 }
 
-/// What sampling took while a recording ran, nanoseconds. Recordings that run at the same time share it.
+/// What sampling took while a recording ran, nanoseconds. Recordings that run at the same time
+/// share it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Half of the interrupted threads were held at most so long. Percentiles are at most twice too large.
+    /// Half of the interrupted threads were held at most so long. Percentiles are at most twice too
+    /// large.
     pub held_p50_ns: u64,
     /// 99 of 100 were.
     pub held_p99_ns: u64,

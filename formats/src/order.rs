@@ -1,4 +1,5 @@
-//! Sorting, once for all types: the library is loaded into every process and has no room for a sort for each.
+//! Sorting, once for all types: the library is loaded into every process and has no room for a sort
+//! for each.
 
 use std::cmp::Ordering;
 

@@ -13,9 +13,9 @@
 //! `perf script -F +srcline` writes it and is there only when lines are asked for:
 //! Firefox, speedscope and inferno pass over it, FlameGraph too, with a warning for
 //! each. Byte 0 is the first character of a sample line: a reader that finds anything
-//! else takes the file for something else. In wall mode the leaf of a thread that does not run is a remark that tells
-//! what it waits for. The process's name and the recording's figures follow the last sample
-//! as comments: Firefox, speedscope, inferno and FlameGraph pass over them in silence.
+//! else takes the file for something else. In wall mode the leaf of a thread that does not run is a
+//! remark that tells what it waits for. The process's name and the recording's figures follow the
+//! last sample as comments: Firefox, speedscope, inferno and FlameGraph pass over them in silence.
 
 use std::borrow::Cow;
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! Weighted stacks as boxes with places: what a flame graph that is drawn here needs. Not here: how boxes look.
+//! Weighted stacks as boxes with places: what a flame graph that is drawn here needs. Not here: how
+//! boxes look.
 
 use crate::order::sorted;
 use crate::shown::Shown;
@@ -53,7 +54,8 @@ impl Picture {
         (0u32..).zip(weights).filter(|&(_, weight)| weight > 0)
     }
 
-    /// The boxes, each before those on top of it, siblings by name. Those below `least` of weight are left out.
+    /// The boxes, each before those on top of it, siblings by name. Those below `least` of weight
+    /// are left out.
     pub(crate) fn boxes(&self, least: u64) -> Vec<Box> {
         let mut totals = self.own.clone();
         totals.resize(self.tree.len(), [0, 0]);

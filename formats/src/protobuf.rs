@@ -1,5 +1,5 @@
-//! The wire format of protocol buffers, as far as a writer needs it: pprof here, OTLP in the command. Not here: which
-//! fields a message has.
+//! The wire format of protocol buffers, as far as a writer needs it: pprof here, OTLP in the
+//! command. Not here: which fields a message has.
 //!
 //! Encoding: a field is a key (number and wire type) and a value, as in the protocol
 //! buffers documentation's page on encoding. Fields that are 0 or empty may be left out.

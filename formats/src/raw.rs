@@ -8,7 +8,8 @@
 //! line before the first that uses it. Frames are leaf first, a frame's functions
 //! innermost first. Addresses are strings of `0x` and hexadecimal digits, times and
 //! weights nanoseconds. Readers pass over fields and types that they do not know.
-//! Options do not change anything here. Memory grows with distinct stacks; a thread that was not seen for a minute may get another id.
+//! Options do not change anything here. Memory grows with distinct stacks; a thread that was not
+//! seen for a minute may get another id.
 
 use std::sync::Arc;
 

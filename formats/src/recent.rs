@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-/// Values by the identity of something shared. So many entries are kept before all are thrown away: enough
-/// for the idle threads of a large program, where a value is small.
+/// Values by the identity of something shared. So many entries are kept before all are thrown away:
+/// enough for the idle threads of a large program, where a value is small.
 pub struct Recent<K, V, const CAPACITY: usize = 16_384> {
     /// The `Arc` is kept so that its address stays its own.
     entries: FxHashMap<usize, (Arc<K>, V)>,

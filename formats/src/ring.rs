@@ -1,7 +1,9 @@
-//! What was sampled lately, kept in bounded memory so that it can be written after something has happened, in any format.
+//! What was sampled lately, kept in bounded memory so that it can be written after something has
+//! happened, in any format.
 //!
-//! Samples are summed up a second at a time, by thread, state and stack; stacks are one tree. From time to time a new tree is begun, and
-//! the old one goes when nothing that is kept is in it: the memory is that of two or three small trees, however long this runs.
+//! Samples are summed up a second at a time, by thread, state and stack; stacks are one tree. From
+//! time to time a new tree is begun, and the old one goes when nothing that is kept is in it: the
+//! memory is that of two or three small trees, however long this runs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -121,8 +123,9 @@ impl Ring {
         frames.map(|known| known.0.clone()).collect()
     }
 
-    /// Writes what was sampled from that time on, as a recording: `name` gives stacks their names, then `is_wanted` filters. Returns its
-    /// figures. Losses are those of all threads, but for stacks that their names show to be whole.
+    /// Writes what was sampled from that time on, as a recording: `name` gives stacks their names,
+    /// then `is_wanted` filters. Returns its figures. Losses are those of all threads, but for
+    /// stacks that their names show to be whole.
     pub fn write(
         &self,
         since_ns: u64,

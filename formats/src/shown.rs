@@ -1,5 +1,6 @@
-//! Stacks as people see them: one frame a function, with its name, its kind and its file, whatever its address. What a
-//! thread waits for is a frame, too. Not here: addresses (`raw_tree.rs`), and drawing.
+//! Stacks as people see them: one frame a function, with its name, its kind and its file, whatever
+//! its address. What a thread waits for is a frame, too. Not here: addresses (`raw_tree.rs`), and
+//! drawing.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! speedscope's own JSON: a sampled profile for each thread, weights in nanoseconds, in the order of time. Names are written as JSON.
-//! Samples are kept in bounded memory (`timeline.rs`).
+//! speedscope's own JSON: a sampled profile for each thread, weights in nanoseconds, in the order
+//! of time. Names are written as JSON. Samples are kept in bounded memory (`timeline.rs`).
 
 use std::sync::Arc;
 

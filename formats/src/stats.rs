@@ -3,10 +3,10 @@
 use crate::model::{Cost, Summary};
 
 /// `threads=8 ticks=800 samples=793 truncated=3 late=0 dropped=0`, then what there is of
-/// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, ` at_most_hz=…`,
-/// ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and
-/// ` held_p50_ns=… held_p99_ns=… sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`. What nobody counted is
-/// left out, and ` uncounted=1` says so.
+/// ` filtered=…`, ` filled=…`, ` inferred=…`, ` cpu_wait_ns=…`, ` unsampled_cpu_ns=…`, `
+/// at_most_hz=…`, ` without_lines=…`, ` truncated_by=no-unwind-information:2,too-deep:1` and `
+/// held_p50_ns=… held_p99_ns=… sweep_p50_ns=… sweep_p99_ns=… agent_cpu_ns=…`. What nobody counted
+/// is left out, and ` uncounted=1` says so.
 ///
 /// No number stands after a blank: one reader takes such a comment line for a sample.
 pub fn stats_line(summary: &Summary) -> String {

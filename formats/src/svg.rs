@@ -1,7 +1,9 @@
-//! A flame graph as one SVG file, root at the top: a picture by itself; a browser zooms and searches in it. It asks nobody for anything.
+//! A flame graph as one SVG file, root at the top: a picture by itself; a browser zooms and
+//! searches in it. It asks nobody for anything.
 //!
-//! Threads are the first row, those of one name together. Boxes that nobody could see are left out. A diff colours what
-//! has grown red and what has shrunk blue. Not here: where boxes are (`picture.rs`).
+//! Threads are the first row, those of one name together. Boxes that nobody could see are left out.
+//! A diff colours what has grown red and what has shrunk blue. Not here: where boxes are
+//! (`picture.rs`).
 
 use std::fmt::Write;
 

@@ -17,7 +17,8 @@ pub(crate) enum Template {
     Live = 1,
 }
 
-/// The only scripts, styles and places that the live page may use, for its Content-Security-Policy header.
+/// The only scripts, styles and places that the live page may use, for its Content-Security-Policy
+/// header.
 pub static LIVE_POLICY: &str = include_str!(concat!(env!("OUT_DIR"), "/live.policy"));
 
 impl Template {

@@ -31,8 +31,9 @@ impl Tier {
     }
 }
 
-/// Beginnings of the names of V8 (`linux-perf` and `--perf-prof`), SpiderMonkey (`PerfSpewer.cpp`), CPython (`perf_trampoline.c`),
-/// HotSpot (`Compiler.perfmap`), PHP (`zend_jit.c`). Of V8's, the mark of the tier is behind the kind.
+/// Beginnings of the names of V8 (`linux-perf` and `--perf-prof`), SpiderMonkey (`PerfSpewer.cpp`),
+/// CPython (`perf_trampoline.c`), HotSpot (`Compiler.perfmap`), PHP (`zend_jit.c`). Of V8's, the
+/// mark of the tier is behind the kind.
 const TIERS: [(&str, Tier); 15] = [
     ("Ion: ", Tier::Optimised),
     ("Baseline: ", Tier::Baseline),

@@ -1,8 +1,9 @@
-//! Samples in the order of time, in bounded memory: where there are too many, those of a thread with the same stack that lie
-//! in the same moment become one. The moments grow until there are few enough. Sums stay what they are.
+//! Samples in the order of time, in bounded memory: where there are too many, those of a thread
+//! with the same stack that lie in the same moment become one. The moments grow until there are few
+//! enough. Sums stay what they are.
 //!
-//! An hour of 500 threads at 100 Hz is 180 million samples; what is kept of them shows who was where when,
-//! to half a second or so. Not here: stacks (a number each), and how it is written.
+//! An hour of 500 threads at 100 Hz is 180 million samples; what is kept of them shows who was
+//! where when, to half a second or so. Not here: stacks (a number each), and how it is written.
 
 use crate::aggregate::Sum;
 use crate::intern::Threads;
@@ -63,7 +64,8 @@ impl Timeline {
         }
     }
 
-    /// Puts spans together until there are at most so many, or none of a thread's have the same stack and state.
+    /// Puts spans together until there are at most so many, or none of a thread's have the same
+    /// stack and state.
     pub(crate) fn thin(&mut self, most: usize) {
         let last_ns = self.spans.iter().map(|span| span.time_ns).max().unwrap_or(0);
         let whole_ns = last_ns.saturating_sub(self.start_ns);

@@ -1,5 +1,5 @@
-//! Stacks as paths of one tree: what stacks have in common is kept once, so that memory grows with distinct callers and
-//! callees and not with stacks. Not here: what a frame is, and sums.
+//! Stacks as paths of one tree: what stacks have in common is kept once, so that memory grows with
+//! distinct callers and callees and not with stacks. Not here: what a frame is, and sums.
 
 use std::hash::Hash;
 
@@ -8,7 +8,8 @@ use rustc_hash::FxHashMap;
 /// The node that every stack begins at; it has no frame.
 pub(crate) const ROOT: u32 = 0;
 
-/// More nodes are not made but for one each that says so: a program whose stacks never repeat fills no memory. It is 40 MB or so.
+/// More nodes are not made but for one each that says so: a program whose stacks never repeat fills
+/// no memory. It is 40 MB or so.
 const MOST_NODES: usize = 1_000_000;
 
 #[derive(Clone, Copy)]
@@ -48,8 +49,8 @@ impl<F: Hash + Eq + Clone> Tree<F> {
         id
     }
 
-    /// The node behind `parent` with that frame. Nodes are numbered in order of appearance: a parent's number is lower than
-    /// its children's.
+    /// The node behind `parent` with that frame. Nodes are numbered in order of appearance: a
+    /// parent's number is lower than its children's.
     pub(crate) fn child(&mut self, parent: u32, frame: u32) -> u32 {
         let next = number(self.nodes.len());
         let id = *self.children.entry((parent, frame)).or_insert(next);
@@ -59,7 +60,8 @@ impl<F: Hash + Eq + Clone> Tree<F> {
         id
     }
 
-    /// The node of a path, outermost frame first. Where there are too many nodes already the path ends in `left_out`.
+    /// The node of a path, outermost frame first. Where there are too many nodes already the path
+    /// ends in `left_out`.
     pub(crate) fn path(&mut self, path: impl Iterator<Item = u32>, left_out: impl FnOnce() -> F) -> u32 {
         let mut node = ROOT;
         for frame in path {

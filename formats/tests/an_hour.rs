@@ -25,7 +25,8 @@ fn stacks() -> Vec<Arc<Stack>> {
     (0..STACKS).map(of).collect()
 }
 
-/// The most that a format had in memory until the half of the hour and until its end, and the file's size.
+/// The most that a format had in memory until the half of the hour and until its end, and the
+/// file's size.
 fn memory_of(format: &FormatInfo) -> (isize, isize, usize) {
     let (header, stacks) = (Recording::new(Mode::Wall).header, stacks());
     let threads: Vec<Arc<Thread>> =

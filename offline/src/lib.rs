@@ -1,8 +1,11 @@
-//! Recordings without names, named elsewhere: on another machine, later, with the files that fit by their build ids.
+//! Recordings without names, named elsewhere: on another machine, later, with the files that fit by
+//! their build ids.
 //!
-//! [`read`] takes the lines of `format=raw`, and those of swift-profile-recorder's `[SWIPR]` files. [`symbolize`] gives names by
-//! a [`SearchPath`], and [`Recording::write`] makes any of the formats of it. [`RawLines`] reads raw lines while they come. No file is believed: what is malformed is an
-//! error with its line, and what does not fit a module is not used for it. Nothing here runs in a profiled program.
+//! [`read`] takes the lines of `format=raw`, and those of swift-profile-recorder's `[SWIPR]` files.
+//! [`symbolize`] gives names by a [`SearchPath`], and [`Recording::write`] makes any of the formats
+//! of it. [`RawLines`] reads raw lines while they come. No file is believed: what is malformed is
+//! an error with its line, and what does not fit a module is not used for it. Nothing here runs in
+//! a profiled program.
 
 #![forbid(unsafe_code)]
 

@@ -116,7 +116,8 @@ impl Names<'_> {
     }
 }
 
-/// A module's file, and what to subtract from an address of the recording to get the one in the file.
+/// A module's file, and what to subtract from an address of the recording to get the one in the
+/// file.
 pub(crate) fn place_of(module: &Module, search: &SearchPath, bias: Option<u64>) -> Option<Place> {
     let (path, file) = search.find(module)?;
     let bias = match bias {

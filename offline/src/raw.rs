@@ -1,5 +1,6 @@
-//! The lines of `format=raw`, as they come from an agent or stand in a file; `formats/src/raw.rs` says what they are. Types and
-//! fields that are not known are passed over; what contradicts itself is an error.
+//! The lines of `format=raw`, as they come from an agent or stand in a file; `formats/src/raw.rs`
+//! says what they are. Types and fields that are not known are passed over; what contradicts itself
+//! is an error.
 
 mod line;
 

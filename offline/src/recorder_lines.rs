@@ -1,5 +1,6 @@
-//! swift-profile-recorder's own files: `[SWIPR]`, four letters, JSON. What is JSON in them only nearly is read as it is
-//! meant: the line of the configuration has a comma at its end, and threads' names are written as they are.
+//! swift-profile-recorder's own files: `[SWIPR]`, four letters, JSON. What is JSON in them only
+//! nearly is read as it is meant: the line of the configuration has a comma at its end, and
+//! threads' names are written as they are.
 
 use crate::error::Error;
 use crate::recording::{Recording, Taken};

@@ -35,8 +35,8 @@ pub struct Recording {
     pub summary: Summary,
     /// Whether the file has its end.
     pub is_whole: bool,
-    /// What to subtract from addresses in a module to get those of its file, for modules that say so and not where in
-    /// the file they begin.
+    /// What to subtract from addresses in a module to get those of its file, for modules that say
+    /// so and not where in the file they begin.
     pub(crate) biases: HashMap<Arc<Module>, u64>,
 }
 

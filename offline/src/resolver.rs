@@ -5,7 +5,8 @@ use swipr_debuginfo::symbolizer::{Detail, Lookup, ObjectKey, Symbol, Symbolizer}
 
 /// Finds the functions at addresses of files.
 pub trait Resolver {
-    /// The functions at an address in the file's own numbering, the innermost first; none where nothing is known.
+    /// The functions at an address in the file's own numbering, the innermost first; none where
+    /// nothing is known.
     fn resolve(&mut self, file: &ObjectKey, address: u64, lookup: Lookup) -> Arc<[Symbol]>;
 
     /// The function whose code is at an address.

@@ -8,8 +8,9 @@ use swipr_formats::model::Module;
 /// A larger file is not opened.
 const MAX_FILE_BYTES: u64 = 16 << 30;
 
-/// Directories in which the files of modules may be: under `.build-id/xx/…` (with or without `.debug`), under the path that the
-/// module had where it was recorded, or by the file's name alone; and that very path on this machine.
+/// Directories in which the files of modules may be: under `.build-id/xx/…` (with or without
+/// `.debug`), under the path that the module had where it was recorded, or by the file's name
+/// alone; and that very path on this machine.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
     directories: Vec<PathBuf>,
@@ -33,7 +34,8 @@ impl SearchPath {
         &self.directories
     }
 
-    /// The file of a module. One with another build id is not its file; for a module without a build id the first one that is there.
+    /// The file of a module. One with another build id is not its file; for a module without a
+    /// build id the first one that is there.
     pub fn find(&self, module: &Module) -> Option<(PathBuf, ElfFile)> {
         let path = Path::new(&module.path);
         let places = self.directories.iter().flat_map(|directory| {
@@ -43,7 +45,8 @@ impl SearchPath {
             by_id.into_iter().chain(below).chain(beside)
         });
         let own = Some(path.to_owned()).filter(|path| !self.only && path.is_absolute());
-        // Without the code itself, which tells stubs and functions that have no symbol: better than nothing.
+        // Without the code itself, which tells stubs and functions that have no symbol: better than
+        // nothing.
         let debug = self.directories.iter().filter_map(|directory| {
             let path = build_id_path(directory, &module.build_id)?;
             Some(path.with_extension("debug"))

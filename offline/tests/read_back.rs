@@ -14,7 +14,8 @@ fn known_function() -> u64 {
     std::hint::black_box(7)
 }
 
-/// The mapping of this executable's code: its path, first address, the one behind the last, file offset.
+/// The mapping of this executable's code: its path, first address, the one behind the last, file
+/// offset.
 fn own_code() -> (String, u64, u64, u64) {
     let here = known_function as *const () as u64;
     let maps = fs::read_to_string("/proc/self/maps").unwrap();

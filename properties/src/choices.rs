@@ -1,5 +1,5 @@
-//! Bytes as an endless row of choices: behind the last of them all are zero. Small numbers and numbers at limits are likely, since
-//! that is where code goes wrong.
+//! Bytes as an endless row of choices: behind the last of them all are zero. Small numbers and
+//! numbers at limits are likely, since that is where code goes wrong.
 
 /// Words that are at a limit of something.
 const LIMITS: [u64; 8] = [0, 1, u64::MAX, i64::MAX as u64, i64::MIN as u64, u32::MAX as u64, 1 << 47, 0x7f];

@@ -1,4 +1,5 @@
-//! DWARF expressions: where ours have a value, gimli's have the same, and no more is read than the steps allow.
+//! DWARF expressions: where ours have a value, gimli's have the same, and no more is read than the
+//! steps allow.
 
 use crate::choices::Choices;
 use gimli::{Encoding, EndianSlice, EvaluationResult, Expression, Format, LittleEndian, Location, Value};

@@ -1,4 +1,5 @@
-//! An `.eh_frame` and its `.eh_frame_hdr`, written of choices: always well-formed, whatever its instructions say.
+//! An `.eh_frame` and its `.eh_frame_hdr`, written of choices: always well-formed, whatever its
+//! instructions say.
 
 use crate::choices::Choices;
 use crate::meaning::{Processor, leb};
@@ -60,7 +61,8 @@ impl FrameSection {
     }
 }
 
-/// Version, encodings, the section's address and the count as four bytes each, and the search table relative to the header.
+/// Version, encodings, the section's address and the count as four bytes each, and the search table
+/// relative to the header.
 fn header(table: &[(u64, u64)]) -> Vec<u8> {
     let mut header = vec![1, 0x1b, 0x03, 0x3b];
     header.extend((FRAMES.wrapping_sub(HEADER + 4) as u32).to_le_bytes());

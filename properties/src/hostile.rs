@@ -1,4 +1,5 @@
-//! Names that try to break out of their place, as thread, function, file and module, in one recording.
+//! Names that try to break out of their place, as thread, function, file and module, in one
+//! recording.
 
 use crate::recording::{Recording, at, function, module, native, stack, thread};
 use swipr_formats::model::{Mode, State};

@@ -1,9 +1,12 @@
-//! What must hold whatever bytes come: for requests, object files, call frame information, stacks and names that somebody else made.
+//! What must hold whatever bytes come: for requests, object files, call frame information, stacks
+//! and names that somebody else made.
 //!
-//! A property is a function of bytes, which panics where it does not hold; all are in [`PROPERTIES`]. `cargo fuzz` looks for such bytes (`fuzz/` has
-//! a target for each), and this crate's test runs each on the inputs kept in `fuzz/seeds` and on changes of them.
-//! Some of it is useful to other tests: strict [`readers`] of the formats, recordings made by hand ([`recording`], [`hostile`]), a plain interpreter of call frame
-//! information ([`meaning`]), and an allocator that counts ([`counting`]).
+//! A property is a function of bytes, which panics where it does not hold; all are in
+//! [`PROPERTIES`]. `cargo fuzz` looks for such bytes (`fuzz/` has a target for each), and this
+//! crate's test runs each on the inputs kept in `fuzz/seeds` and on changes of them. Some of it is
+//! useful to other tests: strict [`readers`] of the formats, recordings made by hand
+//! ([`recording`], [`hostile`]), a plain interpreter of call frame information ([`meaning`]), and
+//! an allocator that counts ([`counting`]).
 
 mod arrays;
 mod choices;

@@ -1,5 +1,5 @@
-//! Look-ups in unwind tables: in a table that is sound they say what a look at every row says; in one that is not they say
-//! something, and read nothing outside.
+//! Look-ups in unwind tables: in a table that is sound they say what a look at every row says; in
+//! one that is not they say something, and read nothing outside.
 
 use crate::arrays::Arrays;
 use crate::choices::Choices;

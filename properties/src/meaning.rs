@@ -1,5 +1,5 @@
-//! What a caller's frame is found by, in one shape for a plain interpreter of call frame information (gimli's rows) and for our
-//! tables' rules.
+//! What a caller's frame is found by, in one shape for a plain interpreter of call frame
+//! information (gimli's rows) and for our tables' rules.
 
 use gimli::{BaseAddresses, CfaRule, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection};
 use std::ops::Range;
@@ -207,8 +207,9 @@ pub fn ours(rule: Rule, table: &Table<'_>, processor: Processor) -> Option<Meani
     })
 }
 
-/// All functions that gimli finds by walking an `.eh_frame` at an address up to its end or the first entry that cannot be read,
-/// those that begin in `text`, sorted by start; of equal starts the last.
+/// All functions that gimli finds by walking an `.eh_frame` at an address up to its end or the
+/// first entry that cannot be read, those that begin in `text`, sorted by start; of equal starts
+/// the last.
 pub fn functions(address: u64, frames: &[u8], text: &Range<u64>, processor: Processor) -> Vec<Function> {
     let mut section = EhFrame::new(frames, LittleEndian);
     section.set_address_size(8);

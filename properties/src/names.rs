@@ -1,4 +1,5 @@
-//! Linkers' names: the readable form of any of them is found soon, is not too long, and is the same each time.
+//! Linkers' names: the readable form of any of them is found soon, is not too long, and is the same
+//! each time.
 
 use swipr_debuginfo::demangle::demangle;
 

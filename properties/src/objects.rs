@@ -1,5 +1,5 @@
-//! Object files: whatever bytes one holds, its names, lines and rows come soon and within the budget, and do not depend on what was
-//! asked before.
+//! Object files: whatever bytes one holds, its names, lines and rows come soon and within the
+//! budget, and do not depend on what was asked before.
 
 use std::sync::Arc;
 use swipr_debuginfo::demangle::Names;

@@ -1,4 +1,5 @@
-//! Strict readers of what the formats write: anything that is not in the grammar, or that a viewer would pass over, is an error.
+//! Strict readers of what the formats write: anything that is not in the grammar, or that a viewer
+//! would pass over, is an error.
 
 pub mod flamegraph;
 pub mod flamescope;

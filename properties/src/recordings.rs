@@ -1,4 +1,5 @@
-//! Recordings with any names: what goes into a format comes out of it, every sample, every weight, every thread and every frame.
+//! Recordings with any names: what goes into a format comes out of it, every sample, every weight,
+//! every thread and every frame.
 
 mod made;
 

@@ -1,4 +1,5 @@
-//! Requests: whatever a client sends, it gets whole answers, and nothing is recorded beyond the limits that `docs/http.md` tells.
+//! Requests: whatever a client sends, it gets whole answers, and nothing is recorded beyond the
+//! limits that `docs/http.md` tells.
 
 use crate::choices::Choices;
 use std::sync::Arc;
@@ -81,8 +82,8 @@ pub fn json(bytes: &[u8]) {
     }
 }
 
-/// A client gets the same answers however its bytes are cut into pieces, and each of them is whole: no text of a client's makes
-/// another answer out of one.
+/// A client gets the same answers however its bytes are cut into pieces, and each of them is whole:
+/// no text of a client's makes another answer out of one.
 pub fn conversation(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let piece = 1 + choices.below(48) as usize;

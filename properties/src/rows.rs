@@ -1,5 +1,6 @@
-//! Unwind rows and saved registers: made of sound call frame information they say what a plain interpreter says at each pc; made of
-//! any bytes they say something, or nothing, and the table is in order.
+//! Unwind rows and saved registers: made of sound call frame information they say what a plain
+//! interpreter says at each pc; made of any bytes they say something, or nothing, and the table is
+//! in order.
 
 use crate::choices::Choices;
 use crate::frame_section::{FRAMES, FrameSection, HEADER, TEXT};
@@ -13,7 +14,8 @@ use swipr_unwind::arch::{Arch, Native};
 use swipr_unwind::memory::Memory;
 use swipr_unwind::saved_register::{self, Descriptions, How, Saved};
 
-/// Reads for one register: the search's steps, and the windows of at most two descriptions with 4096 instructions each.
+/// Reads for one register: the search's steps, and the windows of at most two descriptions with
+/// 4096 instructions each.
 const MOST_READS: usize = 2000;
 /// Rows that are compared.
 const MOST_COMPARED: usize = 2000;

@@ -1,7 +1,8 @@
 //! Walks over any stack by any rules: bounded in frames and in reads, the same each time.
 //!
-//! [`any`] walks over words that are only said to be a stack, on both processors, and counts what is read. [`own`] walks over
-//! mapped memory between pages that are not, as a signal handler does: a load outside of what it was told is a fault.
+//! [`any`] walks over words that are only said to be a stack, on both processors, and counts what
+//! is read. [`own`] walks over mapped memory between pages that are not, as a signal handler does:
+//! a load outside of what it was told is a fault.
 
 mod world;
 
@@ -17,7 +18,8 @@ use swipr_unwind::registers::Registers;
 use swipr_unwind::walk::{MAX_FRAMES, Stop, Workspace, walk, walk_interrupted};
 use world::{CONTEXT_BYTES, Fake, Mapped, STACK, World};
 
-/// Reads of a whole walk: a few words a frame, what tells a frame pointer from a function's code, and descriptions.
+/// Reads of a whole walk: a few words a frame, what tells a frame pointer from a function's code,
+/// and descriptions.
 const MOST_READS: usize = 8 * MAX_FRAMES;
 
 /// What a walk comes to.
@@ -108,7 +110,8 @@ fn walked(world: &World, walk: impl Fn(&Rules<'_>, &mut Frames<'_>) -> Stop) -> 
             };
             let cold = run();
             let warm = run();
-            // What is remembered is not looked for again: such a walk may come further, not elsewhere.
+            // What is remembered is not looked for again: such a walk may come further, not
+            // elsewhere.
             let common = cold.total.min(warm.total).min(CAPACITY / 2);
             assert_eq!(cold.frames[..common], warm.frames[..common]);
             assert!(cold.total <= warm.total, "{cold:?} {warm:?}");

@@ -1,5 +1,6 @@
-//! Rows from `.debug_frame`, which a debugger reads: for code that `.eh_frame` does not describe, as when a program is
-//! compiled with `-fno-asynchronous-unwind-tables` and `-g`, or its assembly says `.cfi_sections .debug_frame`.
+//! Rows from `.debug_frame`, which a debugger reads: for code that `.eh_frame` does not describe,
+//! as when a program is compiled with `-fno-asynchronous-unwind-tables` and `-g`, or its assembly
+//! says `.cfi_sections .debug_frame`.
 
 use super::convert::Converter;
 use super::descriptions::Slice;
@@ -55,7 +56,8 @@ impl<'a> DebugFunctions<'a> {
         self.functions.is_empty()
     }
 
-    /// Adds the rows of the functions in a hole that nothing else describes; returns where the hole goes on.
+    /// Adds the rows of the functions in a hole that nothing else describes; returns where the hole
+    /// goes on.
     pub(super) fn fill(
         &self,
         hole: Range<u64>,

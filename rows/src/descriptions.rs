@@ -45,8 +45,8 @@ impl<'a> Descriptions<'a> {
         Descriptions { section, address, bases, commons: FxHashMap::default() }
     }
 
-    /// The same, with code at `text` that addresses may be relative to: objects of one function made at run time
-    /// (LuaJIT's, PHP's) know no other.
+    /// The same, with code at `text` that addresses may be relative to: objects of one function
+    /// made at run time (LuaJIT's, PHP's) know no other.
     pub(crate) fn of_code_at(self, text: u64) -> Descriptions<'a> {
         Descriptions { bases: self.bases.clone().set_text(text), ..self }
     }
@@ -154,7 +154,8 @@ impl<'a> Descriptions<'a> {
     }
 }
 
-/// The entries of a search table in the form that linkers write: two distances from the section, four bytes each.
+/// The entries of a search table in the form that linkers write: two distances from the section,
+/// four bytes each.
 fn usual_entries(header: &[u8]) -> Option<impl Iterator<Item = [i32; 2]>> {
     let (&[1, pointer, 0x03, 0x3b, _, _, _, _, a, b, c, d], entries) = header.split_first_chunk()? else {
         return None;

@@ -2,10 +2,11 @@
 //! is run once, on the sampler thread, so that the handler only looks up.
 //!
 //! Here is the order of things: which frame descriptions there are
-//! (`descriptions`), what their instructions say at each pc (`quick` for the usual ones, `machine` for any) and
-//! what rule that is (`convert`), and what `main`'s code says where nothing describes it
-//! (`straight`), and where the other registers are for code without a search table (`saved`). Debug information is not read here, and
-//! neither is any file: the input is a copy of the process's own memory. A crate of its own, so that it can be built for speed.
+//! (`descriptions`), what their instructions say at each pc (`quick` for the usual ones, `machine`
+//! for any) and what rule that is (`convert`), and what `main`'s code says where nothing describes
+//! it (`straight`), and where the other registers are for code without a search table (`saved`).
+//! Debug information is not read here, and neither is any file: the input is a copy of the
+//! process's own memory. A crate of its own, so that it can be built for speed.
 
 mod convert;
 mod debug_frame;
@@ -35,9 +36,9 @@ use swipr_unwind::rule::Rule;
 const MAX_TEXT_BYTES: u64 = 4 << 30;
 /// What tables of large libraries have on average; only a first guess of the size.
 const ROWS_PER_FUNCTION: usize = 6;
-/// Smaller holes before a function are taken for padding. No code calls from there, so a return address right behind was not left
-/// by a call: somebody made it and began a stack with it (glibc's makecontext does, with `__start_context`). libgcc ends
-/// a stack there as well.
+/// Smaller holes before a function are taken for padding. No code calls from there, so a return
+/// address right behind was not left by a call: somebody made it and began a stack with it (glibc's
+/// makecontext does, with `__start_context`). libgcc ends a stack there as well.
 const PADDING: u64 = 16;
 
 /// What a table is built from. Addresses are those of the running process; each
@@ -47,16 +48,16 @@ const PADDING: u64 = 16;
 pub struct UnwindInput<'a> {
     /// The object's executable memory; functions elsewhere are left out.
     pub text: Range<u64>,
-    /// Address and bytes of `.eh_frame_hdr`, where the object has one. Where it has none the table also says
-    /// where all other registers are saved, which a handler could not find out.
+    /// Address and bytes of `.eh_frame_hdr`, where the object has one. Where it has none the table
+    /// also says where all other registers are saved, which a handler could not find out.
     pub eh_frame_hdr: Option<(u64, &'a [u8])>,
     /// Address and bytes of `.eh_frame`.
     pub eh_frame: (u64, &'a [u8]),
-    /// What was added to the addresses in the file, and the bytes of the file's `.debug_frame`, for code that
-    /// `.eh_frame` does not describe.
+    /// What was added to the addresses in the file, and the bytes of the file's `.debug_frame`, for
+    /// code that `.eh_frame` does not describe.
     pub debug_frame: Option<(u64, &'a [u8])>,
-    /// Address and code of the program's `main`: its instructions are read where `.eh_frame` does not
-    /// describe it, as in Rust programs built with `panic=abort`.
+    /// Address and code of the program's `main`: its instructions are read where `.eh_frame` does
+    /// not describe it, as in Rust programs built with `panic=abort`.
     pub main: Option<(u64, &'a [u8])>,
     /// Whether the code is aarch64 (else x86-64).
     pub aarch64: bool,
@@ -146,7 +147,8 @@ pub fn described_functions(eh_frame: (u64, &[u8]), aarch64: bool) -> Vec<Range<u
     Descriptions::new(eh_frame, aarch64).ranges()
 }
 
-/// From the first to behind the last byte of the code that the descriptions at address `first` and behind it are of.
+/// From the first to behind the last byte of the code that the descriptions at address `first` and
+/// behind it are of.
 pub fn described_code(eh_frame: (u64, &[u8]), first: u64, aarch64: bool) -> Option<Range<u64>> {
     let first = usize::try_from(first.checked_sub(eh_frame.0)?).ok()?;
     let mut descriptions = Descriptions::new(eh_frame, aarch64);
@@ -171,7 +173,8 @@ fn push_hole(hole: Range<u64>, builder: &mut TableBuilder) {
     }
 }
 
-/// Adds the rows of `main` if it lies in this hole between functions; returns where the hole goes on.
+/// Adds the rows of `main` if it lies in this hole between functions; returns where the hole goes
+/// on.
 fn push_main(main: &mut Option<Straight>, hole: Range<u64>, builder: &mut TableBuilder) -> u64 {
     let Some(main) = main.take_if(|main| main.lies_in(hole.clone())) else { return hole.start };
     builder.push(hole.start, Rule::NONE);

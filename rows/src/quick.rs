@@ -1,6 +1,6 @@
-//! The frame descriptions that compilers write for nearly all code, read byte by byte: a whole library's table is built while a
-//! program waits for its first sample. What is not of the usual form is left to gimli (see [`super::machine`]),
-//! which also has read the common entries.
+//! The frame descriptions that compilers write for nearly all code, read byte by byte: a whole
+//! library's table is built while a program waits for its first sample. What is not of the usual
+//! form is left to gimli (see [`super::machine`]), which also has read the common entries.
 
 use super::descriptions::{Described, Descriptions};
 use super::machine::{AARCH64_FP, Cfa, MAX_REMEMBERED, Machine, State, Value, X86_64_FP};
@@ -86,7 +86,8 @@ impl<'a> Quick<'a> {
         }
     }
 
-    /// As [`Machine::run`]; `false`: an instruction is not of the usual ones, and rows from the last one's pc on were not told.
+    /// As [`Machine::run`]; `false`: an instruction is not of the usual ones, and rows from the
+    /// last one's pc on were not told.
     #[inline]
     pub(super) fn run(
         &mut self,

@@ -1,5 +1,6 @@
-//! Rows of where registers are saved, see [`swipr_unwind::saved_rows`]. gimli's own rows are read, which follow every
-//! register: that takes several times as long as [`super::machine`], and is not done for many objects.
+//! Rows of where registers are saved, see [`swipr_unwind::saved_rows`]. gimli's own rows are read,
+//! which follow every register: that takes several times as long as [`super::machine`], and is not
+//! done for many objects.
 
 use super::convert::Converter;
 use super::descriptions::{Description, Slice};
@@ -32,7 +33,8 @@ impl SavedRows {
         SavedRows { base, aarch64, rows: Vec::new(), context: Box::new(UnwindContext::new()) }
     }
 
-    /// Adds a function whose description holds for `code`; `bias` is what was added to the description's own addresses.
+    /// Adds a function whose description holds for `code`; `bias` is what was added to the
+    /// description's own addresses.
     pub(super) fn add<'a>(
         &mut self,
         description: &Description<'a>,

@@ -1,5 +1,5 @@
-//! Unwind rows of a function that nothing describes, from its instructions: only straight-line code up
-//! to its `ret`, and only instructions whose effect on the stack pointer is certain. Anything
+//! Unwind rows of a function that nothing describes, from its instructions: only straight-line code
+//! up to its `ret`, and only instructions whose effect on the stack pointer is certain. Anything
 //! else has no rows at all.
 //!
 //! Made for the `main` that rustc writes around `std::rt::lang_start`: with `panic=abort`
@@ -86,8 +86,8 @@ impl Straight {
 mod tests {
     use super::*;
 
-    /// push %rax; mov %rsi,%rcx; movslq %edi,%rdx; lea -0x70e(%rip),%rax; mov %rax,(%rsp); lea 0x48e7f(%rip),%rsi;
-    /// mov %rsp,%rdi; xor %r8d,%r8d; call *0x4b783(%rip); pop %rcx; ret
+    /// push %rax; mov %rsi,%rcx; movslq %edi,%rdx; lea -0x70e(%rip),%rax; mov %rax,(%rsp); lea
+    /// 0x48e7f(%rip),%rsi; mov %rsp,%rdi; xor %r8d,%r8d; call *0x4b783(%rip); pop %rcx; ret
     const RUSTC_MAIN: [u8; 39] = [
         0x50, 0x48, 0x89, 0xf1, 0x48, 0x63, 0xd7, 0x48, 0x8d, 0x05, 0xf2, 0xf8, 0xff, 0xff, 0x48, 0x89, 0x04,
         0x24, 0x48, 0x8d, 0x35, 0x7f, 0x8e, 0x04, 0x00, 0x48, 0x89, 0xe7, 0x45, 0x31, 0xc0, 0xff, 0x15, 0x83,

@@ -1,6 +1,6 @@
 //! What differs between processors, as values of one trait. Both modules compile and are
-//! tested on every host; only the system call instruction, the change of stacks and the wide compare
-//! of [`x86_64`] need the processor itself.
+//! tested on every host; only the system call instruction, the change of stacks and the wide
+//! compare of [`x86_64`] need the processor itself.
 
 pub mod aarch64;
 pub mod x86_64;
@@ -50,16 +50,16 @@ pub trait Arch {
 #[cfg(target_arch = "x86_64")]
 static BASE_IS_READABLE: AtomicBool = AtomicBool::new(false);
 
-/// The processor and the kernel let programs read the base of the fs segment (getauxval(3), AT_HWCAP2: FSGSBASE, since
-/// Linux 5.9).
+/// The processor and the kernel let programs read the base of the fs segment (getauxval(3),
+/// AT_HWCAP2: FSGSBASE, since Linux 5.9).
 #[cfg(target_arch = "x86_64")]
 pub fn set_base_is_readable(is_readable: bool) {
     BASE_IS_READABLE.store(is_readable, Relaxed);
 }
 
-/// The calling thread's pointer to its control block. Threads of a process with a C library have one: the compiler's
-/// stack protector reads it in most functions. Emulators may take it away for a while; where the register cannot be read,
-/// that faults.
+/// The calling thread's pointer to its control block. Threads of a process with a C library have
+/// one: the compiler's stack protector reads it in most functions. Emulators may take it away for a
+/// while; where the register cannot be read, that faults.
 #[inline(always)]
 pub fn thread_pointer() -> u64 {
     let pointer: u64;
@@ -83,11 +83,12 @@ pub fn thread_pointer() -> u64 {
     pointer
 }
 
-/// Calls `function` with `argument` on the stack that ends at `top`, and comes back. Its call frame information
-/// leads from there to the caller, as that of any function with a frame pointer.
+/// Calls `function` with `argument` on the stack that ends at `top`, and comes back. Its call frame
+/// information leads from there to the caller, as that of any function with a frame pointer.
 ///
 /// # Safety
-/// Below `top`, a multiple of 16, lies as much writable memory as `function` needs, and nobody else's; no signal handler runs meanwhile.
+/// Below `top`, a multiple of 16, lies as much writable memory as `function` needs, and nobody
+/// else's; no signal handler runs meanwhile.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn call_on_stack(
@@ -149,21 +150,22 @@ pub(crate) unsafe extern "C" fn call_on_stack(
 /// Nobody reads the clock of [`ticks`] any more.
 static ARE_TICKS_FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on [`ticks`] are 0: a thread is about to make the kernel kill it for reading that clock (prctl(2), PR_SET_TSC), and threads that
-/// it starts inherit that.
+/// From now on [`ticks`] are 0: a thread is about to make the kernel kill it for reading that clock
+/// (prctl(2), PR_SET_TSC), and threads that it starts inherit that.
 pub fn forbid_ticks() {
     ARE_TICKS_FORBIDDEN.store(true, Relaxed);
 }
 
-/// A clock that costs a few nanoseconds to read: the time stamp counter on x86-64, the generic timer's count on aarch64.
-/// What a tick is worth is for the reader to find out.
+/// A clock that costs a few nanoseconds to read: the time stamp counter on x86-64, the generic
+/// timer's count on aarch64. What a tick is worth is for the reader to find out.
 #[inline(always)]
 pub fn ticks() -> u64 {
     if ARE_TICKS_FORBIDDEN.load(Relaxed) {
         return 0;
     }
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has the instruction, and no thread of this process is forbidden to use it.
+    // SAFETY: every x86-64 has the instruction, and no thread of this process is forbidden to use
+    // it.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(target_arch = "aarch64")]
     {

@@ -25,7 +25,8 @@ pub struct Cache {
     epoch: AtomicU64,
 }
 
-/// A pc's place, and its tag. A tag that does not fit an entry is that of no code: it is equal to none that is read out of one.
+/// A pc's place, and its tag. A tag that does not fit an entry is that of no code: it is equal to
+/// none that is read out of one.
 #[inline(always)]
 fn place(pc: u64) -> (usize, u64) {
     let pc = pc >> Native::PC_SHIFT;
@@ -70,7 +71,8 @@ impl Cache {
         self.saved.put(pc, register, saved);
     }
 
-    /// Another number after each [`Cache::clear`]: what somebody remembers of the rules themselves is as old as the number.
+    /// Another number after each [`Cache::clear`]: what somebody remembers of the rules themselves
+    /// is as old as the number.
     #[inline(always)]
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Acquire)

@@ -27,8 +27,8 @@ pub(crate) struct Common {
     is_augmented: bool,
 }
 
-/// The address of the description that may hold for `pc`: the last one whose function begins at or before it,
-/// by the `.eh_frame_hdr` at `header`.
+/// The address of the description that may hold for `pc`: the last one whose function begins at or
+/// before it, by the `.eh_frame_hdr` at `header`.
 #[inline(never)]
 pub(crate) fn search<M: Memory>(reader: &mut Reader<'_, M>, header: u64, pc: u64) -> Option<u64> {
     reader.seek(header, u64::MAX)?;
@@ -136,7 +136,8 @@ impl Common {
     }
 }
 
-/// Reads a description's fields; the reader is then at its instructions. The function's start, if `pc` is in it.
+/// Reads a description's fields; the reader is then at its instructions. The function's start, if
+/// `pc` is in it.
 pub(crate) fn function<M: Memory>(reader: &mut Reader<'_, M>, common: &Common, pc: u64) -> Option<u64> {
     let start = reader.pointer(common.encoding)?;
     let length = reader.number(common.encoding)?;

@@ -3,9 +3,11 @@
 
 use crate::memory::Memory;
 
-/// Bytes that are read at once: most descriptions whole, and the last steps of a search. A read costs the call, not the bytes.
+/// Bytes that are read at once: most descriptions whole, and the last steps of a search. A read
+/// costs the call, not the bytes.
 const WINDOW: usize = 256;
-/// Bytes that one instruction or header field never exceeds, but for expressions, which are skipped.
+/// Bytes that one instruction or header field never exceeds, but for expressions, which are
+/// skipped.
 const ENOUGH: usize = 24;
 /// A read that fails may have reached beyond a mapping, which ends with a page.
 const PAGE: u64 = 4096;
@@ -39,8 +41,8 @@ impl Window {
     }
 }
 
-/// A place in memory and the end of what may be read there. Only [`Reader::prepare`] reads memory; what it did not
-/// reach has no value.
+/// A place in memory and the end of what may be read there. Only [`Reader::prepare`] reads memory;
+/// what it did not reach has no value.
 pub(crate) struct Reader<'m, M> {
     pub(crate) memory: &'m mut M,
     window: &'m mut Window,

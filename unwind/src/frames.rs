@@ -8,8 +8,9 @@ pub const CAPACITY: usize = 1024;
 const HEAD: usize = 512;
 const RING: usize = CAPACITY - HEAD;
 
-/// Set in a frame's word when its address is where the thread stands or will go on: the innermost frame, what a
-/// signal interrupted, and the trampoline behind a signal handler. Other addresses are return addresses. (Bit 63: user addresses do not have it.)
+/// Set in a frame's word when its address is where the thread stands or will go on: the innermost
+/// frame, what a signal interrupted, and the trampoline behind a signal handler. Other addresses
+/// are return addresses. (Bit 63: user addresses do not have it.)
 pub const EXACT: u64 = 1 << 63;
 
 /// Room for the frames of one stack. Atomics because a handler writes what

@@ -63,8 +63,8 @@ pub fn process_id() -> i32 {
     PID.load(Relaxed)
 }
 
-/// Copies our own memory at `address` through the kernel (by the calling thread's id: the first thread's, which is the
-/// process's, may have ended and has no memory then) and returns how many
+/// Copies our own memory at `address` through the kernel (by the calling thread's id: the first
+/// thread's, which is the process's, may have ended and has no memory then) and returns how many
 /// bytes could be read from the start. Never faults. Async-signal-safe.
 pub fn guarded_copy(address: u64, buffer: &mut [u8]) -> usize {
     system_call::process_vm_readv(system_call::thread_id(), address, buffer).unwrap_or(0)
@@ -107,8 +107,8 @@ impl OwnStack {
     /// when it is not. `sp` is where the thread was interrupted.
     ///
     /// # Safety
-    /// If `sp` lies in `low..high`, everything from `sp` (less the red zone) to `high` is mapped for as long as the thread
-    /// does not return to the interrupted code.
+    /// If `sp` lies in `low..high`, everything from `sp` (less the red zone) to `high` is mapped
+    /// for as long as the thread does not return to the interrupted code.
     #[inline(always)]
     pub unsafe fn set_stack(&mut self, sp: u64, low: u64, high: u64) {
         if sp >= low && sp < high {

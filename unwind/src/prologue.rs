@@ -10,10 +10,10 @@
 //! ```
 //!
 //! so at a call CFA = sp + N + pushes + 16, unless the function moves sp later. With
-//! alloca it does, and where the return address is looked for lies then what earlier, deeper calls left:
-//! return addresses, too. So the function's code must hold no such instruction, and the
-//! result is believed only if a call instruction ends right before the return address, and, where that
-//! call names its target, if the target is this very function.
+//! alloca it does, and where the return address is looked for lies then what earlier, deeper calls
+//! left: return addresses, too. So the function's code must hold no such instruction, and the
+//! result is believed only if a call instruction ends right before the return address, and, where
+//! that call names its target, if the target is this very function.
 //!
 //! x86-64 only: on aarch64 a function with a frame record saves its registers at sp.
 
@@ -27,7 +27,8 @@ use crate::x86_code::{Effect, Instruction};
 const MAX_ROWS_BACK: usize = 64;
 /// Bytes of instructions that are read behind `mov %rsp,%rbp`.
 const CODE: usize = 64;
-/// Code is searched for instructions that move sp up to so far behind the pc: the function may have been there earlier.
+/// Code is searched for instructions that move sp up to so far behind the pc: the function may have
+/// been there earlier.
 const BEHIND: u64 = 256;
 /// Longer functions are not searched, and not believed.
 const LONGEST: u64 = 8192;
@@ -89,13 +90,15 @@ fn frame_bytes(mut code: &[u8]) -> Option<u64> {
         code = code.get(length..)?;
     }
     match code {
-        // lea -N(%rsp),%rsp moves sp as well, and so does and $-N,%rsp, but by what is not known here
+        // lea -N(%rsp),%rsp moves sp as well, and so does and $-N,%rsp, but by what is not known
+        // here
         [0x48, 0x8d, 0x64 | 0xa4, 0x24, ..] | [0x48, 0x83, 0xe4, ..] | [0x48, 0x81, 0xe4, ..] => None,
         _ => Some(bytes),
     }
 }
 
-/// Whether code from `start` to a little behind `pc` moves sp by what is not known before it runs. Code that cannot be read may.
+/// Whether code from `start` to a little behind `pc` moves sp by what is not known before it runs.
+/// Code that cannot be read may.
 #[cold]
 #[inline(never)]
 fn moves_sp_later<M: Memory>(memory: &mut M, start: u64, pc: u64) -> bool {
@@ -122,13 +125,14 @@ fn moves_sp_later<M: Memory>(memory: &mut M, start: u64, pc: u64) -> bool {
     false
 }
 
-/// Whether an instruction that writes sp, other than by a constant or from fp, begins here. Bytes inside of another one may look like it:
-/// then a stack is cut that need not be.
+/// Whether an instruction that writes sp, other than by a constant or from fp, begins here. Bytes
+/// inside of another one may look like it: then a stack is cut that need not be.
 fn moves_sp(code: &[u8]) -> bool {
     match *code {
         // sub, mov %reg,%rsp; but not mov %rbp,%rsp
         [0x48 | 0x4c, 0x29 | 0x89, modrm, _] => modrm & 0xc7 == 0xc4 && modrm != 0xec,
-        // sub, mov, lea of a register or memory, to %rsp; but not mov %rbp,%rsp and lea -N(%rbp),%rsp
+        // sub, mov, lea of a register or memory, to %rsp; but not mov %rbp,%rsp and lea
+        // -N(%rbp),%rsp
         [rex @ (0x48 | 0x49), opcode @ (0x2b | 0x8b | 0x8d), modrm, _] => {
             let of_fp = rex == 0x48 && opcode != 0x2b && modrm & 7 == 5;
             modrm & 0x38 == 0x20 && !of_fp
@@ -190,7 +194,8 @@ mod tests {
 
     #[test]
     fn instructions_that_move_sp_by_what_is_not_known_are_seen() {
-        // sub %rax,%rsp; sub %r9,%rsp; sub 8(%rbx),%rsp; mov %rax,%rsp; lea (%rsp,%rax),%rsp; and $-64,%rsp
+        // sub %rax,%rsp; sub %r9,%rsp; sub 8(%rbx),%rsp; mov %rax,%rsp; lea (%rsp,%rax),%rsp; and
+        // $-64,%rsp
         let moving: [[u8; 4]; 6] = [
             [0x48, 0x29, 0xc4, 0],
             [0x4c, 0x29, 0xcc, 0],
@@ -200,7 +205,8 @@ mod tests {
             [0x48, 0x83, 0xe4, 0xc0],
         ];
         assert!(moving.iter().all(|code| moves_sp(code)));
-        // sub $8,%rsp; mov %rbp,%rsp; lea -24(%rbp),%rsp; mov %rsp,%rdi; sub %rax,%rdx; mov %rsp,%rbp
+        // sub $8,%rsp; mov %rbp,%rsp; lea -24(%rbp),%rsp; mov %rsp,%rdi; sub %rax,%rdx; mov
+        // %rsp,%rbp
         let others: [[u8; 4]; 6] = [
             [0x48, 0x83, 0xec, 8],
             [0x48, 0x89, 0xec, 0],

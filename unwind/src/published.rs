@@ -32,8 +32,9 @@ pub struct Object<'a> {
     pub text: Range,
     /// The rules of that memory.
     pub table: Table<'a>,
-    /// Address of the object's `.eh_frame_hdr`, through which its frame descriptions are found; 0: there is none, and
-    /// the table itself says where registers are saved ([`crate::saved_rows`]). The object may be unloaded: only for guarded reads.
+    /// Address of the object's `.eh_frame_hdr`, through which its frame descriptions are found; 0:
+    /// there is none, and the table itself says where registers are saved ([`crate::saved_rows`]).
+    /// The object may be unloaded: only for guarded reads.
     pub frame_header: u64,
 }
 
@@ -144,7 +145,8 @@ pub fn clear_cache() {
 #[inline(always)]
 pub unsafe fn current<'a>() -> Option<Rules<'a>> {
     let pointer = CURRENT.current();
-    // SAFETY: `publish`'s caller keeps the snapshot valid while it can be held; ours holds it properly.
+    // SAFETY: `publish`'s caller keeps the snapshot valid while it can be held; ours holds it
+    // properly.
     unsafe { pointer.as_ref() }.map(|snapshot| Rules { snapshot, cache: &CACHE })
 }
 

@@ -12,8 +12,9 @@ pub struct Registers {
     pub sp: u64,
     /// Frame pointer; not known for a thread that is blocked in a system call.
     pub fp: Option<u64>,
-    /// [`Arch::LINK`]: the return address register, on processors whose calls do not push; elsewhere
-    /// the first argument of the system call that a thread is blocked in, where vfork(2) keeps its return address.
+    /// [`Arch::LINK`]: the return address register, on processors whose calls do not push;
+    /// elsewhere the first argument of the system call that a thread is blocked in, where vfork(2)
+    /// keeps its return address.
     pub link: Option<u64>,
     /// Address of the `ucontext` with all registers; 0: there is none.
     pub context: u64,

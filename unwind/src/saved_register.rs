@@ -69,8 +69,9 @@ impl Default for Descriptions {
     }
 }
 
-/// Where the function at `pc` (a look-up address) keeps its caller's `register`, by the `.eh_frame_hdr` at `header`
-/// and what it leads to. `None`: no description, or none that is understood. Async-signal-safe.
+/// Where the function at `pc` (a look-up address) keeps its caller's `register`, by the
+/// `.eh_frame_hdr` at `header` and what it leads to. `None`: no description, or none that is
+/// understood. Async-signal-safe.
 #[inline(never)]
 pub fn find<M: Memory>(
     memory: &mut M,

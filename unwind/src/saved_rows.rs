@@ -1,8 +1,10 @@
-//! Where registers are saved, for code whose frame descriptions no handler can find or understand: objects without a
-//! search table, code that the program registered itself, and what `.debug_frame` alone describes.
+//! Where registers are saved, for code whose frame descriptions no handler can find or understand:
+//! objects without a search table, code that the program registered itself, and what `.debug_frame`
+//! alone describes.
 //!
-//! All that is said of a register is written out beforehand, which takes several times the room of the unwind table. So
-//! the many objects that have a search table have none of this: see [`crate::saved_register`].
+//! All that is said of a register is written out beforehand, which takes several times the room of
+//! the unwind table. So the many objects that have a search table have none of this: see
+//! [`crate::saved_register`].
 
 use crate::saved_register::{How, Saved};
 

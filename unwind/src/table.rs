@@ -59,7 +59,8 @@ impl Table<'_> {
         let bucket = (offset / BUCKET) as usize;
         let first = *self.index.get(bucket)? as usize;
         let end = *self.index.get(bucket.checked_add(1)?)? as usize;
-        // Which of them is only known once the low bytes are there. Both are out of the cache, and come at the same time so.
+        // Which of them is only known once the low bytes are there. Both are out of the cache, and
+        // come at the same time so.
         crate::arch::prefetch(self.ids.as_ptr().wrapping_add(first));
         let window = self.lows.get(first..end.checked_add(LOWS_PADDING)?)?;
         let rows_before = first + crate::arch::count_at_most(window, end.wrapping_sub(first), offset as u8);

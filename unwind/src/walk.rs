@@ -27,8 +27,8 @@ use workspace::{Scratch, State};
 pub const MAX_FRAMES: usize = 16_384;
 /// How far above the stack pointer a stack of unknown extent may reach.
 const UNKNOWN_STACK: u64 = 64 << 20;
-/// Where code can be: the first page is not mapped, and what is above is the kernel's half, on all processors with any number of
-/// page table levels.
+/// Where code can be: the first page is not mapped, and what is above is the kernel's half, on all
+/// processors with any number of page table levels.
 const CODE: core::ops::Range<u64> = 4096..1 << 56;
 
 /// Why a walk stopped.
@@ -125,8 +125,8 @@ impl Frame {
         rule.kind() == Kind::End && (rule != Rule::PADDING || self.was_begun_by_hand(rules))
     }
 
-    /// Behind padding: whether that is where a function begins. What looks like padding may be a small function that
-    /// nothing describes, and it calls.
+    /// Behind padding: whether that is where a function begins. What looks like padding may be a
+    /// small function that nothing describes, and it calls.
     #[cold]
     #[inline(never)]
     fn was_begun_by_hand(&self, rules: &Rules<'_>) -> bool {
@@ -146,8 +146,8 @@ impl Frame {
     }
 }
 
-/// Walks from `start` and pushes each frame's address: the pc (marked [`EXACT`]), then return addresses.
-/// `high` is the end of the stack's memory where known, else 0.
+/// Walks from `start` and pushes each frame's address: the pc (marked [`EXACT`]), then return
+/// addresses. `high` is the end of the stack's memory where known, else 0.
 #[inline(always)]
 pub fn walk<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -170,8 +170,8 @@ pub fn walk<A: Arch, M: Memory>(
     }
 }
 
-/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace, and what calls deeper than a few
-/// hundred bytes runs on the workspace's stack.
+/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace, and
+/// what calls deeper than a few hundred bytes runs on the workspace's stack.
 ///
 /// # Safety
 /// No signal handler runs before this returns.
@@ -192,8 +192,8 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     let (state, trail, top) = unsafe { workspace.parts() };
     loop {
         let mut job = Job { rules, memory, state, frames, rule, outcome: Ok(()) };
-        // SAFETY: the job is one for these very types; the stack is the workspace's, which is ours, and many times as
-        // large as what these steps use; no signal handler runs, says the caller.
+        // SAFETY: the job is one for these very types; the stack is the workspace's, which is ours,
+        // and many times as large as what these steps use; no signal handler runs, says the caller.
         unsafe { arch::call_on_stack(top, leave_there::<A, M>, (&raw mut job).cast()) };
         let outcome = job.outcome;
         match outcome
@@ -205,8 +205,8 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     }
 }
 
-/// The beginning of a walk, and mostly all of it: up to the first rule that is not of the usual kinds. The workspace
-/// is begun only then: memory that the thread's processor has not at hand.
+/// The beginning of a walk, and mostly all of it: up to the first rule that is not of the usual
+/// kinds. The workspace is begun only then: memory that the thread's processor has not at hand.
 #[inline(never)]
 fn follow_interrupted<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -313,8 +313,8 @@ fn go_on<A: Arch, M: Memory, L: Look>(
     Err(Stop::TooDeep)
 }
 
-/// Leaves a frame by one of the usual rules, or not at all. Out of line, as is what it stands beside in [`go_on`]: not one
-/// within the other, a walk takes little of the stack.
+/// Leaves a frame by one of the usual rules, or not at all. Out of line, as is what it stands
+/// beside in [`go_on`]: not one within the other, a walk takes little of the stack.
 #[inline(never)]
 fn leave_usually<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame, rule: Rule) -> Result<bool, Stop> {
     match cfa(frame, rule) {

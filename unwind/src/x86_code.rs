@@ -1,8 +1,9 @@
-//! The few x86-64 instructions whose effect on the stack pointer is certain, for reading the beginnings of
-//! functions and code without branches.
+//! The few x86-64 instructions whose effect on the stack pointer is certain, for reading the
+//! beginnings of functions and code without branches.
 //!
-//! Source: Intel's manual, volume 2, chapter 2 (prefixes, ModRM, SIB) and the opcode map in appendix A.
-//! Not a disassembler: what writes sp or fp in any other way, what branches, and what is rare is not known here.
+//! Source: Intel's manual, volume 2, chapter 2 (prefixes, ModRM, SIB) and the opcode map in
+//! appendix A. Not a disassembler: what writes sp or fp in any other way, what branches, and what
+//! is rare is not known here.
 
 /// What an instruction does to the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,8 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// The instruction that `code` begins with; `None` if it is not among the known ones or not whole.
+    /// The instruction that `code` begins with; `None` if it is not among the known ones or not
+    /// whole.
     pub fn decode(code: &[u8]) -> Option<Instruction> {
         let of = |length: usize, effect| (code.len() >= length).then_some(Instruction { length, effect });
         let (prefix, rex, rest) = match *code {
@@ -84,7 +86,8 @@ impl Instruction {
     }
 }
 
-/// Whether the low three bits of a register's number, with its bit of the REX prefix, name sp or fp.
+/// Whether the low three bits of a register's number, with its bit of the REX prefix, name sp or
+/// fp.
 fn is_sp_or_fp(number: u8, extension: u8) -> bool {
     extension == 0 && matches!(number & 7, 4 | 5)
 }

@@ -1,5 +1,6 @@
-//! `/metrics`: the figures of `/status` in Prometheus' text format 0.0.4. `families.rs` says which figure of `/status` becomes which
-//! metric; the histograms, of which `/status` has only percentiles, come from the counters.
+//! `/metrics`: the figures of `/status` in Prometheus' text format 0.0.4. `families.rs` says which
+//! figure of `/status` becomes which metric; the histograms, of which `/status` has only
+//! percentiles, come from the counters.
 
 mod families;
 #[cfg(test)]
@@ -11,7 +12,8 @@ use families::{FAMILIES, Family, HISTOGRAMS, Source};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The histograms' buckets end here: nothing of ours is shorter than the first or, where it works, longer than the last.
+/// The histograms' buckets end here: nothing of ours is shorter than the first or, where it works,
+/// longer than the last.
 const BUCKETS_NS: std::ops::RangeInclusive<u64> = 250..=(1 << 34);
 
 const OFF_HELP: &str = "1: the agent has turned itself off; /status says why.";
@@ -36,7 +38,8 @@ pub fn text(status: &Value, counters: &AgentCounters) -> String {
     out
 }
 
-/// What is not known at the moment (the symbolizer is at work, and nobody waits for it) is left out: a gap, and no 0.
+/// What is not known at the moment (the symbolizer is at work, and nobody waits for it) is left
+/// out: a gap, and no 0.
 fn samples(out: &mut String, family: &Family, source: &Source, status: &Value) {
     let label = |value| [(family.label, value)];
     match status.pointer(source.at) {

@@ -1,4 +1,5 @@
-//! `/status`: what the agent is doing, and what it lost, as one JSON object. `/metrics` is made of the same.
+//! `/status`: what the agent is doing, and what it lost, as one JSON object. `/metrics` is made of
+//! the same.
 
 use super::Agent;
 use crate::agent_threads;

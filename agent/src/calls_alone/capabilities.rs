@@ -1,5 +1,6 @@
-//! Which calls of capset(2) matter to threads of ours: those that give something up for good, and those that change who may change
-//! users. A service that raises another capability for a moment, again and again, is left alone.
+//! Which calls of capset(2) matter to threads of ours: those that give something up for good, and
+//! those that change who may change users. A service that raises another capability for a moment,
+//! again and again, is left alone.
 
 use std::ffi::{c_int, c_ulong, c_void};
 

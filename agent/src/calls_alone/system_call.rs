@@ -1,5 +1,5 @@
-//! `syscall`, by which some libraries make the calls of [`super`]. All others go straight on, by a jump: nothing of ours is on
-//! the stack, and all registers are as the caller left them.
+//! `syscall`, by which some libraries make the calls of [`super`]. All others go straight on, by a
+//! jump: nothing of ours is on the stack, and all registers are as the caller left them.
 
 use crate::platform::errno;
 use std::arch::naked_asm;

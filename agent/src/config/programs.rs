@@ -1,11 +1,12 @@
-//! Which programs are profiled where a whole tree of processes has the library preloaded: `SWIPR_ONLY`, `SWIPR_SKIP`, `SWIPR_FOLLOW`.
+//! Which programs are profiled where a whole tree of processes has the library preloaded:
+//! `SWIPR_ONLY`, `SWIPR_SKIP`, `SWIPR_FOLLOW`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Chromium's zygote (Electron's and others', too) looks itself whether it has one thread, and gives up when it has more. So
-/// has the program that it becomes, and a page is never shown.
+/// Chromium's zygote (Electron's and others', too) looks itself whether it has one thread, and
+/// gives up when it has more. So has the program that it becomes, and a page is never shown.
 const ZYGOTE: &[u8] = b"--type=zygote";
 
 /// Which children of a profiled process have an agent.

@@ -1,7 +1,9 @@
-//! The heap's lock, which a fork must hold too: else the child could find it held by a thread that it does not have.
+//! The heap's lock, which a fork must hold too: else the child could find it held by a thread that
+//! it does not have.
 //!
-//! A child that no fork handler has seen (of `_Fork`, or of clone(2)) may have got it held. It is told by its process id,
-//! and has no heap then: neither it nor its own children wait for who is not there.
+//! A child that no fork handler has seen (of `_Fork`, or of clone(2)) may have got it held. It is
+//! told by its process id, and has no heap then: neither it nor its own children wait for who is
+//! not there.
 
 use crate::not_asked;
 use crate::platform::process;
@@ -10,7 +12,8 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How long it is waited for before somebody asks whether its holder exists. It is held for microseconds.
+/// How long it is waited for before somebody asks whether its holder exists. It is held for
+/// microseconds.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 struct Lock(UnsafeCell<libc::pthread_mutex_t>);
@@ -35,7 +38,8 @@ pub struct Held(());
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: locked by this thread, or in the parent by the one that is this thread in the child.
+        // SAFETY: locked by this thread, or in the parent by the one that is this thread in the
+        // child.
         unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
     }
 }
@@ -71,7 +75,8 @@ fn hold_later() -> Option<Held> {
     }
 }
 
-/// Has forks hold it. Before any other fork handler of ours is registered, so that those may use the heap.
+/// Has forks hold it. Before any other fork handler of ours is registered, so that those may use
+/// the heap.
 pub fn watch_forks() {
     unsafe extern "C" fn before() {
         OF_FORK.set(hold().map(ManuallyDrop::new));

@@ -1,14 +1,15 @@
 //! Fork: the child gets an agent of its own.
 //!
-//! None of the agent's threads exists in the child, and what they held locked stays locked. So the child touches
-//! nothing of the old agent: it is leaked, the statics that handlers use are reset, and a new agent starts.
-//! vfork and posix_spawn do not come here, and need not.
+//! None of the agent's threads exists in the child, and what they held locked stays locked. So the
+//! child touches nothing of the old agent: it is leaked, the statics that handlers use are reset,
+//! and a new agent starts. vfork and posix_spawn do not come here, and need not.
 //!
-//! To start an agent takes memory of the host's allocator, in pthread_create(3). Many allocators have fork handlers too
-//! (jemalloc, tcmalloc, Chromium's), between which they are locked. So ours must run before theirs in the
-//! parent and after theirs in the child; pthread_atfork(3) does that for the handlers that were registered last. Allocators
-//! in the executable register when we are there already: where the library is preloaded, `atfork_registration`
-//! sees that and has ours registered again. Of all that are registered only the outermost do anything.
+//! To start an agent takes memory of the host's allocator, in pthread_create(3). Many allocators
+//! have fork handlers too (jemalloc, tcmalloc, Chromium's), between which they are locked. So ours
+//! must run before theirs in the parent and after theirs in the child; pthread_atfork(3) does that
+//! for the handlers that were registered last. Allocators in the executable register when we are
+//! there already: where the library is preloaded, `atfork_registration` sees that and has ours
+//! registered again. Of all that are registered only the outermost do anything.
 
 use crate::life;
 use crate::platform::objects;
@@ -20,8 +21,8 @@ use std::sync::{MutexGuard, Once};
 use std::time::Duration;
 use swipr_unwind::{memory, published, slot};
 
-/// How long a fork waits for a thread of ours that is in the loader. That takes microseconds; longer only where the loader's lock
-/// could not be found and the thread that forks holds it.
+/// How long a fork waits for a thread of ours that is in the loader. That takes microseconds;
+/// longer only where the loader's lock could not be found and the thread that forks holds it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 // As small as can be: these bytes are taken from the stack of every thread of the host.
@@ -46,7 +47,8 @@ static NO_LOADER: NoLoader = NoLoader(UnsafeCell::new(None));
 
 /// Ours were registered.
 static WATCHED: AtomicBool = AtomicBool::new(false);
-/// How often ours may be registered again: who registers again and again makes fork(2) slow by that anyway.
+/// How often ours may be registered again: who registers again and again makes fork(2) slow by that
+/// anyway.
 #[cfg(feature = "preload")]
 static AGAIN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(256);
 

@@ -1,4 +1,5 @@
-//! The agent ends for a moment, because its threads would be in the way of something that the host does.
+//! The agent ends for a moment, because its threads would be in the way of something that the host
+//! does.
 
 use super::{PATIENCE, PROCESS, Phase, STATE, start_again, stop};
 use crate::platform::{process, threads};
@@ -10,9 +11,9 @@ use std::time::{Duration, Instant};
 const LINGERING: Duration = Duration::from_secs(1);
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_micros(100);
-/// A thread of ours that is just being born or going is not told from one of the host's: so often is looked again, some 15 ms.
-/// (Three looks were too few where the machine had much to do: a thread of ours kept what the host gave up, and glibc
-/// aborted the process.)
+/// A thread of ours that is just being born or going is not told from one of the host's: so often
+/// is looked again, some 15 ms. (Three looks were too few where the machine had much to do: a
+/// thread of ours kept what the host gave up, and glibc aborted the process.)
 const LOOKS: u32 = 100;
 
 /// The agent ran, and does not now.
@@ -37,7 +38,8 @@ pub fn settle_before_change() {
 
 /// Whether there may be an agent in this process, and the calling thread is the host's.
 fn may_run_here() -> bool {
-    // A child by vfork has its parent's memory, and one by clone(2) a copy of it in which there is no agent.
+    // A child by vfork has its parent's memory, and one by clone(2) a copy of it in which there is
+    // no agent.
     STATE.phase() != Phase::Idle
         && !not_asked::is_in_sandbox()
         && PROCESS.load(Relaxed) == process::pid()

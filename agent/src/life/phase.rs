@@ -1,7 +1,8 @@
 //! Where the agent is between one start and the next stop, as one word.
 //!
-//! The word has a number, too: which life it speaks of. The server thread of a life that was stopped may end when
-//! the next life has begun; what it says then must not be taken for news of that one.
+//! The word has a number, too: which life it speaks of. The server thread of a life that was
+//! stopped may end when the next life has begun; what it says then must not be taken for news of
+//! that one.
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::thread::sleep;
@@ -57,8 +58,8 @@ impl State {
         self.read().1
     }
 
-    /// The phase once it is not [`Starting`] any more, or after the deadline. Looks instead of being woken: in
-    /// the child of a fork no lock can be relied on.
+    /// The phase once it is not [`Starting`] any more, or after the deadline. Looks instead of
+    /// being woken: in the child of a fork no lock can be relied on.
     pub fn settled(&self, deadline: Instant) -> Phase {
         while self.phase() == Starting && Instant::now() < deadline {
             sleep(LOOK);

@@ -97,7 +97,8 @@ impl Raw {
     }
 }
 
-/// Connects to a Unix socket without waiting. A full queue is as good as a connection: whoever serves it is awake.
+/// Connects to a Unix socket without waiting. A full queue is as good as a connection: whoever
+/// serves it is awake.
 pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
     let raw = Raw::new(address).map_err(io::Error::other)?;
     let socket = Socket::new(libc::AF_UNIX)?;

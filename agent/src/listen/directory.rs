@@ -1,4 +1,5 @@
-//! Directories that a socket may be in: which can be trusted, and a private one inside one that everybody may write to.
+//! Directories that a socket may be in: which can be trusted, and a private one inside one that
+//! everybody may write to.
 
 use super::Error;
 use std::fs::{self, DirBuilder};
@@ -6,8 +7,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Whether nobody but root and our own user can put something else into the place of a file of ours in this directory.
-/// `$XDG_RUNTIME_DIR` is another user's for whoever became root or changed the user and kept the environment.
+/// Whether nobody but root and our own user can put something else into the place of a file of ours
+/// in this directory. `$XDG_RUNTIME_DIR` is another user's for whoever became root or changed the
+/// user and kept the environment.
 pub(super) fn trusted(directory: &Path) -> Result<(), Error> {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     let own_uid = unsafe { libc::geteuid() };

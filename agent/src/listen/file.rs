@@ -83,8 +83,8 @@ pub(super) fn bind(path: &Path, reach: Reach) -> Result<(Socket, SocketFile), Er
     Ok((socket, file))
 }
 
-/// Gives the file that was just made mode 0666, whatever the umask says; and no other file that somebody may have put
-/// in its place meanwhile: by a descriptor of the file itself.
+/// Gives the file that was just made mode 0666, whatever the umask says; and no other file that
+/// somebody may have put in its place meanwhile: by a descriptor of the file itself.
 fn open_to_all(path: &Path, made: &Metadata) -> io::Result<()> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -92,7 +92,8 @@ fn open_to_all(path: &Path, made: &Metadata) -> io::Result<()> {
     if !found.file_type().is_socket() || (found.dev(), found.ino()) != (made.dev(), made.ino()) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    // chmod(2) by number does not take descriptors of this kind before Linux 6.6; their link in /proc does.
+    // chmod(2) by number does not take descriptors of this kind before Linux 6.6; their link in
+    // /proc does.
     let link = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     fs::set_permissions(link, Permissions::from_mode(0o666))
 }

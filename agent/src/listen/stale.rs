@@ -1,8 +1,9 @@
 //! Sockets that other processes left behind.
 //!
-//! A process removes its socket at exit(3), but some end otherwise: a shell's subshells and Python's worker processes by
-//! _exit(2), others by a signal. Nobody comes back for such a file, so the next agent in the
-//! directory removes it. Not here: a stale file in the way of our own socket (`file.rs`).
+//! A process removes its socket at exit(3), but some end otherwise: a shell's subshells and
+//! Python's worker processes by _exit(2), others by a signal. Nobody comes back for such a file, so
+//! the next agent in the directory removes it. Not here: a stale file in the way of our own socket
+//! (`file.rs`).
 
 use super::address::Raw;
 use super::{Address, default_name, file};
@@ -15,9 +16,10 @@ const MOST_NAMES: usize = 1024;
 /// Sockets of dead processes that are looked at.
 const MOST_SOCKETS: usize = 64;
 
-/// Removes sockets beside `own`, a socket of the default name: those with that name for another process, which is
-/// gone, that are our user's and that nobody listens on. Where the directory is shared with containers, a
-/// process that cannot be seen may be alive; it listens, then. Does not wait; says nothing of what fails.
+/// Removes sockets beside `own`, a socket of the default name: those with that name for another
+/// process, which is gone, that are our user's and that nobody listens on. Where the directory is
+/// shared with containers, a process that cannot be seen may be alive; it listens, then. Does not
+/// wait; says nothing of what fails.
 pub fn remove_neighbours(own: &Path) {
     let is_default = own.file_name().is_some_and(|name| name == default_name(process::pid()).as_str());
     let Some(directory) = own.parent().filter(|_| is_default) else { return };

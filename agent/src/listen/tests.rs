@@ -165,7 +165,8 @@ fn a_directory_that_others_could_have_made_is_refused() {
     assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
 }
 
-/// A root shell that kept the environment of the user it came from put its sockets into that user's directory.
+/// A root shell that kept the environment of the user it came from put its sockets into that user's
+/// directory.
 #[test]
 fn a_runtime_directory_that_others_can_change_is_passed_over() {
     let scratch = Scratch::new();
@@ -192,7 +193,8 @@ fn a_runtime_directory_that_others_can_change_is_passed_over() {
     }
 }
 
-/// Connecting waits while a queue is full, and a server that has died does not empty it: its host hung at `swipr_stop`.
+/// Connecting waits while a queue is full, and a server that has died does not empty it: its host
+/// hung at `swipr_stop`.
 #[test]
 fn a_full_queue_is_not_waited_for() {
     let scratch = Scratch::new();
@@ -234,7 +236,8 @@ fn tcp_reports_the_port_it_was_given() {
     }
 }
 
-/// Children of a shell or of Python's multiprocessing end by _exit(2); their sockets stayed for ever.
+/// Children of a shell or of Python's multiprocessing end by _exit(2); their sockets stayed for
+/// ever.
 #[test]
 fn sockets_that_dead_processes_left_are_removed_by_the_next_agent() {
     let scratch = Scratch::new();

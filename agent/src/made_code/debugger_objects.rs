@@ -1,7 +1,8 @@
-//! The objects that a compiler shows to debuggers: `__jit_debug_descriptor` is the head of a list of them (gdb's manual,
-//! "JIT Compilation Interface"). LLVM and PHP have one.
+//! The objects that a compiler shows to debuggers: `__jit_debug_descriptor` is the head of a list
+//! of them (gdb's manual, "JIT Compilation Interface"). LLVM and PHP have one.
 //!
-//! The program changes the list while it is read here: everything is copied through the kernel, within bounds.
+//! The program changes the list while it is read here: everything is copied through the kernel,
+//! within bounds.
 
 use crate::mappings::JitTables;
 use crate::mappings::{Mappings, Symbols};

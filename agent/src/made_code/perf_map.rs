@@ -1,5 +1,6 @@
-//! The process's perf map, `/tmp/perf-PID.map`, by the process id that the process itself sees. A child of fork has its parent's code:
-//! what the parent's map said at that time holds for it, unless its own says something else.
+//! The process's perf map, `/tmp/perf-PID.map`, by the process id that the process itself sees. A
+//! child of fork has its parent's code: what the parent's map said at that time holds for it,
+//! unless its own says something else.
 
 use crate::platform::{process, stdio};
 use std::io::Write;
@@ -11,12 +12,13 @@ use swipr_debuginfo::jit::{CodeMap, GrowingFile, perf_map};
 /// More of a map is not read.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The nearest process before this one that had a map when it forked, and how long that was. Written in the child's fork handler,
-/// before there are other threads: that is before every read.
+/// The nearest process before this one that had a map when it forked, and how long that was.
+/// Written in the child's fork handler, before there are other threads: that is before every read.
 static PARENT: AtomicU32 = AtomicU32::new(0);
 static PARENT_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// This process is a child of `parent`, which has forked just now. For the fork handler: allocates nothing.
+/// This process is a child of `parent`, which has forked just now. For the fork handler: allocates
+/// nothing.
 pub fn inherit(parent: u32) {
     let mut path = [0_u8; 32];
     // One byte stays for the end of the string.

@@ -1,11 +1,13 @@
-//! Between the sampler, which asks threads, and a thread that wants to be asked no more: when the thread goes on, no question is under way that it
-//! has not been sent.
+//! Between the sampler, which asks threads, and a thread that wants to be asked no more: when the
+//! thread goes on, no question is under way that it has not been sent.
 //!
-//! Each says what it does, then looks at what the other does: SeqCst, so that one of the two at least sees the other.
+//! Each says what it does, then looks at what the other does: SeqCst, so that one of the two at
+//! least sees the other.
 
 use crate::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 
-/// Sampler: asks thread `tid`, unless it `is_out`: `None`. `asked`: whom it is asking, for [`wait_until_out`].
+/// Sampler: asks thread `tid`, unless it `is_out`: `None`. `asked`: whom it is asking, for
+/// [`wait_until_out`].
 pub(super) fn ask<T>(
     asked: &AtomicU32,
     tid: u32,

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// How soon a lock that somebody holds is looked at again, at first and at last. Most are held for microseconds.
+/// How soon a lock that somebody holds is looked at again, at first and at last. Most are held for
+/// microseconds.
 const FIRST_LOOK: Duration = Duration::from_micros(50);
 const LAST_LOOK: Duration = Duration::from_millis(5);
 /// How often the holder is looked after, once the agent is off.
@@ -20,8 +21,8 @@ pub fn turn_off() {
     IS_OFF.store(true, Relaxed);
 }
 
-/// Takes a lock. `None`: the agent is off, and whoever holds it is gone. What a thread that panicked left behind is
-/// taken as it is: nothing of ours is inconsistent between two statements.
+/// Takes a lock. `None`: the agent is off, and whoever holds it is gone. What a thread that
+/// panicked left behind is taken as it is: nothing of ours is inconsistent between two statements.
 pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     lock_within(mutex, Duration::MAX)
 }

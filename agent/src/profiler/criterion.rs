@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Records each benchmark into criterion's folder for it: `profile.html`, or what [`BenchProfiler::format`] says.
+/// Records each benchmark into criterion's folder for it: `profile.html`, or what
+/// [`BenchProfiler::format`] says.
 #[derive(Debug)]
 pub struct BenchProfiler {
     builder: Builder,

@@ -16,7 +16,8 @@ type Change = Arc<dyn Fn(&mut Frames) + Send + Sync>;
 pub struct Frames {
     /// Its frames, leaf first.
     pub frames: Vec<Frame>,
-    /// The name of its thread. Threads that get one name are one where the format tells threads by their names.
+    /// The name of its thread. Threads that get one name are one where the format tells threads by
+    /// their names.
     pub thread_name: String,
 }
 
@@ -43,7 +44,8 @@ impl Report {
         self
     }
 
-    /// Leaves out frames of objects whose path contains one of these texts, such as `libc` and `pthread`.
+    /// Leaves out frames of objects whose path contains one of these texts, such as `libc` and
+    /// `pthread`.
     pub fn blocklist(self, parts: &[&str]) -> Report {
         let parts: Vec<String> = parts.iter().map(|part| part.to_string()).collect();
         self.frames_post_processor(move |stack| {
@@ -102,7 +104,8 @@ impl Report {
         self.write("svg", writer)
     }
 
-    /// Writes a pprof profile, compressed by gzip, with addresses, mappings, lines and inlined functions.
+    /// Writes a pprof profile, compressed by gzip, with addresses, mappings, lines and inlined
+    /// functions.
     pub fn pprof(&self, writer: &mut impl Write) -> io::Result<()> {
         self.write("pprof", writer)
     }

@@ -1,4 +1,5 @@
-//! The answer to a question that another thread looks up: its bytes are kept until they are all there.
+//! The answer to a question that another thread looks up: its bytes are kept until they are all
+//! there.
 
 use super::answer::{Answer, Form};
 use crate::pipe::PipeReader;

@@ -1,8 +1,8 @@
 //! One client: its requests one after the other, and its answers.
 //!
 //! Bytes come in and go out as the event loop finds them; nothing here waits.
-//! Not here: which socket is ready (`event_loop.rs`), reading and sending (`connection/bytes.rs`), time limits
-//! (`connection/patience.rs`), what is asked (`connection/requests.rs`).
+//! Not here: which socket is ready (`event_loop.rs`), reading and sending (`connection/bytes.rs`),
+//! time limits (`connection/patience.rs`), what is asked (`connection/requests.rs`).
 
 mod bytes;
 mod patience;

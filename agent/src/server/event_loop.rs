@@ -93,8 +93,9 @@ impl EventLoop {
         self.control.set_recording(self.clients.iter().any(|client| client.connection.owes()));
     }
 
-    /// No memory, a limit that the host lowered, or the host closed what is waited with: no reason to spin, and
-    /// reason to make another. If that does not help, clients cannot be heard any more.
+    /// No memory, a limit that the host lowered, or the host closed what is waited with: no reason
+    /// to spin, and reason to make another. If that does not help, clients cannot be heard any
+    /// more.
     fn waiting_failed(&mut self, error: &io::Error) {
         self.failed_waits += 1;
         if self.failed_waits > MOST_FAILED_WAITS {
@@ -182,8 +183,9 @@ impl EventLoop {
     }
 }
 
-/// Whether one more client fits. If not, one that has never completed a request makes room, the one that has waited
-/// longest: who only connects, or sends a head byte by byte, cannot keep the others out.
+/// Whether one more client fits. If not, one that has never completed a request makes room, the one
+/// that has waited longest: who only connects, or sends a head byte by byte, cannot keep the others
+/// out.
 fn make_room(clients: &mut Vec<Client>, most: usize) -> bool {
     if clients.len() < most {
         return true;

@@ -1,5 +1,5 @@
-//! A listener in the server's loop: how it is, its next client, and opening it again after the host closed it.
-//! Not here: who the client is (`admission.rs`), opening the first time (`listen.rs`).
+//! A listener in the server's loop: how it is, its next client, and opening it again after the host
+//! closed it. Not here: who the client is (`admission.rs`), opening the first time (`listen.rs`).
 
 use super::control::{Control, Noted};
 use crate::listen::{Address, Listener};

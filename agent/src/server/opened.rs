@@ -1,4 +1,5 @@
-//! The server's readers of requests as functions of bytes, for `properties/`, which says what must hold whatever clients send.
+//! The server's readers of requests as functions of bytes, for `properties/`, which says what must
+//! hold whatever clients send.
 
 use super::Settings;
 use super::connection::{Connection, Gate, Life, Surroundings};

@@ -1,5 +1,6 @@
-//! Paths under a random token, for the page of profiler.firefox.com: it asks from a user's browser for names, source files and
-//! instructions, and for a recording. Who was not given the token cannot ask, and no other web page hears an answer.
+//! Paths under a random token, for the page of profiler.firefox.com: it asks from a user's browser
+//! for names, source files and instructions, and for a recording. Who was not given the token
+//! cannot ask, and no other web page hears an answer.
 
 use super::access;
 use super::answer::{Answer, Readers};
@@ -74,7 +75,8 @@ fn preflight(methods: &'static str) -> Answer {
     answer.header("Access-Control-Max-Age", "600")
 }
 
-/// The page's address that opens a recording of this process, which listens there, and asks it for more.
+/// The page's address that opens a recording of this process, which listens there, and asks it for
+/// more.
 pub(super) fn link(here: &str) -> String {
     let under = format!("{here}/{}", token());
     let quoted =

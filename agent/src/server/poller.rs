@@ -1,8 +1,8 @@
 //! Waiting for sockets, and waking the one who waits.
 //!
-//! mio reports edges; the server's connections want to hear again of what they left unread. So every wait registers
-//! its sockets anew: a registration reports what is ready already. There are never more than some seventy.
-//! Not here: what happens on a socket.
+//! mio reports edges; the server's connections want to hear again of what they left unread. So
+//! every wait registers its sockets anew: a registration reports what is ready already. There are
+//! never more than some seventy. Not here: what happens on a socket.
 
 mod pending;
 

@@ -234,7 +234,8 @@ impl Recorded {
     fn fail(&mut self, reason: &str, out: &mut Vec<u8>) -> Progress {
         match self.head {
             Sent::Sent => {
-                // The line that ends the trailers is left out: whoever reads it all sees that it is cut, and why.
+                // The line that ends the trailers is left out: whoever reads it all sees that it is
+                // cut, and why.
                 if self.about.version == Version::Http11 {
                     let reason = answer::one_line(reason);
                     out.extend_from_slice(format!("0\r\n{ERROR}: {reason}\r\n").as_bytes());

@@ -1,7 +1,7 @@
 //! Routes: which there are (`routes/table.rs`), finding a request's, and following it.
 //!
-//! The help, 404's text, 405's `Allow` and the table in `docs/http.md` are made from the list. Not here: what routes do
-//! (`routes/*.rs`), reading requests, writing answers, who may ask.
+//! The help, 404's text, 405's `Allow` and the table in `docs/http.md` are made from the list. Not
+//! here: what routes do (`routes/*.rs`), reading requests, writing answers, who may ask.
 
 mod go;
 mod plain;

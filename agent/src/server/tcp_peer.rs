@@ -1,7 +1,9 @@
-//! The user at the other end of a TCP connection on this machine: the kernel knows whose socket it is, and tells by
-//! its socket diagnosis (sock_diag(7)). One question, one answer, no waiting, however many sockets there are.
+//! The user at the other end of a TCP connection on this machine: the kernel knows whose socket it
+//! is, and tells by its socket diagnosis (sock_diag(7)). One question, one answer, no waiting,
+//! however many sockets there are.
 //!
-//! Not here: users of other machines, whom nobody knows; what is done with the answer (`access.rs`).
+//! Not here: users of other machines, whom nobody knows; what is done with the answer
+//! (`access.rs`).
 
 use crate::socket::Socket;
 use std::io;
@@ -9,9 +11,11 @@ use std::net::{IpAddr, SocketAddr};
 
 /// `SOCK_DIAG_BY_FAMILY`, of question and answer (linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
-/// `TCP_ESTABLISHED`. A client that has closed its socket, or another socket of the same port, is in another state.
+/// `TCP_ESTABLISHED`. A client that has closed its socket, or another socket of the same port, is
+/// in another state.
 const ESTABLISHED: u8 = 1;
-/// `struct nlmsghdr`, `struct inet_diag_sockid`, and the answer up to and with its user (linux/inet_diag.h).
+/// `struct nlmsghdr`, `struct inet_diag_sockid`, and the answer up to and with its user
+/// (linux/inet_diag.h).
 const HEAD: usize = 16;
 const ID: usize = 48;
 const STATE_AT: usize = HEAD + 1;

@@ -174,7 +174,8 @@ fn a_stranger_is_refused_by_tcp_unless_allowed_or_in_the_know() {
     assert_eq!(status_for_user(12345, connect), 41, "401: a token would do, whoever sends it");
 }
 
-/// A socket of mode 0600 cannot be reached by the users that `SWIPR_ALLOW_UID` lists: they were let in and shut out.
+/// A socket of mode 0600 cannot be reached by the users that `SWIPR_ALLOW_UID` lists: they were let
+/// in and shut out.
 #[test]
 fn users_that_are_allowed_reach_the_socket_by_its_path() {
     use std::os::unix::fs::PermissionsExt;

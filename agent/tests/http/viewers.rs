@@ -1,4 +1,5 @@
-//! Routes of viewers and of other projects' tools: what they ask, and what they check of the answer.
+//! Routes of viewers and of other projects' tools: what they ask, and what they check of the
+//! answer.
 
 use super::support::Stage;
 

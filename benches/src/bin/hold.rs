@@ -1,4 +1,5 @@
-//! How long a running thread is held for one stack: swipr's handler against an empty one and against peers.
+//! How long a running thread is held for one stack: swipr's handler against an empty one and
+//! against peers.
 //!
 //! `cargo run --release -p swipr-benches --bin hold -- [ROUNDS]`
 
@@ -129,7 +130,8 @@ fn measure_held(
     for (method, measured) in methods.iter().zip(&all) {
         let series = whole(measured);
         let medians: Series = measured.blocks.iter().map(Series::median).collect();
-        // The bare signals' own blocks against all of them: how far two parts of the run differ by themselves.
+        // The bare signals' own blocks against all of them: how far two parts of the run differ by
+        // themselves.
         let beside = |block| if *method == Method::Bare { &bare_whole } else { block };
         let pairs = measured.blocks.iter().zip(bare.blocks.iter().map(beside));
         let ratios = |part: f64| -> Series {

@@ -1,4 +1,5 @@
-//! What a recording costs the program that is recorded: CPU time of two busy threads for the same work, with and without.
+//! What a recording costs the program that is recorded: CPU time of two busy threads for the same
+//! work, with and without.
 //!
 //! `cargo build --release -p libswipr`, then
 //! `cargo run --release -p swipr-benches --bin overhead -- [RECORDINGS [HZ...]]`

@@ -1,5 +1,6 @@
-//! One pass over many waiting threads, 36 frames each: swipr in wall mode at 100 Hz, through its socket, beside a
-//! signal to every thread and a wait for all answers, which is what wall-clock profilers do.
+//! One pass over many waiting threads, 36 frames each: swipr in wall mode at 100 Hz, through its
+//! socket, beside a signal to every thread and a wait for all answers, which is what wall-clock
+//! profilers do.
 //!
 //! `cargo build --release -p libswipr`, then
 //! `cargo run --release -p swipr-benches --bin sweep -- [SECONDS [THREADS...]]`
@@ -102,7 +103,8 @@ fn by_swipr(
         let (socket, target) = (socket.clone(), format!("{profile}&seconds={seconds}"));
         move || client::get(&socket, &target).map_err(|error| error.to_string())
     });
-    // The sampler's thread ends with its recording: its CPU time is read while it runs, between two later moments.
+    // The sampler's thread ends with its recording: its CPU time is read while it runs, between two
+    // later moments.
     let mut looks = vec![];
     while !recording.is_finished() {
         std::thread::sleep(std::time::Duration::from_millis(200));

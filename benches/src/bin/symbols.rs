@@ -1,7 +1,9 @@
-//! Names and places for addresses of one file, as `addr2line -afi` prints them, by swipr's symbolizer or by
-//! blazesym: for `benches/verify/symbols`, which compares them with other programs' answers.
+//! Names and places for addresses of one file, as `addr2line -afi` prints them, by swipr's
+//! symbolizer or by blazesym: for `benches/verify/symbols`, which compares them with other
+//! programs' answers.
 //!
-//! `symbols swipr|blazesym FILE [MEMORY_MIB] < ADDRESSES`: addresses in hexadecimal, one a line, in the file's own numbering.
+//! `symbols swipr|blazesym FILE [MEMORY_MIB] < ADDRESSES`: addresses in hexadecimal, one a line, in
+//! the file's own numbering.
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer as Blazesym};

@@ -1,4 +1,5 @@
-//! Unwind tables: how large, how long to build, and how long a look-up takes at random places of the code, beside framehop.
+//! Unwind tables: how large, how long to build, and how long a look-up takes at random places of
+//! the code, beside framehop.
 //!
 //! `cargo run --release -p swipr-benches --bin tables -- [FILE...]`
 
@@ -152,7 +153,8 @@ fn ns_each(places: &[u64], mut look_up: impl FnMut(u64)) -> f64 {
     rounds.percentile(0.0)
 }
 
-/// framehop finds a rule and applies it in one: its cache of 509 places does not help at random ones.
+/// framehop finds a rule and applies it in one: its cache of 509 places does not help at random
+/// ones.
 fn by_framehop(path: &Path, code: Range<u64>, input: &UnwindInput<'_>, places: &[u64]) -> f64 {
     let range = |(address, data): (u64, &[u8])| address..address + data.len() as u64;
     let sections = ExplicitModuleSectionInfo {

@@ -38,8 +38,8 @@ impl Buffer {
         self.count.store(count, Release);
     }
 
-    /// The frames from the interrupted `pc` on (the handler's own come before), without the zero that
-    /// some write behind the last; all of them if the pc is not among them.
+    /// The frames from the interrupted `pc` on (the handler's own come before), without the zero
+    /// that some write behind the last; all of them if the pc is not among them.
     ///
     /// # Safety
     /// Nobody fills this buffer meanwhile.

@@ -1,4 +1,5 @@
-//! framehop as a profiler in the process can have it: modules added beforehand, a cache that does not allocate.
+//! framehop as a profiler in the process can have it: modules added beforehand, a cache that does
+//! not allocate.
 
 use ::framehop::{
     CacheNative, ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder,
@@ -27,7 +28,8 @@ impl std::fmt::Debug for Framehop {
 }
 
 impl Framehop {
-    /// Learns of all objects that are loaded now; they have to stay loaded. Not in a signal handler.
+    /// Learns of all objects that are loaded now; they have to stay loaded. Not in a signal
+    /// handler.
     pub fn of_loaded_objects() -> Framehop {
         let mut unwinder = UnwinderNative::new();
         for object in objects::list().into_iter().flatten() {
@@ -41,8 +43,8 @@ impl Framehop {
     /// The stack from `start` on, whose mapping is `low..high`; returns the number of frames.
     ///
     /// # Safety
-    /// The mapping is readable, the registers are those of a thread that stands on it, and nobody else walks with
-    /// this unwinder meanwhile.
+    /// The mapping is readable, the registers are those of a thread that stands on it, and nobody
+    /// else walks with this unwinder meanwhile.
     #[inline(never)]
     pub unsafe fn walk(&self, start: Registers, low: u64, high: u64, frames: &mut [u64]) -> usize {
         let mut read = |address: u64| {
@@ -94,8 +96,8 @@ fn module(object: &Object) -> Option<Module<&'static [u8]>> {
     Some(Module::new(object.name.clone(), text, object.bias, sections))
 }
 
-/// Where `.eh_frame` begins, by the `.eh_frame_hdr` at `address`: a 32-bit offset from its own place, as all linkers
-/// write it (LSB, DWARF extensions).
+/// Where `.eh_frame` begins, by the `.eh_frame_hdr` at `address`: a 32-bit offset from its own
+/// place, as all linkers write it (LSB, DWARF extensions).
 fn described_from(header: &[u8], address: u64) -> Option<u64> {
     const VERSION: u8 = 1;
     const RELATIVE_SIGNED_32: u8 = 0x1b;
@@ -106,8 +108,8 @@ fn described_from(header: &[u8], address: u64) -> Option<u64> {
 
 /// Memory of a loaded object.
 fn memory(range: &Range<u64>) -> &'static [u8] {
-    // SAFETY: a loaded segment, or a part of one, of an object that stays loaded; sections for unwinding and code
-    // do not change.
+    // SAFETY: a loaded segment, or a part of one, of an object that stays loaded; sections for
+    // unwinding and code do not change.
     unsafe { std::slice::from_raw_parts(range.start as *const u8, (range.end - range.start) as usize) }
 }
 

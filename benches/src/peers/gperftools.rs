@@ -1,5 +1,5 @@
-//! gperftools' own signal handler (`ProfileHandler` with the CPU profiler behind it), to be driven by signals of
-//! ours: no timer of its own runs.
+//! gperftools' own signal handler (`ProfileHandler` with the CPU profiler behind it), to be driven
+//! by signals of ours: no timer of its own runs.
 
 use super::library::Library;
 use std::ffi::{CStr, c_char, c_void};
@@ -9,10 +9,11 @@ type Start = unsafe extern "C" fn(*const c_char) -> i32;
 /// Where its profile goes.
 const NOWHERE: &CStr = c"/dev/null";
 
-/// Installs gperftools' handler and returns its signal; `None` where it is not installed. It stays until the
-/// process ends. Call it while there is one thread: it changes the environment.
+/// Installs gperftools' handler and returns its signal; `None` where it is not installed. It stays
+/// until the process ends. Call it while there is one thread: it changes the environment.
 pub fn hold_handler() -> Option<i32> {
-    // With its wall-clock timer it takes SIGALRM, and leaves SIGPROF to pprof-rs; the handler is the same.
+    // With its wall-clock timer it takes SIGALRM, and leaves SIGPROF to pprof-rs; the handler is
+    // the same.
     // SAFETY: the caller is the only thread.
     unsafe { std::env::set_var("CPUPROFILE_REALTIME", "1") };
     let start = Library::open(c"libprofiler.so.0")?.symbol(c"ProfilerStart")?;

@@ -8,7 +8,8 @@ pub(super) struct Library(*mut c_void);
 impl Library {
     /// Loads a library by name; `None`: it is not installed.
     pub(super) fn open(name: &CStr) -> Option<Library> {
-        // SAFETY: a C string; the constructors of the libraries that are named here have no preconditions.
+        // SAFETY: a C string; the constructors of the libraries that are named here have no
+        // preconditions.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         (!handle.is_null()).then_some(Library(handle))
     }

@@ -1,4 +1,5 @@
-//! libunwind, where its shared library is installed: `unw_backtrace`, its fast way, and `unw_step`, the way of gperftools.
+//! libunwind, where its shared library is installed: `unw_backtrace`, its fast way, and `unw_step`,
+//! the way of gperftools.
 
 use super::library::Library;
 use std::ffi::c_void;
@@ -32,7 +33,8 @@ pub(super) fn load() -> Option<Libunwind> {
     let symbol = |name| library.symbol(name);
     let space = symbol(c"_ULx86_64_local_addr_space")?.cast::<*mut c_void>();
     let set_caching = symbol(c"_ULx86_64_set_caching_policy")?;
-    // SAFETY: the names are those of libunwind 1.x on x86-64 (libunwind-x86_64.h), whose functions have these types.
+    // SAFETY: the names are those of libunwind 1.x on x86-64 (libunwind-x86_64.h), whose functions
+    // have these types.
     unsafe {
         let set_caching = std::mem::transmute::<*mut c_void, SetCaching>(set_caching);
         set_caching(*space, PER_THREAD);
@@ -62,7 +64,8 @@ impl Libunwind {
     pub unsafe fn step(&self, context: *mut c_void, frames: &mut [u64]) -> usize {
         let mut cursor = [0u64; CURSOR_WORDS];
         let cursor = cursor.as_mut_ptr();
-        // SAFETY: the cursor is larger than libunwind's, the context valid by this function's contract.
+        // SAFETY: the cursor is larger than libunwind's, the context valid by this function's
+        // contract.
         if unsafe { (self.init_local)(cursor, context, SIGNAL_FRAME) } < 0 {
             return 0;
         }

@@ -1,4 +1,5 @@
-//! One interruption of a thread of the host: swipr's own handler first, then its peers, on the same stack.
+//! One interruption of a thread of the host: swipr's own handler first, then its peers, on the same
+//! stack.
 
 use crate::asking::{self, Stack};
 use crate::comparison::WAYS;
@@ -21,8 +22,8 @@ const ASKED: u64 = 1;
 const WALKING: u64 = 2;
 const ANSWERED: u64 = 3;
 
-/// Idle, asked, walking, answered. The handler that finds it asked has the buffers for itself until it
-/// says answered (released to the acquire of who waits).
+/// Idle, asked, walking, answered. The handler that finds it asked has the buffers for itself until
+/// it says answered (released to the acquire of who waits).
 static STATE: AtomicU64 = AtomicU64::new(IDLE);
 static LOW: AtomicU64 = AtomicU64::new(0);
 static HIGH: AtomicU64 = AtomicU64::new(0);
@@ -127,17 +128,19 @@ unsafe extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, 
         return; // too late: given up
     }
     swipr::platform::errno::kept(|| {
-        // SAFETY: this handler is the only one that walks (see STATE); the tables are refreshed between questions only.
+        // SAFETY: this handler is the only one that walks (see STATE); the tables are refreshed
+        // between questions only.
         unsafe { walk_all(signal, info, context) };
     });
     STATE.store(ANSWERED, Release);
 }
 
-/// Each way in turn is the first that touches the stack at a sample: its time as a profiler has it. After that all
-/// walk once more, warm.
+/// Each way in turn is the first that touches the stack at a sample: its time as a profiler has it.
+/// After that all walk once more, warm.
 ///
 /// # Safety
-/// In a signal handler, whose arguments these are; nobody else walks, and no other tables are published meanwhile.
+/// In a signal handler, whose arguments these are; nobody else walks, and no other tables are
+/// published meanwhile.
 unsafe fn walk_all(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let start = walking::interrupted(context as u64);
     PC.store(start.map_or(0, |start| start.pc), Relaxed);
@@ -145,8 +148,8 @@ unsafe fn walk_all(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mu
     // SAFETY: an unwinder that was given is never freed.
     let framehop = unsafe { FRAMEHOP.load(Acquire).as_ref() };
     let walk = |way: usize| match way {
-        // SAFETY: all of it comes from the kernel; a `siginfo_t` begins with a `TimerSignal`. A second call finds
-        // its slot answered, and writes nothing.
+        // SAFETY: all of it comes from the kernel; a `siginfo_t` begins with a `TimerSignal`. A
+        // second call finds its slot answered, and writes nothing.
         0 => unsafe { handler::on_signal(signal, info.cast(), context) },
         1 => {
             if let (Some(start), Some(framehop)) = (start, framehop) {

@@ -1,5 +1,6 @@
-//! pprof-rs in any program: SIGUSR2 switches it on and off, as it does with gperftools' `CPUPROFILESIGNAL`. Its report
-//! is written when it is switched off, a line for each stack: `thread;inner;…;outer count`.
+//! pprof-rs in any program: SIGUSR2 switches it on and off, as it does with gperftools'
+//! `CPUPROFILESIGNAL`. Its report is written when it is switched off, a line for each stack:
+//! `thread;inner;…;outer count`.
 
 use pprof::{ProfilerGuard, ProfilerGuardBuilder, Report};
 use std::ffi::OsStr;
@@ -14,7 +15,8 @@ const SWITCH: i32 = libc::SIGUSR2;
 pub(super) fn start_if_asked() {
     let Some(output) = std::env::var_os(PPROF) else { return };
     let hz = std::env::var(PPROF_HZ).ok().and_then(|text| text.parse().ok()).unwrap_or(100);
-    // SAFETY: plain data; the signal stays blocked in all threads, this one is the first, and one waits for it.
+    // SAFETY: plain data; the signal stays blocked in all threads, this one is the first, and one
+    // waits for it.
     let switch = unsafe {
         let mut switch: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut switch);

@@ -21,7 +21,8 @@ pub struct Convert {
     /// The format to read (default: what the file looks like)
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<String>,
-    /// A folder with the recorded program's files or their debug files, by path, name or build id; may be given often
+    /// A folder with the recorded program's files or their debug files, by path, name or build id;
+    /// may be given often
     #[arg(long, value_name = "DIR", alias = "debug-dir")]
     pub symbols: Vec<PathBuf>,
     /// Who finds names for frames that have none: native, fake (nobody), or an installed
@@ -74,7 +75,8 @@ pub struct View {
     /// The recording: raw, perf text, folded or pprof; `-` is standard input
     #[arg(value_name = "FILE")]
     pub input: PathBuf,
-    /// A folder with the recorded program's files or their debug files, by path, name or build id; may be given often
+    /// A folder with the recorded program's files or their debug files, by path, name or build id;
+    /// may be given often
     #[arg(long, value_name = "DIR", alias = "debug-dir")]
     pub symbols: Vec<PathBuf>,
     /// The port on loopback; 0 is any that is free

@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use swipr_formats::{Names, Options, Selection, Weight};
 
-/// Formats that show a thread as the first frame of its stacks, or not at all. The others have a place for threads.
+/// Formats that show a thread as the first frame of its stacks, or not at all. The others have a
+/// place for threads.
 const DRAW_THREADS: [&str; 2] = ["folded", "svg"];
 
 /// How functions are called.
@@ -65,7 +66,8 @@ pub struct Output {
     /// Leave line numbers out
     #[arg(long)]
     pub nolineno: bool,
-    /// The paths of files, where files are written: so it is always, the option is there for habit's sake
+    /// The paths of files, where files are written: so it is always, the option is there for
+    /// habit's sake
     #[arg(long)]
     pub full_filenames: bool,
     /// Write files and lines also in perf text

@@ -31,14 +31,15 @@ pub enum Source {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct Sampling {
-    /// How long: seconds, or 500ms, 2m, 1h (default: until the program ends, or Ctrl-C; a request by HTTP: 30 s)
+    /// How long: seconds, or 500ms, 2m, 1h (default: until the program ends, or Ctrl-C; a request
+    /// by HTTP: 30 s)
     #[arg(short, long, value_name = "TIME", value_parser = span)]
     pub duration: Option<Duration>,
     /// Samples a second of each thread
     #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rate: u32,
-    /// What counts: CPU time, or wall-clock time of every thread (default: cpu, as in py-spy; a request by HTTP: wall,
-    /// for what hangs uses no CPU)
+    /// What counts: CPU time, or wall-clock time of every thread (default: cpu, as in py-spy; a
+    /// request by HTTP: wall, for what hangs uses no CPU)
     #[arg(long, value_enum, value_name = "MODE")]
     pub mode: Option<Mode>,
     /// What hits running threads: a timer at the kernel's ticks (the default), or a signal at any moment: also threads in step

@@ -1,5 +1,5 @@
-//! What can be wrong where the library is in the process: the agent did not start, cannot be reached, or has turned itself
-//! off.
+//! What can be wrong where the library is in the process: the agent did not start, cannot be
+//! reached, or has turned itself off.
 
 use super::{Findings, Verdict, why};
 use crate::client::Client;

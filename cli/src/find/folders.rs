@@ -1,4 +1,5 @@
-//! Sockets in folders that containers share: their processes may be out of sight. Not here: who answers there.
+//! Sockets in folders that containers share: their processes may be out of sight. Not here: who
+//! answers there.
 
 use super::sockets::is_socket;
 use std::fs;
@@ -11,7 +12,8 @@ const OF_VOLUMES: [&str; 9] = ["tmpfs", "ext4", "ext3", "xfs", "btrfs", "overlay
 /// Folders of which no volume is mounted.
 const NEVER: [&str; 5] = ["/proc", "/sys", "/dev", "/boot", "/etc"];
 
-/// The folders to look into unasked: the default ones, and what is mounted here beside the system's own.
+/// The folders to look into unasked: the default ones, and what is mounted here beside the system's
+/// own.
 pub fn usual() -> Vec<PathBuf> {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     let uid = unsafe { libc::geteuid() };

@@ -1,4 +1,5 @@
-//! Sockets that listen, as the kernel lists them in `/proc/PID/net` (proc(5)). Not here: whose they are.
+//! Sockets that listen, as the kernel lists them in `/proc/PID/net` (proc(5)). Not here: whose they
+//! are.
 
 use crate::endpoint::Endpoint;
 use rustc_hash::FxHashMap;
@@ -11,7 +12,8 @@ const ACCEPTS: u32 = 0x10000;
 /// The state of a TCP socket that listens (`TCP_LISTEN`).
 const LISTENS: &str = "0A";
 
-/// The sockets that listen in the network namespace of a process, by inode. Paths are as their process wrote them.
+/// The sockets that listen in the network namespace of a process, by inode. Paths are as their
+/// process wrote them.
 pub fn listening(process: &Path) -> FxHashMap<u64, Endpoint> {
     let read = |name: &str| std::fs::read(process.join("net").join(name)).unwrap_or_default();
     let mut found: FxHashMap<u64, Endpoint> =

@@ -1,5 +1,6 @@
-//! Where the agent of a process listens: what the kernel says of its threads, and where that may not be known, the
-//! default places. Paths are as this process reaches them, also into other mount namespaces.
+//! Where the agent of a process listens: what the kernel says of its threads, and where that may
+//! not be known, the default places. Paths are as this process reaches them, also into other mount
+//! namespaces.
 
 use super::kernel_sockets::listening;
 use crate::endpoint::Endpoint;
@@ -31,7 +32,8 @@ pub fn of_process(process: &Process) -> Vec<Endpoint> {
     found
 }
 
-/// Inodes of the sockets that a thread has open. The agent's threads have a descriptor table of their own.
+/// Inodes of the sockets that a thread has open. The agent's threads have a descriptor table of
+/// their own.
 fn sockets_of(thread: &Path) -> Vec<u64> {
     let entries = fs::read_dir(thread.join("fd")).into_iter().flatten().flatten();
     let inode = |path: PathBuf| {

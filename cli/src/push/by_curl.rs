@@ -1,5 +1,5 @@
-//! A request by the installed curl: TLS, certificates and proxies are its business. What may be secret is in no argument, which
-//! others could see.
+//! A request by the installed curl: TLS, certificates and proxies are its business. What may be
+//! secret is in no argument, which others could see.
 
 use crate::http::{self, Answer};
 use crate::private::Folder;

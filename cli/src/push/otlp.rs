@@ -1,5 +1,6 @@
-//! OTLP profiles (`opentelemetry/proto/profiles/v1development/profiles.proto` of opentelemetry-proto 1.9): one profile, its
-//! stacks, names and attributes in the dictionary, each entry once. Place 0 of each table is the empty entry.
+//! OTLP profiles (`opentelemetry/proto/profiles/v1development/profiles.proto` of
+//! opentelemetry-proto 1.9): one profile, its stacks, names and attributes in the dictionary, each
+//! entry once. Place 0 of each table is the empty entry.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,9 +1,11 @@
-//! Pyroscope's two ways in: `/ingest`, a form with a pprof profile, and the push API, a protobuf message with one.
+//! Pyroscope's two ways in: `/ingest`, a form with a pprof profile, and the push API, a protobuf
+//! message with one.
 
 use swipr_formats::model::Mode;
 use swipr_formats::protobuf::Message;
 
-/// Stands between the parts of a form. Chosen by chance once; a profile is packed and will not have it.
+/// Stands between the parts of a form. Chosen by chance once; a profile is packed and will not have
+/// it.
 const BOUNDARY: &str = "swipr-7b1e0c6f5d2a4938";
 
 /// The form of `/ingest`, and its content type.

@@ -1,5 +1,5 @@
-//! Profiles that wait to be sent: a bounded queue, whose oldest goes when there is no more room, and how long to wait after
-//! a failure.
+//! Profiles that wait to be sent: a bounded queue, whose oldest goes when there is no more room,
+//! and how long to wait after a failure.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};

@@ -1,5 +1,6 @@
-//! Reads raw recordings in files, ours and swift-profile-recorder's. Frames that have no name get one from the files that fit
-//! by their build ids. Not here: the reading and the naming (`offline/`); raw recordings as they come from an agent (`raw.rs`).
+//! Reads raw recordings in files, ours and swift-profile-recorder's. Frames that have no name get
+//! one from the files that fit by their build ids. Not here: the reading and the naming
+//! (`offline/`); raw recordings as they come from an agent (`raw.rs`).
 
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;

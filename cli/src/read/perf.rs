@@ -1,5 +1,5 @@
-//! Reads perf script's text, ours and perf's own. Periods are taken for nanoseconds, which they are of clock events;
-//! of others (cycles) the weights are what the event counts.
+//! Reads perf script's text, ours and perf's own. Periods are taken for nanoseconds, which they are
+//! of clock events; of others (cycles) the weights are what the event counts.
 
 use super::{Figures, header, named_frame};
 use crate::event::{Event, OwnedSample};
@@ -108,8 +108,8 @@ impl Reader<'_> {
         to(Event::Sample(sample))
     }
 
-    /// `<hex> <symbol>+0x<offset> (<module>)`. A function that was inlined has the address of the line below it, and no
-    /// offset.
+    /// `<hex> <symbol>+0x<offset> (<module>)`. A function that was inlined has the address of the
+    /// line below it, and no offset.
     fn frame(&mut self, line: &str, frames: &mut Vec<Frame>) {
         let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
         let address = u64::from_str_radix(address, 16).unwrap_or(0);

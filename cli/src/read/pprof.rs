@@ -1,4 +1,5 @@
-//! Reads pprof profiles (profile.proto), ours and those of others: Go's, gperftools', heaps' with their bytes as weight.
+//! Reads pprof profiles (profile.proto), ours and those of others: Go's, gperftools', heaps' with
+//! their bytes as weight.
 
 use super::protobuf::{Value, fields};
 use super::{Figures, header};

@@ -1,7 +1,7 @@
 //! What an agent's raw stream tells, as it comes. Not here: what its lines are (`offline/`).
 //!
-//! One thing that an agent samples is not the program's: programs that `swipr run` starts wait in the library's constructor
-//! until they are recorded. That is left out.
+//! One thing that an agent samples is not the program's: programs that `swipr run` starts wait in
+//! the library's constructor until they are recorded. That is left out.
 
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
@@ -60,8 +60,8 @@ impl RawReader {
         })
     }
 
-    /// Whether the library is at work and the program itself has not begun: its constructor, which no frame of the
-    /// executable has called.
+    /// Whether the library is at work and the program itself has not begun: its constructor, which
+    /// no frame of the executable has called.
     fn is_before_main(&self, frames: &[Frame]) -> bool {
         let modules = || frames.iter().filter_map(|frame| frame.module.as_ref());
         let is_library =

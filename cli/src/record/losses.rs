@@ -1,5 +1,5 @@
-//! What a recording has lost so far: the agent's figures, asked for while it runs. A recording's own figures come with
-//! its end, and one that is cut short has none.
+//! What a recording has lost so far: the agent's figures, asked for while it runs. A recording's
+//! own figures come with its end, and one that is cut short has none.
 
 use crate::client::{Client, Status};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -71,8 +71,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// `before`: what the agent said before the recording began. Returns at once: a process that does not answer
-    /// holds up nobody.
+    /// `before`: what the agent said before the recording began. Returns at once: a process that
+    /// does not answer holds up nobody.
     pub fn start(client: Client, before: Status) -> Watch {
         let looks = Looks { first: before.clone(), last: before, at: None };
         let losses = Losses(Arc::new(Mutex::new(looks)));

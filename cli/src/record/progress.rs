@@ -36,7 +36,8 @@ impl Progress {
             return;
         }
         self.last = Some(now);
-        // \x1b[K: what is left of a longer line goes. Written as one piece; a terminal that is gone is no reason to end.
+        // \x1b[K: what is left of a longer line goes. Written as one piece; a terminal that is gone
+        // is no reason to end.
         let line = format!("\r{what}: {} · Ctrl-C ends and keeps it\x1b[K", figures_line(&figures()));
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }

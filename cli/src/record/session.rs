@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
 
-/// Batches that may wait for the writer; an agent's own buffer follows, and it counts what does not fit.
+/// Batches that may wait for the writer; an agent's own buffer follows, and it counts what does not
+/// fit.
 const BATCHES: usize = 256;
 /// How long an agent is asked for its last figures.
 const LAST_FIGURES: Duration = Duration::from_millis(500);
@@ -59,7 +60,8 @@ impl Session {
         }
     }
 
-    /// Adds an agent that is asked for `query`; its number. `before`: what it said of itself before.
+    /// Adds an agent that is asked for `query`; its number. `before`: what it said of itself
+    /// before.
     pub fn add(
         &mut self,
         client: Client,
@@ -75,7 +77,8 @@ impl Session {
         Ok(id)
     }
 
-    /// Takes what comes within `patience`, and returns early when a source is over: which one, and how.
+    /// Takes what comes within `patience`, and returns early when a source is over: which one, and
+    /// how.
     pub fn pump(&mut self, patience: Duration) -> Result<Option<(usize, Over)>, Error> {
         let deadline = Instant::now() + patience;
         loop {

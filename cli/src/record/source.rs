@@ -1,5 +1,5 @@
-//! One process's part of a recording: asks its agent for raw samples and hands them on as they come, from a thread
-//! of its own. Not here: who is asked, and what becomes of the samples.
+//! One process's part of a recording: asks its agent for raw samples and hands them on as they
+//! come, from a thread of its own. Not here: who is asked, and what becomes of the samples.
 
 use super::losses::{Losses, Watch};
 use crate::client::{Client, Status};
@@ -16,7 +16,8 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use swipr_formats::model::{Header, Summary};
 
-/// How long the samples of a recording that is ended early are waited for, which the agent has taken and is looking up names for.
+/// How long the samples of a recording that is ended early are waited for, which the agent has
+/// taken and is looking up names for.
 const LAST_SAMPLES: Duration = Duration::from_secs(2);
 /// Nothing came for so long: the others were dropped, or another recording's.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -116,7 +117,8 @@ impl Source {
                 Ok(0) => break None,
                 Ok(got) => got,
                 Err(_) => {
-                    // The process ended, or we ended the recording; a reason of the agent's own is in the trailer.
+                    // The process ended, or we ended the recording; a reason of the agent's own is
+                    // in the trailer.
                     let why = answer.field("x-swipr-error").map(str::to_owned);
                     break why.map(|why| Error::new(why, "`swipr doctor` tells how the agent is doing"));
                 }
@@ -159,8 +161,9 @@ impl Source {
 }
 
 impl Running {
-    /// Ends the recording now; what was sampled is kept. Samples that the agent has taken are waited for as long as some come, and the
-    /// first in any case: it may be looking up their names.
+    /// Ends the recording now; what was sampled is kept. Samples that the agent has taken are
+    /// waited for as long as some come, and the first in any case: it may be looking up their
+    /// names.
     pub fn stop(&self, patience: Duration) {
         self.watch.look_once_more(patience);
         let (taken, until) = (self.watch.losses().taken(), Instant::now() + LAST_SAMPLES);

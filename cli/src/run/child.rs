@@ -91,11 +91,13 @@ impl Child {
         self.0.id()
     }
 
-    /// Hands it the signals that came. What the terminal sends, it has had already: it is in the foreground with us.
+    /// Hands it the signals that came. What the terminal sends, it has had already: it is in the
+    /// foreground with us.
     pub fn hand_on(&self, signals: &Signals) {
         while let Some(signal) = signals.next(Duration::ZERO) {
             if signal.number != libc::SIGCHLD && !signal.from_kernel {
-                // SAFETY: kill(2) takes no pointer. The id is the child's: it has not been waited for.
+                // SAFETY: kill(2) takes no pointer. The id is the child's: it has not been waited
+                // for.
                 unsafe { libc::kill(self.pid().cast_signed(), signal.number) };
             }
         }

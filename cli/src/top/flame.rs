@@ -1,4 +1,5 @@
-//! A flame graph in characters: the stacks since the beginning as a tree, a line for each depth, roots on top.
+//! A flame graph in characters: the stacks since the beginning as a tree, a line for each depth,
+//! roots on top.
 
 use super::tally::{Doing, Tally, names};
 use std::collections::BTreeMap;

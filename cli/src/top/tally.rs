@@ -1,5 +1,6 @@
-//! Samples counted by function, by thread and by stack: of the last turn, and since the beginning. CPU time is that of a
-//! recording of CPU time, whose samples weigh what the threads' clocks say; waits are those of one by the clock on the wall.
+//! Samples counted by function, by thread and by stack: of the last turn, and since the beginning.
+//! CPU time is that of a recording of CPU time, whose samples weigh what the threads' clocks say;
+//! waits are those of one by the clock on the wall.
 
 use crate::event::OwnedSample;
 use rustc_hash::FxHashMap;
@@ -138,7 +139,8 @@ impl Tally {
         self.cpu.push(sample);
     }
 
-    /// Takes a sample by the clock on the wall. The time that its thread ran is told by its CPU clock.
+    /// Takes a sample by the clock on the wall. The time that its thread ran is told by its CPU
+    /// clock.
     pub(super) fn count_wall(&mut self, sample: &OwnedSample) {
         if sample.time_ns > self.last_time_ns {
             let step = sample.time_ns - self.last_time_ns;

@@ -1,5 +1,6 @@
-//! What the viewer is given: the profile, and answers of a symbol server (`debuginfo/src/symbol_api.rs`). On loopback, under a path
-//! that nobody can guess, to that page only.
+//! What the viewer is given: the profile, and answers of a symbol server
+//! (`debuginfo/src/symbol_api.rs`). On loopback, under a path that nobody can guess, to that page
+//! only.
 
 use super::VIEWER;
 use crate::serve::{Request, answer};

@@ -1,5 +1,6 @@
-//! Commands in `loader-scripts/containers`: verbs and options are those that there are. And what `docker exec` and `kubectl exec` do
-//! with the command, in a container as strict as a hardened pod's.
+//! Commands in `loader-scripts/containers`: verbs and options are those that there are. And what
+//! `docker exec` and `kubectl exec` do with the command, in a container as strict as a hardened
+//! pod's.
 
 use crate::support::*;
 use saphyr::{LoadableYamlNode, Yaml};

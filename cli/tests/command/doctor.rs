@@ -193,7 +193,8 @@ fn all_say(pid: u32, parts: &[&str]) {
     assert!(parts.iter().all(|part| row.contains(part)), "{row}");
 }
 
-/// Each verb waited for 15 seconds and said "no answer in time", and its hint was `swipr doctor`, which said the same.
+/// Each verb waited for 15 seconds and said "no answer in time", and its hint was `swipr doctor`,
+/// which said the same.
 #[test]
 fn a_process_that_is_stopped_is_told_and_answers_again_when_it_runs() {
     let host = running_burner();

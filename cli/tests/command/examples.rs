@@ -18,7 +18,8 @@ const VERBS: [&str; 12] = [
     "completions",
 ];
 
-/// The commands that help shows: those that begin two columns in, without what stands far behind them.
+/// The commands that help shows: those that begin two columns in, without what stands far behind
+/// them.
 fn examples(help: &str) -> Vec<String> {
     let (_, from) = help.split_once("Examples:\n").expect(help);
     let lines = from.lines().take_while(|line| line.starts_with("  "));

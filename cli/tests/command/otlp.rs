@@ -1,5 +1,5 @@
-//! OTLP's messages as the protocol's definition has them (`profiles.proto`, v1development), read by another implementation of
-//! protobuf; and what must hold of them.
+//! OTLP's messages as the protocol's definition has them (`profiles.proto`, v1development), read by
+//! another implementation of protobuf; and what must hold of them.
 
 use prost::Message;
 
@@ -174,7 +174,8 @@ pub struct Stack {
     pub location_indices: Vec<i32>,
 }
 
-/// Every table begins with its empty entry, no entry is there twice, and every index is of an entry.
+/// Every table begins with its empty entry, no entry is there twice, and every index is of an
+/// entry.
 pub fn check(request: &Request) {
     let tables = request.dictionary.as_ref().expect("tables");
     assert_eq!(tables.mapping_table.first(), Some(&Mapping::default()));

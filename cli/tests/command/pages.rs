@@ -1,4 +1,5 @@
-//! Every command and every piece of code in README and docs is run, or is named in `pages/exceptions.rs` with the reason.
+//! Every command and every piece of code in README and docs is run, or is named in
+//! `pages/exceptions.rs` with the reason.
 
 mod costs;
 mod exceptions;

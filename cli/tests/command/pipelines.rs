@@ -50,8 +50,9 @@ fn sum(folded: &str) -> u64 {
     parse_folded(folded).iter().map(|(_, count)| count).sum()
 }
 
-/// More samples than that are none that were taken: one thread burns and two wait, and ticks that came late on
-/// a busy machine have their samples as well. Nanoseconds in their place are a million times as many.
+/// More samples than that are none that were taken: one thread burns and two wait, and ticks that
+/// came late on a busy machine have their samples as well. Nanoseconds in their place are a million
+/// times as many.
 const AT_MOST: u64 = SAMPLES as u64 * 3 * 10;
 
 #[test]

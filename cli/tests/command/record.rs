@@ -52,7 +52,8 @@ fn the_files_name_says_the_format_and_f_goes_before_it() {
     host.end();
 }
 
-/// The rate is the same; a person with curl got time by the clock, and by the command CPU time, and nothing said why.
+/// The rate is the same; a person with curl got time by the clock, and by the command CPU time, and
+/// nothing said why.
 #[test]
 fn where_the_command_and_http_have_different_defaults_both_say_so() {
     let host = running_burner();

@@ -44,7 +44,8 @@ fn threads_that_come_later_can_be_asked_for_by_name() {
     assert_eq!(says(["run", "--thread-name", "(", "--", program]).status, Some(2), "told before it starts");
 }
 
-/// Threads that block all signals lost 24 of 24 s of CPU time, and nothing was said to be unsampled.
+/// Threads that block all signals lost 24 of 24 s of CPU time, and nothing was said to be
+/// unsampled.
 #[test]
 fn cpu_time_of_threads_that_cannot_be_sampled_is_told_at_the_programs_end() {
     let directory = Directory::new();
@@ -193,7 +194,8 @@ fn processes_of_one_name_become_one_where_threads_do() {
     assert_eq!(roots(&[]).len(), 2);
 }
 
-/// Starts so many processes, each of which uses so much CPU; with a third argument they are copies of it.
+/// Starts so many processes, each of which uses so much CPU; with a third argument they are copies
+/// of it.
 fn parent(directory: &Directory) -> std::path::PathBuf {
     let source = directory.path().join("parent.c");
     let text = r#"
@@ -438,7 +440,8 @@ fn what_cannot_be_started_has_the_status_that_shells_give_it() {
 
 #[test]
 fn a_program_too_short_for_a_sample_is_told() {
-    // On a machine with much to do even this one takes longer than the default interval now and then.
+    // On a machine with much to do even this one takes longer than the default interval now and
+    // then.
     says(["run", "-r", "1", "-o", "/dev/null", "-f", "perf", "--", "true"]).refuses(0, &["CPU"]);
     let strict = ["run", "--require-samples", "-r", "1", "-o", "/dev/null", "-f", "perf", "--", "true"];
     says(strict).refuses(125, &["CPU"]);

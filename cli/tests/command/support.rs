@@ -65,7 +65,8 @@ pub fn says<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Said {
     said(&mut swipr(arguments))
 }
 
-/// A program that computes in `burner_main;first;second;third;burn` and runs until it is told to end.
+/// A program that computes in `burner_main;first;second;third;burn` and runs until it is told to
+/// end.
 pub fn burner() -> &'static Program {
     static BURNER: OnceLock<(Directory, Program)> = OnceLock::new();
     let compile = || {
@@ -95,8 +96,8 @@ pub fn check_perf(text: &str, expectations: &[&str]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A C program of so many lines that burns CPU in a function `hot`, so long that it is sampled on a virtual machine whose CPUs others have
-/// most of the time, too, and exits with 5.
+/// A C program of so many lines that burns CPU in a function `hot`, so long that it is sampled on a
+/// virtual machine whose CPUs others have most of the time, too, and exits with 5.
 pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathBuf {
     let source = directory.path().join(format!("{name}.c"));
     let text = r#"

@@ -8,11 +8,13 @@ use object::elf::{self, CompressionHeader64};
 use object::pod;
 use std::io::Read;
 
-/// Before a section of the older kind (`.zdebug_info`): these letters, and 8 bytes of size, the highest first.
+/// Before a section of the older kind (`.zdebug_info`): these letters, and 8 bytes of size, the
+/// highest first.
 const OLD_MAGIC: &[u8] = b"ZLIB";
 /// Bytes of what stands before compressed bytes, at most.
 pub(super) const HEADER_BYTES: u64 = size_of::<CompressionHeader64<LE>>() as u64;
-/// So many times as large as its compressed bytes a section may well become: room for that is taken at once.
+/// So many times as large as its compressed bytes a section may well become: room for that is taken
+/// at once.
 const USUAL_FACTOR: u64 = 8;
 
 /// How a section is compressed.

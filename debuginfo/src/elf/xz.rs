@@ -1,6 +1,6 @@
-//! The container of xz streams (the .xz file format, version 1.2): what is read is one stream of blocks that
-//! are compressed by LZMA2 alone, as `xz` writes them unless it is told otherwise. Checks are not
-//! verified: a damaged stream gives damaged symbols, which are not trusted anyhow.
+//! The container of xz streams (the .xz file format, version 1.2): what is read is one stream of
+//! blocks that are compressed by LZMA2 alone, as `xz` writes them unless it is told otherwise.
+//! Checks are not verified: a damaged stream gives damaged symbols, which are not trusted anyhow.
 
 use lzma_rust2::Lzma2Reader;
 use std::io::Read;

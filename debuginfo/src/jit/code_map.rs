@@ -1,7 +1,8 @@
 //! Functions by address and time: run-time compilers use the same memory again and again.
 //!
-//! What holds now is in one sorted map without overlaps: a new function takes the place of whatever was there. What was
-//! displaced is remembered for a while, because samples are looked up a little after they were taken.
+//! What holds now is in one sorted map without overlaps: a new function takes the place of whatever
+//! was there. What was displaced is remembered for a while, because samples are looked up a little
+//! after they were taken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -26,7 +27,8 @@ pub struct LineEntry {
 /// A function as its compiler describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// As the compiler calls it: with its tier, and where its source is, in some way of the compiler's own.
+    /// As the compiler calls it: with its tier, and where its source is, in some way of the
+    /// compiler's own.
     pub name: Arc<str>,
     /// By offset.
     pub lines: Arc<[LineEntry]>,

@@ -1,7 +1,7 @@
 //! A file that another party appends to: what is new of it, piece by piece.
 //!
-//! Anybody can put a file into a shared directory: it must be a regular one, no link, and belong to who runs the program
-//! or to root. It is opened for each look and never mapped.
+//! Anybody can put a file into a shared directory: it must be a regular one, no link, and belong to
+//! who runs the program or to root. It is opened for each look and never mapped.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -18,7 +18,8 @@ const TAIL_BYTES: usize = 64;
 pub trait Consumer {
     /// The file was written anew, or is another one: what was told of it holds no more.
     fn begin(&mut self);
-    /// The next bytes; how many of them were whole records. The rest comes again, with more behind it.
+    /// The next bytes; how many of them were whole records. The rest comes again, with more behind
+    /// it.
     fn read(&mut self, bytes: &[u8]) -> usize;
     /// No record is longer.
     fn max_record(&self) -> usize;
@@ -62,8 +63,9 @@ impl GrowingFile {
         &self.path
     }
 
-    /// Hands on what is new; whether there was anything, or all is to be forgotten. A file that is not there, or not
-    /// to be trusted, has nothing new. `unwritten` tells, for an open file, what is to be written behind its end.
+    /// Hands on what is new; whether there was anything, or all is to be forgotten. A file that is
+    /// not there, or not to be trusted, has nothing new. `unwritten` tells, for an open file, what
+    /// is to be written behind its end.
     pub fn look(&mut self, consumer: &mut dyn Consumer, unwritten: &dyn Fn(&File) -> Vec<u8>) -> bool {
         let Some((file, inode)) = self.open() else { return false };
         let Some(whole) = Whole::of(file, unwritten) else { return false };
@@ -128,7 +130,8 @@ struct Whole {
 
 impl Whole {
     fn of(file: File, unwritten: &dyn Fn(&File) -> Vec<u8>) -> Option<Whole> {
-        // The buffer may be written while we look: then it is looked at again, or left for the next time.
+        // The buffer may be written while we look: then it is looked at again, or left for the next
+        // time.
         for _ in 0..3 {
             let size = file.metadata().ok()?.len();
             let unwritten = unwritten(&file);
@@ -140,7 +143,8 @@ impl Whole {
         Some(Whole { file, size, unwritten: vec![] })
     }
 
-    /// Between write(2) and the moment when its caller forgets them, the same bytes are in both places.
+    /// Between write(2) and the moment when its caller forgets them, the same bytes are in both
+    /// places.
     fn without_what_is_written(mut self) -> Whole {
         let mut last = vec![0; self.unwritten.len()];
         let at = self.size.checked_sub(last.len() as u64);

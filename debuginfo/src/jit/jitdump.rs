@@ -1,7 +1,8 @@
-//! jitdump files (`tools/perf/Documentation/jitdump-specification.txt` of Linux), read record by record as they grow.
+//! jitdump files (`tools/perf/Documentation/jitdump-specification.txt` of Linux), read record by
+//! record as they grow.
 //!
-//! A torn end is left for the next time; what is no record ends the reading for good, as nothing tells where the
-//! next one begins. Only little-endian files are read.
+//! A torn end is left for the next time; what is no record ends the reading for good, as nothing
+//! tells where the next one begins. Only little-endian files are read.
 
 mod lines;
 
@@ -34,7 +35,8 @@ pub struct Unwinding {
 }
 
 impl Unwinding {
-    /// Where the information would be loaded: behind the code, on the next boundary of 8 bytes, as perf does.
+    /// Where the information would be loaded: behind the code, on the next boundary of 8 bytes, as
+    /// perf does.
     pub fn section_address(&self) -> u64 {
         self.start.wrapping_add(self.size.next_multiple_of(8))
     }
@@ -66,7 +68,8 @@ impl Reader {
         self.state == State::Ended
     }
 
-    /// Adds what whole records say and returns how many bytes they are. `unwinding` hears how frames are left.
+    /// Adds what whole records say and returns how many bytes they are. `unwinding` hears how
+    /// frames are left.
     pub fn read(&mut self, bytes: &[u8], map: &mut CodeMap, unwinding: &mut dyn FnMut(Unwinding)) -> usize {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..) {

@@ -1,5 +1,6 @@
-//! Object files that a compiler keeps in memory for debuggers (gdb's manual, "JIT Compilation Interface"): functions, and
-//! lines and call frame information. Their sections have the addresses that the code is at.
+//! Object files that a compiler keeps in memory for debuggers (gdb's manual, "JIT Compilation
+//! Interface"): functions, and lines and call frame information. Their sections have the addresses
+//! that the code is at.
 
 use super::code_map::{Function, LineEntry};
 use crate::demangle::demangle;

@@ -1,5 +1,6 @@
 //! Perf maps: `START SIZE name` a line, numbers hexadecimal with or without `0x`, names with blanks
-//! (`tools/perf/Documentation/jit-interface.txt` of Linux). No times: a later line wins over an earlier one.
+//! (`tools/perf/Documentation/jit-interface.txt` of Linux). No times: a later line wins over an
+//! earlier one.
 
 use super::code_map::{CodeMap, Function};
 use std::sync::Arc;
@@ -9,7 +10,8 @@ pub const MAX_NAME_BYTES: usize = 4096;
 /// A line that is longer than this has no end.
 pub const MAX_LINE_BYTES: usize = 256 << 10;
 
-/// Adds what whole lines say, from `time` on; returns how many bytes they are. Lines that say nothing, or have no end, are passed over.
+/// Adds what whole lines say, from `time` on; returns how many bytes they are. Lines that say
+/// nothing, or have no end, are passed over.
 pub fn read(bytes: &[u8], time: u64, map: &mut CodeMap) -> usize {
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     for line in bytes.get(..whole).unwrap_or_default().split(|&byte| byte == b'\n') {

@@ -1,5 +1,5 @@
-//! Where in a unit's DWARF its functions and its lines are: a few bytes a function, kept when all that was parsed of the
-//! unit is dropped, so that no unit is looked through twice.
+//! Where in a unit's DWARF its functions and its lines are: a few bytes a function, kept when all
+//! that was parsed of the unit is dropped, so that no unit is looked through twice.
 
 use super::extent::Extent;
 use super::program::Stretch;

@@ -1,5 +1,5 @@
-//! Which units may hold an address. Kept as long as an object is: a few bytes a unit, so that units themselves can
-//! be dropped and parsed again.
+//! Which units may hold an address. Kept as long as an object is: a few bytes a unit, so that units
+//! themselves can be dropped and parsed again.
 
 use super::extent::Extent;
 use crate::pages::PagedReader;
@@ -37,8 +37,9 @@ struct Part {
 }
 
 impl Index {
-    /// Reads the list of all units' addresses, and of each unit that is not in it the first entry. What is malformed ends
-    /// the list of units. `None`: it takes more than `room` bytes, or too long.
+    /// Reads the list of all units' addresses, and of each unit that is not in it the first entry.
+    /// What is malformed ends the list of units. `None`: it takes more than `room` bytes, or too
+    /// long.
     pub(super) fn read(dwarf: &Dwarf<PagedReader>, room: usize) -> Option<Index> {
         let begun = Instant::now();
         let mut index = Index { ranges: Vec::new(), starts: starts(dwarf) };
@@ -73,7 +74,8 @@ impl Index {
         self.starts.is_empty()
     }
 
-    /// The units that say that they have code at an address, the one that begins nearest to it first.
+    /// The units that say that they have code at an address, the one that begins nearest to it
+    /// first.
     pub(super) fn units_at(&self, address: u64) -> Vec<usize> {
         let position = self.ranges.partition_point(|part| part.begin <= address);
         let before = self.ranges.get(..position).unwrap_or_default().iter().rev();
@@ -98,8 +100,9 @@ impl Index {
     }
 }
 
-/// Adds what `.debug_aranges` says, which compilers need not write. Returns the units that it is of. Their first entries are not read:
-/// for each of them gimli reads abbreviations and the names of files.
+/// Adds what `.debug_aranges` says, which compilers need not write. Returns the units that it is
+/// of. Their first entries are not read: for each of them gimli reads abbreviations and the names
+/// of files.
 fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<Part>) -> FxHashSet<usize> {
     let mut units = FxHashSet::default();
     let mut headers = dwarf.debug_aranges.headers();
@@ -121,8 +124,8 @@ fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<Part>) -> FxHashSet<usize
     units
 }
 
-/// Sorts, and makes one of the ranges of a unit between which no other unit has one: what lies between them is
-/// at most padding.
+/// Sorts, and makes one of the ranges of a unit between which no other unit has one: what lies
+/// between them is at most padding.
 fn put_together(ranges: &mut Vec<Part>) {
     ranges.sort_unstable_by_key(|part| (part.begin, part.unit));
     ranges.dedup_by(|next, last| {

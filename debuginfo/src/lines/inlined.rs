@@ -7,8 +7,9 @@ use std::ops::Range;
 
 /// How deep functions are inlined into one another, at most.
 const MAX_DEPTH: usize = 256;
-/// Entries of one function, and parts of their addresses, that are looked at: many times what the largest functions have.
-/// Entries may share lists of parts, so that a small file could take for ever.
+/// Entries of one function, and parts of their addresses, that are looked at: many times what the
+/// largest functions have. Entries may share lists of parts, so that a small file could take for
+/// ever.
 const MAX_LOOKS: usize = 1 << 20;
 /// Entries and parts of a function that are kept. More are read again for each address.
 const MAX_TREE: usize = 1 << 16;
@@ -158,8 +159,8 @@ fn read_call(
     Ok((extent, call))
 }
 
-/// The functions inlined into the one whose entry is `function` that hold an address, the outermost first.
-/// What is malformed ends the list.
+/// The functions inlined into the one whose entry is `function` that hold an address, the outermost
+/// first. What is malformed ends the list.
 pub(super) fn chain(unit: UnitRef<PagedReader>, function: UnitOffset, address: u64) -> Vec<Call> {
     let mut calls = Vec::new();
     let _ = gather(unit, function, address, &mut calls);

@@ -1,6 +1,6 @@
-//! A unit's table of lines, as the program that makes it (DWARF 5, 6.2): run once to see at which places of the program
-//! which addresses begin, and from then on only from the nearest such place on. The whole table would be ten times
-//! larger than the program, which is in the file anyhow.
+//! A unit's table of lines, as the program that makes it (DWARF 5, 6.2): run once to see at which
+//! places of the program which addresses begin, and from then on only from the nearest such place
+//! on. The whole table would be ten times larger than the program, which is in the file anyhow.
 //!
 //! gimli reads the table's header; it cannot run a program from a place in its middle.
 
@@ -148,7 +148,8 @@ impl Program {
         }
     }
 
-    /// Does what the first instruction of `code` says; how long that is. `None`: it is not whole, and nothing is done.
+    /// Does what the first instruction of `code` says; how long that is. `None`: it is not whole,
+    /// and nothing is done.
     fn step(&self, registers: &mut Registers, code: &[u8]) -> Option<(usize, Step)> {
         let mut code = Code { bytes: code, at: 0 };
         let opcode = code.byte()?;

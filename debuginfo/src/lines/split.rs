@@ -1,5 +1,6 @@
-//! Split DWARF: what the compiler left in `.dwo` files beside the objects, or `dwp` has put together from
-//! these. A file that has changed since is refused: its id is not the one that the program names.
+//! Split DWARF: what the compiler left in `.dwo` files beside the objects, or `dwp` has put
+//! together from these. A file that has changed since is refused: its id is not the one that the
+//! program names.
 
 use crate::elf::ElfFile;
 use crate::error::Error;
@@ -46,7 +47,8 @@ impl Split {
         self.package.take();
     }
 
-    /// The DWARF that a unit has left to another file; `None` if it has left none, or there is none, or no room for it.
+    /// The DWARF that a unit has left to another file; `None` if it has left none, or there is
+    /// none, or no room for it.
     pub(super) fn load(
         &self,
         parent: &Dwarf<PagedReader>,

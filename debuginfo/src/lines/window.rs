@@ -1,5 +1,5 @@
-//! The bytes of a part of a section, some at a time, for what is looked through once from its begin to its end:
-//! however large it is, it takes no more memory than a window.
+//! The bytes of a part of a section, some at a time, for what is looked through once from its begin
+//! to its end: however large it is, it takes no more memory than a window.
 
 use crate::pages::PagedReader;
 use gimli::Reader;

@@ -1,5 +1,5 @@
-//! `/source/v1`: a source file. Only one that the debug information of the very address that is asked about names: no other file of
-//! the machine can be had.
+//! `/source/v1`: a source file. Only one that the debug information of the very address that is
+//! asked about names: no other file of the machine can be had.
 
 use super::Modules;
 use serde_json::{Value, json};

@@ -213,8 +213,9 @@ impl Object {
         symbols
     }
 
-    /// The name of the function that has the code. DWARF's, if that is what the linker uses or one of several
-    /// names that it knows; else the symbol's, which tells namespaces, clones and cold parts apart.
+    /// The name of the function that has the code. DWARF's, if that is what the linker uses or one
+    /// of several names that it knows; else the symbol's, which tells namespaces, clones and cold
+    /// parts apart.
     fn outer_name<'a>(&self, dwarf: Option<&'a str>, found: Option<&'a FoundSymbol>) -> Option<&'a str> {
         match (dwarf, found) {
             (Some(dwarf), _) if is_mangled(dwarf) => Some(dwarf),

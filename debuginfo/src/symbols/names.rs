@@ -1,5 +1,6 @@
-//! The names of a symbol table. Few are kept in memory; those of a large table stay in its file and are
-//! read when they are asked for, so that a program with hundreds of megabytes of names still has them.
+//! The names of a symbol table. Few are kept in memory; those of a large table stay in its file and
+//! are read when they are asked for, so that a program with hundreds of megabytes of names still
+//! has them.
 
 use super::without_version;
 use crate::elf::{ElfFile, Section, string_at};

@@ -37,8 +37,8 @@ impl Rank {
         (self.is_stub, self.is_untyped)
     }
 
-    /// How far a symbol with this name is from what people write: `malloc` is nearer than `__libc_malloc`,
-    /// though both are global.
+    /// How far a symbol with this name is from what people write: `malloc` is nearer than
+    /// `__libc_malloc`, though both are global.
     pub(super) fn distance(self, name: &str) -> ((bool, bool), usize, Binding) {
         (self.class(), leading_underscores(name), self.binding)
     }

@@ -66,8 +66,8 @@ fn path(module: &Module) -> &str {
     module.path.strip_suffix(" (deleted)").unwrap_or(&module.path)
 }
 
-/// Breakpad's debug id of an ELF file: the first 16 bytes of its build id as a GUID, whose first three numbers are little-endian,
-/// and an age of 0.
+/// Breakpad's debug id of an ELF file: the first 16 bytes of its build id as a GUID, whose first
+/// three numbers are little-endian, and an age of 0.
 pub fn debug_id(build_id: &[u8]) -> String {
     let mut bytes = [0u8; 16];
     bytes.iter_mut().zip(build_id).for_each(|(to, from)| *to = *from);

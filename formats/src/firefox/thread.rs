@@ -1,7 +1,8 @@
 //! One thread of a profile: its tables, samples and markers.
 //!
-//! A frame of a recording becomes a row for each of its functions, from the outermost, with rising `inlineDepth`. An address is
-//! counted from its image's base; return addresses are moved into the call, as the reader expects.
+//! A frame of a recording becomes a row for each of its functions, from the outermost, with rising
+//! `inlineDepth`. An address is counted from its image's base; return addresses are moved into the
+//! call, as the reader expects.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! What handlers share with the sampler, in every order of events: slots, the published tables, the caches in front of them.
-//! The files are those of `unwind`. A signal is a word that a thread may find at any time, which orders nothing by itself.
+//! What handlers share with the sampler, in every order of events: slots, the published tables, the
+//! caches in front of them. The files are those of `unwind`. A signal is a word that a thread may
+//! find at any time, which orders nothing by itself.
 
 #[path = "../shared/atomic.rs"]
 mod atomic;
@@ -141,7 +142,8 @@ impl Shared {
         if !self.slot.state.begin(generation) {
             return None;
         }
-        // SAFETY: tables are given back at the end of the model only; that they count as freed is loom's to find.
+        // SAFETY: tables are given back at the end of the model only; that they count as freed is
+        // loom's to find.
         let tables = unsafe { &*self.current.current() };
         // SAFETY: nobody writes while handlers may read; loom sees to it.
         tables.memory.with(|there| assert!(unsafe { *there }, "freed under a handler"));

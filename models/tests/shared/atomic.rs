@@ -1,5 +1,5 @@
-//! In the place of the crates' own `atomic`: loom's atomics, whose SeqCst is made of fences. loom itself knows SeqCst of fences, and of
-//! loads and stores that all are.
+//! In the place of the crates' own `atomic`: loom's atomics, whose SeqCst is made of fences. loom
+//! itself knows SeqCst of fences, and of loads and stores that all are.
 
 #![allow(dead_code)] // Each model wants some of it.
 

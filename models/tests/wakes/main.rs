@@ -1,5 +1,5 @@
-//! How threads of the agent's wake each other, and how a thread of the host's takes itself out, in every order of events. The files
-//! are those of `agent`.
+//! How threads of the agent's wake each other, and how a thread of the host's takes itself out, in
+//! every order of events. The files are those of `agent`.
 
 #[path = "../shared/atomic.rs"]
 mod atomic;

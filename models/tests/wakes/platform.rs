@@ -1,4 +1,5 @@
-//! In the place of the system: futex(2), which looks at the word and begins to wait as if both were one.
+//! In the place of the system: futex(2), which looks at the word and begins to wait as if both were
+//! one.
 
 pub mod futex {
     use crate::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,5 +1,6 @@
-//! What FlameGraph's two programs make of text, by their rules, written down here anew: `stackcollapse-perf.pl` of perf script text, and
-//! `flamegraph.pl` of folded stacks. Whatever they would warn of, or pass over, is an error.
+//! What FlameGraph's two programs make of text, by their rules, written down here anew:
+//! `stackcollapse-perf.pl` of perf script text, and `flamegraph.pl` of folded stacks. Whatever they
+//! would warn of, or pass over, is an error.
 
 /// Perf script text as `stackcollapse-perf.pl --tid` folds it, and what each stack weighs.
 pub fn collapse(perf: &str) -> Vec<(Vec<String>, u64)> {
@@ -40,7 +41,8 @@ struct Begun {
     event: String,
 }
 
-/// `comm pid/tid …: weight event:`. The name ends at the first blanks, from its third byte on, that a number with a blank behind it follows.
+/// `comm pid/tid …: weight event:`. The name ends at the first blanks, from its third byte on, that
+/// a number with a blank behind it follows.
 fn begins(line: &str) -> Option<Begun> {
     if line.starts_with(|c: char| c.is_ascii_whitespace()) {
         return None;
@@ -63,7 +65,8 @@ fn begins(line: &str) -> Option<Begun> {
     Some(Begun { name, weight, event: event.to_owned() })
 }
 
-/// A frame's function and module: a word, then anything up to the last ` (`, then anything up to the last `)`.
+/// A frame's function and module: a word, then anything up to the last ` (`, then anything up to
+/// the last `)`.
 fn frame(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start();
     let word = line.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|&end| end > 0)?;
@@ -101,7 +104,8 @@ fn tidied(name: &str, module: &str) -> String {
     name.replace(['"', '\''], "")
 }
 
-/// Folded stacks as `flamegraph.pl` takes them: frames from the root on, and the weight. A line that it would pass over is an error.
+/// Folded stacks as `flamegraph.pl` takes them: frames from the root on, and the weight. A line
+/// that it would pass over is an error.
 pub fn draw(folded: &str) -> Vec<(Vec<String>, u64)> {
     let stack = |line: &str| {
         let (stack, weight) = line.rsplit_once(|c: char| c.is_ascii_whitespace())?;

@@ -48,7 +48,8 @@ fn time_of(line: &str) -> Option<f64> {
     })
 }
 
-/// `address name (module)`: hexadecimal digits, a blank, and the shortest module that ends the line.
+/// `address name (module)`: hexadecimal digits, a blank, and the shortest module that ends the
+/// line.
 fn frame(line: &str) -> Option<&str> {
     let line = line.trim_start_matches(['\t', ' ']).strip_suffix(')')?;
     let (address, rest) = line.split_once(' ')?;

@@ -1,4 +1,5 @@
-//! pprof's messages as prost reads them; names and numbers of fields are those of `profile.proto`, which explains them.
+//! pprof's messages as prost reads them; names and numbers of fields are those of `profile.proto`,
+//! which explains them.
 #![allow(missing_docs)]
 
 use prost::Message;

@@ -30,7 +30,8 @@ fn ns_of_ms(value: &Value) -> u64 {
     (value.as_f64().unwrap_or_else(|| panic!("no number: {value}")) * 1e6).round() as u64
 }
 
-/// Firefox Profiler's processed profile: every column as long as its table says, every index inside of its table.
+/// Firefox Profiler's processed profile: every column as long as its table says, every index inside
+/// of its table.
 pub fn firefox(json: &str) -> Vec<Weighted> {
     let profile: Value = serde_json::from_str(json).unwrap();
     assert_eq!(profile["meta"]["preprocessedProfileVersion"], 55);
@@ -135,7 +136,8 @@ pub fn html_data(page: &str) -> Value {
     serde_json::from_str(data).unwrap()
 }
 
-/// Boxes of an SVG flame graph that is well-formed: the whole weight, and the names and weights of all boxes.
+/// Boxes of an SVG flame graph that is well-formed: the whole weight, and the names and weights of
+/// all boxes.
 pub fn svg(xml: &str) -> (u64, Vec<(String, u64)>) {
     let document = roxmltree::Document::parse(xml).unwrap();
     let root = document.root_element();

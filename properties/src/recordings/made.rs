@@ -13,7 +13,8 @@ const START_NS: u64 = 1_700_000_000_000_000_000;
 /// Longest name of some bytes.
 const MOST_NAME_BYTES: usize = 60;
 
-/// What names are put together of: whatever was seen to hurt a reader, and what names of functions consist of.
+/// What names are put together of: whatever was seen to hurt a reader, and what names of functions
+/// consist of.
 const PIECES: [&str; 62] = [
     "",
     " ",

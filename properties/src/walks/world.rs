@@ -1,4 +1,5 @@
-//! What a walk goes through: rules, code, frame descriptions and the words of a stack, all of choices.
+//! What a walk goes through: rules, code, frame descriptions and the words of a stack, all of
+//! choices.
 
 use crate::arrays::Arrays;
 use crate::choices::Choices;
@@ -167,7 +168,8 @@ impl Memory for Fake<'_> {
     }
 }
 
-/// A world's stack in memory, a page, and a page that ends with a `ucontext`. What lies before and behind them is not mapped.
+/// A world's stack in memory, a page, and a page that ends with a `ucontext`. What lies before and
+/// behind them is not mapped.
 #[derive(Debug)]
 pub struct Mapped {
     memory: *mut u8,

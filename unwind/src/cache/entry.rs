@@ -1,5 +1,6 @@
-//! One place of a cache: tag and value in one atomic word, so that a reader sees a whole entry or another whole entry, and relaxed
-//! loads and stores are enough. Which tags and values there are is not known here.
+//! One place of a cache: tag and value in one atomic word, so that a reader sees a whole entry or
+//! another whole entry, and relaxed loads and stores are enough. Which tags and values there are is
+//! not known here.
 
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,5 @@
-//! The state of one slot: a word of phase and generation, changed by compare-and-swap only. What it means is told in `slot`.
+//! The state of one slot: a word of phase and generation, changed by compare-and-swap only. What it
+//! means is told in `slot`.
 
 use crate::atomic::{AtomicU64, Ordering, Ordering::*};
 

@@ -1,15 +1,18 @@
 //! Registers of frames further out, one at a time and only when a rule asks.
 //!
 //! The walk follows pc, sp and fp only. A few functions keep their CFA in another register (glibc's
-//! `_dl_runtime_resolve`, which binds a function at its first call, in rbx; hand-written assembly in r12 or r13). Its value
-//! in that frame is where the inner frames saved it: the walk is done once more from its origin, the last place
-//! where registers were known, and each frame's description is read for this one register.
+//! `_dl_runtime_resolve`, which binds a function at its first call, in rbx; hand-written assembly
+//! in r12 or r13). Its value in that frame is where the inner frames saved it: the walk is done
+//! once more from its origin, the last place where registers were known, and each frame's
+//! description is read for this one register.
 //!
-//! A register of which a description says nothing keeps its value, also one that the ABI lets calls change: OpenSSL's
-//! `aesni_gcm_encrypt` has its CFA in rax and calls assembly that leaves rax alone. libgcc has it so as well.
+//! A register of which a description says nothing keeps its value, also one that the ABI lets calls
+//! change: OpenSSL's `aesni_gcm_encrypt` has its CFA in rax and calls assembly that leaves rax
+//! alone. libgcc has it so as well.
 //!
-//! Bounded: so many registers from one origin, so many descriptions (but for those that are in the cache) and steps in a whole walk. Not
-//! recursive: frames that needed such a register themselves find it among those recovered before.
+//! Bounded: so many registers from one origin, so many descriptions (but for those that are in the
+//! cache) and steps in a whole walk. Not recursive: frames that needed such a register themselves
+//! find it among those recovered before.
 
 use super::workspace::{Scratch, State};
 use super::{Frame, step};
@@ -108,8 +111,9 @@ impl Known<'_> {
     }
 }
 
-/// Finds the value of `register` in the frame at which the walk stands, or that it cannot be found; `false`: too many
-/// were sought already. Inlined, as the walk itself: what it calls begins at the same depth of the handler's short stack.
+/// Finds the value of `register` in the frame at which the walk stands, or that it cannot be found;
+/// `false`: too many were sought already. Inlined, as the walk itself: what it calls begins at the
+/// same depth of the handler's short stack.
 #[inline(always)]
 pub(super) fn recover<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -139,8 +143,8 @@ pub(super) fn recover<A: Arch, M: Memory>(
     origin.note(*number, register, again.value)
 }
 
-/// Where the function at `pc` saves `register`; `None`: nothing says it, or nothing is `left` of what this walk
-/// may do.
+/// Where the function at `pc` saves `register`; `None`: nothing says it, or nothing is `left` of
+/// what this walk may do.
 fn saved_in<M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,

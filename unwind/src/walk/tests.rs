@@ -95,7 +95,8 @@ impl World<'_> {
         results.remove(0)
     }
 
-    /// Bytes of the workspace's own stack that the walk of an interrupted thread uses, which has to be complete.
+    /// Bytes of the workspace's own stack that the walk of an interrupted thread uses, which has to
+    /// be complete.
     fn depth<A: Arch>(&self, start: Registers) -> usize {
         let mut memory = self.memory.clone();
         let mut set = |register, value| {
@@ -164,7 +165,8 @@ fn fp(cfa: i64, fp: i64) -> Rule {
 
 #[test]
 fn a_frame_pointer_frame_under_frames_without() {
-    // 0x00 leaf: CFA = sp+8; 0x10: sub $24 (CFA = sp+32); 0x20: push %rbp; mov (CFA = rbp+16); 0x40: the entry
+    // 0x00 leaf: CFA = sp+8; 0x10: sub $24 (CFA = sp+32); 0x20: push %rbp; mov (CFA = rbp+16);
+    // 0x40: the entry
     let rows = [(0, sp(8, 0)), (0x10, sp(32, 0)), (0x20, fp(16, -16)), (0x40, Rule::END)];
     let stack = [TEXT + 0x18, 0, 0, 0, TEXT + 0x30, 7, 7, STACK + 9 * 8, TEXT + 0x48, 99];
     let result = world(&rows, &stack).walk::<X86_64>(at(4, 0, Some(STACK + 7 * 8)));
@@ -173,7 +175,8 @@ fn a_frame_pointer_frame_under_frames_without() {
 
 #[test]
 fn a_return_address_belongs_to_the_call_before_it() {
-    // The call is the last instruction of its function (0x10..0x20, noreturn); the next function has another rule.
+    // The call is the last instruction of its function (0x10..0x20, noreturn); the next function
+    // has another rule.
     let rows = [(0, sp(8, 0)), (0x10, sp(16, 0)), (0x20, sp(64, 0)), (0x40, Rule::END)];
     let stack = [TEXT + 0x20, 0, TEXT + 0x41, 0];
     let result = world(&rows, &stack).walk::<X86_64>(at(0, 0, None));
@@ -202,7 +205,8 @@ fn plt_stubs_have_pushed_or_not() {
 
 #[test]
 fn a_realigned_stack_keeps_its_cfa_in_memory() {
-    // lea 8(%rsp),%r10; and $-32,%rsp; pushq -8(%r10); push %rbp; mov %rsp,%rbp; push %r10: CFA = *(rbp - 8)
+    // lea 8(%rsp),%r10; and $-32,%rsp; pushq -8(%r10); push %rbp; mov %rsp,%rbp; push %r10: CFA =
+    // *(rbp - 8)
     let rows = [(0, Rule::deref(-8).unwrap()), (0x40, fp(16, -16)), (0x80, Rule::END)];
     let stack = [0, STACK + 6 * 8, STACK + 8 * 8, 0, 0, TEXT + 0x50, 0, 0, 1, TEXT + 0x88, 0];
     let result = world(&rows, &stack).walk::<X86_64>(at(8, 0, Some(STACK + 2 * 8)));
@@ -211,7 +215,8 @@ fn a_realigned_stack_keeps_its_cfa_in_memory() {
 
 #[test]
 fn a_signal_frame_leads_to_the_interrupted_pc_itself() {
-    // The interrupted pc is the first byte of the function at 0x20, whose predecessor has another rule.
+    // The interrupted pc is the first byte of the function at 0x20, whose predecessor has another
+    // rule.
     let rows = [(0, Rule::SIGNAL), (0x10, sp(4096, 0)), (0x20, sp(8, 0)), (0x40, Rule::END)];
     let mut stack = vec![0; 40];
     let mut set = |register, value| stack[X86_64::context_offset(register).unwrap() as usize / 8] = value;
@@ -225,7 +230,8 @@ fn a_signal_frame_leads_to_the_interrupted_pc_itself() {
 
 #[test]
 fn the_trampoline_behind_a_handler_stands_at_its_first_instruction() {
-    // Its description begins one byte early, for those who look a return address up (as glibc's does).
+    // Its description begins one byte early, for those who look a return address up (as glibc's
+    // does).
     let rows = [(0, Rule::SIGNAL), (0x10, sp(8, 0)), (0x40, Rule::END)];
     let mut stack = vec![0; 40];
     stack[0] = TEXT + 1;
@@ -398,8 +404,8 @@ fn a_prologue_that_does_not_fit_the_caller_is_not_believed() {
     let to_another = [0xe8, 0xbb, 0xfd, 0xff, 0xff]; // call 0x0
     assert_eq!(blocked_under_a_frame_pointer(to_another, &[]), cut);
     assert_eq!(blocked_under_a_frame_pointer([0x90; 5], &[]), cut, "no call at all");
-    // Room on the stack that is not cleared has return addresses of earlier calls in it, which were taken for this one's: wrong
-    // stacks, and not cut.
+    // Room on the stack that is not cleared has return addresses of earlier calls in it, which were
+    // taken for this one's: wrong stacks, and not cut.
     let indirect = [0x90, 0x90, 0x90, 0xff, 0xd0];
     assert_eq!(blocked_under_a_frame_pointer(indirect, &[0x48, 0x29, 0xc4]), cut, "sub %rax,%rsp: alloca");
 }
@@ -417,14 +423,16 @@ fn aarch64_leaves_by_link_register_then_by_frame_records() {
     assert_eq!(world(&rows, &stack).walk::<Aarch64>(at(4, 0, Some(STACK))).1, Stop::Unsupported);
 }
 
-/// An `.eh_frame_hdr` at TEXT + 0x8000 and frame descriptions behind it, for functions of the code before.
+/// An `.eh_frame_hdr` at TEXT + 0x8000 and frame descriptions behind it, for functions of the code
+/// before.
 fn describe(text: &mut Vec<u8>, functions: &[(u64, u64, &[u8])]) -> u64 {
     const HEADER: usize = 0x8000;
     const SECTION: usize = 0x9000;
     text.resize(0x10000, 0);
     let mut put = |at: usize, bytes: &[u8]| text[at..at + bytes.len()].copy_from_slice(bytes);
     let four = |value: i64| (value as i32).to_le_bytes();
-    // version 1, augmented "zR", factors 1 and -8, return address 16, pointers relative to their place; CFA = rsp + 8
+    // version 1, augmented "zR", factors 1 and -8, return address 16, pointers relative to their
+    // place; CFA = rsp + 8
     let common = [1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0];
     put(SECTION, &[&four(20)[..], &four(0), &common].concat());
     put(
@@ -539,7 +547,8 @@ fn rarer_steps_leave_most_of_their_own_stack_unused() {
     assert!(used <= bound, "{used} bytes");
 }
 
-/// Stacks through OpenSSL's assembly ended in objects linked without a search table, and in code of a `.debug_frame`.
+/// Stacks through OpenSSL's assembly ended in objects linked without a search table, and in code of
+/// a `.debug_frame`.
 #[test]
 fn without_a_search_table_registers_are_where_the_tables_own_rows_say() {
     let row = |register, start, how, value| SavedRow { start, register, how, length: 0, value };

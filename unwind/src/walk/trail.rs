@@ -1,11 +1,13 @@
 //! The steps of the walk before, in the order of the stack.
 //!
-//! Observation: most frames of a stack were there at the sample before, too. Rules are looked up by pc, and the pc has to be
-//! read from the stack first: for each frame two reads, one after the other, of memory that the program has pushed out of the
-//! processor's caches meanwhile. Idea: the steps of the last walk lie here one behind the other. As long as each is for the very
-//! frame at which the walk stands, all addresses follow from them alone, so the processor reads for many frames at once, and
-//! there is next to nothing to compute. Assumption: a step is only believed for its pc and until the cache is cleared, so
-//! a trail has a say in how fast a walk is, and not in where it goes.
+//! Observation: most frames of a stack were there at the sample before, too. Rules are looked up by
+//! pc, and the pc has to be read from the stack first: for each frame two reads, one after the
+//! other, of memory that the program has pushed out of the processor's caches meanwhile. Idea: the
+//! steps of the last walk lie here one behind the other. As long as each is for the very frame at
+//! which the walk stands, all addresses follow from them alone, so the processor reads for many
+//! frames at once, and there is next to nothing to compute. Assumption: a step is only believed for
+//! its pc and until the cache is cleared, so a trail has a say in how fast a walk is, and not in
+//! where it goes.
 
 use super::{CODE, Frame};
 use crate::arch::Arch;
@@ -20,7 +22,8 @@ const STEPS: usize = 512;
 
 /// How a walk gets its rules.
 pub(super) trait Look {
-    /// Leaves frames, and pushes them, as long as that is known without the tables. How many it were.
+    /// Leaves frames, and pushes them, as long as that is known without the tables. How many it
+    /// were.
     fn hurry<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize;
     /// The rule of a frame.
     fn rule(&mut self, frame: &Frame) -> Rule;
@@ -81,7 +84,8 @@ impl Look for Remembering<'_> {
         {
             let mut base = sp;
             if step.rule.kind() == Kind::Fp {
-                // A jump, which is foretold: to choose without one, all would wait for the frame pointer's read.
+                // A jump, which is foretold: to choose without one, all would wait for the frame
+                // pointer's read.
                 unusual();
                 base = fp;
             }

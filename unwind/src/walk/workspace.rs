@@ -1,6 +1,6 @@
-//! Room for what a walk has to remember. It lies beside the frames and not on the stack: a handler may
-//! run on an alternate stack that has little more room than the kernel's own frame needs. For the same reason the rarer steps,
-//! which call deeper, have a stack of their own here.
+//! Room for what a walk has to remember. It lies beside the frames and not on the stack: a handler
+//! may run on an alternate stack that has little more room than the kernel's own frame needs. For
+//! the same reason the rarer steps, which call deeper, have a stack of their own here.
 
 use super::Frame;
 use super::recovery::{Again, Origin};
@@ -15,8 +15,9 @@ use core::mem::MaybeUninit;
 /// Bytes of an expression that are read out of a frame description.
 const EXPRESSION: usize = 32;
 
-/// Bytes of the stack for the rarer steps. Their frames add up to less than 1000 where the compiler optimizes, to many more where
-/// it does not; nothing else runs there, see [`super::walk_interrupted`].
+/// Bytes of the stack for the rarer steps. Their frames add up to less than 1000 where the compiler
+/// optimizes, to many more where it does not; nothing else runs there, see
+/// [`super::walk_interrupted`].
 const STACK: usize = if cfg!(debug_assertions) { 32 * 1024 } else { 8 * 1024 };
 
 /// Room for one walk at a time; memory of zeroes is good for it, too.
@@ -53,7 +54,8 @@ impl Workspace {
         self.write(start, start, 0);
     }
 
-    /// A walk from the `ucontext` at `context` has come to the frame of [`Workspace::start`]; `None`: the context cannot be read.
+    /// A walk from the `ucontext` at `context` has come to the frame of [`Workspace::start`];
+    /// `None`: the context cannot be read.
     ///
     /// # Safety
     /// It was started.

@@ -1,4 +1,5 @@
-//! Which figure of `/status` is which metric. Names as Prometheus wants them: base units, `_total` where a figure only grows.
+//! Which figure of `/status` is which metric. Names as Prometheus wants them: base units, `_total`
+//! where a figure only grows.
 
 use crate::counters::AgentCounters;
 use crate::histogram::Histogram;
@@ -14,7 +15,8 @@ pub struct Family {
     pub sources: &'static [Source],
 }
 
-/// Where a value stands in `/status`: a number, an object (a sample for each of its numbers), or a list (its length).
+/// Where a value stands in `/status`: a number, an object (a sample for each of its numbers), or a
+/// list (its length).
 #[derive(Debug)]
 pub struct Source {
     /// A JSON pointer.
@@ -254,6 +256,7 @@ pub static HISTOGRAMS: &[Named] = &[
     ("swipr_sweep_seconds", "How long a pass over the threads took.", |counters| &counters.sweep),
 ];
 
-/// Figures of `/status` that no metric tells: identities, and percentiles of what are histograms here.
+/// Figures of `/status` that no metric tells: identities, and percentiles of what are histograms
+/// here.
 #[cfg(test)]
 pub const NOT_METRICS: &[&str] = &["/pid", "/not_listening", "/signal", "/held", "/sweep"];

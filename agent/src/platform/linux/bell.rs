@@ -1,4 +1,5 @@
-//! A bell: one thread waits until another rings, and neither ever holds anything that the other waits for.
+//! A bell: one thread waits until another rings, and neither ever holds anything that the other
+//! waits for.
 //!
 //! Not a condition variable: its lock could be held by a thread that does not get to run.
 
@@ -22,7 +23,8 @@ impl Bell {
     pub fn wait_for<T>(&self, at_most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let deadline = Instant::now() + at_most;
         loop {
-            // Acquire: who sees the number sees what was done before the bell rang. Before the look: what comes behind it rings again.
+            // Acquire: who sees the number sees what was done before the bell rang. Before the
+            // look: what comes behind it rings again.
             let rung = self.0.load(Acquire);
             let found = look();
             let left = deadline.saturating_duration_since(Instant::now());

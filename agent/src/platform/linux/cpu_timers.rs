@@ -1,8 +1,8 @@
 //! Timers on the CPU clocks of single threads (timer_create(2), `SIGEV_THREAD_ID`).
 //!
-//! The kernel's tick that finds such a timer expired queues work for the return to user mode (Linux 5.11 on x86-64,
-//! `CONFIG_POSIX_CPU_TIMERS_TASK_WORK`). The signal is raised there: it cuts no system call short, and the thread has not
-//! gone on in its own code since the tick.
+//! The kernel's tick that finds such a timer expired queues work for the return to user mode (Linux
+//! 5.11 on x86-64, `CONFIG_POSIX_CPU_TIMERS_TASK_WORK`). The signal is raised there: it cuts no
+//! system call short, and the thread has not gone on in its own code since the tick.
 
 use std::io;
 
@@ -20,8 +20,8 @@ pub struct CpuTimer {
 }
 
 impl CpuTimer {
-    /// A timer on the CPU clock of thread `tid`, which gets `signal` with `value`. An error where the thread is gone, or
-    /// `RLIMIT_SIGPENDING` is reached.
+    /// A timer on the CPU clock of thread `tid`, which gets `signal` with `value`. An error where
+    /// the thread is gone, or `RLIMIT_SIGPENDING` is reached.
     pub fn new(tid: u32, signal: i32, value: u64) -> io::Result<CpuTimer> {
         // SAFETY: plain data.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
@@ -105,7 +105,8 @@ fn set(id: i32, ns: i64) -> bool {
     unsafe { libc::syscall(libc::SYS_timer_settime, id, 0, &raw const time, old) == 0 }
 }
 
-/// How long the kernel's tick is (1 s / HZ): the resolution of the clock that only moves with it (clock_getres(2)).
+/// How long the kernel's tick is (1 s / HZ): the resolution of the clock that only moves with it
+/// (clock_getres(2)).
 pub fn kernel_tick_ns() -> u64 {
     let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a timespec of ours is written.
@@ -125,7 +126,8 @@ mod tests {
             crate::platform::signals::block(libc::SIGWINCH);
             let took = || {
                 let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-                // SAFETY: a zeroed set is a valid one, and this thread's own signal is taken without waiting.
+                // SAFETY: a zeroed set is a valid one, and this thread's own signal is taken
+                // without waiting.
                 unsafe {
                     let mut set: libc::sigset_t = std::mem::zeroed();
                     libc::sigaddset(&mut set, libc::SIGWINCH);

@@ -1,13 +1,14 @@
 //! The dynamic loader's lock on its list of objects, taken without waiting.
 //!
-//! dl_iterate_phdr(3) waits for it and holds it while it calls back, and a program may stay in such a callback for as long as
-//! it likes, and fork there. glibc tells nobody where the lock is; but it is an ordinary mutex (pthread.h) among the
-//! loader's own data, and while the loader calls *us* back it is we who hold it: of the mutexes there that name this
-//! thread as their owner it is the one that a call within the call takes a second time. Where there is none
-//! (musl calls back without its lock) there is nothing to wait for either.
+//! dl_iterate_phdr(3) waits for it and holds it while it calls back, and a program may stay in such
+//! a callback for as long as it likes, and fork there. glibc tells nobody where the lock is; but it
+//! is an ordinary mutex (pthread.h) among the loader's own data, and while the loader calls *us*
+//! back it is we who hold it: of the mutexes there that name this thread as their owner it is the
+//! one that a call within the call takes a second time. Where there is none (musl calls back
+//! without its lock) there is nothing to wait for either.
 //!
-//! Once it is known, pthread_mutex_trylock(3) takes it, and dl_iterate_phdr, which finds it held by the same thread, waits
-//! for nobody.
+//! Once it is known, pthread_mutex_trylock(3) takes it, and dl_iterate_phdr, which finds it held by
+//! the same thread, waits for nobody.
 
 use super::objects::keep_out_of_loader;
 use super::process;
@@ -25,7 +26,8 @@ const MAX_BYTES: usize = 64 << 10;
 /// Mutexes that this thread may hold at once among them.
 const MAX_HELD: usize = 4;
 
-/// The first words of glibc's `pthread_mutex_t` on 64-bit systems (bits/struct_mutex.h), which are part of its ABI.
+/// The first words of glibc's `pthread_mutex_t` on 64-bit systems (bits/struct_mutex.h), which are
+/// part of its ABI.
 #[repr(C)]
 struct Mutex {
     lock: AtomicI32,
@@ -44,8 +46,8 @@ impl Mutex {
     }
 }
 
-/// The list of objects is held: it does not change, and who asks the loader for it does not wait. Not to be kept while
-/// memory is allocated.
+/// The list of objects is held: it does not change, and who asks the loader for it does not wait.
+/// Not to be kept while memory is allocated.
 #[derive(Debug)]
 pub struct ObjectList {
     lock: usize,
@@ -58,7 +60,8 @@ impl ObjectList {
         find();
         let out = keep_out_of_loader(Duration::MAX)?;
         let lock = LOCK.load(Acquire);
-        // SAFETY: `find` proved that it is a mutex; it belongs to the loader, which is never unloaded.
+        // SAFETY: `find` proved that it is a mutex; it belongs to the loader, which is never
+        // unloaded.
         let is_ours =
             lock == 0 || unsafe { libc::pthread_mutex_trylock(lock as *mut libc::pthread_mutex_t) } == 0;
         is_ours.then_some(ObjectList { lock, _out: out })
@@ -74,7 +77,8 @@ impl Drop for ObjectList {
     }
 }
 
-/// Finds the lock, once. This call does wait for the lock: it belongs where nobody is in a callback yet.
+/// Finds the lock, once. This call does wait for the lock: it belongs where nobody is in a callback
+/// yet.
 pub fn find() {
     if SEARCHED.swap(true, AcqRel) {
         return;
@@ -103,7 +107,8 @@ struct Search {
 
 /// `None` for 0 only.
 fn mutex_at(address: usize) -> Option<&'static Mutex> {
-    // SAFETY: null, or an address in the loader's data that `look_in` has found to have room for it.
+    // SAFETY: null, or an address in the loader's data that `look_in` has found to have room for
+    // it.
     unsafe { (address as *const Mutex).as_ref() }
 }
 
@@ -125,7 +130,8 @@ impl Search {
 
 /// For each object: looks into the loader's own.
 unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader passes a valid info and `find` a valid Search; the headers are valid during the call.
+    // SAFETY: the loader passes a valid info and `find` a valid Search; the headers are valid
+    // during the call.
     let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
     if info.dlpi_addr != search.base || info.dlpi_phdr.is_null() {
         return 0;
@@ -170,7 +176,8 @@ mod tests {
         1
     }
 
-    /// The sampler waited for a thread in such a callback at each tick, and who forked there waited for the sampler.
+    /// The sampler waited for a thread in such a callback at each tick, and who forked there waited
+    /// for the sampler.
     #[test]
     #[cfg(target_env = "gnu")]
     fn who_finds_the_list_held_by_another_thread_does_not_wait() {

@@ -43,7 +43,8 @@ impl Mapping {
 /// All mappings, sorted by address.
 pub fn read() -> io::Result<Vec<Mapping>> {
     let mut text = Vec::with_capacity(64 << 10);
-    // `/proc/self` is the first thread's and empty once that has ended; `thread-self` is new in Linux 3.17.
+    // `/proc/self` is the first thread's and empty once that has ended; `thread-self` is new in
+    // Linux 3.17.
     let file = File::open("/proc/thread-self/maps").or_else(|_| File::open("/proc/self/maps"));
     file?.read_to_end(&mut text)?;
     let lines = text.split(|&byte| byte == b'\n');
@@ -56,8 +57,9 @@ pub fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     mappings.get(at).filter(|mapping| address < mapping.high)
 }
 
-/// Run-time compilers take the right to execute a page away while they write into it, and other threads'
-/// stacks have it all the same: anonymous memory that was executable `before` stays so while it is mapped.
+/// Run-time compilers take the right to execute a page away while they write into it, and other
+/// threads' stacks have it all the same: anonymous memory that was executable `before` stays so
+/// while it is mapped.
 pub fn keep_executable(mappings: &mut [Mapping], before: &[Mapping]) {
     for mapping in mappings.iter_mut().filter(|mapping| !mapping.executable && mapping.path.is_empty()) {
         let was = |at| find(before, at).is_some_and(|old| old.executable && old.path.is_empty());

@@ -1,17 +1,21 @@
 //! Memory of the agent's own, apart from the host's.
 //!
-//! A host may give memory back and want it again at the same place: one that has a single thread, as far as it knows, counts on nobody having mapped something there
-//! meanwhile. It may map over what it finds (`MAP_FIXED`), and ours would be gone without a word. So ours is not where the kernel puts what has no
-//! address, but in a part of the address space far below. That is a hint (mmap(2)): where something is already, the kernel puts it elsewhere.
-//! Not so the stacks of our threads, which the C library maps.
+//! A host may give memory back and want it again at the same place: one that has a single thread,
+//! as far as it knows, counts on nobody having mapped something there meanwhile. It may map over
+//! what it finds (`MAP_FIXED`), and ours would be gone without a word. So ours is not where the
+//! kernel puts what has no address, but in a part of the address space far below. That is a hint
+//! (mmap(2)): where something is already, the kernel puts it elsewhere. Not so the stacks of our
+//! threads, which the C library maps.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// From a place of ours to that part: more than what most hosts map, and less than what lies below, with sanitizers and on aarch64 (39 bits), too. It keeps the place
-/// as random as the kernel made it.
+/// From a place of ours to that part: more than what most hosts map, and less than what lies below,
+/// with sanitizers and on aarch64 (39 bits), too. It keeps the place as random as the kernel made
+/// it.
 const DISTANCE: usize = 1 << 38;
-/// How long it is. It is gone through from its beginning to its end, and then once more: what was given back is not looked for.
+/// How long it is. It is gone through from its beginning to its end, and then once more: what was
+/// given back is not looked for.
 const LENGTH: usize = 1 << 36;
 /// Where in it to go on.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -41,8 +45,9 @@ fn map_with(bytes: usize, flags: libc::c_int) -> Option<*mut u8> {
     (memory != libc::MAP_FAILED).then_some(memory.cast())
 }
 
-/// Where it could be, with `here` a place of ours. Null: the kernel may choose, as that part would lie where addresses are scarce: where brk(2) gets its memory, or code what it
-/// reaches with 32 bits.
+/// Where it could be, with `here` a place of ours. Null: the kernel may choose, as that part would
+/// lie where addresses are scarce: where brk(2) gets its memory, or code what it reaches with 32
+/// bits.
 fn place_for(bytes: usize, here: usize) -> *mut c_void {
     const LARGEST_PAGE: usize = 1 << 16;
     let pages = bytes.next_multiple_of(LARGEST_PAGE);

@@ -1,8 +1,8 @@
 //! The loaded objects, from the dynamic loader (dl_iterate_phdr(3)).
 //!
 //! The loader holds its lock while it calls back, so the callback only copies into
-//! memory that was reserved before; if that was too small, the copy is made again. Nobody is waited for: where
-//! another thread has the lock there is no answer ([`ObjectList`]).
+//! memory that was reserved before; if that was too small, the copy is made again. Nobody is waited
+//! for: where another thread has the lock there is no answer ([`ObjectList`]).
 
 use super::loader_lock::ObjectList;
 use super::maps::{self, Mapping};
@@ -64,12 +64,13 @@ impl Segment {
     }
 }
 
-/// Held with the loader's lock, and by a thread that forks: glibc does not free its own lock in the child, where
-/// the next dlopen(3) would wait for ever if one of our threads held it at that moment.
+/// Held with the loader's lock, and by a thread that forks: glibc does not free its own lock in the
+/// child, where the next dlopen(3) would wait for ever if one of our threads held it at that
+/// moment.
 static CALLING_LOADER: Mutex<()> = Mutex::new(());
 
-/// The loader calls none of ours while this lives. `None`: one of ours did not come out of it in time: the caller itself keeps it in
-/// there, or it ended there.
+/// The loader calls none of ours while this lives. `None`: one of ours did not come out of it in
+/// time: the caller itself keeps it in there, or it ended there.
 pub fn keep_out_of_loader(at_most: Duration) -> Option<MutexGuard<'static, ()>> {
     lock_within(&CALLING_LOADER, at_most)
 }

@@ -33,8 +33,8 @@ pub fn is_gone(pid: u32) -> bool {
     status != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
-/// The program's name: its file's, or that by which it was started, where a file has several (Debian's redis-server is
-/// redis-check-rdb's) and the kernel has noted the same.
+/// The program's name: its file's, or that by which it was started, where a file has several
+/// (Debian's redis-server is redis-check-rdb's) and the kernel has noted the same.
 pub fn name(executable: &str) -> String {
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let noted = super::threads::name(pid());
@@ -75,8 +75,9 @@ pub fn tid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// The kernel's links to the executable's file, which go on when the file was deleted (proc(5)). The first thread's,
-/// `/proc/self/exe`, ends with that thread; the calling thread's own is new in Linux 3.17.
+/// The kernel's links to the executable's file, which go on when the file was deleted (proc(5)).
+/// The first thread's, `/proc/self/exe`, ends with that thread; the calling thread's own is new in
+/// Linux 3.17.
 pub const EXECUTABLE_LINKS: [&str; 2] = ["/proc/thread-self/exe", "/proc/self/exe"];
 
 /// The path of the executable, which may have been deleted; empty if it cannot be read.
@@ -96,7 +97,8 @@ pub fn epoch_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME).unwrap_or(0)
 }
 
-/// How far the time of day was from CLOCK_MONOTONIC at one moment. What is told by it never goes back.
+/// How far the time of day was from CLOCK_MONOTONIC at one moment. What is told by it never goes
+/// back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochClock {
     epoch_minus_monotonic: u64,
@@ -149,8 +151,8 @@ pub fn sleep(time: std::time::Duration) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
-/// Whether the calling thread, and so threads that it starts, may read clocks without the kernel (prctl(2), PR_GET_TSC). Threads of ours could not live
-/// where they may not.
+/// Whether the calling thread, and so threads that it starts, may read clocks without the kernel
+/// (prctl(2), PR_GET_TSC). Threads of ours could not live where they may not.
 pub fn may_read_clocks() -> bool {
     let mut found: libc::c_int = libc::PR_TSC_ENABLE;
     // SAFETY: an int is written to a place of ours.
@@ -181,8 +183,8 @@ pub fn exit_successfully() -> ! {
     unsafe { libc::exit(0) }
 }
 
-/// Ends the process with the status of its first thread, which has ended: what waits for the process
-/// sees what it would see if there were no other threads.
+/// Ends the process with the status of its first thread, which has ended: what waits for the
+/// process sees what it would see if there were no other threads.
 pub fn exit_as_first_thread() -> ! {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // proc_pid_stat(5): the last field is the status as waitpid(2) gives it.

@@ -1,5 +1,6 @@
-//! How long a thread was ready to run and got no CPU: the second number of its `schedstat` file, nanoseconds
-//! (Linux' Documentation/scheduler/sched-stats.rst). It is added up when the thread gets its CPU, not before.
+//! How long a thread was ready to run and got no CPU: the second number of its `schedstat` file,
+//! nanoseconds (Linux' Documentation/scheduler/sched-stats.rst). It is added up when the thread
+//! gets its CPU, not before.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,8 +13,8 @@ pub struct RunDelay {
 }
 
 impl RunDelay {
-    /// How much was added since the last call; 0 at the first, and where the kernel does not count. `keep`: the file
-    /// stays open.
+    /// How much was added since the last call; 0 at the first, and where the kernel does not count.
+    /// `keep`: the file stays open.
     pub fn more_ns(&mut self, tid: u32, keep: bool) -> u64 {
         let opened = if self.file.is_none() { open(tid) } else { None };
         let Some(now_ns) = self.file.as_ref().or(opened.as_ref()).and_then(read) else { return 0 };

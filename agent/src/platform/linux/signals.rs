@@ -5,9 +5,9 @@ use std::io;
 use std::time::Duration;
 use swipr_unwind::handler;
 
-/// Signals to try, in this order: those that are ignored by default and mean little. A signal of ours that is still
-/// under way when the program executes another, or resets all its handlers, must not kill it, as real-time signals
-/// and SIGPROF would. Debuggers pass SIGURG quietly.
+/// Signals to try, in this order: those that are ignored by default and mean little. A signal of
+/// ours that is still under way when the program executes another, or resets all its handlers, must
+/// not kill it, as real-time signals and SIGPROF would. Debuggers pass SIGURG quietly.
 const CANDIDATES: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 
 /// What is chosen in nearly every program.
@@ -43,7 +43,8 @@ fn uses() -> Uses {
             uses.blocked = 0;
         }
     }
-    // raise(3), pthread_create(3) and others block all signals for a moment: that is no use of them.
+    // raise(3), pthread_create(3) and others block all signals for a moment: that is no use of
+    // them.
     for _ in 0..LOOKS_AT_BLOCKED {
         let mut blocking =
             threads.iter_mut().filter(|(_, uses)| uses.blocked & candidate_bits() != 0).peekable();
@@ -80,9 +81,9 @@ fn current_action(signal: i32) -> Option<libc::sigaction> {
     }
 }
 
-/// The first candidate that has its default action and that nobody blocks; failing that, the first with its default
-/// action (who blocks it may do so for a moment only, as raise(3) does); failing that, the first that nobody
-/// blocks (its handler gets what is not ours); failing that, SIGURG.
+/// The first candidate that has its default action and that nobody blocks; failing that, the first
+/// with its default action (who blocks it may do so for a moment only, as raise(3) does); failing
+/// that, the first that nobody blocks (its handler gets what is not ours); failing that, SIGURG.
 fn choose() -> i32 {
     let uses = uses();
     let bit = |mask: u64, signal: i32| mask >> (signal - 1) & 1 == 1;
@@ -122,11 +123,13 @@ pub fn install(wanted: Option<i32>) -> io::Result<i32> {
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = ours;
-        // Without optimization the handler needs some KiB more than the alternate stacks have that Rust gives its threads.
+        // Without optimization the handler needs some KiB more than the alternate stacks have that
+        // Rust gives its threads.
         let on_stack = if cfg!(debug_assertions) { 0 } else { libc::SA_ONSTACK };
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | on_stack;
-        // All signals, while our handler runs. Not by sigfillset(3): glibc leaves out the two that it uses itself, for
-        // cancellation and setuid(2), whose handlers would run on top of ours then.
+        // All signals, while our handler runs. Not by sigfillset(3): glibc leaves out the two that
+        // it uses itself, for cancellation and setuid(2), whose handlers would run on top of ours
+        // then.
         (&raw mut action.sa_mask).write_bytes(0xff, 1);
         libc::sigaction(signal, &action, std::ptr::null_mut())
     };
@@ -162,8 +165,8 @@ pub fn unblock(signal: i32) {
     change_mask(libc::SIG_UNBLOCK, signal);
 }
 
-/// Unblocks a signal in the calling thread, unless the program uses it: it has a handler of its own, or one is pending.
-/// `true`: it was blocked before, and is not now.
+/// Unblocks a signal in the calling thread, unless the program uses it: it has a handler of its
+/// own, or one is pending. `true`: it was blocked before, and is not now.
 #[cfg(feature = "preload")]
 pub fn unblock_unless_used(signal: i32) -> bool {
     // SAFETY: plain data, which is written before it is read; nothing is changed.
@@ -211,7 +214,8 @@ pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
 mod tests {
     use super::*;
 
-    /// glibc's own two signals, 32 and 33, ran their handlers on the small stack of the rarer steps of a walk.
+    /// glibc's own two signals, 32 and 33, ran their handlers on the small stack of the rarer steps
+    /// of a walk.
     #[test]
     fn no_signal_at_all_interrupts_the_handler() {
         install(Some(libc::SIGURG)).unwrap();

@@ -1,7 +1,8 @@
 //! What the C library's streams keep in their buffers, and have not written to their files yet.
 //!
-//! Nothing is locked and nothing changed: streams belong to the program. They are copied through the kernel, with the
-//! layout that `<bits/types/struct_FILE.h>` publishes, and what does not fit together is not believed.
+//! Nothing is locked and nothing changed: streams belong to the program. They are copied through
+//! the kernel, with the layout that `<bits/types/struct_FILE.h>` publishes, and what does not fit
+//! together is not believed.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -34,7 +35,8 @@ pub fn look() {
     LIST.store(found as usize, Relaxed);
 }
 
-/// What a stream of the program is going to write behind the end of this file; empty where there is none.
+/// What a stream of the program is going to write behind the end of this file; empty where there is
+/// none.
 pub fn unwritten(file: &File) -> Vec<u8> {
     // Relaxed: see `look`.
     let list = LIST.load(Relaxed) as u64;
@@ -62,8 +64,9 @@ pub fn unwritten(file: &File) -> Vec<u8> {
 
 impl Stream {
     fn read(at: u64) -> Option<Stream> {
-        // Words of 8 bytes: `_flags`, three for reading, `_IO_write_base`, `_IO_write_ptr`, `_IO_write_end`, `_IO_buf_base`,
-        // `_IO_buf_end`, three for another purpose, `_markers`, `_chain`, `_fileno` in the lower half of its word.
+        // Words of 8 bytes: `_flags`, three for reading, `_IO_write_base`, `_IO_write_ptr`,
+        // `_IO_write_end`, `_IO_buf_base`, `_IO_buf_end`, three for another purpose, `_markers`,
+        // `_chain`, `_fileno` in the lower half of its word.
         let words = words::<15>(at).filter(|_| at != 0)?;
         let [_, _, _, _, write_base, write_ptr, _, buffer, buffer_end, _, _, _, _, next, file_number] = words;
         Some(Stream { write_base, write_ptr, buffer, buffer_end, next, file_number: file_number as u32 })

@@ -1,15 +1,16 @@
-//! The demangler of Swift's runtime, where the program came with one: nothing else knows what Swift's names mean.
+//! The demangler of Swift's runtime, where the program came with one: nothing else knows what
+//! Swift's names mean.
 //!
-//! It is looked for once, by whoever starts the agent: then no thread of ours ever waits for the loader, whose lock a
-//! thread may hold that forks, and what was loaded with the program is never unloaded. A runtime
-//! that is loaded later (as a plug-in's) is not used. The demangler runs on a thread of ours and allocates from
-//! the program's heap, as any thread of the program does.
+//! It is looked for once, by whoever starts the agent: then no thread of ours ever waits for the
+//! loader, whose lock a thread may hold that forks, and what was loaded with the program is never
+//! unloaded. A runtime that is loaded later (as a plug-in's) is not used. The demangler runs on a
+//! thread of ours and allocates from the program's heap, as any thread of the program does.
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
 
-/// `swift_demangle` (Swift's `stdlib/public/runtime/Demangle.cpp`): name, its bytes, room for the result, its
-/// bytes, flags of which there are none.
+/// `swift_demangle` (Swift's `stdlib/public/runtime/Demangle.cpp`): name, its bytes, room for the
+/// result, its bytes, flags of which there are none.
 type Demangle = unsafe extern "C" fn(*const c_char, usize, *mut c_char, *mut usize, u32) -> *mut c_char;
 
 /// What was found; empty: nobody has looked.
@@ -25,8 +26,8 @@ pub fn demangle(name: &str) -> Option<String> {
     let mangled = CString::new(name).ok()?;
     let mut readable = vec![0_u8; ROOM];
     let mut bytes = readable.len();
-    // SAFETY: by its declaration above the function reads `name.len()` bytes and their NUL, and writes
-    // no more than `bytes` into the room that it is given.
+    // SAFETY: by its declaration above the function reads `name.len()` bytes and their NUL, and
+    // writes no more than `bytes` into the room that it is given.
     let given =
         unsafe { demangle(mangled.as_ptr(), name.len(), readable.as_mut_ptr().cast(), &raw mut bytes, 0) };
     // It tells how many bytes it would have taken.

@@ -64,7 +64,8 @@ pub fn cpu_ns(tid: u32) -> Option<u64> {
     clock_ns(cpu_clock(tid))
 }
 
-/// The clock of that: the kernel's encoding (clock_getcpuclockid(3), CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
+/// The clock of that: the kernel's encoding (clock_getcpuclockid(3), CPUCLOCK_PERTHREAD |
+/// CPUCLOCK_SCHED).
 pub fn cpu_clock(tid: u32) -> libc::clockid_t {
     (!tid << 3 | 6) as libc::clockid_t
 }
@@ -84,11 +85,13 @@ pub fn is_ours(body: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
     std::ptr::fn_addr_eq(body, run as extern "C" fn(*mut c_void) -> *mut c_void)
 }
 
-/// Starts a detached thread. Not by the standard library, whose threads register what they keep with the C library, in memory of
-/// the host's malloc (`__cxa_thread_atexit_impl`): each thread that enters it makes it reserve 64 MiB of addresses.
+/// Starts a detached thread. Not by the standard library, whose threads register what they keep
+/// with the C library, in memory of the host's malloc (`__cxa_thread_atexit_impl`): each thread
+/// that enters it makes it reserve 64 MiB of addresses.
 pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     let body: *mut Box<dyn FnOnce() + Send> = Box::into_raw(Box::new(body));
-    // SAFETY: attributes are made before they are used and destroyed after; `run` has the signature asked for.
+    // SAFETY: attributes are made before they are used and destroyed after; `run` has the signature
+    // asked for.
     let error = unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
         libc::pthread_attr_init(&mut attributes);
@@ -107,8 +110,8 @@ pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<(
     Ok(())
 }
 
-/// Gives up a real-time priority, which a new thread has from who started it: what the agent computes must not keep the
-/// host's threads from a CPU. A nice value stays.
+/// Gives up a real-time priority, which a new thread has from who started it: what the agent
+/// computes must not keep the host's threads from a CPU. A nice value stays.
 pub fn be_ordinary() {
     // SAFETY: no preconditions; 0 is the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
@@ -119,9 +122,9 @@ pub fn be_ordinary() {
     }
 }
 
-/// Asks for the calling thread to be run soon after it wakes, for a short time: a slice of its own for
-/// ordinary threads (sched_setattr(2), `sched_runtime` of SCHED_OTHER since Linux 6.12). It gets no more
-/// CPU time than others. Elsewhere nothing changes.
+/// Asks for the calling thread to be run soon after it wakes, for a short time: a slice of its own
+/// for ordinary threads (sched_setattr(2), `sched_runtime` of SCHED_OTHER since Linux 6.12). It
+/// gets no more CPU time than others. Elsewhere nothing changes.
 pub fn ask_for_short_slices() {
     const SHORTEST_NS: u64 = 100_000;
     #[repr(C)]
@@ -135,7 +138,8 @@ pub fn ask_for_short_slices() {
         deadline: u64,
         period: u64,
     }
-    // SAFETY: no preconditions; fails with -1, which is a valid nice value as well: then nothing is lost either.
+    // SAFETY: no preconditions; fails with -1, which is a valid nice value as well: then nothing is
+    // lost either.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
@@ -151,7 +155,8 @@ pub fn ask_for_short_slices() {
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
-/// How many threads the process has, without opening a file: the link count of `/proc/self/task` (proc(5)).
+/// How many threads the process has, without opening a file: the link count of `/proc/self/task`
+/// (proc(5)).
 pub fn count() -> Option<u64> {
     std::fs::metadata("/proc/self/task").ok()?.nlink().checked_sub(2)
 }
@@ -210,8 +215,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Whether a thread may be allowed less than one in `other`. Filters are inherited and never taken away: who has as many
-    /// as its process' other threads has the same.
+    /// Whether a thread may be allowed less than one in `other`. Filters are inherited and never
+    /// taken away: who has as many as its process' other threads has the same.
     pub fn is_stricter_than(self, other: Sandbox) -> bool {
         self.filters > other.filters || self.mode != other.mode && self.mode != 0
     }

@@ -49,8 +49,8 @@ pub fn measured() -> Option<Delivery> {
     }
 }
 
-/// Measures it once, on the calling thread, which is the sampler; `lend` gives a slot for the handler.
-/// It takes a tick or two of CPU time.
+/// Measures it once, on the calling thread, which is the sampler; `lend` gives a slot for the
+/// handler. It takes a tick or two of CPU time.
 pub fn measure_once(signal: i32, lend: impl FnOnce() -> Option<Ticket>) {
     if measured().is_some() || !signals::is_installed(signal) {
         return;
@@ -70,7 +70,8 @@ pub fn measure_once(signal: i32, lend: impl FnOnce() -> Option<Ticket>) {
     slot::release(ticket);
 }
 
-/// Whether a signal that `raise` brings about ends a read early; `None`: none `came`, or zeros cannot be read here.
+/// Whether a signal that `raise` brings about ends a read early; `None`: none `came`, or zeros
+/// cannot be read here.
 fn is_cut_short(raise: impl FnOnce(), came: impl Fn() -> bool) -> Option<bool> {
     let zeros = File::open("/dev/zero").ok()?;
     let mut buffer = vec![1u8; BUFFER];

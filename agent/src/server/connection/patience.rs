@@ -35,7 +35,8 @@ impl Connection {
         self.go_on(around, now)
     }
 
-    /// Since when a client has been connected that has not completed a single request; `None`: it has.
+    /// Since when a client has been connected that has not completed a single request; `None`: it
+    /// has.
     pub(in crate::server) fn silent_since(&self) -> Option<Instant> {
         (self.answered == 0 && matches!(self.state, State::Head | State::Body(..))).then_some(self.connected)
     }

@@ -198,7 +198,8 @@ impl Connection {
         };
     }
 
-    /// An answer after which nothing more is understood. What was asked for is not known: the example is any.
+    /// An answer after which nothing more is understood. What was asked for is not known: the
+    /// example is any.
     pub(super) fn last_word(&mut self, mut answer: Answer, now: Instant) {
         if answer.status == 400 {
             answer = answer.example(routes::example("/dump", &self.address));

@@ -1,7 +1,9 @@
-//! The endpoints of Go's net/http/pprof, of fgprof and of gperftools, as their tools and scrapers expect them.
+//! The endpoints of Go's net/http/pprof, of fgprof and of gperftools, as their tools and scrapers
+//! expect them.
 //!
-//! Profiles come with 200 also when they are empty, with the reason in a comment of the profile: scrapers ask idle programs, too. Errors
-//! are one line, with `X-Go-Pprof: 1`. A query that Go would not understand gets Go's defaults.
+//! Profiles come with 200 also when they are empty, with the reason in a comment of the profile:
+//! scrapers ask idle programs, too. Errors are one line, with `X-Go-Pprof: 1`. A query that Go
+//! would not understand gets Go's defaults.
 
 use super::recordings::STANDARD;
 use super::{Asked, Outcome};

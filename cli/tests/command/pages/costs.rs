@@ -1,4 +1,5 @@
-//! README's table of costs: rows of the one in `docs/performance.md`, which `benches/all --into` measures.
+//! README's table of costs: rows of the one in `docs/performance.md`, which `benches/all --into`
+//! measures.
 
 use crate::support::read;
 use swipr_c_tests::agent::checkout;

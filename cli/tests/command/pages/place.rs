@@ -1,7 +1,8 @@
-//! Where commands of documents and of `--help` run: a folder with programs, recordings and a service with the agent inside.
-//! What they cannot have here is replaced, and nothing else: names of processes, places and ports; and times get shorter.
-//! Commands that would run for ever end after a while, and those that want a terminal have one.
-//! All of it belongs to an ordinary user, who may not write to /var/run: agents are where they are by default.
+//! Where commands of documents and of `--help` run: a folder with programs, recordings and a
+//! service with the agent inside. What they cannot have here is replaced, and nothing else: names
+//! of processes, places and ports; and times get shorter. Commands that would run for ever end
+//! after a while, and those that want a terminal have one. All of it belongs to an ordinary user,
+//! who may not write to /var/run: agents are where they are by default.
 
 use crate::push;
 use crate::support::*;
@@ -32,7 +33,8 @@ case ${1-} in
 esac
 "#;
 
-/// In the place of curl: a person who types is slower than a script, and the socket is there by then.
+/// In the place of curl: a person who types is slower than a script, and the socket is there by
+/// then.
 const CURL: &str = r#"#!/bin/sh
 for word; do
     tries=0
@@ -41,7 +43,8 @@ done
 exec /usr/bin/env PATH="${PATH#*:}" curl --fail --silent --show-error "$@"
 "#;
 
-/// In the place of `docker exec NAME …`, `kubectl exec POD -- …` and `kubectl debug POD … -- …`: the service's container is here, and the service its process 1.
+/// In the place of `docker exec NAME …`, `kubectl exec POD -- …` and `kubectl debug POD … -- …`:
+/// the service's container is here, and the service its process 1.
 const CONTAINER: &str = r#"#!/bin/sh
 verb=$1
 shift 2
@@ -197,7 +200,8 @@ impl Place {
             shell.stdin(input).stdout(out).stderr(errors).process_group(0).spawn().expect("a shell");
         let status = child.wait().expect("its end").code();
         // What it left in the background.
-        // SAFETY: kill(2) takes no pointer; the group was made for the shell, and is gone where nothing was left.
+        // SAFETY: kill(2) takes no pointer; the group was made for the shell, and is gone where
+        // nothing was left.
         unsafe { libc::kill(-child.id().cast_signed(), libc::SIGKILL) };
         let [out, errors] =
             outputs.map(|path| String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned());
@@ -271,7 +275,8 @@ fn recordings(room: &Path, pid: u32, bin: &Path) {
     executable(&bin.join("perf"), &format!("#!/bin/sh\ncat {}\n", room.join("perf.perf").display()));
 }
 
-/// The library, its header and its file for pkg-config, as they are installed. Answers where the library is.
+/// The library, its header and its file for pkg-config, as they are installed. Answers where the
+/// library is.
 fn install(prefix: &Path) -> PathBuf {
     let lib = folder(prefix, "lib");
     let library = lib.join("libswipr.so");

@@ -1,4 +1,5 @@
-//! What documents show for Rust programs, in a program of that kind: a package of its own, which has this repository's as a dependency.
+//! What documents show for Rust programs, in a program of that kind: a package of its own, which
+//! has this repository's as a dependency.
 
 use super::snippets;
 use crate::support::*;

@@ -3,7 +3,8 @@
 use std::path::Path;
 use swipr_c_tests::agent::checkout;
 
-/// Words that a command in a sentence begins with. Others (a function's name, a format) are no commands.
+/// Words that a command in a sentence begins with. Others (a function's name, a format) are no
+/// commands.
 const COMMANDS: [&str; 18] = [
     "swipr",
     "curl",

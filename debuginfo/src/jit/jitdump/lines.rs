@@ -14,7 +14,8 @@ const MAX_FILES: usize = 4096;
 const SAME_NAME: &[u8] = b"\xff";
 /// Bytes of an entry in front of its file's name.
 const ENTRY_BYTES: usize = 16;
-/// V8 writes addresses of lines as if an ELF header lay in front of the code (`kElfHeaderSize` of its `perf-jit.cc`).
+/// V8 writes addresses of lines as if an ELF header lay in front of the code (`kElfHeaderSize` of
+/// its `perf-jit.cc`).
 const ELF_HEADER_BYTES: u64 = 0x40;
 
 /// Names of files, each once.
@@ -35,7 +36,8 @@ impl Files {
     }
 }
 
-/// The lines of the function in `code`, from a record behind its first address; none where the record makes no sense.
+/// The lines of the function in `code`, from a record behind its first address; none where the
+/// record makes no sense.
 pub(super) fn read(record: &[u8], code: Range<u64>, name: &str, files: &mut Files) -> Arc<[LineEntry]> {
     let mut fields = Fields(record);
     let Some(count) = fields.long().filter(|&count| count <= MAX_LINES) else { return Arc::new([]) };
@@ -72,8 +74,9 @@ fn named(
     Some(lines)
 }
 
-/// V8 was seen (node 20) to write other bytes in the place of the file's name in functions of its baseline tier, as
-/// many as the name has: then numbers are where they are if all are of the function's own script.
+/// V8 was seen (node 20) to write other bytes in the place of the file's name in functions of its
+/// baseline tier, as many as the name has: then numbers are where they are if all are of the
+/// function's own script.
 fn of_one_file(
     bytes: &[u8],
     count: u64,
@@ -88,7 +91,8 @@ fn of_one_file(
     (0..count).map(|_| line()).collect()
 }
 
-/// The script in a name of V8's, `JS:*function /script.js:1:13`: behind the kind of code the mark of its tier.
+/// The script in a name of V8's, `JS:*function /script.js:1:13`: behind the kind of code the mark
+/// of its tier.
 fn script_of_v8(name: &str) -> Option<&str> {
     let kinds = ["JS:", "Function:", "LazyCompile:", "Script:", "Eval:", "RegExp:"];
     let rest = kinds
