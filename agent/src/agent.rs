@@ -48,12 +48,12 @@ struct Running {
 }
 
 /// The place that a recording has among those under way, until this is dropped.
-struct Place {
+struct RunningPlace {
     agent: Arc<Agent>,
     id: u64,
 }
 
-impl Drop for Place {
+impl Drop for RunningPlace {
     fn drop(&mut self) {
         self.agent.forget(self.id);
     }
@@ -264,7 +264,7 @@ impl Agent {
         self: &Arc<Self>,
         stop: &Arc<AtomicBool>,
         counters: &Arc<RecordingCounters>,
-    ) -> Result<Place, StartError> {
+    ) -> Result<RunningPlace, StartError> {
         let off = || StartError::Off(off::reason().unwrap_or_default());
         let mut running = lock(&self.running).filter(|_| !off::is_off()).ok_or_else(off)?;
         if self.stopping.load(Relaxed) {
@@ -275,7 +275,7 @@ impl Agent {
         }
         let id = self.next_id.fetch_add(1, Relaxed);
         running.push(Running { id, stop: stop.clone(), counters: counters.clone() });
-        Ok(Place { agent: self.clone(), id })
+        Ok(RunningPlace { agent: self.clone(), id })
     }
 
     /// Starts the writer thread of a recording. Should it not start, dropping its body tells the

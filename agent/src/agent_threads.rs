@@ -16,16 +16,16 @@ const STACK_BYTES: usize = 1 << 20;
 
 /// Its thread is one of the agent's as long as this lives.
 #[derive(Debug)]
-pub struct Registered(u32);
+pub struct OwnThread(u32);
 
-impl Registered {
-    fn new(tid: u32) -> Registered {
+impl OwnThread {
+    fn new(tid: u32) -> OwnThread {
         own_threads::add(tid);
-        Registered(tid)
+        OwnThread(tid)
     }
 }
 
-impl Drop for Registered {
+impl Drop for OwnThread {
     fn drop(&mut self) {
         forget(self.0);
     }
@@ -83,8 +83,8 @@ pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Re
 
 /// Makes the calling thread, which was not started by [`start`], one of the agent's, `swipr-` and
 /// its `name`.
-pub fn register(name: &str) -> Registered {
-    let registered = Registered::new(process::tid());
+pub fn register(name: &str) -> OwnThread {
+    let registered = OwnThread::new(process::tid());
     threads::set_name(&format!("{PREFIX}{name}"));
     threads::be_ordinary();
     registered

@@ -176,7 +176,7 @@ pub struct Config {
 
 /// A variable with a value that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct ConfigError {
     /// Which variable; or `options->socket`, what the C interface was given in place of one.
     pub variable: &'static str,
     /// Its value (bytes that are no UTF-8 replaced); empty for secrets.
@@ -187,42 +187,42 @@ pub struct Error {
     pub example: &'static str,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Error { variable, value, reason, example } = self;
+        let ConfigError { variable, value, reason, example } = self;
         write!(f, "cannot use {variable}={value}: {reason}; ")?;
         write!(f, "for example {variable}={example}")
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ConfigError {}
 
 impl Config {
     /// Reads the variables from this process's environment. Environment access is
     /// not synchronised with a host that changes it from C: call this at start.
-    pub fn from_environment() -> Result<Config, Error> {
+    pub fn from_environment() -> Result<Config, ConfigError> {
         Config::parse(|name| std::env::var_os(name))
     }
 
     /// The same, for a caller that says itself where the main place is: a path with placeholders,
     /// or a URL. The variables that say so do not hold then. An empty text says nothing.
-    pub fn with_socket(socket: Option<&str>) -> Result<Config, Error> {
+    pub fn with_socket(socket: Option<&str>) -> Result<Config, ConfigError> {
         Config::parse_with_socket(socket, |name| std::env::var_os(name))
     }
 
     /// Reads the variables through `lookup`. An empty value is an unset one.
-    pub fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Config, Error> {
+    pub fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Config, ConfigError> {
         Config::parse_with_socket(None, lookup)
     }
 
     fn parse_with_socket(
         socket: Option<&str>,
         lookup: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Config, Error> {
-        let reader = Reader { lookup: &lookup };
+    ) -> Result<Config, ConfigError> {
+        let reader = VariableReader { lookup: &lookup };
         let token = reader.text("SWIPR_TOKEN", "a-long-random-word")?;
         if token.as_deref().is_some_and(|token| !is_token(token)) {
-            return Err(Error {
+            return Err(ConfigError {
                 variable: "SWIPR_TOKEN",
                 value: String::new(),
                 reason: "only letters, digits and -._~ may be in it".to_owned(),
@@ -281,22 +281,22 @@ fn is_token(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~".contains(&b))
 }
 
-struct Reader<'a> {
+struct VariableReader<'a> {
     lookup: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
-impl Reader<'_> {
+impl VariableReader<'_> {
     fn value(&self, variable: &str) -> Option<OsString> {
         (self.lookup)(variable).filter(|value| !value.is_empty())
     }
 
-    fn text(&self, variable: &'static str, example: &'static str) -> Result<Option<String>, Error> {
+    fn text(&self, variable: &'static str, example: &'static str) -> Result<Option<String>, ConfigError> {
         let Some(value) = self.value(variable) else {
             return Ok(None);
         };
         match value.into_string() {
             Ok(text) => Ok(Some(text)),
-            Err(value) => Err(Error {
+            Err(value) => Err(ConfigError {
                 variable,
                 value: value.to_string_lossy().into_owned(),
                 reason: "it is not UTF-8".to_owned(),
@@ -311,12 +311,12 @@ impl Reader<'_> {
         value: &str,
         parsed: Result<T, String>,
         example: &'static str,
-    ) -> Result<T, Error> {
-        parsed.map_err(|reason| Error { variable, value: value.to_owned(), reason, example })
+    ) -> Result<T, ConfigError> {
+        parsed.map_err(|reason| ConfigError { variable, value: value.to_owned(), reason, example })
     }
 
     /// The index of the value in `values`.
-    fn choice(&self, variable: &'static str, values: &[&'static str]) -> Result<Option<usize>, Error> {
+    fn choice(&self, variable: &'static str, values: &[&'static str]) -> Result<Option<usize>, ConfigError> {
         let example = if values.contains(&"1") { "1" } else { values.first().copied().unwrap_or_default() };
         let Some(text) = self.text(variable, example)? else {
             return Ok(None);
@@ -327,7 +327,7 @@ impl Reader<'_> {
     }
 
     /// What `options->socket` of `swipr_start` says.
-    fn given_place(&self, socket: &str, exposure: place::Exposure) -> Result<Place, Error> {
+    fn given_place(&self, socket: &str, exposure: place::Exposure) -> Result<Place, ConfigError> {
         let place = match socket.contains("://") {
             true => Place::from_url(socket, place::Braces::AreText, exposure),
             false => Place::from_path(socket.as_bytes()),
@@ -335,7 +335,7 @@ impl Reader<'_> {
         self.check(SOCKET_OPTION, socket, place, place::SOCKET_EXAMPLE)
     }
 
-    fn main_place(&self, exposure: place::Exposure) -> Result<Place, Error> {
+    fn main_place(&self, exposure: place::Exposure) -> Result<Place, ConfigError> {
         if let Some(value) = self.value("SWIPR_SOCKET") {
             let place = Place::from_path(value.as_bytes());
             let shown = value.to_string_lossy();
@@ -358,7 +358,7 @@ impl Reader<'_> {
         Ok(Place::Default)
     }
 
-    fn uids(&self) -> Result<Vec<u32>, Error> {
+    fn uids(&self) -> Result<Vec<u32>, ConfigError> {
         let Some(text) = self.text("SWIPR_ALLOW_UID", "1000,1001")? else {
             return Ok(Vec::new());
         };
@@ -369,20 +369,25 @@ impl Reader<'_> {
         self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
     }
 
-    fn awaited(&self) -> Result<Option<AwaitedBy>, Error> {
+    fn awaited(&self) -> Result<Option<AwaitedBy>, ConfigError> {
         let Some(text) = self.text("SWIPR_RECORDER", "all:1234")? else {
             return Ok(None);
         };
         self.check("SWIPR_RECORDER", &text, AwaitedBy::parse(&text), "all:1234").map(Some)
     }
 
-    fn patterns(&self, variable: &'static str) -> Result<Vec<String>, Error> {
+    fn patterns(&self, variable: &'static str) -> Result<Vec<String>, ConfigError> {
         let text = self.text(variable, "nginx,/opt/*")?.unwrap_or_default();
         let patterns = text.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
         Ok(patterns.map(str::to_owned).collect())
     }
 
-    fn number(&self, variable: &'static str, range: RangeInclusive<u64>, default: u64) -> Result<u64, Error> {
+    fn number(
+        &self,
+        variable: &'static str,
+        range: RangeInclusive<u64>,
+        default: u64,
+    ) -> Result<u64, ConfigError> {
         let Some(text) = self.text(variable, "64")? else {
             return Ok(default);
         };
@@ -391,7 +396,7 @@ impl Reader<'_> {
         self.check(variable, &text, number, "64")
     }
 
-    fn signal(&self) -> Result<Option<i32>, Error> {
+    fn signal(&self) -> Result<Option<i32>, ConfigError> {
         let Some(text) = self.text("SWIPR_SIGNAL", "SIGURG")? else {
             return Ok(None);
         };

@@ -89,13 +89,13 @@ const MOST_TEXT_BYTES: usize = 4096;
 
 struct Failure(swipr_status, String);
 
-impl From<life::Error> for Failure {
-    fn from(error: life::Error) -> Failure {
+impl From<life::LifeError> for Failure {
+    fn from(error: life::LifeError) -> Failure {
         let status = match &error {
-            life::Error::AlreadyRunning => SWIPR_ALREADY_RUNNING,
-            life::Error::NotRunning => SWIPR_NOT_RUNNING,
-            life::Error::Listen(_) => SWIPR_CANNOT_LISTEN,
-            life::Error::Failed(_) => SWIPR_FAILED,
+            life::LifeError::AlreadyRunning => SWIPR_ALREADY_RUNNING,
+            life::LifeError::NotRunning => SWIPR_NOT_RUNNING,
+            life::LifeError::Listen(_) => SWIPR_CANNOT_LISTEN,
+            life::LifeError::Failed(_) => SWIPR_FAILED,
         };
         Failure(status, error.to_string())
     }

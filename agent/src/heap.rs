@@ -17,12 +17,12 @@ use crate::platform::process;
 use crate::{agent_threads, off, own_threads};
 use dlmalloc::Dlmalloc;
 use reserve::{RESERVE, User};
-use source::Source;
+use source::HeapSource;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 
 /// What the shared library makes its `#[global_allocator]`.
-pub struct Heap(UnsafeCell<Dlmalloc<Source>>);
+pub struct Heap(UnsafeCell<Dlmalloc<HeapSource>>);
 
 // SAFETY: reached through `Heap::locked` only, by one thread at a time.
 unsafe impl Sync for Heap {}
@@ -31,11 +31,11 @@ impl Heap {
     /// An empty one.
     #[expect(clippy::new_without_default, reason = "made once, in a static")]
     pub const fn new() -> Heap {
-        Heap(UnsafeCell::new(Dlmalloc::new_with_allocator(Source)))
+        Heap(UnsafeCell::new(Dlmalloc::new_with_allocator(HeapSource)))
     }
 
     /// What dlmalloc does. `None`: it cannot be reached any more.
-    fn locked<T>(&self, body: impl FnOnce(&mut Dlmalloc<Source>) -> T) -> Option<T> {
+    fn locked<T>(&self, body: impl FnOnce(&mut Dlmalloc<HeapSource>) -> T) -> Option<T> {
         let _held = lock::hold()?;
         // SAFETY: the lock is held, and nothing in dlmalloc comes back here.
         Some(body(unsafe { &mut *self.0.get() }))
@@ -95,7 +95,7 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         if may_give() && !RESERVE.holds(memory) {
             // SAFETY: the caller's contract; not the reserve's, so dlmalloc's.
-            let realloc = |heap: &mut Dlmalloc<Source>| unsafe {
+            let realloc = |heap: &mut Dlmalloc<HeapSource>| unsafe {
                 heap.realloc(memory, layout.size(), layout.align(), new_size)
             };
             if let Some(moved) = self.locked(realloc).filter(|moved| !moved.is_null()) {

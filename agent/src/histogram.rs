@@ -35,7 +35,7 @@ impl Default for Histogram {
 /// What [`Histogram::figures`] tells, nanoseconds. The percentiles are upper ends of buckets: at
 /// most twice too large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct Percentiles {
     /// How many were counted.
     pub count: u64,
     /// Half of them took at most so long.
@@ -58,7 +58,7 @@ impl Histogram {
     }
 
     /// The figures as they are now.
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> Percentiles {
         self.counts().figures()
     }
 
@@ -92,8 +92,8 @@ impl Counts {
         })
     }
 
-    /// See [`Figures`].
-    pub fn figures(&self) -> Figures {
+    /// See [`Percentiles`].
+    pub fn figures(&self) -> Percentiles {
         let Counts { counts, largest_ns, .. } = *self;
         let count = counts.iter().sum::<u64>();
         let percentile = |part: u64| {
@@ -105,7 +105,7 @@ impl Counts {
             });
             bucket.map_or(0, |bucket| upper_end(bucket).min(largest_ns))
         };
-        Figures { count, p50_ns: percentile(50), p99_ns: percentile(99), largest_ns }
+        Percentiles { count, p50_ns: percentile(50), p99_ns: percentile(99), largest_ns }
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn percentiles_are_at_most_twice_too_large() {
         let histogram = Histogram::default();
-        assert_eq!(histogram.figures(), Figures::default());
+        assert_eq!(histogram.figures(), Percentiles::default());
         (1..=1000).for_each(|ns| histogram.add(ns));
         let figures = histogram.figures();
         assert_eq!((figures.count, figures.largest_ns), (1000, 1000));

@@ -32,7 +32,7 @@ const START_AT_EXIT: Duration = Duration::from_millis(500);
 
 /// Why the agent did not start or stop.
 #[derive(Debug)]
-pub enum Error {
+pub enum LifeError {
     /// It runs already, or another thread is just starting or stopping it.
     AlreadyRunning,
     /// It does not run.
@@ -43,12 +43,12 @@ pub enum Error {
     Failed(String),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for LifeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::AlreadyRunning => write!(f, "swipr is running already in this process"),
-            Error::NotRunning => write!(f, "swipr is not running; call swipr_start first"),
-            Error::Listen(reason) | Error::Failed(reason) => write!(f, "{reason}"),
+            LifeError::AlreadyRunning => write!(f, "swipr is running already in this process"),
+            LifeError::NotRunning => write!(f, "swipr is not running; call swipr_start first"),
+            LifeError::Listen(reason) | LifeError::Failed(reason) => write!(f, "{reason}"),
         }
     }
 }
@@ -106,19 +106,19 @@ pub fn settled() -> Option<(&'static Arc<Agent>, &'static Address)> {
 }
 
 /// Starts the agent. With [`Wait::Yes`] one that is just being started is waited for first, so that
-/// it runs when [`Error::AlreadyRunning`] comes back.
-pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
+/// it runs when [`LifeError::AlreadyRunning`] comes back.
+pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     let deadline = Instant::now() + PATIENCE;
     if wait == Wait::Yes {
         STATE.settled(deadline);
     }
     if let Some(reason) = off::sentence() {
-        return Err(Error::Failed(reason));
+        return Err(LifeError::Failed(reason));
     }
     if !process::may_read_clocks() {
-        return Err(Error::Failed("this process may not read the time stamp counter".into()));
+        return Err(LifeError::Failed("this process may not read the time stamp counter".into()));
     }
-    let life = STATE.begin().ok_or(Error::AlreadyRunning)?;
+    let life = STATE.begin().ok_or(LifeError::AlreadyRunning)?;
     config.log.keep();
     #[cfg(feature = "preload")]
     agent_threads::watch_panics();
@@ -136,26 +136,26 @@ pub fn start(config: Config, wait: Wait) -> Result<(), Error> {
     let started = agent_threads::start("server", move || serve(life, &config, &identity, &report));
     if let Err(error) = started {
         STATE.change(life, Phase::Starting, Phase::Idle);
-        return Err(Error::Failed(format!("cannot start the server thread: {error}")));
+        return Err(LifeError::Failed(format!("cannot start the server thread: {error}")));
     }
     if wait == Wait::No {
         return Ok(());
     }
     match reported.receive(deadline.saturating_duration_since(Instant::now())) {
         Ok(result) => result,
-        Err(_) => Err(Error::Failed("the server did not come up in time".into())),
+        Err(_) => Err(LifeError::Failed("the server did not come up in time".into())),
     }
 }
 
 /// The server thread's body.
-fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Result<(), Error>>) {
+fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Result<(), LifeError>>) {
     OWN_TABLE.store(descriptors::leave_hosts_table(), Relaxed);
     match listen(config, identity) {
         Ok((live, event_loop)) => {
             let file = live.files.first().cloned();
             LIVE.store(Box::into_raw(Box::new(live)), Release);
             if !STATE.change(life, Phase::Starting, Phase::Running) {
-                let _ = report.send(Err(Error::NotRunning));
+                let _ = report.send(Err(LifeError::NotRunning));
                 return; // given up
             }
             let _ = report.send(Ok(()));
@@ -182,14 +182,14 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
     }
 }
 
-fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::EventLoop), Error> {
+fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::EventLoop), LifeError> {
     let directories = Directories::system(config.runtime_directory.clone());
     let (mut listeners, mut not_listening) = (vec![], vec![]);
     for place in &config.places {
         match Listener::open(place, identity, &directories, Reach::of(&config.allowed_uids)) {
             Ok(listener) => listeners.push(listener),
             // The first place is the one that clients know.
-            Err(error) if listeners.is_empty() => return Err(Error::Listen(error.to_string())),
+            Err(error) if listeners.is_empty() => return Err(LifeError::Listen(error.to_string())),
             Err(error) => not_listening.push(error.to_string()),
         }
     }
@@ -197,14 +197,14 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::
     let addresses: Vec<&Address> = listeners.iter().map(Listener::address).collect();
     let address = match addresses.first() {
         Some(&address) => address.clone(),
-        None => return Err(Error::Listen("there is no place to listen".into())),
+        None => return Err(LifeError::Listen("there is no place to listen".into())),
     };
     let files = listeners.iter().filter_map(|listener| listener.file().cloned()).collect();
     let agent = Arc::new(Agent::new(config));
     agent.set_addresses(&addresses, not_listening);
     let recorder = Arc::new(SharedAgent(agent.clone()));
     let (server, event_loop) = Server::new(listeners, recorder, Settings::from(config))
-        .map_err(|error| Error::Failed(format!("cannot make the server: {error}")))?;
+        .map_err(|error| LifeError::Failed(format!("cannot make the server: {error}")))?;
     Ok((Live { agent, server, address, files }, event_loop))
 }
 
@@ -221,33 +221,33 @@ fn tell_not_listening(reasons: &[String], config: &Config) {
 }
 
 /// Stops the agent: ends its recordings, removes its socket, ends its threads.
-pub fn stop() -> Result<(), Error> {
+pub fn stop() -> Result<(), LifeError> {
     let deadline = Instant::now() + PATIENCE;
     STATE.settled(deadline);
-    let life = STATE.begin_stop().ok_or(Error::NotRunning)?;
-    let live = live().ok_or(Error::NotRunning)?;
+    let life = STATE.begin_stop().ok_or(LifeError::NotRunning)?;
+    let live = live().ok_or(LifeError::NotRunning)?;
     live.agent.stop();
     // The server sees the stop when the connection opens, or at the latest when it closes.
     let connection = knock::connect(&live.address);
     live.server.stop();
     drop(connection);
     if !live.server.wait(deadline.saturating_duration_since(Instant::now())) {
-        return Err(Error::Failed("the server did not end in time; swipr stays off".into()));
+        return Err(LifeError::Failed("the server did not end in time; swipr stays off".into()));
     }
     if !live.agent.has_ended(deadline.saturating_duration_since(Instant::now())) {
-        return Err(Error::Failed("the sampler did not end in time; swipr stays off".into()));
+        return Err(LifeError::Failed("the sampler did not end in time; swipr stays off".into()));
     }
     STATE.change(life, Phase::Stopping, Phase::Idle);
     Ok(())
 }
 
 /// Has the server start a recording; see [`Agent::submit`].
-pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), Error> {
-    let (agent, address) = settled().ok_or(Error::NotRunning)?;
+pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), LifeError> {
+    let (agent, address) = settled().ok_or(LifeError::NotRunning)?;
     agent.submit(request, output, stop);
     match knock::connect(address) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Error::Failed(format!("cannot reach the server at {address}: {error}"))),
+        Err(error) => Err(LifeError::Failed(format!("cannot reach the server at {address}: {error}"))),
     }
 }
 

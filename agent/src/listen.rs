@@ -13,7 +13,7 @@ mod identity;
 mod stale;
 
 pub(crate) use address::{connect, local as local_address, peer as peer_address};
-pub use error::Error;
+pub use error::ListenError;
 use error::refused;
 pub use file::SocketFile;
 pub use stale::remove_neighbours;
@@ -101,13 +101,13 @@ impl Listener {
         identity: &Identity,
         directories: &Directories,
         reach: Reach,
-    ) -> Result<Listener, Error> {
+    ) -> Result<Listener, ListenError> {
         match place {
             Place::Path(pattern) => {
                 let path = pattern.expand(identity);
                 let path = Path::new(OsStr::from_bytes(&path));
                 // A relative path must mean the same after the host changed its directory.
-                let path = std::path::absolute(path).map_err(|source| Error::System {
+                let path = std::path::absolute(path).map_err(|source| ListenError::System {
                     tried: format!("find the directory of {}", path.display()),
                     source,
                 })?;
@@ -119,7 +119,7 @@ impl Listener {
         }
     }
 
-    fn at_default(pid: u32, directories: &Directories, reach: Reach) -> Result<Listener, Error> {
+    fn at_default(pid: u32, directories: &Directories, reach: Reach) -> Result<Listener, ListenError> {
         let name = default_name(pid);
         let mut errors = Vec::new();
         for directory in [Some(&directories.run), directories.runtime.as_ref()] {
@@ -135,17 +135,17 @@ impl Listener {
             Ok(listener) => Ok(listener),
             Err(error) => {
                 errors.push(error);
-                Err(Error::Nowhere(errors))
+                Err(ListenError::Nowhere(errors))
             }
         }
     }
 
-    fn at_path(path: PathBuf, reach: Reach) -> Result<Listener, Error> {
+    fn at_path(path: PathBuf, reach: Reach) -> Result<Listener, ListenError> {
         let (socket, file) = file::bind(&path, reach)?;
         Listener::listening(socket, Address::Path(path), Some(Arc::new(file)), reach)
     }
 
-    fn at_address(address: Address) -> Result<Listener, Error> {
+    fn at_address(address: Address) -> Result<Listener, ListenError> {
         let socket = address::bind(&address)?;
         Listener::listening(socket, address, None, Reach::Owner)
     }
@@ -155,24 +155,22 @@ impl Listener {
         address: Address,
         file: Option<Arc<SocketFile>>,
         reach: Reach,
-    ) -> Result<Listener, Error> {
+    ) -> Result<Listener, ListenError> {
         // SAFETY: listen(2) takes no pointers; the socket was bound a moment ago.
         if unsafe { libc::listen(socket.fd(), BACKLOG) } != 0 {
             return Err(refused("listen on", &address));
         }
-        let address =
-            match address {
-                Address::Tcp(_) => Address::Tcp(address::local(&socket).map_err(|source| Error::System {
-                    tried: format!("find the port of {address}"),
-                    source,
-                })?),
-                other => other,
-            };
+        let address = match address {
+            Address::Tcp(_) => Address::Tcp(address::local(&socket).map_err(|source| {
+                ListenError::System { tried: format!("find the port of {address}"), source }
+            })?),
+            other => other,
+        };
         Ok(Listener { socket, address, file, reach })
     }
 
     /// Opens the same address again, after the host closed the socket.
-    pub(crate) fn reopen(&self) -> Result<Listener, Error> {
+    pub(crate) fn reopen(&self) -> Result<Listener, ListenError> {
         match &self.address {
             Address::Path(path) => Listener::at_path(path.clone(), self.reach),
             other => Listener::at_address(other.clone()),

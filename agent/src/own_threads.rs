@@ -8,17 +8,17 @@ pub const PREFIX: &str = "swipr-";
 
 /// Places for the ids of the agent's threads; 0: a free one. Not behind a lock, which a fork could
 /// leave locked in the child.
-struct Places {
+struct TidBlock {
     tids: [AtomicU32; 32],
-    next: AtomicPtr<Places>,
+    next: AtomicPtr<TidBlock>,
 }
 
-impl Places {
-    const fn new() -> Places {
-        Places { tids: [const { AtomicU32::new(0) }; 32], next: AtomicPtr::new(std::ptr::null_mut()) }
+impl TidBlock {
+    const fn new() -> TidBlock {
+        TidBlock { tids: [const { AtomicU32::new(0) }; 32], next: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    fn next(&self) -> Option<&'static Places> {
+    fn next(&self) -> Option<&'static TidBlock> {
         // Acquire: pairs with the exchange in `add`.
         // SAFETY: null, or leaked by `add` and never freed.
         unsafe { self.next.load(Acquire).as_ref() }
@@ -26,7 +26,7 @@ impl Places {
 
     /// Adds places behind these.
     fn add(&'static self) {
-        let new = Box::into_raw(Box::new(Places::new()));
+        let new = Box::into_raw(Box::new(TidBlock::new()));
         let null = std::ptr::null_mut();
         if self.next.compare_exchange(null, new, AcqRel, Relaxed).is_err() {
             // Another thread has added some.
@@ -38,7 +38,7 @@ impl Places {
 
 /// Enough for the recordings that there may be at once. More come with a thread that finds none
 /// free.
-static PLACES: Places = Places::new();
+static PLACES: TidBlock = TidBlock::new();
 
 fn tids() -> impl Iterator<Item = &'static AtomicU32> {
     std::iter::successors(Some(&PLACES), |places| places.next()).flat_map(|places| &places.tids)
@@ -46,7 +46,7 @@ fn tids() -> impl Iterator<Item = &'static AtomicU32> {
 
 /// A thread of the agent begins.
 pub fn add(tid: u32) {
-    let is_put = |places: &Places| {
+    let is_put = |places: &TidBlock| {
         places.tids.iter().any(|place| place.compare_exchange(0, tid, Relaxed, Relaxed).is_ok())
     };
     let mut places = &PLACES;

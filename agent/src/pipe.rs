@@ -26,14 +26,14 @@ pub fn pipe(capacity: usize, wake: Wake) -> (PipeWriter, PipeReader) {
 }
 
 fn patient_pipe(capacity: usize, wake: Wake, patience: Duration) -> (PipeWriter, PipeReader) {
-    let shared = Arc::new(Shared { state: Mutex::new(State::default()), room: Condvar::new() });
+    let shared = Arc::new(SharedPipe { state: Mutex::new(PipeState::default()), room: Condvar::new() });
     let (capacity, takes_empty) = (capacity.max(1), false);
     let writer = PipeWriter { shared: Arc::clone(&shared), capacity, takes_empty, wake, patience };
     (writer, PipeReader { shared })
 }
 
 #[derive(Default)]
-struct State {
+struct PipeState {
     bytes: VecDeque<u8>,
     /// Bytes the reader has taken so far: tells progress from none.
     taken: u64,
@@ -41,14 +41,14 @@ struct State {
     end: Option<Result<Summary, String>>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedPipe {
+    state: Mutex<PipeState>,
     /// Signalled when the reader took something or went away.
     room: Condvar,
 }
 
-impl Shared {
-    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+impl SharedPipe {
+    fn lock(&self) -> Option<MutexGuard<'_, PipeState>> {
         lock(&self.state)
     }
 }
@@ -56,7 +56,7 @@ impl Shared {
 /// The recording's end of a pipe. Dropped without [`Output::finish`], it reports a
 /// recording that failed.
 pub struct PipeWriter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPipe>,
     capacity: usize,
     takes_empty: bool,
     wake: Wake,
@@ -147,7 +147,7 @@ impl fmt::Debug for PipeWriter {
 /// The server's end of a pipe. Dropping it closes the pipe: the writer's next write
 /// fails, and one that waits returns at once.
 pub struct PipeReader {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPipe>,
 }
 
 impl PipeReader {

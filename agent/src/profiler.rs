@@ -93,7 +93,7 @@ impl Builder {
         let threads = self.threads.as_deref().map(Regex::new).transpose();
         let threads = threads.map_err(|error| Error(format!("threads is no regular expression: {error}")))?;
         match life::start(self.config()?, Wait::Yes) {
-            Ok(()) | Err(life::Error::AlreadyRunning) => {}
+            Ok(()) | Err(life::LifeError::AlreadyRunning) => {}
             Err(error) => return Err(Error(error.to_string())),
         }
         let kept = Arc::new(Mutex::new(Kept::new(SLICE_NS, usize::MAX)));

@@ -18,13 +18,13 @@ const FREE: u64 = 0;
 /// Being written; no section begins there.
 const TAKEN: u64 = 1;
 
-struct Place {
+struct FramePlace {
     address: AtomicU64,
     serial: AtomicU64,
 }
 
-static REGISTERED: [Place; PLACES] =
-    [const { Place { address: AtomicU64::new(FREE), serial: AtomicU64::new(0) } }; PLACES];
+static REGISTERED: [FramePlace; PLACES] =
+    [const { FramePlace { address: AtomicU64::new(FREE), serial: AtomicU64::new(0) } }; PLACES];
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static HINT: AtomicUsize = AtomicUsize::new(0);
 static NOT_NOTED: AtomicU64 = AtomicU64::new(0);

@@ -16,9 +16,9 @@ pub fn prepare() {
     PTHREAD_CREATE.get();
 }
 
-type Body = extern "C" fn(*mut c_void) -> *mut c_void;
+type ThreadBody = extern "C" fn(*mut c_void) -> *mut c_void;
 type PthreadCreate =
-    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Body, *mut c_void) -> c_int;
+    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, ThreadBody, *mut c_void) -> c_int;
 
 /// pthread_create(3).
 ///
@@ -28,7 +28,7 @@ type PthreadCreate =
 pub unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
-    body: Body,
+    body: ThreadBody,
     argument: *mut c_void,
 ) -> c_int {
     let next = PTHREAD_CREATE.get();

@@ -17,7 +17,7 @@ const AT_A_TIME: usize = 64;
 
 /// A line of the list.
 #[derive(Debug, Serialize)]
-struct Row {
+struct AgentRow {
     pid: u32,
     /// Whether the process can be seen from here, or only its socket.
     visible: bool,
@@ -89,7 +89,7 @@ fn listed(process: Process, seen: &mut BTreeSet<(u64, u64)>) -> Option<Listed> {
 }
 
 /// Asks many at a time: those that do not answer take their time together.
-fn rows(all: &[Listed]) -> Vec<Row> {
+fn rows(all: &[Listed]) -> Vec<AgentRow> {
     let mut rows = Vec::new();
     for some in all.chunks(AT_A_TIME) {
         std::thread::scope(|scope| {
@@ -101,7 +101,7 @@ fn rows(all: &[Listed]) -> Vec<Row> {
 }
 
 impl Listed {
-    fn row(&self) -> Option<Row> {
+    fn row(&self) -> Option<AgentRow> {
         let (process, places) = match self {
             // A socket that is nobody's, or somebody else's, has none.
             Listed::Socket(place) => return find::at(place.clone(), None).ok().map(|found| row(&found)),
@@ -109,7 +109,7 @@ impl Listed {
         };
         Some(match find::of_pid(process.pid) {
             Ok(found) => row(&found),
-            Err(error) => Row {
+            Err(error) => AgentRow {
                 pid: process.pid,
                 visible: true,
                 uid: process.uid(),
@@ -124,8 +124,8 @@ impl Listed {
     }
 }
 
-fn row(found: &Found) -> Row {
-    Row {
+fn row(found: &Found) -> AgentRow {
+    AgentRow {
         pid: found.pid(),
         visible: found.process.is_some(),
         uid: found.process.as_ref().and_then(Process::uid),
@@ -143,7 +143,7 @@ fn file_id(place: &Endpoint) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[AgentRow]) -> String {
     let mut out = Vec::new();
     // Writing to a Vec cannot fail.
     let _ = writeln!(out, "{:>8} {:>6} {:<16} {:>7} {:>8}  SOCKET", "PID", "UID", "NAME", "THREADS", "UP");

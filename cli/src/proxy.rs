@@ -5,7 +5,7 @@ use crate::args::Proxy;
 use crate::client::Client;
 use crate::error::Error;
 use crate::find;
-use crate::serve::{self, Request, answer, peer_uid};
+use crate::serve::{self, ServedRequest, answer, peer_uid};
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub fn proxy(arguments: Proxy) -> Result<ExitCode, Error> {
 }
 
 fn pass(stream: TcpStream, client: &Client, is_ours: bool) -> io::Result<()> {
-    let request = Request::read(stream)?;
+    let request = ServedRequest::read(stream)?;
     let refused = match (is_ours, request.is_for_loopback(), request.field("origin")) {
         (false, ..) => Some("only programs of the user who started this proxy may ask\n"),
         (_, false, _) => Some("the Host header should be localhost or 127.0.0.1\n"),

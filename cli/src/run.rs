@@ -18,7 +18,7 @@ use crate::record::session::{Over, Session};
 use crate::record::{Plan, root, tell};
 use crate::say;
 use crate::signals::{Signals, end_by};
-use child::{Child, Children, Ended, Start};
+use child::{Child, ChildExit, Children, Start};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -100,11 +100,11 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         say(error);
     }
     match ended {
-        Ended::Signal(number) => end_by(number),
-        Ended::Status(0) if requires_samples && (failure.is_some() || obstacle.is_some()) => {
+        ChildExit::Signal(number) => end_by(number),
+        ChildExit::Status(0) if requires_samples && (failure.is_some() || obstacle.is_some()) => {
             Ok(ExitCode::from(Exit::RunFailed as u8))
         }
-        Ended::Status(status) => Ok(ExitCode::from(status)),
+        ChildExit::Status(status) => Ok(ExitCode::from(status)),
     }
 }
 
@@ -143,18 +143,18 @@ struct Runner {
 }
 
 impl Runner {
-    fn all_iterations(&mut self) -> Result<Ended, Error> {
+    fn all_iterations(&mut self) -> Result<ChildExit, Error> {
         let mut iteration = 1;
         loop {
             let ended = self.iteration()?;
-            if iteration == self.arguments.iteration_count || ended != Ended::Status(0) {
+            if iteration == self.arguments.iteration_count || ended != ChildExit::Status(0) {
                 return Ok(ended);
             }
             iteration += 1;
         }
     }
 
-    fn iteration(&mut self) -> Result<Ended, Error> {
+    fn iteration(&mut self) -> Result<ChildExit, Error> {
         let follows = self.arguments.sampling.subprocesses;
         let start = Start {
             words: &self.arguments.command,

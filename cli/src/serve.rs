@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request's head, and the connection behind it.
 #[derive(Debug)]
-pub struct Request {
+pub struct ServedRequest {
     /// `GET`, `HEAD`, ….
     pub method: String,
     /// Path and query.
@@ -23,9 +23,9 @@ pub struct Request {
     pub reader: BufReader<TcpStream>,
 }
 
-impl Request {
+impl ServedRequest {
     /// Reads a head.
-    pub fn read(stream: TcpStream) -> io::Result<Request> {
+    pub fn read(stream: TcpStream) -> io::Result<ServedRequest> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let mut reader = BufReader::new(stream);
@@ -49,7 +49,7 @@ impl Request {
         let field = |line: String| {
             line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
         };
-        Ok(Request {
+        Ok(ServedRequest {
             method: method.to_owned(),
             target: target.to_owned(),
             fields: lines.filter_map(field).collect(),
@@ -137,7 +137,7 @@ mod tests {
         let (stream, peer) = listener.accept().expect("a client");
         // SAFETY: geteuid(2) takes nothing and cannot fail.
         assert_eq!(peer_uid(peer, address), Some(unsafe { libc::geteuid() }));
-        let request = Request::read(stream).expect("a head");
+        let request = ServedRequest::read(stream).expect("a head");
         assert_eq!(
             (request.method.as_str(), request.target.as_str(), request.field("x")),
             ("GET", "/a?b=1", Some("y"))
@@ -158,7 +158,7 @@ mod tests {
             let mut client =
                 TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
             write!(client, "GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").expect("written");
-            let request = Request::read(listener.accept().expect("a client").0).expect("a head");
+            let request = ServedRequest::read(listener.accept().expect("a client").0).expect("a head");
             assert_eq!(request.is_for_loopback(), ours, "{host}");
         }
     }

@@ -14,7 +14,7 @@ use crate::event::OwnedSample;
 use crate::find::{self, Found};
 use crate::record::source::{Message, Running, Source};
 use crate::shape::{Files, Shape};
-use keys::{Act, View};
+use keys::{Act, TopView};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::crossterm::{execute, terminal};
 use std::io::{IsTerminal, stdout};
@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) struct Screen {
     title: String,
     tally: Tally,
-    view: View,
+    view: TopView,
     /// Whether waiting and blocked time is shown.
     waits: bool,
     lines: bool,
@@ -69,7 +69,7 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
     let mut screen = Screen {
         title: format!("{} ({})", found.name(), found.pid()),
         tally: Tally::new(Duration::from_secs(1) / looks),
-        view: View::Functions,
+        view: TopView::Functions,
         waits: true,
         lines: false,
         paused: false,

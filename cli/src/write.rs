@@ -13,17 +13,17 @@ const ENOUGH: usize = 256 << 10;
 
 /// Where output goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum OutputTarget {
     /// Standard output.
     Stdout,
     /// A file.
     File(PathBuf),
 }
 
-impl Target {
+impl OutputTarget {
     /// `-` is standard output.
-    pub fn new(path: &Path) -> Target {
-        if path == Path::new("-") { Target::Stdout } else { Target::File(path.to_owned()) }
+    pub fn new(path: &Path) -> OutputTarget {
+        if path == Path::new("-") { OutputTarget::Stdout } else { OutputTarget::File(path.to_owned()) }
     }
 }
 
@@ -64,7 +64,7 @@ fn default_format() -> &'static FormatInfo {
 pub struct Writer {
     format: Box<dyn Format>,
     bytes: Vec<u8>,
-    to: Destination,
+    to: Sink,
     has_begun: bool,
     /// Samples that were written.
     pub samples: u64,
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-enum Destination {
+enum Sink {
     Stdout,
     /// Written in place: a pipe, a device.
     Special(File, PathBuf),
@@ -92,10 +92,10 @@ enum Destination {
 
 impl Writer {
     /// Opens the output: what cannot be written is told before anything is recorded.
-    pub fn open(selection: &Selection, target: &Target) -> Result<Writer, Error> {
+    pub fn open(selection: &Selection, target: &OutputTarget) -> Result<Writer, Error> {
         let to = match target {
-            Target::Stdout => Destination::Stdout,
-            Target::File(place) => destination(place).map_err(|error| cannot_write(place, &error))?,
+            OutputTarget::Stdout => Sink::Stdout,
+            OutputTarget::File(place) => destination(place).map_err(|error| cannot_write(place, &error))?,
         };
         let format = (selection.format.make)(&selection.options);
         Ok(Writer { format, bytes: Vec::new(), to, has_begun: false, samples: 0, has_stacks: false })
@@ -120,11 +120,11 @@ impl Writer {
     /// Writes what there is.
     pub fn flush(&mut self) -> Result<(), Error> {
         let written = match &mut self.to {
-            Destination::Stdout => {
+            Sink::Stdout => {
                 let mut out = io::stdout().lock();
                 out.write_all(&self.bytes).and_then(|()| out.flush())
             }
-            Destination::Special(file, _) | Destination::Beside { file, .. } => file.write_all(&self.bytes),
+            Sink::Special(file, _) | Sink::Beside { file, .. } => file.write_all(&self.bytes),
         };
         self.bytes.clear();
         written.map_err(|error| cannot_write(self.to.place(), &error))
@@ -134,7 +134,7 @@ impl Writer {
     pub fn finish(mut self, summary: &Summary) -> Result<(), Error> {
         self.format.finish(summary, &mut self.bytes);
         self.flush()?;
-        if let Destination::Beside { beside, place, .. } = &self.to {
+        if let Sink::Beside { beside, place, .. } = &self.to {
             fs::rename(beside, place).map_err(|error| cannot_write(place, &error))?;
         }
         Ok(())
@@ -143,32 +143,32 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if let Destination::Beside { beside, .. } = &self.to {
+        if let Sink::Beside { beside, .. } = &self.to {
             // Gone already where the recording is whole.
             let _ = fs::remove_file(beside);
         }
     }
 }
 
-impl Destination {
+impl Sink {
     fn place(&self) -> &Path {
         match self {
-            Destination::Stdout => Path::new("standard output"),
-            Destination::Special(_, place) | Destination::Beside { place, .. } => place,
+            Sink::Stdout => Path::new("standard output"),
+            Sink::Special(_, place) | Sink::Beside { place, .. } => place,
         }
     }
 }
 
-fn destination(place: &Path) -> io::Result<Destination> {
+fn destination(place: &Path) -> io::Result<Sink> {
     let is_special = fs::metadata(place).is_ok_and(|found| !found.is_file());
     if is_special {
-        return Ok(Destination::Special(File::options().write(true).open(place)?, place.to_owned()));
+        return Ok(Sink::Special(File::options().write(true).open(place)?, place.to_owned()));
     }
     // A link's target is what is written.
     let place = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
     let beside = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    Ok(Destination::Beside { file: File::create(&beside)?, beside, place })
+    Ok(Sink::Beside { file: File::create(&beside)?, beside, place })
 }
 
 fn cannot_write(place: &Path, error: &io::Error) -> Error {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::Options;
-use crate::intern::{Interner, Threads};
+use crate::intern::{Interner, ThreadNumbers};
 use crate::model::{Frame, Sample, Stack, State, Thread};
 use crate::order::sorted;
 use crate::raw_tree::RawTree;
@@ -45,7 +45,7 @@ type Key = (Option<usize>, State, usize);
 /// Adds samples up.
 pub(crate) struct Totals {
     options: Options,
-    threads: Threads,
+    threads: ThreadNumbers,
     stacks: RawTree,
     /// Nodes where stacks end, numbered in order of appearance.
     leaves: Interner<u32>,
@@ -56,7 +56,7 @@ impl Totals {
     pub(crate) fn new(options: &Options) -> Self {
         Totals {
             options: options.clone(),
-            threads: Threads::new(),
+            threads: ThreadNumbers::new(),
             stacks: RawTree::new(),
             leaves: Interner::new(),
             sums: FxHashMap::default(),

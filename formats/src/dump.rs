@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use crate::clock::utc;
-use crate::entries::{Entry, elided_text, entries};
+use crate::entries::{TextFrame, elided_text, entries};
 use crate::model::{FrameKind, Function, Header, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
 use crate::{Format, Options, names, state};
@@ -66,10 +66,10 @@ impl Dump {
         }
     }
 
-    fn entry(&self, entry: &Entry<'_>) -> String {
+    fn entry(&self, entry: &TextFrame<'_>) -> String {
         let (frame, function, inlined) = match entry {
-            Entry::Elided(count) => return elided_text(*count),
-            Entry::Frame { frame, function, inlined } => (*frame, *function, *inlined),
+            TextFrame::Elided(count) => return elided_text(*count),
+            TextFrame::Frame { frame, function, inlined } => (*frame, *function, *inlined),
         };
         if frame.kind == FrameKind::Note {
             return names::note(function.map_or("", |function| &function.name));

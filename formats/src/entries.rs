@@ -6,7 +6,7 @@ use crate::model::{Frame, Function, Stack};
 
 /// One line of a stack.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry<'a> {
+pub(crate) enum TextFrame<'a> {
     /// A frame, or a function inlined into it.
     Frame {
         frame: &'a Frame,
@@ -47,22 +47,26 @@ pub(crate) fn elided_text(count: usize) -> String {
 }
 
 /// The entries of a stack, leaf first.
-pub(crate) fn entries<'a>(stack: &'a Stack, options: &'a Options) -> impl Iterator<Item = Entry<'a>> {
+pub(crate) fn entries<'a>(stack: &'a Stack, options: &'a Options) -> impl Iterator<Item = TextFrame<'a>> {
     let (inner, elided, outer) = visible(stack, options);
     inner
         .iter()
         .flat_map(|frame| of_frame(frame, options))
-        .chain((elided > 0).then_some(Entry::Elided(elided)))
+        .chain((elided > 0).then_some(TextFrame::Elided(elided)))
         .chain(outer.iter().flat_map(|frame| of_frame(frame, options)))
 }
 
-fn of_frame<'a>(frame: &'a Frame, options: &Options) -> impl Iterator<Item = Entry<'a>> {
+fn of_frame<'a>(frame: &'a Frame, options: &Options) -> impl Iterator<Item = TextFrame<'a>> {
     let functions = shown_functions(frame, options);
     let last = functions.len().saturating_sub(1);
-    let unnamed = functions.is_empty().then_some(Entry::Frame { frame, function: None, inlined: false });
+    let unnamed = functions.is_empty().then_some(TextFrame::Frame { frame, function: None, inlined: false });
     functions
         .iter()
         .enumerate()
-        .map(move |(index, function)| Entry::Frame { frame, function: Some(function), inlined: index < last })
+        .map(move |(index, function)| TextFrame::Frame {
+            frame,
+            function: Some(function),
+            inlined: index < last,
+        })
         .chain(unnamed)
 }

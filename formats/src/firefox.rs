@@ -23,7 +23,7 @@ use crate::timeline::{Span, Timeline, by_thread};
 use crate::{Format, Options, names, state};
 use libraries::Libraries;
 pub use libraries::debug_id;
-use thread::Tables;
+use thread::ThreadTables;
 
 /// The version of the format.
 const VERSION: u32 = 55;
@@ -90,7 +90,7 @@ impl Format for Firefox {
         }
         for (number, spans) in all.into_iter().enumerate() {
             out.extend_from_slice(if number > 0 { b",\n" } else { b"\n" });
-            let mut tables = Tables::new(&self.options, &header, &self.stacks, &libraries);
+            let mut tables = ThreadTables::new(&self.options, &header, &self.stacks, &libraries);
             let thread = thread_of(spans).unwrap_or(&self.merged);
             out.extend_from_slice(tables.json(thread, spans, summary).as_bytes());
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::aggregate::{Finished, Total, Totals};
-use crate::entries::{Entry, elided_text, entries};
+use crate::entries::{TextFrame, elided_text, entries};
 use crate::model::{FrameKind, Header, Mode, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
 use crate::{Format, Options, Weight, names, state};
@@ -87,10 +87,10 @@ impl Folded {
         parts.join(";")
     }
 
-    fn part(&self, entry: &Entry<'_>) -> String {
+    fn part(&self, entry: &TextFrame<'_>) -> String {
         match entry {
-            Entry::Elided(count) => elided_text(*count),
-            Entry::Frame { frame, function, .. } => match function {
+            TextFrame::Elided(count) => elided_text(*count),
+            TextFrame::Frame { frame, function, .. } => match function {
                 Some(function) if frame.kind == FrameKind::Note => names::note(&function.name),
                 Some(function) => names::symbol(function, self.options.names)
                     .unwrap_or_else(|| names::unnamed(frame, self.pid)),

@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use crate::aggregate::{Finished, Totals};
-use crate::entries::{Entry, entries};
+use crate::entries::{TextFrame, entries};
 use crate::model::{FrameKind, Header, Mode, Sample, State, Summary};
 use crate::stats::{stats_line, why_empty};
 use crate::{Format, FormatInfo, Options, names, state};
@@ -77,7 +77,7 @@ impl GoText {
             }
             writeln!(out)?;
             for entry in entries(&total.stack, &Options { max_depth: None, ..self.options.clone() }) {
-                let Entry::Frame { frame, function, .. } = entry else { continue };
+                let TextFrame::Frame { frame, function, .. } = entry else { continue };
                 let (name, place) = self.name(&entry);
                 let offset = function.map_or(0, |function| function.offset);
                 writeln!(out, "#\t{:#x}\t{name}+{offset:#x}\t{place}", frame.address)?;
@@ -100,7 +100,7 @@ impl GoText {
             let name = thread.map_or(String::new(), |thread| names::printable(&thread.name));
             writeln!(out, "goroutine {} [{doing}, {name}]:", thread.map_or(0, |thread| thread.tid))?;
             for entry in entries(&total.stack, &Options { max_depth: None, ..self.options.clone() }) {
-                let Entry::Frame { function, .. } = entry else { continue };
+                let TextFrame::Frame { function, .. } = entry else { continue };
                 let (name, place) = self.name(&entry);
                 let offset = function.map_or(0, |function| function.offset);
                 writeln!(out, "{name}(...)\n\t{place} +{offset:#x}")?;
@@ -111,8 +111,8 @@ impl GoText {
     }
 
     /// A frame's name, and where it is.
-    fn name(&self, entry: &Entry<'_>) -> (String, String) {
-        let Entry::Frame { frame, function, .. } = entry else { return <_>::default() };
+    fn name(&self, entry: &TextFrame<'_>) -> (String, String) {
+        let TextFrame::Frame { frame, function, .. } = entry else { return <_>::default() };
         let name = function.and_then(|function| names::symbol(function, self.options.names));
         let file = function.and_then(|function| Some((function.file.as_deref()?, function.line?)));
         let place = match file {

@@ -78,6 +78,6 @@ impl<T: Hash + Eq> Shared<T> {
 }
 
 /// Numbers for stacks.
-pub(crate) type Stacks = Shared<Stack>;
+pub(crate) type StackNumbers = Shared<Stack>;
 /// Numbers for threads.
-pub(crate) type Threads = Shared<Thread>;
+pub(crate) type ThreadNumbers = Shared<Thread>;

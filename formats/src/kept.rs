@@ -32,11 +32,11 @@ pub struct Kept {
 struct Slice {
     start_ns: u64,
     /// By thread, state and stack.
-    sums: FxHashMap<(u32, State, u32), Sum>,
+    sums: FxHashMap<(u32, State, u32), KeptSum>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct KeptSum {
     ticks: u64,
     ns: u64,
 }
@@ -89,7 +89,7 @@ impl Kept {
     fn entries_of(&self, slice: &Slice) -> Vec<Entry<'_>> {
         let mut keys: Vec<_> = slice.sums.iter().collect();
         keys.sort_unstable_by_key(|(key, _)| **key);
-        let entry = |(&(thread, state, stack), sum): (&(u32, State, u32), &Sum)| {
+        let entry = |(&(thread, state, stack), sum): (&(u32, State, u32), &KeptSum)| {
             Some(Entry {
                 thread: self.threads.get(thread as usize)?,
                 state,

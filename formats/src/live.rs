@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
 use crate::columns::{Columns, Numbers, about};
-use crate::intern::Threads;
+use crate::intern::ThreadNumbers;
 use crate::json::{Members, string};
 use crate::model::{Header, Sample, Summary, Thread};
 use crate::shown::ShownTree;
@@ -41,7 +41,7 @@ fn make(options: &Options) -> Box<dyn Format> {
         start_ns: 0,
         stacks: ShownTree::new(options),
         columns: Columns::new(),
-        ids: Threads::new(),
+        ids: ThreadNumbers::new(),
         threads: Vec::new(),
         sums: FxHashMap::default(),
         next_ns: 0,
@@ -53,7 +53,7 @@ struct Live {
     start_ns: u64,
     stacks: ShownTree,
     columns: Columns,
-    ids: Threads,
+    ids: ThreadNumbers,
     threads: Vec<Arc<Thread>>,
     /// By thread, node and state, since the last line.
     sums: FxHashMap<(usize, u32, usize), Sum>,

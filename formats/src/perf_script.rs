@@ -20,7 +20,7 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use crate::entries::{Entry, elided_text, entries};
+use crate::entries::{TextFrame, elided_text, entries};
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, Summary};
 use crate::recent::Recent;
 use crate::stats::{stats_line, why_empty};
@@ -113,11 +113,11 @@ fn stack_lines(stack: &Stack, options: &Options, pid: u32) -> Vec<u8> {
     let mut out = Vec::new();
     for entry in entries(stack, options) {
         match entry {
-            Entry::Elided(count) => note_line(&elided_text(count), options, &mut out),
-            Entry::Frame { frame, function: Some(function), .. } if frame.kind == FrameKind::Note => {
+            TextFrame::Elided(count) => note_line(&elided_text(count), options, &mut out),
+            TextFrame::Frame { frame, function: Some(function), .. } if frame.kind == FrameKind::Note => {
                 note_line(&function.name, options, &mut out)
             }
-            Entry::Frame { frame, function, inlined } => {
+            TextFrame::Frame { frame, function, inlined } => {
                 frame_line(frame, function, inlined, options, pid, &mut out)
             }
         }

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::intern::{Interner, Stacks};
+use crate::intern::{Interner, StackNumbers};
 use crate::json::{Members, hex, hex_bytes, string};
 use crate::model::{
     Cost, Frame, FrameKind, Function, Header, Mode, Module, Sample, Stack, State, Summary, Thread,
@@ -25,13 +25,13 @@ use crate::{Format, Options, state};
 const VERSION: u32 = 1;
 
 pub(crate) fn make(_options: &Options) -> Box<dyn Format> {
-    Box::new(Raw { modules: Interner::new(), threads: PassingThreads::new(), stacks: Stacks::new() })
+    Box::new(Raw { modules: Interner::new(), threads: PassingThreads::new(), stacks: StackNumbers::new() })
 }
 
 struct Raw {
     modules: Interner<Arc<Module>>,
     threads: PassingThreads,
-    stacks: Stacks,
+    stacks: StackNumbers,
 }
 
 impl Format for Raw {

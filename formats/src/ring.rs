@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
-use crate::intern::Threads;
+use crate::intern::ThreadNumbers;
 use crate::model::{Frame, FrameKind, Header, Sample, Stack, State, Summary, Thread};
 use crate::raw_tree::RawTree;
 use crate::{Format, Options};
@@ -28,11 +28,11 @@ const MOST_SUMS: usize = 20_000;
 /// One tree and the seconds whose stacks are in it.
 struct Generation {
     stacks: RawTree<MOST_RECENT>,
-    threads: Threads,
-    slices: VecDeque<Slice>,
+    threads: ThreadNumbers,
+    slices: VecDeque<RingSlice>,
 }
 
-struct Slice {
+struct RingSlice {
     start_ns: u64,
     end_ns: u64,
     /// By thread, state and node.
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Ring {
 impl Generation {
     fn new() -> Self {
         let stacks = RawTree::with_at_most(MOST_NODES);
-        Generation { stacks, threads: Threads::new(), slices: VecDeque::new() }
+        Generation { stacks, threads: ThreadNumbers::new(), slices: VecDeque::new() }
     }
 }
 
@@ -84,7 +84,7 @@ impl Ring {
         if !fits {
             let (start_ns, sums) = (sample.time_ns, FxHashMap::default());
             let before = self.figures.clone();
-            generation.slices.push_back(Slice { start_ns, end_ns: start_ns, sums, dropped: 0, before });
+            generation.slices.push_back(RingSlice { start_ns, end_ns: start_ns, sums, dropped: 0, before });
         }
         let thread = generation.threads.intern(sample.thread).id;
         let node = generation.stacks.node(sample.stack, &Options::default());

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
 use crate::class::Class;
-use crate::intern::Threads;
+use crate::intern::ThreadNumbers;
 use crate::model::{Header, Mode, Sample, Summary};
 use crate::picture::{Box, Picture, Side};
 use crate::shown::{Shown, ShownTree};
@@ -36,7 +36,7 @@ pub(crate) fn make(options: &Options) -> std::boxed::Box<dyn Format> {
         options: options.clone(),
         header: None,
         stacks: ShownTree::new(options),
-        threads: Threads::new(),
+        threads: ThreadNumbers::new(),
         sums: FxHashMap::default(),
     })
 }
@@ -45,7 +45,7 @@ struct Svg {
     options: Options,
     header: Option<Header>,
     stacks: ShownTree,
-    threads: Threads,
+    threads: ThreadNumbers,
     /// By thread and node.
     sums: FxHashMap<(usize, u32), Sum>,
 }
@@ -66,7 +66,7 @@ impl Format for Svg {
         let Some(header) = self.header.take() else {
             return;
         };
-        let threads = std::mem::replace(&mut self.threads, Threads::new()).into_values();
+        let threads = std::mem::replace(&mut self.threads, ThreadNumbers::new()).into_values();
         let mut picture = Picture::new();
         for ((thread, node), sum) in std::mem::take(&mut self.sums) {
             let thread =

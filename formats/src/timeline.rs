@@ -6,7 +6,7 @@
 //! where when, to half a second or so. Not here: stacks (a number each), and how it is written.
 
 use crate::aggregate::Sum;
-use crate::intern::Threads;
+use crate::intern::ThreadNumbers;
 use crate::model::{Header, Sample, State, Thread};
 use crate::order::sorted;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct Span {
 
 /// See the module's text.
 pub(crate) struct Timeline {
-    threads: Threads,
+    threads: ThreadNumbers,
     spans: Vec<Span>,
     moment_ns: u64,
     start_ns: u64,
@@ -44,7 +44,13 @@ impl Timeline {
     }
 
     fn with_at_most(most: usize) -> Self {
-        Timeline { threads: Threads::new(), spans: Vec::new(), moment_ns: LEAST_MOMENT_NS, start_ns: 0, most }
+        Timeline {
+            threads: ThreadNumbers::new(),
+            spans: Vec::new(),
+            moment_ns: LEAST_MOMENT_NS,
+            start_ns: 0,
+            most,
+        }
     }
 
     pub(crate) fn begin(&mut self, header: &Header) {

@@ -5,7 +5,7 @@ use crate::choices::Choices;
 use std::sync::Arc;
 use std::time::Duration;
 use swipr::recording::{Length, Output, Recorder, Request, StartError};
-use swipr::server::opened::{self, Head};
+use swipr::server::opened::{self, ParsedHead};
 use swipr_formats::model::Summary;
 
 /// Longest of an input that is sent in pieces; each piece costs system calls.
@@ -55,12 +55,12 @@ fn assert_within_limits(request: &Request) {
 /// The head of a request ends where it ends, whatever follows it and however it comes.
 pub fn head(bytes: &[u8]) {
     let whole = opened::head(bytes);
-    let Head::Complete(length, says) = &whole else { return };
+    let ParsedHead::Complete(length, says) = &whole else { return };
     assert!(*length <= bytes.len());
     assert_eq!(opened::head(&bytes[..*length]), whole, "the head alone");
     for cut in 0..*length {
         let part = opened::head(&bytes[..cut]);
-        assert_eq!(part, Head::Incomplete, "the first {cut} bytes of {says}");
+        assert_eq!(part, ParsedHead::Incomplete, "the first {cut} bytes of {says}");
     }
 }
 

@@ -8,7 +8,7 @@ use gimli::{DW_EH_PE_pcrel, DW_EH_PE_sdata4, Register};
 use std::rc::Rc;
 
 /// What the descriptions of many functions share.
-struct Common {
+struct Cie {
     code_factor: u64,
     data_factor: i64,
     has_augmentation: bool,
@@ -20,7 +20,7 @@ pub(super) struct Body<'a> {
     /// Bytes of code.
     pub(super) length: u64,
     instructions: &'a [u8],
-    common: Rc<Common>,
+    common: Rc<Cie>,
 }
 
 /// Reads one description after the other of one section.
@@ -29,7 +29,7 @@ pub(super) struct Quick<'a> {
     bytes: &'a [u8],
     fp: u64,
     /// The last common entry, by its offset; `None`: it is not of the usual form.
-    common: Option<(usize, Option<Rc<Common>>)>,
+    common: Option<(usize, Option<Rc<Cie>>)>,
     remembered: Vec<State>,
 }
 
@@ -75,11 +75,11 @@ impl<'a> Quick<'a> {
         offset: usize,
         descriptions: &Descriptions<'a>,
         machine: &mut Machine,
-    ) -> Option<Rc<Common>> {
+    ) -> Option<Rc<Cie>> {
         match &self.common {
             Some((known, common)) if *known == offset => common.clone(),
             _ => {
-                let common = Common::read(offset, descriptions, machine).map(Rc::new);
+                let common = Cie::read(offset, descriptions, machine).map(Rc::new);
                 self.common = Some((offset, common.clone()));
                 common
             }
@@ -105,7 +105,7 @@ impl<'a> Quick<'a> {
         start: u64,
         row: &mut impl FnMut(u64, Option<&State>) -> bool,
     ) -> Option<()> {
-        let Common { code_factor, data_factor, initial, .. } = *body.common;
+        let Cie { code_factor, data_factor, initial, .. } = *body.common;
         let (mut state, mut pc, mut code) = (initial, start, body.instructions);
         self.remembered.clear();
         while let Some((&instruction, rest)) = code.split_first() {
@@ -184,14 +184,14 @@ impl<'a> Quick<'a> {
     }
 }
 
-impl Common {
-    fn read(offset: usize, descriptions: &Descriptions, machine: &mut Machine) -> Option<Common> {
+impl Cie {
+    fn read(offset: usize, descriptions: &Descriptions, machine: &mut Machine) -> Option<Cie> {
         let common = descriptions.common(offset)?;
         let usual = gimli::DwEhPe(DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0);
         if common.is_signal_trampoline() || common.fde_address_encoding() != Some(usual) {
             return None;
         }
-        Some(Common {
+        Some(Cie {
             code_factor: common.code_alignment_factor(),
             data_factor: common.data_alignment_factor(),
             has_augmentation: common.augmentation().is_some(),

@@ -21,7 +21,7 @@ const RULE_BITS: u32 = 31;
 #[derive(Debug)]
 pub struct Cache {
     entries: [Entry; ENTRIES],
-    saved: saved::Cache,
+    saved: saved::SavedCache,
     epoch: AtomicU64,
 }
 
@@ -39,7 +39,7 @@ impl Cache {
     pub const fn new() -> Cache {
         Cache {
             entries: [const { Entry(AtomicU64::new(0)) }; ENTRIES],
-            saved: saved::Cache::new(),
+            saved: saved::SavedCache::new(),
             epoch: AtomicU64::new(0),
         }
     }

@@ -21,7 +21,7 @@ use crate::rule::{Kind, Rule};
 use core::ffi::c_void;
 use recovery::Known;
 use trail::{Look, Remembering, Tables};
-use workspace::{Scratch, State};
+use workspace::{Scratch, WalkState};
 
 /// Frames that a walk follows at most.
 pub const MAX_FRAMES: usize = 16_384;
@@ -230,7 +230,7 @@ fn follow_interrupted<A: Arch, M: Memory>(
 struct Job<'j, 'r, 'f, M> {
     rules: &'j Rules<'r>,
     memory: &'j mut M,
-    state: &'j mut State,
+    state: &'j mut WalkState,
     frames: &'j mut Frames<'f>,
     rule: Rule,
     outcome: Result<(), Stop>,
@@ -249,13 +249,13 @@ unsafe extern "C" fn leave_there<A: Arch, M: Memory>(job: *mut c_void) {
 fn leave_rarely<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
-    state: &mut State,
+    state: &mut WalkState,
     rule: Rule,
     frames: &mut Frames<'_>,
 ) -> Result<(), Stop> {
     // Each time another register is needed, and there are not many.
     loop {
-        let State { frame, number, origin, scratch, .. } = &mut *state;
+        let WalkState { frame, number, origin, scratch, .. } = &mut *state;
         match leave::<A, M>(rules, memory, frame, rule, origin.known(*number), scratch) {
             Ok(()) => break,
             Err(Halt::Stop(stop)) => return Err(stop),
@@ -282,7 +282,7 @@ fn leave_rarely<A: Arch, M: Memory>(
 fn follow<A: Arch, M: Memory, L: Look>(
     look: &mut L,
     memory: &mut M,
-    state: &mut State,
+    state: &mut WalkState,
     frames: &mut Frames<'_>,
 ) -> Result<Rule, Stop> {
     // The frame stays where it is: a copy would be an eighth of the stack that a handler may need.

@@ -3,7 +3,7 @@
 
 use super::Agent;
 use crate::agent_threads;
-use crate::histogram::{Figures, Histogram};
+use crate::histogram::{Histogram, Percentiles};
 use crate::off;
 use crate::platform::{cpu_timers, process, timer_delivery};
 use crate::registered_frames;
@@ -86,7 +86,7 @@ pub fn json(agent: &Agent) -> Value {
 
 /// What handlers and sweeps took.
 fn durations(histogram: &Histogram) -> Value {
-    let Figures { count, p50_ns, p99_ns, largest_ns } = histogram.figures();
+    let Percentiles { count, p50_ns, p99_ns, largest_ns } = histogram.figures();
     json!({ "count": count, "p50_ns": p50_ns, "p99_ns": p99_ns, "largest_ns": largest_ns })
 }
 

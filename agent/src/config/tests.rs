@@ -1,7 +1,7 @@
 use super::*;
 use std::net::SocketAddr;
 
-fn parse(variables: &[(&str, &str)]) -> Result<Config, Error> {
+fn parse(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::parse(|name| {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| OsString::from(value))

@@ -29,14 +29,14 @@ static IS_LOST: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// What this thread's fork holds.
-    static OF_FORK: Cell<Option<ManuallyDrop<Held>>> = const { Cell::new(None) };
+    static OF_FORK: Cell<Option<ManuallyDrop<HeapHeld>>> = const { Cell::new(None) };
 }
 
 /// While it lives, the heap is the calling thread's.
 #[derive(Debug)]
-pub struct Held(());
+pub struct HeapHeld(());
 
-impl Drop for Held {
+impl Drop for HeapHeld {
     fn drop(&mut self) {
         // SAFETY: locked by this thread, or in the parent by the one that is this thread in the
         // child.
@@ -45,19 +45,19 @@ impl Drop for Held {
 }
 
 /// Waits for the lock. `None`: whoever holds it does not exist in this process.
-pub fn hold() -> Option<Held> {
+pub fn hold() -> Option<HeapHeld> {
     if IS_LOST.load(Relaxed) {
         return None;
     }
     // SAFETY: an initialised mutex, which stays where it is.
     if unsafe { libc::pthread_mutex_trylock(LOCK.0.get()) } == 0 {
-        return Some(Held(()));
+        return Some(HeapHeld(()));
     }
     hold_later()
 }
 
 #[cold]
-fn hold_later() -> Option<Held> {
+fn hold_later() -> Option<HeapHeld> {
     loop {
         let end_ns = process::epoch_ns() + PATIENCE.as_nanos() as u64;
         let end = libc::timespec {
@@ -66,7 +66,7 @@ fn hold_later() -> Option<Held> {
         };
         // SAFETY: as above; the time is valid.
         if unsafe { libc::pthread_mutex_timedlock(LOCK.0.get(), &raw const end) } == 0 {
-            return Some(Held(()));
+            return Some(HeapHeld(()));
         }
         let known = PROCESS.load(Relaxed);
         if known != 0 && known != process::pid() {

@@ -5,10 +5,10 @@ use dlmalloc::Allocator;
 
 /// Pages of the operating system, apart from the host's.
 #[derive(Debug)]
-pub struct Source;
+pub struct HeapSource;
 
 // SAFETY: pages that nobody else has, until they are given back.
-unsafe impl Allocator for Source {
+unsafe impl Allocator for HeapSource {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
         memory::map(size).map_or((std::ptr::null_mut(), 0, 0), |memory| (memory, size, 0))
     }

@@ -1,7 +1,7 @@
 //! Socket addresses as the kernel wants them: unix(7), ip(7), ipv6(7).
 //! Not here: the file that a Unix socket's path makes (`file.rs`).
 
-use super::{Address, Error, refused};
+use super::{Address, ListenError, refused};
 use crate::socket::Socket;
 use std::io;
 use std::mem;
@@ -18,7 +18,7 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    pub(super) fn new(address: &Address) -> Result<Raw, Error> {
+    pub(super) fn new(address: &Address) -> Result<Raw, ListenError> {
         match address {
             Address::Path(path) => {
                 let bytes = path.as_os_str().as_bytes();
@@ -36,13 +36,13 @@ impl Raw {
     }
 
     /// `name` from the `at`-th byte of `sun_path`, of which `used` bytes count.
-    fn unix(address: &Address, name: &[u8], at: usize, used: usize) -> Result<Raw, Error> {
+    fn unix(address: &Address, name: &[u8], at: usize, used: usize) -> Result<Raw, ListenError> {
         // SAFETY: plain integers, for which zero is a value.
         let mut unix: libc::sockaddr_un = unsafe { mem::zeroed() };
         unix.sun_family = libc::AF_UNIX as libc::sa_family_t;
         let room = unix.sun_path.iter_mut().skip(at);
         if name.len() > MOST_BYTES {
-            return Err(Error::TooLong { name: address.to_string(), bytes: name.len() });
+            return Err(ListenError::TooLong { name: address.to_string(), bytes: name.len() });
         }
         for (to, from) in room.zip(name) {
             *to = *from as libc::c_char;
@@ -116,14 +116,14 @@ fn checked(status: libc::c_int) -> io::Result<()> {
 }
 
 /// A socket bound to an abstract or TCP address.
-pub(super) fn bind(address: &Address) -> Result<Socket, Error> {
+pub(super) fn bind(address: &Address) -> Result<Socket, ListenError> {
     let family = match address {
         Address::Tcp(SocketAddr::V4(_)) => libc::AF_INET,
         Address::Tcp(SocketAddr::V6(_)) => libc::AF_INET6,
         Address::Path(_) | Address::Abstract(_) => libc::AF_UNIX,
     };
     let raw = Raw::new(address)?;
-    let failed = |tried: &str, source| Error::System { tried: format!("{tried} {address}"), source };
+    let failed = |tried: &str, source| ListenError::System { tried: format!("{tried} {address}"), source };
     let socket = Socket::new(family).map_err(|source| failed("open a socket for", source))?;
     if family != libc::AF_UNIX {
         let on: libc::c_int = 1;
@@ -144,7 +144,7 @@ pub(super) fn bind(address: &Address) -> Result<Socket, Error> {
     }
     raw.bind(&socket).map_err(|source| {
         if source.kind() == io::ErrorKind::AddrInUse {
-            Error::InUse(address.to_string())
+            ListenError::InUse(address.to_string())
         } else {
             failed("bind", source)
         }

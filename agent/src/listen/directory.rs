@@ -1,7 +1,7 @@
 //! Directories that a socket may be in: which can be trusted, and a private one inside one that
 //! everybody may write to.
 
-use super::Error;
+use super::ListenError;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -10,28 +10,31 @@ use std::path::{Path, PathBuf};
 /// Whether nobody but root and our own user can put something else into the place of a file of ours
 /// in this directory. `$XDG_RUNTIME_DIR` is another user's for whoever became root or changed the
 /// user and kept the environment.
-pub(super) fn trusted(directory: &Path) -> Result<(), Error> {
+pub(super) fn trusted(directory: &Path) -> Result<(), ListenError> {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     let own_uid = unsafe { libc::geteuid() };
-    let found = fs::metadata(directory)
-        .map_err(|source| Error::System { tried: format!("look at {}", directory.display()), source })?;
+    let found = fs::metadata(directory).map_err(|source| ListenError::System {
+        tried: format!("look at {}", directory.display()),
+        source,
+    })?;
     let is_sticky = found.mode() & libc::S_ISVTX != 0;
     let reason = match found.uid() {
         uid if uid != 0 && uid != own_uid => "another user owns it",
         _ if found.mode() & 0o022 != 0 && !is_sticky => "other users can change it",
         _ => return Ok(()),
     };
-    Err(Error::Directory { path: directory.to_owned(), reason })
+    Err(ListenError::Directory { path: directory.to_owned(), reason })
 }
 
 /// `<parent>/swipr-<uid>`, made with mode 0700. One that is there already must be a
 /// directory (no symlink) of our own user that nobody else can enter: anybody could
 /// have put it there to catch our socket.
-pub(super) fn private(parent: &Path) -> Result<PathBuf, Error> {
+pub(super) fn private(parent: &Path) -> Result<PathBuf, ListenError> {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     let uid = unsafe { libc::geteuid() };
     let path = parent.join(format!("swipr-{uid}"));
-    let system = |tried: &str, source| Error::System { tried: format!("{tried} {}", path.display()), source };
+    let system =
+        |tried: &str, source| ListenError::System { tried: format!("{tried} {}", path.display()), source };
     match DirBuilder::new().mode(0o700).create(&path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -49,5 +52,5 @@ pub(super) fn private(parent: &Path) -> Result<PathBuf, Error> {
     } else {
         return Ok(path);
     };
-    Err(Error::Directory { path, reason })
+    Err(ListenError::Directory { path, reason })
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Why nothing listens.
 #[derive(Debug)]
-pub enum Error {
+pub enum ListenError {
     /// The path does not fit into an address (unix(7): 108 bytes with the final NUL).
     TooLong {
         /// The path or abstract name.
@@ -34,26 +34,26 @@ pub enum Error {
         source: io::Error,
     },
     /// None of the default places works: each with its reason.
-    Nowhere(Vec<Error>),
+    Nowhere(Vec<ListenError>),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::TooLong { name, bytes } => write!(
+            ListenError::TooLong { name, bytes } => write!(
                 f,
                 "cannot bind {name}: {bytes} bytes are too many for a socket's path, which has at most {}; choose a shorter one with SWIPR_SOCKET, or options->socket of swipr_start",
                 address::MOST_BYTES
             ),
-            Error::InUse(name) => write!(f, "cannot bind {name}: another process listens there"),
-            Error::InTheWay(name) => {
+            ListenError::InUse(name) => write!(f, "cannot bind {name}: another process listens there"),
+            ListenError::InTheWay(name) => {
                 write!(f, "cannot bind {name}: what is there is not a socket of this user")
             }
-            Error::Directory { path, reason } => {
+            ListenError::Directory { path, reason } => {
                 write!(f, "cannot use the directory {}: {reason}", path.display())
             }
-            Error::System { tried, source } => write!(f, "cannot {tried}: {source}"),
-            Error::Nowhere(errors) => {
+            ListenError::System { tried, source } => write!(f, "cannot {tried}: {source}"),
+            ListenError::Nowhere(errors) => {
                 f.write_str("no place for the socket: ")?;
                 for (index, error) in errors.iter().enumerate() {
                     f.write_str(if index == 0 { "" } else { "; " })?;
@@ -65,16 +65,16 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for ListenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::System { source, .. } => Some(source),
+            ListenError::System { source, .. } => Some(source),
             _ => None,
         }
     }
 }
 
 /// The error of the system call just made.
-pub(super) fn refused(tried: &str, address: &Address) -> Error {
-    Error::System { source: io::Error::last_os_error(), tried: format!("{tried} {address}") }
+pub(super) fn refused(tried: &str, address: &Address) -> ListenError {
+    ListenError::System { source: io::Error::last_os_error(), tried: format!("{tried} {address}") }
 }

@@ -2,7 +2,7 @@
 //! while it is ours.
 
 use super::address::Raw;
-use super::{Address, Error, Reach};
+use super::{Address, ListenError, Reach};
 use crate::socket::Socket;
 use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -50,10 +50,10 @@ impl SocketFile {
 }
 
 /// Binds a socket to a path. A stale file of our own user is replaced.
-pub(super) fn bind(path: &Path, reach: Reach) -> Result<(Socket, SocketFile), Error> {
+pub(super) fn bind(path: &Path, reach: Reach) -> Result<(Socket, SocketFile), ListenError> {
     let address = Address::Path(path.to_owned());
     let raw = Raw::new(&address)?;
-    let failed = |tried: &str, source| Error::System { tried: format!("{tried} {address}"), source };
+    let failed = |tried: &str, source| ListenError::System { tried: format!("{tried} {address}"), source };
     let socket = Socket::new(libc::AF_UNIX).map_err(|e| failed("open a socket for", e))?;
     // bind(2) gives the file the mode of the socket's own inode less the umask
     // (Linux, net/unix/af_unix.c), so that it is private from its first moment.
@@ -99,14 +99,15 @@ fn open_to_all(path: &Path, made: &Metadata) -> io::Result<()> {
 }
 
 /// Removes a socket file that nobody listens on any more.
-pub(super) fn clear_stale(path: &Path, raw: &Raw) -> Result<(), Error> {
-    let failed = |tried: &str, source| Error::System { tried: format!("{tried} {}", path.display()), source };
+pub(super) fn clear_stale(path: &Path, raw: &Raw) -> Result<(), ListenError> {
+    let failed =
+        |tried: &str, source| ListenError::System { tried: format!("{tried} {}", path.display()), source };
     let name = || path.display().to_string();
     let found = fs::symlink_metadata(path).map_err(|e| failed("look at", e))?;
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     let own_uid = unsafe { libc::geteuid() };
     if !found.file_type().is_socket() || found.uid() != own_uid {
-        return Err(Error::InTheWay(name()));
+        return Err(ListenError::InTheWay(name()));
     }
     let probe = Socket::new(libc::AF_UNIX).map_err(|e| failed("open a socket for", e))?;
     match raw.connect(&probe) {
@@ -114,6 +115,6 @@ pub(super) fn clear_stale(path: &Path, raw: &Raw) -> Result<(), Error> {
             fs::remove_file(path).map_err(|e| failed("remove the stale", e))
         }
         // A full backlog (EAGAIN) is a sign of life as well.
-        _ => Err(Error::InUse(name())),
+        _ => Err(ListenError::InUse(name())),
     }
 }

@@ -29,13 +29,13 @@ impl Drop for Scratch {
     }
 }
 
-fn open(path: &Path) -> Result<Listener, Error> {
+fn open(path: &Path) -> Result<Listener, ListenError> {
     let place = Place::Path(Pattern::literal(path.as_os_str().as_bytes()));
     let identity = Identity::of_this_process();
     Listener::open(&place, &identity, &Directories::system(None), Reach::Owner)
 }
 
-fn default_in(directories: &Directories) -> Result<Listener, Error> {
+fn default_in(directories: &Directories) -> Result<Listener, ListenError> {
     Listener::open(&Place::Default, &Identity::of_this_process(), directories, Reach::Owner)
 }
 
@@ -61,7 +61,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     drop(UnixListener::bind(&path).unwrap());
     let listener = open(&path).unwrap();
     UnixStream::connect(&path).unwrap();
-    assert!(matches!(open(&path), Err(Error::InUse(_))));
+    assert!(matches!(open(&path), Err(ListenError::InUse(_))));
     UnixStream::connect(&path).unwrap();
     drop(listener);
 }
@@ -71,7 +71,7 @@ fn a_file_that_is_no_socket_stays() {
     let scratch = Scratch::new();
     let path = scratch.join("s");
     fs::write(&path, "precious").unwrap();
-    assert!(matches!(open(&path), Err(Error::InTheWay(_))));
+    assert!(matches!(open(&path), Err(ListenError::InTheWay(_))));
     assert_eq!(fs::read(&path).unwrap(), b"precious");
 }
 
@@ -80,7 +80,7 @@ fn a_symlink_is_not_followed() {
     let scratch = Scratch::new();
     let path = scratch.join("s");
     symlink(scratch.join("elsewhere"), &path).unwrap();
-    assert!(matches!(open(&path), Err(Error::InTheWay(_))));
+    assert!(matches!(open(&path), Err(ListenError::InTheWay(_))));
     assert!(!scratch.join("elsewhere").exists());
 }
 
@@ -213,7 +213,7 @@ fn an_abstract_name_is_taken_once() {
     let listener = Listener::open(&place, &identity, &directories, Reach::Owner).unwrap();
     assert_eq!(listener.address().to_string(), format!("@swipr-test-{}", identity.uuid));
     let again = Listener::open(&place, &identity, &directories, Reach::Owner);
-    assert!(matches!(again, Err(Error::InUse(_))));
+    assert!(matches!(again, Err(ListenError::InUse(_))));
 }
 
 #[test]

@@ -26,7 +26,7 @@ const MAX_LOOK_BYTES: u64 = 64 << 20;
 const FOLLOW_AGAIN_NS: u64 = 250_000_000;
 
 /// An entry of the list: where it is, where its object is, and the object's size.
-type Entry = (u64, u64, u64);
+type ListEntry = (u64, u64, u64);
 
 /// See the module's text.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct DebuggerObjects {
     searched: HashSet<Arc<str>>,
     heads: Vec<u64>,
     /// What was read, and the code that it is about.
-    known: HashMap<Entry, Range<u64>>,
+    known: HashMap<ListEntry, Range<u64>>,
     code: CodeMap,
     followed_ns: u64,
 }
@@ -61,9 +61,10 @@ impl DebuggerObjects {
         for symbols in mappings.symbols() {
             self.search(symbols);
         }
-        let mut listed: HashSet<Entry> = HashSet::new();
+        let mut listed: HashSet<ListEntry> = HashSet::new();
         self.heads.iter().for_each(|head| follow(*head, &mut listed));
-        let gone: Vec<Entry> = self.known.keys().filter(|entry| !listed.contains(*entry)).copied().collect();
+        let gone: Vec<ListEntry> =
+            self.known.keys().filter(|entry| !listed.contains(*entry)).copied().collect();
         for entry in &gone {
             if let Some(code) = self.known.remove(entry) {
                 self.code.forget(code, now_ns);
@@ -104,7 +105,7 @@ impl DebuggerObjects {
 }
 
 /// Adds the entries of a list.
-fn follow(head: u64, listed: &mut HashSet<Entry>) {
+fn follow(head: u64, listed: &mut HashSet<ListEntry>) {
     let Some([version, _relevant, mut at]) = words(head) else { return };
     if version as u32 != VERSION {
         return;

@@ -8,15 +8,15 @@ use crate::pipe::PipeReader;
 const MOST_BYTES: usize = 64 << 20;
 
 /// See the module's text.
-pub(super) struct Asked {
+pub(super) struct DeferredResponse {
     reader: PipeReader,
     pub(super) form: Form,
     held: Vec<u8>,
 }
 
-impl Asked {
-    pub(super) fn new(reader: PipeReader, form: Form) -> Asked {
-        Asked { reader, form, held: Vec::new() }
+impl DeferredResponse {
+    pub(super) fn new(reader: PipeReader, form: Form) -> DeferredResponse {
+        DeferredResponse { reader, form, held: Vec::new() }
     }
 
     /// Takes what has come; the answer, once that is all.

@@ -10,11 +10,11 @@ const MOST_WIRE_BYTES: usize = 8 * MOST_BODY_BYTES;
 pub(super) struct Decoder {
     body: Vec<u8>,
     wire_bytes: usize,
-    state: State,
+    state: ChunkState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     /// In a size, of which so many digits were seen.
     #[default]
     SizeStart,
@@ -51,55 +51,55 @@ impl Decoder {
                 return Err(Bad::TooLong);
             }
             self.state = self.step(*byte)?;
-            if self.state == State::Done {
+            if self.state == ChunkState::Done {
                 return Ok((used, Some(std::mem::take(&mut self.body))));
             }
         }
         Ok((used, None))
     }
 
-    fn step(&mut self, byte: u8) -> Result<State, Bad> {
+    fn step(&mut self, byte: u8) -> Result<ChunkState, Bad> {
         Ok(match (self.state, byte) {
-            (State::SizeStart, _) => State::Size(digit(byte)?),
-            (State::Size(size), b'\r') => State::SizeEnd(size),
-            (State::Size(size), b'\n') | (State::SizeEnd(size), b'\n') => after_size(size),
-            (State::Size(size), b';' | b' ' | b'\t') => State::Extension(size),
-            (State::Size(size), _) => {
+            (ChunkState::SizeStart, _) => ChunkState::Size(digit(byte)?),
+            (ChunkState::Size(size), b'\r') => ChunkState::SizeEnd(size),
+            (ChunkState::Size(size), b'\n') | (ChunkState::SizeEnd(size), b'\n') => after_size(size),
+            (ChunkState::Size(size), b';' | b' ' | b'\t') => ChunkState::Extension(size),
+            (ChunkState::Size(size), _) => {
                 let size = size.saturating_mul(16).saturating_add(digit(byte)?);
                 if self.body.len().saturating_add(size) > MOST_BODY_BYTES {
                     return Err(Bad::TooLong);
                 }
-                State::Size(size)
+                ChunkState::Size(size)
             }
-            (State::Extension(size), b'\n') => after_size(size),
-            (State::Extension(size), _) => State::Extension(size),
-            (State::Data(left), _) => {
+            (ChunkState::Extension(size), b'\n') => after_size(size),
+            (ChunkState::Extension(size), _) => ChunkState::Extension(size),
+            (ChunkState::Data(left), _) => {
                 if self.body.len() >= MOST_BODY_BYTES {
                     return Err(Bad::TooLong);
                 }
                 self.body.push(byte);
                 match left.saturating_sub(1) {
-                    0 => State::DataReturn,
-                    left => State::Data(left),
+                    0 => ChunkState::DataReturn,
+                    left => ChunkState::Data(left),
                 }
             }
-            (State::DataReturn, b'\r') => State::DataEnd,
-            (State::DataReturn | State::DataEnd, b'\n') => State::SizeStart,
-            (State::TrailerStart, b'\r') => State::LastEnd,
-            (State::TrailerStart | State::LastEnd, b'\n') => State::Done,
-            (State::TrailerStart, _) => State::Trailer,
-            (State::Trailer, b'\r') => State::TrailerEnd,
-            (State::Trailer | State::TrailerEnd, b'\n') => State::TrailerStart,
-            (State::Trailer, _) => State::Trailer,
+            (ChunkState::DataReturn, b'\r') => ChunkState::DataEnd,
+            (ChunkState::DataReturn | ChunkState::DataEnd, b'\n') => ChunkState::SizeStart,
+            (ChunkState::TrailerStart, b'\r') => ChunkState::LastEnd,
+            (ChunkState::TrailerStart | ChunkState::LastEnd, b'\n') => ChunkState::Done,
+            (ChunkState::TrailerStart, _) => ChunkState::Trailer,
+            (ChunkState::Trailer, b'\r') => ChunkState::TrailerEnd,
+            (ChunkState::Trailer | ChunkState::TrailerEnd, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::Trailer, _) => ChunkState::Trailer,
             _ => return Err(Bad::Malformed),
         })
     }
 }
 
-fn after_size(size: usize) -> State {
+fn after_size(size: usize) -> ChunkState {
     match size {
-        0 => State::TrailerStart,
-        size => State::Data(size),
+        0 => ChunkState::TrailerStart,
+        size => ChunkState::Data(size),
     }
 }
 

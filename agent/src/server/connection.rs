@@ -10,7 +10,7 @@ mod requests;
 
 use super::Settings;
 use super::answer::Answer;
-use super::asked::Asked;
+use super::asked::DeferredResponse;
 use super::chunked::Decoder;
 use super::head::Head;
 use super::recorded::{Progress, Recorded};
@@ -50,12 +50,12 @@ pub(super) enum Gate {
 
 /// Whether a connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum ConnectionLife {
     GoesOn,
     Ends,
 }
 
-enum State {
+enum ConnectionState {
     /// A head is expected, or has come in part.
     Head,
     /// The head is there, its body is not.
@@ -63,7 +63,7 @@ enum State {
     /// A recording is being answered with.
     Recording(Box<Recorded>),
     /// Somebody looks up what a symbol server's client asked for.
-    Asked(Box<Asked>),
+    Asked(Box<DeferredResponse>),
     /// The last answer is on its way.
     Ending,
     /// An answer that failed in the middle is on its way.
@@ -86,7 +86,7 @@ pub(super) struct Connection {
     pub(super) socket: Socket,
     address: Arc<Address>,
     gate: Gate,
-    state: State,
+    state: ConnectionState,
     input: Vec<u8>,
     /// Bytes of `input` that have been searched for a line's end.
     searched: usize,
@@ -111,7 +111,7 @@ impl Connection {
             socket,
             address,
             gate,
-            state: State::Head,
+            state: ConnectionState::Head,
             input: Vec::new(),
             searched: 0,
             output: Vec::new(),
@@ -130,7 +130,7 @@ impl Connection {
     }
 
     pub(super) fn is_recording(&self) -> bool {
-        matches!(self.state, State::Recording(_) | State::Asked(_))
+        matches!(self.state, ConnectionState::Recording(_) | ConnectionState::Asked(_))
     }
 
     /// Whether its client has not got all of a recording.
@@ -146,54 +146,56 @@ impl Connection {
         };
         let input = match self.state {
             // Read on, whatever comes: the end of what a client sends is how it leaves by TCP.
-            State::Recording(_) | State::Asked(_) => {
+            ConnectionState::Recording(_) | ConnectionState::Asked(_) => {
                 let may_read = !self.input_ended && self.input.len() < MOST_BYTES_AHEAD;
                 if may_read { libc::POLLIN } else { 0 }
             }
-            State::Draining(_) => libc::POLLIN,
-            State::Head | State::Body(..) if !self.input_ended && out == 0 => libc::POLLIN,
+            ConnectionState::Draining(_) => libc::POLLIN,
+            ConnectionState::Head | ConnectionState::Body(..) if !self.input_ended && out == 0 => {
+                libc::POLLIN
+            }
             _ => 0,
         };
         out | input
     }
 
     /// Something happened on the socket.
-    pub(super) fn happened(&mut self, events: i16, around: &Surroundings, now: Instant) -> Life {
+    pub(super) fn happened(&mut self, events: i16, around: &Surroundings, now: Instant) -> ConnectionLife {
         // On a Unix socket POLLHUP means that the peer has closed, not only ended
         // its sending; on TCP that both sides have ended.
         if events & (libc::POLLERR | libc::POLLNVAL | libc::POLLHUP) != 0 {
-            return Life::Ends;
+            return ConnectionLife::Ends;
         }
-        if events & libc::POLLIN != 0 && self.read(now) == Life::Ends {
-            return Life::Ends;
+        if events & libc::POLLIN != 0 && self.read(now) == ConnectionLife::Ends {
+            return ConnectionLife::Ends;
         }
         // TCP cannot tell a client that only listens on from one that is gone.
         if self.input_ended && self.is_recording() && matches!(self.gate, Gate::Tcp(_)) {
-            return Life::Ends;
+            return ConnectionLife::Ends;
         }
         self.go_on(around, now)
     }
 
     /// Does what can be done without waiting.
-    pub(super) fn go_on(&mut self, around: &Surroundings, now: Instant) -> Life {
+    pub(super) fn go_on(&mut self, around: &Surroundings, now: Instant) -> ConnectionLife {
         self.unfinished = false;
         for _ in 0..STEPS {
-            if self.flush(now) == Life::Ends {
-                return Life::Ends;
+            if self.flush(now) == ConnectionLife::Ends {
+                return ConnectionLife::Ends;
             }
             match self.step(around, now) {
                 Step::Moved => {}
-                Step::Waits => return Life::GoesOn,
-                Step::Ends => return Life::Ends,
+                Step::Waits => return ConnectionLife::GoesOn,
+                Step::Ends => return ConnectionLife::Ends,
             }
         }
         self.unfinished = true;
-        Life::GoesOn
+        ConnectionLife::GoesOn
     }
 
     fn step(&mut self, around: &Surroundings, now: Instant) -> Step {
-        match std::mem::replace(&mut self.state, State::Ending) {
-            State::Recording(mut recorded) => {
+        match std::mem::replace(&mut self.state, ConnectionState::Ending) {
+            ConnectionState::Recording(mut recorded) => {
                 let progress = match self.waiting_bytes() < MOST_WAITING_BYTES {
                     true => recorded.pump(&mut self.output),
                     false => Progress::Waits,
@@ -201,41 +203,41 @@ impl Connection {
                 match progress {
                     Progress::Over(keep) => self.finished(keep, now),
                     // Closed, not kept open and not drained: the last line is missing.
-                    Progress::Broken => self.state = State::Breaking,
-                    Progress::Waits | Progress::Moved => self.state = State::Recording(recorded),
+                    Progress::Broken => self.state = ConnectionState::Breaking,
+                    Progress::Waits | Progress::Moved => self.state = ConnectionState::Recording(recorded),
                 }
                 match progress {
                     Progress::Waits => Step::Waits,
                     _ => Step::Moved,
                 }
             }
-            State::Asked(mut asked) => match asked.answer() {
+            ConnectionState::Asked(mut asked) => match asked.answer() {
                 Some(answer) => {
                     answer.encode(asked.form, &mut self.output);
                     self.finished(asked.form.keep, now);
                     Step::Moved
                 }
                 None => {
-                    self.state = State::Asked(asked);
+                    self.state = ConnectionState::Asked(asked);
                     Step::Waits
                 }
             },
-            State::Breaking if self.waiting_bytes() == 0 => Step::Ends,
-            State::Breaking => {
-                self.state = State::Breaking;
+            ConnectionState::Breaking if self.waiting_bytes() == 0 => Step::Ends,
+            ConnectionState::Breaking => {
+                self.state = ConnectionState::Breaking;
                 Step::Waits
             }
-            State::Ending if self.waiting_bytes() > 0 => Step::Waits,
-            State::Ending if self.input_ended => Step::Ends,
-            State::Ending => {
+            ConnectionState::Ending if self.waiting_bytes() > 0 => Step::Waits,
+            ConnectionState::Ending if self.input_ended => Step::Ends,
+            ConnectionState::Ending => {
                 self.socket.end_of_sending();
                 self.since = now;
                 self.input = Vec::new();
-                self.state = State::Draining(0);
+                self.state = ConnectionState::Draining(0);
                 Step::Waits
             }
-            State::Draining(drained) => {
-                self.state = State::Draining(drained);
+            ConnectionState::Draining(drained) => {
+                self.state = ConnectionState::Draining(drained);
                 Step::Waits
             }
             // One answer at a time: the next request waits until the client has it.
@@ -243,11 +245,11 @@ impl Connection {
                 self.state = state;
                 Step::Waits
             }
-            State::Head => {
-                self.state = State::Head;
+            ConnectionState::Head => {
+                self.state = ConnectionState::Head;
                 self.read_head(now)
             }
-            State::Body(head, decoder) => self.read_body(head, decoder, around, now),
+            ConnectionState::Body(head, decoder) => self.read_body(head, decoder, around, now),
         }
     }
 }

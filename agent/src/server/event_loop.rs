@@ -4,7 +4,7 @@
 
 use super::admission;
 use super::answer::{Answer, Form};
-use super::connection::{Connection, Life, Surroundings};
+use super::connection::{Connection, ConnectionLife, Surroundings};
 use super::control::{Control, Noted};
 use super::listening::{Listening, REST};
 use super::poller::Poller;
@@ -145,7 +145,7 @@ impl EventLoop {
             let events = poller.happened(place);
             place += 1;
             let connection = &mut client.connection;
-            let mut life = Life::GoesOn;
+            let mut life = ConnectionLife::GoesOn;
             if events != 0 {
                 life = connection.happened(events, around, now);
             } else if connection.is_recording() {
@@ -153,10 +153,10 @@ impl EventLoop {
                 life = connection.go_on(around, now);
             }
             let deadline = connection.deadline(&around.settings);
-            if life == Life::GoesOn && deadline.is_some_and(|deadline| deadline <= now) {
+            if life == ConnectionLife::GoesOn && deadline.is_some_and(|deadline| deadline <= now) {
                 life = connection.out_of_time(around, now);
             }
-            life == Life::GoesOn
+            life == ConnectionLife::GoesOn
         });
     }
 

@@ -2,7 +2,7 @@
 //! hold whatever clients send.
 
 use super::Settings;
-use super::connection::{Connection, Gate, Life, Surroundings};
+use super::connection::{Connection, ConnectionLife, Gate, Surroundings};
 use super::head::{self, Framing, Parsed};
 use super::routes::{self, Outcome};
 use super::sample_request;
@@ -18,7 +18,7 @@ const MOST_TURNS: usize = 10_000;
 
 /// What the reader of heads makes of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Head {
+pub enum ParsedHead {
     /// More are needed.
     Incomplete,
     /// The first so many are a head, which says this.
@@ -28,11 +28,11 @@ pub enum Head {
 }
 
 /// Reads the head at the start of `bytes`.
-pub fn head(bytes: &[u8]) -> Head {
+pub fn head(bytes: &[u8]) -> ParsedHead {
     match head::parse(bytes) {
-        Parsed::Incomplete => Head::Incomplete,
-        Parsed::Complete(head, length) => Head::Complete(length, format!("{head:?}")),
-        Parsed::Bad(answer) => Head::Refused(answer.status),
+        Parsed::Incomplete => ParsedHead::Incomplete,
+        Parsed::Complete(head, length) => ParsedHead::Complete(length, format!("{head:?}")),
+        Parsed::Bad(answer) => ParsedHead::Refused(answer.status),
     }
 }
 
@@ -67,7 +67,7 @@ pub fn conversation<'a>(
             // A connection that has ended takes no more.
             let Ok(count) = client.send(rest) else { return Ok(answers) };
             rest = rest.get(count..).unwrap_or_default();
-            if turn(&mut connection, &around, &client, &mut answers) == Life::Ends {
+            if turn(&mut connection, &around, &client, &mut answers) == ConnectionLife::Ends {
                 return Ok(answers);
             }
         }
@@ -78,20 +78,25 @@ pub fn conversation<'a>(
 }
 
 /// Lets the connection do what there is to do, and takes what it sends.
-fn turn(connection: &mut Connection, around: &Surroundings, client: &Socket, answers: &mut Vec<u8>) -> Life {
+fn turn(
+    connection: &mut Connection,
+    around: &Surroundings,
+    client: &Socket,
+    answers: &mut Vec<u8>,
+) -> ConnectionLife {
     for _ in 0..MOST_TURNS {
         let mut one = libc::pollfd { fd: connection.socket.fd(), events: connection.events(), revents: 0 };
         // SAFETY: poll(2) with one entry that is ours; it does not wait.
         let happened = unsafe { libc::poll(&raw mut one, 1, 0) } > 0;
         let life = match happened {
             true => connection.happened(one.revents, around, Instant::now()),
-            false => Life::GoesOn,
+            false => ConnectionLife::GoesOn,
         };
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = client.receive(&mut bytes) {
             answers.extend(bytes.iter().take(count));
         }
-        if life == Life::Ends || !happened {
+        if life == ConnectionLife::Ends || !happened {
             return life;
         }
     }

@@ -23,7 +23,7 @@ pub(super) const PROFILE: &str = "/profile.json";
 
 /// What becomes of a request.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum TokenRoute {
     /// It is answered at once.
     Answer(Answer),
     /// Somebody is to look that up.
@@ -53,7 +53,7 @@ pub(super) fn check_tcp(head: &Head, local: SocketAddr) -> Result<(), Answer> {
 }
 
 /// What a request behind the token is answered with; none: as by our own route of that path.
-pub(super) fn follow(head: &Head) -> Option<Asked> {
+pub(super) fn follow(head: &Head) -> Option<TokenRoute> {
     let path = head.path.as_str();
     let question = QUESTIONS.iter().find(|(known, _)| *known == path);
     let methods = if path == PROFILE { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" };
@@ -61,10 +61,10 @@ pub(super) fn follow(head: &Head) -> Option<Asked> {
         (None, _) if path != PROFILE => Answer::problem(404, format!("there is no {path} under this token")),
         (_, Method::Options) => preflight(methods),
         (None, Method::Get | Method::Head) => return None,
-        (Some((_, kind)), Method::Post) => return Some(Asked::Question(*kind)),
+        (Some((_, kind)), Method::Post) => return Some(TokenRoute::Question(*kind)),
         _ => Answer::problem(405, format!("{path} takes {methods} only")).header("Allow", methods),
     };
-    Some(Asked::Answer(answer))
+    Some(TokenRoute::Answer(answer))
 }
 
 /// Browsers ask first.

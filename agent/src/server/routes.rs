@@ -32,7 +32,7 @@ pub(super) struct Route {
 }
 
 /// What a route does with a request.
-type Action = fn(Asked<'_>) -> Result<Outcome, Answer>;
+type Action = fn(RouteContext<'_>) -> Result<Outcome, Answer>;
 
 /// What becomes of parameters that a route does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) enum Strictness {
 }
 
 /// A request, on its way along a route.
-pub(super) struct Asked<'a> {
+pub(super) struct RouteContext<'a> {
     path: &'a str,
     /// As it was sent.
     query: &'a str,
@@ -95,12 +95,13 @@ fn try_follow(
     };
     let (query, strictness, wish, others) = (&head.query, route.strictness, Wish::default(), Vec::new());
     let wants_page = head.wants_page;
-    let mut asked = Asked { path, query, body, recorder, address, wants_page, strictness, wish, others };
+    let mut asked =
+        RouteContext { path, query, body, recorder, address, wants_page, strictness, wish, others };
     asked.read_query(route)?;
     (route.action)(asked)
 }
 
-impl Asked<'_> {
+impl RouteContext<'_> {
     fn read_query(&mut self, route: &Route) -> Result<(), Answer> {
         let bad =
             |piece: String| self.wrong(format!("\"{piece}\" in the query is not percent-encoded UTF-8"));

@@ -17,45 +17,45 @@ const MOST_DEPTH: usize = 8;
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) parameter: &'static str,
-    kind: Kind,
+    kind: FieldKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     Text,
     Number,
     TextOrNumber,
     Switch,
 }
 
-const fn field(name: &'static str, parameter: &'static str, kind: Kind) -> Field {
+const fn field(name: &'static str, parameter: &'static str, kind: FieldKind) -> Field {
     Field { name, parameter, kind }
 }
 
 /// Every field.
 pub(super) static FIELDS: &[Field] = &[
-    field("numberOfSamples", "samples", Kind::Number),
-    field("timeInterval", "interval", Kind::TextOrNumber),
-    field("format", "format", Kind::Text),
-    field("symbolizer", "symbolizer", Kind::Text),
-    field("durationMs", "duration_ms", Kind::Number),
-    field("mode", "mode", Kind::Text),
-    field("source", "source", Kind::Text),
-    field("threads", "threads", Kind::Text),
-    field("tid", "tid", Kind::TextOrNumber),
-    field("mayCome", "may_come", Kind::Switch),
-    field("state", "state", Kind::Text),
-    field("include", "include", Kind::Text),
-    field("exclude", "exclude", Kind::Text),
-    field("mergeThreads", "merge_threads", Kind::Switch),
-    field("names", "names", Kind::Text),
-    field("lines", "lines", Kind::Switch),
-    field("inline", "inline", Kind::Switch),
-    field("maxDepth", "max_depth", Kind::Number),
-    field("title", "title", Kind::Text),
-    field("weight", "weight", Kind::Text),
-    field("states", "states", Kind::Switch),
-    field("compat", "compat", Kind::Switch),
+    field("numberOfSamples", "samples", FieldKind::Number),
+    field("timeInterval", "interval", FieldKind::TextOrNumber),
+    field("format", "format", FieldKind::Text),
+    field("symbolizer", "symbolizer", FieldKind::Text),
+    field("durationMs", "duration_ms", FieldKind::Number),
+    field("mode", "mode", FieldKind::Text),
+    field("source", "source", FieldKind::Text),
+    field("threads", "threads", FieldKind::Text),
+    field("tid", "tid", FieldKind::TextOrNumber),
+    field("mayCome", "may_come", FieldKind::Switch),
+    field("state", "state", FieldKind::Text),
+    field("include", "include", FieldKind::Text),
+    field("exclude", "exclude", FieldKind::Text),
+    field("mergeThreads", "merge_threads", FieldKind::Switch),
+    field("names", "names", FieldKind::Text),
+    field("lines", "lines", FieldKind::Switch),
+    field("inline", "inline", FieldKind::Switch),
+    field("maxDepth", "max_depth", FieldKind::Number),
+    field("title", "title", FieldKind::Text),
+    field("weight", "weight", FieldKind::Text),
+    field("states", "states", FieldKind::Switch),
+    field("compat", "compat", FieldKind::Switch),
 ];
 
 /// Reads the body; the error is one line that names the field.
@@ -120,16 +120,16 @@ fn is_deep(body: &[u8]) -> bool {
 }
 
 /// The value as a query would have it.
-fn text(kind: Kind, value: &Value) -> Result<Option<String>, String> {
+fn text(kind: FieldKind, value: &Value) -> Result<Option<String>, String> {
     match (kind, value) {
         (_, Value::Null) => Ok(None),
-        (Kind::Text | Kind::TextOrNumber, Value::String(text)) => Ok(Some(text.clone())),
-        (Kind::Switch, Value::Bool(on)) => Ok(Some(on.to_string())),
-        (Kind::Number | Kind::TextOrNumber, Value::Number(number)) => Ok(Some(plain(number))),
-        (Kind::Text, other) => Err(format!("{} is not a string", shown(other))),
-        (Kind::Number, other) => Err(format!("{} is not a number", shown(other))),
-        (Kind::TextOrNumber, other) => Err(format!("{} is no time", shown(other))),
-        (Kind::Switch, other) => Err(format!("{} is not true or false", shown(other))),
+        (FieldKind::Text | FieldKind::TextOrNumber, Value::String(text)) => Ok(Some(text.clone())),
+        (FieldKind::Switch, Value::Bool(on)) => Ok(Some(on.to_string())),
+        (FieldKind::Number | FieldKind::TextOrNumber, Value::Number(number)) => Ok(Some(plain(number))),
+        (FieldKind::Text, other) => Err(format!("{} is not a string", shown(other))),
+        (FieldKind::Number, other) => Err(format!("{} is not a number", shown(other))),
+        (FieldKind::TextOrNumber, other) => Err(format!("{} is no time", shown(other))),
+        (FieldKind::Switch, other) => Err(format!("{} is not true or false", shown(other))),
     }
 }
 

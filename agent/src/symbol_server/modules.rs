@@ -14,7 +14,7 @@ pub(super) struct Modules<'a> {
 }
 
 /// An address of a module.
-pub(super) struct Place<'a> {
+pub(super) struct ModulePlace<'a> {
     pub(super) code: &'a Code,
     /// Where it is now.
     pub(super) address: u64,
@@ -34,11 +34,11 @@ impl<'a> Modules<'a> {
     }
 
     /// An offset from a module's base, if there is code.
-    pub(super) fn place(&self, name: &str, debug_id: &str, offset: u64) -> Option<Place<'a>> {
+    pub(super) fn place(&self, name: &str, debug_id: &str, offset: u64) -> Option<ModulePlace<'a>> {
         let code = self.find(name, debug_id)?;
         let address = code.module.base.wrapping_add(offset);
         let here = self.mappings.find(address).filter(|here| Arc::ptr_eq(&here.module, &code.module))?;
-        Some(Place { code: here, address })
+        Some(ModulePlace { code: here, address })
     }
 }
 

@@ -11,7 +11,7 @@ use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, State, Thre
 
 /// The profile's tables, as they stand in the file; texts are places in `strings`.
 #[derive(Default)]
-struct Profile<'a> {
+struct PprofProfile<'a> {
     sample_types: Vec<(u64, u64)>,
     samples: Vec<Sample>,
     mappings: FxHashMap<u64, RawMapping>,
@@ -64,7 +64,7 @@ pub(super) fn read(
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
 ) -> Result<(), String> {
-    let profile = Profile::parse(bytes)?;
+    let profile = PprofProfile::parse(bytes)?;
     if profile.samples.is_empty() {
         return Err("there is no sample in it, or it is no pprof profile".to_owned());
     }
@@ -113,9 +113,9 @@ pub(super) fn read(
     to(end)
 }
 
-impl<'a> Profile<'a> {
-    fn parse(bytes: &'a [u8]) -> Result<Profile<'a>, String> {
-        let mut profile = Profile::default();
+impl<'a> PprofProfile<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<PprofProfile<'a>, String> {
+        let mut profile = PprofProfile::default();
         fields(bytes, |field, value| {
             match field {
                 1 => {

@@ -5,7 +5,7 @@ use crate::args::Output;
 use crate::browser;
 use crate::error::{Error, Exit};
 use crate::say;
-use crate::write::{Target, Writer};
+use crate::write::{OutputTarget, Writer};
 use std::path::PathBuf;
 use swipr_formats::Selection;
 use swipr_formats::model::Summary;
@@ -14,7 +14,7 @@ use swipr_formats::model::Summary;
 #[derive(Clone, Debug)]
 pub struct Plan {
     selection: Selection,
-    target: Target,
+    target: OutputTarget,
     /// How much is told.
     pub talk: Talk,
     /// Whether a browser shows it.
@@ -33,8 +33,8 @@ impl Plan {
             PathBuf::from(format!("swipr-{name}-{pid}.{}", selection.format.suffix))
         });
         let talk = if output.quiet { Talk::Quiet } else { Talk::Normal };
-        let target = Target::new(&path);
-        let can_be_shown = target != Target::Stdout && ["html", "svg"].contains(&selection.format.name);
+        let target = OutputTarget::new(&path);
+        let can_be_shown = target != OutputTarget::Stdout && ["html", "svg"].contains(&selection.format.name);
         if output.open && !can_be_shown {
             let what = "--open is for files that end with .html or .svg";
             return Err(Error::new(what, "`swipr view FILE` shows others").exit(Exit::Usage));
@@ -50,7 +50,7 @@ impl Plan {
 
 /// Says on standard error what was written, and what to do with it; shows it, where that was asked.
 pub fn tell(plan: &Plan, summary: &Summary) {
-    if let (true, Target::File(path)) = (plan.shown, &plan.target) {
+    if let (true, OutputTarget::File(path)) = (plan.shown, &plan.target) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
         browser::open(&path.display().to_string());
     }
@@ -59,8 +59,8 @@ pub fn tell(plan: &Plan, summary: &Summary) {
     }
     let figures = figures_line(summary);
     match &plan.target {
-        Target::Stdout => say(format_args!("swipr: {figures}")),
-        Target::File(path) => {
+        OutputTarget::Stdout => say(format_args!("swipr: {figures}")),
+        OutputTarget::File(path) => {
             let next = viewer(plan.selection.format.name, &path.display().to_string());
             say(format_args!("swipr: wrote {}: {figures}\nnext: {next}", path.display()));
         }

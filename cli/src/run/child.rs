@@ -28,7 +28,7 @@ fn preload(command: &mut Command, library: &Path, start: &Start<'_>) {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ChildExit {
     /// By exit, with this status.
     Status(u8),
     /// By this signal.
@@ -104,11 +104,11 @@ impl Child {
     }
 
     /// How it ended, if it has.
-    pub fn ended(&mut self) -> Option<Ended> {
+    pub fn ended(&mut self) -> Option<ChildExit> {
         let status = self.0.try_wait().ok().flatten()?;
         Some(match status.signal() {
-            Some(number) => Ended::Signal(number),
-            None => Ended::Status(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1)),
+            Some(number) => ChildExit::Signal(number),
+            None => ChildExit::Status(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1)),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The picture: a head of three lines, and one of the views below.
 
-use super::keys::{KEYS, Sort, View};
+use super::keys::{KEYS, Sort, TopView};
 use super::tally::{Doing, Row, ThreadRow};
 use super::{Screen, flame};
 use ratatui::Frame;
@@ -27,9 +27,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
             .areas(frame.area());
     frame.render_widget(Paragraph::new(head_lines(screen)), head);
     match screen.view {
-        View::Functions => functions(frame, screen, body),
-        View::Threads => threads(frame, screen, body),
-        View::Flame => flame_graph(frame, screen, body),
+        TopView::Functions => functions(frame, screen, body),
+        TopView::Threads => threads(frame, screen, body),
+        TopView::Flame => flame_graph(frame, screen, body),
     }
     frame.render_widget(Paragraph::new(foot_line(screen)), foot);
     if screen.help {
@@ -61,9 +61,9 @@ fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
         tally.threads.len()
     );
     let mode = match (screen.view, screen.waits, shown(screen)) {
-        (View::Flame, _, Doing::Cpu) => "flame graph of CPU time",
-        (View::Flame, _, Doing::Waits) => "flame graph of waiting for a CPU",
-        (View::Flame, _, Doing::Blocked) => "flame graph of blocked time",
+        (TopView::Flame, _, Doing::Cpu) => "flame graph of CPU time",
+        (TopView::Flame, _, Doing::Waits) => "flame graph of waiting for a CPU",
+        (TopView::Flame, _, Doing::Blocked) => "flame graph of blocked time",
         (_, true, _) => "i hides what waits",
         (_, false, _) => "what waits is hidden",
     };

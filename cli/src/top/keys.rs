@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum View {
+pub(super) enum TopView {
     Functions,
     Threads,
     Flame,
@@ -92,14 +92,14 @@ pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Act {
         KeyCode::Char('l' | 'L') => screen.lines = !screen.lines,
         KeyCode::Char('p' | ' ') => screen.paused = !screen.paused,
         KeyCode::Char('r' | 'R') => screen.tally.reset(),
-        KeyCode::Char('f' | 'F') => show(screen, View::Functions),
-        KeyCode::Char('t' | 'T' | 'H') => show(screen, View::Threads),
-        KeyCode::Char('g' | 'G') => show(screen, View::Flame),
+        KeyCode::Char('f' | 'F') => show(screen, TopView::Functions),
+        KeyCode::Char('t' | 'T' | 'H') => show(screen, TopView::Threads),
+        KeyCode::Char('g' | 'G') => show(screen, TopView::Flame),
         KeyCode::Tab => {
             let next = match screen.view {
-                View::Functions => View::Threads,
-                View::Threads => View::Flame,
-                View::Flame => View::Functions,
+                TopView::Functions => TopView::Threads,
+                TopView::Threads => TopView::Flame,
+                TopView::Flame => TopView::Functions,
             };
             show(screen, next);
         }

@@ -74,12 +74,12 @@ pub(super) struct ThreadRow {
 struct Known {
     stack: Arc<Stack>,
     time: Time,
-    functions: Places,
-    lines: Places,
+    functions: RowPlaces,
+    lines: RowPlaces,
 }
 
 #[derive(Debug, Default)]
-struct Places {
+struct RowPlaces {
     own: Option<usize>,
     /// Each once, also where a function calls itself.
     all: Vec<usize>,
@@ -229,8 +229,8 @@ impl Rows {
         index
     }
 
-    fn places_of(&mut self, stack: &Stack, with_lines: bool) -> Places {
-        let mut places = Places::default();
+    fn places_of(&mut self, stack: &Stack, with_lines: bool) -> RowPlaces {
+        let mut places = RowPlaces::default();
         for frame in stack.frames.iter().filter(|frame| frame.kind != FrameKind::Note) {
             for (name, place) in names(frame, with_lines) {
                 let index = self.place(name, place);
@@ -243,7 +243,7 @@ impl Rows {
         places
     }
 
-    fn add(&mut self, places: &Places, doing: Doing, ns: u64) {
+    fn add(&mut self, places: &RowPlaces, doing: Doing, ns: u64) {
         if let Some(row) = places.own.and_then(|own| self.rows.get_mut(own)) {
             row.own.add(doing, ns);
             row.growing.0.add(doing, ns);

@@ -3,7 +3,7 @@
 //! only.
 
 use super::VIEWER;
-use crate::serve::{Request, answer};
+use crate::serve::{ServedRequest, answer};
 use serde_json::{Value, json};
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -30,12 +30,12 @@ impl Served {
 
     /// Answers one request; a client that went away is no loss.
     pub(super) fn answer(&self, stream: TcpStream) {
-        if let Ok(mut request) = Request::read(stream) {
+        if let Ok(mut request) = ServedRequest::read(stream) {
             let _ = self.respond(&mut request);
         }
     }
 
-    fn respond(&self, request: &mut Request) -> io::Result<()> {
+    fn respond(&self, request: &mut ServedRequest) -> io::Result<()> {
         let of_server = request.target.strip_prefix(&self.base).unwrap_or_default().to_owned();
         let is_profile = request.target == self.profile_path;
         let is_question = ["/symbolicate/v5", "/source/v1", "/asm/v1"].contains(&&*of_server);
@@ -79,7 +79,7 @@ impl Served {
     }
 }
 
-fn body(request: &mut Request) -> io::Result<Vec<u8>> {
+fn body(request: &mut ServedRequest) -> io::Result<Vec<u8>> {
     let length = request.field("content-length").and_then(|length| length.parse::<u64>().ok());
     let length = length.filter(|length| *length <= LONGEST).ok_or(io::ErrorKind::InvalidData)?;
     let mut body = Vec::new();

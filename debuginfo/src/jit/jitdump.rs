@@ -7,7 +7,7 @@
 mod lines;
 
 use super::code_map::{CodeMap, Function};
-use lines::Files;
+use lines::FileNames;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub struct Reader {
     /// Records of lines, which come before their functions.
     lines: HashMap<u64, Box<[u8]>>,
     unwinding: Option<Arc<[u8]>>,
-    files: Files,
+    files: FileNames,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -15,12 +15,12 @@ const MAX_LOOKS: usize = 16;
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Contents {
-    functions: Box<[Function]>,
+    functions: Box<[DwarfFunction]>,
     stretches: Box<[Stretch]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Function {
+struct DwarfFunction {
     begin: u64,
     size: u32,
     entry: u32,
@@ -29,7 +29,7 @@ struct Function {
 impl Contents {
     /// Looks through a unit. What is malformed, or takes more than `room` bytes, ends either.
     pub(super) fn read(dwarf: &Dwarf<PagedReader>, unit: &OpenUnit, room: usize) -> Contents {
-        let functions = functions(unit.of_functions(dwarf), room / size_of::<Function>());
+        let functions = functions(unit.of_functions(dwarf), room / size_of::<DwarfFunction>());
         let stretches = unit.program().map(|program| program.stretches(room / size_of::<Stretch>()));
         Contents { functions: functions.into(), stretches: stretches.unwrap_or_default().into() }
     }
@@ -60,7 +60,7 @@ impl Contents {
     }
 }
 
-fn functions(unit: UnitRef<PagedReader>, most: usize) -> Vec<Function> {
+fn functions(unit: UnitRef<PagedReader>, most: usize) -> Vec<DwarfFunction> {
     let mut found = Vec::new();
     // What was found before an error stays.
     let _ = gather(unit, &mut found, most);
@@ -69,7 +69,7 @@ fn functions(unit: UnitRef<PagedReader>, most: usize) -> Vec<Function> {
     found
 }
 
-fn gather(unit: UnitRef<PagedReader>, found: &mut Vec<Function>, most: usize) -> gimli::Result<()> {
+fn gather(unit: UnitRef<PagedReader>, found: &mut Vec<DwarfFunction>, most: usize) -> gimli::Result<()> {
     let root = unit.header.root_offset();
     let mut window = Window::new(unit.header.range_from(root..)?);
     let (mut at, mut looks) = (0, 0);
@@ -87,7 +87,7 @@ fn gather(unit: UnitRef<PagedReader>, found: &mut Vec<Function>, most: usize) ->
             looks += extent.each(unit, |begin, end| {
                 let (size, entry) = (u32::try_from(end - begin), u32::try_from(entry.0));
                 if let (Ok(size), Ok(entry)) = (size, entry) {
-                    found.push(Function { begin, size, entry });
+                    found.push(DwarfFunction { begin, size, entry });
                 }
             });
         }

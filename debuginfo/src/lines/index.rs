@@ -23,12 +23,12 @@ const MAX_LOOKS: usize = 64;
 /// See the module's text.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    ranges: Vec<Part>,
+    ranges: Vec<IndexPart>,
     starts: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct IndexPart {
     begin: u64,
     end: u64,
     /// The highest end up to here.
@@ -48,14 +48,14 @@ impl Index {
         for &start in index.starts.iter().filter(|start| !listed.contains(start)) {
             // Units without code are not asked for addresses; others may refer to them.
             if let Some(parts) = parts(dwarf, start) {
-                let part = |(begin, end)| Part { begin, end, highest: 0, unit: start };
+                let part = |(begin, end)| IndexPart { begin, end, highest: 0, unit: start };
                 index.ranges.extend(parts.into_iter().map(part));
             }
             if index.ranges.len() >= next {
                 put_together(&mut index.ranges);
                 next = index.ranges.len() + RANGES_AT_ONCE;
             }
-            if begun.elapsed() > MAX_TIME || index.ranges.len() * size_of::<Part>() > room {
+            if begun.elapsed() > MAX_TIME || index.ranges.len() * size_of::<IndexPart>() > room {
                 return None;
             }
         }
@@ -96,14 +96,14 @@ impl Index {
 
     /// Heap bytes in use.
     pub(super) fn bytes(&self) -> usize {
-        self.ranges.capacity() * size_of::<Part>() + self.starts.capacity() * size_of::<usize>()
+        self.ranges.capacity() * size_of::<IndexPart>() + self.starts.capacity() * size_of::<usize>()
     }
 }
 
 /// Adds what `.debug_aranges` says, which compilers need not write. Returns the units that it is
 /// of. Their first entries are not read: for each of them gimli reads abbreviations and the names
 /// of files.
-fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<Part>) -> FxHashSet<usize> {
+fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<IndexPart>) -> FxHashSet<usize> {
     let mut units = FxHashSet::default();
     let mut headers = dwarf.debug_aranges.headers();
     while let Ok(Some(header)) = headers.next()
@@ -116,7 +116,7 @@ fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<Part>) -> FxHashSet<usize
         {
             let (begin, end) = (entry.range().begin, entry.range().end);
             if begin < end {
-                ranges.push(Part { begin, end, highest: 0, unit });
+                ranges.push(IndexPart { begin, end, highest: 0, unit });
                 units.insert(unit);
             }
         }
@@ -126,7 +126,7 @@ fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<Part>) -> FxHashSet<usize
 
 /// Sorts, and makes one of the ranges of a unit between which no other unit has one: what lies
 /// between them is at most padding.
-fn put_together(ranges: &mut Vec<Part>) {
+fn put_together(ranges: &mut Vec<IndexPart>) {
     ranges.sort_unstable_by_key(|part| (part.begin, part.unit));
     ranges.dedup_by(|next, last| {
         let is_same = next.unit == last.unit;

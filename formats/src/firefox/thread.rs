@@ -34,7 +34,7 @@ const NONE: u64 = u64::MAX;
 /// Of a number that holds a category and a subcategory.
 const CATEGORY_BITS: u32 = 8;
 
-pub(super) struct Tables<'a> {
+pub(super) struct ThreadTables<'a> {
     options: &'a Options,
     header: &'a Header,
     stacks: &'a RawTree,
@@ -54,14 +54,14 @@ pub(super) struct Tables<'a> {
     nodes: FxHashMap<u32, u64>,
 }
 
-impl<'a> Tables<'a> {
+impl<'a> ThreadTables<'a> {
     pub(super) fn new(
         options: &'a Options,
         header: &'a Header,
         stacks: &'a RawTree,
         libraries: &'a Libraries,
     ) -> Self {
-        Tables {
+        ThreadTables {
             options,
             header,
             stacks,

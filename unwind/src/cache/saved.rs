@@ -18,7 +18,7 @@ const OFFSET_BITS: u32 = 64 - TAG_BITS - REGISTER_BITS - HOW_BITS;
 
 /// The cache; 16 KiB.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct SavedCache {
     entries: [Entry; ENTRIES],
 }
 
@@ -33,9 +33,9 @@ fn place(pc: u64, register: u8) -> Option<(usize, u64)> {
     fits.then_some((at, tag << REGISTER_BITS | register))
 }
 
-impl Cache {
-    pub(super) const fn new() -> Cache {
-        Cache { entries: [const { Entry(AtomicU64::new(0)) }; ENTRIES] }
+impl SavedCache {
+    pub(super) const fn new() -> SavedCache {
+        SavedCache { entries: [const { Entry(AtomicU64::new(0)) }; ENTRIES] }
     }
 
     pub(super) fn get(&self, pc: u64, register: u8) -> Option<Saved> {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn answers_only_for_the_very_pc_and_register() {
-        static CACHE: Cache = Cache::new();
+        static CACHE: SavedCache = SavedCache::new();
         let pc = 0x7f12_3456_7890;
         let saved = |how, value: i64| Saved { how, length: 0, value: value as u64 };
         for (register, saved) in
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_not_remembered() {
-        static CACHE: Cache = Cache::new();
+        static CACHE: SavedCache = SavedCache::new();
         let pc = 0x7f12_3456_7890;
         for (how, value) in [(How::AtCfa, 1 << 19), (How::Register, 3), (How::At, 8), (How::Value, 8)] {
             CACHE.put(pc, 3, Saved { how, length: 0, value });

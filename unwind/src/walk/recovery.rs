@@ -14,7 +14,7 @@
 //! cache) and steps in a whole walk. Not recursive: frames that needed such a register themselves
 //! find it among those recovered before.
 
-use super::workspace::{Scratch, State};
+use super::workspace::{Scratch, WalkState};
 use super::{Frame, step};
 use crate::arch::Arch;
 use crate::expression::{self, Stack};
@@ -118,10 +118,10 @@ impl Known<'_> {
 pub(super) fn recover<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
-    state: &mut State,
+    state: &mut WalkState,
     register: u8,
 ) -> bool {
-    let State { number, origin, again, scratch, .. } = state;
+    let WalkState { number, origin, again, scratch, .. } = state;
     if origin.count == MAX_RECOVERED {
         return false;
     }

@@ -25,7 +25,7 @@ const STACK: usize = if cfg!(debug_assertions) { 32 * 1024 } else { 8 * 1024 };
 #[repr(C)]
 pub struct Workspace {
     stack: MaybeUninit<[u8; STACK]>,
-    state: MaybeUninit<State>,
+    state: MaybeUninit<WalkState>,
     /// Where a walk of the usual kind stands.
     frame: MaybeUninit<Frame>,
     trail: Trail,
@@ -77,7 +77,7 @@ impl Workspace {
 
     #[inline(always)]
     fn write(&mut self, start: Frame, frame: Frame, number: usize) {
-        self.state.write(State {
+        self.state.write(WalkState {
             frame,
             number,
             origin: Origin::new(start),
@@ -95,7 +95,7 @@ impl Workspace {
     /// # Safety
     /// A walk was begun.
     #[inline(always)]
-    pub(super) unsafe fn parts(&mut self) -> (&mut State, &mut Trail, *mut u8) {
+    pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut Trail, *mut u8) {
         let end = self.stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
         let top = end.wrapping_sub(end.addr() % 16);
         // SAFETY: both ways to begin write it.
@@ -126,7 +126,7 @@ impl Default for Workspace {
 }
 
 /// How far a walk has come.
-pub(super) struct State {
+pub(super) struct WalkState {
     /// The frame to be left next.
     pub(super) frame: Frame,
     /// How many were before it.

@@ -8,7 +8,7 @@ use crate::histogram::Histogram;
 #[derive(Debug)]
 pub struct Family {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: MetricKind,
     pub help: &'static str,
     /// The label that tells its samples apart; empty where there is one only.
     pub label: &'static str,
@@ -25,16 +25,16 @@ pub struct Source {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     Counter,
     Gauge,
 }
 
-impl Kind {
+impl MetricKind {
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
         }
     }
 }
@@ -47,7 +47,12 @@ impl Family {
     }
 }
 
-const fn one(name: &'static str, kind: Kind, sources: &'static [Source; 1], help: &'static str) -> Family {
+const fn one(
+    name: &'static str,
+    kind: MetricKind,
+    sources: &'static [Source; 1],
+    help: &'static str,
+) -> Family {
     Family { name, kind, help, label: "", sources }
 }
 
@@ -59,7 +64,7 @@ const fn labelled(label_value: &'static str, at: &'static str) -> Source {
     Source { at, label_value }
 }
 
-use Kind::{Counter, Gauge};
+use MetricKind::{Counter, Gauge};
 
 /// All but the histograms.
 pub static FAMILIES: &[Family] = &[

@@ -1,6 +1,6 @@
 //! A connection's bytes, in and out, without waiting.
 
-use super::{Connection, Life, State};
+use super::{Connection, ConnectionLife, ConnectionState};
 use std::io::ErrorKind;
 use std::time::Instant;
 
@@ -10,34 +10,34 @@ const READ_BYTES: usize = 16 * 1024;
 const MOST_DRAINED_BYTES: usize = 4 * 1024 * 1024;
 
 impl Connection {
-    pub(super) fn read(&mut self, now: Instant) -> Life {
+    pub(super) fn read(&mut self, now: Instant) -> ConnectionLife {
         let mut bytes = [0; READ_BYTES];
         let count = match self.socket.receive(&mut bytes) {
             Ok(count) => count,
             Err(error) => {
                 return match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Life::GoesOn,
-                    _ => Life::Ends,
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => ConnectionLife::GoesOn,
+                    _ => ConnectionLife::Ends,
                 };
             }
         };
-        if let State::Draining(drained) = &mut self.state {
+        if let ConnectionState::Draining(drained) = &mut self.state {
             *drained += count;
             return match count == 0 || *drained > MOST_DRAINED_BYTES {
-                true => Life::Ends,
-                false => Life::GoesOn,
+                true => ConnectionLife::Ends,
+                false => ConnectionLife::GoesOn,
             };
         }
         if count == 0 {
             self.input_ended = true;
-        } else if self.input.is_empty() && matches!(self.state, State::Head) {
+        } else if self.input.is_empty() && matches!(self.state, ConnectionState::Head) {
             self.since = now;
         }
         self.input.extend(bytes.iter().take(count));
-        Life::GoesOn
+        ConnectionLife::GoesOn
     }
 
-    pub(super) fn flush(&mut self, now: Instant) -> Life {
+    pub(super) fn flush(&mut self, now: Instant) -> ConnectionLife {
         while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
             match self.socket.send(rest) {
                 Ok(count) => {
@@ -46,8 +46,8 @@ impl Connection {
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => return Life::GoesOn,
-                    _ => return Life::Ends,
+                    ErrorKind::WouldBlock => return ConnectionLife::GoesOn,
+                    _ => return ConnectionLife::Ends,
                 },
             }
         }
@@ -55,6 +55,6 @@ impl Connection {
         self.sent = 0;
         // The time a client has to take bytes starts when there are some.
         self.moved = now;
-        Life::GoesOn
+        ConnectionLife::GoesOn
     }
 }

@@ -1,6 +1,6 @@
 //! How long a connection may take for what it is doing, and what becomes of it then.
 
-use super::{Connection, Life, State, Surroundings};
+use super::{Connection, ConnectionLife, ConnectionState, Surroundings};
 use crate::server::Settings;
 use crate::server::answer::Answer;
 use std::time::{Duration, Instant};
@@ -11,23 +11,25 @@ impl Connection {
         let limits = &settings.limits;
         let (from, time): (Instant, Duration) = match self.state {
             _ if self.waiting_bytes() > 0 => (self.moved, limits.stall),
-            State::Head if self.input.is_empty() && self.answered > 0 => (self.since, limits.idle),
-            State::Head | State::Body(..) => (self.since, limits.head),
-            State::Recording(_) | State::Asked(_) => return None,
-            State::Ending | State::Breaking | State::Draining(_) => (self.since, limits.linger),
+            ConnectionState::Head if self.input.is_empty() && self.answered > 0 => (self.since, limits.idle),
+            ConnectionState::Head | ConnectionState::Body(..) => (self.since, limits.head),
+            ConnectionState::Recording(_) | ConnectionState::Asked(_) => return None,
+            ConnectionState::Ending | ConnectionState::Breaking | ConnectionState::Draining(_) => {
+                (self.since, limits.linger)
+            }
         };
         from.checked_add(time)
     }
 
     /// The deadline has passed.
-    pub(in crate::server) fn out_of_time(&mut self, around: &Surroundings, now: Instant) -> Life {
+    pub(in crate::server) fn out_of_time(&mut self, around: &Surroundings, now: Instant) -> ConnectionLife {
         let waits_for_request = match self.state {
-            State::Head => !self.input.is_empty(),
-            State::Body(..) => true,
+            ConnectionState::Head => !self.input.is_empty(),
+            ConnectionState::Body(..) => true,
             _ => false,
         };
         if self.waiting_bytes() > 0 || !waits_for_request {
-            return Life::Ends;
+            return ConnectionLife::Ends;
         }
         let time = around.settings.limits.head;
         let what = format!("the request was not complete after {time:?}");
@@ -38,6 +40,7 @@ impl Connection {
     /// Since when a client has been connected that has not completed a single request; `None`: it
     /// has.
     pub(in crate::server) fn silent_since(&self) -> Option<Instant> {
-        (self.answered == 0 && matches!(self.state, State::Head | State::Body(..))).then_some(self.connected)
+        (self.answered == 0 && matches!(self.state, ConnectionState::Head | ConnectionState::Body(..)))
+            .then_some(self.connected)
     }
 }

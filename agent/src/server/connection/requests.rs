@@ -1,12 +1,12 @@
 //! A connection's requests: from bytes to heads and bodies, and on to their answers.
 //! Not here: sockets and time (`connection.rs`), what routes do (`routes.rs`).
 
-use super::{Connection, Gate, State, Step, Surroundings};
+use super::{Connection, ConnectionState, Gate, Step, Surroundings};
 use crate::pipe::pipe;
 use crate::recording::{MAX_RECORDINGS, Question, Request, StartError};
 use crate::server::access;
 use crate::server::answer::{Answer, Form};
-use crate::server::asked::Asked;
+use crate::server::asked::DeferredResponse;
 use crate::server::chunked::{Bad, Decoder};
 use crate::server::head::{self, Framing, Head, Keep, MOST_HEAD_BYTES, Parsed};
 use crate::server::page;
@@ -34,7 +34,7 @@ impl Connection {
                 if head.waits && head.framing != Framing::Length(0) && self.input.is_empty() {
                     self.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                 }
-                self.state = State::Body(head, Decoder::default());
+                self.state = ConnectionState::Body(head, Decoder::default());
                 Step::Moved
             }
             Parsed::Bad(answer) => {
@@ -82,7 +82,7 @@ impl Connection {
             }
             None if self.input_ended => self.cut_short(now),
             None => {
-                self.state = State::Body(head, decoder);
+                self.state = ConnectionState::Body(head, decoder);
                 Step::Waits
             }
         }
@@ -90,7 +90,7 @@ impl Connection {
 
     /// The client ended in the middle, or before it began.
     fn cut_short(&mut self, now: Instant) -> Step {
-        if self.input.is_empty() && matches!(self.state, State::Head) {
+        if self.input.is_empty() && matches!(self.state, ConnectionState::Head) {
             return Step::Ends;
         }
         self.last_word(Answer::problem(400, "the request is not complete"), now);
@@ -122,15 +122,23 @@ impl Connection {
         }
     }
 
-    fn ask(&mut self, asked: page::Asked, head: &Head, body: &[u8], around: &Surroundings, now: Instant) {
+    fn ask(
+        &mut self,
+        asked: page::TokenRoute,
+        head: &Head,
+        body: &[u8],
+        around: &Surroundings,
+        now: Instant,
+    ) {
         let answer = match asked {
-            page::Asked::Answer(answer) => answer,
-            page::Asked::Question(kind) => {
+            page::TokenRoute::Answer(answer) => answer,
+            page::TokenRoute::Question(kind) => {
                 let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&around.wake));
                 let question = Question { kind, body: body.to_vec(), output: Box::new(writer) };
                 match around.recorder.ask(question) {
                     Ok(()) => {
-                        self.state = State::Asked(Box::new(Asked::new(reader, head.form())));
+                        self.state =
+                            ConnectionState::Asked(Box::new(DeferredResponse::new(reader, head.form())));
                         return;
                     }
                     Err(StartError::TooMany) => {
@@ -163,7 +171,7 @@ impl Connection {
         let writer = if manner.empty == Empty::IsFine { writer.that_takes_empty() } else { writer };
         let mut answer = match around.recorder.start(request, Box::new(writer)) {
             Ok(()) => {
-                self.state = State::Recording(Box::new(Recorded::new(reader, about)));
+                self.state = ConnectionState::Recording(Box::new(Recorded::new(reader, about)));
                 return;
             }
             Err(StartError::TooMany) => {
@@ -193,8 +201,8 @@ impl Connection {
         self.answered += 1;
         self.since = now;
         self.state = match keep {
-            Keep::Open => State::Head,
-            Keep::Close => State::Ending,
+            Keep::Open => ConnectionState::Head,
+            Keep::Close => ConnectionState::Ending,
         };
     }
 

@@ -6,7 +6,7 @@
 //! would not understand gets Go's defaults.
 
 use super::recordings::STANDARD;
-use super::{Asked, Outcome};
+use super::{Outcome, RouteContext};
 use crate::recording::{Length, Purpose, Request, Symbolize};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
@@ -22,7 +22,7 @@ fn manner(file: &'static str) -> Manner {
     Manner { file: File::Named(file), empty: Empty::IsFine }
 }
 
-impl Asked<'_> {
+impl RouteContext<'_> {
     fn for_go(&mut self, length: Length, mode: Mode, format: &'static str) -> Result<Box<Request>, Answer> {
         let wish = std::mem::take(&mut self.wish);
         let request = wish.into_request(Defaults { length, mode, format });
@@ -38,7 +38,7 @@ impl Asked<'_> {
     }
 }
 
-pub(super) fn index(_: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn index(_: RouteContext<'_>) -> Result<Outcome, Answer> {
     const INDEX: &str = "<!DOCTYPE html><title>/debug/pprof/</title><h1>/debug/pprof/</h1><ul>\
         <li><a href=\"profile\">profile</a>: CPU time; ?seconds=30&amp;hz=100\
         <li><a href=\"goroutine?debug=1\">goroutine</a>: every thread now; <a href=\"goroutine?debug=2\">in full</a>\
@@ -48,17 +48,17 @@ pub(super) fn index(_: Asked<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Answer(Answer::bytes("text/html; charset=utf-8", INDEX.as_bytes().to_vec())))
 }
 
-pub(super) fn profile(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn profile(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Record(asked.for_go(Length::Time(STANDARD), Mode::Cpu, "pprof")?, manner("profile")))
 }
 
-pub(super) fn unnamed_profile(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn unnamed_profile(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.for_go(Length::Time(STANDARD), Mode::Cpu, "pprof")?;
     request.symbolize = Symbolize::Never;
     Ok(Outcome::Record(request, manner("profile")))
 }
 
-pub(super) fn fgprof(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn fgprof(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let (format, file) = match asked.other("format") {
         None | Some("pprof") => ("pprof", File::Named("profile")),
         Some("folded") => ("folded", File::None),
@@ -71,14 +71,14 @@ pub(super) fn fgprof(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Record(request, Manner { file, ..manner("profile") }))
 }
 
-pub(super) fn gperftools(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn gperftools(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.for_go(Length::Time(STANDARD), Mode::Cpu, "pprof")?;
     request.format.format = &GPERFTOOLS;
     request.symbolize = Symbolize::Never;
     Ok(Outcome::Record(request, manner("profile")))
 }
 
-pub(super) fn goroutine(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn goroutine(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let debug = asked.other("debug").and_then(|debug| debug.trim().parse::<i64>().ok()).unwrap_or(0);
     let (format, file) = match debug {
         ..=0 => (swipr_formats::find("pprof").unwrap_or(&GOROUTINES), File::Named("goroutine")),
@@ -89,23 +89,23 @@ pub(super) fn goroutine(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Record(request, Manner { file, ..manner("goroutine") }))
 }
 
-pub(super) fn cmdline(_: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn cmdline(_: RouteContext<'_>) -> Result<Outcome, Answer> {
     let arguments: Vec<Vec<u8>> = std::env::args_os().map(|argument| argument.as_bytes().to_vec()).collect();
     Ok(Outcome::Answer(Answer::bytes("text/plain; charset=utf-8", arguments.join(&0))))
 }
 
-pub(super) fn symbol_by_query(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn symbol_by_query(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let query = asked.query.to_owned();
     symbol(asked, &query)
 }
 
-pub(super) fn symbol_by_body(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn symbol_by_body(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let body = String::from_utf8_lossy(asked.body).into_owned();
     symbol(asked, &body)
 }
 
 /// Whoever asks for nothing wants to know whether there are names to be had.
-fn symbol(mut asked: Asked<'_>, text: &str) -> Result<Outcome, Answer> {
+fn symbol(mut asked: RouteContext<'_>, text: &str) -> Result<Outcome, Answer> {
     let number = |word: &str| u64::from_str_radix(word.trim().trim_start_matches("0x"), 16).ok();
     let addresses: Vec<u64> = text.split('+').filter_map(number).take(MOST_ADDRESSES).collect();
     if addresses.is_empty() {

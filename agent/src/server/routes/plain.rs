@@ -1,10 +1,10 @@
 //! Routes that are answered at once.
 
-use super::{Asked, Outcome, off};
+use super::{Outcome, RouteContext, off};
 use crate::server::answer::{Answer, METRICS};
 use crate::server::help;
 
-pub(super) fn help(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn help(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     if asked.wants_page {
         // Nobody else's page may have it in a frame.
         let policy = format!("{}; frame-ancestors 'none'", swipr_formats::LIVE_POLICY);
@@ -15,17 +15,17 @@ pub(super) fn help(asked: Asked<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Answer(Answer::text(help::text(asked.address, asked.recorder))))
 }
 
-pub(super) fn health(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn health(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Answer(match asked.recorder.off() {
         None => Answer::text("OK\n"),
         Some(reason) => off(reason),
     }))
 }
 
-pub(super) fn status(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn status(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Answer(Answer::json(asked.recorder.status())))
 }
 
-pub(super) fn metrics(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn metrics(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Answer(Answer::bytes(METRICS, asked.recorder.metrics().into_bytes())))
 }

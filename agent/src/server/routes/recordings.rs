@@ -1,6 +1,6 @@
 //! Routes that are answered with a recording.
 
-use super::{Asked, Outcome};
+use super::{Outcome, RouteContext};
 use crate::recording::{Length, Purpose, Request};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
@@ -23,7 +23,7 @@ const NAMED: &[(&str, &str)] = &[
     ("/profile.perf", "perf"),
 ];
 
-impl Asked<'_> {
+impl RouteContext<'_> {
     /// A recording of wall-clock time, in that format, unless something else was asked for.
     fn request(&mut self, length: Length, format: &'static str) -> Result<Box<Request>, Answer> {
         let wish = std::mem::take(&mut self.wish);
@@ -36,35 +36,35 @@ impl Asked<'_> {
     }
 }
 
-pub(super) fn sample(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn sample(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let request = sample_request::parse(asked.body).map_err(|what| asked.wrong(what))?;
     Ok(Outcome::Record(Box::new(request), Manner::default()))
 }
 
-pub(super) fn profile(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn profile(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     asked.record(Length::Time(STANDARD), "perf")
 }
 
-pub(super) fn named(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn named(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let found = NAMED.iter().find(|(path, _)| *path == asked.path);
     let format = found.map_or("perf", |(_, format)| format);
     asked.record(Length::Time(STANDARD), format)
 }
 
-pub(super) fn dump(asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn dump(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     if let Some(format) = asked.wish.format.filter(|format| !["dump", "json"].contains(&format.name)) {
         return Err(asked.wrong(format!("format: \"{}\" is not one of dump, json", format.name)));
     }
     asked.record(Length::Ticks(1), "dump")
 }
 
-pub(super) fn threads(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn threads(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Ticks(1), "json")?;
     request.format.format = &swipr_formats::THREADS;
     Ok(Outcome::Record(request, Manner { file: File::None, ..Manner::default() }))
 }
 
-pub(super) fn last(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn last(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Time(STANDARD), "perf")?;
     if let Length::Time(time) = request.length {
         request.purpose = Purpose::Last(time);
@@ -72,13 +72,13 @@ pub(super) fn last(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Record(request, Manner::default()))
 }
 
-pub(super) fn live(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn live(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Time(STANDARD), "json")?;
     request.format.format = &swipr_formats::LIVE_LINES;
     Ok(Outcome::Record(request, Manner { file: File::None, empty: Empty::IsFine }))
 }
 
-pub(super) fn maps(mut asked: Asked<'_>) -> Result<Outcome, Answer> {
+pub(super) fn maps(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Ticks(1), "json")?;
     request.format.format = &swipr_formats::GOROUTINES;
     request.purpose = Purpose::Code;

@@ -20,9 +20,9 @@ const ELF_HEADER_BYTES: u64 = 0x40;
 
 /// Names of files, each once.
 #[derive(Debug, Default)]
-pub(super) struct Files(HashMap<Box<str>, Arc<str>>);
+pub(super) struct FileNames(HashMap<Box<str>, Arc<str>>);
 
-impl Files {
+impl FileNames {
     fn share(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.0.get(name) {
             return known.clone();
@@ -38,7 +38,7 @@ impl Files {
 
 /// The lines of the function in `code`, from a record behind its first address; none where the
 /// record makes no sense.
-pub(super) fn read(record: &[u8], code: Range<u64>, name: &str, files: &mut Files) -> Arc<[LineEntry]> {
+pub(super) fn read(record: &[u8], code: Range<u64>, name: &str, files: &mut FileNames) -> Arc<[LineEntry]> {
     let mut fields = Fields(record);
     let Some(count) = fields.long().filter(|&count| count <= MAX_LINES) else { return Arc::new([]) };
     let script = script_of_v8(name);
@@ -56,7 +56,7 @@ fn named(
     mut fields: Fields,
     count: u64,
     offset: impl Fn(u64) -> Option<u64>,
-    files: &mut Files,
+    files: &mut FileNames,
 ) -> Option<Vec<LineEntry>> {
     let mut lines = Vec::new();
     let mut file: Option<Arc<str>> = None;
