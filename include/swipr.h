@@ -20,14 +20,14 @@
 // What an entry point answers: `SWIPR_OK`, or what went wrong; `swipr_last_error` has the words.
 typedef int32_t swipr_status;
 
-// Options of `swipr_start`: `swipr_options options = SWIPR_OPTIONS_INIT;`, then the fields that matter.
-// Later versions add fields at the end.
+// Options of `swipr_start`: `swipr_options options = SWIPR_OPTIONS_INIT;`, then the fields that
+// matter. Later versions add fields at the end.
 typedef struct {
   // `sizeof(swipr_options)`.
   size_t size;
-  // Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or a URL
-  // (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`).
-  // NULL or empty: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
+  // Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or
+  // a URL (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`). NULL or empty:
+  // as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
   // written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
   const char *socket;
 } swipr_options;
@@ -35,21 +35,24 @@ typedef struct {
 // Which threads a recording samples.
 typedef int32_t swipr_mode;
 
-// Options of a recording: `swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;`, then the
-// fields that matter. A field that is 0 or NULL has its default. Later versions add fields at the end.
+// Options of a recording: `swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;`, then
+// the fields that matter. A field that is 0 or NULL has its default. Later versions add fields at
+// the end.
 typedef struct {
   // `sizeof(swipr_recording_options)`.
   size_t size;
   // `SWIPR_MODE_WALL` (the default) or `SWIPR_MODE_CPU`.
   swipr_mode mode;
-  // Not 0: perf script text has source files and lines where they are known. Other formats that have a
-  // place for lines always have them.
+  // Not 0: perf script text has source files and lines where they are known. Other formats that
+  // have a place for lines always have them.
   int32_t lines;
   // Samples of each thread a second, from 0.0003 to 10,000. 0: 100.
   double hz;
-  // A regular expression of at most 1,000 bytes: only threads whose name matches are sampled. NULL: all.
+  // A regular expression of at most 1,000 bytes: only threads whose name matches are sampled.
+  // NULL: all.
   const char *threads;
-  // A title of at most 1,000 bytes without control characters, where the format has a place for one. NULL: none.
+  // A title of at most 1,000 bytes without control characters, where the format has a place for
+  // one. NULL: none.
   const char *title;
 } swipr_recording_options;
 
@@ -90,11 +93,12 @@ extern "C" {
 
 // Starts the agent in this process and waits until it listens.
 //
-// `options` may be NULL for the defaults. The environment variables of `docs/configuration.md` hold as
-// well; `options->socket` goes before those that say where to listen, but for `SWIPR_LISTEN`, which opens
-// a second place in any case. After fork the child has an agent of its own.
-// An agent that is just being started, because it was preloaded or because of a fork, is waited for: where
-// this answers `SWIPR_ALREADY_RUNNING`, recordings can be made. Any thread may call it. Waits at most 5 seconds.
+// `options` may be NULL for the defaults. The environment variables of `docs/configuration.md`
+// hold as well; `options->socket` goes before those that say where to listen, but for
+// `SWIPR_LISTEN`, which opens a second place in any case. After fork the child has an agent of its
+// own. An agent that is just being started, because it was preloaded or because of a fork, is
+// waited for: where this answers `SWIPR_ALREADY_RUNNING`, recordings can be made. Any thread may
+// call it. Waits at most 5 seconds.
 //
 // Pointers:
 // `options` is NULL or points to a `swipr_options` whose strings are C strings.
@@ -104,18 +108,17 @@ swipr_status swipr_start(const swipr_options *options);
 // `swipr_start` may be called again afterwards.
 swipr_status swipr_stop(void);
 
-// Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far as `capacity`
-// bytes hold it. Returns the length without the NUL; 0: the agent does not run. An agent that is just being
-// started is waited for, as in `swipr_start`.
+// Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far
+// as `capacity` bytes hold it. Returns the length without the NUL; 0: the agent does not run. An
+// agent that is just being started is waited for, as in `swipr_start`.
 //
 // Pointers:
 // `buffer` is NULL or has room for `capacity` bytes.
-size_t swipr_socket_path(char *buffer,
-                         size_t capacity);
+size_t swipr_socket_path(char *buffer, size_t capacity);
 
-// Takes `count` samples of every thread, `interval_us` microseconds apart, and writes them to the file `path`
-// in the given format ("perf", "folded", "pprof", ...). Waits until the file is complete. The calling thread is
-// sampled as well: it is waiting in this function.
+// Takes `count` samples of every thread, `interval_us` microseconds apart, and writes them to the
+// file `path` in the given format ("perf", "folded", "pprof", ...). Waits until the file is
+// complete. The calling thread is sampled as well: it is waiting in this function.
 //
 // `count` is from 1 to 10 million, `interval_us` from 100 to 3,600,000,000.
 //
@@ -139,8 +142,8 @@ swipr_status swipr_record_to_file_with(const char *path,
                                        const swipr_recording_options *options);
 
 // Begins to record every thread, each `interval_us` microseconds, into the file `path`, until
-// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait for samples; an agent
-// that is just being started is waited for, as in `swipr_start`.
+// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait for samples;
+// an agent that is just being started is waited for, as in `swipr_start`.
 //
 // Pointers:
 // `path` and `format` are NULL (an error) or C strings; `recording` is NULL (an error) or valid.
@@ -149,35 +152,36 @@ swipr_status swipr_recording_begin(const char *path,
                                    uint64_t interval_us,
                                    uint64_t *recording);
 
-// The same as its options say: which threads, how often, with which title. `options` may be NULL for the
-// defaults.
+// The same as its options say: which threads, how often, with which title. `options` may be NULL
+// for the defaults.
 //
 // Pointers:
 // `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a
-// `swipr_recording_options` whose strings are NULL or C strings; `recording` is NULL (an error) or valid.
+// `swipr_recording_options` whose strings are NULL or C strings; `recording` is NULL (an error) or
+// valid.
 swipr_status swipr_recording_begin_with(const char *path,
                                         const char *format,
                                         const swipr_recording_options *options,
                                         uint64_t *recording);
 
-// Ends a recording and waits until its file is complete. Recordings that were begun before a fork are the
-// parent's: in the child there is no recording of that number.
+// Ends a recording and waits until its file is complete. Recordings that were begun before a fork
+// are the parent's: in the child there is no recording of that number.
 swipr_status swipr_recording_end(uint64_t recording);
 
-// What a status means, in a few words that stay where they are: never NULL, not to be freed. For what went
-// wrong in a call, `swipr_last_error` says more. Any thread may call it at any time, also in a signal handler.
+// What a status means, in a few words that stay where they are: never NULL, not to be freed. For
+// what went wrong in a call, `swipr_last_error` says more. Any thread may call it at any time,
+// also in a signal handler.
 const char *swipr_strerror(swipr_status status);
 
 // The version of the agent, "MAJOR.MINOR.PATCH". `SWIPR_VERSION` is that of the header.
 const char *swipr_version(void);
 
-// Copies what went wrong in this thread's last failing call, with a final NUL, into `buffer` as far as
-// `capacity` bytes hold it. Returns the length without the NUL; 0: nothing went wrong yet.
+// Copies what went wrong in this thread's last failing call, with a final NUL, into `buffer` as
+// far as `capacity` bytes hold it. Returns the length without the NUL; 0: nothing went wrong yet.
 //
 // Pointers:
 // `buffer` is NULL or has room for `capacity` bytes.
-size_t swipr_last_error(char *buffer,
-                        size_t capacity);
+size_t swipr_last_error(char *buffer, size_t capacity);
 
 
 /* Types for what dlsym(3) finds: `swipr_start_fn start = (swipr_start_fn)dlsym(library, "swipr_start");` */

@@ -39,17 +39,17 @@ pub const SWIPR_RECORDING_FAILED: swipr_status = 5;
 /// The operating system refused something, or did not answer in time.
 pub const SWIPR_FAILED: swipr_status = 6;
 
-/// Options of `swipr_start`: `swipr_options options = SWIPR_OPTIONS_INIT;`, then the fields that matter.
-/// Later versions add fields at the end.
+/// Options of `swipr_start`: `swipr_options options = SWIPR_OPTIONS_INIT;`, then the fields that
+/// matter. Later versions add fields at the end.
 #[repr(C)]
 #[allow(non_camel_case_types)]
 #[derive(Debug)]
 pub struct swipr_options {
     /// `sizeof(swipr_options)`.
     pub size: usize,
-    /// Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or a URL
-    /// (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`).
-    /// NULL or empty: as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
+    /// Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or
+    /// a URL (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`). NULL or empty:
+    /// as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
     /// written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
     pub socket: *const c_char,
 }
@@ -63,8 +63,9 @@ pub const SWIPR_MODE_WALL: swipr_mode = 0;
 /// Only threads that use CPU time.
 pub const SWIPR_MODE_CPU: swipr_mode = 1;
 
-/// Options of a recording: `swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;`, then the
-/// fields that matter. A field that is 0 or NULL has its default. Later versions add fields at the end.
+/// Options of a recording: `swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;`, then
+/// the fields that matter. A field that is 0 or NULL has its default. Later versions add fields at
+/// the end.
 #[repr(C)]
 #[allow(non_camel_case_types)]
 #[derive(Debug)]
@@ -73,14 +74,16 @@ pub struct swipr_recording_options {
     pub size: usize,
     /// `SWIPR_MODE_WALL` (the default) or `SWIPR_MODE_CPU`.
     pub mode: swipr_mode,
-    /// Not 0: perf script text has source files and lines where they are known. Other formats that have a
-    /// place for lines always have them.
+    /// Not 0: perf script text has source files and lines where they are known. Other formats that
+    /// have a place for lines always have them.
     pub lines: i32,
     /// Samples of each thread a second, from 0.0003 to 10,000. 0: 100.
     pub hz: f64,
-    /// A regular expression of at most 1,000 bytes: only threads whose name matches are sampled. NULL: all.
+    /// A regular expression of at most 1,000 bytes: only threads whose name matches are sampled.
+    /// NULL: all.
     pub threads: *const c_char,
-    /// A title of at most 1,000 bytes without control characters, where the format has a place for one. NULL: none.
+    /// A title of at most 1,000 bytes without control characters, where the format has a place for
+    /// one. NULL: none.
     pub title: *const c_char,
 }
 
@@ -105,7 +108,8 @@ fn invalid(text: impl Into<String>) -> Failure {
     Failure(SWIPR_INVALID_ARGUMENT, text.into())
 }
 
-/// The one panic boundary, closed once the agent is off: there may be no memory for more. Keeps errno.
+/// The one panic boundary, closed once the agent is off: there may be no memory for more. Keeps
+/// errno.
 fn boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
     match off::reason() {
         Some(reason) => {
@@ -192,11 +196,12 @@ unsafe fn sized<'a, T>(options: *const T, name: &str) -> Result<Option<&'a T>, F
 
 /// Starts the agent in this process and waits until it listens.
 ///
-/// `options` may be NULL for the defaults. The environment variables of `docs/configuration.md` hold as
-/// well; `options->socket` goes before those that say where to listen, but for `SWIPR_LISTEN`, which opens
-/// a second place in any case. After fork the child has an agent of its own.
-/// An agent that is just being started, because it was preloaded or because of a fork, is waited for: where
-/// this answers `SWIPR_ALREADY_RUNNING`, recordings can be made. Any thread may call it. Waits at most 5 seconds.
+/// `options` may be NULL for the defaults. The environment variables of `docs/configuration.md`
+/// hold as well; `options->socket` goes before those that say where to listen, but for
+/// `SWIPR_LISTEN`, which opens a second place in any case. After fork the child has an agent of its
+/// own. An agent that is just being started, because it was preloaded or because of a fork, is
+/// waited for: where this answers `SWIPR_ALREADY_RUNNING`, recordings can be made. Any thread may
+/// call it. Waits at most 5 seconds.
 ///
 /// # Safety
 /// `options` is NULL or points to a `swipr_options` whose strings are C strings.
@@ -220,9 +225,9 @@ pub extern "C" fn swipr_stop() -> swipr_status {
     panic_boundary(|| Ok(life::stop()?))
 }
 
-/// Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far as `capacity`
-/// bytes hold it. Returns the length without the NUL; 0: the agent does not run. An agent that is just being
-/// started is waited for, as in `swipr_start`.
+/// Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far
+/// as `capacity` bytes hold it. Returns the length without the NUL; 0: the agent does not run. An
+/// agent that is just being started is waited for, as in `swipr_start`.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `capacity` bytes.
@@ -263,7 +268,8 @@ impl RecordingOptions {
     }
 
     /// # Safety
-    /// `options` is NULL or points to a `swipr_recording_options` whose strings are NULL or C strings.
+    /// `options` is NULL or points to a `swipr_recording_options` whose strings are NULL or C
+    /// strings.
     unsafe fn from_c(options: *const swipr_recording_options) -> Result<RecordingOptions, Failure> {
         let mut checked = RecordingOptions::default();
         // SAFETY: the caller's contract.
@@ -379,9 +385,9 @@ fn ended(completion: &Completion, most: Duration) -> Result<(), Failure> {
     }
 }
 
-/// Takes `count` samples of every thread, `interval_us` microseconds apart, and writes them to the file `path`
-/// in the given format ("perf", "folded", "pprof", ...). Waits until the file is complete. The calling thread is
-/// sampled as well: it is waiting in this function.
+/// Takes `count` samples of every thread, `interval_us` microseconds apart, and writes them to the
+/// file `path` in the given format ("perf", "folded", "pprof", ...). Waits until the file is
+/// complete. The calling thread is sampled as well: it is waiting in this function.
 ///
 /// `count` is from 1 to 10 million, `interval_us` from 100 to 3,600,000,000.
 ///
@@ -417,8 +423,8 @@ pub unsafe extern "C" fn swipr_record_to_file_with(
 }
 
 /// Begins to record every thread, each `interval_us` microseconds, into the file `path`, until
-/// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait for samples; an agent
-/// that is just being started is waited for, as in `swipr_start`.
+/// `swipr_recording_end` is called with what is stored in `*recording`. Does not wait for samples;
+/// an agent that is just being started is waited for, as in `swipr_start`.
 ///
 /// # Safety
 /// `path` and `format` are NULL (an error) or C strings; `recording` is NULL (an error) or valid.
@@ -433,12 +439,13 @@ pub unsafe extern "C" fn swipr_recording_begin(
     boundary(|| unsafe { begin(path, format, RecordingOptions::every(interval_us)?, recording) })
 }
 
-/// The same as its options say: which threads, how often, with which title. `options` may be NULL for the
-/// defaults.
+/// The same as its options say: which threads, how often, with which title. `options` may be NULL
+/// for the defaults.
 ///
 /// # Safety
 /// `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a
-/// `swipr_recording_options` whose strings are NULL or C strings; `recording` is NULL (an error) or valid.
+/// `swipr_recording_options` whose strings are NULL or C strings; `recording` is NULL (an error) or
+/// valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn swipr_recording_begin_with(
     path: *const c_char,
@@ -450,8 +457,8 @@ pub unsafe extern "C" fn swipr_recording_begin_with(
     boundary(|| unsafe { begin(path, format, RecordingOptions::from_c(options)?, recording) })
 }
 
-/// Ends a recording and waits until its file is complete. Recordings that were begun before a fork are the
-/// parent's: in the child there is no recording of that number.
+/// Ends a recording and waits until its file is complete. Recordings that were begun before a fork
+/// are the parent's: in the child there is no recording of that number.
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
     panic_boundary(|| {
@@ -465,8 +472,9 @@ pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
     })
 }
 
-/// What a status means, in a few words that stay where they are: never NULL, not to be freed. For what went
-/// wrong in a call, `swipr_last_error` says more. Any thread may call it at any time, also in a signal handler.
+/// What a status means, in a few words that stay where they are: never NULL, not to be freed. For
+/// what went wrong in a call, `swipr_last_error` says more. Any thread may call it at any time,
+/// also in a signal handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_strerror(status: swipr_status) -> *const c_char {
     let text = match status {
@@ -488,8 +496,8 @@ pub extern "C" fn swipr_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Copies what went wrong in this thread's last failing call, with a final NUL, into `buffer` as far as
-/// `capacity` bytes hold it. Returns the length without the NUL; 0: nothing went wrong yet.
+/// Copies what went wrong in this thread's last failing call, with a final NUL, into `buffer` as
+/// far as `capacity` bytes hold it. Returns the length without the NUL; 0: nothing went wrong yet.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `capacity` bytes.

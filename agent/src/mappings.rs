@@ -1,8 +1,9 @@
-//! What code is where: the loaded objects with their unwind tables, and all other executable memory.
+//! What code is where: the loaded objects with their unwind tables, and all other executable
+//! memory.
 //!
-//! [`Tables`] belongs to the sampler. It keeps the objects' tables, publishes them to the handlers and hands
-//! out [`Mappings`]: an immutable view that a stack holds on to, so that its names
-//! can still be found after the object was unloaded.
+//! [`Tables`] belongs to the sampler. It keeps the objects' tables, publishes them to the handlers
+//! and hands out [`Mappings`]: an immutable view that a stack holds on to, so that its names can
+//! still be found after the object was unloaded.
 
 mod debug_frame;
 mod jit_tables;
@@ -135,7 +136,8 @@ pub struct Tables {
     current: Arc<Mappings>,
     /// Code made at run time whose frames the program registered.
     registered: Registered,
-    /// Code made at run time whose frames its compiler describes in files; and those of the last look.
+    /// Code made at run time whose frames its compiler describes in files; and those of the last
+    /// look.
     made: Arc<JitTables>,
     made_seen: u64,
     made_looked: Option<Instant>,
@@ -179,9 +181,9 @@ impl Tables {
         self.figures
     }
 
-    /// Learns of objects that were loaded or unloaded. Cheap when there are none. Where another thread keeps the loader's list
-    /// to itself it is asked for at the next call: until then what was known holds, or at the beginning what the
-    /// mappings tell.
+    /// Learns of objects that were loaded or unloaded. Cheap when there are none. Where another
+    /// thread keeps the loader's list to itself it is asked for at the next call: until then what
+    /// was known holds, or at the beginning what the mappings tell.
     pub fn refresh(&mut self) {
         self.publication.free_retired();
         let started = Instant::now();
@@ -218,7 +220,8 @@ impl Tables {
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
     }
 
-    /// Whether there are new frames of made code; not asked at every tick, because a compiler at work has always some.
+    /// Whether there are new frames of made code; not asked at every tick, because a compiler at
+    /// work has always some.
     fn is_made_anew(&mut self) -> bool {
         let generation = self.made.generation();
         if generation == self.made_seen || self.made_looked.is_some_and(|last| last.elapsed() < MADE_AGAIN) {
@@ -228,8 +231,8 @@ impl Tables {
         true
     }
 
-    /// Reads the mappings again: stacks and code made at run time come and go without the loader's knowledge.
-    /// Returns whether executable memory changed.
+    /// Reads the mappings again: stacks and code made at run time come and go without the loader's
+    /// knowledge. Returns whether executable memory changed.
     pub fn refresh_maps(&mut self) -> bool {
         let changed = self.read_maps();
         if changed {
@@ -258,8 +261,8 @@ impl Tables {
         changed
     }
 
-    /// The loader's objects, and what else is executable. A reading of the mappings that other threads change
-    /// meanwhile may lack some; the loader's word lacks none of its own.
+    /// The loader's objects, and what else is executable. A reading of the mappings that other
+    /// threads change meanwhile may lack some; the loader's word lacks none of its own.
     fn publish(&mut self) {
         let is_object = |mapping: &Mapping| {
             let mut texts = self.objects.iter().map(|object| object.text());
@@ -387,7 +390,8 @@ mod tests {
         unsafe { libc::munmap(low, bytes) };
     }
 
-    /// One file may be mapped several times, and from the middle on: each has its own distance to the file's numbering.
+    /// One file may be mapped several times, and from the middle on: each has its own distance to
+    /// the file's numbering.
     #[test]
     fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
         use std::os::fd::AsRawFd;

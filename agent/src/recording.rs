@@ -29,7 +29,7 @@ pub struct Request {
     /// What weights count.
     pub mode: Mode,
     /// What hits running threads.
-    pub source: Source,
+    pub source: SampleSource,
     /// Which output format, and its options.
     pub format: swipr_formats::Selection,
     /// Only threads whose name matches.
@@ -44,7 +44,7 @@ pub struct Request {
 
 /// What hits running threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum SampleSource {
     /// A timer on the thread's CPU clock, at a tick of the kernel.
     #[default]
     Timer,

@@ -1,6 +1,6 @@
-//! The sampler thread: sleeps until a recording's next tick, sweeps over the threads, hands what it found to the
-//! recordings' writers. It exists while there are recordings and a little longer, and it never waits for
-//! an application thread or for a reader of the output.
+//! The sampler thread: sleeps until a recording's next tick, sweeps over the threads, hands what it
+//! found to the recordings' writers. It exists while there are recordings and a little longer, and
+//! it never waits for an application thread or for a reader of the output.
 
 mod account;
 mod active;
@@ -34,7 +34,8 @@ const COLLECT_BEFORE_NS: u64 = 500_000;
 /// How often names and mappings are read again.
 const HOUSEKEEPING_NS: u64 = 1_000_000_000;
 
-/// 0: none was used yet. Stays after fork(2): what this process's first recording chooses is not known before it.
+/// 0: none was used yet. Stays after fork(2): what this process's first recording chooses is not
+/// known before it.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that sampling uses, once it uses one.
@@ -126,7 +127,8 @@ impl Handle {
         Some(std::mem::take(&mut inbox.new))
     }
 
-    /// The thread has nothing of its own any more: whether it may end, because nothing new came or all is over.
+    /// The thread has nothing of its own any more: whether it may end, because nothing new came or
+    /// all is over.
     fn leave(&self) -> bool {
         let Some(mut inbox) = lock(&self.inbox) else { return true };
         if inbox.closed || off::is_off() {
@@ -149,7 +151,8 @@ impl Handle {
 pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn()) {
     ask_for_short_slices();
     loop {
-        // The sweeper, with the tables that handlers read, is gone before another thread may make one.
+        // The sweeper, with the tables that handlers read, is gone before another thread may make
+        // one.
         if let Err(error) = sample(handle, counters) {
             counters.fail(format_args!("cannot sample: {error}"));
             handle.abandon();

@@ -54,7 +54,8 @@ impl RawStack {
         RawStack::not_sampled("[not sampled: in step with the kernel's tick]")
     }
 
-    /// Of the CPU time of a thread to whose CPU the sampler may not go, or that it may not signal (`sampler/preempt.rs`).
+    /// Of the CPU time of a thread to whose CPU the sampler may not go, or that it may not signal
+    /// (`sampler/preempt.rs`).
     pub fn not_preempted() -> RawStack {
         RawStack::not_sampled("[not sampled: it cannot be preempted]")
     }

@@ -1,8 +1,10 @@
-//! `pthread_create`, seen where the library is preloaded: a thread that inherits a full signal mask, as liblzma's workers and
-//! librdkafka's do, could not be hit while it runs. It starts with our signal unblocked.
+//! `pthread_create`, seen where the library is preloaded: a thread that inherits a full signal
+//! mask, as liblzma's workers and librdkafka's do, could not be hit while it runs. It starts with
+//! our signal unblocked.
 //!
-//! Not where there is no agent, nor where the program uses that signal itself: it has a handler of its own for it, or one is pending. A thread that waits for
-//! signals gets none of ours by this: a timer's signal is raised where its thread returns to user mode, and taken there.
+//! Not where there is no agent, nor where the program uses that signal itself: it has a handler of
+//! its own for it, or one is pending. A thread that waits for signals gets none of ours by this: a
+//! timer's signal is raised where its thread returns to user mode, and taken there.
 
 use crate::next::Next;
 use crate::platform::{errno, signals, threads};

@@ -1,6 +1,6 @@
 //! A recording's writer thread: takes stacks from the sampler, gives them names, writes them in the
-//! recording's format. It is the only thread that waits for the reader of the output, and names that take
-//! long to find hold up nobody else.
+//! recording's format. It is the only thread that waits for the reader of the output, and names
+//! that take long to find hold up nobody else.
 
 mod figures;
 mod kept;
@@ -18,7 +18,7 @@ use crate::off;
 use crate::platform::cpu_timers::kernel_tick_ns;
 use crate::platform::locks::lock;
 use crate::platform::process;
-use crate::recording::{Closed, Output, Purpose, Request, Source};
+use crate::recording::{Closed, Output, Purpose, Request, SampleSource};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
 use kept::UnusedSymbols;
@@ -57,7 +57,8 @@ pub struct Writer {
     pub counters: Arc<RecordingCounters>,
     /// The agent's: they tell whether the sampler could sample at all.
     pub of_agent: Arc<AgentCounters>,
-    /// From before the sampler knew of the recording: its first sweep may be over before the writer runs.
+    /// From before the sampler knew of the recording: its first sweep may be over before the writer
+    /// runs.
     pub figures: Figures,
     /// Tells the sampler that nobody reads any more.
     pub stop: Arc<AtomicBool>,
@@ -71,8 +72,8 @@ pub struct Writer {
 
 impl Writer {
     /// The thread's body: until the sampler has ended the recording, or nobody reads it any more.
-    /// Drops `place` before anybody is told of the end: whoever has an answer may record again at once.
-    /// Gives back what the sampler may still send into.
+    /// Drops `place` before anybody is told of the end: whoever has an answer may record again at
+    /// once. Gives back what the sampler may still send into.
     pub fn run(mut self, place: impl Sized) -> SampleReceiver {
         let selection = &self.request.format;
         let mut format = self.output.format().unwrap_or_else(|| (selection.format.make)(&selection.options));
@@ -91,7 +92,7 @@ impl Writer {
         let mut summary = self.counters.summary();
         summary.without_lines = names.without_lines();
         let tick_ns = kernel_tick_ns();
-        let is_by_ticks = self.request.source == Source::Timer;
+        let is_by_ticks = self.request.source == SampleSource::Timer;
         if is_by_ticks && self.request.interval.as_nanos() < u128::from(tick_ns) {
             summary.at_most_hz = 1_000_000_000 / tick_ns;
         }
@@ -102,8 +103,8 @@ impl Writer {
         }
     }
 
-    /// Nothing is handed on before the first sample: whoever waits for a recording that found nothing is told so,
-    /// and gets no empty profile.
+    /// Nothing is handed on before the first sample: whoever waits for a recording that found
+    /// nothing is told so, and gets no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
         let mut names = StackNames::new(self.names.clone(), self.request.symbolize, self.symbol_time);
         let mut times = Times::default();

@@ -4,10 +4,10 @@
 //! Field numbers are those of `profile.proto` in the pprof repository. Each sample
 //! has two values, the number of samples and their nanoseconds; its labels are
 //! `thread`, `thread_id` (unless threads are merged), `state` and, of a blocked thread, the
-//! `syscall` it waits in. The first mapping is the main program, as readers expect; ids count from
-//! 1. Inlined functions are lines of one location, innermost first. Addresses are as recorded:
-//! return addresses, except at the leaf. There is no place for the process: a comment `swipr:
-//! process PID NAME` tells it.
+//! `syscall` it waits in. The first mapping is the main program, as readers expect; ids count
+//! from 1. Inlined functions are lines of one location, innermost first. Addresses are as
+//! recorded: return addresses, except at the leaf. There is no place for the process: a comment
+//! `swipr: process PID NAME` tells it.
 
 mod tables;
 

@@ -36,10 +36,9 @@ const SIGNALS: usize = 65;
 /// The host's handlers, by signal.
 static PREVIOUS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static PREVIOUS_TAKES_INFO: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
-static HANDLED: AtomicU32 = AtomicU32::new(0);
 
-/// Remembers the host's own handler (0: default or ignored) of a signal number, for signals that are
-/// not ours. Call before [`on_signal`] is installed for it.
+/// Remembers the host's own handler (0: default or ignored) of a signal number, for signals that
+/// are not ours. Call before [`on_signal`] is installed for it.
 pub fn set_previous(signal: i32, handler: usize, takes_info: bool) {
     let at = signal as usize;
     if let (Some(previous), Some(takes)) = (PREVIOUS.get(at), PREVIOUS_TAKES_INFO.get(at)) {
@@ -53,15 +52,11 @@ pub fn has_previous(signal: i32) -> bool {
     PREVIOUS.get(signal as usize).is_none_or(|previous| previous.load(Relaxed) != 0)
 }
 
-/// Signals of ours that were handled, whether or not in time; wraps around.
-pub fn handled() -> u32 {
-    HANDLED.load(Relaxed)
-}
-
 /// The handler to install with `SA_SIGINFO` and all signals blocked.
 ///
 /// # Safety
-/// To be called by the kernel only, as a signal handler with `SA_SIGINFO` and a mask of all signals.
+/// To be called by the kernel only, as a signal handler with `SA_SIGINFO` and a mask of all
+/// signals.
 pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut TimerSignal, context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo, at least as long as our view of it.
     let (code, timer, value) = unsafe { ((*info).code, (*info).timer, (*info).value) };
@@ -69,11 +64,11 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut TimerSignal, contex
         && let Some(ticket) = Ticket::from_value(value)
     {
         if slot::begin(ticket, timer) {
-            // SAFETY: `context` is the kernel's ucontext of this thread, the ticket is being written, and all signals are blocked.
+            // SAFETY: `context` is the kernel's ucontext of this thread, the ticket is being
+            // written, and all signals are blocked.
             unsafe { answer(ticket, context as u64) };
             slot::end(ticket);
         }
-        HANDLED.fetch_add(1, Relaxed);
         return;
     }
     // SAFETY: as this function's own.
@@ -95,7 +90,8 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     if let (Some(rules), Some(sp)) = (rules, of_context::<Native, _>(&mut memory, context, Native::SP)) {
         let bounds = slot.bounds();
         let in_use = bounds.in_use_up_to(sp, arch::thread_pointer());
-        // SAFETY: frames between sp and the end of what is in use are this thread's, which cannot go on without them.
+        // SAFETY: frames between sp and the end of what is in use are this thread's, which cannot
+        // go on without them.
         unsafe { memory.set_stack(sp, bounds.low, in_use) };
         let mut frames = Frames::new(&slot.frames);
         // SAFETY: the slot is marked as being written, by this handler.

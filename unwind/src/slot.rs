@@ -63,14 +63,16 @@ pub struct Slot {
     workspace: UnsafeCell<Workspace>,
 }
 
-// SAFETY: all else are atomics; the workspace is reached through `Slot::workspace` only, whose caller is alone.
+// SAFETY: all else are atomics; the workspace is reached through `Slot::workspace` only, whose
+// caller is alone.
 unsafe impl Sync for Slot {}
 
 /// What is known of the mapping that a thread's stack is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Extent {
-    /// Other things may lie in it, too: memory that a program got by mmap(2) and gave to a thread as its stack.
+    /// Other things may lie in it, too: memory that a program got by mmap(2) and gave to a thread
+    /// as its stack.
     #[default]
     Shared = 0,
     /// All of it is the stack: the kernel's `[stack]` of the first thread.
@@ -92,7 +94,8 @@ impl Slot {
     /// Room for the walk.
     ///
     /// # Safety
-    /// The calling handler has marked this slot as being written ([`begin`]), and keeps no other reference to it.
+    /// The calling handler has marked this slot as being written ([`begin`]), and keeps no other
+    /// reference to it.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn workspace(&self) -> &mut Workspace {
@@ -100,8 +103,8 @@ impl Slot {
         unsafe { &mut *self.workspace.get() }
     }
 
-    /// Sampler: the thread, and the kernel's number of the timer whose signals are for it. While the slot is lent: until then nothing
-    /// is answered.
+    /// Sampler: the thread, and the kernel's number of the timer whose signals are for it. While
+    /// the slot is lent: until then nothing is answered.
     pub fn set_owner(&self, tid: u32, timer: i32) {
         self.owner.store(u64::from(tid) << 32 | u64::from(timer as u32), Relaxed);
     }
@@ -130,10 +133,11 @@ impl Slot {
 }
 
 impl StackBounds {
-    /// Up to where memory above `sp` is mapped for as long as the thread stands at `sp`: the C library puts the
-    /// thread's control block, which `thread_pointer` points to, at the upper end of its stack, whoever
-    /// allocated it (glibc's allocate_stack, also for pthread_attr_setstack(3)), and what lies
-    /// between are frames that are still in use. Beyond that, only the kernel's own `[stack]` is sure; 0: nothing is.
+    /// Up to where memory above `sp` is mapped for as long as the thread stands at `sp`: the C
+    /// library puts the thread's control block, which `thread_pointer` points to, at the upper end
+    /// of its stack, whoever allocated it (glibc's allocate_stack, also for
+    /// pthread_attr_setstack(3)), and what lies between are frames that are still in use. Beyond
+    /// that, only the kernel's own `[stack]` is sure; 0: nothing is.
     #[inline(always)]
     pub fn in_use_up_to(&self, sp: u64, thread_pointer: u64) -> u64 {
         if !self.contains(sp) {
@@ -198,8 +202,8 @@ impl Ticket {
         if chunk.is_null() {
             return None;
         }
-        // SAFETY: `add_chunk`'s caller gave CHUNK slots of zeroed memory for ever; all fields are atomics, but for the
-        // workspace, for which zeroes are good.
+        // SAFETY: `add_chunk`'s caller gave CHUNK slots of zeroed memory for ever; all fields are
+        // atomics, but for the workspace, for which zeroes are good.
         Some(unsafe { &*chunk.add(index % CHUNK) })
     }
 }
@@ -221,7 +225,8 @@ pub fn has_chunk(chunk: usize) -> bool {
     MEMORY.get(chunk).is_some_and(|place| !place.load(Acquire).is_null())
 }
 
-/// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds set and nobody's.
+/// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds
+/// set and nobody's.
 pub fn lend(hint: usize, bounds: StackBounds) -> Option<Ticket> {
     let chunks = MEMORY.iter().take_while(|chunk| !chunk.load(Relaxed).is_null()).count();
     let slots = chunks * CHUNK;

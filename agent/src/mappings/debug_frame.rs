@@ -1,5 +1,5 @@
-//! The `.debug_frame` of an object's file, for code that `.eh_frame` does not describe. It is not in memory: the
-//! file is opened, which most objects are spared.
+//! The `.debug_frame` of an object's file, for code that `.eh_frame` does not describe. It is not
+//! in memory: the file is opened, which most objects are spared.
 
 use super::origin::Origin;
 use swipr_debuginfo::table::OwnedTable;

@@ -1,4 +1,5 @@
-//! How frames of JIT code are left: tables on their way from a writer, which reads files, to the sampler.
+//! How frames of JIT code are left: tables on their way from a writer, which reads files, to the
+//! sampler.
 
 use super::PublishedTable;
 use crate::platform::locks::lock;
@@ -21,7 +22,8 @@ pub struct JitTables {
 }
 
 impl JitTables {
-    /// Adds what a section at `address` says of `code`; what was told of the same addresses before holds no more.
+    /// Adds what a section at `address` says of `code`; what was told of the same addresses before
+    /// holds no more.
     pub fn add(&self, code: Range<u64>, address: u64, eh_frame: &[u8]) {
         if code.end.saturating_sub(code.start).wrapping_sub(1) >= MAX_CODE {
             return;

@@ -1,5 +1,6 @@
-//! Which file an object's code is of, and where that file can be opened. The loader's name is not enough:
-//! it may be empty or relative, and another file may have taken the place of the one that was loaded.
+//! Which file an object's code is of, and where that file can be opened. The loader's name is not
+//! enough: it may be empty or relative, and another file may have taken the place of the one that
+//! was loaded.
 
 use crate::platform::maps::{self, Mapping};
 use crate::platform::objects::{Object, Segment};
@@ -31,7 +32,8 @@ impl Origin {
         let all = code.chain(object.segments.iter().filter(loads));
         let mapping = all.filter_map(|segment| maps::find(maps, segment.address));
         let mapping = mapping.into_iter().find(|mapping| mapping.file_path().is_some());
-        // The loader itself may be the executable, and have started the program from a file that it was told.
+        // The loader itself may be the executable, and have started the program from a file that it
+        // was told.
         let path = match object.name.as_str() {
             name if name.starts_with('/') => name.to_owned(),
             name => match mapping.and_then(Mapping::file_path) {

@@ -35,7 +35,8 @@ impl Publication {
         let (objects, executable) =
             (snapshot.objects as *const [_] as *mut _, snapshot.executable as *const [_] as *mut _);
         let held = Held { snapshot, objects, executable, _tables: tables };
-        // SAFETY: `held` keeps all of it alive until no handler can have it any more, see `free_retired`.
+        // SAFETY: `held` keeps all of it alive until no handler can have it any more, see
+        // `free_retired`.
         unsafe { published::publish(held.snapshot) };
         published::clear_cache();
         self.retired.extend(self.current.replace(held));
@@ -69,7 +70,8 @@ impl Drop for Publication {
         }
         let held: Vec<Held> = self.current.take().into_iter().chain(self.retired.drain(..)).collect();
         if slot::any_written() {
-            // A thread is just walking with them, and may be descheduled meanwhile: better leaked than freed under it.
+            // A thread is just walking with them, and may be descheduled meanwhile: better leaked
+            // than freed under it.
             std::mem::forget(held);
         }
         published::clear_cache();

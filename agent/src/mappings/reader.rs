@@ -1,4 +1,5 @@
-//! What is read of a loaded object in our own memory: build id, unwind sections, the code of `main`.
+//! What is read of a loaded object in our own memory: build id, unwind sections, the code of
+//! `main`.
 
 use super::origin::Origin;
 use crate::platform::maps::Mapping;

@@ -1,8 +1,9 @@
 //! Unwind tables of code that the program made at run time and registered the frames of.
 //!
-//! Two conventions: libgcc registers a whole section, up to a zero length; LLVM's libunwind one frame
-//! description at a time. Which it is shows in the first entry. The program may free all of it at any
-//! time: everything is copied through the kernel, within bounds, and what was taken back meanwhile is not believed.
+//! Two conventions: libgcc registers a whole section, up to a zero length; LLVM's libunwind one
+//! frame description at a time. Which it is shows in the first entry. The program may free all of
+//! it at any time: everything is copied through the kernel, within bounds, and what was taken back
+//! meanwhile is not believed.
 
 use super::published_table::PublishedTable;
 use crate::registered_frames::{self, Registration};

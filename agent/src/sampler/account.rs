@@ -1,10 +1,12 @@
 //! What a recording is told of a thread: samples whose weights are the kernel's clocks.
 //!
-//! For each thread and window of time the clocks say how long it ran (its CPU clock), how long it was ready and had no CPU
-//! (the run delay, `run_delay.rs`) and, by difference, how long it was blocked. Stacks say where. Of each of the three there
-//! are hits, taken at random moments: a running thread at a tick of the kernel or, for `source=preempt`, at any moment
-//! (`preempt.rs`); a blocked or waiting one at a tick of the recording. All hits of one kind count alike, and together they stand for the time that the clocks say. A hit never stands
-//! for the time since the one before it: the first one after a gap would get all of that.
+//! For each thread and window of time the clocks say how long it ran (its CPU clock), how long it
+//! was ready and had no CPU (the run delay, `run_delay.rs`) and, by difference, how long it was
+//! blocked. Stacks say where. Of each of the three there are hits, taken at random moments: a
+//! running thread at a tick of the kernel or, for `source=preempt`, at any moment (`preempt.rs`); a
+//! blocked or waiting one at a tick of the recording. All hits of one kind count alike, and
+//! together they stand for the time that the clocks say. A hit never stands for the time since the
+//! one before it: the first one after a gap would get all of that.
 //!
 //! Time of which there is no hit waits for the next window; at the end it is told without a stack.
 
@@ -20,7 +22,8 @@ const LONGEST_WINDOW_NS: u64 = 2_000_000_000;
 const FIRST_WINDOW_NS: u64 = 50_000_000;
 /// So many running hits are many.
 const MANY_HITS: u32 = 8;
-/// Hits beyond what chance explains: so many standard deviations, and by a factor that no scheduler makes.
+/// Hits beyond what chance explains: so many standard deviations, and by a factor that no scheduler
+/// makes.
 const DEVIATIONS: f64 = 5.0;
 const FACTORS: std::ops::Range<f64> = 0.4..1.6;
 const FEWEST_EXPECTED: f64 = 25.0;
@@ -154,8 +157,8 @@ pub struct Account {
     hits: Vec<Hit>,
     /// What earlier windows left over, by kind: nanoseconds.
     left_ns: [f64; 3],
-    /// Hits that were to be expected by the clock, and those that came: in this window, and in those before it in which the thread had
-    /// a CPU for itself.
+    /// Hits that were to be expected by the clock, and those that came: in this window, and in
+    /// those before it in which the thread had a CPU for itself.
     expected: [f64; 2],
     came: [f64; 2],
     /// Which ticks of the kernel these were.
@@ -216,7 +219,8 @@ impl Account {
                 self.place = Some((state, stack));
             }
             Found::Waiting => {
-                // It woke up in the middle, as far as is known; or it ran, and was put off then, or stopped.
+                // It woke up in the middle, as far as is known; or it ran, and was put off then, or
+                // stopped.
                 let passed_ns = now.ns.saturating_sub(self.last.ns);
                 let waits_ns = match was_blocked {
                     true => passed_ns / 2,
@@ -301,8 +305,8 @@ impl Account {
         self.place.is_some() && !self.is_full(now_ns)
     }
 
-    /// Whether hits and CPU clock disagree beyond chance, or the hits are always at the same ticks of a period: the thread runs in step
-    /// with the kernel's tick.
+    /// Whether hits and CPU clock disagree beyond chance, or the hits are always at the same ticks
+    /// of a period: the thread runs in step with the kernel's tick.
     pub fn is_in_step(&self) -> bool {
         let ([_, expected], [_, came]) = (self.expected, self.came);
         let counts_differ = expected.max(came) >= FEWEST_EXPECTED
@@ -404,7 +408,8 @@ impl Account {
                 }
             }
             let hits: Vec<&Hit> = self.hits_of(kind).collect();
-            // Who neither ran nor waited for a moment, and was never found blocked: the hypervisor had its CPU.
+            // Who neither ran nor waited for a moment, and was never found blocked: the hypervisor
+            // had its CPU.
             let is_moment = ticks.saturating_mul(MOMENT) <= self.last.ticks.saturating_sub(self.began.ticks);
             let waited =
                 kind == Kind::Waiting || kind == Kind::Blocked && ends && is_moment && !self.is_blind;
@@ -449,7 +454,8 @@ impl Account {
             *of_kind = (*left_ns / interval_ns).max(0.0) as u64;
             *left_ns -= *of_kind as f64 * interval_ns;
         }
-        // All that came in goes out: the last ones to the kinds to which most is owed, or from those to which least is.
+        // All that came in goes out: the last ones to the kinds to which most is owed, or from
+        // those to which least is.
         let all = ticks + (owed_ns / interval_ns).round().max(0.0) as u64;
         while of_kind.iter().sum::<u64>() != all {
             let is_short = of_kind.iter().sum::<u64>() < all;

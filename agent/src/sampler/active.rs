@@ -3,7 +3,7 @@
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
 use crate::platform::process::{EpochClock, clock_ns, monotonic_ns, pid};
-use crate::recording::{Length, Request, Source};
+use crate::recording::{Length, Request, SampleSource};
 use crate::sample_queue::{Batch, Event, Refused, SampleSender};
 use crate::sampler::account::{News, Weighted};
 use crate::sampler::ticks::Ticks;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::{Mode, State, Thread};
 
-/// More ticks that came too late in a row are only counted as late: a process that was stopped for long, or starved, is not made
-/// to have thousands of ticks at once.
+/// More ticks that came too late in a row are only counted as late: a process that was stopped for
+/// long, or starved, is not made to have thousands of ticks at once.
 const MOST_LATE: u64 = 1000;
 
-/// What was found waits so long for more before it is handed on: to wake the writer, which wakes the server, which wakes the
-/// client, costs more than a tick.
+/// What was found waits so long for more before it is handed on: to wake the writer, which wakes
+/// the server, which wakes the client, costs more than a tick.
 const HAND_ON_NS: u64 = 50_000_000;
 /// No more samples wait.
 const ENOUGH: usize = 1024;
@@ -87,7 +87,8 @@ impl Active {
         }
     }
 
-    /// The first tick is now. To be called after the threads' clocks were read, see [`Active::cpu_of_ended_threads`].
+    /// The first tick is now. To be called after the threads' clocks were read, see
+    /// [`Active::cpu_of_ended_threads`].
     pub fn start(&mut self, place: usize) {
         let now = monotonic_ns();
         self.place = place;
@@ -156,12 +157,13 @@ impl Active {
         self.is_sampling() && now >= self.ticks.next_ns() && self.ticks.next_ns() < self.end_ns()
     }
 
-    /// Whether this recording takes part in the sweep at `now`, `early` at the most before its tick; ticks that are over
-    /// already are counted as late.
+    /// Whether this recording takes part in the sweep at `now`, `early` at the most before its
+    /// tick; ticks that are over already are counted as late.
     pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
         self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
         if self.due {
-            // Those behind the end, of a program that was stopped meanwhile, say, are none of the recording's.
+            // Those behind the end, of a program that was stopped meanwhile, say, are none of the
+            // recording's.
             let late = self.ticks.take(now.min(self.end_ns().saturating_sub(1)));
             self.counters.late.add(late);
             let filled = if late > MOST_LATE { 0 } else { late };
@@ -187,14 +189,16 @@ impl Active {
         (self.passed, self.filled)
     }
 
-    /// Every thread's stack now: a thread of which none could be had is shown without one, rather than counted as missed.
+    /// Every thread's stack now: a thread of which none could be had is shown without one, rather
+    /// than counted as missed.
     pub fn is_snapshot(&self) -> bool {
         self.request.mode == Mode::Wall && self.request.length == Length::Ticks(1)
     }
 
-    /// Whether running threads are hit by `preempt.rs`. A snapshot takes each thread once, wherever it is.
+    /// Whether running threads are hit by `preempt.rs`. A snapshot takes each thread once, wherever
+    /// it is.
     pub fn preempts(&self) -> bool {
-        self.request.source == Source::Preempt && !self.is_snapshot()
+        self.request.source == SampleSource::Preempt && !self.is_snapshot()
     }
 
     /// Counts what a look at a thread tells.
@@ -222,17 +226,19 @@ impl Active {
         }
     }
 
-    /// What the program has used since the start; to be called before the threads' clocks are read for the last time.
+    /// What the program has used since the start; to be called before the threads' clocks are read
+    /// for the last time.
     pub fn program_used_ns(&self) -> u64 {
         let process_ns = process_cpu_ns();
         process_ns.saturating_sub(agent_threads::cpu_ns()).saturating_sub(self.program_cpu_ns)
     }
 
     /// CPU mode, at the end: what the program used beyond all that is accounted for, that is
-    /// the last moments of threads that ended meanwhile. With it the weights sum to the program's CPU time.
+    /// the last moments of threads that ended meanwhile. With it the weights sum to the program's
+    /// CPU time.
     ///
-    /// The clocks cannot all be read at once. They are read in such an order that threads which run meanwhile make
-    /// the difference smaller, never larger: none that ended is made up.
+    /// The clocks cannot all be read at once. They are read in such an order that threads which run
+    /// meanwhile make the difference smaller, never larger: none that ended is made up.
     pub fn cpu_of_ended_threads(&mut self, now: u64, program_used_ns: u64) {
         let used = program_used_ns.saturating_sub(self.sampled_cpu_ns);
         let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
@@ -300,7 +306,8 @@ impl Active {
         self.answers_until_ns.is_some()
     }
 
-    /// A thread of a snapshot has been neither hit nor found blocked: it is asked once more, for a while.
+    /// A thread of a snapshot has been neither hit nor found blocked: it is asked once more, for a
+    /// while.
     pub fn wait_on(&mut self, now: u64) -> bool {
         let ended_ns = self.started_ns.saturating_add(self.counters.duration_ns.get());
         let waits = !self.is_given_up() && now.saturating_sub(ended_ns) < SNAPSHOT_WITHIN_NS;
@@ -347,7 +354,8 @@ mod tests {
         (recording, receiver)
     }
 
-    /// Who was stopped for ten seconds was told of a thousand late ticks in a recording of a hundred.
+    /// Who was stopped for ten seconds was told of a thousand late ticks in a recording of a
+    /// hundred.
     #[test]
     fn ticks_behind_the_end_of_a_recording_are_not_late() {
         let (mut recording, _receiver) = of_a_second();

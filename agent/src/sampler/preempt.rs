@@ -1,20 +1,23 @@
 //! `source=preempt`: running threads are hit at any moment, not at the kernel's ticks.
 //!
-//! A thread that runs in step with the kernel's tick is hit by a timer too often or never. For recordings that ask for it, the
-//! sampler sleeps between two ticks on the CPU on which a thread ran last. When it wakes, the kernel takes the CPU from the
-//! thread. If the thread's clock has moved in the last moment and stands still now, it was running until then. It gets a signal,
-//! whose handler runs before the thread does anything else. The recording's ticks are at random moments, so these are, too.
+//! A thread that runs in step with the kernel's tick is hit by a timer too often or never. For
+//! recordings that ask for it, the sampler sleeps between two ticks on the CPU on which a thread
+//! ran last. When it wakes, the kernel takes the CPU from the thread. If the thread's clock has
+//! moved in the last moment and stands still now, it was running until then. It gets a signal,
+//! whose handler runs before the thread does anything else. The recording's ticks are at random
+//! moments, so these are, too.
 //!
-//! Only one CPU can be waited on: of threads that run on several, each has a part of the hits. Their weights are exact all the same.
+//! Only one CPU can be waited on: of threads that run on several, each has a part of the hits.
+//! Their weights are exact all the same.
 //!
-//! The harm: a thread may lose its CPU inside a system call, which the signal then ends early. Threads that write so much at
-//! once that a write could end early are left to their timers.
+//! The harm: a thread may lose its CPU inside a system call, which the signal then ends early.
+//! Threads that write so much at once that a write could end early are left to their timers.
 
 use super::account::Asked;
 use super::active::Active;
 use super::threads::{Sampled, Threads};
 use super::ticks::mixed;
-use super::timers::{Answer, Timers, hit_within_ns};
+use super::timers::{TimerHit, Timers, hit_within_ns};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::platform::cpus::{self, Cpus};
@@ -23,9 +26,10 @@ use crate::platform::threads::{Activity, cpu_ns};
 
 /// So many threads are tried at a tick, chosen at random.
 const MOST_TRIED: usize = 16;
-/// How long before a tick clocks are read: a thread whose clock has moved since then, and stands still at the tick, was running.
-/// The sampler's waking makes sleeps of other threads end a little sooner (prctl(2), `PR_SET_TIMERSLACK`). So it must not be
-/// always the same time: such threads would all be hit at the same place.
+/// How long before a tick clocks are read: a thread whose clock has moved since then, and stands
+/// still at the tick, was running. The sampler's waking makes sleeps of other threads end a little
+/// sooner (prctl(2), `PR_SET_TIMERSLACK`). So it must not be always the same time: such threads
+/// would all be hit at the same place.
 const BEFORE_NS: std::ops::Range<u64> = 20_000..200_000;
 /// Woken later, the sampler has waited until it suited others: until the kernel's tick, say.
 const LATE_NS: u64 = 200_000;
@@ -106,13 +110,15 @@ impl Preempter {
         Some(Asked::AtAnyMoment)
     }
 
-    /// When [`Preempter::wake`] wants to be called before a tick, besides at the tick; `None`: it need not be.
+    /// When [`Preempter::wake`] wants to be called before a tick, besides at the tick; `None`: it
+    /// need not be.
     pub fn wake_at(&self, recordings: &[Active]) -> Option<u64> {
         let waits = !self.tried.is_empty() && self.before.is_empty();
         next_moment(recordings).filter(|_| waits).map(read_at_ns)
     }
 
-    /// To be called first of all when the sampler wakes. A while before a tick it reads clocks; at the tick it sees whose CPU it got.
+    /// To be called first of all when the sampler wakes. A while before a tick it reads clocks; at
+    /// the tick it sees whose CPU it got.
     pub fn wake(
         &mut self,
         recordings: &[Active],
@@ -161,9 +167,10 @@ impl Preempter {
         }
     }
 
-    /// After a sweep: the sampler goes to the CPU of one of the threads that were asked for, and sleeps there until the next tick.
-    /// To get the CPU of a thread that runs may take until the kernel's tick: moments shortly after that are no random ones, and the
-    /// sampler stays for a while.
+    /// After a sweep: the sampler goes to the CPU of one of the threads that were asked for, and
+    /// sleeps there until the next tick. To get the CPU of a thread that runs may take until the
+    /// kernel's tick: moments shortly after that are no random ones, and the sampler stays for a
+    /// while.
     pub fn go(&mut self, threads: &mut Threads) {
         self.tried.clear();
         self.before.clear();
@@ -225,7 +232,7 @@ impl Preempter {
         timers: &mut Timers,
         tables: &Tables,
         counters: &AgentCounters,
-        mut take: impl FnMut(&mut Sampled, Answer),
+        mut take: impl FnMut(&mut Sampled, TimerHit),
     ) {
         let now_ns = monotonic_ns();
         self.raised.retain(|&tid| {
@@ -251,7 +258,8 @@ fn read_at_ns(tick_ns: u64) -> u64 {
     tick_ns.saturating_sub(BEFORE_NS.start + mixed(tick_ns) % (BEFORE_NS.end - BEFORE_NS.start))
 }
 
-/// Whether a thread was running until just now: its clock has moved since `before`, and moves no more.
+/// Whether a thread was running until just now: its clock has moved since `before`, and moves no
+/// more.
 fn has_lost_cpu(before: Option<u64>, now: Option<u64>, again: Option<u64>) -> bool {
     before.is_some() && now > before && again == now
 }

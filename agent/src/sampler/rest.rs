@@ -1,8 +1,9 @@
 //! Idle threads rest: where there are many of them, not every sweep looks at each.
 //!
-//! A thread that has not run for many looks is looked at in every second, fourth, at last sixteenth sweep only. Its clock, unchanged
-//! at the next look, proves where it was at the ticks between (`account.rs`). If it did run, its first moments are
-//! seen less well than without a rest; so there is none where looking costs next to nothing.
+//! A thread that has not run for many looks is looked at in every second, fourth, at last sixteenth
+//! sweep only. Its clock, unchanged at the next look, proves where it was at the ticks between
+//! (`account.rs`). If it did run, its first moments are seen less well than without a rest; so
+//! there is none where looking costs next to nothing.
 
 /// What one look at an idle thread costs.
 const LOOK_NS: u64 = 700;

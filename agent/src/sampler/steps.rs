@@ -1,8 +1,9 @@
 //! Whether a thread is hit at the same ticks of the kernel again and again.
 //!
-//! A loop that a timer wakes each 10 or 20 ms runs in step with a kernel whose ticks are 4 ms apart: each of its turns is hit at the same
-//! place, or at none. The number of hits may be right all the same. So the ticks of hits are counted by their numbers modulo some
-//! periods: of a thread that runs at any time, all remainders are alike.
+//! A loop that a timer wakes each 10 or 20 ms runs in step with a kernel whose ticks are 4 ms
+//! apart: each of its turns is hit at the same place, or at none. The number of hits may be right
+//! all the same. So the ticks of hits are counted by their numbers modulo some periods: of a thread
+//! that runs at any time, all remainders are alike.
 
 /// Ticks of the longest period: 400 ms at 250 Hz.
 const TICKS: usize = 100;
@@ -10,7 +11,8 @@ const TICKS: usize = 100;
 const PERIODS: [usize; 7] = [2, 4, 5, 10, 20, 25, 50];
 /// So many hits for each remainder, at least.
 const HITS: u32 = 8;
-/// How rare it is by chance that chi-square is so large, in standard deviations of the normal distribution: one in ten millions.
+/// How rare it is by chance that chi-square is so large, in standard deviations of the normal
+/// distribution: one in ten millions.
 const DEVIATIONS: f64 = 5.2;
 
 /// Ticks of hits, modulo [`TICKS`].

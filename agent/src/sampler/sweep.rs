@@ -1,5 +1,5 @@
-//! One pass over the threads: who has not run keeps its stack; who is blocked has it copied; who ran lately has a timer armed, which
-//! hits it if it runs at the kernel's next tick.
+//! One pass over the threads: who has not run keeps its stack; who is blocked has it copied; who
+//! ran lately has a timer armed, which hits it if it runs at the kernel's next tick.
 
 mod copy;
 mod filter;
@@ -35,8 +35,8 @@ use swipr_unwind::walk::Stop;
 /// How soon after reading the mappings they may be read again because of unknown code: then,
 /// while that tells nothing new, after twice that time, and so on.
 const MAPS_AGAIN_NS: u64 = 20_000_000;
-/// Who ran within that time, or within so many ticks, has its timer armed at every tick: who is armed only when it is seen to run is
-/// hit too seldom where it begins to.
+/// Who ran within that time, or within so many ticks, has its timer armed at every tick: who is
+/// armed only when it is seen to run is hit too seldom where it begins to.
 const LATELY_NS: u64 = 1_000_000_000;
 const LATELY_TICKS: u64 = 10;
 
@@ -146,8 +146,8 @@ impl Sweeper {
             if thread.is_name_old() && thread.refresh_name() {
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
                 for recording in recordings.iter_mut() {
-                    // Who is new has only just got its name, and what it has used belongs to that. Who is known for longer has
-                    // been somebody else.
+                    // Who is new has only just got its name, and what it has used belongs to that.
+                    // Who is known for longer has been somebody else.
                     let is_new = thread.is_new() && thread.counted & recording.bit() == 0;
                     apply_filter(thread, recording, if is_new { 0 } else { clock_ns });
                 }
@@ -246,7 +246,8 @@ impl Sweeper {
         let kernel_tick_ns = kernel_tick_ns();
         let due = Due { all, wall, preempt, tick_ns, sweeps_a_look, lately_ns, kernel_tick_ns };
         self.look_at_threads(recordings, due);
-        // A thread that ended may have made room for one that was born: the kernel's count does not tell.
+        // A thread that ended may have made room for one that was born: the kernel's count does not
+        // tell.
         if !self.gone.is_empty() {
             self.find_threads(recordings);
             self.look_at_threads(recordings, due);
@@ -432,8 +433,8 @@ fn moment(thread: &Sampled, recording: &Active, ns: u64) -> Moment {
     Moment { ns, cpu_ns: thread.cpu_ns, delay_ns: thread.delay_ns, ticks, late }
 }
 
-/// The usual look at an idle thread, and nothing more: its clock stands where it stood when its stack was taken, and nothing
-/// has to be told of it yet.
+/// The usual look at an idle thread, and nothing more: its clock stands where it stood when its
+/// stack was taken, and nothing has to be told of it yet.
 fn is_quiet(thread: &Sampled, wanted: u8, due: Due) -> bool {
     let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == thread.cpu_ns) else {
         return false;

@@ -19,7 +19,8 @@ use swipr_formats::model::{State, Thread};
 use swipr_unwind::slot::StackBounds;
 
 /// A thread of ours is not registered yet when it is born and not any more when it ends, and
-/// without CPU time that may last. A thread named like ours is believed to be the program's after so long.
+/// without CPU time that may last. A thread named like ours is believed to be the program's after
+/// so long.
 const PROBATION_NS: u64 = 10_000_000_000;
 
 /// Descriptors that are not used for threads' files.
@@ -143,7 +144,8 @@ impl Sampled {
         self.readable
     }
 
-    /// Whether it is time to read the name again: at each of the first four calls, later at every fourth.
+    /// Whether it is time to read the name again: at each of the first four calls, later at every
+    /// fourth.
     pub fn is_name_old(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
         self.looks <= 4 || self.looks.is_multiple_of(4)
@@ -170,7 +172,8 @@ impl Sampled {
 pub struct Threads {
     directory: TaskDirectory,
     known: FxHashMap<u32, Sampled>,
-    /// Apart from the rest that is known of a thread: a sweep reads all of it, and little else of threads that rest.
+    /// Apart from the rest that is known of a thread: a sweep reads all of it, and little else of
+    /// threads that rest.
     visits: Vec<(u32, Rest)>,
     newborn: Vec<u32>,
     count: Option<u64>,

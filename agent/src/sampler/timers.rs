@@ -1,8 +1,9 @@
 //! Timers on the threads' CPU clocks, and the slots in which their handlers leave stacks.
 //!
-//! A thread that ran lately has a timer. A sweep, at a random moment, arms it to expire at the kernel's next tick at which the
-//! thread runs, and takes that back one tick later. So each sweep picks one tick of the kernel, and who runs then is hit. Nothing in
-//! that depends on what the thread does: none of its moments is hit more often than others.
+//! A thread that ran lately has a timer. A sweep, at a random moment, arms it to expire at the
+//! kernel's next tick at which the thread runs, and takes that back one tick later. So each sweep
+//! picks one tick of the kernel, and who runs then is hit. Nothing in that depends on what the
+//! thread does: none of its moments is hit more often than others.
 
 use super::threads::Sampled;
 use crate::counters::AgentCounters;
@@ -28,7 +29,8 @@ const PUT_OFF_NS: u64 = 1_000_000_000;
 /// A tick of the kernel may be so late.
 const TICK_LATE_NS: u64 = 200_000;
 
-/// What a tick of [`arch::ticks`] is worth, by comparison with the system's clock since the beginning.
+/// What a tick of [`arch::ticks`] is worth, by comparison with the system's clock since the
+/// beginning.
 #[derive(Debug)]
 struct TickScale {
     started_ticks: u64,
@@ -91,7 +93,7 @@ pub struct Timers {
 
 /// A running thread was hit.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TimerHit {
     /// The recordings that asked.
     pub recordings: u8,
     /// When that was.
@@ -145,7 +147,8 @@ impl Timers {
         timers
     }
 
-    /// `signal` is used from now on. Where some thread blocks it for good, others may wait for signals.
+    /// `signal` is used from now on. Where some thread blocks it for good, others may wait for
+    /// signals.
     pub fn use_signal(&mut self, signal: i32) {
         self.signal = signal;
         self.sandbox =
@@ -153,7 +156,8 @@ impl Timers {
         self.clean_looks = if signals::is_blocked_by_some(signal) { LOOKS_WHERE_BLOCKED } else { 1 };
     }
 
-    /// The next tick of the kernel hits the thread for these recordings, if it runs then. `false`: it cannot be.
+    /// The next tick of the kernel hits the thread for these recordings, if it runs then. `false`:
+    /// it cannot be.
     pub fn arm(
         &mut self,
         thread: &mut Sampled,
@@ -169,7 +173,8 @@ impl Timers {
         if thread.timer.as_ref().is_some_and(passed_over) {
             thread.state_read_ns = 0; // it may have blocked the signal
         }
-        // Who blocks all signals may be waiting for them, with sigwait(3) or a signalfd(2), and would get ours.
+        // Who blocks all signals may be waiting for them, with sigwait(3) or a signalfd(2), and
+        // would get ours.
         if !self.can_be_asked(thread, now_ns) {
             self.remove(thread);
             return false;
@@ -211,16 +216,18 @@ impl Timers {
         }
     }
 
-    /// Whether threads may be sent the signal. It stays pending when a program executes another, which its default action must
-    /// not end then; and the sampler must not be in a stricter sandbox than when it began.
+    /// Whether threads may be sent the signal. It stays pending when a program executes another,
+    /// which its default action must not end then; and the sampler must not be in a stricter
+    /// sandbox than when it began.
     pub fn may_raise(&self) -> bool {
         let state = threads::signal_state(process::tid(), self.signal);
         signals::is_ignored_by_default(self.signal)
             && state.is_some_and(|state| !state.sandbox.is_stricter_than(self.sandbox))
     }
 
-    /// A thread that was preempted when its clock stood at `cpu_ns` gets the signal of a timer of its own that is never armed
-    /// (`preempt.rs`), for these recordings. `false`: it cannot, or has not answered the last one yet.
+    /// A thread that was preempted when its clock stood at `cpu_ns` gets the signal of a timer of
+    /// its own that is never armed (`preempt.rs`), for these recordings. `false`: it cannot, or has
+    /// not answered the last one yet.
     pub fn raise(
         &mut self,
         thread: &mut Sampled,
@@ -243,14 +250,15 @@ impl Timers {
         sent.flatten().is_some()
     }
 
-    /// What a thread has left to which [`Timers::raise`] sent a signal, and whether that is still to come.
+    /// What a thread has left to which [`Timers::raise`] sent a signal, and whether that is still
+    /// to come.
     pub fn take_raised(
         &mut self,
         thread: &mut Sampled,
         now_ns: u64,
         tables: &Tables,
         counters: &AgentCounters,
-    ) -> (Option<Answer>, bool) {
+    ) -> (Option<TimerHit>, bool) {
         let Some(timer) = &mut thread.preempted else { return (None, false) };
         if slot::is_done(timer.ticket) {
             timer.expires_ns = 0;
@@ -259,7 +267,8 @@ impl Timers {
         let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(u64::MAX);
         let stays = now_ns < timer.expires_ns && cpu_ns.saturating_sub(timer.armed_cpu_ns) <= self.valid_ns;
         if !stays {
-            // It has blocked the signal, or has no CPU for long: where it answers is not where it was.
+            // It has blocked the signal, or has no CPU for long: where it answers is not where it
+            // was.
             thread.state_read_ns = 0;
             let late = thread.preempted.take();
             self.retire(late);
@@ -277,8 +286,9 @@ impl Timers {
         Some(ThreadTimer { timer, ticket, expires_ns: 0, asked_ns: 0, recordings: 0, armed_cpu_ns: 0 })
     }
 
-    /// Whether a thread that runs is known not to block the signal. While it waits in sigtimedwait(2) the kernel shows what it
-    /// waits for as not blocked, until it runs again: who was ever seen in there has no timer, and so many looks must agree.
+    /// Whether a thread that runs is known not to block the signal. While it waits in
+    /// sigtimedwait(2) the kernel shows what it waits for as not blocked, until it runs again: who
+    /// was ever seen in there has no timer, and so many looks must agree.
     pub fn can_be_asked(&self, thread: &mut Sampled, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         if thread.clean_looks < self.clean_looks || is_old {
@@ -318,8 +328,8 @@ impl Timers {
         std::mem::take(&mut self.armed)
     }
 
-    /// Timers that stay armed. Where their time is over they are looked at one tick later, not at once: the sampler would use the
-    /// very CPU that their threads wait for.
+    /// Timers that stay armed. Where their time is over they are looked at one tick later, not at
+    /// once: the sampler would use the very CPU that their threads wait for.
     pub fn put_back(&mut self, armed: Vec<u32>, now_ns: u64) {
         self.armed = armed;
         if self.expires_ns <= now_ns {
@@ -327,14 +337,15 @@ impl Timers {
         }
     }
 
-    /// What a thread has left, and whether its timer is still armed: it is not for longer than a tick of the kernel.
+    /// What a thread has left, and whether its timer is still armed: it is not for longer than a
+    /// tick of the kernel.
     pub fn take(
         &mut self,
         thread: &mut Sampled,
         now_ns: u64,
         tables: &Tables,
         counters: &AgentCounters,
-    ) -> (Option<Answer>, bool) {
+    ) -> (Option<TimerHit>, bool) {
         let Some(timer) = &mut thread.timer else { return (None, false) };
         if !slot::is_done(timer.ticket) {
             let mut stays = timer.expires_ns > now_ns;
@@ -344,7 +355,8 @@ impl Timers {
                 if used_ns >= self.valid_ns - 2 * TICK_LATE_NS {
                     thread.state_read_ns = 0; // it ran all the time: it may have blocked the signal
                 }
-                // The tick that hits a thread may give its CPU to another one: its signal is raised when it goes on.
+                // The tick that hits a thread may give its CPU to another one: its signal is raised
+                // when it goes on.
                 stays = used_ns > 0
                     && now_ns.saturating_sub(timer.asked_ns) < PUT_OFF_NS
                     && is_put_off(thread, cpu_ns);
@@ -367,7 +379,7 @@ impl Timers {
         raised: Raised,
         tables: &Tables,
         counters: &AgentCounters,
-    ) -> Option<Answer> {
+    ) -> Option<TimerHit> {
         let timer = match raised {
             Raised::AtTick => thread.timer.as_ref()?,
             Raised::ByUs => thread.preempted.as_ref()?,
@@ -379,7 +391,8 @@ impl Timers {
         let sp = slot.sp.load(Relaxed);
         let held = u64::from(slot.held.load(Relaxed));
         let ago_ns = self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed)));
-        // Where process_vm_readv is refused, a stack can be read only when its bounds are known: from the next time on they are.
+        // Where process_vm_readv is refused, a stack can be read only when its bounds are known:
+        // from the next time on they are.
         if !thread.stack_bounds.contains(sp) {
             thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
         }
@@ -390,7 +403,7 @@ impl Timers {
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
-        Some(Answer { recordings, asked_ns, hit_ns, stack: Arc::new(stack) })
+        Some(TimerHit { recordings, asked_ns, hit_ns, stack: Arc::new(stack) })
     }
 }
 
@@ -398,8 +411,8 @@ impl Timers {
 mod tests {
     use super::*;
 
-    /// The sampler asked without a pause whether a thread that waited for a CPU had been hit: on a machine with more to do than
-    /// it has CPUs it used a tenth of one for that.
+    /// The sampler asked without a pause whether a thread that waited for a CPU had been hit: on a
+    /// machine with more to do than it has CPUs it used a tenth of one for that.
     #[test]
     fn a_hit_that_was_put_off_is_looked_for_one_tick_later() {
         let mut timers = Timers::new(libc::SIGPROF);

@@ -2,7 +2,7 @@
 //! for the help. Not here: which route takes which of them (`routes.rs`).
 
 use super::values::{self, MOST_DURATION_NS, MOST_TICKS, SECOND_NS};
-use crate::recording::{Doing, Filter, Length, Purpose, Request, Source, Symbolize};
+use crate::recording::{Doing, Filter, Length, Purpose, Request, SampleSource, Symbolize};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{FORMATS, FormatInfo, Names, Options, Selection, Weight};
@@ -71,7 +71,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         meaning: "what hits running threads: a timer on the thread's CPU clock at the kernel's ticks (timer), or a signal at any \
                   moment (preempt): also threads in step with the tick, but it may end a system call early",
         set: |wish, text| {
-            let sources = [("timer", Source::Timer), ("preempt", Source::Preempt)];
+            let sources = [("timer", SampleSource::Timer), ("preempt", SampleSource::Preempt)];
             once(&mut wish.source, values::choice(text, &sources))
         },
     },
@@ -205,7 +205,7 @@ pub(super) struct Wish {
     pub(super) duration_ns: Option<u64>,
     pub(super) format: Option<&'static FormatInfo>,
     pub(super) mode: Option<Mode>,
-    source: Option<Source>,
+    source: Option<SampleSource>,
     threads: Option<regex_lite::Regex>,
     tids: Option<Vec<u32>>,
     may_come: Option<bool>,

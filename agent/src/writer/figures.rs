@@ -1,4 +1,5 @@
-//! What a recording's figures tell beyond its counters: why its stacks were cut, and what the agent spent while it ran.
+//! What a recording's figures tell beyond its counters: why its stacks were cut, and what the agent
+//! spent while it ran.
 
 use crate::agent_threads;
 use crate::counters::AgentCounters;

@@ -1,5 +1,5 @@
-//! What was sampled lately, as addresses, and where their names are found should anybody ask for them. Until somebody does, nothing
-//! is read of any file.
+//! What was sampled lately, as addresses, and where their names are found should anybody ask for
+//! them. Until somebody does, nothing is read of any file.
 
 use crate::mappings::Symbols;
 use rustc_hash::FxHashMap;
@@ -33,14 +33,16 @@ impl KeptSamples {
         KeptSamples { ring: Ring::new(header, keep.as_nanos() as u64), places: Places::default() }
     }
 
-    /// Stacks came with frames in these modules. Others that are unloaded and in no stack any more are forgotten.
+    /// Stacks came with frames in these modules. Others that are unloaded and in no stack any more
+    /// are forgotten.
     pub fn met(&mut self, modules: Vec<(Arc<Module>, Arc<Symbols>)>) {
         self.places.retain(|module, _| Arc::strong_count(module) > 1);
         self.places.extend(modules);
     }
 }
 
-/// Sees to it that what was read for names does not stay for as long as samples are kept, which is for ever.
+/// Sees to it that what was read for names does not stay for as long as samples are kept, which is
+/// for ever.
 #[derive(Debug)]
 pub struct UnusedSymbols {
     look_ups: u64,

@@ -12,8 +12,9 @@ use std::time::Duration;
 /// What is kept begins and ends with a sample, and its beginning is cut by the second.
 const SLACK_NS: u64 = 2_000_000_000;
 
-/// The body of a thread of its own. Names are looked up now: for at most `symbol_time` with lines. Whoever keeps samples waits while they are written;
-/// the sampler does not. Drops `place` before anybody is told of the end.
+/// The body of a thread of its own. Names are looked up now: for at most `symbol_time` with lines.
+/// Whoever keeps samples waits while they are written; the sampler does not. Drops `place` before
+/// anybody is told of the end.
 pub fn write_last(
     request: &Request,
     mut output: Box<dyn Output>,

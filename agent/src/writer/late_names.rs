@@ -56,7 +56,8 @@ impl LateNames {
                 let Some(symbols) = self.places.get(module).cloned() else { return frame };
                 let address = frame.address;
                 let mut at = |exact| self.names.functions(&symbols, CodeAddress { address, exact });
-                // The kernel made the address that a handler returns to: nobody called from before it.
+                // The kernel made the address that a handler returns to: nobody called from before
+                // it.
                 let here = at(true);
                 let is_begin = |function: &Function| function.offset == 0 && is_signal_return(&function.name);
                 let found = if is_exact || here.last().is_some_and(is_begin) { here } else { at(false) };
@@ -101,7 +102,8 @@ mod tests {
         let text = Function { name: "[cut]".into(), mangled: None, offset: 0, file: None, line: None };
         let note = Frame { address: 0, kind: FrameKind::Note, module: None, functions: Arc::from([text]) };
         let module = Some(code.module.clone());
-        // The innermost frame stands at the function's first byte; behind it a call would lie before the function.
+        // The innermost frame stands at the function's first byte; behind it a call would lie
+        // before the function.
         let frames = vec![at(here, module.clone()), at(here + 1, module), at(8, None), note.clone()];
         let named = late.stack(Stack { frames });
         let name = |frame: &Frame| frame.functions.last().map(|function| function.name.to_string());

@@ -1,4 +1,5 @@
-//! What is asked of a recording's knowledge of code, and not of its samples: names of addresses, and which code there is.
+//! What is asked of a recording's knowledge of code, and not of its samples: names of addresses,
+//! and which code there is.
 
 use super::names::StackNames;
 use crate::recording::Purpose;

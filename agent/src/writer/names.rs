@@ -65,8 +65,9 @@ pub struct StackNames {
 }
 
 impl StackNames {
-    /// `symbolize`: whose names are looked up; other frames have their module only. When this thread has run for `at_most` to find
-    /// lines and inlined functions, further frames have what the symbol tables say.
+    /// `symbolize`: whose names are looked up; other frames have their module only. When this
+    /// thread has run for `at_most` to find lines and inlined functions, further frames have what
+    /// the symbol tables say.
     pub fn new(sources: NameSources, symbolize: Symbolize, at_most: Duration) -> StackNames {
         let (recent, stacks, made, frames, without_lines) = <_>::default();
         StackNames {

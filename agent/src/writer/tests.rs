@@ -138,7 +138,8 @@ fn the_figures_tell_what_this_recording_cost_and_why_its_stacks_were_cut() {
     assert_eq!(text.lines().last(), Some(&*format!("# swipr: {}", swipr_formats::stats_line(&summary))));
 }
 
-/// Where recordings shared sweeps, the reckoned time of a thread's rest was before that of its last sample.
+/// Where recordings shared sweeps, the reckoned time of a thread's rest was before that of its last
+/// sample.
 #[test]
 fn the_times_of_a_threads_samples_never_go_back() {
     let (writer, sender, mut reader) = writer("perf");

@@ -1,7 +1,8 @@
 //! The times of one thread's samples, which never go back.
 //!
-//! Where ticks have passed a thread by, their times are reckoned back from a later one, and may come out before the time
-//! of the sample that was told last; answers to signals may come late. Readers want each thread's samples in order.
+//! Where ticks have passed a thread by, their times are reckoned back from a later one, and may
+//! come out before the time of the sample that was told last; answers to signals may come late.
+//! Readers want each thread's samples in order.
 
 use rustc_hash::FxHashMap;
 

@@ -20,7 +20,7 @@ pub enum Mode {
 
 /// What hits running threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Source {
+pub enum SampleSource {
     /// A timer on the thread's CPU clock, at the kernel's ticks
     Timer,
     /// A signal at any moment, which may end a system call early
@@ -42,10 +42,10 @@ pub struct Sampling {
     /// request by HTTP: wall, for what hangs uses no CPU)
     #[arg(long, value_enum, value_name = "MODE")]
     pub mode: Option<Mode>,
-    /// What hits running threads: a timer at the kernel's ticks (the default), or a signal at any moment: also threads in step
-    /// with the tick, but it may end a system call early
+    /// What hits running threads: a timer at the kernel's ticks (the default), or a signal at any
+    /// moment: also threads in step with the tick, but it may end a system call early
     #[arg(long, value_enum, value_name = "SOURCE")]
-    pub source: Option<Source>,
+    pub source: Option<SampleSource>,
     /// Include threads that wait: the same as --mode wall
     #[arg(short, long, conflicts_with = "mode")]
     pub idle: bool,
@@ -67,7 +67,7 @@ impl Sampling {
         let seconds = left.map_or(most, |left| left.min(most)).as_secs_f64();
         let mode = if self.mode == Some(Mode::Wall) || self.idle { "wall" } else { "cpu" };
         let mut query = format!("seconds={seconds}&hz={}&mode={mode}", self.rate);
-        if self.source == Some(Source::Preempt) {
+        if self.source == Some(SampleSource::Preempt) {
             query.push_str("&source=preempt"); // agents of before do not know the other one by name
         }
         if let Some(regex) = &self.thread_name {
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn agents_are_asked_for_the_source_that_is_not_theirs_anyway() {
         let query = |source| Sampling { source: Some(source), ..sampling() }.query(None);
-        assert_eq!(query(Source::Timer), sampling().query(None));
-        assert_eq!(query(Source::Preempt), "seconds=86400&hz=100&mode=cpu&source=preempt");
+        assert_eq!(query(SampleSource::Timer), sampling().query(None));
+        assert_eq!(query(SampleSource::Preempt), "seconds=86400&hz=100&mode=cpu&source=preempt");
     }
 
     #[test]

@@ -298,7 +298,7 @@ mod tests {
 
         /// Walks from this frame on, and how many rules had to be looked up.
         fn walk(&mut self, first: usize) -> usize {
-            let rules = Rules { snapshot: &Snapshot::EMPTY, cache: &self.cache };
+            let rules = Rules { snapshot: &Snapshot { objects: &[], executable: &[] }, cache: &self.cache };
             self.trail.begin(self.cache.epoch());
             let mut look = Remembering::new(&rules, &mut self.trail);
             let low = self.words.as_ptr() as u64;

@@ -48,8 +48,8 @@ impl CpuTimer {
         set(self.id, AT_ONCE_NS)
     }
 
-    /// Its thread gets what comes when it expires, now (rt_tgsigqueueinfo(2)): the handler sees no difference. `signal` and
-    /// `value` are those that [`CpuTimer::new`] was given.
+    /// Its thread gets what comes when it expires, now (rt_tgsigqueueinfo(2)): the handler sees no
+    /// difference. `signal` and `value` are those that [`CpuTimer::new`] was given.
     pub fn raise(&self, tid: u32, signal: i32, value: u64) -> bool {
         /// The kernel's `siginfo_t` (sigaction(2)), 128 bytes.
         #[repr(C)]

@@ -1,4 +1,5 @@
-//! CPUs: which one a thread ran on last, and on which ones the calling thread may run (sched_setaffinity(2)).
+//! CPUs: which one a thread ran on last, and on which ones the calling thread may run
+//! (sched_setaffinity(2)).
 
 use std::io;
 
@@ -32,7 +33,8 @@ impl Cpus {
         Cpus(cpus)
     }
 
-    /// The calling thread runs on these from now on. Refused where the process may use none of them.
+    /// The calling thread runs on these from now on. Refused where the process may use none of
+    /// them.
     pub fn move_here(&self) -> io::Result<()> {
         // SAFETY: the kernel reads the set; 0 is the calling thread.
         let result =
@@ -55,7 +57,8 @@ pub fn written(tid: u32) -> Option<(u64, u64)> {
     Some((number("wchar:")?, number("syscw:")?))
 }
 
-/// The calling thread's sleeps end when they are to: the kernel puts none together with other timers (prctl(2)).
+/// The calling thread's sleeps end when they are to: the kernel puts none together with other
+/// timers (prctl(2)).
 pub fn wake_in_time() {
     // SAFETY: a number for the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NO_SLACK_NS) };

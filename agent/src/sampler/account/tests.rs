@@ -208,7 +208,8 @@ fn no_tick_is_lost_or_made_up_between_windows() {
     assert_eq!(told, 400);
 }
 
-/// xz -T2 used 4.4 s of CPU time. Its threads block all signals: a handful of samples from before stood for all of it.
+/// xz -T2 used 4.4 s of CPU time. Its threads block all signals: a handful of samples from before
+/// stood for all of it.
 #[test]
 fn what_a_thread_uses_while_it_cannot_be_hit_is_not_given_to_its_hits() {
     for mode in [Mode::Cpu, Mode::Wall] {

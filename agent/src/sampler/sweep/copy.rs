@@ -1,7 +1,8 @@
 //! The stack of a blocked thread, without touching the thread.
 //!
-//! The kernel tells where it is blocked; its stack is copied while it stands still. That it did stand
-//! still is proved by its CPU clock, read before and after: a thread that ran meanwhile used time.
+//! The kernel tells where it is blocked; its stack is copied while it stands still. That it did
+//! stand still is proved by its CPU clock, read before and after: a thread that ran meanwhile used
+//! time.
 
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
@@ -18,8 +19,9 @@ use swipr_unwind::published;
 use swipr_unwind::registers::Registers;
 use swipr_unwind::walk::{Stop, Workspace, walk};
 
-/// Bytes of stack copied at once: most of the stacks that threads wait on whole, and little that is not read. Of memory that is in
-/// no cache, which that of a waiting thread is, a copy of 16 KiB takes twice as long.
+/// Bytes of stack copied at once: most of the stacks that threads wait on whole, and little that is
+/// not read. Of memory that is in no cache, which that of a waiting thread is, a copy of 16 KiB
+/// takes twice as long.
 const WINDOW_BYTES: usize = 4 << 10;
 
 /// Why there is no copy.
@@ -72,7 +74,8 @@ impl Copier {
             counters.moved.add(1);
             return Err(NotCopied::HasMoved);
         }
-        // Who has never run is shown in the call that makes it, on a stack with nothing on it: what lies there is somebody else's.
+        // Who has never run is shown in the call that makes it, on a stack with nothing on it: what
+        // lies there is somebody else's.
         let has_run = has_run(thread.cpu_ns, state);
         let (total, stop) =
             if has_run { (frames.total(), stop) } else { (frames.total().min(1), Stop::Root) };
@@ -84,8 +87,8 @@ impl Copier {
     }
 }
 
-/// Whether a thread has been on a CPU at all. Its clock alone does not tell: where a hypervisor takes CPUs away (steal time), a run of
-/// some microseconds may count for nothing.
+/// Whether a thread has been on a CPU at all. Its clock alone does not tell: where a hypervisor
+/// takes CPUs away (steal time), a run of some microseconds may count for nothing.
 fn has_run(cpu_ns: u64, state: State) -> bool {
     let is_made = |call: u32| [libc::SYS_clone, libc::SYS_clone3].contains(&i64::from(call));
     cpu_ns != 0 || !matches!(state, State::Blocked(Some(call)) if is_made(call))

@@ -1,4 +1,5 @@
-//! Which threads a recording is of: those whose name passes its filter, from when it does until it does not any more.
+//! Which threads a recording is of: those whose name passes its filter, from when it does until it
+//! does not any more.
 
 use super::settle::settle_thread;
 use crate::platform::process::monotonic_ns;
@@ -7,8 +8,8 @@ use crate::sampler::account::{Account, Found, Moment};
 use crate::sampler::active::Active;
 use crate::sampler::threads::Sampled;
 
-/// To be called when a thread is found, and when it has got another name. `from_cpu_ns`: what it has used until then, on its CPU
-/// clock, is none of the recording's.
+/// To be called when a thread is found, and when it has got another name. `from_cpu_ns`: what it
+/// has used until then, on its CPU clock, is none of the recording's.
 pub fn apply_filter(thread: &mut Sampled, recording: &mut Active, from_cpu_ns: u64) {
     let request = recording.request();
     let (threads, tids) = (request.threads.as_ref(), &request.filter.tids);

@@ -81,8 +81,8 @@ fn look_once(
     })
 }
 
-/// Whether it is where the handler reads memory (`guarded_copy` of `swipr_unwind`), and waits for the process' memory map: the program
-/// does not.
+/// Whether it is where the handler reads memory (`guarded_copy` of `swipr_unwind`), and waits for
+/// the process' memory map: the program does not.
 fn is_answering(thread: &Sampled, activity: Activity) -> bool {
     const READ: u32 = libc::SYS_process_vm_readv as u32;
     let own = u64::from(thread.tid());

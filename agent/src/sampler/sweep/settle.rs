@@ -37,8 +37,8 @@ pub fn tell_rest(thread: &mut Sampled, recording: &mut Active) {
     thread.recordings &= !recording.bit();
 }
 
-/// A snapshot wants a stack of each thread: those that were neither hit nor found blocked are looked at again, and asked again.
-/// Whether there are any.
+/// A snapshot wants a stack of each thread: those that were neither hit nor found blocked are
+/// looked at again, and asked again. Whether there are any.
 pub fn ask_the_rest(
     threads: &mut Threads,
     recording: &Active,
