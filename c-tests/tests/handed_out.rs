@@ -63,7 +63,7 @@ fn kubectl_profile_asks_the_command_in_the_pod() {
 
 #[test]
 fn the_swift_package_calls_functions_and_constants_that_the_header_has() {
-    let swift = text(&checkout().join("swift/Sources/Swipr/Swipr.swift"));
+    let swift = text(&checkout().join("packages/swift/Sources/Swipr/Swipr.swift"));
     let header = text(&checkout().join("include/swipr.h"));
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let names: BTreeSet<&str> = swift
@@ -92,7 +92,7 @@ fn clang_imports_the_swift_packages_module() {
         .arg(format!("-fmodules-cache-path={}", folder.path().join("modules").display()))
         .arg(format!(
             "-fmodule-map-file={}",
-            checkout().join("swift/Sources/CSwipr/module.modulemap").display()
+            checkout().join("packages/swift/Sources/CSwipr/module.modulemap").display()
         ))
         .arg(format!("-I{}", checkout().join("include").display()))
         .arg(&source)

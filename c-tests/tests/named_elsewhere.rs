@@ -6,9 +6,9 @@ use swipr_c_tests::host::Host;
 use swipr_c_tests::http;
 use swipr_c_tests::program::Program;
 use swipr_c_tests::recording::Recording;
-use swipr_debuginfo::symbolizer::Budget;
 use swipr_formats::{Options, Selection, find};
 use swipr_offline::{SearchPath, read, symbolize};
+use swipr_symbols::symbolizer::Budget;
 
 #[test]
 fn a_recording_without_names_gets_the_same_names_elsewhere() {

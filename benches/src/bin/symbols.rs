@@ -9,8 +9,8 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer as Blazesym};
 use std::error::Error;
 use std::io::{BufRead, BufWriter, Write};
-use swipr_debuginfo::demangle::Names;
-use swipr_debuginfo::symbolizer::{Budget, Lookup, ObjectKey, Symbolizer};
+use swipr_symbols::demangle::Names;
+use swipr_symbols::symbolizer::{Budget, Lookup, ObjectKey, Symbolizer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -17,7 +17,7 @@ use swipr_benches::bars::figure;
 use swipr_benches::figures::{Series, Table};
 use swipr_benches::machine;
 use swipr_benches::programs::{real_python, rustc_libraries};
-use swipr_debuginfo::rows::{UnwindInput, build_table};
+use swipr_symbols::rows::{UnwindInput, build_table};
 
 /// Tables built of each object.
 const BUILDS: usize = 7;

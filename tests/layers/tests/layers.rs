@@ -10,8 +10,8 @@ use swipr_layers::{list, workspace};
 /// Packages that users get. The others are tests.
 const PRODUCTS: [&str; 8] = [
     "swipr-unwind",
-    "swipr-rows",
-    "swipr-debuginfo",
+    "swipr-unwind-tables",
+    "swipr-symbols",
     "swipr-formats",
     "swipr-offline",
     "swipr",

@@ -1,0 +1,173 @@
+//! Readers: bytes of some format become the pieces of a recording.
+
+mod folded;
+mod lines;
+mod offline;
+mod perf;
+mod pprof;
+mod protobuf;
+pub mod raw;
+
+pub use lines::Lines;
+pub use offline::{By, Symbols};
+
+use crate::event::{Event, OwnedSample};
+use crate::shape::Shape;
+use flate2::read::MultiGzDecoder;
+use std::io::Read;
+use std::sync::Arc;
+use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Summary, Thread};
+use swipr_symbols::demangle::demangle;
+
+/// Largest file that is read, unpacked.
+const LARGEST: u64 = 4 << 30;
+
+/// A format that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readable {
+    /// JSON lines, of an agent or another recording; or the lines of swift-profile-recorder's own
+    /// files.
+    Raw,
+    /// perf script's text.
+    Perf,
+    /// A line for each stack.
+    Folded,
+    /// A pprof profile, packed or not.
+    Pprof,
+}
+
+impl Readable {
+    /// All of them, by the names of the formats that are written.
+    pub const ALL: [(&'static str, Readable); 4] = [
+        ("raw", Readable::Raw),
+        ("perf", Readable::Perf),
+        ("folded", Readable::Folded),
+        ("pprof", Readable::Pprof),
+    ];
+
+    /// What these bytes are.
+    fn of(bytes: &[u8]) -> Option<Readable> {
+        let whole = bytes.trim_ascii_start();
+        let text = whole.get(..4096).unwrap_or(whole);
+        if text.starts_with(b"{\"type\"") || text.windows(8).any(|word| word == b"[SWIPR] ") {
+            return Some(Readable::Raw);
+        }
+        // A profile's first field is a message (wire type 2), or one that is written first by some:
+        // never a letter.
+        if bytes.first().is_some_and(|&byte| byte == 0x0a) && bytes.get(2) == Some(&0x08) {
+            return Some(Readable::Pprof);
+        }
+        if text.starts_with(b"#") || text.windows(2).any(|pair| pair == b"\n\t") {
+            return Some(Readable::Perf);
+        }
+        // A stack of many long names has a line of any length.
+        let first = whole.split(|&byte| byte == b'\n').next()?.trim_ascii_end();
+        let count = first.rsplit(|&byte| byte == b' ').next()?;
+        let is_folded = first.contains(&b' ') && count.iter().all(u8::is_ascii_digit);
+        if is_folded {
+            return Some(Readable::Folded);
+        }
+        // Lengths and tags of a profile are control characters.
+        let is_text = text.iter().all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace());
+        (!is_text).then_some(Readable::Pprof)
+    }
+}
+
+/// Reads a whole recording, hands on its pieces, and says what it was. `name` is what a recording
+/// is called that does not say it.
+pub fn recording(
+    mut from: impl Read,
+    format: Option<Readable>,
+    name: &str,
+    shape: &Arc<Shape>,
+    symbols: &mut Symbols,
+    to: &mut dyn FnMut(Event) -> Result<(), String>,
+) -> Result<Readable, String> {
+    let mut bytes = Vec::new();
+    let read = |from: &mut dyn Read, bytes: &mut Vec<u8>| {
+        let got = from.take(LARGEST).read_to_end(bytes).map_err(|error| error.to_string())?;
+        if got as u64 == LARGEST { Err(format!("it is larger than {} GiB", LARGEST >> 30)) } else { Ok(()) }
+    };
+    read(&mut from, &mut bytes)?;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut unpacked = Vec::new();
+        read(&mut MultiGzDecoder::new(bytes.as_slice()), &mut unpacked)?;
+        bytes = unpacked;
+    }
+    if bytes.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let found = format.or_else(|| Readable::of(&bytes));
+    let found = found.ok_or_else(|| {
+        let known: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
+        format!("it is in no format that can be read ({})", known.join(", "))
+    })?;
+    let text = || String::from_utf8_lossy(&bytes);
+    match found {
+        Readable::Raw => offline::read(&text(), symbols, shape, to),
+        Readable::Perf => perf::read(&text(), name, shape, to),
+        Readable::Folded => folded::read(&text(), name, shape, to),
+        Readable::Pprof => pprof::read(&bytes, name, shape, to),
+    }?;
+    Ok(found)
+}
+
+/// A header for formats that have none. `pid` is 0 where it is not known.
+fn header(name: &str, pid: u32, mode: Mode, start_ns: u64) -> Header {
+    Header {
+        pid,
+        process_name: name.to_owned(),
+        executable: name.to_owned(),
+        start_ns,
+        interval_ns: 10_000_000,
+        mode,
+    }
+}
+
+/// A function of which a name is known, the readable or the linker's, and perhaps both.
+fn function(name: &str, linkers: Option<&str>) -> Function {
+    let linkers = linkers.unwrap_or(name);
+    let readable = demangle(linkers);
+    let mangled = (readable.is_some() || linkers != name).then(|| linkers.into());
+    Function { name: readable.as_deref().unwrap_or(name).into(), mangled, offset: 0, file: None, line: None }
+}
+
+/// A frame of which the name is known: a remark where it is in brackets.
+fn named_frame(name: &str) -> Frame {
+    let is_note = name.starts_with('[') && name.ends_with(']') && name != "[unknown]";
+    let kind = if is_note { FrameKind::Note } else { FrameKind::Native };
+    let functions: Vec<Function> = if name == "[unknown]" { Vec::new() } else { vec![function(name, None)] };
+    Frame { address: 0, kind, module: None, functions: functions.into() }
+}
+
+/// Counts what is read, for the recording's figures.
+#[derive(Debug, Default)]
+struct Figures {
+    samples: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    threads: rustc_hash::FxHashSet<Arc<Thread>>,
+    /// What the file itself tells of losses.
+    told: Option<Summary>,
+}
+
+impl Figures {
+    fn count(&mut self, sample: &OwnedSample) {
+        self.samples += u64::from(sample.ticks);
+        self.first_ns = Some(self.first_ns.map_or(sample.time_ns, |first| first.min(sample.time_ns)));
+        self.last_ns = self.last_ns.max(sample.time_ns);
+        self.threads.insert(Arc::clone(&sample.thread));
+    }
+
+    fn end(&self) -> Event {
+        Event::End(Summary {
+            samples: self.samples,
+            threads: self.threads.len() as u64,
+            duration_ns: self.last_ns.saturating_sub(self.first_ns.unwrap_or(0)),
+            ..self.told.clone().unwrap_or_else(|| Summary { uncounted: 1, ..Summary::default() })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Names for frames that have none.
+
+use crate::recording::Recording;
+use crate::resolver::Resolver;
+use crate::search::SearchPath;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
+use swipr_symbols::first_functions::is_signal_return;
+use swipr_symbols::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
+
+/// What became of a recording's frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Addresses that have a name now.
+    pub named: u64,
+    /// Addresses for whose module there is a file that does not know them.
+    pub unknown: u64,
+    /// Modules for which there is no file.
+    pub missing: Vec<Arc<Module>>,
+}
+
+/// Gives names, lines and inlined functions to frames of object files that have none.
+pub fn symbolize(recording: &mut Recording, search: &SearchPath, budget: Budget) -> Named {
+    symbolize_by(recording, search, &mut symbolizer(search, budget))
+}
+
+/// This crate's own, for these directories.
+pub(crate) fn symbolizer(search: &SearchPath, budget: Budget) -> Symbolizer {
+    let mut symbolizer = Symbolizer::new(budget);
+    if let Some(root) = search.directories().first() {
+        symbolizer.set_debug_root(root);
+    }
+    symbolizer
+}
+
+/// The same by another who finds names.
+pub fn symbolize_by(recording: &mut Recording, search: &SearchPath, resolver: &mut dyn Resolver) -> Named {
+    let biases = std::mem::take(&mut recording.biases);
+    let (places, known, outcome) = <_>::default();
+    let mut names = Names { search, resolver, biases, places, known, outcome };
+    for stack in &mut recording.stacks {
+        *stack = Arc::new(names.stack(stack));
+    }
+    recording.biases = names.biases;
+    names.outcome
+}
+
+/// A module's file, and what to subtract from an address to get the one in the file.
+pub(crate) type Place = (ObjectKey, u64);
+
+struct Names<'a> {
+    search: &'a SearchPath,
+    resolver: &'a mut dyn Resolver,
+    biases: HashMap<Arc<Module>, u64>,
+    places: HashMap<Arc<Module>, Option<Place>>,
+    /// What was found, by the module's place in memory, the address, and whether it is exact.
+    known: HashMap<(usize, u64, bool), Arc<[Function]>>,
+    outcome: Named,
+}
+
+impl Names<'_> {
+    fn stack(&mut self, stack: &Stack) -> Stack {
+        // The innermost frame was interrupted, unless the stack was cut there.
+        let mut is_exact = true;
+        let mut frames = Vec::with_capacity(stack.frames.len());
+        for frame in &stack.frames {
+            let frame = self.frame(frame, is_exact);
+            is_exact = frame.functions.last().is_some_and(|it| is_signal_return(&it.name));
+            frames.push(frame);
+        }
+        Stack { frames }
+    }
+
+    fn frame(&mut self, frame: &Frame, is_exact: bool) -> Frame {
+        let wanted = frame.kind == FrameKind::Native && frame.functions.is_empty();
+        let Some(module) = frame.module.as_ref().filter(|_| wanted) else { return frame.clone() };
+        let seen = (Arc::as_ptr(module).addr(), frame.address, is_exact);
+        let functions = match self.known.get(&seen) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let Some((key, bias)) = self.place(module) else { return frame.clone() };
+                let found = self.functions(&key, frame.address.wrapping_sub(bias), is_exact);
+                self.known.insert(seen, Arc::clone(&found));
+                found
+            }
+        };
+        match functions.is_empty() {
+            true => self.outcome.unknown += 1,
+            false => self.outcome.named += 1,
+        }
+        Frame { functions, ..frame.clone() }
+    }
+
+    fn functions(&mut self, key: &ObjectKey, address: u64, is_exact: bool) -> Arc<[Function]> {
+        // The kernel made the address that a handler returns to: nobody called from before it.
+        let mut is_made_by_kernel = || {
+            let exact = self.resolver.name(key, address);
+            exact.is_some_and(|it| it.offset == 0 && is_signal_return(&it.name))
+        };
+        let lookup = if is_exact || is_made_by_kernel() { Lookup::Pc } else { Lookup::ReturnAddress };
+        self.resolver.resolve(key, address, lookup).iter().map(function).collect()
+    }
+
+    fn place(&mut self, module: &Arc<Module>) -> Option<Place> {
+        if let Some(known) = self.places.get(module) {
+            return known.clone();
+        }
+        let place = place_of(module, self.search, self.biases.get(module).copied());
+        if place.is_none() {
+            self.outcome.missing.push(module.clone());
+        }
+        self.places.insert(module.clone(), place.clone());
+        place
+    }
+}
+
+/// A module's file, and what to subtract from an address of the recording to get the one in the
+/// file.
+pub(crate) fn place_of(module: &Module, search: &SearchPath, bias: Option<u64>) -> Option<Place> {
+    let (path, file) = search.find(module)?;
+    let bias = match bias {
+        Some(bias) => bias,
+        None => {
+            let length = module.end.saturating_sub(module.start).max(1);
+            let part = module.file_offset..module.file_offset.saturating_add(length);
+            module.start.wrapping_sub(file.code_address(part).or_else(|| file.first_code_address())?)
+        }
+    };
+    let path = Path::new(&path).canonicalize().ok()?;
+    Some((ObjectKey::at(&path.to_string_lossy(), &module.build_id), bias))
+}
+
+fn function(symbol: &Symbol) -> Function {
+    Function {
+        name: symbol.name.clone(),
+        mangled: symbol.mangled.clone(),
+        offset: symbol.offset,
+        file: symbol.file.clone(),
+        line: symbol.line,
+    }
+}

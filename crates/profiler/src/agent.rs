@@ -1,0 +1,497 @@
+//! The agent: one a process. It starts and ends recordings; the server and the C interface ask it
+//! to.
+
+mod metrics;
+mod status;
+mod wanted_threads;
+
+use crate::channel::{Receiver, Sender, channel};
+use crate::config::Config;
+use crate::counters::{AgentCounters, RecordingCounters};
+use crate::listen::Address;
+use crate::made_code::MadeCode;
+use crate::mappings::Mappings;
+use crate::platform::locks::lock;
+use crate::platform::process::EpochClock;
+use crate::recording::{MAX_RECORDINGS, Output, Purpose, Question, Recorder, Request, StartError};
+use crate::sample_queue::{QUEUE_BYTES, sample_queue};
+use crate::sampler::{self, Active};
+use crate::writer::{Figures, Kept, NameSources, Writer, write_last};
+use crate::{agent_threads, off, symbol_server};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use swipr_symbols::symbolizer::{Budget, Symbolizer};
+
+/// The part of the memory for names that each source about made code may take.
+const MADE_SHARE: usize = 4;
+
+/// How often the server looks whether it is to end, where it may not be told.
+const LOOK_WHERE_DEAF: Duration = Duration::from_millis(20);
+
+/// The host may become a user who cannot connect to the agent's socket, and so wake the server.
+static MAY_BE_DEAF: AtomicBool = AtomicBool::new(false);
+
+/// The host keeps some rights when it changes users, and will give them up by calls for which the
+/// agent has to end ([`crate::calls_alone`]).
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+pub fn expect_to_be_deaf() {
+    MAY_BE_DEAF.store(true, Relaxed);
+}
+
+/// A recording that is under way.
+#[derive(Debug)]
+struct Running {
+    id: u64,
+    stop: Arc<AtomicBool>,
+    counters: Arc<RecordingCounters>,
+}
+
+/// The place that a recording has among those under way, until this is dropped.
+struct RunningPlace {
+    agent: Arc<Agent>,
+    id: u64,
+}
+
+impl Drop for RunningPlace {
+    fn drop(&mut self) {
+        self.agent.forget(self.id);
+    }
+}
+
+/// A recording that another thread wants to be started; see [`Agent::submit`].
+struct Submitted {
+    request: Request,
+    output: Box<dyn Output>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What all threads of the agent share.
+pub struct Agent {
+    log: crate::log::Log,
+    sampler: sampler::Handle,
+    counters: Arc<AgentCounters>,
+    symbolizer: Arc<Mutex<Symbolizer>>,
+    kept: Kept,
+    made_code: Arc<Mutex<MadeCode>>,
+    symbol_time: Duration,
+    running: Mutex<Vec<Running>>,
+    /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
+    ended: RecordingCounters,
+    submitted: Mutex<Vec<Submitted>>,
+    /// To the thread that looks names up, while there is one.
+    questions: Mutex<Option<Sender<Question>>>,
+    latest: Arc<Mutex<Option<Arc<Mappings>>>>,
+    stopping: AtomicBool,
+    next_id: AtomicU64,
+    started: Instant,
+    address: OnceLock<String>,
+    /// By TCP.
+    live_page: OnceLock<String>,
+    not_listening: OnceLock<Vec<String>>,
+}
+
+impl Agent {
+    /// An agent that does not listen yet.
+    pub fn new(config: &Config) -> Agent {
+        let memory_bytes = config.symbol_memory_mib.saturating_mul(1 << 20);
+        let mut symbolizer = Symbolizer::new(Budget { memory_bytes, ..Budget::default() });
+        symbolizer.set_swift_demangler(crate::platform::swift::demangle);
+        let made_code = MadeCode::new(memory_bytes / MADE_SHARE);
+        Agent {
+            log: config.log,
+            sampler: sampler::Handle::new(config.signal, made_code.frames()),
+            counters: Arc::default(),
+            symbolizer: Arc::new(Mutex::new(symbolizer)),
+            made_code: Arc::new(Mutex::new(made_code)),
+            symbol_time: config.symbol_time,
+            kept: Arc::default(),
+            running: Mutex::default(),
+            ended: RecordingCounters::default(),
+            submitted: Mutex::default(),
+            questions: Mutex::default(),
+            latest: Arc::default(),
+            stopping: AtomicBool::new(false),
+            next_id: AtomicU64::new(1),
+            started: Instant::now(),
+            address: OnceLock::new(),
+            live_page: OnceLock::new(),
+            not_listening: OnceLock::new(),
+        }
+    }
+
+    /// Where the server listens; empty before it does.
+    pub fn address(&self) -> &str {
+        self.address.get().map_or("", String::as_str)
+    }
+
+    /// The server listens there now, the main place first, and could not listen elsewhere for these
+    /// reasons.
+    pub fn set_addresses(&self, addresses: &[&Address], not_listening: Vec<String>) {
+        let tcp = addresses.iter().find(|address| matches!(address, Address::Tcp(_)));
+        if let Some(tcp) = tcp {
+            let _ = self.live_page.set(format!("http://{tcp}/"));
+        }
+        if let Some(address) = addresses.first() {
+            self.log.line(format_args!("listening on {address}"));
+            let _ = self.address.set(address.to_string());
+        }
+        let _ = self.not_listening.set(not_listening);
+    }
+
+    /// Leaves a recording for the server thread to start: recordings are started by a thread that
+    /// has the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and
+    /// calling [`Agent::nudge`]) ends the recording.
+    pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) {
+        match lock(&self.submitted) {
+            Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
+            None => output.finish(Err(off::sentence().unwrap_or_default())),
+        }
+    }
+
+    /// Whether threads have been sampled.
+    pub fn has_swept(&self) -> bool {
+        self.counters.sweeps.get() > 0
+    }
+
+    /// A recording's `stop` was set.
+    pub fn nudge(&self) {
+        self.sampler.notify();
+    }
+
+    /// Ends all recordings; no new ones are taken.
+    pub fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        for running in lock(&self.running).iter().flat_map(|running| running.iter()) {
+            running.stop.store(true, Relaxed);
+        }
+        let submitted = lock(&self.submitted).map(|mut submitted| std::mem::take(&mut *submitted));
+        for submitted in submitted.into_iter().flatten() {
+            submitted.output.finish(Err("the agent is stopping".into()));
+        }
+        if let Some(mut questions) = lock(&self.questions) {
+            *questions = None;
+        }
+        self.sampler.close();
+    }
+
+    /// After [`Agent::stop`]: waits until the sampler has ended, at most so long; whether it has.
+    /// Two of them, each with its own tables for the handlers, must not be there at once.
+    pub fn has_ended(&self, at_most: Duration) -> bool {
+        self.sampler.wait_until_left(at_most)
+    }
+
+    /// The agent was turned off: its threads are to see it. Takes no lock, waits for nobody.
+    pub fn wake_all(&self) {
+        self.sampler.wake();
+    }
+
+    fn names(&self, clock: EpochClock) -> NameSources {
+        let (symbolizer, made_code) = (self.symbolizer.clone(), self.made_code.clone());
+        NameSources { symbolizer, made_code, latest: self.latest.clone(), clock }
+    }
+
+    /// Hands a question to the thread that looks names up, which is started if there is none.
+    fn ask(self: &Arc<Self>, question: Question) -> Result<(), StartError> {
+        if self.stopping.load(Relaxed) {
+            return Err(StartError::Stopping);
+        }
+        let off = || StartError::Off(off::reason().unwrap_or_default());
+        let mut questions = lock(&self.questions).filter(|_| !off::is_off()).ok_or_else(off)?;
+        if let Some(sender) = &*questions {
+            return sender.send(question).map_err(|_| StartError::TooMany);
+        }
+        let (sender, receiver) = channel(symbol_server::MOST_WAITING);
+        sender.send(question).map_err(|_| StartError::TooMany)?;
+        let agent = self.clone();
+        let body = move || {
+            let names = agent.names(EpochClock::now());
+            symbol_server::run(&receiver, &names, || agent.has_no_questions(&receiver));
+        };
+        agent_threads::start("symbols", body).map_err(|error| StartError::Failed(error.to_string()))?;
+        *questions = Some(sender);
+        Ok(())
+    }
+
+    /// Nobody has asked for a while: one that comes just now is given back, else the thread is to
+    /// end.
+    fn has_no_questions(&self, questions: &Receiver<Question>) -> Option<Question> {
+        let mut sender = lock(&self.questions)?;
+        let late = questions.try_receive();
+        if late.is_none() {
+            *sender = None;
+            drop(sender);
+            if lock(&self.running).is_some_and(|running| running.is_empty()) {
+                self.drop_symbols();
+            }
+        }
+        late
+    }
+
+    fn drop_symbols(&self) {
+        if let Some(mut symbolizer) = lock(&self.symbolizer) {
+            symbolizer.drop_all();
+        }
+        if let Some(mut made_code) = lock(&self.made_code) {
+            made_code.clear();
+        }
+    }
+
+    /// A recording is over; its counts stay.
+    fn forget(&self, id: u64) {
+        let Some(mut running) = lock(&self.running) else { return };
+        running.retain(|running| {
+            let stays = running.id != id;
+            if !stays {
+                self.ended.add(&running.counters);
+            }
+            stays
+        });
+    }
+
+    /// How many recordings run, and the sums over all that there were.
+    fn recorded(&self) -> (usize, RecordingCounters) {
+        let running = lock(&self.running);
+        let sums = RecordingCounters::default();
+        sums.add(&self.ended);
+        let running = || running.iter().flat_map(|running| running.iter());
+        running().for_each(|running| sums.add(&running.counters));
+        (running().count(), sums)
+    }
+
+    /// Takes one of the places for recordings.
+    fn take_place(
+        self: &Arc<Self>,
+        stop: &Arc<AtomicBool>,
+        counters: &Arc<RecordingCounters>,
+    ) -> Result<RunningPlace, StartError> {
+        let off = || StartError::Off(off::reason().unwrap_or_default());
+        let mut running = lock(&self.running).filter(|_| !off::is_off()).ok_or_else(off)?;
+        if self.stopping.load(Relaxed) {
+            return Err(StartError::Stopping);
+        }
+        if running.len() >= MAX_RECORDINGS {
+            return Err(StartError::TooMany);
+        }
+        let id = self.next_id.fetch_add(1, Relaxed);
+        running.push(Running { id, stop: stop.clone(), counters: counters.clone() });
+        Ok(RunningPlace { agent: self.clone(), id })
+    }
+
+    /// Starts the writer thread of a recording. Should it not start, dropping its body tells the
+    /// client.
+    fn start_writer(self: &Arc<Self>, body: impl FnOnce(&Agent) + Send + 'static) -> bool {
+        let agent = self.clone();
+        let started = agent_threads::start("writer", move || {
+            body(&agent);
+            if agent.stopping.load(Relaxed) {
+                agent.drop_symbols();
+            }
+        });
+        if let Err(error) = &started {
+            self.log.line(format_args!("cannot start a writer thread: {error}"));
+        }
+        started.is_ok()
+    }
+
+    /// Writes what was kept, on a thread of its own, which takes a recording's place.
+    fn tell_last(
+        self: &Arc<Self>,
+        request: Request,
+        output: Box<dyn Output>,
+    ) -> Result<(), (StartError, Box<dyn Output>)> {
+        if lock(&self.kept).is_none_or(|kept| kept.is_none()) {
+            return Err((StartError::NothingKept, output));
+        }
+        let place = match self.take_place(&Arc::default(), &Arc::default()) {
+            Ok(place) => place,
+            Err(error) => return Err((error, output)),
+        };
+        let (kept, names, symbol_time) = (self.kept.clone(), self.names(EpochClock::now()), self.symbol_time);
+        self.start_writer(move |_| write_last(&request, output, &kept, names, symbol_time, place));
+        Ok(())
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        request: Request,
+        output: Box<dyn Output>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<(), (StartError, Box<dyn Output>)> {
+        if matches!(request.purpose, Purpose::Last(_)) {
+            return self.tell_last(request, output);
+        }
+        if let Err(what) = wanted_threads::check(&request) {
+            return Err((StartError::NoThread(what), output));
+        }
+        let counters = Arc::<RecordingCounters>::default();
+        let place = match self.take_place(&stop, &counters) {
+            Ok(place) => place,
+            Err(error) => return Err((error, output)),
+        };
+        self.counters.recordings.add(1);
+        let (send, samples) = sample_queue(QUEUE_BYTES);
+        let request = Arc::new(request);
+        let clock = EpochClock::now();
+        let active = Active::new(request.clone(), send, counters.clone(), stop.clone(), clock);
+        let names = self.names(clock);
+        let of_agent = self.counters.clone();
+        let figures = Figures::new(&of_agent);
+        let kept = self.kept.clone();
+        let symbol_time = self.symbol_time;
+        let writer =
+            Writer { request, samples, output, counters, of_agent, figures, stop, names, symbol_time, kept };
+        let started = self.start_writer(|agent| {
+            let samples = writer.run(place);
+            // The sampler may sleep until a tick that is far away, and has no place for another
+            // recording before.
+            agent.nudge();
+            samples.drain();
+        });
+        if !started {
+            return Ok(());
+        }
+        if self.sampler.add(active) {
+            let agent = self.clone();
+            self.counters.start_anew();
+            let started = agent_threads::start("sampler", move || {
+                sampler::run(&agent.sampler, &agent.counters, || agent.drop_symbols());
+            });
+            if let Err(error) = started {
+                self.counters.fail(format_args!("cannot start the sampler thread: {error}"));
+                self.sampler.abandon();
+                self.log.line(format_args!("cannot start the sampler thread: {error}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The agent as the server sees it.
+pub struct SharedAgent(pub Arc<Agent>);
+
+impl Recorder for SharedAgent {
+    fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError> {
+        self.0.begin(request, output, Arc::default()).map_err(|(error, _)| error)
+    }
+
+    fn ask(&self, question: Question) -> Result<(), StartError> {
+        self.0.ask(question)
+    }
+
+    fn live_page(&self) -> Option<String> {
+        self.0.live_page.get().cloned()
+    }
+
+    fn not_listening(&self) -> &[String] {
+        self.0.not_listening.get().map_or(&[], Vec::as_slice)
+    }
+
+    fn status(&self) -> String {
+        #[cfg(feature = "fault-injection")]
+        crate::injected::may_panic("server");
+        format!("{}\n", status::json(&self.0))
+    }
+
+    fn metrics(&self) -> String {
+        metrics::text(&status::json(&self.0), &self.0.counters)
+    }
+
+    fn off(&self) -> Option<&'static str> {
+        off::reason()
+    }
+
+    fn attend_within(&self) -> Option<Duration> {
+        MAY_BE_DEAF.load(Relaxed).then_some(LOOK_WHERE_DEAF)
+    }
+
+    fn attend(&self) {
+        let Some(submitted) = lock(&self.0.submitted).map(|mut submitted| std::mem::take(&mut *submitted))
+        else {
+            return;
+        };
+        for Submitted { request, output, stop } in submitted {
+            if let Err((error, output)) = self.0.begin(request, output, stop) {
+                output.finish(Err(match error {
+                    StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
+                    StartError::Stopping => "the agent is stopping".into(),
+                    StartError::NothingKept => "nothing is kept".into(),
+                    StartError::Off(_) => off::sentence().unwrap_or_default(),
+                    StartError::NoThread(reason) | StartError::Failed(reason) => reason,
+                }));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Closed;
+    use crate::writer::KeptSamples;
+    use std::sync::Barrier;
+    use swipr_formats::model::{Header, Mode, Summary};
+
+    /// A client that does not read.
+    struct Deaf(Arc<Barrier>);
+
+    impl Output for Deaf {
+        fn write(&mut self, _: &[u8]) -> Result<(), Closed> {
+            self.0.wait();
+            Ok(())
+        }
+
+        fn is_closed(&self) -> bool {
+            false
+        }
+
+        fn takes_empty(&self) -> bool {
+            true
+        }
+
+        fn finish(self: Box<Self>, _: Result<Summary, String>) {}
+    }
+
+    fn last() -> Request {
+        Request {
+            interval: Duration::from_millis(10),
+            length: crate::recording::Length::Open,
+            mode: Mode::Wall,
+            source: Default::default(),
+            format: swipr_formats::Selection {
+                format: swipr_formats::find("perf").unwrap(),
+                options: Default::default(),
+            },
+            threads: None,
+            filter: Default::default(),
+            purpose: Purpose::Last(Duration::from_secs(10)),
+            symbolize: Default::default(),
+        }
+    }
+
+    /// Each client of `/last` had a thread, without limit: 51 of them, more than the agent knew of
+    /// its own.
+    #[test]
+    fn what_was_kept_is_written_for_so_many_clients_as_may_record() {
+        let agent = Arc::new(Agent::new(&Config::default()));
+        let header = Header {
+            pid: 1,
+            process_name: "x".into(),
+            executable: "/x".into(),
+            start_ns: 0,
+            interval_ns: 10_000_000,
+            mode: Mode::Wall,
+        };
+        *agent.kept.lock().unwrap() = Some(KeptSamples::new(header, Duration::from_secs(1)));
+        let all_write = Arc::new(Barrier::new(MAX_RECORDINGS + 1));
+        let ask = || agent.begin(last(), Box::new(Deaf(all_write.clone())), Arc::default());
+        for _ in 0..MAX_RECORDINGS {
+            assert!(ask().is_ok());
+        }
+        assert!(matches!(ask(), Err((StartError::TooMany, _))));
+        all_write.wait();
+        while agent.recorded().0 > 0 {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A sampling profiler for the process that it runs in: stacks of all threads, with names, lines
+//! and inlined functions.
+//!
+//! ```
+//! use swipr::{Mode, Profiler};
+//! use std::fs::File;
+//! # let folder = std::env::temp_dir().join(format!("swipr-root-example-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # std::env::set_current_dir(&folder)?;
+//! # let work = || (0..50_000_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n));
+//!
+//! let profiler = Profiler::builder().hz(1000).mode(Mode::Cpu).start()?;
+//! work();
+//! let report = profiler.stop()?;
+//!
+//! println!("{report:?}"); // the stacks, the most frequent first
+//! report.flamegraph(&mut File::create("flamegraph.svg")?)?;
+//! report.pprof(&mut File::create("profile.pb.gz")?)?;
+//! report.write("html", &mut File::create("profile.html")?)?;
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Profiler::builder`] says what is recorded and how often. A [`Report`] can be looked at,
+//! changed and written in any format; [`Profiler::report`] makes one while the recording goes on.
+//!
+//! All threads of the process are sampled, and their stacks are complete without frame pointers.
+//! Nothing is sampled before [`Builder::start`]. The crate brings no constructor, no global
+//! allocator and no panic hook. It is made for Linux on x86-64.
+//!
+//! Features: `criterion` has a profiler for criterion's benchmarks, `BenchProfiler`. The others
+//! are for the shared library, `libswipr.so`, which profiles programs that cannot be changed.
+
+// The shared library uses all of it, and its lints find what nobody does.
+#![cfg_attr(not(feature = "preload"), allow(dead_code, unused_imports))]
+
+// Modules that the documentation leaves out are for this repository's tests, benches and tools.
+
+mod agent;
+mod agent_threads;
+#[cfg(feature = "preload")]
+mod alternate_stacks;
+#[cfg(feature = "preload")]
+mod atfork_registration;
+mod atomic;
+mod awaited;
+mod begun;
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+mod calls_alone;
+mod channel;
+#[cfg(feature = "preload")]
+mod children;
+#[doc(hidden)]
+pub mod config;
+#[cfg(feature = "preload")]
+mod constructor;
+mod counters;
+mod ffi;
+#[cfg(feature = "preload")]
+mod frame_registration;
+#[cfg(feature = "preload")]
+#[doc(hidden)]
+pub mod heap;
+mod histogram;
+mod hook;
+mod host_end;
+#[cfg(feature = "fault-injection")]
+mod injected;
+mod knock;
+mod last_error;
+mod life;
+#[doc(hidden)]
+pub mod listen;
+mod log;
+mod made_code;
+#[doc(hidden)]
+pub mod mappings;
+#[cfg(feature = "preload")]
+mod next;
+mod not_asked;
+mod off;
+mod output;
+mod own_threads;
+mod percent;
+mod pipe;
+#[doc(hidden)]
+pub mod platform;
+mod profiler;
+#[doc(hidden)]
+pub mod recording;
+mod registered_frames;
+#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
+mod rights_given_up;
+mod sample_queue;
+mod sampler;
+#[doc(hidden)]
+pub mod server;
+mod socket;
+mod stack;
+mod symbol_server;
+mod text;
+#[cfg(feature = "preload")]
+mod thread_start;
+mod unasked;
+mod writer;
+
+#[cfg(feature = "criterion")]
+pub use profiler::BenchProfiler;
+pub use profiler::{Builder, Error, Frames, Key, Profiler, Report};
+#[doc(inline)]
+pub use swipr_formats::model::{
+    Cost, Frame, FrameKind, Function, Mode, Module, Stack, State, Summary, Thread,
+};

@@ -1,0 +1,136 @@
+//! The objects that a compiler shows to debuggers: `__jit_debug_descriptor` is the head of a list
+//! of them (gdb's manual, "JIT Compilation Interface"). LLVM and PHP have one.
+//!
+//! The program changes the list while it is read here: everything is copied through the kernel,
+//! within bounds.
+
+use crate::mappings::JitTables;
+use crate::mappings::{Mappings, Symbols};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+use swipr_symbols::jit::CodeMap;
+use swipr_symbols::jit::objects::{self, MadeObject};
+use swipr_symbols::symbolizer::address_of;
+use swipr_unwind::memory::guarded_copy;
+
+/// What the list's head is called.
+const DESCRIPTOR: &str = "__jit_debug_descriptor";
+const VERSION: u32 = 1;
+/// Longer lists are damaged ones.
+const MAX_OBJECTS: usize = 1 << 16;
+/// Larger objects, and what is copied at one look.
+const MAX_OBJECT_BYTES: u64 = 16 << 20;
+const MAX_LOOK_BYTES: u64 = 64 << 20;
+/// How often the whole list is followed.
+const FOLLOW_AGAIN_NS: u64 = 250_000_000;
+
+/// An entry of the list: where it is, where its object is, and the object's size.
+type ListEntry = (u64, u64, u64);
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct DebuggerObjects {
+    /// Files that were looked at for a list's head.
+    searched: HashSet<Arc<str>>,
+    heads: Vec<u64>,
+    /// What was read, and the code that it is about.
+    known: HashMap<ListEntry, Range<u64>>,
+    code: CodeMap,
+    followed_ns: u64,
+}
+
+impl DebuggerObjects {
+    /// Nothing is known yet.
+    pub fn new(max_bytes: usize) -> DebuggerObjects {
+        let (searched, heads, known, followed_ns) = <_>::default();
+        DebuggerObjects { searched, heads, known, code: CodeMap::new(max_bytes), followed_ns }
+    }
+
+    /// What they say.
+    pub fn code(&self) -> &CodeMap {
+        &self.code
+    }
+
+    /// Reads what is new; that may have been there since `last_ns`. Whether anything was.
+    pub fn look(&mut self, mappings: &Mappings, last_ns: u64, now_ns: u64, frames: &JitTables) -> bool {
+        if now_ns.saturating_sub(self.followed_ns) < FOLLOW_AGAIN_NS {
+            return false;
+        }
+        let since = std::mem::replace(&mut self.followed_ns, now_ns).min(last_ns);
+        for symbols in mappings.symbols() {
+            self.search(symbols);
+        }
+        let mut listed: HashSet<ListEntry> = HashSet::new();
+        self.heads.iter().for_each(|head| follow(*head, &mut listed));
+        let gone: Vec<ListEntry> =
+            self.known.keys().filter(|entry| !listed.contains(*entry)).copied().collect();
+        for entry in &gone {
+            if let Some(code) = self.known.remove(entry) {
+                self.code.forget(code, now_ns);
+            }
+        }
+        let mut room = MAX_LOOK_BYTES;
+        let mut is_new = !gone.is_empty();
+        for entry in listed {
+            if self.known.contains_key(&entry) || entry.2 > room.min(MAX_OBJECT_BYTES) {
+                continue;
+            }
+            room -= entry.2;
+            is_new = true;
+            let object = copied(entry.1, entry.2).and_then(|image| objects::read(image.into()).ok());
+            let object = object.unwrap_or_default();
+            self.known.insert(entry, object.text.clone());
+            self.add(object, since, frames);
+        }
+        is_new
+    }
+
+    fn add(&mut self, object: MadeObject, since: u64, frames: &JitTables) {
+        for (code, function) in object.functions {
+            self.code.insert(code.start, code.end - code.start, since, function);
+        }
+        if let Some((address, bytes)) = object.eh_frame {
+            frames.add(object.text, address, &bytes);
+        }
+    }
+
+    fn search(&mut self, symbols: &Symbols) {
+        if self.searched.insert(symbols.key.path.clone())
+            && let Some(address) = address_of(&symbols.key, DESCRIPTOR)
+        {
+            self.heads.push(address.wrapping_add(symbols.bias));
+        }
+    }
+}
+
+/// Adds the entries of a list.
+fn follow(head: u64, listed: &mut HashSet<ListEntry>) {
+    let Some([version, _relevant, mut at]) = words(head) else { return };
+    if version as u32 != VERSION {
+        return;
+    }
+    for _ in 0..MAX_OBJECTS {
+        let Some([next, _previous, address, size]) = words(at).filter(|_| at != 0) else { return };
+        // The same again: it was changed under us, or leads in a circle.
+        if size == 0 || !listed.insert((at, address, size)) {
+            return;
+        }
+        at = next;
+    }
+}
+
+fn words<const COUNT: usize>(address: u64) -> Option<[u64; COUNT]> {
+    let bytes = copied(address, 8 * COUNT as u64)?;
+    let mut words = [0; COUNT];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(*bytes.first_chunk()?);
+    }
+    Some(words)
+}
+
+fn copied(address: u64, size: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(size).ok()?];
+    let read = guarded_copy(address, &mut bytes);
+    (read == bytes.len()).then_some(bytes)
+}

@@ -1,0 +1,433 @@
+//! What code is where: the loaded objects with their unwind tables, and all other executable
+//! memory.
+//!
+//! [`Tables`] belongs to the sampler. It keeps the objects' tables, publishes them to the handlers
+//! and hands out [`Mappings`]: an immutable view that a stack holds on to, so that its names can
+//! still be found after the object was unloaded.
+
+mod debug_frame;
+mod jit_tables;
+mod loaded;
+mod origin;
+mod publication;
+mod published_table;
+mod reader;
+mod registered;
+
+use crate::platform::maps::{self, Mapping};
+use crate::platform::objects::{self, Changes};
+pub use jit_tables::JitTables;
+use loaded::LoadedObject;
+use publication::Publication;
+pub use published_table::PublishedTable;
+use registered::Registered;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use swipr_formats::model::Module;
+use swipr_symbols::symbolizer::ObjectKey;
+use swipr_unwind::published::Range;
+use swipr_unwind::slot::{Extent, StackBounds};
+
+/// Readings of the mappings until all objects are in one.
+const MAX_READINGS: usize = 3;
+/// How often new frames of made code are taken over.
+const MADE_AGAIN: Duration = Duration::from_millis(100);
+
+/// A piece of executable memory.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// First address.
+    pub low: u64,
+    /// The address behind the last.
+    pub high: u64,
+    /// What it is called in the output.
+    pub module: Arc<Module>,
+    /// Where its names are found; `None` for memory without a file.
+    pub symbols: Option<Arc<Symbols>>,
+}
+
+/// Where an object's names are found.
+#[derive(Debug)]
+pub struct Symbols {
+    /// The file or image.
+    pub key: ObjectKey,
+    /// What to subtract from an address to get the address in the file.
+    pub bias: u64,
+}
+
+/// A jitdump file, which its compiler has mapped so that profilers find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitDump {
+    /// Where it is.
+    pub path: Arc<str>,
+    /// Its number in its file system.
+    pub inode: u64,
+}
+
+impl JitDump {
+    /// `…/jit-NUMBER.dump`; any other file is none.
+    fn of(mapping: &Mapping) -> Option<JitDump> {
+        let path = mapping.file_path()?;
+        let number = path.rsplit('/').next()?.strip_prefix("jit-")?.strip_suffix(".dump")?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| JitDump { path: path.into(), inode: mapping.inode })
+    }
+}
+
+/// All executable memory at one time.
+#[derive(Debug, Default)]
+pub struct Mappings {
+    code: Vec<Code>,
+    jit_dumps: Vec<JitDump>,
+}
+
+impl Mappings {
+    /// All of it, from the lowest address.
+    pub fn all(&self) -> &[Code] {
+        &self.code
+    }
+
+    /// The code that holds `address`.
+    pub fn find(&self, address: u64) -> Option<&Code> {
+        let at = self.code.partition_point(|code| code.low <= address).checked_sub(1)?;
+        self.code.get(at).filter(|code| address < code.high)
+    }
+
+    /// All of it, by address.
+    pub fn code(&self) -> impl Iterator<Item = &Code> {
+        self.code.iter()
+    }
+
+    /// The files in which run-time compilers say what they made.
+    pub fn jit_dumps(&self) -> &[JitDump] {
+        &self.jit_dumps
+    }
+
+    /// Where the names of all objects are found.
+    pub fn symbols(&self) -> impl Iterator<Item = &Arc<Symbols>> {
+        self.code.iter().filter_map(|code| code.symbols.as_ref())
+    }
+}
+
+/// Figures for `/status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableFigures {
+    /// Objects that have a table.
+    pub objects: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Their memory.
+    pub bytes: u64,
+    /// Time spent on building tables since the start, nanoseconds.
+    pub build_ns: u64,
+    /// Objects whose table could not be built.
+    pub failed: u64,
+}
+
+/// The sampler's view of the process's code; see the module's text.
+#[derive(Debug)]
+pub struct Tables {
+    seen: Option<Changes>,
+    objects: Vec<Arc<LoadedObject>>,
+    /// Mapped files with code that the loader does not list; `None`: not an object file.
+    files: Vec<(Mapping, Option<Arc<LoadedObject>>)>,
+    maps: Vec<Mapping>,
+    executable: Vec<Range>,
+    current: Arc<Mappings>,
+    /// Code made at run time whose frames the program registered.
+    registered: Registered,
+    /// Code made at run time whose frames its compiler describes in files; and those of the last
+    /// look.
+    made: Arc<JitTables>,
+    made_seen: u64,
+    made_looked: Option<Instant>,
+    publication: Publication,
+    memory_file: i32,
+    figures: TableFigures,
+}
+
+impl Tables {
+    /// Nothing is known yet; `memory_file` as for [`swipr_unwind::memory::guarded_copy_or_file`].
+    pub fn new(memory_file: i32) -> Tables {
+        Tables::with_made_code(memory_file, Arc::default())
+    }
+
+    /// The same, with the frames that writers find.
+    pub fn with_made_code(memory_file: i32, made: Arc<JitTables>) -> Tables {
+        Tables {
+            seen: None,
+            objects: vec![],
+            files: vec![],
+            maps: vec![],
+            executable: vec![],
+            current: Arc::default(),
+            registered: Registered::default(),
+            made,
+            made_seen: 0,
+            made_looked: None,
+            publication: Publication::default(),
+            memory_file,
+            figures: TableFigures::default(),
+        }
+    }
+
+    /// The view at the time of the last refresh.
+    pub fn mappings(&self) -> &Arc<Mappings> {
+        &self.current
+    }
+
+    /// See [`TableFigures`].
+    pub fn figures(&self) -> TableFigures {
+        self.figures
+    }
+
+    /// Learns of objects that were loaded or unloaded. Cheap when there are none. Where another
+    /// thread keeps the loader's list to itself it is asked for at the next call: until then what
+    /// was known holds, or at the beginning what the mappings tell.
+    pub fn refresh(&mut self) {
+        self.publication.free_retired();
+        let started = Instant::now();
+        let is_registered_anew = self.registered.refresh(self.memory_file) | self.is_made_anew();
+        let changes = objects::changes().filter(|changes| self.seen != Some(*changes));
+        let Some((changes, list)) = changes.and_then(|changes| Some((changes, objects::list()?))) else {
+            let is_first = self.maps.is_empty() && self.read_maps();
+            if is_registered_anew || is_first {
+                self.publish();
+                self.figures.build_ns += started.elapsed().as_nanos() as u64;
+            }
+            return;
+        };
+        let may_differ = self.seen.is_some_and(|seen| changes.unloads_since(seen));
+        let old = std::mem::take(&mut self.objects);
+        // A reading that lacks an object's file would leave its names without proof.
+        for _ in 0..MAX_READINGS {
+            self.read_maps();
+            if list.iter().all(|object| object.code_is_in(&self.maps)) {
+                break;
+            }
+        }
+        for object in list {
+            let known = old.iter().find(|known| {
+                known.is(&object) && (!may_differ || known.is_unchanged(&self.maps, self.memory_file))
+            });
+            let load = || LoadedObject::load(&object, &self.maps, self.memory_file).map(Arc::new);
+            self.objects.extend(known.cloned().or_else(load));
+        }
+        self.objects.sort_by_key(|object| object.text().start);
+        self.objects.dedup_by(|later, earlier| later.text().start < earlier.text().end);
+        self.seen = Some(changes);
+        self.publish();
+        self.figures.build_ns += started.elapsed().as_nanos() as u64;
+    }
+
+    /// Whether there are new frames of made code; not asked at every tick, because a compiler at
+    /// work has always some.
+    fn is_made_anew(&mut self) -> bool {
+        let generation = self.made.generation();
+        if generation == self.made_seen || self.made_looked.is_some_and(|last| last.elapsed() < MADE_AGAIN) {
+            return false;
+        }
+        (self.made_seen, self.made_looked) = (generation, Some(Instant::now()));
+        true
+    }
+
+    /// Reads the mappings again: stacks and code made at run time come and go without the loader's
+    /// knowledge. Returns whether executable memory changed.
+    pub fn refresh_maps(&mut self) -> bool {
+        let changed = self.read_maps();
+        if changed {
+            self.publish();
+        }
+        changed
+    }
+
+    /// The writable mapping that holds a stack pointer, as of the last reading.
+    pub fn stack_of(&self, sp: u64) -> Option<StackBounds> {
+        let mapping = maps::find(&self.maps, sp).filter(|mapping| mapping.writable)?;
+        let extent = if mapping.path == "[stack]" { Extent::Whole } else { Extent::Shared };
+        Some(StackBounds { low: mapping.low, high: mapping.high, extent })
+    }
+
+    /// Whether executable memory changed.
+    fn read_maps(&mut self) -> bool {
+        let Ok(mut maps) = maps::read() else { return false };
+        maps::keep_executable(&mut maps, &self.maps);
+        let place = |mapping: &Mapping| (mapping.low, mapping.high, mapping.inode);
+        let executable = |maps: &[Mapping]| {
+            maps.iter().filter(|mapping| mapping.executable).map(place).collect::<Vec<_>>()
+        };
+        let changed = executable(&maps) != executable(&self.maps);
+        self.maps = maps;
+        changed
+    }
+
+    /// The loader's objects, and what else is executable. A reading of the mappings that other
+    /// threads change meanwhile may lack some; the loader's word lacks none of its own.
+    fn publish(&mut self) {
+        let is_object = |mapping: &Mapping| {
+            let mut texts = self.objects.iter().map(|object| object.text());
+            texts.any(|text| mapping.low < text.end && text.start < mapping.high)
+        };
+        let others = self.maps.iter().filter(|mapping| mapping.executable && !is_object(mapping));
+        let (files, others): (Vec<_>, Vec<_>) = others.partition(|mapping| mapping.file_path().is_some());
+        let known = std::mem::take(&mut self.files);
+        let file = |mapping: &Mapping| {
+            let known = known.iter().find(|(known, _)| known == mapping).map(|(_, object)| object.clone());
+            known.unwrap_or_else(|| LoadedObject::of_mapping(mapping).map(Arc::new))
+        };
+        self.files = files.into_iter().map(|mapping| (mapping.clone(), file(mapping))).collect();
+
+        let mut objects = self.objects.clone();
+        objects.extend(self.files.iter().filter_map(|(_, object)| object.clone()));
+        objects.sort_by_key(|object| object.text().start);
+        let not_objects =
+            self.files.iter().filter(|(_, object)| object.is_none()).map(|(mapping, _)| mapping);
+        let mut code: Vec<Code> = objects.iter().flat_map(of_object).collect();
+        code.extend(others.into_iter().chain(not_objects).map(anonymous));
+        code.sort_by_key(|code| code.low);
+        self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
+        let jit_dumps = self.maps.iter().filter_map(JitDump::of).collect();
+        self.current = Arc::new(Mappings { code, jit_dumps });
+        let mut tables: Vec<Arc<PublishedTable>> =
+            objects.iter().filter_map(|object| object.table().cloned()).collect();
+        self.figures.failed = (objects.len() - tables.len()) as u64;
+        tables.extend(self.registered.outside(&tables));
+        tables.extend(self.made.list());
+        tables.sort_by_key(|table| table.text().start);
+        tables.dedup_by(|later, earlier| later.text().start < earlier.text().end);
+        self.figures.objects = tables.len() as u64;
+        self.figures.rows = tables.iter().map(|table| table.table().rows() as u64).sum();
+        self.figures.bytes = tables.iter().map(|table| table.table().bytes() as u64).sum();
+        self.publication.publish(tables, &self.executable);
+    }
+}
+
+fn of_object(object: &Arc<LoadedObject>) -> Vec<Code> {
+    let describe = |range: Range| Code {
+        low: range.low,
+        high: range.high,
+        module: object.module().clone(),
+        symbols: Some(object.symbols().clone()),
+    };
+    object.code().map(describe).collect()
+}
+
+/// Executable memory without an object file.
+fn anonymous(mapping: &Mapping) -> Code {
+    let has_file = mapping.path.starts_with('/') && !mapping.path.starts_with("/memfd:");
+    let path = match mapping.path.as_str() {
+        "" => "[jit]",
+        "[vsyscall]" => "[vsyscall]",
+        path if has_file => path.strip_suffix(" (deleted)").unwrap_or(path),
+        _ => "[jit]",
+    };
+    let module = Arc::new(Module {
+        path: path.into(),
+        start: mapping.low,
+        end: mapping.high,
+        file_offset: mapping.offset,
+        base: mapping.low.wrapping_sub(mapping.offset),
+        build_id: vec![],
+    });
+    Code { low: mapping.low, high: mapping.high, module, symbols: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_function_and_libc_have_modules_and_tables() {
+        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let here = this_function_and_libc_have_modules_and_tables as *const () as u64;
+        let code = tables.mappings().find(here).unwrap();
+        let executable = crate::platform::process::executable();
+        assert_eq!(code.module.path, executable);
+        assert!(code.symbols.as_ref().unwrap().bias < here);
+        assert!(tables.mappings().find(libc::malloc as *const () as u64).is_some());
+        assert!(tables.mappings().find(8).is_none());
+        assert!(tables.figures().objects >= 3, "{:?}", tables.figures());
+        assert!(tables.figures().rows > 10_000, "{:?}", tables.figures());
+        // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+        let local = 0;
+        let stack = (0..1000).find_map(|_| {
+            tables.refresh_maps();
+            tables.stack_of(&raw const local as u64)
+        });
+        let stack = stack.unwrap();
+        assert!(stack.low < stack.high && tables.mappings().find(stack.low).is_none());
+    }
+
+    #[test]
+    fn code_of_a_file_that_the_program_maps_itself_is_found_in_the_file() {
+        use std::os::fd::AsRawFd;
+        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let bytes = file.metadata().unwrap().len() as usize;
+        let (rights, fd) = (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd());
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let low = unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, libc::MAP_PRIVATE, fd, 0) };
+        assert_ne!(low, libc::MAP_FAILED);
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let here = code_of_a_file_that_the_program_maps_itself_is_found_in_the_file as *const () as u64;
+        // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+        let found = (0..1000).find_map(|_| {
+            tables.refresh_maps();
+            Some((tables.mappings().find(here)?.clone(), tables.mappings().find(low as u64)?.clone()))
+        });
+        let (loaded, mapped) = found.unwrap();
+        assert_eq!(mapped.module.path, loaded.module.path);
+        assert_eq!(mapped.module.build_id, loaded.module.build_id);
+        let (loaded, mapped) = (loaded.symbols.unwrap(), mapped.symbols.unwrap());
+        let copy = here - loaded.bias + mapped.bias;
+        // SAFETY: both are code of this executable, which is mapped as long as the test.
+        let code = |address: u64| unsafe { *(address as *const [u8; 32]) };
+        assert_eq!(code(copy), code(here));
+        // SAFETY: the mapping is ours, and nothing refers to it any more.
+        unsafe { libc::munmap(low, bytes) };
+    }
+
+    /// One file may be mapped several times, and from the middle on: each has its own distance to
+    /// the file's numbering.
+    #[test]
+    fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
+        use std::os::fd::AsRawFd;
+        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        let here =
+            parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file as *const () as u64;
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let module = tables.mappings().find(here).unwrap().module.clone();
+        let in_file = here - module.start + module.file_offset;
+        let page = in_file & !0xfff;
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let map = |pages: u64| {
+            let (rights, fd, from) =
+                (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd(), page - pages * 0x1000);
+            let bytes = (pages as usize + 2) * 0x1000;
+            // SAFETY: a new mapping at an address of the kernel's choice.
+            let low = unsafe {
+                libc::mmap(std::ptr::null_mut(), bytes, rights, libc::MAP_PRIVATE, fd, from as libc::off_t)
+            };
+            assert_ne!(low, libc::MAP_FAILED);
+            (low as u64 + in_file - from, low, bytes)
+        };
+        let copies = [map(0), map(3)];
+        let found = (0..1000).find_map(|_| {
+            tables.refresh_maps();
+            let find = |address| tables.mappings().find(address).map(|code| code.symbols.clone());
+            Some([find(here)??, find(copies[0].0)??, find(copies[1].0)??])
+        });
+        let [loaded, first, second] = found.unwrap();
+        assert_eq!(copies[0].0 - first.bias, here - loaded.bias);
+        assert_eq!(copies[1].0 - second.bias, here - loaded.bias);
+        assert_ne!(first.bias, second.bias);
+        for (_, low, bytes) in copies {
+            // SAFETY: the mapping is ours, and nothing refers to it any more.
+            unsafe { libc::munmap(low, bytes) };
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! One loaded object: where its code is, its unwind table, and where its names are.
+
+use super::origin::Origin;
+use super::published_table::PublishedTable;
+use super::reader::{MAX_BYTES, Reader, frame_header};
+use super::{Symbols, debug_frame};
+use crate::platform::maps::{self, Mapping};
+use crate::platform::objects::{self, Object, Segment};
+use std::ops::Range;
+use std::sync::Arc;
+use swipr_formats::model::Module;
+use swipr_symbols::error::Error;
+use swipr_symbols::rows::{UnwindInput, build_table};
+use swipr_symbols::symbolizer::ObjectKey;
+use swipr_symbols::table::OwnedTable;
+use swipr_unwind::published;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct LoadedObject {
+    source: Object,
+    origin: Origin,
+    text: Range<u64>,
+    module: Arc<Module>,
+    symbols: Arc<Symbols>,
+    table: Option<Arc<PublishedTable>>,
+}
+
+impl LoadedObject {
+    /// Reads what is needed of a loaded object that is in one of `maps`; `None` if it has no code.
+    pub fn load(object: &Object, maps: &[Mapping], memory_file: i32) -> Option<LoadedObject> {
+        let reader = Reader { memory_file };
+        let code = || object.segments.iter().filter(|segment| segment.is_code());
+        let first = code().min_by_key(|segment| segment.address)?;
+        let text = first.address..code().map(|segment| segment.range().end).max()?;
+        let vdso = objects::vdso_address();
+        let is_vdso = vdso != 0 && object.segments.iter().any(|segment| segment.range().contains(&vdso));
+        let (origin, build_id) = reader.identity(object, maps);
+        let path = if is_vdso { "[vdso]" } else { &*origin.path };
+        let image = if is_vdso { reader.image(object, vdso) } else { None };
+        let main = reader.main_function(&text);
+        let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
+        let sections = reader.unwind_sections(object);
+        let from_memory = |debug_frame: Option<(u64, &[u8])>| {
+            sections.as_ref().and_then(|it| it.table(&text, main, debug_frame))
+        };
+        let table = match from_memory(None) {
+            Some(table) if !is_vdso && debug_frame::is_wanted(&table) => {
+                let debug_frame = debug_frame::of_object(&origin, &build_id);
+                let better = debug_frame.and_then(|bytes| from_memory(Some((object.bias, &bytes))));
+                better.or(Some(table))
+            }
+            Some(table) => Some(table),
+            None => table_from_file(object.bias, &origin, &build_id, &text),
+        };
+        let header = frame_header(object).map_or(0, |segment| segment.address);
+        let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), header)));
+        let key = match image {
+            Some(_) => ObjectKey { image, ..ObjectKey::at(path, &build_id) },
+            None => origin.key(&build_id),
+        };
+        let module = Module {
+            path: path.to_owned(),
+            start: text.start,
+            end: text.end,
+            file_offset: first.offset,
+            base: object.base(),
+            build_id,
+        };
+        Some(LoadedObject {
+            source: object.clone(),
+            text,
+            module: Arc::new(module),
+            symbols: Arc::new(Symbols { key, bias: object.bias }),
+            table,
+            origin,
+        })
+    }
+
+    /// Code of a file that the loader does not list: not yet, or because it is in a namespace of
+    /// its own (dlmopen(3)), or because the program has mapped it itself. `None`: no object file,
+    /// or one without code at this place.
+    pub fn of_mapping(mapping: &Mapping) -> Option<LoadedObject> {
+        let origin = Origin::of_mapping(mapping)?.dated();
+        let text = mapping.low..mapping.high;
+        let bytes = mapping.high - mapping.low;
+        // What was deleted and is out of reach is rather a compiler's memory than an object:
+        // closures of libffi and doubly mapped code are such files.
+        let (bias, base, build_id) = match origin.open(&[]) {
+            Ok(file) => {
+                let address = file.code_address(mapping.offset..mapping.offset.checked_add(bytes)?)?;
+                let bias = mapping.low.wrapping_sub(address);
+                let base = bias.wrapping_add(file.first_address().unwrap_or(0));
+                (bias, base, file.build_id().unwrap_or_default().to_vec())
+            }
+            Err(Error::Malformed(_) | Error::NotAFile(_)) => return None,
+            Err(_) if mapping.path.ends_with(maps::DELETED) => return None,
+            Err(_) => {
+                let base = mapping.low.wrapping_sub(mapping.offset);
+                (base, base, vec![])
+            }
+        };
+        let table = table_from_file(bias, &origin, &build_id, &text);
+        // Where such a file's other parts are mapped is not known.
+        let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), 0)));
+        let (kind, flags) = (libc::PT_LOAD, libc::PF_X);
+        let code = Segment { kind, flags, address: mapping.low, bytes, offset: mapping.offset };
+        let symbols = Symbols { key: origin.key(&build_id), bias };
+        let module = Module {
+            path: origin.path.clone(),
+            start: text.start,
+            end: text.end,
+            file_offset: mapping.offset,
+            base,
+            build_id,
+        };
+        Some(LoadedObject {
+            source: Object { name: origin.path.clone(), bias, segments: vec![code] },
+            origin,
+            text,
+            module: Arc::new(module),
+            symbols: Arc::new(symbols),
+            table,
+        })
+    }
+
+    /// Whether this is the object that the loader describes so.
+    pub fn is(&self, object: &Object) -> bool {
+        self.source == *object
+    }
+
+    /// Whether it is of the same file as when it was loaded: the loader may have unloaded it and
+    /// loaded another of the same size and name to the same place.
+    pub fn is_unchanged(&self, maps: &[Mapping], memory_file: i32) -> bool {
+        let (origin, build_id) = Reader { memory_file }.identity(&self.source, maps);
+        origin == self.origin && build_id == self.module.build_id
+    }
+
+    /// From the first to behind the last byte of code.
+    pub fn text(&self) -> &Range<u64> {
+        &self.text
+    }
+
+    /// Its executable memory.
+    pub fn code(&self) -> impl Iterator<Item = published::Range> + '_ {
+        let code = self.source.segments.iter().filter(|segment| segment.is_code());
+        code.map(|segment| published::Range { low: segment.address, high: segment.range().end })
+    }
+
+    /// What it is called in the output.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// Where its names are.
+    pub fn symbols(&self) -> &Arc<Symbols> {
+        &self.symbols
+    }
+
+    /// Its unwind table.
+    pub fn table(&self) -> Option<&Arc<PublishedTable>> {
+        self.table.as_ref()
+    }
+}
+
+/// For where our own memory cannot be copied, for objects without `.eh_frame_hdr`, and for mapped
+/// files.
+fn table_from_file(bias: u64, origin: &Origin, build_id: &[u8], text: &Range<u64>) -> Option<OwnedTable> {
+    let file = origin.open(build_id).ok()?;
+    let section = file.section(".eh_frame");
+    let read = section.and_then(|section| Some((section.address, file.bytes(section, MAX_BYTES).ok()?)));
+    let (address, bytes) = read.unwrap_or_default();
+    let with = |debug_frame: Option<(u64, &[u8])>| {
+        let input = UnwindInput {
+            text: text.clone(),
+            eh_frame_hdr: None,
+            eh_frame: (bias.wrapping_add(address), &bytes),
+            debug_frame,
+            main: None,
+            aarch64: cfg!(target_arch = "aarch64"),
+        };
+        build_table(&input).ok()
+    };
+    let table = with(None);
+    if table.as_ref().is_some_and(|table| !debug_frame::is_wanted(table)) {
+        return table;
+    }
+    let debug_frame = debug_frame::of_object(origin, build_id);
+    debug_frame.and_then(|bytes| with(Some((bias, &bytes)))).or(table)
+}

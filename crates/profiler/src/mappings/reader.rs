@@ -1,0 +1,125 @@
+//! What is read of a loaded object in our own memory: build id, unwind sections, the code of
+//! `main`.
+
+use super::origin::Origin;
+use crate::platform::maps::Mapping;
+use crate::platform::objects::{self, Object, Segment};
+use std::ops::Range;
+use std::sync::Arc;
+use swipr_symbols::elf::build_id_of_notes;
+use swipr_symbols::rows::{UnwindInput, build_table, main_of_start};
+use swipr_symbols::table::OwnedTable;
+use swipr_unwind::memory;
+
+/// Larger unwind sections and images are not read.
+pub const MAX_BYTES: u64 = 1 << 30;
+/// Bytes of `_start` and of `main` that are read.
+const MAIN_BYTES: u64 = 128;
+
+/// A copy of `.eh_frame_hdr` and `.eh_frame` out of memory.
+pub struct UnwindSections {
+    header: u64,
+    start: u64,
+    bytes: Vec<u8>,
+    header_bytes: Vec<u8>,
+}
+
+impl UnwindSections {
+    /// The unwind table of the code in `text`; `main` and `debug_frame` as in [`UnwindInput`].
+    pub fn table(
+        &self,
+        text: &Range<u64>,
+        main: Option<(u64, &[u8])>,
+        debug_frame: Option<(u64, &[u8])>,
+    ) -> Option<OwnedTable> {
+        build_table(&UnwindInput {
+            text: text.clone(),
+            eh_frame_hdr: Some((self.header, &self.header_bytes)),
+            eh_frame: (self.start, &self.bytes),
+            debug_frame,
+            main,
+            aarch64: cfg!(target_arch = "aarch64"),
+        })
+        .ok()
+    }
+}
+
+/// Reads our own memory without ever faulting: an object may be unloaded at any time.
+pub struct Reader {
+    /// As for [`swipr_unwind::memory::guarded_copy_or_file`].
+    pub memory_file: i32,
+}
+
+impl Reader {
+    fn copy(&self, range: Range<u64>) -> Option<Vec<u8>> {
+        let length = range.end.checked_sub(range.start).filter(|&length| length <= MAX_BYTES)?;
+        let mut bytes = vec![0; length as usize];
+        let read = memory::guarded_copy_or_file(range.start, &mut bytes, self.memory_file);
+        bytes.truncate(read);
+        (read > 0).then_some(bytes)
+    }
+
+    fn build_id(&self, object: &Object) -> Option<Vec<u8>> {
+        let mut notes = object.segments.iter().filter(|segment| segment.kind == libc::PT_NOTE);
+        notes.find_map(|segment| build_id_of_notes(&self.copy(segment.range())?))
+    }
+
+    /// Which file this is of, and its build id (empty: none).
+    pub fn identity(&self, object: &Object, maps: &[Mapping]) -> (Origin, Vec<u8>) {
+        let (origin, build_id) = (Origin::of_object(object, maps), self.build_id(object).unwrap_or_default());
+        (if build_id.is_empty() { origin.dated() } else { origin }, build_id)
+    }
+
+    /// The whole object, which begins at `start`.
+    pub fn image(&self, object: &Object, start: u64) -> Option<Arc<[u8]>> {
+        let loaded = object.segments.iter().filter(|segment| segment.kind == libc::PT_LOAD);
+        let end = loaded.map(|segment| segment.range().end).max()?;
+        const PAGE: u64 = 4096; // section headers lie behind the loaded segment, in its last page
+        self.copy(start..end.next_multiple_of(PAGE)).map(Arc::from)
+    }
+
+    /// Address and first instructions of `main`, if this is the code of the executable.
+    pub fn main_function(&self, text: &Range<u64>) -> Option<(u64, Vec<u8>)> {
+        let entry = objects::entry_address();
+        let code = |address: u64| {
+            let end = address.saturating_add(MAIN_BYTES).min(text.end);
+            text.contains(&address).then(|| self.copy(address..end)).flatten()
+        };
+        let main = main_of_start(entry, &code(entry)?)?;
+        Some((main, code(main)?))
+    }
+
+    /// Where and what they are; `None`: the object has none, or cannot be read.
+    pub fn unwind_sections(&self, object: &Object) -> Option<UnwindSections> {
+        let header = frame_header(object)?;
+        let header_bytes = self.copy(header.range())?;
+        let start = eh_frame_pointer(&header_bytes, header.address)?;
+        let holds = |segment: &&Segment| segment.kind == libc::PT_LOAD && segment.range().contains(&start);
+        let end = object.segments.iter().find(holds)?.range().end;
+        let bytes = self.copy(start..end)?;
+        Some(UnwindSections { header: header.address, start, bytes, header_bytes })
+    }
+}
+
+/// Where `.eh_frame_hdr` is.
+pub fn frame_header(object: &Object) -> Option<&Segment> {
+    const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+    object.segments.iter().find(|segment| segment.kind == PT_GNU_EH_FRAME)
+}
+
+/// Where `.eh_frame` is: the first encoded pointer of `.eh_frame_hdr` (LSB, "Exception Frames").
+fn eh_frame_pointer(header: &[u8], address: u64) -> Option<u64> {
+    let [1, encoding, _, _, a, b, c, d, ..] = *header else { return None };
+    let four = [a, b, c, d];
+    let value = match encoding & 0x0f {
+        0x03 => u64::from(u32::from_le_bytes(four)),
+        0x0b => i64::from(i32::from_le_bytes(four)) as u64,
+        _ => return None,
+    };
+    match encoding & 0x70 {
+        0x00 => Some(value),
+        0x10 => Some(value.wrapping_add(address + 4)),
+        0x30 => Some(value.wrapping_add(address)),
+        _ => None,
+    }
+}

@@ -1,0 +1,350 @@
+//! From addresses to named frames, remembered per stack and per address.
+
+use crate::made_code::MadeCode;
+use crate::mappings::{Code, Mappings, Symbols};
+use crate::platform::locks::lock;
+use crate::platform::process::{self, EpochClock};
+use crate::recording::Symbolize;
+use crate::stack::{CodeAddress, RawStack};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use swipr_formats::Recent;
+use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
+use swipr_symbols::first_functions::is_first;
+use swipr_symbols::symbolizer::{Detail, Lookup, Symbol, Symbolizer};
+use swipr_unwind::frames::BEFORE_ELIDED;
+use swipr_unwind::walk::Stop;
+
+/// Stacks and addresses that are remembered; then it starts anew.
+const MAX_STACKS: usize = 4096;
+const MAX_FRAMES: usize = 65_536;
+
+/// Who knows names. Shared by all writers.
+#[derive(Clone)]
+pub struct NameSources {
+    /// Of files.
+    pub symbolizer: Arc<Mutex<Symbolizer>>,
+    /// Of code made at run time.
+    pub made_code: Arc<Mutex<MadeCode>>,
+    /// What code was where at the last sample, for who asks later.
+    pub latest: Arc<Mutex<Option<Arc<Mappings>>>>,
+    /// For the times of samples.
+    pub clock: EpochClock,
+}
+
+/// How long the names of code that was made at run time hold: its memory is used again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Validity {
+    /// Of what is known about made code.
+    generation: u64,
+    times: Range<u64>,
+}
+
+/// See the module's text. One a writer.
+pub struct StackNames {
+    sources: NameSources,
+    symbolize: Symbolize,
+    /// What is left of the time that may be spent on lines and inlined functions.
+    left: Duration,
+    /// Addresses that were looked up without, because nothing was left.
+    without_lines: u64,
+    /// Of the very stack that a thread left, and of one like it.
+    recent: Recent<RawStack, Arc<Stack>>,
+    stacks: FxHashMap<Arc<RawStack>, Arc<Stack>>,
+    /// Stacks with made code.
+    made: FxHashMap<Arc<RawStack>, (Arc<Stack>, Validity)>,
+    frames: FxHashMap<CodeAddress, Frame>,
+    /// Where frames are whose names nobody has looked up.
+    met: Vec<(Arc<Module>, Arc<Symbols>)>,
+    /// What `frames` holds for.
+    mappings: Option<Arc<Mappings>>,
+    /// What is known about made code; `None`: nobody has looked since the batch began.
+    generation: Option<u64>,
+}
+
+impl StackNames {
+    /// `symbolize`: whose names are looked up; other frames have their module only. When this
+    /// thread has run for `at_most` to find lines and inlined functions, further frames have what
+    /// the symbol tables say.
+    pub fn new(sources: NameSources, symbolize: Symbolize, at_most: Duration) -> StackNames {
+        let (recent, stacks, made, frames, without_lines) = <_>::default();
+        StackNames {
+            sources,
+            symbolize,
+            left: at_most,
+            without_lines,
+            recent,
+            stacks,
+            made,
+            frames,
+            met: vec![],
+            mappings: None,
+            generation: None,
+        }
+    }
+
+    /// Addresses whose lines were not looked up for want of time.
+    pub fn without_lines(&self) -> u64 {
+        self.without_lines
+    }
+
+    /// There was this code.
+    pub fn know(&mut self, mappings: &Arc<Mappings>) {
+        let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, mappings));
+        if !same_code || self.frames.len() >= MAX_FRAMES {
+            self.frames.clear();
+            self.mappings = Some(mappings.clone());
+            if let Some(mut latest) = lock(&self.sources.latest) {
+                *latest = Some(mappings.clone());
+            }
+        }
+    }
+
+    /// An address in code that is known of.
+    pub fn known(&mut self, address: CodeAddress) -> Option<Frame> {
+        let mappings = self.mappings.clone()?;
+        if let Some(frame) = self.frame(&mappings, address) {
+            return Some(frame);
+        }
+        let now_ns = self.sources.clock.monotonic(process::epoch_ns());
+        Some(self.made_frame(&mappings, address, now_ns, &mut None))
+    }
+
+    /// All code that is known of.
+    pub fn code(&self) -> impl Iterator<Item = &Code> {
+        self.mappings.iter().flat_map(|mappings| mappings.all())
+    }
+
+    /// Samples come that were taken since the last ones.
+    pub fn begin_batch(&mut self) {
+        self.generation = None;
+    }
+
+    /// The modules with frames that were not named, since the last call; some more than once.
+    pub fn take_met(&mut self) -> Vec<(Arc<Module>, Arc<Symbols>)> {
+        std::mem::take(&mut self.met)
+    }
+
+    /// Forgets what is remembered when it is more than so many stacks.
+    pub fn keep_at_most(&mut self, stacks: usize) {
+        if self.recent.len().max(self.stacks.len()).max(self.made.len()) > stacks {
+            (self.recent, self.stacks, self.made, self.frames) = <_>::default();
+        }
+    }
+
+    /// The stack with names, of that time since the epoch.
+    pub fn of(&mut self, raw: &Arc<RawStack>, time_ns: u64) -> Arc<Stack> {
+        if let Some(stack) = self.recent.get(raw) {
+            return stack.clone();
+        }
+        let time_ns = self.sources.clock.monotonic(time_ns);
+        if let Some(stack) = self.made_before(raw, time_ns) {
+            return stack;
+        }
+        if let Some(stack) = self.stacks.get(raw) {
+            return self.recent.get_or_make(raw, || stack.clone()).clone();
+        }
+        let (stack, validity) = self.named(raw, time_ns);
+        if let Some(validity) = validity {
+            // Formats know a stack by where it is.
+            let same =
+                self.made.get(raw).filter(|(known, _)| **known == stack).map(|(known, _)| known.clone());
+            let stack = same.unwrap_or_else(|| Arc::new(stack));
+            if self.made.len() >= MAX_STACKS {
+                self.made.clear();
+            }
+            self.made.insert(raw.clone(), (stack.clone(), validity));
+            return stack;
+        }
+        if self.stacks.len() >= MAX_STACKS {
+            self.stacks.clear();
+        }
+        let stack = Arc::new(stack);
+        self.stacks.insert(raw.clone(), stack.clone());
+        self.recent.get_or_make(raw, || stack).clone()
+    }
+
+    /// A stack with made code that still is what it was.
+    fn made_before(&mut self, raw: &Arc<RawStack>, time_ns: u64) -> Option<Arc<Stack>> {
+        if !self.made.contains_key(raw) {
+            return None;
+        }
+        let generation = self.look(&raw.mappings);
+        let (stack, validity) = self.made.get(raw)?;
+        let holds = validity.generation == generation && validity.times.contains(&time_ns);
+        holds.then(|| stack.clone())
+    }
+
+    /// What is known about made code, at least of the time when the batch began.
+    fn look(&mut self, mappings: &Mappings) -> u64 {
+        if let Some(generation) = self.generation {
+            return generation;
+        }
+        let generation = lock(&self.sources.made_code).map_or(0, |mut made| made.look(mappings));
+        self.generation = Some(generation);
+        generation
+    }
+
+    /// With how long the names hold, where that is not for ever.
+    fn named(&mut self, raw: &RawStack, time_ns: u64) -> (Stack, Option<Validity>) {
+        self.know(&raw.mappings);
+        let mut validity = None;
+        let mut frames: Vec<Frame> = Vec::with_capacity(raw.addresses().count() + 1);
+        let mut is_complete = raw.stop == Stop::Root;
+        for address in raw.addresses() {
+            frames.push(match self.frame(&raw.mappings, address) {
+                Some(frame) => frame,
+                None => self.made_frame(&raw.mappings, address, time_ns, &mut validity),
+            });
+            // One that has not called yet may still be on the stack of its caller.
+            let function = frames.last().and_then(|frame| frame.functions.last());
+            if !address.exact && function.is_some_and(|function| is_first(&function.name)) {
+                is_complete = true;
+                break;
+            }
+        }
+        frames.extend(raw.remark().map(|remark| note(remark.into())));
+        if raw.elided > 0 && frames.len() > BEFORE_ELIDED {
+            frames.insert(BEFORE_ELIDED, note(format!("[{} frames elided]", raw.elided)));
+        }
+        if !is_complete {
+            frames.push(note(format!("[truncated: {}]", raw.stop.text())));
+        }
+        (Stack { frames }, validity)
+    }
+
+    /// A frame of a file's code; `None`: it is none.
+    fn frame(&mut self, mappings: &Mappings, address: CodeAddress) -> Option<Frame> {
+        if let Some(frame) = self.frames.get(&address) {
+            return Some(frame.clone());
+        }
+        let code = mappings.find(inside(address)).filter(|code| code.symbols.is_some())?;
+        let functions = match code.symbols.as_ref().filter(|_| self.symbolize == Symbolize::Now) {
+            Some(symbols) => self.functions(symbols, address),
+            None => Arc::from([]),
+        };
+        if self.symbolize == Symbolize::Lazy
+            && let Some(symbols) = &code.symbols
+            && self.met.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &code.module))
+        {
+            self.met.push((code.module.clone(), symbols.clone()));
+        }
+        let module = Some(code.module.clone());
+        let frame = Frame { address: address.address, kind: FrameKind::Native, module, functions };
+        self.frames.insert(address, frame.clone());
+        Some(frame)
+    }
+
+    /// A frame of code without a file. Narrows how long what is known of the stack holds.
+    fn made_frame(
+        &mut self,
+        mappings: &Mappings,
+        address: CodeAddress,
+        time_ns: u64,
+        validity: &mut Option<Validity>,
+    ) -> Frame {
+        let generation = self.look(mappings);
+        let validity = validity.get_or_insert(Validity { generation, times: 0..u64::MAX });
+        let found = lock(&self.sources.made_code).and_then(|made| made.find(inside(address), time_ns));
+        if let Some(found) = &found {
+            let times = &mut validity.times;
+            *times = times.start.max(found.valid.start)..times.end.min(found.valid.end);
+        } else {
+            // There may have been something before.
+            validity.times.start = validity.times.start.max(time_ns);
+        }
+        let code = mappings.find(inside(address));
+        let is_made = code.is_some() || found.is_some();
+        let function = found.filter(|_| self.symbolize != Symbolize::Never).map(|found| Function {
+            name: found.name,
+            mangled: None,
+            offset: address.address.saturating_sub(found.start),
+            file: found.file,
+            line: found.line,
+        });
+        Frame {
+            address: address.address,
+            kind: if is_made { FrameKind::Jit } else { FrameKind::Native },
+            module: code.map(|code| code.module.clone()),
+            functions: function.into_iter().collect(),
+        }
+    }
+
+    /// What is at an address of an object, as its file tells.
+    pub fn functions(&mut self, symbols: &Symbols, address: CodeAddress) -> Arc<[Function]> {
+        let lookup = if address.exact { Lookup::Pc } else { Lookup::ReturnAddress };
+        let in_file = address.address.wrapping_sub(symbols.bias);
+        let detail = if self.left.is_zero() { Detail::Names } else { Detail::Lines };
+        self.without_lines += u64::from(detail == Detail::Names);
+        let Some(mut symbolizer) = lock(&self.sources.symbolizer) else { return Arc::from([]) };
+        let begun = process::thread_cpu();
+        let found =
+            symbolizer.resolve_with(&symbols.key, in_file, lookup, detail).iter().map(function).collect();
+        self.left = self.left.saturating_sub(process::thread_cpu().saturating_sub(begun));
+        found
+    }
+}
+
+/// Why the walk ended, as the names of its frames tell: [`Stop::Root`] at a function that nobody
+/// called.
+pub fn stop_of(raw: &RawStack, stack: &Stack) -> Stop {
+    match stack.frames.last() {
+        Some(frame) if frame.kind != FrameKind::Note => Stop::Root,
+        _ => raw.stop,
+    }
+}
+
+/// An address of the instruction: a call may be the last of its mapping.
+fn inside(address: CodeAddress) -> u64 {
+    if address.exact { address.address } else { address.address.saturating_sub(1) }
+}
+
+fn function(symbol: &Symbol) -> Function {
+    Function {
+        name: symbol.name.clone(),
+        mangled: symbol.mangled.clone(),
+        offset: symbol.offset,
+        file: symbol.file.clone(),
+        line: symbol.line,
+    }
+}
+
+fn note(text: String) -> Frame {
+    let function = Function { name: text.into(), mangled: None, offset: 0, file: None, line: None };
+    Frame { address: 0, kind: FrameKind::Note, module: None, functions: Arc::from([function]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mappings::Tables;
+    use swipr_symbols::symbolizer::Budget;
+
+    #[test]
+    fn when_the_time_is_used_up_frames_have_names_without_lines_and_are_counted() {
+        swipr_unwind::memory::set_process(process::pid() as i32);
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let here =
+            when_the_time_is_used_up_frames_have_names_without_lines_and_are_counted as *const () as u64;
+        let sources = NameSources {
+            symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
+            made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            latest: Arc::default(),
+            clock: EpochClock::now(),
+        };
+        let named = |at_most| {
+            let mut names = StackNames::new(sources.clone(), Symbolize::Now, at_most);
+            let frame = names.frame(tables.mappings(), CodeAddress { address: here, exact: true }).unwrap();
+            let function = frame.functions.last().unwrap().clone();
+            assert!(function.name.contains("when_the_time_is_used_up"), "{function:?}");
+            (function.line.is_some(), names.without_lines())
+        };
+        for _ in 0..2 {
+            assert_eq!(named(Duration::ZERO), (false, 1));
+            assert_eq!(named(Duration::from_secs(3600)), (true, 0));
+        }
+    }
+}

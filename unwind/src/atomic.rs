@@ -1,4 +1,0 @@
-//! Atomics by a name of our own: `models/` compiles the files that change them together with
-//! another module of this name, whose atomics try every order of events.
-
-pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
