@@ -2,7 +2,7 @@
 //! here instead of the thread's timer: at a moment that the bench chooses.
 
 use std::io;
-use swipr::platform::{memory, process};
+use swipr_os::{memory, process};
 use swipr_unwind::slot::{self, CHUNK_BYTES, StackBounds, Ticket};
 
 /// A slot for a thread whose stack is there. There is one question at a time, so the first chunk is

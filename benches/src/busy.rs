@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::channel;
-use swipr::platform::process::{clock_ns, monotonic_ns, tid};
+use swipr_os::process::{clock_ns, monotonic_ns, tid};
 
 /// Busy threads.
 pub const THREADS: usize = 2;

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
-use swipr::platform::process;
+use swipr_os::process;
 
 /// How long a child may take to get ready.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,8 +12,8 @@ use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
-use swipr::platform::process::{self, clock_ns};
-use swipr::platform::threads;
+use swipr_os::process::{self, clock_ns};
+use swipr_os::threads;
 
 /// Functions above each waiting thread's first ones.
 const LEVELS: u32 = 30;

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use swipr::mappings::Tables;
-use swipr::platform::{process, signals};
+use swipr_os::{process, signals};
 use swipr_unwind::memory;
 use swipr_unwind::slot::{self, Ticket};
 

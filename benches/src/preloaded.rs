@@ -19,8 +19,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use swipr::mappings::Tables;
-use swipr::platform::process;
-use swipr::platform::threads::{self, TaskDirectory};
+use swipr_os::process;
+use swipr_os::threads::{self, TaskDirectory};
 use swipr_unwind::slot::StackBounds;
 use swipr_unwind::walk::Stop;
 
@@ -63,7 +63,7 @@ extern "C" fn on_load() {
     // SAFETY: the program's other threads do not exist yet.
     unsafe { std::env::remove_var(OUTPUT) };
     let start = || std::thread::Builder::new().spawn(move || run(PathBuf::from(output), samples));
-    let _ = swipr::platform::signals::with_signals_blocked(start);
+    let _ = swipr_os::signals::with_signals_blocked(start);
 }
 
 struct Run {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use swipr::platform::{maps, memory, process};
+use swipr_os::{maps, memory, process};
 use swipr_unwind::slot::{Extent, StackBounds};
 
 /// Pauses of the thread that are longer count as gaps, nanoseconds.

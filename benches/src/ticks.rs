@@ -10,7 +10,7 @@ pub fn now() -> u64 {
     // it.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(not(target_arch = "x86_64"))]
-    return swipr::platform::process::monotonic_ns();
+    return swipr_os::process::monotonic_ns();
 }
 
 /// How long a tick is.

@@ -7,7 +7,7 @@ use ::framehop::{
 };
 use std::cell::UnsafeCell;
 use std::ops::Range;
-use swipr::platform::objects::{self, Object};
+use swipr_os::objects::{self, Object};
 use swipr_unwind::registers::Registers;
 
 type Sections = ExplicitModuleSectionInfo<&'static [u8]>;

@@ -9,7 +9,7 @@ use crate::walking::{self, Timed};
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
-use swipr::platform::process;
+use swipr_os::process;
 use swipr_unwind::slot::{self, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
 use swipr_unwind::{frames, handler, memory};
@@ -127,7 +127,7 @@ unsafe extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, 
     if STATE.compare_exchange(ASKED, WALKING, AcqRel, Relaxed).is_err() {
         return; // too late: given up
     }
-    swipr::platform::errno::kept(|| {
+    swipr_os::errno::kept(|| {
         // SAFETY: this handler is the only one that walks (see STATE); the tables are refreshed
         // between questions only.
         unsafe { walk_all(signal, info, context) };

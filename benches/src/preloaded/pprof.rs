@@ -39,7 +39,7 @@ pub(super) fn start_if_asked() {
             };
         }
     };
-    let _ = swipr::platform::signals::with_signals_blocked(|| std::thread::Builder::new().spawn(serve));
+    let _ = swipr_os::signals::with_signals_blocked(|| std::thread::Builder::new().spawn(serve));
 }
 
 fn end(guard: ProfilerGuard<'static>, output: &OsStr) {

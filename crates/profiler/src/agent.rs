@@ -11,16 +11,17 @@ use crate::counters::{AgentCounters, RecordingCounters};
 use crate::listen::Address;
 use crate::made_code::MadeCode;
 use crate::mappings::Mappings;
-use crate::platform::locks::lock;
-use crate::platform::process::EpochClock;
 use crate::recording::{MAX_RECORDINGS, Output, Purpose, Question, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, Active};
 use crate::writer::{Figures, Kept, NameSources, Writer, write_last};
-use crate::{agent_threads, off, symbol_server};
+use crate::{agent_threads, symbol_server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+use swipr_os::locks::lock;
+use swipr_os::off;
+use swipr_os::process::EpochClock;
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
 /// The part of the memory for names that each source about made code may take.
@@ -68,7 +69,7 @@ struct Submitted {
 
 /// What all threads of the agent share.
 pub struct Agent {
-    log: crate::log::Log,
+    log: swipr_os::log::Log,
     sampler: sampler::Handle,
     counters: Arc<AgentCounters>,
     symbolizer: Arc<Mutex<Symbolizer>>,
@@ -96,7 +97,7 @@ impl Agent {
     pub fn new(config: &Config) -> Agent {
         let memory_bytes = config.symbol_memory_mib.saturating_mul(1 << 20);
         let mut symbolizer = Symbolizer::new(Budget { memory_bytes, ..Budget::default() });
-        symbolizer.set_swift_demangler(crate::platform::swift::demangle);
+        symbolizer.set_swift_demangler(swipr_os::swift::demangle);
         let made_code = MadeCode::new(memory_bytes / MADE_SHARE);
         Agent {
             log: config.log,

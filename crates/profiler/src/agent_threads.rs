@@ -1,13 +1,13 @@
 //! The agent's own threads: they are not sampled and are started in one way.
 
-use crate::off;
-use crate::own_threads::{self, PREFIX};
-use crate::platform::{process, signals, threads};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[cfg(feature = "preload")]
 use std::{panic::PanicHookInfo, sync::Once};
+use swipr_os::off;
+use swipr_os::own_threads::{self, PREFIX};
+use swipr_os::{process, signals, threads};
 
 /// CPU time of those that ended.
 static ENDED_NS: AtomicU64 = AtomicU64::new(0);

@@ -8,10 +8,10 @@
 //! (`config/recorder.rs`).
 
 use crate::config::{AwaitedBy, Config};
-use crate::off;
-use crate::platform::process;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use swipr_os::off;
+use swipr_os::process;
 
 /// How long a recorder that is there may take to come: milliseconds, but where CPUs are scarce
 /// seconds.

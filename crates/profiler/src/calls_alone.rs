@@ -24,9 +24,9 @@ mod system_call;
 use crate::life;
 use crate::next::Next;
 use crate::not_asked::{self, Reason};
-use crate::platform::errno;
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use swipr_os::errno;
 
 const CAPSET: usize = 0;
 const PRCTL: usize = 1;

@@ -5,13 +5,13 @@
 //! the stack of every thread of the host, and is registered with the C library, in memory of the
 //! host's malloc.
 
-use crate::platform::bell::Bell;
-use crate::platform::locks::lock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use swipr_os::bell::Bell;
+use swipr_os::locks::lock;
 
 /// Why something was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

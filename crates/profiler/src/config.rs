@@ -14,13 +14,13 @@ pub use place::{Identity, Pattern, Place};
 pub use programs::{Follow, Programs};
 pub use recorder::AwaitedBy;
 
-use crate::log::Log;
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
+use swipr_os::log::Log;
 
 /// An environment variable that the agent reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,14 +4,15 @@
 //! more rights than its user is left alone.
 
 use crate::config::{AUTOSTART, Config, Follow, Programs};
-use crate::platform::{errno, process};
 use crate::{
-    agent_threads, alternate_stacks, atfork_registration, awaited, children, frame_registration, life, log,
+    agent_threads, alternate_stacks, atfork_registration, awaited, children, frame_registration, life,
     thread_start,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use swipr_os::log;
+use swipr_os::{errno, process};
 
 extern "C" fn on_load() {
     errno::kept(|| {

@@ -1,11 +1,11 @@
 //! What is counted: per recording, and for the agent as a whole; and why there is nothing to count.
 
 use crate::histogram::Histogram;
-use crate::platform::locks::lock;
 use std::fmt::Display;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use swipr_formats::model::Summary;
+use swipr_os::locks::lock;
 use swipr_unwind::walk::Stop;
 
 /// A number that one thread adds to and others read.

@@ -6,9 +6,7 @@ use crate::begun::{self, Begun};
 use crate::config::Config;
 use crate::last_error::{self, LastError};
 use crate::life::{self, Wait};
-use crate::off;
 use crate::output::{self, Completion, FileOutput};
-use crate::platform::errno;
 use crate::recording::{Length, Request};
 use crate::server::{regex, title};
 use regex_lite::Regex;
@@ -19,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use swipr_formats::model::Mode;
+use swipr_os::errno;
+use swipr_os::off;
 
 /// What an entry point answers: `SWIPR_OK`, or what went wrong; `swipr_last_error` has the words.
 #[allow(non_camel_case_types)]
@@ -113,7 +113,7 @@ fn invalid(text: impl Into<String>) -> Failure {
 fn boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
     match off::reason() {
         Some(reason) => {
-            let mut text = LastError::new();
+            let mut text = LastError::empty();
             let _ = write!(text, "the agent has turned itself off: {reason}");
             errno::kept(|| last_error::set(text.as_str()));
             SWIPR_FAILED

@@ -13,13 +13,14 @@ mod lock;
 mod reserve;
 mod source;
 
-use crate::platform::process;
-use crate::{agent_threads, off, own_threads};
+use crate::agent_threads;
 use dlmalloc::Dlmalloc;
 use reserve::{RESERVE, User};
 use source::HeapSource;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
+use swipr_os::process;
+use swipr_os::{off, own_threads};
 
 /// What the shared library makes its `#[global_allocator]`.
 pub struct Heap(UnsafeCell<Dlmalloc<HeapSource>>);

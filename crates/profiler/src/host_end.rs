@@ -13,14 +13,15 @@
 //! agent there is none. For these the server looks once a second whether the first thread has
 //! ended.
 
-use crate::hook::Hook;
-use crate::platform::threads::{self, TaskDirectory};
-use crate::platform::{process, signals};
-use crate::{agent_threads, not_asked, own_threads};
+use crate::{agent_threads, not_asked};
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
+use swipr_os::hook::Hook;
+use swipr_os::own_threads;
+use swipr_os::threads::{self, TaskDirectory};
+use swipr_os::{process, signals};
 
 /// How soon after the last thread's end the process ends.
 const OFTEN: Duration = Duration::from_millis(10);

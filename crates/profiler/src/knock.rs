@@ -5,10 +5,10 @@
 //! nothing.
 
 use crate::listen::{self, Address};
-use crate::socket::Socket;
 use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
+use swipr_os::socket::Socket;
 
 /// An open connection.
 #[derive(Debug)]

@@ -6,10 +6,10 @@
 //! memory.
 
 use crate::not_asked;
-use crate::platform::memory;
-use crate::text::Text;
 use std::ffi::c_void;
 use std::sync::OnceLock;
+use swipr_os::memory;
+use swipr_os::text::Text;
 
 /// What is kept: as much as fits.
 pub type LastError = Text<1024>;

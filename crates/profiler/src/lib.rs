@@ -42,7 +42,6 @@ mod agent_threads;
 mod alternate_stacks;
 #[cfg(feature = "preload")]
 mod atfork_registration;
-mod atomic;
 mod awaited;
 mod begun;
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
@@ -62,7 +61,6 @@ mod frame_registration;
 #[doc(hidden)]
 pub mod heap;
 mod histogram;
-mod hook;
 mod host_end;
 #[cfg(feature = "fault-injection")]
 mod injected;
@@ -71,20 +69,15 @@ mod last_error;
 mod life;
 #[doc(hidden)]
 pub mod listen;
-mod log;
 mod made_code;
 #[doc(hidden)]
 pub mod mappings;
 #[cfg(feature = "preload")]
 mod next;
 mod not_asked;
-mod off;
 mod output;
-mod own_threads;
 mod percent;
 mod pipe;
-#[doc(hidden)]
-pub mod platform;
 mod profiler;
 #[doc(hidden)]
 pub mod recording;
@@ -95,10 +88,8 @@ mod sample_queue;
 mod sampler;
 #[doc(hidden)]
 pub mod server;
-mod socket;
 mod stack;
 mod symbol_server;
-mod text;
 #[cfg(feature = "preload")]
 mod thread_start;
 mod unasked;
@@ -111,3 +102,4 @@ pub use profiler::{Builder, Error, Frames, Key, Profiler, Report};
 pub use swipr_formats::model::{
     Cost, Frame, FrameKind, Function, Mode, Module, Stack, State, Summary, Thread,
 };
+use swipr_os::atomic;

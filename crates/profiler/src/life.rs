@@ -13,15 +13,16 @@ use crate::agent::{Agent, SharedAgent};
 use crate::channel::{Sender, channel};
 use crate::config::{Config, Follow, Identity, Place};
 use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_neighbours};
-use crate::platform::{descriptors, loader_lock, process};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, awaited, host_end, knock, log, not_asked, off, unasked};
+use crate::{agent_threads, awaited, host_end, knock, not_asked, unasked};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
+use swipr_os::{descriptors, loader_lock, process};
+use swipr_os::{log, off};
 
 /// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every
 /// other call of the C interface for a start that is under way.
@@ -128,8 +129,8 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     off::when_turned(&(turned_off as fn()));
     host_end::watch_if_first(&(wake as fn()));
     PROCESS.store(process::pid(), Relaxed);
-    crate::platform::swift::look();
-    crate::platform::stdio::look();
+    swipr_os::swift::look();
+    swipr_os::stdio::look();
     CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
     let (report, reported) = channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name

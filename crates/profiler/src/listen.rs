@@ -19,13 +19,13 @@ pub use file::SocketFile;
 pub use stale::remove_neighbours;
 
 use crate::config::{Identity, Place};
-use crate::socket::Socket;
 use std::ffi::OsStr;
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use swipr_os::socket::Socket;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: libc::c_int = 128;

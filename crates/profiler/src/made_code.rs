@@ -10,13 +10,13 @@ mod dump;
 mod perf_map;
 
 use crate::mappings::{JitDump, JitTables, Mappings};
-use crate::platform::process;
 use debugger_objects::DebuggerObjects;
 use dump::Dump;
 use perf_map::PerfMap;
 pub use perf_map::inherit;
 use std::ops::Range;
 use std::sync::Arc;
+use swipr_os::process;
 use swipr_symbols::jit::code_map::{CodeMap, Found};
 
 /// How often files and lists are looked at, at most.

@@ -14,8 +14,6 @@ mod published_table;
 mod reader;
 mod registered;
 
-use crate::platform::maps::{self, Mapping};
-use crate::platform::objects::{self, Changes};
 pub use jit_tables::JitTables;
 use loaded::LoadedObject;
 use publication::Publication;
@@ -24,6 +22,8 @@ use registered::Registered;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use swipr_formats::model::Module;
+use swipr_os::maps::{self, Mapping};
+use swipr_os::objects::{self, Changes};
 use swipr_symbols::symbolizer::ObjectKey;
 use swipr_unwind::published::Range;
 use swipr_unwind::slot::{Extent, StackBounds};
@@ -338,12 +338,12 @@ mod tests {
 
     #[test]
     fn this_function_and_libc_have_modules_and_tables() {
-        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
         let mut tables = Tables::new(-1);
         tables.refresh();
         let here = this_function_and_libc_have_modules_and_tables as *const () as u64;
         let code = tables.mappings().find(here).unwrap();
-        let executable = crate::platform::process::executable();
+        let executable = swipr_os::process::executable();
         assert_eq!(code.module.path, executable);
         assert!(code.symbols.as_ref().unwrap().bias < here);
         assert!(tables.mappings().find(libc::malloc as *const () as u64).is_some());
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn code_of_a_file_that_the_program_maps_itself_is_found_in_the_file() {
         use std::os::fd::AsRawFd;
-        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         let bytes = file.metadata().unwrap().len() as usize;
         let (rights, fd) = (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd());
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
         use std::os::fd::AsRawFd;
-        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
         let here =
             parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file as *const () as u64;
         let mut tables = Tables::new(-1);

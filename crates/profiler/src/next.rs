@@ -5,9 +5,9 @@
 //! held. So each is looked up when the library is loaded, and later calls do not enter the dynamic
 //! linker.
 
-use crate::platform::errno;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering::*};
+use swipr_os::errno;
 
 /// The next function of a name behind this library.
 #[derive(Debug)]

@@ -14,10 +14,10 @@
 mod handshake;
 
 use crate::atomic::{AtomicU8, AtomicU32};
-use crate::platform::{cpu_timers, memory, process};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
 use std::time::Duration;
+use swipr_os::{cpu_timers, memory, process};
 use swipr_unwind::slot;
 
 /// Thread ids are below this (Linux, PID_MAX_LIMIT).

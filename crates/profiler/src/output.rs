@@ -1,7 +1,5 @@
 //! A recording's output into a file, and waiting for its end.
 
-use crate::off;
-use crate::platform::locks::after_waiting;
 use crate::recording::{Closed, Output};
 use std::ffi::CString;
 use std::fs::File;
@@ -11,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
+use swipr_os::locks::after_waiting;
+use swipr_os::off;
 
 /// How often whoever waits looks whether the agent still is.
 const LOOK: Duration = Duration::from_millis(500);

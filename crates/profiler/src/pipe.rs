@@ -3,14 +3,14 @@
 //! The writer waits while the pipe is full, with a bound; the reader never waits.
 //! Not here: what the bytes mean, and who is woken when there are some.
 
-use crate::off;
-use crate::platform::locks::{after_waiting, lock};
 use crate::recording::{Closed, Output};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
+use swipr_os::locks::{after_waiting, lock};
+use swipr_os::off;
 
 /// How long a writer waits for a reader that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(30);

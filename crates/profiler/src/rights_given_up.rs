@@ -8,9 +8,9 @@
 
 use crate::life;
 use crate::next::Next;
-use crate::platform::errno;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use swipr_os::errno;
 
 type OfThree = unsafe extern "C" fn(c_ulong, c_ulong, c_ulong) -> c_int;
 

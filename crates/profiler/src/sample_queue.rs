@@ -5,13 +5,13 @@
 
 pub use crate::channel::Refused;
 use crate::channel::{Receiver, Sender, channel};
-use crate::off;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use swipr_formats::model::{State, Thread};
+use swipr_os::off;
 
 /// Memory that the samples of one recording may take while they wait for their writer.
 pub const QUEUE_BYTES: usize = 16 << 20;

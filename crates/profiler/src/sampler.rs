@@ -16,16 +16,16 @@ pub use active::Active;
 
 use crate::counters::AgentCounters;
 use crate::mappings::JitTables;
-use crate::off;
-use crate::platform::cpu_timers::kernel_tick_ns;
-use crate::platform::locks::{after_waiting, lock};
-use crate::platform::process::monotonic_ns;
-use crate::platform::threads::ask_for_short_slices;
 use crate::recording::MAX_RECORDINGS;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use sweep::Sweeper;
+use swipr_os::cpu_timers::kernel_tick_ns;
+use swipr_os::locks::{after_waiting, lock};
+use swipr_os::off;
+use swipr_os::process::monotonic_ns;
+use swipr_os::threads::ask_for_short_slices;
 
 /// How long the sampler and its tables stay after the last recording.
 const LINGER: Duration = Duration::from_secs(60);

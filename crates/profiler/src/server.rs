@@ -31,7 +31,6 @@ pub(crate) use parameters::{regex, title};
 
 use crate::config::Config;
 use crate::listen::Listener;
-use crate::log::Log;
 use crate::recording::Recorder;
 use connection::Surroundings;
 use control::{Control, Noted};
@@ -42,6 +41,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use swipr_os::log::Log;
 
 /// Stack of the server thread. Nothing it calls goes deep: JSON is checked for its
 /// depth before it is parsed, regular expressions nest at most 50 deep.

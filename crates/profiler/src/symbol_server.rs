@@ -9,13 +9,13 @@ mod assembly;
 mod modules;
 
 use crate::channel::Receiver;
-use crate::platform::locks::lock;
 use crate::recording::{Question, QuestionKind};
 use crate::writer::NameSources;
 use modules::Modules;
 use serde_json::Value;
 use std::time::Duration;
 use swipr_formats::model::Summary;
+use swipr_os::locks::lock;
 use swipr_symbols::symbol_api;
 
 /// Questions that may wait; one more is refused.

@@ -7,9 +7,9 @@
 //! timer's signal is raised where its thread returns to user mode, and taken there.
 
 use crate::next::Next;
-use crate::platform::{errno, signals, threads};
 use crate::{life, sampler};
 use std::ffi::{c_int, c_void};
+use swipr_os::{errno, signals, threads};
 
 static PTHREAD_CREATE: Next = Next::new(c"pthread_create");
 

@@ -7,15 +7,15 @@
 
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, LifeFile};
-use crate::log;
 use crate::output::{self, Completion, FileOutput};
-use crate::platform::process;
 use crate::recording::{Closed, Length, Output, Purpose, Recorder, Request, Symbolize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use std::time::Duration;
 use swipr_formats::Selection;
 use swipr_formats::model::{Mode, Summary};
+use swipr_os::log;
+use swipr_os::process;
 
 /// How long the end of the process may wait for its file.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -14,10 +14,6 @@ mod tests;
 mod times;
 
 use crate::counters::{AgentCounters, RecordingCounters};
-use crate::off;
-use crate::platform::cpu_timers::kernel_tick_ns;
-use crate::platform::locks::lock;
-use crate::platform::process;
 use crate::recording::{Closed, Output, Purpose, Request, SampleSource};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
@@ -33,6 +29,10 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use swipr_formats::Format;
 use swipr_formats::model::{Header, Sample, Summary};
+use swipr_os::cpu_timers::kernel_tick_ns;
+use swipr_os::locks::lock;
+use swipr_os::off;
+use swipr_os::process;
 use swipr_unwind::walk::Stop;
 use times::Times;
 

@@ -8,12 +8,13 @@ use swipr_layers::rules::{
 use swipr_layers::{list, workspace};
 
 /// Packages that users get. The others are tests.
-const PRODUCTS: [&str; 8] = [
+const PRODUCTS: [&str; 9] = [
     "swipr-unwind",
     "swipr-unwind-tables",
     "swipr-symbols",
     "swipr-formats",
     "swipr-offline",
+    "swipr-os",
     "swipr",
     "libswipr",
     "swipr-cli",

@@ -4,10 +4,10 @@
 use super::Agent;
 use crate::agent_threads;
 use crate::histogram::{Histogram, Percentiles};
-use crate::off;
-use crate::platform::{cpu_timers, process, timer_delivery};
 use crate::registered_frames;
 use serde_json::{Map, Value, json};
+use swipr_os::off;
+use swipr_os::{cpu_timers, process, timer_delivery};
 
 /// The whole object.
 pub fn json(agent: &Agent) -> Value {

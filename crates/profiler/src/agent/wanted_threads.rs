@@ -2,9 +2,9 @@
 //! begins, and the answer says which threads there are. Not here: which threads a recording is of
 //! while it runs (`sampler/sweep/filter.rs`).
 
-use crate::own_threads;
-use crate::platform::threads::{TaskDirectory, name};
 use crate::recording::{Purpose, Request};
+use swipr_os::own_threads;
+use swipr_os::threads::{TaskDirectory, name};
 
 /// Names of threads that an error tells.
 const MOST_NAMES: usize = 20;

@@ -1,10 +1,10 @@
 //! `syscall`, by which some libraries make the calls of [`super`]. All others go straight on, by a
 //! jump: nothing of ours is on the stack, and all registers are as the caller left them.
 
-use crate::platform::errno;
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering::*};
+use swipr_os::errno;
 
 /// The function behind; until that is known, our own. They are alike.
 static NEXT: AtomicPtr<c_void> = AtomicPtr::new(plain as *const () as *mut c_void);

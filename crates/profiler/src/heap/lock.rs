@@ -6,11 +6,11 @@
 //! not there.
 
 use crate::not_asked;
-use crate::platform::process;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
+use swipr_os::process;
 
 /// How long it is waited for before somebody asks whether its holder exists. It is held for
 /// microseconds.

@@ -1,7 +1,7 @@
 //! Where the heap has its memory from.
 
-use crate::platform::memory;
 use dlmalloc::Allocator;
+use swipr_os::memory;
 
 /// Pages of the operating system, apart from the host's.
 #[derive(Debug)]

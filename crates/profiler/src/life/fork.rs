@@ -12,13 +12,14 @@
 //! registered again. Of all that are registered only the outermost do anything.
 
 use crate::life;
-use crate::platform::objects;
-use crate::platform::{errno, process, signals};
-use crate::{agent_threads, begun, made_code, not_asked, off, sampler};
+use crate::{agent_threads, begun, made_code, not_asked, sampler};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{MutexGuard, Once};
 use std::time::Duration;
+use swipr_os::objects;
+use swipr_os::off;
+use swipr_os::{errno, process, signals};
 use swipr_unwind::{memory, published, slot};
 
 /// How long a fork waits for a thread of ours that is in the loader. That takes microseconds;

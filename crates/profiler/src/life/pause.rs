@@ -2,10 +2,11 @@
 //! does.
 
 use super::{PATIENCE, PROCESS, Phase, STATE, start_again, stop};
-use crate::platform::{process, threads};
-use crate::{agent_threads, not_asked, own_threads};
+use crate::{agent_threads, not_asked};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use swipr_os::own_threads;
+use swipr_os::{process, threads};
 
 /// How long its threads may take to be gone once it has ended.
 const LINGERING: Duration = Duration::from_secs(1);

@@ -2,11 +2,11 @@
 //! Not here: the file that a Unix socket's path makes (`file.rs`).
 
 use super::{Address, ListenError, refused};
-use crate::socket::Socket;
 use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
+use swipr_os::socket::Socket;
 
 /// Longest path or abstract name: `sun_path` has 108 bytes, one of them a NUL.
 pub(super) const MOST_BYTES: usize = 107;

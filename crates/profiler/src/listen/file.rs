@@ -3,13 +3,13 @@
 
 use super::address::Raw;
 use super::{Address, ListenError, Reach};
-use crate::socket::Socket;
 use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use swipr_os::socket::Socket;
 
 /// A socket's file as we made it.
 #[derive(Debug)]

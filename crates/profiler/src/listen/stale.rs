@@ -7,9 +7,9 @@
 
 use super::address::Raw;
 use super::{Address, default_name, file};
-use crate::platform::process;
 use std::fs;
 use std::path::Path;
+use swipr_os::process;
 
 /// Names that are read, in a directory that may be anybody's.
 const MOST_NAMES: usize = 1024;

@@ -2,8 +2,8 @@
 
 use crate::mappings::JitDump;
 use crate::mappings::JitTables;
-use crate::platform::{process, stdio};
 use std::path::Path;
+use swipr_os::{process, stdio};
 use swipr_symbols::jit::growing_file::Consumer;
 use swipr_symbols::jit::{CodeMap, GrowingFile, jitdump};
 

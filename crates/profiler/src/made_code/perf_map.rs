@@ -2,10 +2,10 @@
 //! child of fork has its parent's code: what the parent's map said at that time holds for it,
 //! unless its own says something else.
 
-use crate::platform::{process, stdio};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use swipr_os::{process, stdio};
 use swipr_symbols::jit::growing_file::Consumer;
 use swipr_symbols::jit::{CodeMap, GrowingFile, perf_map};
 

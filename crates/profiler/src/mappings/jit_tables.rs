@@ -2,11 +2,11 @@
 //! sampler.
 
 use super::PublishedTable;
-use crate::platform::locks::lock;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use swipr_os::locks::lock;
 use swipr_symbols::rows::{UnwindInput, build_table};
 
 /// Tables at a time: handlers search all of them.

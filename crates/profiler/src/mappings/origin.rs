@@ -2,10 +2,10 @@
 //! enough: it may be empty or relative, and another file may have taken the place of the one that
 //! was loaded.
 
-use crate::platform::maps::{self, Mapping};
-use crate::platform::objects::{Object, Segment};
-use crate::platform::process;
 use std::path::Path;
+use swipr_os::maps::{self, Mapping};
+use swipr_os::objects::{Object, Segment};
+use swipr_os::process;
 use swipr_symbols::elf::ElfFile;
 use swipr_symbols::error::Error;
 use swipr_symbols::identity::FileIdentity;

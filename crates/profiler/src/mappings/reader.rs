@@ -2,10 +2,10 @@
 //! `main`.
 
 use super::origin::Origin;
-use crate::platform::maps::Mapping;
-use crate::platform::objects::{self, Object, Segment};
 use std::ops::Range;
 use std::sync::Arc;
+use swipr_os::maps::Mapping;
+use swipr_os::objects::{self, Object, Segment};
 use swipr_symbols::elf::build_id_of_notes;
 use swipr_symbols::rows::{UnwindInput, build_table, main_of_start};
 use swipr_symbols::table::OwnedTable;

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_registered_has_a_table_until_it_is_taken_back() {
-        swipr_unwind::memory::set_process(crate::platform::process::pid() as i32);
+        swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
         let bytes = section(&[0x1000_0000..0x1000_0040, 0x1000_0100..0x1000_0140]);
         let address = bytes.as_ptr() as u64;
         let mut registered = Registered::default();

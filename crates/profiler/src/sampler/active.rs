@@ -2,7 +2,6 @@
 
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
-use crate::platform::process::{EpochClock, clock_ns, monotonic_ns, pid};
 use crate::recording::{Length, Request, SampleSource};
 use crate::sample_queue::{Batch, Event, Refused, SampleSender};
 use crate::sampler::account::{News, Weighted};
@@ -12,6 +11,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::{Mode, State, Thread};
+use swipr_os::process::{EpochClock, clock_ns, monotonic_ns, pid};
 
 /// More ticks that came too late in a row are only counted as late: a process that was stopped for
 /// long, or starved, is not made to have thousands of ticks at once.

@@ -20,9 +20,9 @@ use super::ticks::mixed;
 use super::timers::{TimerHit, Timers, hit_within_ns};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
-use crate::platform::cpus::{self, Cpus};
-use crate::platform::process::monotonic_ns;
-use crate::platform::threads::{Activity, cpu_ns};
+use swipr_os::cpus::{self, Cpus};
+use swipr_os::process::monotonic_ns;
+use swipr_os::threads::{Activity, cpu_ns};
 
 /// So many threads are tried at a tick, chosen at random.
 const MOST_TRIED: usize = 16;

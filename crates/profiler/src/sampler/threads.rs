@@ -1,10 +1,5 @@
 //! The threads that are sampled, and what is known of each.
 
-use crate::own_threads;
-use crate::platform::descriptors;
-use crate::platform::process::monotonic_ns;
-use crate::platform::run_delay::RunDelay;
-use crate::platform::threads::{self, Activity, ActivityFile, TaskDirectory};
 use crate::recording::MAX_RECORDINGS;
 use crate::sampler::account::Account;
 use crate::sampler::preempt::Preempted;
@@ -16,6 +11,11 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use swipr_formats::model::{State, Thread};
+use swipr_os::descriptors;
+use swipr_os::own_threads;
+use swipr_os::process::monotonic_ns;
+use swipr_os::run_delay::RunDelay;
+use swipr_os::threads::{self, Activity, ActivityFile, TaskDirectory};
 use swipr_unwind::slot::StackBounds;
 
 /// A thread of ours is not registered yet when it is born and not any more when it ends, and
@@ -282,7 +282,7 @@ mod tests {
             .map(|name| {
                 let (tell, wait) = (tell.clone(), wait.clone());
                 let body = move || {
-                    tell.send((name, crate::platform::process::tid())).unwrap();
+                    tell.send((name, swipr_os::process::tid())).unwrap();
                     let _ = wait.lock().unwrap().recv();
                 };
                 Builder::new().name(name.into()).spawn(body).unwrap()

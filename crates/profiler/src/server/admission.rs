@@ -5,8 +5,8 @@ use super::answer::Answer;
 use super::connection::Gate;
 use super::{Settings, access, tcp_peer};
 use crate::listen::{Address, local_address, peer_address};
-use crate::socket::Socket;
 use std::io;
+use swipr_os::socket::Socket;
 
 /// Looks at a client that has just connected.
 pub(super) fn gate(socket: &Socket, address: &Address, settings: &Settings) -> Gate {

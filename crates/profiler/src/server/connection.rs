@@ -17,10 +17,10 @@ use super::recorded::{Progress, Recorded};
 use crate::listen::Address;
 use crate::pipe::Wake;
 use crate::recording::Recorder;
-use crate::socket::Socket;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
+use swipr_os::socket::Socket;
 
 /// Bytes of further requests that are read while an answer is made: the end of the client is seen
 /// behind them.

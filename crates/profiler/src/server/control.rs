@@ -3,11 +3,11 @@
 
 use super::poller::Waker;
 use crate::listen::{Listener, SocketFile};
-use crate::platform::locks::{after_waiting, lock};
-use crate::socket::{Socket, cookie};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+use swipr_os::locks::{after_waiting, lock};
+use swipr_os::socket::{Socket, cookie};
 
 /// More sockets than the server has at once.
 const SLOTS: usize = 96;

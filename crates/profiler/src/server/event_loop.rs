@@ -8,11 +8,12 @@ use super::connection::{Connection, ConnectionLife, Surroundings};
 use super::control::{Control, Noted};
 use super::listening::{Listening, REST};
 use super::poller::Poller;
-use crate::socket::Socket;
-use crate::{host_end, off};
+use crate::host_end;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use swipr_os::off;
+use swipr_os::socket::Socket;
 
 /// Connections accepted at a stretch.
 const ACCEPTS: usize = 16;

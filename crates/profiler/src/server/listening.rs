@@ -3,10 +3,10 @@
 
 use super::control::{Control, Noted};
 use crate::listen::{Address, Listener};
-use crate::log::Log;
-use crate::socket::Socket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use swipr_os::log::Log;
+use swipr_os::socket::Socket;
 
 /// How long a listener rests that cannot accept for want of descriptors or memory.
 pub(super) const REST: Duration = Duration::from_secs(1);

@@ -8,10 +8,10 @@ use super::routes::{self, Outcome};
 use super::sample_request;
 use crate::listen::Address;
 use crate::recording::{Recorder, Request};
-use crate::socket::Socket;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
+use swipr_os::socket::Socket;
 
 /// Times that a connection may have something to do for one piece.
 const MOST_TURNS: usize = 10_000;

@@ -6,13 +6,13 @@
 
 mod pending;
 
-use crate::socket::Socket;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pending::Pending;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
+use swipr_os::socket::Socket;
 
 /// What is being waited for, and what came of it.
 #[derive(Debug)]

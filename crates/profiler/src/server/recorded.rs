@@ -8,10 +8,10 @@ use super::answer::{self, Answer, Content, Form};
 use super::head::{Head, Keep, Version};
 use super::routes::Strictness;
 use crate::pipe::PipeReader;
-use crate::platform::process;
 use crate::recording::Request;
 use swipr_formats::model::{Mode, Summary};
 use swipr_formats::{FormatInfo, stats_line};
+use swipr_os::process;
 
 /// The header, or trailer, with the recording's figures.
 const STATS: &str = "X-Swipr-Stats";

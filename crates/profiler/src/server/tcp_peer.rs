@@ -5,9 +5,9 @@
 //! Not here: users of other machines, whom nobody knows; what is done with the answer
 //! (`access.rs`).
 
-use crate::socket::Socket;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use swipr_os::socket::Socket;
 
 /// `SOCK_DIAG_BY_FAMILY`, of question and answer (linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;

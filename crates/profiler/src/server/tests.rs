@@ -83,7 +83,7 @@ fn a_listener_that_the_host_closed_is_opened_again() {
 
 #[test]
 fn a_listener_whose_number_the_host_took_is_opened_again_and_the_number_left_alone() {
-    let (hosts, peer) = crate::socket::Socket::pair().unwrap();
+    let (hosts, peer) = swipr_os::socket::Socket::pair().unwrap();
     peer.send(b"for the host").unwrap();
     let number = std::cell::Cell::new(-1);
     lost_to("taken", |fd| {
@@ -91,7 +91,7 @@ fn a_listener_whose_number_the_host_took_is_opened_again_and_the_number_left_alo
         // SAFETY: dup2(2) takes no pointers; the host takes our number.
         unsafe { libc::dup2(hosts.fd(), fd) };
     });
-    assert_eq!(crate::socket::cookie(number.get()), Some(hosts.cookie()));
+    assert_eq!(swipr_os::socket::cookie(number.get()), Some(hosts.cookie()));
     assert_eq!(hosts.receive(&mut [0; 64]).unwrap(), 12, "nothing was stolen");
     // SAFETY: the number that dup2 made above, closed once.
     unsafe { libc::close(number.get()) };
@@ -107,7 +107,7 @@ fn the_child_of_a_fork_closes_its_copies_and_leaves_the_parent_its_server() {
     let child = unsafe { libc::fork() };
     if child == 0 {
         server.close_in_child();
-        let is_closed = crate::socket::cookie(fd).is_none();
+        let is_closed = swipr_os::socket::cookie(fd).is_none();
         // SAFETY: _exit(2) does not return.
         unsafe { libc::_exit(if is_closed { 7 } else { 8 }) };
     }

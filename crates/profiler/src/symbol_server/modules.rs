@@ -1,9 +1,9 @@
 //! Modules by the names and ids that profiles have.
 
 use crate::mappings::{Code, Mappings};
-use crate::platform::locks::lock;
 use crate::writer::NameSources;
 use std::sync::Arc;
+use swipr_os::locks::lock;
 use swipr_symbols::symbol_api;
 use swipr_symbols::symbolizer::{Detail, Lookup, Symbol};
 

@@ -4,10 +4,10 @@ use super::late_names::LateNames;
 use super::names::StackNames;
 use super::passed::Passed;
 use super::{Kept, NameSources};
-use crate::platform::locks::lock;
-use crate::platform::process;
 use crate::recording::{Output, Purpose, Request, Symbolize};
 use std::time::Duration;
+use swipr_os::locks::lock;
+use swipr_os::process;
 
 /// What is kept begins and ends with a sample, and its beginning is cut by the second.
 const SLACK_NS: u64 = 2_000_000_000;

@@ -74,11 +74,11 @@ mod tests {
     use super::*;
     use crate::made_code::MadeCode;
     use crate::mappings::Tables;
-    use crate::platform::process::{self, EpochClock};
     use crate::recording::Symbolize;
     use crate::writer::NameSources;
     use std::sync::Mutex;
     use std::time::Duration;
+    use swipr_os::process::{self, EpochClock};
     use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
     #[test]

@@ -2,8 +2,6 @@
 
 use crate::made_code::MadeCode;
 use crate::mappings::{Code, Mappings, Symbols};
-use crate::platform::locks::lock;
-use crate::platform::process::{self, EpochClock};
 use crate::recording::Symbolize;
 use crate::stack::{CodeAddress, RawStack};
 use rustc_hash::FxHashMap;
@@ -12,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_formats::Recent;
 use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
+use swipr_os::locks::lock;
+use swipr_os::process::{self, EpochClock};
 use swipr_symbols::first_functions::is_first;
 use swipr_symbols::symbolizer::{Detail, Lookup, Symbol, Symbolizer};
 use swipr_unwind::frames::BEFORE_ELIDED;

@@ -1,7 +1,6 @@
 use super::*;
 use crate::made_code::MadeCode;
 use crate::pipe::{PipeReader, pipe};
-use crate::platform::process::EpochClock;
 use crate::recording::Length;
 use crate::sample_queue::Event;
 use crate::sample_queue::{QUEUE_BYTES, SampleSender, sample_queue};
@@ -10,6 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 use swipr_formats::Selection;
 use swipr_formats::model::{Mode, State, Thread};
+use swipr_os::process::EpochClock;
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 use swipr_unwind::frames::Storage;
 use swipr_unwind::walk;

@@ -1,15 +1,16 @@
 //! How threads of the agent's wake each other, and how a thread of the host's takes itself out, in
-//! every order of events. The files are those of `agent`.
+//! every order of events. The files are those of `os` and
+//! `profiler`.
 
 #[path = "../shared/atomic.rs"]
 mod atomic;
-#[path = "../../../../crates/profiler/src/platform/linux/bell.rs"]
+#[path = "../../../../crates/os/src/linux/bell.rs"]
 mod bell;
+mod futex;
 #[path = "../../../../crates/profiler/src/not_asked/handshake.rs"]
 mod handshake;
 #[path = "../../../../crates/profiler/src/server/poller/pending.rs"]
 mod pending;
-mod platform;
 
 use atomic::{AtomicU8, AtomicU32};
 use bell::Bell;

@@ -6,12 +6,12 @@
 
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
-use crate::platform::threads::cpu_ns;
 use crate::sampler::threads::{BlockedStack, Sampled};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use swipr_formats::model::State;
+use swipr_os::threads::cpu_ns;
 use swipr_unwind::arch::Native;
 use swipr_unwind::frames::{CAPACITY, Frames, Storage};
 use swipr_unwind::memory::OtherStack;

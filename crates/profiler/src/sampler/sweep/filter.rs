@@ -2,11 +2,11 @@
 //! does not any more.
 
 use super::settle::settle_thread;
-use crate::platform::process::monotonic_ns;
-use crate::platform::threads::cpu_ns;
 use crate::sampler::account::{Account, Found, Moment};
 use crate::sampler::active::Active;
 use crate::sampler::threads::Sampled;
+use swipr_os::process::monotonic_ns;
+use swipr_os::threads::cpu_ns;
 
 /// To be called when a thread is found, and when it has got another name. `from_cpu_ns`: what it
 /// has used until then, on its CPU clock, is none of the recording's.
@@ -35,13 +35,13 @@ pub fn apply_filter(thread: &mut Sampled, recording: &mut Active, from_cpu_ns: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::process::tid;
     use crate::recording::{Length, Request};
     use crate::sample_queue::{QUEUE_BYTES, SampleReceiver, sample_queue};
     use crate::sampler::threads::Threads;
     use std::sync::Arc;
     use std::time::Duration;
     use swipr_formats::model::{Mode, Thread};
+    use swipr_os::process::tid;
 
     fn recording(mode: Mode, threads: &str) -> (Active, SampleReceiver) {
         let format = swipr_formats::find("perf").unwrap();
@@ -62,7 +62,7 @@ mod tests {
             sender,
             Arc::default(),
             Arc::default(),
-            crate::platform::process::EpochClock::now(),
+            swipr_os::process::EpochClock::now(),
         );
         recording.start(0);
         (recording, receiver)

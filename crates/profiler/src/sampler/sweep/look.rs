@@ -3,11 +3,11 @@
 use super::copy::{Copier, NotCopied};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
-use crate::platform::threads::{Activity, cpu_ns};
 use crate::sampler::account::Found;
 use crate::sampler::threads::Sampled;
 use std::io;
 use swipr_formats::model::State;
+use swipr_os::threads::{Activity, cpu_ns};
 use swipr_unwind::arch::Native;
 use swipr_unwind::registers::Registers;
 use swipr_unwind::walk::Stop;

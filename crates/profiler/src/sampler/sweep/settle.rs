@@ -3,13 +3,13 @@
 use super::look::Look;
 use super::{account_of, moment};
 use crate::counters::AgentCounters;
-use crate::platform::process;
-use crate::platform::threads::cpu_ns;
 use crate::sampler::account::{Asked, Found};
 use crate::sampler::active::Active;
 use crate::sampler::threads::{Sampled, Threads};
 use crate::sampler::timers::Timers;
 use swipr_formats::model::Mode;
+use swipr_os::process;
+use swipr_os::threads::cpu_ns;
 
 /// A thread ended.
 pub fn settle_end(thread: &mut Sampled, timers: &mut Timers, recordings: &mut [Active]) {

@@ -4,7 +4,7 @@
 //! Not a condition variable: its lock could be held by a thread that does not get to run.
 
 use crate::atomic::{AtomicU32, Ordering::*};
-use crate::platform::futex;
+use crate::futex;
 use std::time::{Duration, Instant};
 
 /// How often it rang, modulo 2³².

@@ -67,7 +67,7 @@ pub fn wake_in_time() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::process::tid;
+    use crate::process::tid;
 
     #[test]
     fn a_thread_is_where_it_moved_to_and_may_go_back() {

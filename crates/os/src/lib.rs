@@ -15,12 +15,23 @@
 //! - `memory`: of the agent's own, apart from the host's;
 //! - `process`: who we are.
 //!
-//! Beside them: `locks`, which are the same on every system.
+//! Beside them, the same on every system: `locks` with a bound, `log`, `text` without a heap,
+//! `hook` (functions that are given at the start), `off` (the agent turned off for good),
+//! `own_threads` (the ids of the agent's threads), `socket`.
 //!
 //! `cfg(target_os)` stands here and below, nowhere else.
 
+#[doc(hidden)]
+pub mod atomic;
+pub mod hook;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod locks;
+pub mod log;
+pub mod off;
+pub mod own_threads;
+pub mod socket;
+pub mod text;
+
 #[cfg(target_os = "linux")]
 pub use linux::*;

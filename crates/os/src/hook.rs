@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicPtr, Ordering::*};
 
 /// A function, or none yet.
+#[derive(Debug, Default)]
 pub struct Hook(AtomicPtr<fn()>);
 
 impl Hook {

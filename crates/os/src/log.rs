@@ -4,7 +4,7 @@
 //! may hold it, or may have held it when the process forked). Not here: what is
 //! worth a line; the results of recordings, which never go to stderr.
 
-use crate::platform::descriptors;
+use crate::descriptors;
 use crate::text::Text;
 use std::fmt::{Display, Write};
 use std::os::fd::AsRawFd;
@@ -64,7 +64,7 @@ fn write_line(text: &dyn Display) {
 
 /// `swipr[pid]: text` as one line without control characters.
 fn compose(pid: u32, text: &dyn Display) -> Text<LINE_BYTES> {
-    let mut line = Text::new();
+    let mut line = Text::empty();
     // An error says that it is cut.
     let _ = write!(line, "swipr[{pid}]: {text}");
     line.end_line();

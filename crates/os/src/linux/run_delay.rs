@@ -39,7 +39,7 @@ fn read(file: &File) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::process::tid;
+    use crate::process::tid;
 
     #[test]
     fn a_thread_that_shares_its_cpu_waits_for_it() {

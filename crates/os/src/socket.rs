@@ -16,28 +16,28 @@ const FROM: [libc::c_int; 5] = [512, 128, 32, 10, 3];
 
 /// A non-blocking, close-on-exec stream socket on a high descriptor number.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
     fd: RawFd,
     cookie: u64,
 }
 
 impl Socket {
     /// A new stream socket of a family (`AF_UNIX`, `AF_INET`, `AF_INET6`).
-    pub(crate) fn new(family: libc::c_int) -> io::Result<Socket> {
+    pub fn new(family: libc::c_int) -> io::Result<Socket> {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: socket(2) takes no pointers.
         Socket::adopt(unsafe { libc::socket(family, kind, 0) })
     }
 
     /// A socket that asks the kernel about others (sock_diag(7)).
-    pub(crate) fn diagnosis() -> io::Result<Socket> {
+    pub fn diagnosis() -> io::Result<Socket> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: socket(2) takes no pointers.
         Socket::adopt(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) })
     }
 
     /// Two sockets that are connected with each other.
-    pub(crate) fn pair() -> io::Result<(Socket, Socket)> {
+    pub fn pair() -> io::Result<(Socket, Socket)> {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         let mut ends = [-1; 2];
         // SAFETY: socketpair(2) fills the two descriptors of `ends`.
@@ -50,7 +50,7 @@ impl Socket {
     }
 
     /// The next connection of a listening socket.
-    pub(crate) fn accept(&self) -> io::Result<Socket> {
+    pub fn accept(&self) -> io::Result<Socket> {
         self.check()?;
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         let nowhere = std::ptr::null_mut();
@@ -93,17 +93,17 @@ impl Socket {
     }
 
     /// The descriptor, for calls that only look.
-    pub(crate) fn fd(&self) -> RawFd {
+    pub fn fd(&self) -> RawFd {
         self.fd
     }
 
     /// What tells this socket from any other.
-    pub(crate) fn cookie(&self) -> u64 {
+    pub fn cookie(&self) -> u64 {
         self.cookie
     }
 
     /// Whether the descriptor is still the socket we opened.
-    pub(crate) fn is_ours(&self) -> bool {
+    pub fn is_ours(&self) -> bool {
         cookie(self.fd) == Some(self.cookie)
     }
 
@@ -115,7 +115,7 @@ impl Socket {
     }
 
     /// Reads what is there, without waiting; 0 is the end.
-    pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         self.check()?;
         // SAFETY: recv(2) writes at most `into.len()` bytes into `into`.
         let count = unsafe { libc::recv(self.fd, into.as_mut_ptr().cast(), into.len(), libc::MSG_DONTWAIT) };
@@ -123,7 +123,7 @@ impl Socket {
     }
 
     /// Writes what fits, without waiting and without SIGPIPE.
-    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         self.check()?;
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         // SAFETY: send(2) reads `bytes.len()` bytes from `bytes`.
@@ -132,7 +132,7 @@ impl Socket {
     }
 
     /// Tells the peer that nothing more comes; reading goes on.
-    pub(crate) fn end_of_sending(&self) {
+    pub fn end_of_sending(&self) {
         if self.is_ours() {
             // SAFETY: shutdown(2) takes no pointers.
             unsafe { libc::shutdown(self.fd, libc::SHUT_WR) };
@@ -140,7 +140,7 @@ impl Socket {
     }
 
     /// The user at the other end of a Unix socket when it connected (unix(7)).
-    pub(crate) fn peer_uid(&self) -> io::Result<u32> {
+    pub fn peer_uid(&self) -> io::Result<u32> {
         self.check()?;
         let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         option(self.fd, libc::SO_PEERCRED, &mut peer).map(|()| peer.uid)
@@ -176,7 +176,7 @@ fn option<T: Copy>(fd: RawFd, name: libc::c_int, value: &mut T) -> io::Result<()
 
 /// The kernel's number of the socket behind a descriptor: SO_COOKIE, which is never
 /// used twice, or its inode where the kernel is older than 4.12.
-pub(crate) fn cookie(fd: RawFd) -> Option<u64> {
+pub fn cookie(fd: RawFd) -> Option<u64> {
     let mut cookie = 0u64;
     if option(fd, libc::SO_COOKIE, &mut cookie).is_ok() {
         return Some(cookie);

@@ -11,7 +11,7 @@ pub struct Text<const BYTES: usize> {
 
 impl<const BYTES: usize> Text<BYTES> {
     /// No text.
-    pub const fn new() -> Self {
+    pub const fn empty() -> Self {
         Text { bytes: [0; BYTES], length: 0 }
     }
 
@@ -36,7 +36,7 @@ impl<const BYTES: usize> Text<BYTES> {
 
 impl<const BYTES: usize> From<&str> for Text<BYTES> {
     fn from(text: &str) -> Self {
-        let mut from = Text::new();
+        let mut from = Text::empty();
         let _ = from.write_str(text);
         from
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_left_out_between_characters() {
-        let mut odd = Text::<3>::new();
+        let mut odd = Text::<3>::empty();
         assert!(odd.write_str("ää").is_err());
         assert_eq!(odd.as_str(), "ä");
         odd.end_line();

@@ -11,7 +11,6 @@ use swipr_unwind::handler;
 const CANDIDATES: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 
 /// What is chosen in nearly every program.
-#[cfg(feature = "preload")]
 pub const FIRST_CHOICE: i32 = CANDIDATES[0];
 
 /// Whether the signal does nothing to a program that does not know it.
@@ -167,7 +166,6 @@ pub fn unblock(signal: i32) {
 
 /// Unblocks a signal in the calling thread, unless the program uses it: it has a handler of its
 /// own, or one is pending. `true`: it was blocked before, and is not now.
-#[cfg(feature = "preload")]
 pub fn unblock_unless_used(signal: i32) -> bool {
     // SAFETY: plain data, which is written before it is read; nothing is changed.
     let is_free = unsafe {

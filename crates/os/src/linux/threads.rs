@@ -80,7 +80,6 @@ extern "C" fn run(body: *mut c_void) -> *mut c_void {
 }
 
 /// Whether that is what a thread of ours begins with.
-#[cfg(feature = "preload")]
 pub fn is_ours(body: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
     std::ptr::fn_addr_eq(body, run as extern "C" fn(*mut c_void) -> *mut c_void)
 }
@@ -297,7 +296,7 @@ fn parse(text: &str) -> Option<Activity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::process;
+    use crate::process;
 
     #[test]
     fn all_forms_of_the_syscall_file_are_understood() {

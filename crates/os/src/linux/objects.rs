@@ -6,7 +6,7 @@
 
 use super::loader_lock::ObjectList;
 use super::maps::{self, Mapping};
-use crate::platform::locks::lock_within;
+use crate::locks::lock_within;
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};

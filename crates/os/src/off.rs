@@ -9,9 +9,9 @@
 //! end one recording.
 
 use crate::hook::Hook;
+use crate::locks;
 use crate::log;
-use crate::platform::locks;
-use crate::platform::process::monotonic_ns;
+use crate::process::monotonic_ns;
 use crate::text::Text;
 use std::cell::UnsafeCell;
 use std::fmt::{Display, Write};
@@ -49,7 +49,7 @@ static SWITCH: Switch = Switch::new();
 
 impl Switch {
     const fn new() -> Switch {
-        let reason = UnsafeCell::new(Text::new());
+        let reason = UnsafeCell::new(Text::empty());
         Switch { phase: AtomicU8::new(ON), since_ns: AtomicU64::new(0), reason }
     }
 
@@ -122,7 +122,6 @@ pub fn is_over() -> bool {
 }
 
 /// A thread of the agent is about to end where it stands.
-#[cfg(feature = "preload")]
 pub fn lose_thread() {
     LOST.store(true, Relaxed);
 }
