@@ -14,7 +14,15 @@ use std::path::Path;
 use swipr_os::log;
 use swipr_os::{errno, process};
 
-extern "C" fn on_load() {
+ctor::declarative::ctor! {
+    // SAFETY: nothing that `on_load` calls needs `main` to have begun, and no panic leaves it.
+    #[ctor(unsafe)]
+    fn at_load() {
+        on_load();
+    }
+}
+
+fn on_load() {
     errno::kept(|| {
         let _ = std::panic::catch_unwind(|| {
             // The default hook would print to the host's stderr.
@@ -65,10 +73,6 @@ fn start(config: Config) {
         awaited::at_start(&config, life::is_sampled_or_gone);
     }
 }
-
-#[used]
-#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
-static ON_LOAD: extern "C" fn() = on_load;
 
 /// Whether LD_PRELOAD names us, or SWIPR_AUTOSTART asks (for /etc/ld.so.preload).
 fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
