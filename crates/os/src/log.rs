@@ -6,8 +6,10 @@
 
 use crate::descriptors;
 use crate::text::Text;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::write;
 use std::fmt::{Display, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A line is cut at this many bytes. Below `PIPE_BUF`, so that a pipe that has room
@@ -57,8 +59,8 @@ fn write_line(text: &dyn Display) {
     let line = compose(std::process::id(), text);
     let line = line.as_str().as_bytes();
     match descriptors::hosts_stderr() {
-        Some(stderr) => write_once(stderr.as_raw_fd(), line),
-        None => write_once(libc::STDERR_FILENO, line),
+        Some(stderr) => write_once(stderr.as_fd(), line),
+        None => write_once(std::io::stderr().as_fd(), line),
     }
 }
 
@@ -73,17 +75,16 @@ fn compose(pid: u32, text: &dyn Display) -> Text<LINE_BYTES> {
 
 /// One write, if the descriptor takes it now. A reader that is gone must not
 /// kill the host by SIGPIPE, and one that is stuck must not make it wait.
-fn write_once(fd: libc::c_int, line: &[u8]) {
-    let mut ready = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: poll(2) reads and writes the one pollfd it is given.
-    if unsafe { libc::poll(&mut ready, 1, 0) } != 1 || ready.revents & libc::POLLOUT == 0 {
+fn write_once(fd: BorrowedFd<'_>, line: &[u8]) {
+    let mut one = [PollFd::new(fd, PollFlags::POLLOUT)];
+    let has_room = |one: &PollFd<'_>| one.revents().is_some_and(|events| events.contains(PollFlags::POLLOUT));
+    if poll(&mut one, PollTimeout::ZERO) != Ok(1) || !one.iter().all(has_room) {
         return;
     }
     let Some(guard) = PipeSignal::hold() else {
         return;
     };
-    // SAFETY: write(2) reads `line.len()` bytes from `line`.
-    unsafe { libc::write(fd, line.as_ptr().cast(), line.len()) };
+    let _ = write(fd, line);
     drop(guard);
 }
 
@@ -150,20 +151,14 @@ mod tests {
 
     #[test]
     fn a_pipe_whose_reader_is_gone_leaves_no_signal_behind() {
-        let mut ends = [0; 2];
-        // SAFETY: pipe(2) fills the two descriptors; they are closed below.
-        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
-        // SAFETY: ours, and closed once.
-        unsafe { libc::close(ends[0]) };
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        drop(reader);
         // With the default action (test programs ignore SIGPIPE) the line below
         // would end the process, were the signal not held back.
         // SAFETY: sets a disposition; no handler is involved.
         let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-        write_once(ends[1], b"nobody reads this\n");
-        // SAFETY: puts back what was there; the descriptor is ours, closed once.
-        unsafe {
-            libc::signal(libc::SIGPIPE, before);
-            libc::close(ends[1]);
-        }
+        write_once(writer.as_fd(), b"nobody reads this\n");
+        // SAFETY: puts back what was there.
+        unsafe { libc::signal(libc::SIGPIPE, before) };
     }
 }

@@ -7,12 +7,19 @@
 //! close-on-exec; and sending on it never raises SIGPIPE.
 //! Not here: addresses (`listen.rs`), waiting (`poller.rs`).
 
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::socket::{self, AddressFamily, MsgFlags, Shutdown, SockFlag, SockProtocol, SockType};
+use nix::unistd;
 use std::io;
 use std::mem;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// Where to look for a free descriptor number, the first that the limit allows.
 const FROM: [libc::c_int; 5] = [512, 128, 32, 10, 3];
+
+/// What all our sockets are.
+const FLAGS: SockFlag = SockFlag::SOCK_CLOEXEC.union(SockFlag::SOCK_NONBLOCK);
 
 /// A non-blocking, close-on-exec stream socket on a high descriptor number.
 #[derive(Debug)]
@@ -22,74 +29,45 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A new stream socket of a family (`AF_UNIX`, `AF_INET`, `AF_INET6`).
-    pub fn new(family: libc::c_int) -> io::Result<Socket> {
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: socket(2) takes no pointers.
-        Socket::adopt(unsafe { libc::socket(family, kind, 0) })
+    /// A new stream socket of a family.
+    pub fn new(family: AddressFamily) -> io::Result<Socket> {
+        Socket::adopt(socket::socket(family, SockType::Stream, FLAGS, None)?)
     }
 
     /// A socket that asks the kernel about others (sock_diag(7)).
     pub fn diagnosis() -> io::Result<Socket> {
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: socket(2) takes no pointers.
-        Socket::adopt(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) })
+        let protocol = SockProtocol::NetlinkSockDiag;
+        Socket::adopt(socket::socket(AddressFamily::Netlink, SockType::Datagram, FLAGS, protocol)?)
     }
 
     /// Two sockets that are connected with each other.
     pub fn pair() -> io::Result<(Socket, Socket)> {
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        let mut ends = [-1; 2];
-        // SAFETY: socketpair(2) fills the two descriptors of `ends`.
-        if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let [one, other] = ends;
-        let (one, other) = (Socket::adopt(one), Socket::adopt(other));
-        Ok((one?, other?))
+        let (one, other) = socket::socketpair(AddressFamily::Unix, SockType::Stream, None, FLAGS)?;
+        Ok((Socket::adopt(one)?, Socket::adopt(other)?))
     }
 
     /// The next connection of a listening socket.
     pub fn accept(&self) -> io::Result<Socket> {
         self.check()?;
-        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        let nowhere = std::ptr::null_mut();
-        // SAFETY: accept4(2) allows null for the address and its length.
-        Socket::adopt(unsafe { libc::accept4(self.fd, nowhere, nowhere.cast(), flags) })
+        let fd = socket::accept4(self.fd, FLAGS)?;
+        // SAFETY: made a moment ago, and nobody else knows of it.
+        Socket::adopt(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// Takes over a descriptor just made (or the error that is -1), on a high number.
-    fn adopt(low: RawFd) -> io::Result<Socket> {
-        if low < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let fd = FROM.into_iter().find_map(|from| {
-            // SAFETY: F_DUPFD_CLOEXEC takes an integer; it fails with EINVAL above
-            // the limit and with EMFILE when nothing is free (fcntl(2)).
-            let fd = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, from) };
-            (fd >= 0).then_some(fd)
-        });
-        let fd = match fd {
-            Some(high) => {
-                // SAFETY: `low` was made by our caller a moment ago and is not used again.
-                unsafe { libc::close(low) };
-                high
-            }
+    /// Takes over a descriptor just made, on a high number.
+    fn adopt(low: OwnedFd) -> io::Result<Socket> {
+        // Fails with EINVAL above the limit, and with EMFILE when nothing is free (fcntl(2)).
+        let duplicate = |from| fcntl(&low, FcntlArg::F_DUPFD_CLOEXEC(from)).ok();
+        let fd = match FROM.into_iter().find_map(duplicate) {
+            // SAFETY: made a moment ago, and nobody else knows of it.
+            Some(high) => unsafe { OwnedFd::from_raw_fd(high) },
             // No second number is free. The one we have will do unless it is one
             // that the host's standard streams should have.
-            None if low > 2 => low,
-            None => {
-                // SAFETY: as above.
-                unsafe { libc::close(low) };
-                return Err(io::Error::from_raw_os_error(libc::EMFILE));
-            }
+            None if low.as_raw_fd() > 2 => low,
+            None => return Err(Errno::EMFILE.into()),
         };
-        let Some(cookie) = cookie(fd) else {
-            // SAFETY: `fd` is ours and is not used again.
-            unsafe { libc::close(fd) };
-            return Err(io::Error::from_raw_os_error(libc::ENOTSOCK));
-        };
-        Ok(Socket { fd, cookie })
+        let cookie = cookie(fd.as_raw_fd()).ok_or(Errno::ENOTSOCK)?;
+        Ok(Socket { fd: fd.into_raw_fd(), cookie })
     }
 
     /// The descriptor, for calls that only look.
@@ -110,32 +88,26 @@ impl Socket {
     fn check(&self) -> io::Result<()> {
         match self.is_ours() {
             true => Ok(()),
-            false => Err(io::Error::from_raw_os_error(libc::ENOTSOCK)),
+            false => Err(Errno::ENOTSOCK.into()),
         }
     }
 
     /// Reads what is there, without waiting; 0 is the end.
     pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         self.check()?;
-        // SAFETY: recv(2) writes at most `into.len()` bytes into `into`.
-        let count = unsafe { libc::recv(self.fd, into.as_mut_ptr().cast(), into.len(), libc::MSG_DONTWAIT) };
-        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+        Ok(socket::recv(self.fd, into, MsgFlags::MSG_DONTWAIT)?)
     }
 
     /// Writes what fits, without waiting and without SIGPIPE.
     pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         self.check()?;
-        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: send(2) reads `bytes.len()` bytes from `bytes`.
-        let count = unsafe { libc::send(self.fd, bytes.as_ptr().cast(), bytes.len(), flags) };
-        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+        Ok(socket::send(self.fd, bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)?)
     }
 
     /// Tells the peer that nothing more comes; reading goes on.
     pub fn end_of_sending(&self) {
         if self.is_ours() {
-            // SAFETY: shutdown(2) takes no pointers.
-            unsafe { libc::shutdown(self.fd, libc::SHUT_WR) };
+            let _ = socket::shutdown(self.fd, Shutdown::Write);
         }
     }
 
@@ -152,17 +124,21 @@ impl Drop for Socket {
         if self.is_ours() {
             // A child that was forked meanwhile holds the socket open as well: the
             // peer must see the end all the same.
-            // SAFETY: shutdown(2) and close(2) take no pointers; the descriptor was
-            // found to be ours and is not used again.
-            unsafe {
-                libc::shutdown(self.fd, libc::SHUT_RDWR);
-                libc::close(self.fd);
-            }
+            let _ = socket::shutdown(self.fd, Shutdown::Both);
+            let _ = unistd::close(self.fd);
         }
     }
 }
 
-/// A socket option of a plain type. `value` must be valid whatever bytes it has.
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: not closed by us while `self` lives. Where the host closed it, calls answer EBADF.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+}
+
+/// A socket option of a plain type. `value` must be valid whatever bytes it has. Not by nix, which
+/// panics where the kernel, or a filter in its place, answers with another length.
 fn option<T: Copy>(fd: RawFd, name: libc::c_int, value: &mut T) -> io::Result<()> {
     let mut size = mem::size_of::<T>() as libc::socklen_t;
     let target = std::ptr::from_mut(value).cast();

@@ -14,11 +14,11 @@ mod stale;
 
 pub(crate) use address::{connect, local as local_address, peer as peer_address};
 pub use error::ListenError;
-use error::refused;
 pub use file::SocketFile;
 pub use stale::remove_neighbours;
 
 use crate::config::{Identity, Place};
+use nix::sys::socket::{Backlog, listen};
 use std::ffi::OsStr;
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use swipr_os::socket::Socket;
 
 /// Connections that may wait to be accepted.
-const BACKLOG: libc::c_int = 128;
+const BACKLOG: i32 = 128;
 
 /// The directories of the default places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,10 +156,9 @@ impl Listener {
         file: Option<Arc<SocketFile>>,
         reach: Reach,
     ) -> Result<Listener, ListenError> {
-        // SAFETY: listen(2) takes no pointers; the socket was bound a moment ago.
-        if unsafe { libc::listen(socket.fd(), BACKLOG) } != 0 {
-            return Err(refused("listen on", &address));
-        }
+        Backlog::new(BACKLOG).and_then(|backlog| listen(&socket, backlog)).map_err(|error| {
+            ListenError::System { tried: format!("listen on {address}"), source: error.into() }
+        })?;
         let address = match address {
             Address::Tcp(_) => Address::Tcp(address::local(&socket).map_err(|source| {
                 ListenError::System { tried: format!("find the port of {address}"), source }

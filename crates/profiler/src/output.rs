@@ -1,10 +1,10 @@
 //! A recording's output into a file, and waiting for its end.
 
 use crate::recording::{Closed, Output};
-use std::ffi::CString;
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, faccessat};
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,21 +54,15 @@ impl Completion {
 /// next.
 pub fn check(path: &Path) -> Result<(), String> {
     let cannot = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
-    let may = |path: &Path, how: libc::c_int| {
-        let path = CString::new(path.as_os_str().as_bytes())?;
-        // SAFETY: `path` is a C string; faccessat(2) keeps nothing of it.
-        match unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), how, libc::AT_EACCESS) } {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        }
-    };
+    let may =
+        |path: &Path, how| faccessat(AT_FDCWD, path, how, AtFlags::AT_EACCESS).map_err(std::io::Error::from);
     if std::fs::metadata(path).is_ok_and(|found| found.is_dir()) {
         return Err(cannot(std::io::Error::from_raw_os_error(libc::EISDIR)));
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    match may(path, libc::W_OK) {
+    match may(path, AccessFlags::W_OK) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            may(directory.unwrap_or(Path::new(".")), libc::W_OK | libc::X_OK).map_err(cannot)
+            may(directory.unwrap_or(Path::new(".")), AccessFlags::W_OK | AccessFlags::X_OK).map_err(cannot)
         }
         found => found.map_err(cannot),
     }

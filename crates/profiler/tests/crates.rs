@@ -2,8 +2,10 @@
 
 use std::process::Command;
 
-/// Crates besides our own.
+/// Crates besides our own that code is linked from.
 const AT_MOST: usize = 25;
+/// Crates of macros: what these expand to is our own code, or that of the crates that use them.
+const MACROS_ONLY: [&str; 3] = ["cfg-if", "ctor", "memoffset"];
 const ALLOWED: [&str; 7] =
     ["MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Apache-2.0 WITH LLVM-exception"];
 
@@ -46,7 +48,11 @@ fn the_library_is_made_of_few_crates_that_anybody_may_link() {
     crates.sort();
     crates.dedup();
     assert!(crates.len() > 5, "{crates:?}");
-    assert!(crates.len() <= AT_MOST, "{} crates: {crates:?}", crates.len());
+    let is_linked = |(package, _): &&(&str, &str)| {
+        !MACROS_ONLY.iter().any(|name| package.starts_with(&format!("{name} v")))
+    };
+    let linked = crates.iter().filter(is_linked).count();
+    assert!(linked <= AT_MOST, "{linked} crates: {crates:?}");
     let foreign: Vec<_> = crates.iter().filter(|(_, licence)| !is_allowed(licence)).collect();
     assert!(foreign.is_empty(), "not to be linked: {foreign:?}");
 }

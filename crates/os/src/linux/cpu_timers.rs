@@ -4,6 +4,7 @@
 //! 5.11 on x86-64, `CONFIG_POSIX_CPU_TIMERS_TASK_WORK`). The signal is raised there: it cuts no
 //! system call short, and the thread has not gone on in its own code since the tick.
 
+use nix::time::ClockId;
 use std::io;
 
 /// `SIGEV_THREAD_ID` of Linux' asm-generic/siginfo.h.
@@ -108,10 +109,8 @@ fn set(id: i32, ns: i64) -> bool {
 /// How long the kernel's tick is (1 s / HZ): the resolution of the clock that only moves with it
 /// (clock_getres(2)).
 pub fn kernel_tick_ns() -> u64 {
-    let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a timespec of ours is written.
-    let result = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut tick) };
-    let known = (result == 0 && tick.tv_sec == 0).then_some(tick.tv_nsec as u64);
+    let tick = ClockId::CLOCK_MONOTONIC_COARSE.res().ok();
+    let known = tick.filter(|tick| tick.tv_sec() == 0).map(|tick| tick.tv_nsec() as u64);
     known.filter(|ns| (100_000..=LONGEST_TICK_NS).contains(ns)).unwrap_or(LONGEST_TICK_NS)
 }
 

@@ -1,6 +1,7 @@
 //! CPUs: which one a thread ran on last, and on which ones the calling thread may run
 //! (sched_setaffinity(2)).
 
+use nix::sys::prctl;
 use std::io;
 
 /// Words of a set: 8,192 CPUs, the most that Linux can be built for.
@@ -60,8 +61,7 @@ pub fn written(tid: u32) -> Option<(u64, u64)> {
 /// The calling thread's sleeps end when they are to: the kernel puts none together with other
 /// timers (prctl(2)).
 pub fn wake_in_time() {
-    // SAFETY: a number for the calling thread.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NO_SLACK_NS) };
+    let _ = prctl::set_timerslack(NO_SLACK_NS);
 }
 
 #[cfg(test)]

@@ -9,7 +9,11 @@
 
 use super::process;
 use crate::own_threads;
-use std::os::fd::{FromRawFd, OwnedFd};
+use nix::fcntl::{OFlag, open};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::stat::Mode;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
 /// Whether the calling thread now has a table of its own, with nothing in it but `/dev/null` as 0,
 /// 1 and 2, so that no file of ours ever gets these numbers. On older kernels, and where a filter
@@ -25,12 +29,10 @@ pub fn leave_hosts_table() -> bool {
         // The lowest free numbers: 0, 1, 2. Where there is no /dev/null, an event counter keeps the
         // place.
         for _ in 0..3 {
-            // SAFETY: a C string; both calls only make a descriptor, in our own table.
-            unsafe {
-                if libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) < 0 {
-                    libc::eventfd(0, libc::EFD_CLOEXEC);
-                }
-            }
+            let null = open(c"/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty());
+            let place = null.or_else(|_| EventFd::from_flags(EfdFlags::EFD_CLOEXEC).map(OwnedFd::from));
+            // It stays open as long as the table.
+            let _ = place.map(OwnedFd::into_raw_fd);
         }
     }
     left
@@ -42,25 +44,23 @@ pub fn hosts_stderr() -> Option<OwnedFd> {
     if !own_threads::contains(process::tid()) {
         return None;
     }
-    let flags = libc::O_WRONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let flags = OFlag::O_WRONLY | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    if let Ok(stderr) = open(c"/proc/self/fd/2", flags, Mode::empty()) {
+        return Some(stderr);
+    }
+    // A socket cannot be opened by its name in /proc.
     // SAFETY: plain system calls with valid arguments; what they return is a descriptor of ours or
     // an error.
     unsafe {
-        let mut fd = libc::open(c"/proc/self/fd/2".as_ptr(), flags) as libc::c_long;
-        if fd < 0 {
-            // A socket cannot be opened by its name in /proc.
-            let process = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
-            fd = libc::syscall(libc::SYS_pidfd_getfd, process, libc::STDERR_FILENO, 0);
-            libc::close(process as libc::c_int);
-        }
+        let process = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
+        let fd = libc::syscall(libc::SYS_pidfd_getfd, process, libc::STDERR_FILENO, 0);
+        libc::close(process as libc::c_int);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as libc::c_int))
     }
 }
 
 /// How many descriptors a table may hold (RLIMIT_NOFILE, getrlimit(2)).
 pub fn limit() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is ours to write.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    if result == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 0 }
+    let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default();
+    usize::try_from(limit).unwrap_or(usize::MAX)
 }

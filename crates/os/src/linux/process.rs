@@ -1,36 +1,33 @@
 //! Who we are.
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::sys::stat::lstat;
+use nix::time::ClockId;
+use nix::unistd::{self, Pid};
+use std::ffi::CStr;
 use std::time::Duration;
 
 /// Our process id, asked of the kernel each time (it changes at fork).
 pub fn pid() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::getpid() as u32 }
+    std::process::id()
 }
 
 /// How long a regular file is, whose path ends in a 0. Makes one system call and nothing else.
 pub fn file_bytes(path: &[u8]) -> Option<u64> {
-    let path = std::ffi::CStr::from_bytes_until_nul(path).ok()?;
-    let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: a string that ends, and room for the answer.
-    let result = unsafe { libc::lstat(path.as_ptr(), about.as_mut_ptr()) };
-    // SAFETY: it was written.
-    let about = (result == 0).then(|| unsafe { about.assume_init() })?;
+    let about = lstat(CStr::from_bytes_until_nul(path).ok()?).ok()?;
     let is_file = about.st_mode & libc::S_IFMT == libc::S_IFREG;
     u64::try_from(about.st_size).ok().filter(|_| is_file)
 }
 
 /// The parent's process id.
 pub fn parent() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::getppid() as u32 }
+    std::os::unix::process::parent_id()
 }
 
 /// Whether there is no process of that id.
 pub fn is_gone(pid: u32) -> bool {
-    // SAFETY: kill(2) takes no pointer; signal 0 is sent to nobody.
-    let status = unsafe { libc::kill(pid.cast_signed(), 0) };
-    status != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    kill(Pid::from_raw(pid.cast_signed()), None) == Err(Errno::ESRCH)
 }
 
 /// The program's name: its file's, or that by which it was started, where a file has several
@@ -45,9 +42,7 @@ pub fn name(executable: &str) -> String {
 
 /// Whether the parent has an agent of its own, as far as its mappings can be read.
 pub fn has_profiled_parent() -> bool {
-    // SAFETY: getppid(2) takes nothing and cannot fail.
-    let parent = unsafe { libc::getppid() };
-    std::fs::read(format!("/proc/{parent}/maps")).is_ok_and(|maps| {
+    std::fs::read(format!("/proc/{}/maps", parent())).is_ok_and(|maps| {
         let is_library = |line: &[u8]| {
             line.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"libswipr"))
         };
@@ -65,14 +60,12 @@ fn called(command: &[u8]) -> Option<String> {
 
 /// The user that the process acts as.
 pub fn user() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::geteuid() }
+    unistd::geteuid().as_raw()
 }
 
 /// The calling thread's id.
 pub fn tid() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+    unistd::gettid().as_raw().cast_unsigned()
 }
 
 /// The kernel's links to the executable's file, which go on when the file was deleted (proc(5)).
@@ -129,10 +122,8 @@ pub fn thread_cpu() -> Duration {
 
 /// The time of a clock; `None` when there is no such clock (any more).
 pub fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is ours to write.
-    let result = unsafe { libc::clock_gettime(clock, &mut time) };
-    (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    let time = ClockId::from_raw(clock).now().ok()?;
+    Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 /// Ends the calling thread at once, without running anything of it. Its locks stay locked.
@@ -190,7 +181,7 @@ pub fn exit_as_first_thread() -> ! {
     let status = stat.trim_end().rsplit(' ').next().and_then(|status| status.parse().ok()).unwrap_or(0);
     if libc::WIFSIGNALED(status) {
         // SAFETY: integers; the thread that a signal ended had its default action.
-        unsafe { libc::kill(libc::getpid(), libc::WTERMSIG(status)) };
+        unsafe { libc::kill(pid().cast_signed(), libc::WTERMSIG(status)) };
     }
     // SAFETY: ends the process.
     unsafe { libc::_exit(libc::WEXITSTATUS(status)) }

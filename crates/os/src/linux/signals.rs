@@ -1,6 +1,7 @@
 //! Which signal makes a running thread leave its stack, and its handler.
 
 use super::{process, threads::TaskDirectory};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use std::io;
 use std::time::Duration;
 use swipr_unwind::handler;
@@ -191,21 +192,14 @@ pub fn unblock_unless_used(signal: i32) -> bool {
 /// Runs `start` (which starts a thread) with all signals blocked that can be, so that the
 /// new thread never takes a signal that is meant for the host.
 pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
-    // SAFETY: plain data; blocks and restores this thread's own mask.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        for synchronous in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
-            libc::sigdelset(&mut all, synchronous);
-        }
-        let changed = libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before) == 0;
-        let result = start();
-        if changed {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        }
-        result
+    let mut all = SigSet::all();
+    for synchronous in [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP] {
+        all.remove(synchronous);
     }
+    let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let result = start();
+    let _ = before.and_then(|before| before.thread_set_mask());
+    result
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //! whether they are blocked (proc(5), clock_getcpuclockid(3)).
 
 use super::process::clock_ns;
+use nix::sys::prctl;
 use std::ffi::{CString, c_void};
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::panic::AssertUnwindSafe;
@@ -30,8 +31,7 @@ impl TaskDirectory {
     pub fn list(&self, tids: &mut Vec<u32>) -> io::Result<()> {
         tids.clear();
         let fd = self.file.as_raw_fd();
-        // SAFETY: lseek on our own descriptor.
-        unsafe { libc::lseek(fd, 0, libc::SEEK_SET) };
+        (&self.file).rewind()?;
         let mut buffer = [0u8; 8192];
         loop {
             // SAFETY: the kernel writes at most the buffer's length.
@@ -163,8 +163,8 @@ pub fn count() -> Option<u64> {
 /// Names the calling thread (prctl(2), PR_SET_NAME).
 pub fn set_name(name: &str) {
     let name = CString::new(name).unwrap_or_default();
-    // SAFETY: a C string, of which the kernel takes the first 15 bytes.
-    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    // Of which the kernel takes the first 15 bytes.
+    let _ = prctl::set_name(&name);
 }
 
 /// Whether the first thread has ended while others go on: its state is Z (proc(5)).

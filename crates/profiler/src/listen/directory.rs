@@ -6,13 +6,13 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use swipr_os::process;
 
 /// Whether nobody but root and our own user can put something else into the place of a file of ours
 /// in this directory. `$XDG_RUNTIME_DIR` is another user's for whoever became root or changed the
 /// user and kept the environment.
 pub(super) fn trusted(directory: &Path) -> Result<(), ListenError> {
-    // SAFETY: geteuid(2) takes nothing and cannot fail.
-    let own_uid = unsafe { libc::geteuid() };
+    let own_uid = process::user();
     let found = fs::metadata(directory).map_err(|source| ListenError::System {
         tried: format!("look at {}", directory.display()),
         source,
@@ -30,8 +30,7 @@ pub(super) fn trusted(directory: &Path) -> Result<(), ListenError> {
 /// directory (no symlink) of our own user that nobody else can enter: anybody could
 /// have put it there to catch our socket.
 pub(super) fn private(parent: &Path) -> Result<PathBuf, ListenError> {
-    // SAFETY: geteuid(2) takes nothing and cannot fail.
-    let uid = unsafe { libc::geteuid() };
+    let uid = process::user();
     let path = parent.join(format!("swipr-{uid}"));
     let system =
         |tried: &str, source| ListenError::System { tried: format!("{tried} {}", path.display()), source };

@@ -1,6 +1,6 @@
 //! Why nothing listens.
 
-use super::{Address, address};
+use super::address;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -72,9 +72,4 @@ impl std::error::Error for ListenError {
             _ => None,
         }
     }
-}
-
-/// The error of the system call just made.
-pub(super) fn refused(tried: &str, address: &Address) -> ListenError {
-    ListenError::System { source: io::Error::last_os_error(), tried: format!("{tried} {address}") }
 }

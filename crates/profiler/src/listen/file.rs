@@ -3,12 +3,15 @@
 
 use super::address::Raw;
 use super::{Address, ListenError, Reach};
+use nix::sys::socket::AddressFamily;
+use nix::sys::stat::{Mode, fchmod};
 use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use swipr_os::process;
 use swipr_os::socket::Socket;
 
 /// A socket's file as we made it.
@@ -54,13 +57,10 @@ pub(super) fn bind(path: &Path, reach: Reach) -> Result<(Socket, SocketFile), Li
     let address = Address::Path(path.to_owned());
     let raw = Raw::new(&address)?;
     let failed = |tried: &str, source| ListenError::System { tried: format!("{tried} {address}"), source };
-    let socket = Socket::new(libc::AF_UNIX).map_err(|e| failed("open a socket for", e))?;
+    let socket = Socket::new(AddressFamily::Unix).map_err(|e| failed("open a socket for", e))?;
     // bind(2) gives the file the mode of the socket's own inode less the umask
     // (Linux, net/unix/af_unix.c), so that it is private from its first moment.
-    // SAFETY: fchmod(2) takes no pointers.
-    if unsafe { libc::fchmod(socket.fd(), 0o600) } != 0 {
-        return Err(failed("make private", io::Error::last_os_error()));
-    }
+    fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR).map_err(|e| failed("make private", e.into()))?;
     match raw.bind(&socket) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -104,12 +104,10 @@ pub(super) fn clear_stale(path: &Path, raw: &Raw) -> Result<(), ListenError> {
         |tried: &str, source| ListenError::System { tried: format!("{tried} {}", path.display()), source };
     let name = || path.display().to_string();
     let found = fs::symlink_metadata(path).map_err(|e| failed("look at", e))?;
-    // SAFETY: geteuid(2) takes nothing and cannot fail.
-    let own_uid = unsafe { libc::geteuid() };
-    if !found.file_type().is_socket() || found.uid() != own_uid {
+    if !found.file_type().is_socket() || found.uid() != process::user() {
         return Err(ListenError::InTheWay(name()));
     }
-    let probe = Socket::new(libc::AF_UNIX).map_err(|e| failed("open a socket for", e))?;
+    let probe = Socket::new(AddressFamily::Unix).map_err(|e| failed("open a socket for", e))?;
     match raw.connect(&probe) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(|e| failed("remove the stale", e))

@@ -1,25 +1,16 @@
 //! What placeholders stand for in this process, found without opening a file.
 
 use crate::config::Identity;
+use nix::sys::prctl;
+use nix::unistd::gethostname;
 
 impl Identity {
     /// This process's.
     pub fn of_this_process() -> Identity {
-        let mut name = [0u8; 256];
-        // SAFETY: gethostname(2) writes at most the given number of bytes; the last
-        // byte stays 0 whatever happens.
-        unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-        let hostname = text(&name);
-        let mut name = [0u8; 17];
-        // SAFETY: PR_GET_NAME writes 16 bytes (prctl(2)).
-        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
-        Identity { pid: std::process::id(), uuid: uuid(), hostname, comm: text(&name) }
+        let hostname = gethostname().unwrap_or_default().to_string_lossy().into_owned();
+        let comm = prctl::get_name().unwrap_or_default().to_string_lossy().into_owned();
+        Identity { pid: std::process::id(), uuid: uuid(), hostname, comm }
     }
-}
-
-fn text(name: &[u8]) -> String {
-    let until_nul = name.split(|b| *b == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(until_nul).into_owned()
 }
 
 /// A random UUID (RFC 9562, version 4).

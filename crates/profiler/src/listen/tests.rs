@@ -138,8 +138,7 @@ fn a_directory_that_others_could_have_made_is_refused() {
     let scratch = Scratch::new();
     let directories =
         Directories { run: scratch.join("not there"), runtime: None, temporary: scratch.0.clone() };
-    // SAFETY: geteuid(2) takes nothing and cannot fail.
-    let own = scratch.join(&format!("swipr-{}", unsafe { libc::geteuid() }));
+    let own = scratch.join(&format!("swipr-{}", swipr_os::process::user()));
     let refusal = || default_in(&directories).unwrap_err().to_string();
 
     let target = scratch.join("target");
@@ -157,7 +156,7 @@ fn a_directory_that_others_could_have_made_is_refused() {
     fs::set_permissions(&own, fs::Permissions::from_mode(0o770)).unwrap();
     assert!(refusal().contains("other users"), "{}", refusal());
     // SAFETY: as above.
-    if unsafe { libc::geteuid() } == 0 {
+    if swipr_os::process::user() == 0 {
         fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::chown(&own, Some(12345), None).unwrap();
         assert!(refusal().contains("another user"), "{}", refusal());
@@ -185,8 +184,7 @@ fn a_runtime_directory_that_others_can_change_is_passed_over() {
     assert_eq!(place(), runtime, "sticky: what is ours stays ours");
     set_mode(0o777);
     assert_ne!(place(), runtime);
-    // SAFETY: geteuid(2) takes nothing and cannot fail.
-    if unsafe { libc::geteuid() } == 0 {
+    if swipr_os::process::user() == 0 {
         set_mode(0o700);
         std::os::unix::fs::chown(&runtime, Some(12345), None).unwrap();
         assert_ne!(place(), runtime);

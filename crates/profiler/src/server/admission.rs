@@ -6,13 +6,13 @@ use super::connection::Gate;
 use super::{Settings, access, tcp_peer};
 use crate::listen::{Address, local_address, peer_address};
 use std::io;
+use swipr_os::process;
 use swipr_os::socket::Socket;
 
 /// Looks at a client that has just connected.
 pub(super) fn gate(socket: &Socket, address: &Address, settings: &Settings) -> Gate {
-    // SAFETY: geteuid(2) takes nothing and cannot fail. Asked each time: the
-    // host may have dropped privileges.
-    let own_uid = unsafe { libc::geteuid() };
+    // Asked each time: the host may have dropped privileges.
+    let own_uid = process::user();
     let user = |found: io::Result<u32>, otherwise: Gate| match found {
         Ok(uid) if access::is_allowed(uid, own_uid, &settings.allowed_uids) => otherwise,
         Ok(uid) => Gate::Refused(access::stranger(uid)),

@@ -72,8 +72,7 @@ impl Control {
             // Acquire: pairs with the store in `note`.
             let fd = slot.fd.load(Ordering::Acquire);
             if fd != FREE && cookie(fd) == Some(slot.cookie.load(Ordering::Relaxed)) {
-                // SAFETY: close(2) takes no pointer; the number is still our socket.
-                unsafe { libc::close(fd) };
+                let _ = nix::unistd::close(fd);
             }
         }
     }

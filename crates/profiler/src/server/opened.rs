@@ -8,9 +8,12 @@ use super::routes::{self, Outcome};
 use super::sample_request;
 use crate::listen::Address;
 use crate::recording::{Recorder, Request};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
+use swipr_os::socket::Socket;
 use swipr_os::socket::Socket;
 
 /// Times that a connection may have something to do for one piece.
@@ -85,11 +88,12 @@ fn turn(
     answers: &mut Vec<u8>,
 ) -> ConnectionLife {
     for _ in 0..MOST_TURNS {
-        let mut one = libc::pollfd { fd: connection.socket.fd(), events: connection.events(), revents: 0 };
-        // SAFETY: poll(2) with one entry that is ours; it does not wait.
-        let happened = unsafe { libc::poll(&raw mut one, 1, 0) } > 0;
+        let wanted = PollFlags::from_bits_retain(connection.events());
+        let mut one = [PollFd::new(connection.socket.as_fd(), wanted)];
+        let happened = poll(&mut one, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+        let events = one[0].revents().map_or(0, |events| events.bits());
         let life = match happened {
-            true => connection.happened(one.revents, around, Instant::now()),
+            true => connection.happened(events, around, Instant::now()),
             false => ConnectionLife::GoesOn,
         };
         let mut bytes = [0; 4096];

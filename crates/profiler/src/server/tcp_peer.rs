@@ -79,8 +79,7 @@ mod tests {
 
     #[test]
     fn the_kernel_knows_who_connected_as_long_as_the_connection_is() {
-        // SAFETY: geteuid(2) takes nothing and cannot fail.
-        let own = unsafe { libc::geteuid() };
+        let own = swipr_os::process::user();
         for place in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(place) else { continue }; // machines without IPv6 exist
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
