@@ -1,12 +1,15 @@
 //! Names and places for addresses of one file, as `addr2line -afi` prints them, by swipr's
-//! symbolizer or by blazesym: for `benches/verify/symbols`, which compares them with other
-//! programs' answers.
+//! symbolizer, by blazesym or by the crate addr2line: for `benches/verify/symbols`, which compares
+//! them with other programs' answers.
 //!
-//! `symbols swipr|blazesym FILE [MEMORY_MIB] < ADDRESSES`: addresses in hexadecimal, one a line, in
-//! the file's own numbering.
+//! `symbols swipr|blazesym|addr2line FILE [MEMORY_MIB] < ADDRESSES`: addresses in hexadecimal, one a
+//! line, in the file's own numbering.
 
+use addr2line::Context;
+use addr2line::gimli::{self, Dwarf, EndianSlice, LittleEndian};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer as Blazesym};
+use object::{Object, ObjectSection};
 use std::error::Error;
 use std::io::{BufRead, BufWriter, Write};
 use swipr_symbols::demangle::Names;
@@ -24,7 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.as_slice() {
         [who, file, ..] if who == "swipr" => swipr(file, memory, &addresses, &mut out)?,
         [who, file, ..] if who == "blazesym" => blazesym(file, &addresses, &mut out)?,
-        _ => return Err("symbols swipr|blazesym FILE [MEMORY_MIB] < ADDRESSES".into()),
+        [who, file, ..] if who == "addr2line" => addr2line(file, &addresses, &mut out)?,
+        _ => return Err("symbols swipr|blazesym|addr2line FILE [MEMORY_MIB] < ADDRESSES".into()),
     }
     Ok(out.flush()?)
 }
@@ -64,6 +68,33 @@ fn blazesym(file: &str, addresses: &[u64], out: &mut dyn Write) -> Result<(), Bo
         }
         let place = symbol.code_info.as_deref();
         frame(out, &symbol.name, place.map(path).as_deref(), place.and_then(|place| place.line))?;
+    }
+    Ok(())
+}
+
+/// Of DWARF only: that crate reads no symbol tables.
+fn addr2line(file: &str, addresses: &[u64], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    let bytes = std::fs::read(file)?;
+    let file = object::File::parse(&*bytes)?;
+    let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
+        let data = file.section_by_name(id.name()).and_then(|section| section.data().ok());
+        Ok(EndianSlice::new(data.unwrap_or(&[]), LittleEndian))
+    };
+    let context = Context::from_dwarf(Dwarf::load(section)?)?;
+    for &address in addresses {
+        writeln!(out, "{address:#x}")?;
+        let mut found = context.find_frames(address).skip_all_loads()?;
+        let mut is_known = false;
+        while let Some(inlined) = found.next()? {
+            let name = inlined.function.as_ref().map(|name| name.raw_name()).transpose()?;
+            let place = inlined.location;
+            let path = place.as_ref().and_then(|place| place.file);
+            frame(out, name.as_deref().unwrap_or("??"), path, place.as_ref().and_then(|place| place.line))?;
+            is_known = true;
+        }
+        if !is_known {
+            frame(out, "??", None, None)?;
+        }
     }
     Ok(())
 }
