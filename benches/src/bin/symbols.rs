@@ -2,8 +2,8 @@
 //! symbolizer, by blazesym or by the crate addr2line: for `benches/verify/symbols`, which compares
 //! them with other programs' answers.
 //!
-//! `symbols swipr|blazesym|addr2line FILE [MEMORY_MIB] < ADDRESSES`: addresses in hexadecimal, one a
-//! line, in the file's own numbering.
+//! `symbols swipr|blazesym|addr2line FILE [MEMORY_MIB] < ADDRESSES`: addresses in hexadecimal, one
+//! a line, in the file's own numbering.
 
 use addr2line::Context;
 use addr2line::gimli::{self, Dwarf, EndianSlice, LittleEndian};

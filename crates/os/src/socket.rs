@@ -132,7 +132,8 @@ impl Drop for Socket {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: not closed by us while `self` lives. Where the host closed it, calls answer EBADF.
+        // SAFETY: not closed by us while `self` lives. Where the host closed it, calls answer
+        // EBADF.
         unsafe { BorrowedFd::borrow_raw(self.fd) }
     }
 }

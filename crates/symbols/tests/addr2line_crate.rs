@@ -1,5 +1,5 @@
-//! The crate addr2line says the same of functions, lines and what is inlined: a second reader of DWARF,
-//! which keeps all of a file in memory and has no budget.
+//! The crate addr2line says the same of functions, lines and what is inlined: a second reader of
+//! DWARF, which keeps all of a file in memory and has no budget.
 
 mod support;
 
@@ -44,15 +44,16 @@ fn ours(symbols: &[Symbol]) -> Vec<Frame> {
     symbols.iter().map(frame).collect()
 }
 
-/// Functions of one file in C++ have no linker's name in DWARF: that crate says the plain one, and we the
-/// symbol table's.
+/// Functions of one file in C++ have no linker's name in DWARF: that crate says the plain one, and
+/// we the symbol table's.
 fn is_equal((ours, theirs): (&Frame, &Frame)) -> bool {
     let is_plain = !theirs.0.starts_with("_Z") && ours.0.starts_with("_Z") && ours.0.contains(&theirs.0);
     let is_name = ours.0 == theirs.0 || is_plain;
     is_name && (&ours.1, ours.2) == (&theirs.1, theirs.2)
 }
 
-/// Addresses of the program's code that both have frames with DWARF for, and those where they differ.
+/// Addresses of the program's code that both have frames with DWARF for, and those where they
+/// differ.
 fn compare(program: &Path) -> (usize, usize) {
     let bytes = std::fs::read(program).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
@@ -64,7 +65,8 @@ fn compare(program: &Path) -> (usize, usize) {
     let (mut compared, mut different) = (0, 0);
     for address in (start..start + size).step_by(step as usize) {
         let theirs = theirs(&context, address);
-        // Without a function of DWARF there is the symbol table's name, which that crate does not read.
+        // Without a function of DWARF there is the symbol table's name, which that crate does not
+        // read.
         if theirs.iter().any(|(name, ..)| name.is_empty()) || theirs.is_empty() {
             continue;
         }

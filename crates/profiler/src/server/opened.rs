@@ -14,7 +14,6 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
 use swipr_os::socket::Socket;
-use swipr_os::socket::Socket;
 
 /// Times that a connection may have something to do for one piece.
 const MOST_TURNS: usize = 10_000;
