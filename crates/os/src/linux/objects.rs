@@ -6,10 +6,10 @@
 
 use super::loader_lock::ObjectList;
 use super::maps::{self, Mapping};
-use crate::locks::lock_within;
+use crate::locks::{lock_within, spin};
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 /// A loaded object.
@@ -73,6 +73,15 @@ static CALLING_LOADER: Mutex<()> = Mutex::new(());
 /// time: the caller itself keeps it in there, or it ended there.
 pub fn keep_out_of_loader(at_most: Duration) -> Option<MutexGuard<'static, ()>> {
     lock_within(&CALLING_LOADER, at_most)
+}
+
+/// The same, without a system call while it waits.
+pub fn keep_out_of_loader_spinning() -> Option<MutexGuard<'static, ()>> {
+    spin(|| match CALLING_LOADER.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    })
 }
 
 /// How often objects were loaded and unloaded since the process began.

@@ -10,7 +10,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use swipr_os::process;
+use swipr_os::{locks, process};
 
 /// How long it is waited for before somebody asks whether its holder exists. It is held for
 /// microseconds.
@@ -49,15 +49,20 @@ pub fn hold() -> Option<HeapHeld> {
     if IS_LOST.load(Relaxed) {
         return None;
     }
+    try_hold().or_else(hold_later)
+}
+
+fn try_hold() -> Option<HeapHeld> {
     // SAFETY: an initialised mutex, which stays where it is.
-    if unsafe { libc::pthread_mutex_trylock(LOCK.0.get()) } == 0 {
-        return Some(HeapHeld(()));
-    }
-    hold_later()
+    (unsafe { libc::pthread_mutex_trylock(LOCK.0.get()) } == 0).then(|| HeapHeld(()))
 }
 
 #[cold]
 fn hold_later() -> Option<HeapHeld> {
+    // A fork in a sandbox: its child has no agent, and can do without the heap.
+    if not_asked::is_in_sandbox() {
+        return locks::spin(try_hold);
+    }
     loop {
         let end_ns = process::epoch_ns() + PATIENCE.as_nanos() as u64;
         let end = libc::timespec {
@@ -93,4 +98,22 @@ pub fn watch_forks() {
     PROCESS.store(process::pid(), Relaxed);
     // SAFETY: the functions stay where they are: the library cannot be unloaded.
     unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::not_asked::{self, Reason};
+
+    /// A service that had entered a sandbox was killed in fork(2), for a call by which threads wait.
+    #[test]
+    fn a_thread_in_a_sandbox_does_not_wait_by_a_system_call() {
+        let held = hold().unwrap();
+        let is_given_up = std::thread::spawn(|| {
+            not_asked::add(Reason::Sandbox);
+            hold().is_none()
+        });
+        assert!(is_given_up.join().unwrap());
+        drop(held);
+    }
 }
