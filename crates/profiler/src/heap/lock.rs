@@ -105,7 +105,8 @@ mod tests {
     use super::*;
     use crate::not_asked::{self, Reason};
 
-    /// A service that had entered a sandbox was killed in fork(2), for a call by which threads wait.
+    /// A service that had entered a sandbox was killed in fork(2), for a call by which threads
+    /// wait.
     #[test]
     fn a_thread_in_a_sandbox_does_not_wait_by_a_system_call() {
         let held = hold().unwrap();
