@@ -8,8 +8,8 @@ mod wanted_threads;
 use crate::channel::{Receiver, Sender, channel};
 use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
+use crate::jit::JitCode;
 use crate::listen::Address;
-use crate::made_code::MadeCode;
 use crate::mappings::Mappings;
 use crate::recording::{MAX_RECORDINGS, Output, Purpose, Question, Recorder, Request, StartError};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
@@ -34,7 +34,7 @@ const LOOK_WHERE_DEAF: Duration = Duration::from_millis(20);
 static MAY_BE_DEAF: AtomicBool = AtomicBool::new(false);
 
 /// The host keeps some rights when it changes users, and will give them up by calls for which the
-/// agent has to end ([`crate::calls_alone`]).
+/// agent has to end ([`crate::interpose::single_threaded`]).
 #[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
 pub fn expect_to_be_deaf() {
     MAY_BE_DEAF.store(true, Relaxed);
@@ -74,7 +74,7 @@ pub struct Agent {
     counters: Arc<AgentCounters>,
     symbolizer: Arc<Mutex<Symbolizer>>,
     kept: Kept,
-    made_code: Arc<Mutex<MadeCode>>,
+    made_code: Arc<Mutex<JitCode>>,
     symbol_time: Duration,
     running: Mutex<Vec<Running>>,
     /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
@@ -98,7 +98,7 @@ impl Agent {
         let memory_bytes = config.symbol_memory_mib.saturating_mul(1 << 20);
         let mut symbolizer = Symbolizer::new(Budget { memory_bytes, ..Budget::default() });
         symbolizer.set_swift_demangler(swipr_os::swift::demangle);
-        let made_code = MadeCode::new(memory_bytes / MADE_SHARE);
+        let made_code = JitCode::new(memory_bytes / MADE_SHARE);
         Agent {
             log: config.log,
             sampler: sampler::Handle::new(config.signal, made_code.frames()),

@@ -4,10 +4,8 @@
 //! more rights than its user is left alone.
 
 use crate::config::{AUTOSTART, Config, Follow, Programs};
-use crate::{
-    agent_threads, alternate_stacks, atfork_registration, awaited, children, frame_registration, life,
-    thread_start,
-};
+use crate::interpose::{atfork, pthread_create, register_frame, sigaltstack};
+use crate::{agent_threads, ld_preload, lifecycle, wait_for_recorder};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -27,15 +25,15 @@ fn on_load() {
         let _ = std::panic::catch_unwind(|| {
             // The default hook would print to the host's stderr.
             agent_threads::watch_panics();
-            atfork_registration::prepare();
-            life::fork::watch();
-            frame_registration::prepare();
-            alternate_stacks::prepare();
-            thread_start::prepare();
+            atfork::prepare();
+            lifecycle::fork::watch();
+            register_frame::prepare();
+            sigaltstack::prepare();
+            pthread_create::prepare();
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             {
-                crate::calls_alone::prepare();
-                crate::rights_given_up::prepare();
+                crate::interpose::single_threaded::prepare();
+                crate::interpose::privileges::prepare();
             }
             if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
                 match Config::from_environment() {
@@ -67,16 +65,16 @@ fn start(config: Config) {
         return;
     }
     if config.follow == Follow::None {
-        children::leave_alone();
+        ld_preload::leave_alone();
     }
-    if life::start(config.clone(), life::Wait::No).is_ok() {
-        awaited::at_start(&config, life::is_sampled_or_gone);
+    if lifecycle::start(config.clone(), lifecycle::Wait::No).is_ok() {
+        wait_for_recorder::at_start(&config, lifecycle::is_sampled_or_gone);
     }
 }
 
 /// Whether LD_PRELOAD names us, or SWIPR_AUTOSTART asks (for /etc/ld.so.preload).
 fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
-    let has_us = |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(children::names_us);
+    let has_us = |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(ld_preload::names_us);
     variable("LD_PRELOAD").is_some_and(|list| has_us(&list))
         || variable(AUTOSTART).is_some_and(|value| value == "1")
 }

@@ -2,12 +2,12 @@
 //!
 //! Every entry point checks its pointers, runs inside one panic boundary and returns a status.
 
-use crate::begun::{self, Begun};
 use crate::config::Config;
 use crate::last_error::{self, LastError};
-use crate::life::{self, Wait};
+use crate::lifecycle::{self, Wait};
 use crate::output::{self, Completion, FileOutput};
 use crate::recording::{Length, Request};
+use crate::recording_handles::{self, Begun};
 use crate::server::{regex, title};
 use regex_lite::Regex;
 use std::ffi::{CStr, c_char};
@@ -92,13 +92,13 @@ const MOST_TEXT_BYTES: usize = 4096;
 
 struct Failure(swipr_status, String);
 
-impl From<life::LifeError> for Failure {
-    fn from(error: life::LifeError) -> Failure {
+impl From<lifecycle::LifeError> for Failure {
+    fn from(error: lifecycle::LifeError) -> Failure {
         let status = match &error {
-            life::LifeError::AlreadyRunning => SWIPR_ALREADY_RUNNING,
-            life::LifeError::NotRunning => SWIPR_NOT_RUNNING,
-            life::LifeError::Listen(_) => SWIPR_CANNOT_LISTEN,
-            life::LifeError::Failed(_) => SWIPR_FAILED,
+            lifecycle::LifeError::AlreadyRunning => SWIPR_ALREADY_RUNNING,
+            lifecycle::LifeError::NotRunning => SWIPR_NOT_RUNNING,
+            lifecycle::LifeError::Listen(_) => SWIPR_CANNOT_LISTEN,
+            lifecycle::LifeError::Failed(_) => SWIPR_FAILED,
         };
         Failure(status, error.to_string())
     }
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn swipr_start(options: *const swipr_options) -> swipr_sta
         // SAFETY: NULL or a C string, as the caller says.
         let socket = unsafe { optional(socket, "options->socket") }?;
         let config = Config::with_socket(socket).map_err(|error| invalid(error.to_string()))?;
-        Ok(life::start(config, Wait::Yes)?)
+        Ok(lifecycle::start(config, Wait::Yes)?)
     })
 }
 
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn swipr_start(options: *const swipr_options) -> swipr_sta
 /// `swipr_start` may be called again afterwards.
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_stop() -> swipr_status {
-    panic_boundary(|| Ok(life::stop()?))
+    panic_boundary(|| Ok(lifecycle::stop()?))
 }
 
 /// Copies the path (or address) on which the agent listens, with a final NUL, into `buffer` as far
@@ -235,7 +235,7 @@ pub extern "C" fn swipr_stop() -> swipr_status {
 pub unsafe extern "C" fn swipr_socket_path(buffer: *mut c_char, capacity: usize) -> usize {
     let mut length = 0;
     boundary(|| {
-        let address = life::settled().map_or(String::new(), |(_, address)| address.to_string());
+        let address = lifecycle::settled().map_or(String::new(), |(_, address)| address.to_string());
         // SAFETY: the caller's contract.
         length = unsafe { copy_text(&address, buffer, capacity) };
         Ok(())
@@ -334,7 +334,7 @@ unsafe fn submit(
         purpose: Default::default(),
         symbolize: Default::default(),
     };
-    life::submit(request, Box::new(output), stop)?;
+    lifecycle::submit(request, Box::new(output), stop)?;
     Ok(completion)
 }
 
@@ -371,7 +371,7 @@ unsafe fn begin(
     let stop = Arc::<AtomicBool>::default();
     // SAFETY: the caller's contract.
     let completion = unsafe { submit(path, format, options, Length::Open, stop.clone()) }?;
-    let id = begun::insert(Begun { completion, stop });
+    let id = recording_handles::insert(Begun { completion, stop });
     // SAFETY: checked above.
     unsafe { *recording = id };
     Ok(())
@@ -462,10 +462,10 @@ pub unsafe extern "C" fn swipr_recording_begin_with(
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
     panic_boundary(|| {
-        let Begun { completion, stop } =
-            begun::take(recording).ok_or_else(|| invalid(format!("there is no recording {recording}")))?;
+        let Begun { completion, stop } = recording_handles::take(recording)
+            .ok_or_else(|| invalid(format!("there is no recording {recording}")))?;
         stop.store(true, Relaxed);
-        if let Some((agent, _)) = life::running() {
+        if let Some((agent, _)) = lifecycle::running() {
             agent.nudge();
         }
         ended(&completion, Duration::from_secs(120))

@@ -5,7 +5,7 @@
 //! a thread with 16 KiB of stack died of it. Not the heap: the error may be that there is no
 //! memory.
 
-use crate::not_asked;
+use crate::signal_exclusion;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use swipr_os::memory;
@@ -28,7 +28,7 @@ fn key() -> Option<libc::pthread_key_t> {
 
 unsafe extern "C" fn thread_ended(kept: *mut c_void) {
     // In a sandbox the call may not be allowed.
-    if !not_asked::is_in_sandbox() {
+    if !signal_exclusion::is_in_sandbox() {
         // SAFETY: what `set` mapped for this thread, which is at its end.
         unsafe { libc::munmap(kept, BYTES) };
     }

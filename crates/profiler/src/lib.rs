@@ -38,17 +38,8 @@
 
 mod agent;
 mod agent_threads;
-#[cfg(feature = "preload")]
-mod alternate_stacks;
-#[cfg(feature = "preload")]
-mod atfork_registration;
-mod awaited;
-mod begun;
-#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
-mod calls_alone;
+mod autostart;
 mod channel;
-#[cfg(feature = "preload")]
-mod children;
 #[doc(hidden)]
 pub mod config;
 #[cfg(feature = "preload")]
@@ -56,43 +47,40 @@ mod constructor;
 mod counters;
 mod ffi;
 #[cfg(feature = "preload")]
-mod frame_registration;
-#[cfg(feature = "preload")]
 #[doc(hidden)]
 pub mod heap;
 mod histogram;
-mod host_end;
 #[cfg(feature = "fault-injection")]
 mod injected;
-mod knock;
+#[cfg(feature = "preload")]
+mod interpose;
+mod jit;
 mod last_error;
-mod life;
+mod last_thread;
+#[cfg(feature = "preload")]
+mod ld_preload;
+mod lifecycle;
 #[doc(hidden)]
 pub mod listen;
-mod made_code;
 #[doc(hidden)]
 pub mod mappings;
-#[cfg(feature = "preload")]
-mod next;
-mod not_asked;
 mod output;
 mod percent;
 mod pipe;
 mod profiler;
 #[doc(hidden)]
 pub mod recording;
+mod recording_handles;
 mod registered_frames;
-#[cfg(all(feature = "preload", target_os = "linux", target_arch = "x86_64"))]
-mod rights_given_up;
 mod sample_queue;
 mod sampler;
 #[doc(hidden)]
 pub mod server;
+mod signal_exclusion;
 mod stack;
 mod symbol_server;
-#[cfg(feature = "preload")]
-mod thread_start;
-mod unasked;
+mod wait_for_recorder;
+mod wake_server;
 mod writer;
 
 #[cfg(feature = "criterion")]

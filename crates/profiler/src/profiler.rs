@@ -11,7 +11,7 @@ pub use self::criterion::BenchProfiler;
 pub use report::{Frames, Key, Report};
 
 use crate::config::{Config, Pattern, Place};
-use crate::life::{self, Wait};
+use crate::lifecycle::{self, Wait};
 use crate::output::Completion;
 use crate::recording::{Filter, Length, Request, Symbolize};
 use kept_output::KeptOutput;
@@ -92,8 +92,8 @@ impl Builder {
         }
         let threads = self.threads.as_deref().map(Regex::new).transpose();
         let threads = threads.map_err(|error| Error(format!("threads is no regular expression: {error}")))?;
-        match life::start(self.config()?, Wait::Yes) {
-            Ok(()) | Err(life::LifeError::AlreadyRunning) => {}
+        match lifecycle::start(self.config()?, Wait::Yes) {
+            Ok(()) | Err(lifecycle::LifeError::AlreadyRunning) => {}
             Err(error) => return Err(Error(error.to_string())),
         }
         let kept = Arc::new(Mutex::new(Kept::new(SLICE_NS, usize::MAX)));
@@ -111,7 +111,8 @@ impl Builder {
             symbolize: Symbolize::Now,
         };
         let output = KeptOutput::new(kept.clone(), completion.clone());
-        life::submit(request, Box::new(output), stop.clone()).map_err(|error| Error(error.to_string()))?;
+        lifecycle::submit(request, Box::new(output), stop.clone())
+            .map_err(|error| Error(error.to_string()))?;
         Ok(Profiler { kept, completion, stop })
     }
 }
@@ -159,7 +160,7 @@ impl Profiler {
 
     fn end(&self) {
         self.stop.store(true, Relaxed);
-        if let Some((agent, _)) = life::running() {
+        if let Some((agent, _)) = lifecycle::running() {
             agent.nudge();
         }
     }

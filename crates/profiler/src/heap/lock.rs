@@ -5,7 +5,7 @@
 //! told by its process id, and has no heap then: neither it nor its own children wait for who is
 //! not there.
 
-use crate::not_asked;
+use crate::signal_exclusion;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -60,7 +60,7 @@ fn try_hold() -> Option<HeapHeld> {
 #[cold]
 fn hold_later() -> Option<HeapHeld> {
     // A fork in a sandbox: its child has no agent, and can do without the heap.
-    if not_asked::is_in_sandbox() {
+    if signal_exclusion::is_in_sandbox() {
         return locks::spin(try_hold);
     }
     loop {
@@ -93,7 +93,7 @@ pub fn watch_forks() {
         let held = OF_FORK.take().map(ManuallyDrop::into_inner);
         IS_LOST.store(held.is_none(), Relaxed);
         // In a sandbox not even that question may be allowed.
-        PROCESS.store(if not_asked::is_in_sandbox() { 0 } else { process::pid() }, Relaxed);
+        PROCESS.store(if signal_exclusion::is_in_sandbox() { 0 } else { process::pid() }, Relaxed);
     }
     PROCESS.store(process::pid(), Relaxed);
     // SAFETY: the functions stay where they are: the library cannot be unloaded.
@@ -103,7 +103,7 @@ pub fn watch_forks() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::not_asked::{self, Reason};
+    use crate::signal_exclusion::{self, Reason};
 
     /// A service that had entered a sandbox was killed in fork(2), for a call by which threads
     /// wait.
@@ -111,7 +111,7 @@ mod tests {
     fn a_thread_in_a_sandbox_does_not_wait_by_a_system_call() {
         let held = hold().unwrap();
         let is_given_up = std::thread::spawn(|| {
-            not_asked::add(Reason::Sandbox);
+            signal_exclusion::add(Reason::Sandbox);
             hold().is_none()
         });
         assert!(is_given_up.join().unwrap());

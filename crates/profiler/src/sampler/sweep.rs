@@ -15,8 +15,8 @@ use super::timers::{Timers, lend_slot};
 use crate::counters::AgentCounters;
 use crate::mappings::JitTables;
 use crate::mappings::Tables;
-use crate::not_asked;
 use crate::recording::MAX_RECORDINGS;
+use crate::signal_exclusion;
 use copy::Copier;
 use filter::apply_filter;
 use look::{Look, is_in_unknown_code, look, note_signal_wait};
@@ -155,7 +155,7 @@ impl Sweeper {
             if thread.blocks_signal {
                 blocking.push(thread.thread.name.clone());
             }
-            if thread.is_sandboxed || not_asked::contains(thread.tid()) {
+            if thread.is_sandboxed || signal_exclusion::is_excluded(thread.tid()) {
                 not_asked.push(thread.thread.name.clone());
             }
             if thread.accounts.iter().flatten().any(|account| account.is_in_step()) {

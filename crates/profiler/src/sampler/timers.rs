@@ -8,7 +8,7 @@
 use super::threads::Sampled;
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
-use crate::not_asked;
+use crate::signal_exclusion;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -180,7 +180,7 @@ impl Timers {
             return false;
         }
         let tid = thread.tid();
-        let armed = not_asked::asking(tid, || {
+        let armed = signal_exclusion::unless_excluded(tid, || {
             if thread.timer.is_none() {
                 thread.timer = self.new_timer(thread);
                 counters.refused.add(u64::from(thread.timer.is_none()));
@@ -236,7 +236,7 @@ impl Timers {
         counters: &AgentCounters,
     ) -> bool {
         let (tid, signal) = (thread.tid(), self.signal);
-        let sent = not_asked::asking(tid, || {
+        let sent = signal_exclusion::unless_excluded(tid, || {
             if thread.preempted.is_none() {
                 thread.preempted = self.new_timer(thread);
                 counters.refused.add(u64::from(thread.preempted.is_none()));

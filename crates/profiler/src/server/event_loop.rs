@@ -8,7 +8,7 @@ use super::connection::{Connection, ConnectionLife, Surroundings};
 use super::control::{Control, Noted};
 use super::listening::{Listening, REST};
 use super::poller::Poller;
-use crate::host_end;
+use crate::last_thread;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ impl EventLoop {
         if let Some(place) = waker {
             self.waker_happened(self.poller.happened(place));
         }
-        host_end::look();
+        last_thread::look();
         self.around.recorder.attend();
         let now = Instant::now();
         if let Some(first) = first_client {
@@ -119,7 +119,7 @@ impl EventLoop {
         let first = deadlines.chain(listeners).flatten().min();
         let time = first.map(|time| time.saturating_duration_since(Instant::now()));
         let time =
-            [time, host_end::timeout(), self.around.recorder.attend_within()].into_iter().flatten().min();
+            [time, last_thread::timeout(), self.around.recorder.attend_within()].into_iter().flatten().min();
         match self.clients.iter().any(|c| c.connection.is_recording()) {
             true => Some(time.map_or(LOOK, |time| time.min(LOOK))),
             false => time,

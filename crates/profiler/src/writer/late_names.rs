@@ -72,7 +72,7 @@ impl LateNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_code::MadeCode;
+    use crate::jit::JitCode;
     use crate::mappings::Tables;
     use crate::recording::Symbolize;
     use crate::writer::NameSources;
@@ -90,7 +90,7 @@ mod tests {
         let code = tables.mappings().find(here).unwrap();
         let sources = NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
-            made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            made_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
             latest: Arc::default(),
             clock: EpochClock::now(),
         };

@@ -1,6 +1,6 @@
 //! From addresses to named frames, remembered per stack and per address.
 
-use crate::made_code::MadeCode;
+use crate::jit::JitCode;
 use crate::mappings::{Code, Mappings, Symbols};
 use crate::recording::Symbolize;
 use crate::stack::{CodeAddress, RawStack};
@@ -27,7 +27,7 @@ pub struct NameSources {
     /// Of files.
     pub symbolizer: Arc<Mutex<Symbolizer>>,
     /// Of code made at run time.
-    pub made_code: Arc<Mutex<MadeCode>>,
+    pub made_code: Arc<Mutex<JitCode>>,
     /// What code was where at the last sample, for who asks later.
     pub latest: Arc<Mutex<Option<Arc<Mappings>>>>,
     /// For the times of samples.
@@ -331,7 +331,7 @@ mod tests {
             when_the_time_is_used_up_frames_have_names_without_lines_and_are_counted as *const () as u64;
         let sources = NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
-            made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            made_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
             latest: Arc::default(),
             clock: EpochClock::now(),
         };

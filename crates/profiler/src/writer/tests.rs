@@ -1,5 +1,5 @@
 use super::*;
-use crate::made_code::MadeCode;
+use crate::jit::JitCode;
 use crate::pipe::{PipeReader, pipe};
 use crate::recording::Length;
 use crate::sample_queue::Event;
@@ -42,7 +42,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         stop: Arc::default(),
         names: NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
-            made_code: Arc::new(Mutex::new(MadeCode::new(1 << 20))),
+            made_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
             latest: Arc::default(),
             clock: EpochClock::now(),
         },

@@ -7,7 +7,7 @@ mod atomic;
 #[path = "../../../../crates/os/src/linux/bell.rs"]
 mod bell;
 mod futex;
-#[path = "../../../../crates/profiler/src/not_asked/handshake.rs"]
+#[path = "../../../../crates/profiler/src/signal_exclusion/handshake.rs"]
 mod handshake;
 #[path = "../../../../crates/profiler/src/server/poller/pending.rs"]
 mod pending;

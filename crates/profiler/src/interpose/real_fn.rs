@@ -11,15 +11,15 @@ use swipr_os::errno;
 
 /// The next function of a name behind this library.
 #[derive(Debug)]
-pub struct Next {
+pub struct RealFn {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
 }
 
-impl Next {
+impl RealFn {
     /// Not looked up yet.
-    pub const fn new(name: &'static CStr) -> Next {
-        Next { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    pub const fn new(name: &'static CStr) -> RealFn {
+        RealFn { name, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
     /// Null: there is none.

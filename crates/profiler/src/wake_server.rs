@@ -12,7 +12,7 @@ use swipr_os::socket::Socket;
 
 /// An open connection.
 #[derive(Debug)]
-pub enum Knock {
+pub enum ServerWaker {
     /// To a Unix socket.
     Unix(#[allow(dead_code)] Socket),
     /// To a TCP port.
@@ -20,15 +20,15 @@ pub enum Knock {
 }
 
 /// Connects to our own server. Dropping the connection closes it. Waits a second at most.
-pub fn connect(address: &Address) -> io::Result<Knock> {
+pub fn connect(address: &Address) -> io::Result<ServerWaker> {
     match address {
-        Address::Path(_) | Address::Abstract(_) => listen::connect(address).map(Knock::Unix),
+        Address::Path(_) | Address::Abstract(_) => listen::connect(address).map(ServerWaker::Unix),
         Address::Tcp(address) => {
             let mut address = *address;
             if address.ip().is_unspecified() {
                 address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
             }
-            TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(Knock::Tcp)
+            TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(ServerWaker::Tcp)
         }
     }
 }

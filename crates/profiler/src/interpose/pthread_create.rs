@@ -6,12 +6,12 @@
 //! its own for it, or one is pending. A thread that waits for signals gets none of ours by this: a
 //! timer's signal is raised where its thread returns to user mode, and taken there.
 
-use crate::next::Next;
-use crate::{life, sampler};
+use crate::interpose::real_fn::RealFn;
+use crate::{lifecycle, sampler};
 use std::ffi::{c_int, c_void};
 use swipr_os::{errno, signals, threads};
 
-static PTHREAD_CREATE: Next = Next::new(c"pthread_create");
+static PTHREAD_CREATE: RealFn = RealFn::new(c"pthread_create");
 
 /// Looks the function behind up.
 pub fn prepare() {
@@ -38,8 +38,9 @@ pub unsafe extern "C" fn pthread_create(
         return libc::EAGAIN;
     }
     let signal = sampler::signal().unwrap_or(signals::FIRST_CHOICE);
-    let unblocked =
-        life::is_here() && !threads::is_ours(body) && errno::kept(|| signals::unblock_unless_used(signal));
+    let unblocked = lifecycle::is_here()
+        && !threads::is_ours(body)
+        && errno::kept(|| signals::unblock_unless_used(signal));
     // SAFETY: the function of this name, called with what its caller gave.
     let result = unsafe {
         std::mem::transmute::<*mut c_void, PthreadCreate>(next)(thread, attributes, body, argument)

@@ -2,7 +2,7 @@
 //! does.
 
 use super::{PATIENCE, PROCESS, Phase, STATE, start_again, stop};
-use crate::{agent_threads, not_asked};
+use crate::{agent_threads, signal_exclusion};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use swipr_os::own_threads;
@@ -42,7 +42,7 @@ fn may_run_here() -> bool {
     // A child by vfork has its parent's memory, and one by clone(2) a copy of it in which there is
     // no agent.
     STATE.phase() != Phase::Idle
-        && !not_asked::is_in_sandbox()
+        && !signal_exclusion::is_in_sandbox()
         && PROCESS.load(Relaxed) == process::pid()
         && !own_threads::contains(process::tid())
 }

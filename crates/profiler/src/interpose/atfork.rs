@@ -3,11 +3,11 @@
 //! are registered again, so that they stay the outermost ones; [`crate::fork`] says why. It may be
 //! called before the constructor.
 
-use crate::life;
-use crate::next::Next;
+use crate::interpose::real_fn::RealFn;
+use crate::lifecycle;
 use std::ffi::{c_int, c_void};
 
-static REGISTER: Next = Next::new(c"__register_atfork");
+static REGISTER: RealFn = RealFn::new(c"__register_atfork");
 
 /// Looks the function behind up.
 pub fn prepare() {
@@ -35,6 +35,6 @@ pub unsafe extern "C" fn __register_atfork(
     // SAFETY: the function of this name, called with what its caller gave.
     let result =
         unsafe { std::mem::transmute::<*mut c_void, Register>(next)(before, in_parent, in_child, object) };
-    life::fork::watch_outside();
+    lifecycle::fork::watch_outside();
     result
 }

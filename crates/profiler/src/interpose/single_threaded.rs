@@ -21,9 +21,9 @@
 mod capabilities;
 mod system_call;
 
-use crate::life;
-use crate::next::Next;
-use crate::not_asked::{self, Reason};
+use crate::interpose::real_fn::RealFn;
+use crate::lifecycle;
+use crate::signal_exclusion::{self, Reason};
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use swipr_os::errno;
@@ -33,8 +33,8 @@ const PRCTL: usize = 1;
 const UNSHARE: usize = 2;
 const SETNS: usize = 3;
 
-static NEXT: [Next; 4] =
-    [Next::new(c"capset"), Next::new(c"prctl"), Next::new(c"unshare"), Next::new(c"setns")];
+static NEXT: [RealFn; 4] =
+    [RealFn::new(c"capset"), RealFn::new(c"prctl"), RealFn::new(c"unshare"), RealFn::new(c"setns")];
 
 /// Since Linux 5.11.
 const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
@@ -65,9 +65,9 @@ fn alone_if(matters: bool, call: impl FnOnce() -> c_long) -> c_long {
     if !matters {
         return call();
     }
-    let paused = quietly(life::pause_if_only_thread);
+    let paused = quietly(lifecycle::pause_if_only_thread);
     let result = call();
-    quietly(|| paused.map(life::Paused::resume));
+    quietly(|| paused.map(lifecycle::Paused::resume));
     result
 }
 
@@ -85,7 +85,8 @@ fn setns_as(kind: c_int, call: impl FnOnce() -> c_long) -> c_long {
 unsafe fn capset_as(header: *const c_void, data: *const c_void, call: impl FnOnce() -> c_long) -> c_long {
     // In a sandbox not even the question may be allowed.
     // SAFETY: the caller's contract.
-    let matters = !not_asked::is_in_sandbox() && quietly(|| unsafe { capabilities::matter(header, data) });
+    let matters =
+        !signal_exclusion::is_in_sandbox() && quietly(|| unsafe { capabilities::matter(header, data) });
     alone_if(matters, call)
 }
 
@@ -104,7 +105,7 @@ fn prctl_as(option: c_int, second: c_ulong, call: impl FnOnce() -> c_long) -> c_
         PR_SET_SYSCALL_USER_DISPATCH => {
             let result = call();
             if result == 0 {
-                quietly(|| not_asked::remove(Reason::ForeignCalls));
+                quietly(|| signal_exclusion::remove(Reason::ForeignCalls));
             }
             result
         }
@@ -120,10 +121,10 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
     if flags & libc::SECCOMP_FILTER_FLAG_TSYNC == 0 {
         return kept_out(Reason::Sandbox, call);
     }
-    let paused = quietly(life::pause);
+    let paused = quietly(lifecycle::pause);
     let result = call();
     if result != 0 {
-        quietly(|| paused.map(life::Paused::resume));
+        quietly(|| paused.map(lifecycle::Paused::resume));
     }
     result
 }
@@ -131,10 +132,10 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
 /// The calling thread may not even be allowed to return from a signal handler once the call has
 /// succeeded.
 fn kept_out(reason: Reason, call: impl FnOnce() -> c_long) -> c_long {
-    let is_new = quietly(|| not_asked::add(reason));
+    let is_new = quietly(|| signal_exclusion::add(reason));
     let result = call();
     if result != 0 && is_new {
-        quietly(|| not_asked::remove(reason));
+        quietly(|| signal_exclusion::remove(reason));
     }
     result
 }
@@ -144,7 +145,7 @@ type OfFive = unsafe extern "C" fn(c_long, c_ulong, c_ulong, c_ulong, c_ulong) -
 /// # Safety
 /// As the function behind `at` says of what its caller gave.
 unsafe fn pass_on(at: usize, arguments: [c_ulong; 5]) -> c_long {
-    let next = NEXT.get(at).map_or(std::ptr::null_mut(), Next::get);
+    let next = NEXT.get(at).map_or(std::ptr::null_mut(), RealFn::get);
     if next.is_null() {
         return -1;
     }

@@ -41,7 +41,7 @@ pub struct MadeFunction {
 
 /// See the module's text. One an agent, shared by writers.
 #[derive(Debug)]
-pub struct MadeCode {
+pub struct JitCode {
     perf_map: PerfMap,
     dumps: Vec<Dump>,
     objects: DebuggerObjects,
@@ -51,11 +51,11 @@ pub struct MadeCode {
     generation: u64,
 }
 
-impl MadeCode {
+impl JitCode {
     /// Nothing is known yet; `max_bytes` of memory for each source.
-    pub fn new(max_bytes: usize) -> MadeCode {
+    pub fn new(max_bytes: usize) -> JitCode {
         let frames = Arc::<JitTables>::default();
-        MadeCode {
+        JitCode {
             perf_map: PerfMap::new(max_bytes),
             dumps: vec![],
             objects: DebuggerObjects::new(max_bytes),
@@ -123,6 +123,6 @@ impl MadeCode {
     pub fn clear(&mut self) {
         let frames = self.frames();
         frames.clear();
-        *self = MadeCode { frames, generation: self.generation + 1, ..MadeCode::new(self.max_bytes) };
+        *self = JitCode { frames, generation: self.generation + 1, ..JitCode::new(self.max_bytes) };
     }
 }

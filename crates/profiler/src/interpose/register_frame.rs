@@ -1,16 +1,16 @@
 //! `__register_frame` and its kin, seen where the library is preloaded: programs that make code at
 //! run time tell the C++ runtime in this way how that code's frames are left. Each call is noted
-//! and passed on to the function that would have been called without us ([`crate::next`]); what
-//! that one answers is the answer.
+//! and passed on to the function that would have been called without us
+//! ([`crate::interpose::real_fn`]); what that one answers is the answer.
 
-use crate::next::Next;
+use crate::interpose::real_fn::RealFn;
 use crate::registered_frames;
 use std::ffi::c_void;
 
-static REGISTER: Next = Next::new(c"__register_frame");
-static DEREGISTER: Next = Next::new(c"__deregister_frame");
-static REGISTER_INFO: Next = Next::new(c"__register_frame_info");
-static DEREGISTER_INFO: Next = Next::new(c"__deregister_frame_info");
+static REGISTER: RealFn = RealFn::new(c"__register_frame");
+static DEREGISTER: RealFn = RealFn::new(c"__deregister_frame");
+static REGISTER_INFO: RealFn = RealFn::new(c"__register_frame_info");
+static DEREGISTER_INFO: RealFn = RealFn::new(c"__deregister_frame_info");
 
 /// Looks the functions behind up.
 pub fn prepare() {

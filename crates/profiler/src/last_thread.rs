@@ -13,7 +13,7 @@
 //! agent there is none. For these the server looks once a second whether the first thread has
 //! ended.
 
-use crate::{agent_threads, not_asked};
+use crate::{agent_threads, signal_exclusion};
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -66,7 +66,7 @@ pub fn watch_if_first(wake_server: &'static fn()) {
 }
 
 unsafe extern "C" fn first_ended(_: *mut c_void) {
-    if not_asked::is_in_sandbox() {
+    if signal_exclusion::is_in_sandbox() {
         return FIRST.store(ENDED, Relaxed);
     }
     FIRST.store(LEFT_TO_A_THREAD, Relaxed);

@@ -15,7 +15,7 @@ use crate::config::{Config, Follow, Identity, Place};
 use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_neighbours};
 use crate::recording::{Output, Request};
 use crate::server::{Server, Settings};
-use crate::{agent_threads, awaited, host_end, knock, not_asked, unasked};
+use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder, wake_server};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
@@ -127,7 +127,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     loader_lock::find();
     watch_exit();
     off::when_turned(&(turned_off as fn()));
-    host_end::watch_if_first(&(wake as fn()));
+    last_thread::watch_if_first(&(wake as fn()));
     PROCESS.store(process::pid(), Relaxed);
     swipr_os::swift::look();
     swipr_os::stdio::look();
@@ -164,7 +164,7 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
                 remove_neighbours(file.path());
             }
             if let Some(live) = self::live() {
-                unasked::begin(&live.agent, config);
+                autostart::begin(&live.agent, config);
             }
             // A panic has turned the agent off by then; its sockets are closed and their files
             // removed as it is unwound.
@@ -229,7 +229,7 @@ pub fn stop() -> Result<(), LifeError> {
     let live = live().ok_or(LifeError::NotRunning)?;
     live.agent.stop();
     // The server sees the stop when the connection opens, or at the latest when it closes.
-    let connection = knock::connect(&live.address);
+    let connection = wake_server::connect(&live.address);
     live.server.stop();
     drop(connection);
     if !live.server.wait(deadline.saturating_duration_since(Instant::now())) {
@@ -246,7 +246,7 @@ pub fn stop() -> Result<(), LifeError> {
 pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), LifeError> {
     let (agent, address) = settled().ok_or(LifeError::NotRunning)?;
     agent.submit(request, output, stop);
-    match knock::connect(address) {
+    match wake_server::connect(address) {
         Ok(_) => Ok(()),
         Err(error) => Err(LifeError::Failed(format!("cannot reach the server at {address}: {error}"))),
     }
@@ -283,7 +283,7 @@ fn is_handing_over() -> bool {
 /// Wakes the server thread, if there is one.
 fn wake() {
     if let Some((_, address)) = running() {
-        let _ = knock::connect(address);
+        let _ = wake_server::connect(address);
     }
 }
 
@@ -293,7 +293,7 @@ fn watch_exit() {
         off::contained(|| {
             // In a sandbox a system call too many ends the process. In a child that no fork handler
             // has seen there is no agent, and its locks may be held by threads that are not there.
-            if not_asked::is_in_sandbox() || PROCESS.load(Relaxed) != process::pid() {
+            if signal_exclusion::is_in_sandbox() || PROCESS.load(Relaxed) != process::pid() {
                 return;
             }
             // SAFETY: null, or leaked and never freed.
@@ -301,14 +301,14 @@ fn watch_exit() {
             if let Some(config) = config {
                 // A short program may end before its agent is there.
                 STATE.settled(Instant::now() + START_AT_EXIT);
-                let failed = live().and_then(|live| unasked::end(&live.agent));
+                let failed = live().and_then(|live| autostart::end(&live.agent));
                 failed.iter().for_each(|reason| config.log.line(reason));
             }
             // The next agent in the default places removes what is left there.
             if let Some(live) = live() {
                 live.agent.stop();
                 live.files.iter().for_each(|file| file.remove());
-                awaited::at_exit(|| !is_handing_over());
+                wait_for_recorder::at_exit(|| !is_handing_over());
             }
         });
     }
@@ -324,7 +324,7 @@ fn watch_exit() {
 pub fn restart_in_child(can_be: bool) {
     let ran = STATE.end_in_child();
     IS_FORKED.store(true, Relaxed);
-    awaited::forget_in_child();
+    wait_for_recorder::forget_in_child();
     if let Some(live) = live().filter(|_| !OWN_TABLE.load(Relaxed)) {
         live.server.close_in_child();
     }
@@ -332,10 +332,10 @@ pub fn restart_in_child(can_be: bool) {
     // In a sandbox its threads would be killed for what they do, and the child with them.
     if ran
         && can_be
-        && !not_asked::is_in_sandbox()
+        && !signal_exclusion::is_in_sandbox()
         && let Some(config) = start_again(|config| config.follow == Follow::All)
     {
-        awaited::after_fork(config, is_sampled_or_gone);
+        wait_for_recorder::after_fork(config, is_sampled_or_gone);
     }
 }
 

@@ -2,15 +2,15 @@
 //! for a signal's frame is killed by the first signal whose handler runs there, as ours does. It
 //! gets none from us.
 
-use crate::next::Next;
-use crate::not_asked::{self, Reason};
+use crate::interpose::real_fn::RealFn;
+use crate::signal_exclusion::{self, Reason};
 use std::ffi::c_int;
 
 /// What a signal of ours needs: the kernel's frame (3.4 KiB with AVX-512; where a program uses AMX
 /// the kernel itself refuses stacks that are too small), and the handler's 512 bytes.
 const LEAST_BYTES: usize = 4096;
 
-static SIGALTSTACK: Next = Next::new(c"sigaltstack");
+static SIGALTSTACK: RealFn = RealFn::new(c"sigaltstack");
 
 /// Looks the function behind up.
 pub fn prepare() {
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     // thread changes meanwhile.
     let asked_for = (!new.is_null()).then(|| unsafe { ((*new).ss_flags, (*new).ss_size) });
     let is_small = asked_for.map(|(flags, bytes)| flags & libc::SS_DISABLE == 0 && bytes < LEAST_BYTES);
-    let is_new = is_small == Some(true) && not_asked::add(Reason::SmallStack);
+    let is_new = is_small == Some(true) && signal_exclusion::add(Reason::SmallStack);
     let next = SIGALTSTACK.get();
     if next.is_null() {
         return -1;
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     let result = unsafe { std::mem::transmute::<*mut std::ffi::c_void, SigAltStack>(next)(new, old) };
     let is_over = if result == 0 { is_small == Some(false) } else { is_new };
     if is_over {
-        not_asked::remove(Reason::SmallStack);
+        signal_exclusion::remove(Reason::SmallStack);
     }
     result
 }

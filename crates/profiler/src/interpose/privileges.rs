@@ -6,8 +6,8 @@
 //! would lie where nobody looks for it, or there would be none. (So it was, in 4 of 60 starts on a
 //! busy machine.) Not seen: calls made without the C library, which change the calling thread only.
 
-use crate::life;
-use crate::next::Next;
+use crate::interpose::real_fn::RealFn;
+use crate::lifecycle;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use swipr_os::errno;
@@ -16,8 +16,8 @@ type OfThree = unsafe extern "C" fn(c_ulong, c_ulong, c_ulong) -> c_int;
 
 /// # Safety
 /// As the function behind `next` says of what its caller gave.
-unsafe fn settled_before(next: &Next, [first, second, third]: [c_ulong; 3]) -> c_int {
-    errno::kept(|| _ = catch_unwind(AssertUnwindSafe(life::settle_before_change)));
+unsafe fn settled_before(next: &RealFn, [first, second, third]: [c_ulong; 3]) -> c_int {
+    errno::kept(|| _ = catch_unwind(AssertUnwindSafe(lifecycle::settle_before_change)));
     let next = next.get();
     if next.is_null() {
         return -1;
@@ -32,7 +32,7 @@ unsafe fn settled_before(next: &Next, [first, second, third]: [c_ulong; 3]) -> c
 macro_rules! stand_in_front {
     ($($name:ident $next:ident $text:literal,)*) => {
         $(
-            static $next: Next = Next::new($text);
+            static $next: RealFn = RealFn::new($text);
 
             /// The call of this name.
             ///

@@ -11,8 +11,8 @@
 //! there already: where the library is preloaded, `atfork_registration` sees that and has ours
 //! registered again. Of all that are registered only the outermost do anything.
 
-use crate::life;
-use crate::{agent_threads, begun, made_code, not_asked, sampler};
+use crate::lifecycle;
+use crate::{agent_threads, jit, recording_handles, sampler, signal_exclusion};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{MutexGuard, Once};
@@ -86,7 +86,7 @@ unsafe extern "C" fn before() {
         return;
     }
     contained(|| {
-        let guard = match not_asked::is_in_sandbox() {
+        let guard = match signal_exclusion::is_in_sandbox() {
             true => objects::keep_out_of_loader_spinning(),
             false => objects::keep_out_of_loader(PATIENCE),
         };
@@ -95,7 +95,7 @@ unsafe extern "C" fn before() {
             // SAFETY: this thread holds the lock now.
             unsafe { *NO_LOADER.0.get() = Some(guard) };
         }
-        let signal = sampler::signal().filter(|_| !not_asked::is_in_sandbox());
+        let signal = sampler::signal().filter(|_| !signal_exclusion::is_in_sandbox());
         let blocked = signal.filter(|&signal| signals::block(signal));
         BLOCKED.set(blocked.and_then(|signal| signal.try_into().ok()).unwrap_or(0));
     });
@@ -112,21 +112,21 @@ unsafe extern "C" fn in_child() {
         return;
     }
     contained(|| {
-        not_asked::forget_after_fork();
+        signal_exclusion::forget_after_fork();
         slot::reset_after_fork();
         agent_threads::forget_after_fork();
-        begun::forget_after_fork();
+        recording_handles::forget_after_fork();
         // SAFETY: null; the old snapshot is leaked with its owner.
         unsafe { published::publish(std::ptr::null_mut()) };
         published::clear_cache();
         // In a sandbox there will be no agent, and not even these calls may be allowed.
-        if !not_asked::is_in_sandbox() {
-            made_code::inherit(memory::process_id() as u32);
+        if !signal_exclusion::is_in_sandbox() {
+            jit::inherit(memory::process_id() as u32);
             memory::set_process(process::pid() as i32);
-            not_asked::inherit();
+            signal_exclusion::inherit();
         }
         unblock();
-        life::restart_in_child(has_heap());
+        lifecycle::restart_in_child(has_heap());
     });
 }
 

@@ -1,6 +1,6 @@
 //! Threads that must get no signal of ours while they run, because one would kill them: what is
 //! known of it from calls that they made themselves, where the library is preloaded
-//! (`alternate_stacks.rs`, `calls_alone.rs`).
+//! (`interpose/sigaltstack.rs`, `interpose/single_threaded.rs`).
 //!
 //! A thread says so of itself, also in a signal handler: no lock, no allocation. One bit a thread
 //! id, for all ids there can be; the memory is asked for when the first thread needs it. Nothing is
@@ -8,8 +8,8 @@
 //! says otherwise, which is the safe side.
 //!
 //! A timer that is armed would raise its signal too late. So the sampler tells whose it is just
-//! arming ([`asking`]); a thread that takes itself out waits until that is not its own, disarms it,
-//! and takes what was raised before it goes on.
+//! arming ([`unless_excluded`]); a thread that takes itself out waits until that is not its own,
+//! disarms it, and takes what was raised before it goes on.
 
 mod handshake;
 
@@ -134,13 +134,13 @@ pub fn inherit() {
 }
 
 /// Whether a thread must not be asked.
-pub fn contains(tid: u32) -> bool {
+pub fn is_excluded(tid: u32) -> bool {
     NOBODY.load(SeqCst) || !MAP.load(SeqCst).is_null() && ALL.into_iter().any(|reason| has(tid, reason))
 }
 
 /// Asks a thread, unless it must not be: `None`.
-pub fn asking<T>(tid: u32, ask: impl FnOnce() -> T) -> Option<T> {
-    handshake::ask(&ASKED, tid, || contains(tid), ask)
+pub fn unless_excluded<T>(tid: u32, ask: impl FnOnce() -> T) -> Option<T> {
+    handshake::ask(&ASKED, tid, || is_excluded(tid), ask)
 }
 
 #[cfg(test)]
@@ -151,14 +151,14 @@ mod tests {
     fn a_thread_that_took_itself_out_is_not_asked_until_it_says_otherwise() {
         std::thread::spawn(|| {
             let tid = process::tid();
-            assert_eq!(asking(tid, || 1), Some(1));
+            assert_eq!(unless_excluded(tid, || 1), Some(1));
             assert!(add(Reason::SmallStack) && !add(Reason::SmallStack));
             assert!(add(Reason::Sandbox));
-            assert_eq!(asking(tid, || 1), None);
+            assert_eq!(unless_excluded(tid, || 1), None);
             remove(Reason::SmallStack);
-            assert!(contains(tid) && !contains(tid + 1));
+            assert!(is_excluded(tid) && !is_excluded(tid + 1));
             remove(Reason::Sandbox);
-            assert_eq!(asking(tid, || 1), Some(1));
+            assert_eq!(unless_excluded(tid, || 1), Some(1));
         })
         .join()
         .unwrap();
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn an_id_that_cannot_be_is_nobodys() {
         add(Reason::SmallStack);
-        assert!(!contains(u32::MAX));
+        assert!(!is_excluded(u32::MAX));
         remove(Reason::SmallStack);
     }
 }
