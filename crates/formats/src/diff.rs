@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Weight;
-use crate::class::Class;
-use crate::columns::{Columns, Numbers};
+use crate::category::Class;
 use crate::json::{Members, string};
 use crate::model::State;
 use crate::names;
+use crate::page_data::{Columns, Numbers};
 use crate::picture::{Picture, Side};
 use crate::shown::Shown;
 use crate::svg::{self, Texts, Tint};

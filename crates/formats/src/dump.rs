@@ -4,9 +4,9 @@
 use std::io::Write;
 
 use crate::clock::utc;
-use crate::entries::{TextFrame, elided_text, entries};
 use crate::model::{FrameKind, Function, Header, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
+use crate::text_frames::{TextFrame, elided_text, entries};
 use crate::{Format, Options, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {

@@ -12,13 +12,13 @@ mod thread;
 
 use std::sync::Arc;
 
-use crate::class::Class;
+use crate::category::Class;
+use crate::jit_tier::Tier;
 use crate::json::{Members, string};
 use crate::model::{Header, Mode, Sample, Summary, Thread};
 use crate::order::sorted;
 use crate::raw_tree::RawTree;
 use crate::stats::{stats_line, why_empty};
-use crate::tier::Tier;
 use crate::timeline::{Span, Timeline, by_thread};
 use crate::{Format, Options, names, state};
 use libraries::Libraries;

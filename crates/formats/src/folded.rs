@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::aggregate::{Finished, Total, Totals};
-use crate::entries::{TextFrame, elided_text, entries};
 use crate::model::{FrameKind, Header, Mode, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
+use crate::text_frames::{TextFrame, elided_text, entries};
 use crate::{Format, Options, Weight, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {

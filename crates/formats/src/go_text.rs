@@ -5,9 +5,9 @@
 use std::io::Write;
 
 use crate::aggregate::{Finished, Totals};
-use crate::entries::{TextFrame, entries};
 use crate::model::{FrameKind, Header, Mode, Sample, State, Summary};
 use crate::stats::{stats_line, why_empty};
+use crate::text_frames::{TextFrame, entries};
 use crate::{Format, FormatInfo, Options, names, state};
 
 /// `debug=1`: `COUNT @ ADDRESS…`, then a line a frame.

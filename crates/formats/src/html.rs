@@ -4,9 +4,9 @@
 //! Stacks are kept as shown, samples by thread, state and time in bounded memory. Not here: the
 //! page (`html/`).
 
-use crate::columns::{Columns, Numbers, about};
 use crate::json::string;
 use crate::model::{Header, Sample, Summary};
+use crate::page_data::{Columns, Numbers, about};
 use crate::shown::ShownTree;
 use crate::stats::{stats_line, why_empty};
 use crate::template::Template;

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::model::{Stack, Thread};
-use crate::recent::Recent;
+use crate::ptr_cache::PtrCache;
 
 /// The number of a thing, and whether it was met for the first time.
 pub(crate) struct Interned {
@@ -48,13 +48,13 @@ impl<T: Hash + Eq + Clone> Interner<T> {
 
 /// Numbers for what is handed in again and again behind the same `Arc`: quick for that.
 pub(crate) struct Shared<T> {
-    recent: Recent<T, usize>,
+    recent: PtrCache<T, usize>,
     interner: Interner<Arc<T>>,
 }
 
 impl<T: Hash + Eq> Shared<T> {
     pub(crate) fn new() -> Self {
-        Shared { recent: Recent::default(), interner: Interner::new() }
+        Shared { recent: PtrCache::default(), interner: Interner::new() }
     }
 
     pub(crate) fn intern(&mut self, value: &Arc<T>) -> Interned {

@@ -11,12 +11,12 @@
 //! Names are as they are, whatever is in them. `syscall` is the number,
 //! `syscall_name` its name where it is in the table.
 
-use crate::entries::{shown_functions, visible};
 use crate::json::{Members, string};
 use crate::model::{Frame, Header, Sample, State, Summary};
 use crate::raw::{frame_object, header_fields, state_fields, summary_fields, thread_fields};
 use crate::raw_tree::note;
-use crate::{Format, Options, entries, syscalls};
+use crate::text_frames::{shown_functions, visible};
+use crate::{Format, Options, syscalls, text_frames};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(JsonDump { options: options.clone(), empty: true })
@@ -69,7 +69,7 @@ impl JsonDump {
             array = array.element(self.frame(frame));
         }
         if elided > 0 {
-            array = array.element(self.frame(&note(&entries::elided_text(elided))));
+            array = array.element(self.frame(&note(&text_frames::elided_text(elided))));
         }
         for frame in outer {
             array = array.element(self.frame(frame));

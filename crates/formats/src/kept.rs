@@ -5,7 +5,7 @@
 //! by thread: their order within it is lost, their sums are not.
 
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, State, Summary, Thread};
-use crate::{Format, Recent, Selection};
+use crate::{Format, PtrCache, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Kept {
     threads: Vec<Arc<Thread>>,
     stacks: FxHashMap<Arc<Stack>, u32>,
     by_number: Vec<Arc<Stack>>,
-    recent: Recent<Stack, u32>,
+    recent: PtrCache<Stack, u32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Kept {
             threads: vec![],
             stacks: FxHashMap::default(),
             by_number: vec![],
-            recent: Recent::default(),
+            recent: PtrCache::default(),
         }
     }
 

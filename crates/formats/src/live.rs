@@ -1,5 +1,5 @@
 //! What a process does now, for a page that draws it: a line of JSON about once a second, each with
-//! what is new (`columns.rs`) and what was sampled since the line before. The first says whose
+//! what is new (`page_data.rs`) and what was sampled since the line before. The first says whose
 //! process it is, the last has the recording's figures.
 
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
-use crate::columns::{Columns, Numbers, about};
 use crate::intern::ThreadNumbers;
 use crate::json::{Members, string};
 use crate::model::{Header, Sample, Summary, Thread};
+use crate::page_data::{Columns, Numbers, about};
 use crate::shown::ShownTree;
 use crate::stats::stats_line;
 use crate::template::Template;

@@ -20,10 +20,10 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use crate::entries::{TextFrame, elided_text, entries};
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, Summary};
-use crate::recent::Recent;
+use crate::ptr_cache::PtrCache;
 use crate::stats::{stats_line, why_empty};
+use crate::text_frames::{TextFrame, elided_text, entries};
 use crate::{Format, Options, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
@@ -33,7 +33,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
         process: String::new(),
         mode: Mode::Wall,
         empty: true,
-        stacks: Recent::default(),
+        stacks: PtrCache::default(),
     })
 }
 
@@ -45,7 +45,7 @@ struct PerfScript {
     mode: Mode,
     empty: bool,
     /// The frame lines of stacks.
-    stacks: Recent<Stack, Vec<u8>, 4096>,
+    stacks: PtrCache<Stack, Vec<u8>, 4096>,
 }
 
 impl Format for PerfScript {

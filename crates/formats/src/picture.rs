@@ -39,7 +39,7 @@ impl Picture {
     /// Adds a stack, outermost frame first.
     pub(crate) fn add<'f>(&mut self, frames: impl Iterator<Item = &'f Shown>, weight: u64, side: Side) {
         let ids: Vec<u32> = frames.map(|frame| self.tree.frame(frame.clone())).collect();
-        let left_out = || Shown::note(crate::raw_tree::LEFT_OUT, crate::class::Class::Note);
+        let left_out = || Shown::note(crate::raw_tree::LEFT_OUT, crate::category::Class::Note);
         let node = self.tree.path(ids.into_iter(), left_out);
         self.own.resize(self.own.len().max(self.tree.len()), [0, 0]);
         let place = self.own.get_mut(node as usize).and_then(|own| own.get_mut(side as usize));

@@ -5,9 +5,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::Options;
-use crate::entries::{elided_text, visible};
 use crate::model::{Frame, FrameKind, Function, Stack};
-use crate::recent::Recent;
+use crate::ptr_cache::PtrCache;
+use crate::text_frames::{elided_text, visible};
 use crate::tree::Tree;
 
 /// A frame that is told apart quickly: by its address, then by all of it.
@@ -36,17 +36,17 @@ pub(crate) const LEFT_OUT: &str = "[left out: too many different stacks]";
 /// See the module's text.
 pub(crate) struct RawTree<const RECENT: usize = 16_384> {
     pub(crate) tree: Tree<Known>,
-    recent: Recent<Stack, u32, RECENT>,
+    recent: PtrCache<Stack, u32, RECENT>,
 }
 
 impl<const RECENT: usize> RawTree<RECENT> {
     pub(crate) fn new() -> Self {
-        RawTree { tree: Tree::new(), recent: Recent::default() }
+        RawTree { tree: Tree::new(), recent: PtrCache::default() }
     }
 
     /// One of at most so many nodes.
     pub(crate) fn with_at_most(nodes: usize) -> Self {
-        RawTree { tree: Tree::with_at_most(nodes), recent: Recent::default() }
+        RawTree { tree: Tree::with_at_most(nodes), recent: PtrCache::default() }
     }
 
     /// The node of a stack, over-deep ones cut in the middle.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::class::{self, Class};
-use crate::entries::{elided_text, shown_functions, visible};
+use crate::category::{self, Class};
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack};
+use crate::ptr_cache::PtrCache;
 use crate::raw_tree::{Known, LEFT_OUT};
-use crate::recent::Recent;
+use crate::text_frames::{elided_text, shown_functions, visible};
 use crate::tree::{ROOT, Tree};
 use crate::{Options, names, state};
 
@@ -43,7 +43,7 @@ pub(crate) struct ShownTree {
     pub(crate) tree: Tree<Shown>,
     /// What recorded frames are shown as, outermost function first.
     shown: FxHashMap<Known, Box<[u32]>>,
-    recent: Recent<Stack, u32>,
+    recent: PtrCache<Stack, u32>,
 }
 
 impl ShownTree {
@@ -104,7 +104,7 @@ impl ShownTree {
         if all.is_empty() {
             all.push(Shown {
                 name: names::unnamed(frame, self.pid).into(),
-                class: class::of(frame, false),
+                class: category::of(frame, false),
                 module: module(frame),
                 file: Arc::default(),
                 line: 0,
@@ -125,7 +125,7 @@ impl ShownTree {
         let name = names::symbol(function, self.options.names);
         Shown {
             name: name.unwrap_or_else(|| names::unnamed(frame, self.pid)).into(),
-            class: class::of(frame, inlined),
+            class: category::of(frame, inlined),
             module: module(frame),
             file: function.file.as_deref().map(|file| names::printable(file).into()).unwrap_or_default(),
             line: function.line.filter(|_| self.options.lines).unwrap_or(0),

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::columns::Numbers;
 use crate::json::{Members, string};
 use crate::model::{Header, Sample, Summary, Thread};
+use crate::page_data::Numbers;
 use crate::shown::{Shown, ShownTree};
 use crate::stats::{stats_line, why_empty};
 use crate::timeline::{Span, Timeline, by_thread};

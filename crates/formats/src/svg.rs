@@ -10,14 +10,14 @@ use std::fmt::Write;
 use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
-use crate::class::Class;
+use crate::category::Class;
 use crate::intern::ThreadNumbers;
+use crate::jit_tier::{Tier, tier};
 use crate::model::{Header, Mode, Sample, Summary};
 use crate::picture::{Box, Picture, Side};
 use crate::shown::{Shown, ShownTree};
 use crate::stats::{stats_line, why_empty};
 use crate::template::escaped;
-use crate::tier::{Tier, tier};
 use crate::{Format, Options, names};
 
 const WIDTH: f64 = 1200.0;

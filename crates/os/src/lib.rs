@@ -23,12 +23,12 @@
 
 #[doc(hidden)]
 pub mod atomic;
+pub mod disabled;
 pub mod hook;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod locks;
 pub mod log;
-pub mod off;
 pub mod own_threads;
 pub mod socket;
 pub mod text;

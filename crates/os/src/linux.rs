@@ -1,10 +1,10 @@
 //! Linux.
 
-pub mod bell;
 pub mod cpu_timers;
 pub mod cpus;
 pub mod descriptors;
 pub mod errno;
+pub mod event;
 pub mod futex;
 pub mod loader_lock;
 pub mod maps;

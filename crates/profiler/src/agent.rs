@@ -19,8 +19,8 @@ use crate::{agent_threads, symbol_server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+use swipr_os::disabled;
 use swipr_os::locks::lock;
-use swipr_os::off;
 use swipr_os::process::EpochClock;
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
@@ -146,7 +146,7 @@ impl Agent {
     pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) {
         match lock(&self.submitted) {
             Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
-            None => output.finish(Err(off::sentence().unwrap_or_default())),
+            None => output.finish(Err(disabled::message().unwrap_or_default())),
         }
     }
 
@@ -197,8 +197,8 @@ impl Agent {
         if self.stopping.load(Relaxed) {
             return Err(StartError::Stopping);
         }
-        let off = || StartError::Off(off::reason().unwrap_or_default());
-        let mut questions = lock(&self.questions).filter(|_| !off::is_off()).ok_or_else(off)?;
+        let off = || StartError::Off(disabled::reason().unwrap_or_default());
+        let mut questions = lock(&self.questions).filter(|_| !disabled::is_disabled()).ok_or_else(off)?;
         if let Some(sender) = &*questions {
             return sender.send(question).map_err(|_| StartError::TooMany);
         }
@@ -266,8 +266,8 @@ impl Agent {
         stop: &Arc<AtomicBool>,
         counters: &Arc<RecordingCounters>,
     ) -> Result<RunningPlace, StartError> {
-        let off = || StartError::Off(off::reason().unwrap_or_default());
-        let mut running = lock(&self.running).filter(|_| !off::is_off()).ok_or_else(off)?;
+        let off = || StartError::Off(disabled::reason().unwrap_or_default());
+        let mut running = lock(&self.running).filter(|_| !disabled::is_disabled()).ok_or_else(off)?;
         if self.stopping.load(Relaxed) {
             return Err(StartError::Stopping);
         }
@@ -399,7 +399,7 @@ impl Recorder for SharedAgent {
     }
 
     fn off(&self) -> Option<&'static str> {
-        off::reason()
+        disabled::reason()
     }
 
     fn attend_within(&self) -> Option<Duration> {
@@ -417,7 +417,7 @@ impl Recorder for SharedAgent {
                     StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
                     StartError::Stopping => "the agent is stopping".into(),
                     StartError::NothingKept => "nothing is kept".into(),
-                    StartError::Off(_) => off::sentence().unwrap_or_default(),
+                    StartError::Off(_) => disabled::message().unwrap_or_default(),
                     StartError::NoThread(reason) | StartError::Failed(reason) => reason,
                 }));
             }

@@ -5,7 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[cfg(feature = "preload")]
 use std::{panic::PanicHookInfo, sync::Once};
-use swipr_os::off;
+use swipr_os::disabled;
 use swipr_os::own_threads::{self, PREFIX};
 use swipr_os::{process, signals, threads};
 
@@ -41,7 +41,7 @@ fn forget(tid: u32) {
 /// locks stay locked.
 #[cfg(feature = "preload")]
 pub fn end_this_one() -> ! {
-    off::lose_thread();
+    disabled::lose_thread();
     forget(process::tid());
     process::end_thread()
 }
@@ -60,8 +60,8 @@ pub fn watch_panics() {
                 let text = payload.downcast_ref::<String>().map(String::as_str);
                 let what = text.or_else(|| payload.downcast_ref().copied()).unwrap_or("panic");
                 match info.location() {
-                    Some(at) => off::turn(format_args!("{what}, at {}:{}", at.file(), at.line())),
-                    None => off::turn(what),
+                    Some(at) => disabled::disable(format_args!("{what}, at {}:{}", at.file(), at.line())),
+                    None => disabled::disable(what),
                 }
             }
         }));
@@ -75,7 +75,7 @@ pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Re
         let _registered = register(name);
         // Where the agent has no panic hook, this is where a panic is seen first.
         if panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
-            off::turn(format_args!("a panic on the thread {PREFIX}{name}"));
+            disabled::disable(format_args!("a panic on the thread {PREFIX}{name}"));
         }
     };
     signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)))

@@ -3,7 +3,7 @@
 //!
 //! At exit the file is waited for, with a bound: a program that is to be profiled as a whole may
 //! end 2 seconds late at the worst, all others end as ever. Not here: what is kept
-//! (`swipr_formats::Ring`).
+//! (`swipr_formats::FlightRecorder`).
 
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, LifeFile};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use swipr_os::bell::Bell;
+use swipr_os::event::Event;
 use swipr_os::locks::lock;
 
 /// Why something was not taken.
@@ -26,7 +26,7 @@ pub enum Refused {
 struct Shared<T> {
     queue: Mutex<VecDeque<T>>,
     capacity: usize,
-    came: Bell,
+    came: Event,
     sender_is_gone: AtomicBool,
     receiver_is_gone: AtomicBool,
 }
@@ -44,7 +44,7 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared {
         queue: Mutex::new(VecDeque::new()),
         capacity,
-        came: Bell::default(),
+        came: Event::default(),
         sender_is_gone: AtomicBool::new(false),
         receiver_is_gone: AtomicBool::new(false),
     });
@@ -64,7 +64,7 @@ impl<T> Sender<T> {
         }
         queue.push_back(value);
         drop(queue);
-        self.0.came.ring();
+        self.0.came.set();
         Ok(())
     }
 }
@@ -73,7 +73,7 @@ impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         // Release: pairs with the load in `look`.
         self.0.sender_is_gone.store(true, Release);
-        self.0.came.ring();
+        self.0.came.set();
     }
 }
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use swipr_formats::model::Mode;
+use swipr_os::disabled;
 use swipr_os::errno;
-use swipr_os::off;
 
 /// What an entry point answers: `SWIPR_OK`, or what went wrong; `swipr_last_error` has the words.
 #[allow(non_camel_case_types)]
@@ -111,7 +111,7 @@ fn invalid(text: impl Into<String>) -> Failure {
 /// The one panic boundary, closed once the agent is off: there may be no memory for more. Keeps
 /// errno.
 fn boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
-    match off::reason() {
+    match disabled::reason() {
         Some(reason) => {
             let mut text = LastError::empty();
             let _ = write!(text, "the agent has turned itself off: {reason}");
@@ -125,8 +125,8 @@ fn boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
 /// The same for what ends something: that goes also when the agent is off.
 fn panic_boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
     errno::kept(|| {
-        let failed = || Failure(SWIPR_FAILED, off::sentence().unwrap_or_default());
-        match off::contained(body).unwrap_or_else(|| Err(failed())) {
+        let failed = || Failure(SWIPR_FAILED, disabled::message().unwrap_or_default());
+        match disabled::contained(body).unwrap_or_else(|| Err(failed())) {
             Ok(()) => SWIPR_OK,
             Err(Failure(status, text)) => {
                 last_error::set(&text);

@@ -20,7 +20,7 @@ use source::HeapSource;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use swipr_os::process;
-use swipr_os::{off, own_threads};
+use swipr_os::{disabled, own_threads};
 
 /// What the shared library makes its `#[global_allocator]`.
 pub struct Heap(UnsafeCell<Dlmalloc<HeapSource>>);
@@ -48,7 +48,7 @@ fn or_reserved(memory: *mut u8, layout: Layout) -> *mut u8 {
     if !memory.is_null() {
         return memory;
     }
-    off::turn(format_args!("there is no memory: {} bytes were refused", layout.size()));
+    disabled::disable(format_args!("there is no memory: {} bytes were refused", layout.size()));
     let is_ours = own_threads::contains(process::tid());
     let reserved = RESERVE.take(layout, if is_ours { User::Agent } else { User::Host });
     if reserved.is_null() && is_ours {

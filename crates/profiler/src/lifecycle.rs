@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 use swipr_os::{descriptors, loader_lock, process};
-use swipr_os::{log, off};
+use swipr_os::{disabled, log};
 
 /// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every
 /// other call of the C interface for a start that is under way.
@@ -113,7 +113,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     if wait == Wait::Yes {
         STATE.settled(deadline);
     }
-    if let Some(reason) = off::sentence() {
+    if let Some(reason) = disabled::message() {
         return Err(LifeError::Failed(reason));
     }
     if !process::may_read_clocks() {
@@ -126,7 +126,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     fork::watch();
     loader_lock::find();
     watch_exit();
-    off::when_turned(&(turned_off as fn()));
+    disabled::on_disable(&(turned_off as fn()));
     last_thread::watch_if_first(&(wake as fn()));
     PROCESS.store(process::pid(), Relaxed);
     swipr_os::swift::look();
@@ -168,7 +168,7 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
             }
             // A panic has turned the agent off by then; its sockets are closed and their files
             // removed as it is unwound.
-            off::contained(|| event_loop.run());
+            disabled::contained(|| event_loop.run());
             // Else somebody waits in `stop` and says so, or has said so and the next life has
             // begun.
             STATE.change(life, Phase::Running, Phase::Idle);
@@ -290,7 +290,7 @@ fn wake() {
 /// At exit(3), once: no more signals, and no socket is left behind.
 fn watch_exit() {
     extern "C" fn at_exit() {
-        off::contained(|| {
+        disabled::contained(|| {
             // In a sandbox a system call too many ends the process. In a child that no fork handler
             // has seen there is no agent, and its locks may be held by threads that are not there.
             if signal_exclusion::is_in_sandbox() || PROCESS.load(Relaxed) != process::pid() {
@@ -351,6 +351,6 @@ fn log_line(text: &str) {
 fn start_again(is_wanted: impl Fn(&Config) -> bool) -> Option<&'static Config> {
     // SAFETY: null, or leaked and never freed.
     let config = unsafe { CONFIG.load(Acquire).as_ref() };
-    let config = config.filter(|config| is_wanted(config) && !off::is_off())?;
+    let config = config.filter(|config| is_wanted(config) && !disabled::is_disabled())?;
     start(config.clone(), Wait::No).ok().map(|()| config)
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
+use swipr_os::disabled;
 use swipr_os::locks::after_waiting;
-use swipr_os::off;
 
 /// How often whoever waits looks whether the agent still is.
 const LOOK: Duration = Duration::from_millis(500);
@@ -36,8 +36,8 @@ impl Completion {
         // Held for moments only, and nothing is allocated meanwhile: nobody ends with it.
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         while end.is_none() {
-            if off::is_over() {
-                return off::sentence().map(Err);
+            if disabled::is_past_grace() {
+                return disabled::message().map(Err);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {

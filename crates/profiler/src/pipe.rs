@@ -9,8 +9,8 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
+use swipr_os::disabled;
 use swipr_os::locks::{after_waiting, lock};
-use swipr_os::off;
 
 /// How long a writer waits for a reader that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -134,7 +134,9 @@ impl Output for PipeWriter {
 
 impl Drop for PipeWriter {
     fn drop(&mut self) {
-        self.end(Err(off::sentence().unwrap_or_else(|| "the recording stopped without a result".to_owned())));
+        self.end(Err(
+            disabled::message().unwrap_or_else(|| "the recording stopped without a result".to_owned())
+        ));
     }
 }
 
@@ -170,7 +172,7 @@ impl PipeReader {
 
     /// How the recording ended, once all its bytes have been taken.
     pub fn end(&mut self) -> Option<Result<Summary, String>> {
-        let gone = || off::sentence().filter(|_| off::is_over()).map(Err);
+        let gone = || disabled::message().filter(|_| disabled::is_past_grace()).map(Err);
         let Some(state) = self.shared.lock() else { return gone() };
         if !state.bytes.is_empty() {
             return None;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use swipr_formats::model::{State, Thread};
-use swipr_os::off;
+use swipr_os::disabled;
 
 /// Memory that the samples of one recording may take while they wait for their writer.
 pub const QUEUE_BYTES: usize = 16 << 20;
@@ -85,7 +85,8 @@ impl SampleReceiver {
     /// Throws away what still comes, until the sampler has let the recording go or the agent is
     /// off.
     pub fn drain(&self) {
-        while !off::is_off() && !matches!(self.receive(LOOK), Err(RecvTimeoutError::Disconnected)) {}
+        while !disabled::is_disabled() && !matches!(self.receive(LOOK), Err(RecvTimeoutError::Disconnected)) {
+        }
     }
 }
 

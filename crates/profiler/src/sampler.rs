@@ -4,8 +4,8 @@
 
 mod account;
 mod active;
+mod idle_backoff;
 mod preempt;
-mod rest;
 mod steps;
 mod sweep;
 mod threads;
@@ -22,8 +22,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use sweep::Sweeper;
 use swipr_os::cpu_timers::kernel_tick_ns;
+use swipr_os::disabled;
 use swipr_os::locks::{after_waiting, lock};
-use swipr_os::off;
 use swipr_os::process::monotonic_ns;
 use swipr_os::threads::ask_for_short_slices;
 
@@ -115,13 +115,13 @@ impl Handle {
     /// Waits until `deadline_ns` or a change; `None`: it is time to end.
     fn wait(&self, deadline_ns: u64) -> Option<Vec<Active>> {
         let mut inbox = lock(&self.inbox)?;
-        if inbox.new.is_empty() && !inbox.closed && !off::is_off() {
+        if inbox.new.is_empty() && !inbox.closed && !disabled::is_disabled() {
             let left = deadline_ns.saturating_sub(monotonic_ns());
             if left > 0 {
                 inbox = after_waiting(self.changed.wait_timeout(inbox, Duration::from_nanos(left))).0;
             }
         }
-        if inbox.closed || off::is_off() {
+        if inbox.closed || disabled::is_disabled() {
             return None;
         }
         Some(std::mem::take(&mut inbox.new))
@@ -131,7 +131,7 @@ impl Handle {
     /// all is over.
     fn leave(&self) -> bool {
         let Some(mut inbox) = lock(&self.inbox) else { return true };
-        if inbox.closed || off::is_off() {
+        if inbox.closed || disabled::is_disabled() {
             inbox.new.clear();
         }
         inbox.attended = !inbox.new.is_empty();
@@ -177,7 +177,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         idle_until = lingering.then(|| idle_until.unwrap_or(now + LINGER.as_nanos() as u64));
         let deadline = next_deadline(&recordings, &sweeper, idle_until, now);
         let Some(new) = handle.wait(deadline) else {
-            if !off::is_off() {
+            if !disabled::is_disabled() {
                 sweeper.end(&mut recordings);
             }
             recordings.iter_mut().for_each(|recording| recording.flush(monotonic_ns()));

@@ -10,7 +10,7 @@
 use crate::config::{AwaitedBy, Config};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use swipr_os::off;
+use swipr_os::disabled;
 use swipr_os::process;
 
 /// How long a recorder that is there may take to come: milliseconds, but where CPUs are scarce
@@ -58,7 +58,7 @@ pub fn forget_in_child() {
 
 fn wait(at_most: Duration, is_over: impl Fn() -> bool) {
     let deadline = Instant::now() + at_most;
-    while !is_over() && !off::is_off() && Instant::now() < deadline {
+    while !is_over() && !disabled::is_disabled() && Instant::now() < deadline {
         process::sleep(OFTEN);
     }
 }

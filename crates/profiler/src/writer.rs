@@ -30,8 +30,8 @@ use std::time::Duration;
 use swipr_formats::Format;
 use swipr_formats::model::{Header, Sample, Summary};
 use swipr_os::cpu_timers::kernel_tick_ns;
+use swipr_os::disabled;
 use swipr_os::locks::lock;
-use swipr_os::off;
 use swipr_os::process;
 use swipr_unwind::walk::Stop;
 use times::Times;
@@ -130,7 +130,7 @@ impl Writer {
                     if self.output.is_closed() {
                         return Err(Closed);
                     }
-                    if off::is_off() {
+                    if disabled::is_disabled() {
                         break;
                     }
                     continue;
@@ -173,7 +173,7 @@ impl Writer {
                         stack: &stack,
                     };
                     match kept {
-                        Some(_) => with_kept(&kept, |kept| kept.ring.add(&sample)),
+                        Some(_) => with_kept(&kept, |kept| kept.recorder.add(&sample)),
                         None => format.sample(&sample, &mut bytes),
                     }
                     if bytes.len() >= ENOUGH {
@@ -184,7 +184,7 @@ impl Writer {
             if kept.is_some() {
                 let (met, figures) = (names.take_met(), self.counters.summary());
                 with_kept(&kept, |kept| {
-                    kept.ring.set_figures(figures);
+                    kept.recorder.set_figures(figures);
                     if !met.is_empty() {
                         kept.met(met);
                     }
@@ -206,7 +206,7 @@ impl Writer {
             self.hand_on(&mut bytes)?;
         }
         // What was sampled before is whole; that it is not all, only the end can tell.
-        Ok(off::sentence().map_or(end, Err))
+        Ok(disabled::message().map_or(end, Err))
     }
 
     fn hand_on(&mut self, bytes: &mut Vec<u8>) -> Result<(), Closed> {

@@ -6,7 +6,7 @@
 
 mod extended;
 mod recovery;
-mod trail;
+mod stack_cache;
 mod workspace;
 
 pub use workspace::Workspace;
@@ -20,7 +20,7 @@ use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
 use core::ffi::c_void;
 use recovery::Known;
-use trail::{Look, Remembering, Tables};
+use stack_cache::{Look, Remembering, Tables};
 use workspace::{Scratch, WalkState};
 
 /// Frames that a walk follows at most.

@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 
 use super::libraries::Libraries;
 use super::ms;
-use crate::class::{self, Class};
-use crate::columns::Numbers;
-use crate::entries::shown_functions;
+use crate::category::{self, Class};
 use crate::intern::Interner;
+use crate::jit_tier::tier;
 use crate::json::{Members, string};
 use crate::model::{Frame, FrameKind, Function, Header, Mode, State, Summary, Thread};
+use crate::page_data::Numbers;
 use crate::raw_tree::RawTree;
-use crate::tier::tier;
+use crate::text_frames::shown_functions;
 use crate::timeline::Span;
 use crate::{Options, names, state};
 
@@ -208,7 +208,7 @@ impl<'a> ThreadTables<'a> {
             };
             let class = match frame.kind {
                 FrameKind::Note if is_waiting(frame) => Class::Waiting,
-                _ => class::of(frame, depth > 0),
+                _ => category::of(frame, depth > 0),
             };
             let tier = function.filter(|_| class == Class::Jit).and_then(|function| tier(&function.name));
             let kind = tier.map_or(0, |tier| tier as u64 + 1);

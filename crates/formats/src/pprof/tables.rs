@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::entries::shown_functions;
 use crate::json::hex_bytes;
 use crate::model::{Frame, FrameKind, Header, Module};
 use crate::protobuf::Message;
+use crate::text_frames::shown_functions;
 use crate::{Options, names};
 
 /// A module of the profile and what is known of its locations.

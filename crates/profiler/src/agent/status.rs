@@ -6,7 +6,7 @@ use crate::agent_threads;
 use crate::histogram::{Histogram, Percentiles};
 use crate::registered_frames;
 use serde_json::{Map, Value, json};
-use swipr_os::off;
+use swipr_os::disabled;
 use swipr_os::{cpu_timers, process, timer_delivery};
 
 /// The whole object.
@@ -44,7 +44,7 @@ pub fn json(agent: &Agent) -> Value {
         "pid": process::pid(),
         "address": agent.address(),
         "not_listening": agent.not_listening.get().map_or(&[][..], Vec::as_slice),
-        "off": off::reason(),
+        "off": disabled::reason(),
         "uptime_seconds": agent.started.elapsed().as_secs(),
         "recordings": { "running": running, "started": counters.recordings.get() },
         "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers(), "must_not_be_signalled": counters.not_asked(), "in_step_with_the_kernels_tick": counters.in_step() },

@@ -17,8 +17,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{MutexGuard, Once};
 use std::time::Duration;
+use swipr_os::disabled;
 use swipr_os::objects;
-use swipr_os::off;
 use swipr_os::{errno, process, signals};
 use swipr_unwind::{memory, published, slot};
 
@@ -146,7 +146,7 @@ fn is_outermost() -> bool {
 
 /// The host sees nothing of it: neither errno nor a panic.
 fn contained(body: impl FnOnce()) {
-    errno::kept(|| off::contained(body));
+    errno::kept(|| disabled::contained(body));
 }
 
 fn unblock() {

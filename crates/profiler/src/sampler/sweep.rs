@@ -3,13 +3,13 @@
 
 mod copy;
 mod filter;
-mod look;
-mod settle;
+mod finalize;
+mod observe;
 
 use super::account::{Asked, Moment};
 use super::active::Active;
+use super::idle_backoff::sweeps_a_look;
 use super::preempt::Preempter;
-use super::rest::sweeps_a_look;
 use super::threads::{Sampled, Threads};
 use super::timers::{Timers, lend_slot};
 use crate::counters::AgentCounters;
@@ -19,8 +19,8 @@ use crate::recording::MAX_RECORDINGS;
 use crate::signal_exclusion;
 use copy::Copier;
 use filter::apply_filter;
-use look::{Look, is_in_unknown_code, look, note_signal_wait};
-use settle::settle_end;
+use finalize::settle_end;
+use observe::{Look, is_in_unknown_code, look, note_signal_wait};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -283,7 +283,7 @@ impl Sweeper {
                 Look::Ended => {
                     // At its ticks from now on there is no such thread.
                     of(recordings, thread.recordings)
-                        .for_each(|recording| settle::tell_rest(thread, recording));
+                        .for_each(|recording| finalize::tell_rest(thread, recording));
                     continue;
                 }
                 Look::Gone => {
@@ -390,11 +390,11 @@ impl Sweeper {
             }
             if recording.is_snapshot() && recording.wait_on(now) {
                 let mut look_at = |thread: &mut Sampled| look(thread, true, copier, tables, counters);
-                if settle::ask_the_rest(threads, recording, timers, counters, &mut look_at) {
+                if finalize::ask_the_rest(threads, recording, timers, counters, &mut look_at) {
                     return true;
                 }
             }
-            settle::settle_recording(threads, recording);
+            finalize::settle_recording(threads, recording);
             false
         });
         if !recordings.iter().any(Active::preempts) {
@@ -406,7 +406,7 @@ impl Sweeper {
     pub fn end(&mut self, recordings: &mut [Active]) {
         let now = process::monotonic_ns();
         for recording in recordings.iter_mut().filter_map(|it| it.has_ended(now).then_some(it)) {
-            settle::settle_recording(&mut self.threads, recording);
+            finalize::settle_recording(&mut self.threads, recording);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::recording::MAX_RECORDINGS;
 use crate::sampler::account::Account;
+use crate::sampler::idle_backoff::Rest;
 use crate::sampler::preempt::Preempted;
-use crate::sampler::rest::Rest;
 use crate::sampler::timers::ThreadTimer;
 use crate::stack::RawStack;
 use rustc_hash::FxHashMap;

@@ -12,7 +12,7 @@ use crate::last_thread;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use swipr_os::off;
+use swipr_os::disabled;
 use swipr_os::socket::Socket;
 
 /// Connections accepted at a stretch.
@@ -100,7 +100,7 @@ impl EventLoop {
     fn waiting_failed(&mut self, error: &io::Error) {
         self.failed_waits += 1;
         if self.failed_waits > MOST_FAILED_WAITS {
-            off::turn(format_args!("cannot wait for sockets: {error}"));
+            disabled::disable(format_args!("cannot wait for sockets: {error}"));
             self.control.stop();
             return;
         }

@@ -5,7 +5,7 @@ use crate::mappings::Symbols;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use swipr_formats::Ring;
+use swipr_formats::FlightRecorder;
 use swipr_formats::model::{Header, Module};
 use swipr_symbols::symbolizer::Symbolizer;
 
@@ -22,7 +22,7 @@ pub type Kept = Arc<Mutex<Option<KeptSamples>>>;
 #[derive(Debug)]
 pub struct KeptSamples {
     /// The samples.
-    pub ring: Ring,
+    pub recorder: FlightRecorder,
     /// Of the modules that they are in.
     pub places: Places,
 }
@@ -30,7 +30,10 @@ pub struct KeptSamples {
 impl KeptSamples {
     /// Keeps so much time of a recording.
     pub fn new(header: Header, keep: Duration) -> KeptSamples {
-        KeptSamples { ring: Ring::new(header, keep.as_nanos() as u64), places: Places::default() }
+        KeptSamples {
+            recorder: FlightRecorder::new(header, keep.as_nanos() as u64),
+            places: Places::default(),
+        }
     }
 
     /// Stacks came with frames in these modules. Others that are unloaded and in no stack any more

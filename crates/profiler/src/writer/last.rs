@@ -33,14 +33,14 @@ pub fn write_last(
     let names = StackNames::new(sources, request.symbolize, symbol_time);
     let (mut late, frames) = match lock(kept).as_ref().and_then(|kept| kept.as_ref()) {
         Some(kept) if request.symbolize == Symbolize::Now => {
-            (LateNames::new(names, kept.places.clone()), kept.ring.frames())
+            (LateNames::new(names, kept.places.clone()), kept.recorder.frames())
         }
         _ => (LateNames::new(names, Default::default()), vec![]),
     };
     // Files are read before the samples are asked for: that takes long.
     frames.into_iter().for_each(|frame| drop(late.frame(frame, false)));
     let summary = lock(kept).as_ref().and_then(|kept| kept.as_ref()).map(|kept| {
-        kept.ring.write(
+        kept.recorder.write(
             since_ns,
             format.as_mut(),
             |stack| late.stack(stack),

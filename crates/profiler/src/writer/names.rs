@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use swipr_formats::Recent;
+use swipr_formats::PtrCache;
 use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
 use swipr_os::locks::lock;
 use swipr_os::process::{self, EpochClock};
@@ -51,7 +51,7 @@ pub struct StackNames {
     /// Addresses that were looked up without, because nothing was left.
     without_lines: u64,
     /// Of the very stack that a thread left, and of one like it.
-    recent: Recent<RawStack, Arc<Stack>>,
+    recent: PtrCache<RawStack, Arc<Stack>>,
     stacks: FxHashMap<Arc<RawStack>, Arc<Stack>>,
     /// Stacks with made code.
     made: FxHashMap<Arc<RawStack>, (Arc<Stack>, Validity)>,

@@ -2,7 +2,7 @@
 
 use crate::recording::{Doing, Filter};
 use std::sync::Arc;
-use swipr_formats::Recent;
+use swipr_formats::PtrCache;
 use swipr_formats::model::{Stack, State, Summary};
 
 /// See the module's text. One a recording.
@@ -10,14 +10,14 @@ use swipr_formats::model::{Stack, State, Summary};
 pub struct Passed {
     filter: Filter,
     /// Whether a stack's frames pass.
-    stacks: Recent<Stack, bool, 4096>,
+    stacks: PtrCache<Stack, bool, 4096>,
     filtered: u64,
 }
 
 impl Passed {
     /// Nothing has come yet.
     pub fn new(filter: &Filter) -> Passed {
-        Passed { filter: filter.clone(), stacks: Recent::default(), filtered: 0 }
+        Passed { filter: filter.clone(), stacks: PtrCache::default(), filtered: 0 }
     }
 
     /// Whether samples with that state and that stack are wanted; they are counted if not.

@@ -4,7 +4,7 @@
 
 use super::Frame;
 use super::recovery::{Again, Origin};
-use super::trail::Trail;
+use super::stack_cache::StackCache;
 use crate::arch::Arch;
 use crate::expression::Stack;
 use crate::memory::Memory;
@@ -28,7 +28,7 @@ pub struct Workspace {
     state: MaybeUninit<WalkState>,
     /// Where a walk of the usual kind stands.
     frame: MaybeUninit<Frame>,
-    trail: Trail,
+    trail: StackCache,
 }
 
 impl Workspace {
@@ -38,13 +38,13 @@ impl Workspace {
             stack: MaybeUninit::uninit(),
             state: MaybeUninit::uninit(),
             frame: MaybeUninit::uninit(),
-            trail: Trail::new(),
+            trail: StackCache::new(),
         }
     }
 
     /// A place for the frame, and what walks remember of those before.
     #[inline(always)]
-    pub(super) fn start(&mut self, start: Frame) -> (&mut Frame, &mut Trail) {
+    pub(super) fn start(&mut self, start: Frame) -> (&mut Frame, &mut StackCache) {
         (self.frame.write(start), &mut self.trail)
     }
 
@@ -95,7 +95,7 @@ impl Workspace {
     /// # Safety
     /// A walk was begun.
     #[inline(always)]
-    pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut Trail, *mut u8) {
+    pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut StackCache, *mut u8) {
         let end = self.stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
         let top = end.wrapping_sub(end.addr() % 16);
         // SAFETY: both ways to begin write it.

@@ -4,8 +4,8 @@
 
 #[path = "../shared/atomic.rs"]
 mod atomic;
-#[path = "../../../../crates/os/src/linux/bell.rs"]
-mod bell;
+#[path = "../../../../crates/os/src/linux/event.rs"]
+mod event;
 mod futex;
 #[path = "../../../../crates/profiler/src/signal_exclusion/handshake.rs"]
 mod handshake;
@@ -13,7 +13,7 @@ mod handshake;
 mod pending;
 
 use atomic::{AtomicU8, AtomicU32};
-use bell::Bell;
+use event::Event;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32 as Number, Ordering::Relaxed};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -25,17 +25,17 @@ use std::time::Duration;
 const FOR_EVER: Duration = Duration::from_secs(1 << 20);
 
 #[test]
-fn who_waits_for_a_bell_finds_what_was_there_when_it_rang() {
+fn who_waits_for_an_event_finds_what_was_there_when_it_was_set() {
     loom::model(|| {
-        let (bell, batches) = (Arc::new(Bell::default()), Arc::new(Number::new(0)));
-        let (ringer, sent) = (bell.clone(), batches.clone());
+        let (event, batches) = (Arc::new(Event::default()), Arc::new(Number::new(0)));
+        let (setter, sent) = (event.clone(), batches.clone());
         let sampler = thread::spawn(move || {
             for batch in 1..=2 {
                 sent.store(batch, Relaxed);
-                ringer.ring();
+                setter.set();
             }
         });
-        let last = bell.wait_for(FOR_EVER, || Some(batches.load(Relaxed)).filter(|&batch| batch == 2));
+        let last = event.wait_for(FOR_EVER, || Some(batches.load(Relaxed)).filter(|&batch| batch == 2));
         assert_eq!(last, Some(2));
         sampler.join().unwrap();
     });

@@ -1,7 +1,7 @@
 //! Which threads a recording is of: those whose name passes its filter, from when it does until it
 //! does not any more.
 
-use super::settle::settle_thread;
+use super::finalize::settle_thread;
 use crate::sampler::account::{Account, Found, Moment};
 use crate::sampler::active::Active;
 use crate::sampler::threads::Sampled;

@@ -11,31 +11,31 @@ use rustc_hash::FxHashMap;
 
 /// Values by the identity of something shared. So many entries are kept before all are thrown away:
 /// enough for the idle threads of a large program, where a value is small.
-pub struct Recent<K, V, const CAPACITY: usize = 16_384> {
+pub struct PtrCache<K, V, const CAPACITY: usize = 16_384> {
     /// The `Arc` is kept so that its address stays its own.
     entries: FxHashMap<usize, (Arc<K>, V)>,
 }
 
-impl<K, V, const CAPACITY: usize> Default for Recent<K, V, CAPACITY> {
+impl<K, V, const CAPACITY: usize> Default for PtrCache<K, V, CAPACITY> {
     fn default() -> Self {
-        Recent { entries: FxHashMap::default() }
+        PtrCache { entries: FxHashMap::default() }
     }
 }
 
 /// Knows nothing yet.
-impl<K, V, const CAPACITY: usize> Clone for Recent<K, V, CAPACITY> {
+impl<K, V, const CAPACITY: usize> Clone for PtrCache<K, V, CAPACITY> {
     fn clone(&self) -> Self {
-        Recent::default()
+        PtrCache::default()
     }
 }
 
-impl<K, V, const CAPACITY: usize> fmt::Debug for Recent<K, V, CAPACITY> {
+impl<K, V, const CAPACITY: usize> fmt::Debug for PtrCache<K, V, CAPACITY> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Recent({} entries)", self.entries.len())
+        write!(f, "PtrCache({} entries)", self.entries.len())
     }
 }
 
-impl<K, V, const CAPACITY: usize> Recent<K, V, CAPACITY> {
+impl<K, V, const CAPACITY: usize> PtrCache<K, V, CAPACITY> {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn makes_a_value_once_for_the_same_stack() {
-        let mut recent = Recent::<_, _, 100>::default();
+        let mut recent = PtrCache::<_, _, 100>::default();
         let stack = Arc::new(Stack { frames: Vec::new() });
         assert_eq!(*recent.get_or_make(&stack, || 1), 1);
         assert_eq!(*recent.get_or_make(&stack, || 2), 1);
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn stays_bounded_and_never_mixes_up_stacks() {
         const CAPACITY: usize = 100;
-        let mut recent = Recent::<_, _, CAPACITY>::default();
+        let mut recent = PtrCache::<_, _, CAPACITY>::default();
         for number in 0..3 * CAPACITY {
             let stack = Arc::new(Stack { frames: Vec::new() });
             assert_eq!(*recent.get_or_make(&stack, || number), number);

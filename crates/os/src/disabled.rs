@@ -54,7 +54,7 @@ impl Switch {
     }
 
     /// Whether this call turned it off.
-    fn turn(&self, reason: &dyn Display) -> bool {
+    fn disable(&self, reason: &dyn Display) -> bool {
         if self.phase.compare_exchange(ON, TURNING, AcqRel, Acquire).is_err() {
             return false;
         }
@@ -81,18 +81,18 @@ static WAKE_ALL: Hook = Hook::new();
 
 /// `wake_all` is called when the agent is turned off, in places where nothing may be allocated or
 /// waited for.
-pub fn when_turned(wake_all: &'static fn()) {
+pub fn on_disable(wake_all: &'static fn()) {
     WAKE_ALL.set(wake_all);
 }
 
 /// Turns the agent off. The first reason stays; it is logged where lines are wanted. Never
 /// allocates, waits or panics.
-pub fn turn(reason: impl Display) {
+pub fn disable(reason: impl Display) {
     turn_for(&reason);
 }
 
 fn turn_for(reason: &dyn Display) {
-    if SWITCH.turn(reason) {
+    if SWITCH.disable(reason) {
         locks::turn_off();
         log::wanted().line(format_args!("turned off for good: {}", SWITCH.reason().unwrap_or_default()));
         WAKE_ALL.call();
@@ -105,20 +105,21 @@ pub fn reason() -> Option<&'static str> {
 }
 
 /// The reason as a sentence.
-pub fn sentence() -> Option<String> {
+pub fn message() -> Option<String> {
     reason().map(|reason| format!("the agent has turned itself off: {reason}"))
 }
 
 /// Whether it is off.
-pub fn is_off() -> bool {
+pub fn is_disabled() -> bool {
     SWITCH.phase.load(Acquire) != ON
 }
 
 /// Whether it is off and has been for so long that what its threads have not said by now, they will
 /// not say any more.
-pub fn is_over() -> bool {
+pub fn is_past_grace() -> bool {
     let patience = if LOST.load(Relaxed) { PATIENCE_WITH_THE_REST } else { PATIENCE };
-    is_off() && monotonic_ns().saturating_sub(SWITCH.since_ns.load(Relaxed)) >= patience.as_nanos() as u64
+    is_disabled()
+        && monotonic_ns().saturating_sub(SWITCH.since_ns.load(Relaxed)) >= patience.as_nanos() as u64
 }
 
 /// A thread of the agent is about to end where it stands.
@@ -130,7 +131,7 @@ pub fn lose_thread() {
 pub fn contained<T>(body: impl FnOnce() -> T) -> Option<T> {
     let result = catch_unwind(AssertUnwindSafe(body));
     if result.is_err() {
-        turn("a panic on a thread of the program");
+        disable("a panic on a thread of the program");
     }
     result.ok()
 }
@@ -143,15 +144,15 @@ mod tests {
     fn the_first_reason_stays_and_is_one_line() {
         let switch = Switch::new();
         assert_eq!(switch.reason(), None);
-        assert!(switch.turn(&format_args!("no\nmemory\u{1b}[31m for {} bytes", 7)));
-        assert!(!switch.turn(&"another"));
+        assert!(switch.disable(&format_args!("no\nmemory\u{1b}[31m for {} bytes", 7)));
+        assert!(!switch.disable(&"another"));
         assert_eq!(switch.reason(), Some("no memory [31m for 7 bytes"));
     }
 
     #[test]
     fn a_long_reason_is_cut_between_characters() {
         let switch = Switch::new();
-        assert!(switch.turn(&"ä".repeat(REASON_BYTES)));
+        assert!(switch.disable(&"ä".repeat(REASON_BYTES)));
         assert_eq!(switch.reason().map(str::len), Some(REASON_BYTES));
     }
 }

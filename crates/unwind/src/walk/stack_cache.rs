@@ -53,13 +53,13 @@ impl Look for Tables<'_> {
 /// By a trail first.
 pub(super) struct Remembering<'t> {
     rules: &'t Rules<'t>,
-    trail: &'t mut Trail,
+    trail: &'t mut StackCache,
 }
 
 impl<'t> Remembering<'t> {
     /// The trail was told to begin.
     #[inline(always)]
-    pub(super) fn new(rules: &'t Rules<'t>, trail: &'t mut Trail) -> Remembering<'t> {
+    pub(super) fn new(rules: &'t Rules<'t>, trail: &'t mut StackCache) -> Remembering<'t> {
         Remembering { rules, trail }
     }
 }
@@ -164,7 +164,7 @@ impl Step {
 /// See the module's text. For a walk at a time; memory of zeroes is an empty one.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Trail {
+pub(super) struct StackCache {
     /// The cache's, when the first step was put here.
     epoch: u64,
     /// Steps in `path`.
@@ -181,10 +181,10 @@ pub(super) struct Trail {
     fresh: [Step; STEPS],
 }
 
-impl Trail {
-    pub(super) const fn new() -> Trail {
+impl StackCache {
+    pub(super) const fn new() -> StackCache {
         let steps = [Step::NONE; STEPS];
-        Trail { epoch: 0, length: 0, ahead: 0, met: 0, added: 0, path: steps, fresh: steps }
+        StackCache { epoch: 0, length: 0, ahead: 0, met: 0, added: 0, path: steps, fresh: steps }
     }
 
     /// Another walk begins; what is left of the one before is its path.
@@ -280,13 +280,13 @@ mod tests {
     struct World {
         words: Box<[u64; 4 * FRAMES]>,
         cache: Box<Cache>,
-        trail: Trail,
+        trail: StackCache,
     }
 
     impl World {
         fn new(rule: Rule) -> World {
             let words = Box::new(core::array::from_fn(|n| if n % 4 == 3 { PC } else { 0 }));
-            let world = World { words, cache: Box::new(Cache::new()), trail: Trail::new() };
+            let world = World { words, cache: Box::new(Cache::new()), trail: StackCache::new() };
             world.is_left_by(PC, rule);
             world
         }
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn stacks_that_are_too_deep_are_forgotten() {
-        let mut trail = Trail::new();
+        let mut trail = StackCache::new();
         for (depth, remembered) in [(STEPS, STEPS), (STEPS + 1, 0)] {
             trail.begin(0);
             (0..depth).for_each(|n| trail.add(Step { sp: n as u32, ..Step::NONE }));

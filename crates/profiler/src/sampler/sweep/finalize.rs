@@ -1,6 +1,6 @@
 //! When a thread or a recording ends: what has not been told yet is.
 
-use super::look::Look;
+use super::observe::Look;
 use super::{account_of, moment};
 use crate::counters::AgentCounters;
 use crate::sampler::account::{Asked, Found};

@@ -2,7 +2,7 @@
 //! was written once is not written again, so that a live flame graph gets only what is new. Not
 //! here: pages, and whose weights these are.
 //!
-//! `names` are texts; `frames` five numbers each: name, kind ([`crate::class::Class`]), module,
+//! `names` are texts; `frames` five numbers each: name, kind ([`crate::category::Class`]), module,
 //! file (numbers of names), line; `nodes` two each: parent (0 is the root, which is not written)
 //! and frame; `threads` a number and a name each; `states` what a thread does (0 running, 1 waiting
 //! for a CPU, 2 blocked) and its words.

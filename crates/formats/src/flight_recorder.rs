@@ -43,7 +43,7 @@ struct RingSlice {
 }
 
 /// See the module's text.
-pub struct Ring {
+pub struct FlightRecorder {
     header: Header,
     keep_ns: u64,
     generations: VecDeque<Generation>,
@@ -51,9 +51,9 @@ pub struct Ring {
     figures: Summary,
 }
 
-impl std::fmt::Debug for Ring {
+impl std::fmt::Debug for FlightRecorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Ring({} generations)", self.generations.len())
+        write!(f, "FlightRecorder({} generations)", self.generations.len())
     }
 }
 
@@ -64,11 +64,11 @@ impl Generation {
     }
 }
 
-impl Ring {
+impl FlightRecorder {
     /// Keeps so much time of a recording.
-    pub fn new(header: Header, keep_ns: u64) -> Ring {
+    pub fn new(header: Header, keep_ns: u64) -> FlightRecorder {
         let generations = VecDeque::from([Generation::new()]);
-        Ring { header, keep_ns: keep_ns.max(SLICE_NS), generations, figures: Summary::default() }
+        FlightRecorder { header, keep_ns: keep_ns.max(SLICE_NS), generations, figures: Summary::default() }
     }
 
     /// Takes the figures of the recording since it began: after the samples that they count.
@@ -218,7 +218,7 @@ mod tests {
         Arc::new(Stack { frames: vec![frame] })
     }
 
-    fn ring() -> Ring {
+    fn ring() -> FlightRecorder {
         let header = Header {
             pid: 7,
             process_name: "app".into(),
@@ -227,10 +227,10 @@ mod tests {
             interval_ns: 20_000_000,
             mode: Mode::Wall,
         };
-        Ring::new(header, 60_000_000_000)
+        FlightRecorder::new(header, 60_000_000_000)
     }
 
-    fn fill(ring: &mut Ring, seconds: std::ops::Range<u64>, name: &str) {
+    fn fill(ring: &mut FlightRecorder, seconds: std::ops::Range<u64>, name: &str) {
         let (thread, stack) = (Arc::new(Thread { tid: 7, name: "main".into() }), stack(name));
         for tick in seconds.start * 50..seconds.end * 50 {
             let time_ns = tick * 20_000_000;
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    fn folded(ring: &Ring, since_s: u64) -> (String, Summary) {
+    fn folded(ring: &FlightRecorder, since_s: u64) -> (String, Summary) {
         let mut format = (crate::find("folded").unwrap().make)(&Options::default());
         let mut out = Vec::new();
         let summary = ring.write(since_s * 1_000_000_000, format.as_mut(), |stack| stack, |_| true, &mut out);
