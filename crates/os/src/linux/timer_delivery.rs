@@ -32,8 +32,11 @@ impl Delivery {
     }
 }
 
-/// A [`Delivery`]; 0: not measured yet. Forked children have the same kernel.
-static MEASURED: AtomicU8 = AtomicU8::new(0);
+/// A [`Delivery`], or one of the next two. Forked children have the same kernel.
+static MEASURED: AtomicU8 = AtomicU8::new(NOT_TRIED);
+const NOT_TRIED: u8 = 0;
+/// No signal came: it is not tried again.
+const NOT_KNOWN: u8 = 3;
 /// One buffer, read into so many times by one system call: 32 MiB, about a millisecond.
 const BUFFER: usize = 32 << 10;
 const BUFFERS: usize = 1 << 10;
@@ -50,11 +53,12 @@ pub fn measured() -> Option<Delivery> {
 }
 
 /// Measures it once, on the calling thread, which is the sampler; `lend` gives a slot for the
-/// handler. It takes a tick or two of CPU time.
+/// handler. It takes a tick or two of CPU time, where no signal comes [`TICKS`].
 pub fn measure_once(signal: i32, lend: impl FnOnce() -> Option<Ticket>) {
-    if measured().is_some() || !signals::is_installed(signal) {
+    if MEASURED.load(Relaxed) != NOT_TRIED || !signals::is_installed(signal) {
         return;
     }
+    MEASURED.store(NOT_KNOWN, Relaxed);
     let Some(ticket) = lend() else { return };
     if let Ok(timer) = CpuTimer::new(tid(), signal, ticket.to_value())
         && let Some(slot) = ticket.slot()
@@ -65,7 +69,7 @@ pub fn measure_once(signal: i32, lend: impl FnOnce() -> Option<Ticket>) {
         signals::block(signal);
         slot.set_owner(0, 0);
         let delivery = is_cut.map(|is_cut| if is_cut { Delivery::Interrupt } else { Delivery::TaskWork });
-        MEASURED.store(delivery.map_or(0, |delivery| delivery as u8), Relaxed);
+        MEASURED.store(delivery.map_or(NOT_KNOWN, |delivery| delivery as u8), Relaxed);
     }
     slot::release(ticket);
 }
@@ -101,6 +105,15 @@ mod tests {
 
     extern "C" fn came(_: libc::c_int) {
         CAME.store(true, Relaxed);
+    }
+
+    /// The sampler tried again at each tick where no signal ever came.
+    #[test]
+    fn what_cannot_be_measured_is_tried_once() {
+        signals::install(Some(libc::SIGURG)).unwrap();
+        let mut tries = 0;
+        (0..3).for_each(|_| measure_once(libc::SIGURG, || (tries += 1, None).1));
+        assert_eq!((tries, measured()), (1, None));
     }
 
     #[test]
