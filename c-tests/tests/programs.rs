@@ -97,6 +97,7 @@ programs! {
     threads_that_are_started_with_all_signals_blocked_are_recorded => "masked_workers",
     a_thread_in_step_with_the_tick_shows_all_its_functions_when_it_is_preempted => "in_step",
     large_writes_to_a_pipe_are_whole => "whole_writes",
+    a_sampler_that_may_not_go_to_other_cpus_says_what_it_could_not_preempt => "pinning_refused",
     a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",
     cold_parts_of_functions_have_callers => "hot_and_cold",
     code_in_several_segments_is_walked_through => "far_code",
@@ -135,6 +136,7 @@ programs! {
 
 /// The programs whose tests are written out.
 const WRITTEN_OUT: &[&str] = &[
+    "affinity_kept",
     "closed_by_client",
     "dlopen_late",
     "exec_chain",
@@ -526,6 +528,86 @@ fn recordings_that_begin_take_nothing_of_the_waits_that_another_counts() {
     }
     let long = long.join().expect("the recording");
     expect(&long, &["stats cpu_wait_ns >= 3000000000"]);
+    host.end();
+}
+
+/// The threads of a host and the CPUs on which each may run, by name.
+fn cpus_of_threads(host: &Host) -> Vec<(String, String)> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", host.pid())).expect("the host's threads");
+    let statuses = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let field = |status: &str, name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim().to_string()
+    };
+    statuses.map(|status| (field(&status, "Name:"), field(&status, "Cpus_allowed_list:"))).collect()
+}
+
+#[test]
+fn only_the_sampler_is_pinned_to_a_cpu_and_only_while_it_preempts() {
+    let (_directory, program) = compiled("affinity_kept");
+    let host = Host::start(&program);
+    let all = cpus_of_threads(&host)[0].1.clone();
+    let preempting = host.begin_recording("seconds=60&hz=500&mode=cpu&source=preempt&format=perf");
+    // Who may use one CPU only cannot be pinned to fewer.
+    wait_until("the sampler to be pinned", || {
+        let pinned: Vec<_> = cpus_of_threads(&host).into_iter().filter(|thread| thread.1 != all).collect();
+        assert!(pinned.iter().all(|thread| thread.0.contains("sampler")), "{pinned:?} of {all}");
+        !pinned.is_empty() || all.parse::<u32>().is_ok()
+    });
+    let beside = host.begin_recording("seconds=60&hz=100&mode=cpu&format=perf");
+    drop(preempting);
+    wait_until("the sampler to be where it was", || {
+        let threads = cpus_of_threads(&host);
+        let is_there = threads.iter().any(|thread| thread.0.contains("sampler"));
+        assert!(is_there, "the other recording goes on");
+        threads.iter().all(|thread| thread.1 == all)
+    });
+    drop(beside);
+    host.end();
+}
+
+/// The CPU time of a host's thread of that name.
+fn cpu_ns_of(host: &Host, name: &str) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", host.pid())).expect("the host's threads");
+    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let mut tasks = tasks.filter_map(|task| Some(task.ok()?.path()));
+    let task = tasks.find(|task| read(task.join("comm")).trim() == name).expect("the thread");
+    read(task.join("schedstat")).split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds")
+}
+
+#[test]
+fn recordings_by_timers_and_by_preemption_have_all_their_samples_beside_each_other() {
+    let (_directory, program) = compiled("cpu_and_wall");
+    let host = Host::start(&program);
+    let length = Duration::from_secs(4);
+    for (of_wall, of_cpu) in [("timer", "preempt"), ("preempt", "timer")] {
+        let wall = format!("seconds=4&hz=250&mode=wall&source={of_wall}&format=perf");
+        let cpu = format!("seconds=4&hz=250&mode=cpu&source={of_cpu}&format=folded");
+        let before_ns = cpu_ns_of(&host, "burner");
+        let asked = std::time::Instant::now();
+        let answers = [&wall, &cpu].map(|query| host.begin_recording(query));
+        let begun_ns = cpu_ns_of(&host, "burner");
+        std::thread::sleep(length.saturating_sub(asked.elapsed() + Duration::from_millis(20)));
+        let within_ns = cpu_ns_of(&host, "burner") - begun_ns;
+        let [wall, cpu] = answers.map(|answer| host::finish_recording(answer, "beside another one"));
+        let around_ns = cpu_ns_of(&host, "burner") - before_ns;
+        expect(
+            &wall,
+            &[
+                "every tick is accounted for",
+                "every sample of sleeper has stack sleeper_main;sleep_long",
+                "every sample of burner has stack burner_main;burn",
+            ],
+        );
+        expect(
+            &cpu,
+            &["thread sleeper is not sampled", "share of burner with stack burner_main;burn >= 0.9"],
+        );
+        // Folded stacks of CPU time count its nanoseconds.
+        let told_ns = cpu.count() + cpu.unseen;
+        assert!((within_ns..=around_ns).contains(&told_ns), "{told_ns} of {within_ns} to {around_ns} ns");
+        assert!(cpu.unseen * 10 <= told_ns && wall.unseen * 10 <= wall.count(), "{cpu:?} {wall:?}");
+    }
     host.end();
 }
 
