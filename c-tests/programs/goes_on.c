@@ -1,6 +1,6 @@
-/* Threads that go to sleep in calls with a time-out, which end with EINTR for any signal; the program has handlers, all of which keep our signal waiting. A call
- * of whom only ours interrupts must go on as if nothing had happened, with all registers and the mask as they were, for as long as it was to last; a call that a handler
- * of the program interrupts must end. */
+/* Threads that sleep in calls with a time-out, which any signal ends with EINTR, in a program whose handlers block all signals. The host must
+ * see each such call last its time, with registers and mask as they were, and each that a signal of its own interrupts end. The hazard: our
+ * signal ends a sleep, or its handler changes a register or the mask. */
 // cflags: -O2
 // record: samples=6000&hz=4000
 // expect: samples >= 4000

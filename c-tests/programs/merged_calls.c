@@ -1,5 +1,5 @@
-/* Two system calls that end in one `syscall` instruction, as compilers merge them (gcc -Os): the number in front of it is that of the other. A wait
- * with a mask, which lets a signal in that is blocked elsewhere, must not be made again as one without: it would wait for ever. */
+/* Two system calls that share one `syscall` instruction, as gcc -Os merges them: a wait with a mask that lets a signal in which is blocked
+ * elsewhere. The host must get that signal each time, and end each wait by it. The hazard: a signal of ours keeps the host's out. */
 // cflags: -O2
 // record: seconds=3&hz=4000
 // expect: samples >= 1000

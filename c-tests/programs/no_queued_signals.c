@@ -1,5 +1,5 @@
-/* A host whose user may not queue signals (setrlimit(2), RLIMIT_SIGPENDING): a signal comes, but what was sent with it does not. It
- * is nobody's then; threads are seen in system calls only, and go on. */
+/* A host whose user may not queue signals (setrlimit(2), RLIMIT_SIGPENDING): no timer can be made. Its threads are seen in system calls only,
+ * their running time is `[not sampled]`, and the host sees nothing of it. The hazard: a signal without its value, or a failed call. */
 // cflags: -O2
 // record: seconds=2&hz=500
 // expect: every sample of sleeper has stack sleeper_main;sleep_long

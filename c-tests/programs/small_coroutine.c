@@ -1,5 +1,5 @@
-/* A coroutine whose stack has as much room as its calls need and no more, above memory that cannot be written, in a thread with an alternate stack for signals:
- * nobody but the program may write below its stack pointer. It goes to sleep all the time, in calls with which the kernel goes on. */
+/* A coroutine whose stack has as much room as its calls need and no more, above memory that cannot be written, in a thread with an alternate
+ * stack for signals. It computes and sleeps all the time. The hazard: a handler that writes below the coroutine's stack pointer crashes it. */
 // cflags: -O2
 // record: samples=16000&hz=4000&mode=cpu
 // expect: samples >= 100
