@@ -1,6 +1,6 @@
-//! The process's mappings, from `/proc/thread-self/maps` (proc(5)).
+//! The process's mappings, from `/proc/self/maps` (proc(5)).
 
-use std::fs::File;
+use super::process;
 use std::io::{self, Read};
 
 /// What the kernel puts behind the path of a file that was deleted.
@@ -43,10 +43,7 @@ impl Mapping {
 /// All mappings, sorted by address.
 pub fn read() -> io::Result<Vec<Mapping>> {
     let mut text = Vec::with_capacity(64 << 10);
-    // `/proc/self` is the first thread's and empty once that has ended; `thread-self` is new in
-    // Linux 3.17.
-    let file = File::open("/proc/thread-self/maps").or_else(|_| File::open("/proc/self/maps"));
-    file?.read_to_end(&mut text)?;
+    process::open_own("maps")?.read_to_end(&mut text)?;
     let lines = text.split(|&byte| byte == b'\n');
     Ok(lines.filter_map(|line| parse(&String::from_utf8_lossy(line))).collect())
 }

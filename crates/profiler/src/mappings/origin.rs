@@ -129,7 +129,7 @@ mod tests {
     fn an_object_without_a_name_is_called_as_its_code_is() {
         let origin = Origin::of_object(&object("", &[0x1010]), &maps());
         assert_eq!(origin.path, "/usr/bin/prog");
-        assert_eq!(origin.links[0], "/proc/thread-self/exe");
+        assert_eq!(origin.links[0], "/proc/self/exe");
         assert_eq!(origin.links.last().unwrap(), "/proc/self/map_files/1000-2000");
         assert_eq!(origin.file, Some(FileIdentity::new(1, 7)));
     }

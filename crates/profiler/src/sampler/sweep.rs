@@ -83,7 +83,7 @@ impl Sweeper {
         let signal = signals::install(wanted_signal)?;
         counters.signal.set(signal as u64);
         super::set_signal(signal);
-        let memory_file = File::open("/proc/thread-self/mem").ok();
+        let memory_file = process::open_own("mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         Ok(Sweeper {
             threads: Threads::new()?,

@@ -151,8 +151,11 @@ impl Timers {
     /// signals.
     pub fn use_signal(&mut self, signal: i32) {
         self.signal = signal;
-        self.sandbox =
-            threads::signal_state(process::tid(), signal).map(|state| state.sandbox).unwrap_or_default();
+        let sandbox = |tid| threads::signal_state(tid, signal).map(|state| state.sandbox).unwrap_or_default();
+        // The sampler's own file is read only where it matters, see `process::open_own`. A filter
+        // that only the thread had that started the sampler counts as one of the program's then.
+        let first = sandbox(process::pid());
+        self.sandbox = if first == Sandbox::default() { first } else { sandbox(process::tid()) };
         self.clean_looks = if signals::is_blocked_by_some(signal) { LOOKS_WHERE_BLOCKED } else { 1 };
     }
 
