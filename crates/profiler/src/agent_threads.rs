@@ -3,8 +3,6 @@
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-#[cfg(feature = "preload")]
-use std::{panic::PanicHookInfo, sync::Once};
 use swipr_os::disabled;
 use swipr_os::own_threads::{self, PREFIX};
 use swipr_os::{process, signals, threads};
@@ -44,28 +42,6 @@ pub fn end_this_one() -> ! {
     disabled::lose_thread();
     forget(process::tid());
     process::end_thread()
-}
-
-/// A panic on one of the agent's threads turns the agent off, before anything is unwound: who sees
-/// a recording's parts go finds the reason. It says nothing on the host's stderr. Only in the
-/// shared library, which has a standard library of its own, whose panics are all ours: a Rust
-/// program's hook is the program's.
-#[cfg(feature = "preload")]
-pub fn watch_panics() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
-            if own_threads::contains(process::tid()) {
-                let payload = info.payload();
-                let text = payload.downcast_ref::<String>().map(String::as_str);
-                let what = text.or_else(|| payload.downcast_ref().copied()).unwrap_or("panic");
-                match info.location() {
-                    Some(at) => disabled::disable(format_args!("{what}, at {}:{}", at.file(), at.line())),
-                    None => disabled::disable(what),
-                }
-            }
-        }));
-    });
 }
 
 /// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled.

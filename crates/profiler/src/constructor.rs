@@ -5,7 +5,7 @@
 
 use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::interpose::{atfork, pthread_create, register_frame, sigaltstack};
-use crate::{agent_threads, ld_preload, lifecycle, wait_for_recorder};
+use crate::{ld_preload, lifecycle, prepare, wait_for_recorder};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -23,10 +23,8 @@ ctor::declarative::ctor! {
 fn on_load() {
     errno::kept(|| {
         let _ = std::panic::catch_unwind(|| {
-            // The default hook would print to the host's stderr.
-            agent_threads::watch_panics();
             atfork::prepare();
-            lifecycle::fork::watch();
+            prepare::prepare();
             register_frame::prepare();
             sigaltstack::prepare();
             pthread_create::prepare();

@@ -214,6 +214,8 @@ pub unsafe extern "C" fn swipr_start(options: *const swipr_options) -> swipr_sta
         // SAFETY: NULL or a C string, as the caller says.
         let socket = unsafe { optional(socket, "options->socket") }?;
         let config = Config::with_socket(socket).map_err(|error| invalid(error.to_string()))?;
+        #[cfg(feature = "preload")]
+        crate::prepare::prepare();
         Ok(lifecycle::start(config, Wait::Yes)?)
     })
 }
@@ -235,7 +237,7 @@ pub extern "C" fn swipr_stop() -> swipr_status {
 pub unsafe extern "C" fn swipr_socket_path(buffer: *mut c_char, capacity: usize) -> usize {
     let mut length = 0;
     boundary(|| {
-        let address = lifecycle::settled().map_or(String::new(), |(_, address)| address.to_string());
+        let address = lifecycle::address().map_or(String::new(), ToString::to_string);
         // SAFETY: the caller's contract.
         length = unsafe { copy_text(&address, buffer, capacity) };
         Ok(())
@@ -465,9 +467,7 @@ pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
         let Begun { completion, stop } = recording_handles::take(recording)
             .ok_or_else(|| invalid(format!("there is no recording {recording}")))?;
         stop.store(true, Relaxed);
-        if let Some((agent, _)) = lifecycle::running() {
-            agent.nudge();
-        }
+        lifecycle::nudge();
         ended(&completion, Duration::from_secs(120))
     })
 }

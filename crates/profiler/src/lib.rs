@@ -67,6 +67,8 @@ pub mod mappings;
 mod output;
 mod percent;
 mod pipe;
+#[cfg(feature = "preload")]
+mod prepare;
 mod profiler;
 #[doc(hidden)]
 pub mod recording;

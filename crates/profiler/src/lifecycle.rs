@@ -95,15 +95,27 @@ pub fn is_here() -> bool {
 }
 
 /// The running agent and where it listens.
-pub fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
+fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
     live().filter(|_| STATE.phase() == Phase::Running).map(|live| (&live.agent, &live.address))
 }
 
 /// The same, for callers that may have come right after the program was loaded, or after a fork: an
 /// agent that is just being started is waited for.
-pub fn settled() -> Option<(&'static Arc<Agent>, &'static Address)> {
+fn settled() -> Option<(&'static Arc<Agent>, &'static Address)> {
     STATE.settled(Instant::now() + PATIENCE);
     running()
+}
+
+/// Where the agent listens; one that is just being started is waited for.
+pub fn address() -> Option<&'static Address> {
+    settled().map(|(_, address)| address)
+}
+
+/// A recording's `stop` was set.
+pub fn nudge() {
+    if let Some((agent, _)) = running() {
+        agent.nudge();
+    }
 }
 
 /// Starts the agent. With [`Wait::Yes`] one that is just being started is waited for first, so that
@@ -121,9 +133,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     }
     let life = STATE.begin().ok_or(LifeError::AlreadyRunning)?;
     config.log.keep();
-    #[cfg(feature = "preload")]
-    agent_threads::watch_panics();
-    fork::watch();
+    fork::watch(|| true);
     loader_lock::find();
     watch_exit();
     disabled::on_disable(&(turned_off as fn()));

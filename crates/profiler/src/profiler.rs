@@ -160,9 +160,7 @@ impl Profiler {
 
     fn end(&self) {
         self.stop.store(true, Relaxed);
-        if let Some((agent, _)) = lifecycle::running() {
-            agent.nudge();
-        }
+        lifecycle::nudge();
     }
 }
 

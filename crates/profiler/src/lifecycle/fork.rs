@@ -8,14 +8,15 @@
 //! have fork handlers too (jemalloc, tcmalloc, Chromium's), between which they are locked. So ours
 //! must run before theirs in the parent and after theirs in the child; pthread_atfork(3) does that
 //! for the handlers that were registered last. Allocators in the executable register when we are
-//! there already: where the library is preloaded, `atfork_registration` sees that and has ours
+//! there already: where the library is preloaded, `interpose/atfork.rs` sees that and has ours
 //! registered again. Of all that are registered only the outermost do anything.
 
 use crate::lifecycle;
-use crate::{agent_threads, jit, recording_handles, sampler, signal_exclusion};
+use crate::{agent_threads, jit, sampler, signal_exclusion};
 use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::sync::{MutexGuard, Once};
+#[cfg(feature = "preload")]
+use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::{MutexGuard, OnceLock};
 use std::time::Duration;
 use swipr_os::disabled;
 use swipr_os::objects;
@@ -46,21 +47,19 @@ unsafe impl Sync for NoLoader {}
 
 static NO_LOADER: NoLoader = NoLoader(UnsafeCell::new(None));
 
-/// Ours were registered.
-static WATCHED: AtomicBool = AtomicBool::new(false);
+/// Given when ours are registered: what else there is to do in the child.
+static IN_CHILD: OnceLock<fn() -> bool> = OnceLock::new();
 /// How often ours may be registered again: who registers again and again makes fork(2) slow by that
 /// anyway.
 #[cfg(feature = "preload")]
-static AGAIN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(256);
+static AGAIN: AtomicU32 = AtomicU32::new(256);
 
-/// Registers the handlers (pthread_atfork(3)), once.
-pub fn watch() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        #[cfg(feature = "preload")]
-        crate::heap::prepare_for_fork();
+/// Registers the handlers (pthread_atfork(3)), once. `in_child`, the first caller's, is called in
+/// the child, and answers whether it can have an agent.
+pub fn watch(in_child: fn() -> bool) {
+    IN_CHILD.get_or_init(|| {
         register();
-        WATCHED.store(true, Release);
+        in_child
     });
 }
 
@@ -74,7 +73,7 @@ fn register() {
 /// Handlers were registered: ours go outside of them, if they are somebody else's.
 #[cfg(feature = "preload")]
 pub fn watch_outside() {
-    let is_ours = REGISTERS.get() || !WATCHED.load(Acquire);
+    let is_ours = REGISTERS.get() || IN_CHILD.get().is_none();
     if !is_ours && AGAIN.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
         register();
     }
@@ -115,7 +114,6 @@ unsafe extern "C" fn in_child() {
         signal_exclusion::forget_after_fork();
         slot::reset_after_fork();
         agent_threads::forget_after_fork();
-        recording_handles::forget_after_fork();
         // SAFETY: null; the old snapshot is leaked with its owner.
         unsafe { published::publish(std::ptr::null_mut()) };
         published::clear_cache();
@@ -126,16 +124,8 @@ unsafe extern "C" fn in_child() {
             signal_exclusion::inherit();
         }
         unblock();
-        lifecycle::restart_in_child(has_heap());
+        lifecycle::restart_in_child(IN_CHILD.get().is_none_or(|in_child| in_child()));
     });
-}
-
-/// Whether the child can have an agent: see `heap/lock.rs`.
-fn has_heap() -> bool {
-    #[cfg(feature = "preload")]
-    return crate::heap::is_there();
-    #[cfg(not(feature = "preload"))]
-    true
 }
 
 /// Whether this is the way out through the last one.
