@@ -3,7 +3,7 @@
  * Link with -lswipr, or load the library with dlopen and use the swipr_..._fn types at the end for what
  * dlsym finds. Preloaded with LD_PRELOAD it starts by itself and no call is needed.
  *
- * Generated from crates/profiler/src/ffi.rs; do not edit. SPDX-License-Identifier: MIT OR Apache-2.0 */
+ * Generated from agent/src/ffi.rs; do not edit. SPDX-License-Identifier: MIT OR Apache-2.0 */
 
 #ifndef SWIPR_H
 #define SWIPR_H

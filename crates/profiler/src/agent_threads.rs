@@ -37,7 +37,6 @@ fn forget(tid: u32) {
 
 /// Ends the calling thread, one of the agent's, at once and without running anything of it. Its
 /// locks stay locked.
-#[cfg(feature = "preload")]
 pub fn end_this_one() -> ! {
     disabled::lose_thread();
     forget(process::tid());

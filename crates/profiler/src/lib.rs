@@ -29,10 +29,8 @@
 //! allocator and no panic hook. It is made for Linux on x86-64.
 //!
 //! Features: `criterion` has a profiler for criterion's benchmarks, `BenchProfiler`. The others
-//! are for the shared library, `libswipr.so`, which profiles programs that cannot be changed.
-
-// The shared library uses all of it, and its lints find what nobody does.
-#![cfg_attr(not(feature = "preload"), allow(dead_code, unused_imports))]
+//! are for tests, and for the shared library, `libswipr.so`, which profiles programs that cannot be
+//! changed.
 
 // Modules that the documentation leaves out are for this repository's tests, benches and tools.
 
@@ -42,23 +40,14 @@ mod autostart;
 mod channel;
 #[doc(hidden)]
 pub mod config;
-#[cfg(feature = "preload")]
-mod constructor;
 mod counters;
-mod ffi;
-#[cfg(feature = "preload")]
 #[doc(hidden)]
-pub mod heap;
+pub mod for_library;
 mod histogram;
 #[cfg(feature = "fault-injection")]
 mod injected;
-#[cfg(feature = "preload")]
-mod interpose;
 mod jit;
-mod last_error;
 mod last_thread;
-#[cfg(feature = "preload")]
-mod ld_preload;
 mod lifecycle;
 #[doc(hidden)]
 pub mod listen;
@@ -67,12 +56,9 @@ pub mod mappings;
 mod output;
 mod percent;
 mod pipe;
-#[cfg(feature = "preload")]
-mod prepare;
 mod profiler;
 #[doc(hidden)]
 pub mod recording;
-mod recording_handles;
 mod registered_frames;
 mod sample_queue;
 mod sampler;

@@ -5,9 +5,7 @@ pub mod fork;
 mod pause;
 mod phase;
 
-#[cfg(feature = "preload")]
-pub use pause::settle_before_change;
-pub use pause::{Paused, pause, pause_if_only_thread};
+pub use pause::{Paused, pause, pause_if_only_thread, settle_before_change};
 
 use crate::agent::{Agent, SharedAgent};
 use crate::channel::{Sender, channel};
@@ -89,7 +87,6 @@ fn live() -> Option<&'static Live> {
 }
 
 /// Whether there is an agent in this process, or it is being started.
-#[cfg(feature = "preload")]
 pub fn is_here() -> bool {
     STATE.phase() != Phase::Idle
 }
@@ -252,7 +249,7 @@ pub fn stop() -> Result<(), LifeError> {
     Ok(())
 }
 
-/// Has the server start a recording; see [`Agent::submit`].
+/// Has the server start a recording; see `Agent::submit`.
 pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), LifeError> {
     let (agent, address) = settled().ok_or(LifeError::NotRunning)?;
     agent.submit(request, output, stop);

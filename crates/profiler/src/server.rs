@@ -27,7 +27,7 @@ mod tcp_peer;
 mod values;
 
 pub use event_loop::EventLoop;
-pub(crate) use parameters::{regex, title};
+pub use parameters::{regex, title};
 
 use crate::config::Config;
 use crate::listen::Listener;

@@ -25,7 +25,6 @@ const OFTEN: Duration = Duration::from_micros(500);
 static WAITS: AtomicBool = AtomicBool::new(false);
 
 /// The constructor has started the agent: waits until it `is_sampled`, or gone, if that is wanted.
-#[cfg(feature = "preload")]
 pub fn at_start(config: &Config, is_sampled: fn() -> bool) {
     if let Some(awaited) = config.awaited.filter(|awaited| awaited.is_meant(process::parent())) {
         wait_for(awaited.recorder(), is_sampled);

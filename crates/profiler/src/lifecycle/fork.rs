@@ -14,7 +14,6 @@
 use crate::lifecycle;
 use crate::{agent_threads, jit, sampler, signal_exclusion};
 use std::cell::{Cell, UnsafeCell};
-#[cfg(feature = "preload")]
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{MutexGuard, OnceLock};
 use std::time::Duration;
@@ -51,7 +50,6 @@ static NO_LOADER: NoLoader = NoLoader(UnsafeCell::new(None));
 static IN_CHILD: OnceLock<fn() -> bool> = OnceLock::new();
 /// How often ours may be registered again: who registers again and again makes fork(2) slow by that
 /// anyway.
-#[cfg(feature = "preload")]
 static AGAIN: AtomicU32 = AtomicU32::new(256);
 
 /// Registers the handlers (pthread_atfork(3)), once. `in_child`, the first caller's, is called in
@@ -71,7 +69,6 @@ fn register() {
 }
 
 /// Handlers were registered: ours go outside of them, if they are somebody else's.
-#[cfg(feature = "preload")]
 pub fn watch_outside() {
     let is_ours = REGISTERS.get() || IN_CHILD.get().is_none();
     if !is_ours && AGAIN.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {

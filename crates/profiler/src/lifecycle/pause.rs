@@ -30,7 +30,6 @@ impl Paused {
 
 /// The host is about to change what the process may do: a start that is under way is waited for,
 /// for a moment.
-#[cfg(feature = "preload")]
 pub fn settle_before_change() {
     if may_run_here() {
         STATE.settled_soon();

@@ -324,7 +324,7 @@ fn format(text: &str) -> Result<&'static FormatInfo, String> {
     })
 }
 
-pub(crate) fn regex(text: &str) -> Result<regex_lite::Regex, String> {
+pub fn regex(text: &str) -> Result<regex_lite::Regex, String> {
     if text.len() > MOST_TEXT_BYTES {
         return Err(format!("it is longer than {MOST_TEXT_BYTES} bytes"));
     }
@@ -344,7 +344,7 @@ fn states(text: &str) -> Result<Vec<Doing>, String> {
     text.split(',').map(|state| values::choice(state.trim(), &known)).collect()
 }
 
-pub(crate) fn title(text: &str) -> Result<String, String> {
+pub fn title(text: &str) -> Result<String, String> {
     match text.len() > MOST_TEXT_BYTES || text.chars().any(char::is_control) {
         true => Err(format!("it has control characters or more than {MOST_TEXT_BYTES} bytes")),
         false => Ok(text.to_owned()),

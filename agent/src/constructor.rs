@@ -3,9 +3,10 @@
 //! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with
 //! more rights than its user is left alone.
 
-use crate::config::{AUTOSTART, Config, Follow, Programs};
 use crate::interpose::{atfork, pthread_create, register_frame, sigaltstack};
-use crate::{ld_preload, lifecycle, prepare, wait_for_recorder};
+use crate::{ld_preload, prepare};
+use profiler::for_library::config::{AUTOSTART, Config, Follow, Programs};
+use profiler::for_library::{lifecycle, wait_for_recorder};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

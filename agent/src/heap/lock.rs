@@ -5,7 +5,7 @@
 //! told by its process id, and has no heap then: neither it nor its own children wait for who is
 //! not there.
 
-use crate::signal_exclusion;
+use profiler::for_library::signal_exclusion;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -103,7 +103,7 @@ pub fn watch_forks() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signal_exclusion::{self, Reason};
+    use profiler::for_library::signal_exclusion::Reason;
 
     /// A service that had entered a sandbox was killed in fork(2), for a call by which threads
     /// wait.

@@ -3,7 +3,7 @@
 //! gets none from us.
 
 use crate::interpose::real_fn::RealFn;
-use crate::signal_exclusion::{self, Reason};
+use profiler::for_library::signal_exclusion::{self, Reason};
 use std::ffi::c_int;
 
 /// What a signal of ours needs: the kernel's frame (3.4 KiB with AVX-512; where a program uses AMX

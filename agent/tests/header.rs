@@ -1,11 +1,11 @@
-//! `include/swipr.h` is what cbindgen makes of `crates/profiler/src/ffi.rs`, and every compiler
+//! `include/swipr.h` is what cbindgen makes of `agent/src/ffi.rs`, and every compiler
 //! takes it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// For users of dlsym: a pointer type for each function, `swipr_start` -> `swipr_start_fn`.
@@ -60,7 +60,7 @@ fn generated() -> String {
     let config = cbindgen::Config::from_file(root().join("cbindgen.toml")).unwrap();
     let bindings = cbindgen::Builder::new()
         .with_config(config)
-        .with_src(root().join("crates/profiler/src/ffi.rs"))
+        .with_src(root().join("agent/src/ffi.rs"))
         .generate()
         .unwrap();
     let mut bytes = vec![];
@@ -90,7 +90,7 @@ fn the_header_is_what_the_code_says() {
 #[test]
 fn every_exported_function_has_a_type_for_dlsym() {
     let header = std::fs::read_to_string(root().join("include/swipr.h")).unwrap();
-    let source = std::fs::read_to_string(root().join("crates/profiler/src/ffi.rs")).unwrap();
+    let source = std::fs::read_to_string(root().join("agent/src/ffi.rs")).unwrap();
     let names: Vec<&str> =
         source.split("extern \"C\" fn ").skip(1).map(|rest| rest.split('(').next().unwrap()).collect();
     assert!(names.len() >= 8, "{names:?}");

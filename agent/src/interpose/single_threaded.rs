@@ -22,8 +22,8 @@ mod capabilities;
 mod system_call;
 
 use crate::interpose::real_fn::RealFn;
-use crate::lifecycle;
-use crate::signal_exclusion::{self, Reason};
+use profiler::for_library::signal_exclusion::{self, Reason};
+use profiler::for_library::{agent, lifecycle};
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use swipr_os::errno;
@@ -97,7 +97,7 @@ fn prctl_as(option: c_int, second: c_ulong, call: impl FnOnce() -> c_long) -> c_
             call()
         }
         libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => {
-            crate::agent::expect_to_be_deaf();
+            agent::expect_to_be_deaf();
             alone_if(true, call)
         }
         libc::PR_SET_SECCOMP => kept_out(Reason::Sandbox, call),

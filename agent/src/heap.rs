@@ -13,8 +13,8 @@ mod lock;
 mod reserve;
 mod source;
 
-use crate::agent_threads;
 use dlmalloc::Dlmalloc;
+use profiler::for_library::agent_threads;
 use reserve::{RESERVE, User};
 use source::HeapSource;
 use std::alloc::{GlobalAlloc, Layout};
@@ -30,7 +30,6 @@ unsafe impl Sync for Heap {}
 
 impl Heap {
     /// An empty one.
-    #[expect(clippy::new_without_default, reason = "made once, in a static")]
     pub const fn new() -> Heap {
         Heap(UnsafeCell::new(Dlmalloc::new_with_allocator(HeapSource)))
     }
@@ -60,7 +59,7 @@ fn or_reserved(memory: *mut u8, layout: Layout) -> *mut u8 {
 /// dlmalloc's turn; in a build for tests it may have to fail.
 fn may_give() -> bool {
     #[cfg(feature = "fault-injection")]
-    return crate::injected::heap_works();
+    return profiler::for_library::injected::heap_works();
     #[cfg(not(feature = "fault-injection"))]
     true
 }

@@ -5,7 +5,7 @@
 //! In the constructor, where the program has one thread: the text is changed where it is, which
 //! needs no memory of the host's.
 
-use crate::config::AUTOSTART;
+use profiler::for_library::config::AUTOSTART;
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

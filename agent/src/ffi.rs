@@ -2,13 +2,14 @@
 //!
 //! Every entry point checks its pointers, runs inside one panic boundary and returns a status.
 
-use crate::config::Config;
 use crate::last_error::{self, LastError};
-use crate::lifecycle::{self, Wait};
-use crate::output::{self, Completion, FileOutput};
-use crate::recording::{Length, Request};
+use crate::prepare;
 use crate::recording_handles::{self, Begun};
-use crate::server::{regex, title};
+use profiler::for_library::config::Config;
+use profiler::for_library::lifecycle::{self, Wait};
+use profiler::for_library::output::{self, Completion, FileOutput};
+use profiler::for_library::recording::{Length, Request};
+use profiler::for_library::server::{regex, title};
 use regex_lite::Regex;
 use std::ffi::{CStr, c_char};
 use std::fmt::Write;
@@ -214,8 +215,7 @@ pub unsafe extern "C" fn swipr_start(options: *const swipr_options) -> swipr_sta
         // SAFETY: NULL or a C string, as the caller says.
         let socket = unsafe { optional(socket, "options->socket") }?;
         let config = Config::with_socket(socket).map_err(|error| invalid(error.to_string()))?;
-        #[cfg(feature = "preload")]
-        crate::prepare::prepare();
+        prepare::prepare();
         Ok(lifecycle::start(config, Wait::Yes)?)
     })
 }

@@ -1,7 +1,7 @@
 //! What is there before any agent: forks keep the heap usable, and panics say nothing.
 
-use crate::lifecycle::fork;
 use crate::{heap, recording_handles};
+use profiler::for_library::lifecycle::fork;
 use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 use swipr_os::{disabled, own_threads, process};
@@ -10,7 +10,10 @@ use swipr_os::{disabled, own_threads, process};
 pub fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        watch_panics();
+        // Not of tests, whose panics say what failed.
+        if cfg!(not(test)) {
+            watch_panics();
+        }
         heap::prepare_for_fork();
         fork::watch(in_child);
     });

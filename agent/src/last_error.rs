@@ -5,7 +5,7 @@
 //! a thread with 16 KiB of stack died of it. Not the heap: the error may be that there is no
 //! memory.
 
-use crate::signal_exclusion;
+use profiler::for_library::signal_exclusion;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use swipr_os::memory;

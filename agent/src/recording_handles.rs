@@ -3,7 +3,7 @@
 //! They are this process's own: the child of a fork has none of its parent's, whose writers do not
 //! exist there.
 
-use crate::output::Completion;
+use profiler::for_library::output::Completion;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -7,7 +7,7 @@
 //! timer's signal is raised where its thread returns to user mode, and taken there.
 
 use crate::interpose::real_fn::RealFn;
-use crate::{lifecycle, sampler};
+use profiler::for_library::{lifecycle, sampler};
 use std::ffi::{c_int, c_void};
 use swipr_os::{errno, signals, threads};
 

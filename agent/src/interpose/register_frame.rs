@@ -4,7 +4,7 @@
 //! ([`crate::interpose::real_fn`]); what that one answers is the answer.
 
 use crate::interpose::real_fn::RealFn;
-use crate::registered_frames;
+use profiler::for_library::registered_frames;
 use std::ffi::c_void;
 
 static REGISTER: RealFn = RealFn::new(c"__register_frame");

@@ -7,7 +7,7 @@
 //! busy machine.) Not seen: calls made without the C library, which change the calling thread only.
 
 use crate::interpose::real_fn::RealFn;
-use crate::lifecycle;
+use profiler::for_library::lifecycle;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use swipr_os::errno;

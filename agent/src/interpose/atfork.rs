@@ -1,10 +1,10 @@
 //! `__register_atfork`, which pthread_atfork(3) calls, seen where the library is preloaded: each
 //! call is passed on, and what comes back is the answer. Behind it the agent's own fork handlers
-//! are registered again, so that they stay the outermost ones; [`crate::fork`] says why. It may be
-//! called before the constructor.
+//! are registered again, so that they stay the outermost ones; `lifecycle/fork.rs` says why. It may
+//! be called before the constructor.
 
 use crate::interpose::real_fn::RealFn;
-use crate::lifecycle;
+use profiler::for_library::lifecycle;
 use std::ffi::{c_int, c_void};
 
 static REGISTER: RealFn = RealFn::new(c"__register_atfork");

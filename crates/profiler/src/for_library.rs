@@ -1,0 +1,57 @@
+//! What the shared library (`agent/`) takes from here, and nobody else.
+
+pub mod agent {
+    pub use crate::agent::expect_to_be_deaf;
+}
+
+pub mod agent_threads {
+    pub use crate::agent_threads::end_this_one;
+}
+
+pub mod config {
+    pub use crate::config::{AUTOSTART, Config, Follow, Programs};
+}
+
+#[cfg(feature = "fault-injection")]
+pub mod injected {
+    pub use crate::injected::heap_works;
+}
+
+pub mod lifecycle {
+    pub use crate::lifecycle::{
+        LifeError, Paused, Wait, address, is_here, is_sampled_or_gone, nudge, pause, pause_if_only_thread,
+        settle_before_change, start, stop, submit,
+    };
+
+    pub mod fork {
+        pub use crate::lifecycle::fork::{watch, watch_outside};
+    }
+}
+
+pub mod output {
+    pub use crate::output::{Completion, FileOutput, check};
+}
+
+pub mod recording {
+    pub use crate::recording::{Length, Request};
+}
+
+pub mod registered_frames {
+    pub use crate::registered_frames::{forget, note};
+}
+
+pub mod sampler {
+    pub use crate::sampler::signal;
+}
+
+pub mod server {
+    pub use crate::server::{regex, title};
+}
+
+pub mod signal_exclusion {
+    pub use crate::signal_exclusion::{Reason, add, is_in_sandbox, remove};
+}
+
+pub mod wait_for_recorder {
+    pub use crate::wait_for_recorder::at_start;
+}
