@@ -64,7 +64,7 @@ fn start(config: Config) {
         return;
     }
     if config.follow == Follow::None {
-        ld_preload::leave_alone();
+        ld_preload::strip();
     }
     if lifecycle::start(config.clone(), lifecycle::Wait::No).is_ok() {
         wait_for_recorder::at_start(&config, lifecycle::is_sampled_or_gone);
@@ -73,7 +73,8 @@ fn start(config: Config) {
 
 /// Whether LD_PRELOAD names us, or SWIPR_AUTOSTART asks (for /etc/ld.so.preload).
 fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
-    let has_us = |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(ld_preload::names_us);
+    let has_us =
+        |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(ld_preload::is_this_library);
     variable("LD_PRELOAD").is_some_and(|list| has_us(&list))
         || variable(AUTOSTART).is_some_and(|value| value == "1")
 }

@@ -4,7 +4,7 @@
 
 use crate::last_error::{self, LastError};
 use crate::prepare;
-use crate::recording_handles::{self, Begun};
+use crate::recording_handles::{self, RecordingHandle};
 use profiler::for_library::config::Config;
 use profiler::for_library::lifecycle::{self, Wait};
 use profiler::for_library::output::{self, Completion, FileOutput};
@@ -89,7 +89,7 @@ pub struct swipr_recording_options {
 }
 
 /// The longest path (PATH_MAX), and longer than any other text.
-const MOST_TEXT_BYTES: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 
 struct Failure(swipr_status, String);
 
@@ -162,8 +162,8 @@ unsafe fn required<'a>(text: *const c_char, name: &str) -> Result<&'a str, Failu
     // SAFETY: not NULL, so a C string.
     let text = unsafe { CStr::from_ptr(text) };
     // What we copy on a thread of the host must fit into the last of the memory.
-    if text.count_bytes() > MOST_TEXT_BYTES {
-        return Err(invalid(format!("{name} has more than {MOST_TEXT_BYTES} bytes")));
+    if text.count_bytes() > MAX_TEXT_BYTES {
+        return Err(invalid(format!("{name} has more than {MAX_TEXT_BYTES} bytes")));
     }
     text.to_str().map_err(|_| invalid(format!("{name} is not UTF-8")))
 }
@@ -373,7 +373,7 @@ unsafe fn begin(
     let stop = Arc::<AtomicBool>::default();
     // SAFETY: the caller's contract.
     let completion = unsafe { submit(path, format, options, Length::Open, stop.clone()) }?;
-    let id = recording_handles::insert(Begun { completion, stop });
+    let id = recording_handles::insert(RecordingHandle { completion, stop });
     // SAFETY: checked above.
     unsafe { *recording = id };
     Ok(())
@@ -464,10 +464,10 @@ pub unsafe extern "C" fn swipr_recording_begin_with(
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
     panic_boundary(|| {
-        let Begun { completion, stop } = recording_handles::take(recording)
+        let RecordingHandle { completion, stop } = recording_handles::take(recording)
             .ok_or_else(|| invalid(format!("there is no recording {recording}")))?;
         stop.store(true, Relaxed);
-        lifecycle::nudge();
+        lifecycle::wake_sampler();
         ended(&completion, Duration::from_secs(120))
     })
 }

@@ -51,7 +51,7 @@ fn or_reserved(memory: *mut u8, layout: Layout) -> *mut u8 {
     let is_ours = own_threads::contains(process::tid());
     let reserved = RESERVE.take(layout, if is_ours { User::Agent } else { User::Host });
     if reserved.is_null() && is_ours {
-        agent_threads::end_this_one();
+        agent_threads::exit_thread();
     }
     reserved
 }

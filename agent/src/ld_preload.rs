@@ -17,7 +17,7 @@ unsafe extern "C" {
 
 /// Takes the library's name from LD_PRELOAD, and its wish to start from what /etc/ld.so.preload
 /// loads.
-pub fn leave_alone() {
+pub fn strip() {
     // SAFETY: the C library's variable; nothing else runs yet.
     let mut place = unsafe { environ };
     while !place.is_null() {
@@ -47,7 +47,7 @@ fn without_us(entry: &[u8]) -> Option<Vec<u8>> {
     let (name, value) = (entry.get(..at)?, entry.get(at + 1..)?);
     let changed = match name {
         b"LD_PRELOAD" => {
-            let others = value.split(|byte| b": ".contains(byte)).filter(|path| !names_us(path));
+            let others = value.split(|byte| b": ".contains(byte)).filter(|path| !is_this_library(path));
             others.collect::<Vec<_>>().join(&b':')
         }
         name if name == AUTOSTART.as_bytes() && !value.is_empty() => b"0".to_vec(),
@@ -57,7 +57,7 @@ fn without_us(entry: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether a path of LD_PRELOAD is this library's, whatever the folder and the version.
-pub fn names_us(path: &[u8]) -> bool {
+pub fn is_this_library(path: &[u8]) -> bool {
     let file = Path::new(OsStr::from_bytes(path)).file_name();
     file.is_some_and(|file| file.as_bytes().starts_with(b"libswipr"))
 }

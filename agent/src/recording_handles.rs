@@ -10,21 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What it takes to end a recording.
 #[derive(Debug)]
-pub struct Begun {
+pub struct RecordingHandle {
     /// Tells when it has ended.
     pub completion: Arc<Completion>,
     /// Set to end it.
     pub stop: Arc<AtomicBool>,
 }
 
-type Recordings = Mutex<HashMap<u64, Begun>>;
+type Recordings = Mutex<HashMap<u64, RecordingHandle>>;
 
 /// Leaked, so that a forked child can begin anew without touching a lock that may be held for ever.
 static RECORDINGS: AtomicPtr<Recordings> = AtomicPtr::new(std::ptr::null_mut());
 /// Goes on in the child: a number never means two recordings.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-fn recordings() -> MutexGuard<'static, HashMap<u64, Begun>> {
+fn recordings() -> MutexGuard<'static, HashMap<u64, RecordingHandle>> {
     let mut known = RECORDINGS.load(Acquire);
     if known.is_null() {
         let new = Box::into_raw(Box::<Recordings>::default());
@@ -42,14 +42,14 @@ fn recordings() -> MutexGuard<'static, HashMap<u64, Begun>> {
 }
 
 /// Remembers a recording; its number.
-pub fn insert(begun: Begun) -> u64 {
+pub fn insert(begun: RecordingHandle) -> u64 {
     let id = NEXT.fetch_add(1, Relaxed);
     recordings().insert(id, begun);
     id
 }
 
 /// The recording with that number, once.
-pub fn take(id: u64) -> Option<Begun> {
+pub fn take(id: u64) -> Option<RecordingHandle> {
     recordings().remove(&id)
 }
 

@@ -13,7 +13,7 @@ pub fn lend(bounds: StackBounds) -> io::Result<Ticket> {
         // SAFETY: zeroed pages, mapped for ever, given away here.
         unsafe { slot::add_chunk(0, memory) };
     }
-    let ticket = slot::lend(0, bounds).ok_or_else(|| io::Error::other("no slot is free"))?;
+    let ticket = slot::acquire(0, bounds).ok_or_else(|| io::Error::other("no slot is free"))?;
     if let Some(slot) = ticket.slot() {
         slot.set_owner(process::tid(), TIMER);
     }

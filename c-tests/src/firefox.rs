@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// More nodes of a tree are not told.
-const MOST_NODES: u32 = 100_000;
+const MAX_NODES: u32 = 100_000;
 
 /// A file that is loaded.
 #[derive(Debug)]
@@ -104,7 +104,8 @@ impl Loaded {
 
     /// The stacks of a thread, each from the root on, with the samples that end there.
     pub fn stacks(&self, thread: &Thread) -> Vec<(Vec<String>, f64)> {
-        let more = json!({"thread": thread.handle, "includeIdle": true, "callTreeOptions": {"maxNodes": MOST_NODES}});
+        let more =
+            json!({"thread": thread.handle, "includeIdle": true, "callTreeOptions": {"maxNodes": MAX_NODES}});
         let answer = self.ask("samples-top-down", &more);
         let mut all = Vec::new();
         walk(&answer["regularCallTree"], &mut vec![], &mut all);

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// More is not allowed of a file without its data.
-const MOST_BYTES: usize = 25_000;
+const MAX_BYTES: usize = 25_000;
 /// Between the pages.
 const BETWEEN: char = '\u{0}';
 
@@ -68,8 +68,8 @@ fn main() {
     let file = make("file", &style, &format!("{flame}{}", part("file.js")), "");
     let without_data = file.len() - ["{{TITLE}}", "{{DATA}}"].concat().len();
     assert!(
-        without_data <= MOST_BYTES,
-        "an HTML file has {without_data} bytes without its data: {MOST_BYTES} are allowed"
+        without_data <= MAX_BYTES,
+        "an HTML file has {without_data} bytes without its data: {MAX_BYTES} are allowed"
     );
     let live_style = format!("{style}{}", squeeze::style(&part("live.css")));
     let live_script = format!("{flame}{}", part("live.js"));

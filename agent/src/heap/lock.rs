@@ -14,7 +14,7 @@ use swipr_os::{locks, process};
 
 /// How long it is waited for before somebody asks whether its holder exists. It is held for
 /// microseconds.
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_millis(20);
 
 struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 
@@ -64,7 +64,7 @@ fn hold_later() -> Option<HeapHeld> {
         return locks::spin(try_hold);
     }
     loop {
-        let end_ns = process::epoch_ns() + PATIENCE.as_nanos() as u64;
+        let end_ns = process::epoch_ns() + TIMEOUT.as_nanos() as u64;
         let end = libc::timespec {
             tv_sec: (end_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (end_ns % 1_000_000_000) as libc::c_long,

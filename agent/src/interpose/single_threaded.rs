@@ -93,7 +93,7 @@ unsafe fn capset_as(header: *const c_void, data: *const c_void, call: impl FnOnc
 fn prctl_as(option: c_int, second: c_ulong, call: impl FnOnce() -> c_long) -> c_long {
     match option {
         libc::PR_SET_TSC if second == libc::PR_TSC_SIGSEGV as c_ulong => {
-            swipr_unwind::arch::forbid_ticks();
+            swipr_unwind::arch::disable_tsc();
             call()
         }
         libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => {

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// How long an agent may take to say the first byte, unless it makes a recording.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long an agent may take to be found.
 const SOON: Duration = Duration::from_millis(1500);
 /// The secret that agents may ask for by TCP.
@@ -104,7 +104,7 @@ pub struct Ticks {
 impl Client {
     /// Of the agent that listens there.
     pub fn new(endpoint: Endpoint) -> Client {
-        Client { endpoint, patience: Some(PATIENCE) }
+        Client { endpoint, patience: Some(TIMEOUT) }
     }
 
     /// The same for a recording, whose first byte may take as long as it lasts.

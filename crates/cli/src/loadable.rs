@@ -17,15 +17,15 @@ const LONGEST_LINE: u64 = 4096;
 
 /// Why a program cannot have the agent inside, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct PreloadProblem {
     /// What is in the way.
     pub what: String,
     /// What to do.
     pub next: &'static str,
 }
 
-fn obstacle(what: String, next: &'static str) -> Option<Obstacle> {
-    Some(Obstacle { what, next })
+fn obstacle(what: String, next: &'static str) -> Option<PreloadProblem> {
+    Some(PreloadProblem { what, next })
 }
 
 /// The file that PATH stands for.
@@ -42,11 +42,11 @@ fn is_executable(file: &Path) -> bool {
 }
 
 /// What keeps the agent out of a program; a script is what its interpreter is.
-pub fn obstacle_of(program: &Path) -> Option<Obstacle> {
+pub fn obstacle_of(program: &Path) -> Option<PreloadProblem> {
     look(program, 0)
 }
 
-fn look(program: &Path, depth: u32) -> Option<Obstacle> {
+fn look(program: &Path, depth: u32) -> Option<PreloadProblem> {
     if depth > DEEPEST {
         return None;
     }
@@ -61,7 +61,7 @@ fn look(program: &Path, depth: u32) -> Option<Obstacle> {
 }
 
 /// The loader drops `LD_PRELOAD` where a program gains privileges by being started.
-fn privileges(program: &Path) -> Option<Obstacle> {
+fn privileges(program: &Path) -> Option<PreloadProblem> {
     let found = fs::metadata(program).ok()?;
     let mode = found.permissions().mode();
     // SAFETY: they take nothing and cannot fail.
@@ -103,7 +103,7 @@ fn interpreter(start: &[u8]) -> Option<PathBuf> {
     find_program(Path::new(words.find(|word| !word.starts_with('-') && !word.contains('='))?))
 }
 
-fn elf(program: &Path, file: File) -> Option<Obstacle> {
+fn elf(program: &Path, file: File) -> Option<PreloadProblem> {
     let cache = ReadCache::new(file);
     match ElfFile::<elf::FileHeader64<Endianness>, _>::parse(&cache) {
         Ok(parsed) => headers(program, parsed.elf_header(), &cache),
@@ -114,7 +114,7 @@ fn elf(program: &Path, file: File) -> Option<Obstacle> {
     }
 }
 
-fn headers<'a, H, R>(program: &Path, header: &H, data: R) -> Option<Obstacle>
+fn headers<'a, H, R>(program: &Path, header: &H, data: R) -> Option<PreloadProblem>
 where
     H: FileHeader<Endian = Endianness>,
     R: object::ReadRef<'a>,

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::{Header, Summary};
 
 /// How often signals are looked for.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long the last profiles may take when the command ends.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
@@ -66,7 +66,7 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
         let _ = ended.send(record_again_and_again(&adding, &client, &query, count));
     });
     let result = loop {
-        match has_ended.recv_timeout(LOOK) {
+        match has_ended.recv_timeout(POLL_INTERVAL) {
             Ok(result) => break result,
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
@@ -171,7 +171,7 @@ fn deliver(queue: &Queue<Profile>, destination: &Destination, quiet: bool) -> De
                     if Instant::now() > until {
                         return delivered;
                     }
-                    std::thread::sleep(wait.min(LOOK));
+                    std::thread::sleep(wait.min(POLL_INTERVAL));
                 } else {
                     queue.rest(wait);
                 }

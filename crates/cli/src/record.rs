@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// How long to wait for samples before signals and the clock are looked at again.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs the verb.
 pub fn record(arguments: Record) -> Result<ExitCode, Error> {
@@ -60,7 +60,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     let mut progress = Progress::new(plan.talk);
     let what = format!("{} ({})", found.name(), found.pid());
     loop {
-        match session.pump(LOOK)? {
+        match session.pump(POLL_INTERVAL)? {
             // Longer than an agent records at a time: again.
             Some((id, Over::Whole)) if id == main && deadline.is_none() => {
                 let status = found.client.status();

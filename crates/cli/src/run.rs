@@ -10,7 +10,7 @@ use crate::client::{Client, Status};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Exit};
 use crate::library;
-use crate::loadable::{self, Obstacle};
+use crate::loadable::{self, PreloadProblem};
 use crate::private::Folder;
 use crate::process::Process;
 use crate::record::progress::{Progress, Talk};
@@ -27,7 +27,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// How long to wait for samples before everything else is looked at.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long what the program said last may take to be read; its children's recordings are ended
 /// then.
 const ENDING: Duration = Duration::from_millis(300);
@@ -35,7 +35,7 @@ const ENDING: Duration = Duration::from_millis(300);
 /// seconds.
 const BINDING: Duration = Duration::from_secs(10);
 /// Names of processes that are told at most.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<ExitCode, Error> {
@@ -68,7 +68,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     let obstacle = loadable::obstacle_of(&file);
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let plan = Plan::new(&arguments.output, &name, std::process::id())?;
-    if let Some(Obstacle { what, next }) = &obstacle {
+    if let Some(PreloadProblem { what, next }) = &obstacle {
         say(format_args!("swipr: warning: {what}; it runs without being recorded\nnext: {next}"));
     }
     let session = Session::new(plan.open()?, arguments.output.shape());
@@ -166,14 +166,14 @@ impl Runner {
         let pid = child.pid();
         let what = format!("{} ({pid})", self.label);
         loop {
-            let over = match self.session.as_mut().map(|session| session.pump(LOOK)) {
+            let over = match self.session.as_mut().map(|session| session.pump(POLL_INTERVAL)) {
                 Some(Ok(over)) => over,
                 Some(Err(error)) => {
                     self.fail(error);
                     None
                 }
                 None => {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL_INTERVAL);
                     None
                 }
             };
@@ -209,7 +209,7 @@ impl Runner {
 
     /// Whether the time is over, and everything that was recorded is here.
     fn is_over(&self) -> bool {
-        let is_last = self.left().is_some_and(|left| left < LOOK);
+        let is_last = self.left().is_some_and(|left| left < POLL_INTERVAL);
         is_last && self.session.as_ref().is_some_and(|session| session.running() == 0)
     }
 
@@ -262,7 +262,7 @@ impl Runner {
         // Its own sources end with it.
         let until = Instant::now() + ENDING;
         while session.running() > 0 && Instant::now() < until {
-            session.pump(LOOK)?;
+            session.pump(POLL_INTERVAL)?;
         }
         session.stop()
     }
@@ -288,9 +288,9 @@ impl Runner {
             return;
         }
         let count = self.unrecorded.len();
-        let named = self.unrecorded.iter().take(MOST_NAMES);
+        let named = self.unrecorded.iter().take(MAX_NAMES);
         let mut names: Vec<String> = named.map(|(pid, name)| format!("{name} ({pid})")).collect();
-        names.extend((count > MOST_NAMES).then(|| "…".to_owned()));
+        names.extend((count > MAX_NAMES).then(|| "…".to_owned()));
         let noun = if count == 1 { "process" } else { "processes" };
         let names = names.join(", ");
         say(format_args!(

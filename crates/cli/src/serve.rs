@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Longest head of a request.
 const LONGEST_HEAD: u64 = 16 << 10;
 /// How long a client may take for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request's head, and the connection behind it.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub struct ServedRequest {
 impl ServedRequest {
     /// Reads a head.
     pub fn read(stream: TcpStream) -> io::Result<ServedRequest> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let mut reader = BufReader::new(stream);
         let mut limited = reader.by_ref().take(LONGEST_HEAD);
         let mut lines = Vec::new();

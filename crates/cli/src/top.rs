@@ -27,9 +27,9 @@ use tally::Tally;
 /// Batches that may wait to be counted.
 const BATCHES: usize = 256;
 /// States of threads are looked at so often at most: their CPU time does not depend on it.
-const MOST_LOOKS: u32 = 50;
+const MAX_LOOKS: u32 = 50;
 /// How long a key is waited for before samples are counted.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is shown, and how.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
         )
         .exit(Exit::Usage));
     }
-    let looks = arguments.rate.min(MOST_LOOKS);
+    let looks = arguments.rate.min(MAX_LOOKS);
     let (cpu, of_cpu) = record(&found, &arguments, arguments.rate, "cpu")?;
     let (wall, of_wall) = record(&found, &arguments, looks, "wall")?;
     let mut screen = Screen {
@@ -136,7 +136,7 @@ fn show(
     let mut next = Instant::now();
     loop {
         let mut changed = false;
-        if event::poll(LOOK)? {
+        if event::poll(POLL_INTERVAL)? {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match keys::press(screen, key) {
                     Act::Quit => return Ok(()),

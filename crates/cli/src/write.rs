@@ -9,7 +9,7 @@ use swipr_formats::model::{FrameKind, Header, Summary};
 use swipr_formats::{FORMATS, Format, FormatInfo, Selection};
 
 /// Output is written at the latest when there is so much of it.
-const ENOUGH: usize = 256 << 10;
+const FLUSH_BYTES: usize = 256 << 10;
 
 /// Where output goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Writer {
         self.format.sample(&sample.as_sample(), &mut self.bytes);
         self.samples += u64::from(sample.ticks);
         self.has_stacks |= sample.stack.frames.iter().any(|frame| frame.kind != FrameKind::Note);
-        if self.bytes.len() < ENOUGH { Ok(()) } else { self.flush() }
+        if self.bytes.len() < FLUSH_BYTES { Ok(()) } else { self.flush() }
     }
 
     /// Writes what there is.

@@ -17,9 +17,9 @@ use crate::json::{Members, string};
 use crate::model::State;
 use crate::names;
 use crate::page_data::{Columns, Numbers};
-use crate::picture::{Picture, Side};
-use crate::shown::Shown;
-use crate::svg::{self, Texts, Tint};
+use crate::picture::{Baseline, Picture};
+use crate::shown::DisplayFrame;
+use crate::svg::{self, Palette, Texts};
 use crate::template::Template;
 
 /// Stacks and what they weigh, read from a file.
@@ -104,7 +104,7 @@ impl Diff {
         svg::drawing(
             &self.picture(),
             &Texts { title: &self.title, about: &about, stats: "diff" },
-            Tint::Change,
+            Palette::Change,
         )
     }
 
@@ -122,7 +122,7 @@ impl Diff {
             .field("labels", string(&format!("compared with {before} before")));
         let mut columns = Columns::new();
         let state = columns.state(State::Running) as u64;
-        let [now, base] = [Side::Now, Side::Earlier].map(|side| {
+        let [now, base] = [Baseline::Now, Baseline::Earlier].map(|side| {
             let mut numbers = Numbers::new();
             for (node, weight) in picture.weights(side) {
                 numbers.extend([0, 0, u64::from(node), state, weight]);
@@ -138,9 +138,10 @@ impl Diff {
 
     fn picture(&self) -> Picture {
         let mut picture = Picture::new();
-        for (stacks, side) in [(&self.after, Side::Now), (&self.before, Side::Earlier)] {
+        for (stacks, side) in [(&self.after, Baseline::Now), (&self.before, Baseline::Earlier)] {
             for (stack, weight) in &stacks.weights {
-                let frames: Vec<Shown> = stack.iter().map(|name| Shown::note(name, class_of(name))).collect();
+                let frames: Vec<DisplayFrame> =
+                    stack.iter().map(|name| DisplayFrame::note(name, class_of(name))).collect();
                 picture.add(frames.iter(), *weight, side);
             }
         }

@@ -19,15 +19,15 @@ use crate::{Format, Options};
 /// Samples of so long are summed up.
 const SLICE_NS: u64 = 1_000_000_000;
 /// Nodes of a tree; three trees take 20 MB at most.
-const MOST_NODES: usize = 100_000;
+const MAX_NODES: usize = 100_000;
 /// Stacks that are found without a look at their frames: those of idle threads are.
-const MOST_RECENT: usize = 1024;
+const MAX_RECENT: usize = 1024;
 /// What is told apart in a second; samples beyond that are counted as dropped.
-const MOST_SUMS: usize = 20_000;
+const MAX_SUMS: usize = 20_000;
 
 /// One tree and the seconds whose stacks are in it.
 struct Generation {
-    stacks: RawTree<MOST_RECENT>,
+    stacks: RawTree<MAX_RECENT>,
     threads: ThreadNumbers,
     slices: VecDeque<RingSlice>,
 }
@@ -59,7 +59,7 @@ impl std::fmt::Debug for FlightRecorder {
 
 impl Generation {
     fn new() -> Self {
-        let stacks = RawTree::with_at_most(MOST_NODES);
+        let stacks = RawTree::with_at_most(MAX_NODES);
         Generation { stacks, threads: ThreadNumbers::new(), slices: VecDeque::new() }
     }
 }
@@ -91,7 +91,7 @@ impl FlightRecorder {
         let Some(slice) = generation.slices.back_mut() else { return };
         slice.end_ns = slice.end_ns.max(sample.time_ns);
         let key = (thread, sample.state, node);
-        if slice.sums.len() >= MOST_SUMS && !slice.sums.contains_key(&key) {
+        if slice.sums.len() >= MAX_SUMS && !slice.sums.contains_key(&key) {
             slice.dropped += u64::from(sample.ticks);
             return;
         }
@@ -313,7 +313,7 @@ mod tests {
             ring.add(&Sample { time_ns, ticks: 1, thread: &thread, state, weight_ns, stack: &stack });
         }
         let nodes: usize = ring.generations.iter().map(|generation| generation.stacks.tree.len()).sum();
-        assert!(nodes <= 3 * (MOST_NODES + 10), "{nodes}");
+        assert!(nodes <= 3 * (MAX_NODES + 10), "{nodes}");
         let (_, summary) = folded(&ring, 0);
         assert!(summary.samples + summary.dropped >= 60_000, "nothing is lost in silence: {summary:?}");
     }

@@ -14,7 +14,7 @@ use crate::timeline::{Span, Timeline};
 use crate::{Format, Options, names};
 
 /// More spans make no better picture, but a larger file: about 25 bytes each.
-const MOST_SPANS: usize = 40_000;
+const MAX_SPANS: usize = 40_000;
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Html {
@@ -53,7 +53,7 @@ impl Format for Html {
             return;
         };
         let timeline = std::mem::replace(&mut self.timeline, Timeline::new());
-        let (threads, spans) = timeline.finish(MOST_SPANS);
+        let (threads, spans) = timeline.finish(MAX_SPANS);
         let samples: u64 = spans.iter().map(|span| span.sum.samples).sum();
         let empty = spans.is_empty().then(|| string(&format!("No samples: {}.", why_empty(summary))));
         let info = about(&header, &self.options)

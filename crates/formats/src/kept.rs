@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// More distinct stacks are not kept: what comes then is `[left out]`. They are 100 MB or so.
-const MOST_STACKS: usize = 200_000;
+const MAX_STACKS: usize = 200_000;
 
 /// See the module's text.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct MemoryRecording {
     header: Header,
     summary: Option<Summary>,
     slice_ns: u64,
@@ -56,9 +56,9 @@ pub struct Entry<'a> {
     pub weight_ns: u64,
 }
 
-impl Kept {
+impl MemoryRecording {
     /// Keeps the latest `most_slices` slices of so many nanoseconds each.
-    pub fn new(slice_ns: u64, most_slices: usize) -> Kept {
+    pub fn new(slice_ns: u64, most_slices: usize) -> MemoryRecording {
         let header = Header {
             pid: 0,
             process_name: String::new(),
@@ -67,7 +67,7 @@ impl Kept {
             interval_ns: 0,
             mode: Mode::Wall,
         };
-        Kept {
+        MemoryRecording {
             header,
             summary: None,
             slice_ns: slice_ns.max(1),
@@ -171,7 +171,7 @@ impl Kept {
     fn stack(&mut self, stack: &Arc<Stack>) -> u32 {
         let (stacks, by_number) = (&mut self.stacks, &mut self.by_number);
         *self.recent.get_or_make(stack, || {
-            let stack = match stacks.len() >= MOST_STACKS && !stacks.contains_key(stack) {
+            let stack = match stacks.len() >= MAX_STACKS && !stacks.contains_key(stack) {
                 true => Arc::new(left_out()),
                 false => Arc::clone(stack),
             };
@@ -195,7 +195,7 @@ impl Kept {
     }
 }
 
-impl Format for Kept {
+impl Format for MemoryRecording {
     fn begin(&mut self, header: &Header, _: &mut Vec<u8>) {
         self.header = header.clone();
     }
@@ -244,8 +244,8 @@ mod tests {
         Arc::new(Stack { frames: vec![frame] })
     }
 
-    fn kept(most_slices: usize, samples: &[(u64, &str, u32, u64)]) -> Kept {
-        let mut kept = Kept::new(SECOND, most_slices);
+    fn kept(most_slices: usize, samples: &[(u64, &str, u32, u64)]) -> MemoryRecording {
+        let mut kept = MemoryRecording::new(SECOND, most_slices);
         let header = Header { interval_ns: 10, ..kept.header.clone() };
         kept.begin(&header, &mut vec![]);
         for &(time_ns, name, ticks, weight_ns) in samples {
@@ -256,7 +256,7 @@ mod tests {
         kept
     }
 
-    fn folded(kept: &Kept, since_ns: u64, weight: crate::Weight) -> String {
+    fn folded(kept: &MemoryRecording, since_ns: u64, weight: crate::Weight) -> String {
         let options = Options { weight: Some(weight), ..Options::default() };
         let selection = Selection { format: find("folded").unwrap(), options };
         String::from_utf8(kept.write(&selection, since_ns)).unwrap()

@@ -58,7 +58,7 @@ pub use flight_recorder::FlightRecorder;
 pub use format::{Format, Names, Options, Weight};
 pub use go_text::{GOROUTINE_STACKS, GOROUTINES};
 pub use gperftools::GPERFTOOLS;
-pub use kept::{Entry, Kept};
+pub use kept::{Entry, MemoryRecording};
 pub use list::{FORMATS, FormatInfo, Selection, find, of_file};
 pub use live::{LIVE_LINES, live_page};
 pub use ptr_cache::PtrCache;

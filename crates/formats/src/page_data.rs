@@ -14,7 +14,7 @@ use crate::intern::Interner;
 use crate::json::{Members, string};
 use crate::model::{Header, Mode, State, Thread};
 use crate::names;
-use crate::shown::Shown;
+use crate::shown::DisplayFrame;
 use crate::state;
 use crate::tree::Tree;
 use crate::{Options, clock};
@@ -45,7 +45,12 @@ impl Columns {
     }
 
     /// Adds what the tree and the threads have more than before. States are those asked for so far.
-    pub(crate) fn add(&mut self, object: Members, tree: &Tree<Shown>, threads: &[Arc<Thread>]) -> Members {
+    pub(crate) fn add(
+        &mut self,
+        object: Members,
+        tree: &Tree<DisplayFrame>,
+        threads: &[Arc<Thread>],
+    ) -> Members {
         let mut names = Members::array();
         let mut frames = Numbers::new();
         let new_frames = tree.frames().get(self.frames..).unwrap_or_default();

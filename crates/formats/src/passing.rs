@@ -17,16 +17,16 @@ const TURN_NS: u64 = 60_000_000_000;
 
 type Table = FxHashMap<Arc<Thread>, usize>;
 
-pub(crate) struct PassingThreads {
+pub(crate) struct AgingIds {
     younger: Table,
     older: Table,
     turn_ns: u64,
     next: usize,
 }
 
-impl PassingThreads {
+impl AgingIds {
     pub(crate) fn new() -> Self {
-        PassingThreads { younger: Table::default(), older: Table::default(), turn_ns: 0, next: 0 }
+        AgingIds { younger: Table::default(), older: Table::default(), turn_ns: 0, next: 0 }
     }
 
     /// The number of a thread that is seen at `time_ns`.
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_thread_has_one_number_for_as_long_as_it_is_seen() {
-        let mut threads = PassingThreads::new();
+        let mut threads = AgingIds::new();
         let ids = (0..1000).map(|second| threads.intern(&thread(7), second * 1_000_000_000));
         let met: Vec<(usize, bool)> = ids.map(|found| (found.id, found.new)).collect();
         assert_eq!(met[0], (0, true));
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn threads_that_have_ended_are_forgotten_and_no_number_is_given_twice() {
-        let mut threads = PassingThreads::new();
+        let mut threads = AgingIds::new();
         let mut ids = vec![];
         for second in 0..10_000u32 {
             let found = threads.intern(&thread(second), u64::from(second) * 1_000_000_000);

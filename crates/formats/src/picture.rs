@@ -2,7 +2,7 @@
 //! boxes look.
 
 use crate::order::sorted;
-use crate::shown::Shown;
+use crate::shown::DisplayFrame;
 use crate::tree::{ROOT, Tree};
 
 /// A box: all stacks that have the same frames up to here.
@@ -20,13 +20,13 @@ pub(crate) struct Box {
 
 /// Frames, and weights where stacks end.
 pub(crate) struct Picture {
-    pub(crate) tree: Tree<Shown>,
+    pub(crate) tree: Tree<DisplayFrame>,
     own: Vec<[u64; 2]>,
 }
 
 /// Whose weight it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Baseline {
     Now = 0,
     Earlier = 1,
 }
@@ -37,9 +37,14 @@ impl Picture {
     }
 
     /// Adds a stack, outermost frame first.
-    pub(crate) fn add<'f>(&mut self, frames: impl Iterator<Item = &'f Shown>, weight: u64, side: Side) {
+    pub(crate) fn add<'f>(
+        &mut self,
+        frames: impl Iterator<Item = &'f DisplayFrame>,
+        weight: u64,
+        side: Baseline,
+    ) {
         let ids: Vec<u32> = frames.map(|frame| self.tree.frame(frame.clone())).collect();
-        let left_out = || Shown::note(crate::raw_tree::LEFT_OUT, crate::category::Class::Note);
+        let left_out = || DisplayFrame::note(crate::raw_tree::LEFT_OUT, crate::category::Class::Note);
         let node = self.tree.path(ids.into_iter(), left_out);
         self.own.resize(self.own.len().max(self.tree.len()), [0, 0]);
         let place = self.own.get_mut(node as usize).and_then(|own| own.get_mut(side as usize));
@@ -49,7 +54,7 @@ impl Picture {
     }
 
     /// The nodes where stacks end, and what these weigh.
-    pub(crate) fn weights(&self, side: Side) -> impl Iterator<Item = (u32, u64)> {
+    pub(crate) fn weights(&self, side: Baseline) -> impl Iterator<Item = (u32, u64)> {
         let weights = self.own.iter().map(move |own| own.get(side as usize).copied().unwrap_or(0));
         (0u32..).zip(weights).filter(|&(_, weight)| weight > 0)
     }
@@ -93,7 +98,7 @@ impl Picture {
     }
 
     /// The frame with that number.
-    pub(crate) fn shown(&self, frame: u32) -> Option<&Shown> {
+    pub(crate) fn shown(&self, frame: u32) -> Option<&DisplayFrame> {
         self.tree.frames().get(frame as usize)
     }
 }

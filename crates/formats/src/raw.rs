@@ -18,19 +18,19 @@ use crate::json::{Members, hex, hex_bytes, string};
 use crate::model::{
     Cost, Frame, FrameKind, Function, Header, Mode, Module, Sample, Stack, State, Summary, Thread,
 };
-use crate::passing::PassingThreads;
+use crate::passing::AgingIds;
 use crate::{Format, Options, state};
 
 /// Goes up when a reader of the version before would misread something.
 const VERSION: u32 = 1;
 
 pub(crate) fn make(_options: &Options) -> Box<dyn Format> {
-    Box::new(Raw { modules: Interner::new(), threads: PassingThreads::new(), stacks: StackNumbers::new() })
+    Box::new(Raw { modules: Interner::new(), threads: AgingIds::new(), stacks: StackNumbers::new() })
 }
 
 struct Raw {
     modules: Interner<Arc<Module>>,
-    threads: PassingThreads,
+    threads: AgingIds,
     stacks: StackNumbers,
 }
 

@@ -16,7 +16,7 @@ use crate::{Options, names, state};
 
 /// A frame of a picture.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shown {
+pub(crate) struct DisplayFrame {
     pub(crate) name: Arc<str>,
     pub(crate) class: Class,
     /// The module's path; empty for remarks.
@@ -27,11 +27,11 @@ pub(crate) struct Shown {
     pub(crate) line: u32,
 }
 
-impl Shown {
+impl DisplayFrame {
     /// A frame that is no code.
-    pub(crate) fn note(text: &str, class: Class) -> Shown {
+    pub(crate) fn note(text: &str, class: Class) -> DisplayFrame {
         let (module, file) = <_>::default();
-        Shown { name: names::note(text).into(), class, module, file, line: 0 }
+        DisplayFrame { name: names::note(text).into(), class, module, file, line: 0 }
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct ShownTree {
     options: Options,
     pid: u32,
     mode: Mode,
-    pub(crate) tree: Tree<Shown>,
+    pub(crate) tree: Tree<DisplayFrame>,
     /// What recorded frames are shown as, outermost function first.
     shown: FxHashMap<Known, Box<[u32]>>,
     recent: PtrCache<Stack, u32>,
@@ -63,13 +63,13 @@ impl ShownTree {
         let node = *recent.get_or_make(sample.stack, || self.of_stack(sample.stack));
         self.recent = recent;
         match state::leaf(sample.state, self.mode, &self.options) {
-            Some(leaf) => self.behind(node, Shown::note(&leaf, Class::Waiting)),
+            Some(leaf) => self.behind(node, DisplayFrame::note(&leaf, Class::Waiting)),
             None => node,
         }
     }
 
     /// The node behind `node` with that frame.
-    pub(crate) fn behind(&mut self, node: u32, frame: Shown) -> u32 {
+    pub(crate) fn behind(&mut self, node: u32, frame: DisplayFrame) -> u32 {
         let frame = self.tree.frame(frame);
         self.tree.child(node, frame)
     }
@@ -82,13 +82,13 @@ impl ShownTree {
             self.of_frame(frame, &mut path);
         }
         if elided > 0 {
-            path.push(self.tree.frame(Shown::note(&elided_text(elided), Class::Note)));
+            path.push(self.tree.frame(DisplayFrame::note(&elided_text(elided), Class::Note)));
         }
         for frame in inner.iter().rev() {
             self.of_frame(frame, &mut path);
         }
-        match self.tree.path(path.into_iter(), || Shown::note(LEFT_OUT, Class::Note)) {
-            ROOT => self.behind(ROOT, Shown::note("[no stack]", Class::Note)),
+        match self.tree.path(path.into_iter(), || DisplayFrame::note(LEFT_OUT, Class::Note)) {
+            ROOT => self.behind(ROOT, DisplayFrame::note("[no stack]", Class::Note)),
             node => node,
         }
     }
@@ -99,10 +99,10 @@ impl ShownTree {
             return path.extend_from_slice(shown);
         }
         let functions = shown_functions(frame, &self.options).iter().enumerate();
-        let mut all: Vec<Shown> =
+        let mut all: Vec<DisplayFrame> =
             functions.rev().map(|(index, function)| self.function(frame, function, index)).collect();
         if all.is_empty() {
-            all.push(Shown {
+            all.push(DisplayFrame {
                 name: names::unnamed(frame, self.pid).into(),
                 class: category::of(frame, false),
                 module: module(frame),
@@ -116,14 +116,14 @@ impl ShownTree {
     }
 
     /// The function of a frame with that number, counted from the innermost.
-    fn function(&self, frame: &Frame, function: &Function, index: usize) -> Shown {
+    fn function(&self, frame: &Frame, function: &Function, index: usize) -> DisplayFrame {
         if frame.kind == FrameKind::Note {
-            return Shown::note(&function.name, Class::Note);
+            return DisplayFrame::note(&function.name, Class::Note);
         }
         let last = frame.functions.len().saturating_sub(1);
         let inlined = self.options.inline && index < last;
         let name = names::symbol(function, self.options.names);
-        Shown {
+        DisplayFrame {
             name: name.unwrap_or_else(|| names::unnamed(frame, self.pid)).into(),
             class: category::of(frame, inlined),
             module: module(frame),

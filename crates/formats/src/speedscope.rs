@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::json::{Members, string};
 use crate::model::{Header, Sample, Summary, Thread};
 use crate::page_data::Numbers;
-use crate::shown::{Shown, ShownTree};
+use crate::shown::{DisplayFrame, ShownTree};
 use crate::stats::{stats_line, why_empty};
 use crate::timeline::{Span, Timeline, by_thread};
 use crate::{Format, Options, names};
 
 /// Each is written with its whole stack.
-const MOST_SPANS: usize = 100_000;
+const MAX_SPANS: usize = 100_000;
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Speedscope {
@@ -52,7 +52,7 @@ impl Format for Speedscope {
             return;
         };
         let timeline = std::mem::replace(&mut self.timeline, Timeline::new());
-        let (threads, spans) = timeline.finish(MOST_SPANS);
+        let (threads, spans) = timeline.finish(MAX_SPANS);
         let empty = spans.is_empty().then(|| format!(" (no samples: {})", why_empty(summary)));
         let spans = by_thread(&spans);
         let title = self.options.title.clone().unwrap_or_else(|| header.title());
@@ -83,7 +83,7 @@ impl Format for Speedscope {
 
 impl Speedscope {
     fn frames(&self) -> String {
-        let frame = |frame: &Shown| {
+        let frame = |frame: &DisplayFrame| {
             let file = if frame.file.is_empty() { &frame.module } else { &frame.file };
             Members::object()
                 .field("name", string(&frame.name))

@@ -14,8 +14,8 @@ use crate::category::Class;
 use crate::intern::ThreadNumbers;
 use crate::jit_tier::{Tier, tier};
 use crate::model::{Header, Mode, Sample, Summary};
-use crate::picture::{Box, Picture, Side};
-use crate::shown::{Shown, ShownTree};
+use crate::picture::{Baseline, Box, Picture};
+use crate::shown::{DisplayFrame, ShownTree};
 use crate::stats::{stats_line, why_empty};
 use crate::template::escaped;
 use crate::{Format, Options, names};
@@ -69,11 +69,12 @@ impl Format for Svg {
         let threads = std::mem::replace(&mut self.threads, ThreadNumbers::new()).into_values();
         let mut picture = Picture::new();
         for ((thread, node), sum) in std::mem::take(&mut self.sums) {
-            let thread =
-                threads.get(thread).map(|thread| Shown::note(&names::thread(&thread.name), Class::Note));
-            let mut frames: Vec<&Shown> = self.stacks.tree.stack(node).collect();
+            let thread = threads
+                .get(thread)
+                .map(|thread| DisplayFrame::note(&names::thread(&thread.name), Class::Note));
+            let mut frames: Vec<&DisplayFrame> = self.stacks.tree.stack(node).collect();
             frames.extend(&thread);
-            picture.add(frames.into_iter().rev(), sum.ns, Side::Now);
+            picture.add(frames.into_iter().rev(), sum.ns, Baseline::Now);
         }
         let mode = match header.mode {
             Mode::Wall => "wall clock",
@@ -86,7 +87,8 @@ impl Format for Svg {
         };
         let stats = stats_line(summary);
         out.extend_from_slice(
-            drawing(&picture, &Texts { title: &title, about: &about, stats: &stats }, Tint::Kinds).as_bytes(),
+            drawing(&picture, &Texts { title: &title, about: &about, stats: &stats }, Palette::Kinds)
+                .as_bytes(),
         );
     }
 }
@@ -100,7 +102,7 @@ pub(crate) struct Texts<'a> {
 
 /// What colours tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tint {
+pub(crate) enum Palette {
     /// Kinds of code.
     Kinds,
     /// What has grown and what has shrunk.
@@ -108,7 +110,7 @@ pub(crate) enum Tint {
 }
 
 /// The whole file.
-pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Tint) -> String {
+pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Palette) -> String {
     let whole = picture.boxes(0).first().map_or(0, |all| all.weight).max(1);
     let unit = (WIDTH - 2.0 * MARGIN) / whole as f64;
     let boxes = picture.boxes((LEAST_WIDTH / unit) as u64);
@@ -141,7 +143,7 @@ struct Whole {
     earlier: u64,
 }
 
-fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Whole, tint: Tint) {
+fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Whole, tint: Palette) {
     let frame = each.frame.and_then(|frame| picture.shown(frame));
     let name = frame.map_or("all", |frame| &frame.name);
     let (x, width) = (MARGIN + each.before as f64 * unit, each.weight as f64 * unit);
@@ -153,11 +155,11 @@ fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Wh
         module = format!("{module}, {}", tier.word());
     }
     let fill = match tint {
-        Tint::Kinds => kind_color(frame),
-        Tint::Change => change_color(each, whole),
+        Palette::Kinds => kind_color(frame),
+        Palette::Change => change_color(each, whole),
     };
     let change = match (tint, whole.earlier) {
-        (Tint::Change, 1..) => {
+        (Palette::Change, 1..) => {
             format!(", before {:.2}%", 100.0 * each.earlier as f64 / whole.earlier as f64)
         }
         _ => String::new(),
@@ -183,7 +185,7 @@ fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Wh
     );
 }
 
-fn kind_color(frame: Option<&Shown>) -> String {
+fn kind_color(frame: Option<&DisplayFrame>) -> String {
     let Some(frame) = frame else { return "#e4ded7".to_owned() };
     let file = frame.module.rsplit('/').next().unwrap_or("");
     let hue = 14.0 + spread(file) * 34.0;

@@ -12,7 +12,7 @@ use crate::order::sorted;
 use std::sync::Arc;
 
 /// More spans are not kept. They take 12 MB.
-const MOST_SPANS: usize = 250_000;
+const MAX_SPANS: usize = 250_000;
 /// Moments are at least so long before anything is put together.
 const LEAST_MOMENT_NS: u64 = 1_000_000;
 
@@ -40,7 +40,7 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     pub(crate) fn new() -> Self {
-        Self::with_at_most(MOST_SPANS)
+        Self::with_at_most(MAX_SPANS)
     }
 
     fn with_at_most(most: usize) -> Self {

@@ -10,7 +10,7 @@ pub(crate) const ROOT: u32 = 0;
 
 /// More nodes are not made but for one each that says so: a program whose stacks never repeat fills
 /// no memory. It is 40 MB or so.
-const MOST_NODES: usize = 1_000_000;
+const MAX_NODES: usize = 1_000_000;
 
 #[derive(Clone, Copy)]
 struct Node {
@@ -29,7 +29,7 @@ pub(crate) struct Tree<F> {
 
 impl<F: Hash + Eq + Clone> Tree<F> {
     pub(crate) fn new() -> Self {
-        Self::with_at_most(MOST_NODES)
+        Self::with_at_most(MAX_NODES)
     }
 
     /// One of at most so many nodes.

@@ -23,7 +23,7 @@ use std::time::Duration;
 const REASON_BYTES: usize = 200;
 
 /// How long a recording has to end once the agent is off: its writer may be looking up names.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The same where a thread of the agent has ended on the spot, which may be its writer.
 const PATIENCE_WITH_THE_REST: Duration = Duration::from_secs(2);
 
@@ -117,7 +117,7 @@ pub fn is_disabled() -> bool {
 /// Whether it is off and has been for so long that what its threads have not said by now, they will
 /// not say any more.
 pub fn is_past_grace() -> bool {
-    let patience = if LOST.load(Relaxed) { PATIENCE_WITH_THE_REST } else { PATIENCE };
+    let patience = if LOST.load(Relaxed) { PATIENCE_WITH_THE_REST } else { TIMEOUT };
     is_disabled()
         && monotonic_ns().saturating_sub(SWITCH.since_ns.load(Relaxed)) >= patience.as_nanos() as u64
 }

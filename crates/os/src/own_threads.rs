@@ -74,7 +74,7 @@ pub fn ids() -> impl Iterator<Item = u32> {
 }
 
 /// Whether a thread with this name may be the agent's own.
-pub fn is_our_name(name: &str) -> bool {
+pub fn has_agent_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 

@@ -11,9 +11,9 @@ use crate::counters::{AgentCounters, RecordingCounters};
 use crate::jit::JitCode;
 use crate::listen::Address;
 use crate::mappings::Mappings;
-use crate::recording::{MAX_RECORDINGS, Output, Purpose, Question, Recorder, Request, StartError};
+use crate::recording::{MAX_RECORDINGS, Output, Question, Recorder, Request, StartError, WriterTask};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
-use crate::sampler::{self, Active};
+use crate::sampler::{self, RunningRecording};
 use crate::writer::{Figures, Kept, NameSources, Writer, write_last};
 use crate::{agent_threads, symbol_server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -141,7 +141,7 @@ impl Agent {
 
     /// Leaves a recording for the server thread to start: recordings are started by a thread that
     /// has the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and
-    /// calling [`Agent::nudge`]) ends the recording.
+    /// calling [`Agent::wake_sampler`]) ends the recording.
     pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) {
         match lock(&self.submitted) {
             Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
@@ -155,7 +155,7 @@ impl Agent {
     }
 
     /// A recording's `stop` was set.
-    pub fn nudge(&self) {
+    pub fn wake_sampler(&self) {
         self.sampler.notify();
     }
 
@@ -201,7 +201,7 @@ impl Agent {
         if let Some(sender) = &*questions {
             return sender.send(question).map_err(|_| StartError::TooMany);
         }
-        let (sender, receiver) = channel(symbol_server::MOST_WAITING);
+        let (sender, receiver) = channel(symbol_server::MAX_WAITING);
         sender.send(question).map_err(|_| StartError::TooMany)?;
         let agent = self.clone();
         let body = move || {
@@ -295,7 +295,7 @@ impl Agent {
     }
 
     /// Writes what was kept, on a thread of its own, which takes a recording's place.
-    fn tell_last(
+    fn write_flight_record(
         self: &Arc<Self>,
         request: Request,
         output: Box<dyn Output>,
@@ -318,8 +318,8 @@ impl Agent {
         output: Box<dyn Output>,
         stop: Arc<AtomicBool>,
     ) -> Result<(), (StartError, Box<dyn Output>)> {
-        if matches!(request.purpose, Purpose::Last(_)) {
-            return self.tell_last(request, output);
+        if matches!(request.purpose, WriterTask::Last(_)) {
+            return self.write_flight_record(request, output);
         }
         if let Err(what) = wanted_threads::check(&request) {
             return Err((StartError::NoThread(what), output));
@@ -333,7 +333,7 @@ impl Agent {
         let (send, samples) = sample_queue(QUEUE_BYTES);
         let request = Arc::new(request);
         let clock = EpochClock::now();
-        let active = Active::new(request.clone(), send, counters.clone(), stop.clone(), clock);
+        let active = RunningRecording::new(request.clone(), send, counters.clone(), stop.clone(), clock);
         let names = self.names(clock);
         let of_agent = self.counters.clone();
         let figures = Figures::new(&of_agent);
@@ -345,7 +345,7 @@ impl Agent {
             let samples = writer.run(place);
             // The sampler may sleep until a tick that is far away, and has no place for another
             // recording before.
-            agent.nudge();
+            agent.wake_sampler();
             samples.drain();
         });
         if !started {
@@ -428,7 +428,7 @@ impl Recorder for SharedAgent {
 mod tests {
     use super::*;
     use crate::recording::Closed;
-    use crate::writer::KeptSamples;
+    use crate::writer::AddressRecorder;
     use std::sync::Barrier;
     use swipr_formats::model::{Header, Mode, Summary};
 
@@ -464,7 +464,7 @@ mod tests {
             },
             threads: None,
             filter: Default::default(),
-            purpose: Purpose::Last(Duration::from_secs(10)),
+            purpose: WriterTask::Last(Duration::from_secs(10)),
             symbolize: Default::default(),
         }
     }
@@ -482,7 +482,7 @@ mod tests {
             interval_ns: 10_000_000,
             mode: Mode::Wall,
         };
-        *agent.kept.lock().unwrap() = Some(KeptSamples::new(header, Duration::from_secs(1)));
+        *agent.kept.lock().unwrap() = Some(AddressRecorder::new(header, Duration::from_secs(1)));
         let all_write = Arc::new(Barrier::new(MAX_RECORDINGS + 1));
         let ask = || agent.begin(last(), Box::new(Deaf(all_write.clone())), Arc::default());
         for _ in 0..MAX_RECORDINGS {

@@ -37,7 +37,7 @@ fn forget(tid: u32) {
 
 /// Ends the calling thread, one of the agent's, at once and without running anything of it. Its
 /// locks stay locked.
-pub fn end_this_one() -> ! {
+pub fn exit_thread() -> ! {
     disabled::lose_thread();
     forget(process::tid());
     process::end_thread()
@@ -61,7 +61,7 @@ pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Re
 pub fn register(name: &str) -> OwnThread {
     let registered = OwnThread::new(process::tid());
     threads::set_name(&format!("{PREFIX}{name}"));
-    threads::be_ordinary();
+    threads::reset_scheduling();
     registered
 }
 

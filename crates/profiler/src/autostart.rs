@@ -8,7 +8,7 @@
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, LifeFile};
 use crate::output::{self, Completion, FileOutput};
-use crate::recording::{Closed, Length, Output, Purpose, Recorder, Request, Symbolize};
+use crate::recording::{Closed, Length, Output, Recorder, Request, Symbolize, WriterTask};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use swipr_os::log;
 use swipr_os::process;
 
 /// How long the end of the process may wait for its file.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Between two samples of a whole life.
 const INTERVAL: Duration = Duration::from_millis(10);
 
@@ -51,7 +51,7 @@ impl Output for Nowhere {
 fn request(
     interval: Duration,
     format: &'static swipr_formats::FormatInfo,
-    purpose: Purpose,
+    purpose: WriterTask,
     symbolize: Symbolize,
 ) -> Request {
     Request {
@@ -70,7 +70,7 @@ fn request(
 /// Called by the server thread, which has the agent's descriptors.
 pub fn begin(agent: &Arc<Agent>, config: &Config) {
     if let Some(continuous) = config.continuous {
-        let purpose = Purpose::Keep(continuous.keep);
+        let purpose = WriterTask::Keep(continuous.keep);
         let request = request(continuous.interval, &swipr_formats::GOROUTINES, purpose, Symbolize::Lazy);
         agent.submit(request, Box::new(Nowhere), Arc::default());
     }
@@ -93,7 +93,7 @@ fn begin_file(agent: &Arc<Agent>, file: &LifeFile) {
     }
     let output = FileOutput::renamed_when_complete(path, completion.clone());
     agent.submit(
-        request(INTERVAL, file.format, Purpose::Samples, Symbolize::Now),
+        request(INTERVAL, file.format, WriterTask::Samples, Symbolize::Now),
         Box::new(output),
         stop.clone(),
     );
@@ -105,8 +105,8 @@ pub fn end(agent: &Agent) -> Option<String> {
     // SAFETY: null, or leaked and never freed.
     let whole = unsafe { WHOLE.load(Acquire).as_ref() }.filter(|whole| whole.pid == process::pid())?;
     whole.stop.store(true, Relaxed);
-    agent.nudge();
-    match whole.completion.wait(PATIENCE) {
+    agent.wake_sampler();
+    match whole.completion.wait(TIMEOUT) {
         Some(Ok(_)) => None,
         Some(Err(error)) => Some(error),
         None => Some("the file was not complete in time".to_owned()),

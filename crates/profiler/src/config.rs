@@ -12,7 +12,7 @@ mod signal;
 pub use continuous::{Continuous, LifeFile};
 pub use place::{Identity, Pattern, Place};
 pub use programs::{Follow, Programs};
-pub use recorder::AwaitedBy;
+pub use recorder::WaitingFor;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -165,7 +165,7 @@ pub struct Config {
     /// Where the process's whole life is written.
     pub life_file: Option<LifeFile>,
     /// Whose children wait for their recording to begin.
-    pub awaited: Option<AwaitedBy>,
+    pub awaited: Option<WaitingFor>,
     /// Memory for names, in MiB.
     pub symbol_memory_mib: usize,
     /// How long a recording's writer may run to find lines.
@@ -369,11 +369,11 @@ impl VariableReader<'_> {
         self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
     }
 
-    fn awaited(&self) -> Result<Option<AwaitedBy>, ConfigError> {
+    fn awaited(&self) -> Result<Option<WaitingFor>, ConfigError> {
         let Some(text) = self.text("SWIPR_RECORDER", "all:1234")? else {
             return Ok(None);
         };
-        self.check("SWIPR_RECORDER", &text, AwaitedBy::parse(&text), "all:1234").map(Some)
+        self.check("SWIPR_RECORDER", &text, WaitingFor::parse(&text), "all:1234").map(Some)
     }
 
     fn patterns(&self, variable: &'static str) -> Result<Vec<String>, ConfigError> {

@@ -5,7 +5,7 @@ pub mod agent {
 }
 
 pub mod agent_threads {
-    pub use crate::agent_threads::end_this_one;
+    pub use crate::agent_threads::exit_thread;
 }
 
 pub mod config {
@@ -19,8 +19,8 @@ pub mod injected {
 
 pub mod lifecycle {
     pub use crate::lifecycle::{
-        LifeError, Paused, Wait, address, is_here, is_sampled_or_gone, nudge, pause, pause_if_only_thread,
-        settle_before_change, start, stop, submit,
+        LifeError, Paused, Wait, address, is_here, is_sampled_or_gone, pause, pause_if_only_thread,
+        settle_before_change, start, stop, submit, wake_sampler,
     };
 
     pub mod fork {

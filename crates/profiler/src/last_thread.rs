@@ -24,9 +24,9 @@ use swipr_os::threads::{self, TaskDirectory};
 use swipr_os::{process, signals};
 
 /// How soon after the last thread's end the process ends.
-const OFTEN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How often the server looks whether the first thread has ended.
-const SELDOM: Duration = Duration::from_secs(1);
+const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const UNKNOWN: u8 = 0;
 const WATCHED: u8 = 1;
@@ -85,7 +85,7 @@ unsafe extern "C" fn first_ended(_: *mut c_void) {
 extern "C" fn end_with_the_last(_: *mut c_void) -> *mut c_void {
     let _registered = agent_threads::register("exit");
     loop {
-        process::sleep(OFTEN);
+        process::sleep(POLL_INTERVAL);
         // The first thread stays listed until the process ends.
         match threads::count() {
             Some(threads) if threads <= agent_threads::count() + 1 => process::exit_successfully(),
@@ -107,8 +107,8 @@ fn leave_it_to_the_server() {
 pub fn timeout() -> Option<Duration> {
     match FIRST.load(Relaxed) {
         LEFT_TO_A_THREAD => None,
-        ENDED | ENDED_UNSEEN => Some(OFTEN),
-        _ => Some(SELDOM),
+        ENDED | ENDED_UNSEEN => Some(POLL_INTERVAL),
+        _ => Some(SLOW_POLL_INTERVAL),
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_process_whose_first_thread_lives_is_left_alone() {
         watch_if_first(&((|| {}) as fn())); // tests run on other threads
-        assert_eq!(timeout(), Some(SELDOM));
+        assert_eq!(timeout(), Some(SLOW_POLL_INTERVAL));
         look();
         assert!(host_is_left());
     }

@@ -24,7 +24,7 @@ use swipr_os::{disabled, log};
 
 /// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every
 /// other call of the C interface for a start that is under way.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the end of a program that is recorded as a whole waits for its agent to start.
 const START_AT_EXIT: Duration = Duration::from_millis(500);
@@ -99,7 +99,7 @@ fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
 /// The same, for callers that may have come right after the program was loaded, or after a fork: an
 /// agent that is just being started is waited for.
 fn settled() -> Option<(&'static Arc<Agent>, &'static Address)> {
-    STATE.settled(Instant::now() + PATIENCE);
+    STATE.settled(Instant::now() + TIMEOUT);
     running()
 }
 
@@ -109,16 +109,16 @@ pub fn address() -> Option<&'static Address> {
 }
 
 /// A recording's `stop` was set.
-pub fn nudge() {
+pub fn wake_sampler() {
     if let Some((agent, _)) = running() {
-        agent.nudge();
+        agent.wake_sampler();
     }
 }
 
 /// Starts the agent. With [`Wait::Yes`] one that is just being started is waited for first, so that
 /// it runs when [`LifeError::AlreadyRunning`] comes back.
 pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     if wait == Wait::Yes {
         STATE.settled(deadline);
     }
@@ -157,7 +157,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
 
 /// The server thread's body.
 fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Result<(), LifeError>>) {
-    OWN_TABLE.store(descriptors::leave_hosts_table(), Relaxed);
+    OWN_TABLE.store(descriptors::unshare_fds(), Relaxed);
     match listen(config, identity) {
         Ok((live, event_loop)) => {
             let file = live.files.first().cloned();
@@ -230,7 +230,7 @@ fn tell_not_listening(reasons: &[String], config: &Config) {
 
 /// Stops the agent: ends its recordings, removes its socket, ends its threads.
 pub fn stop() -> Result<(), LifeError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     STATE.settled(deadline);
     let life = STATE.begin_stop().ok_or(LifeError::NotRunning)?;
     let live = live().ok_or(LifeError::NotRunning)?;

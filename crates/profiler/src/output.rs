@@ -13,7 +13,7 @@ use swipr_os::disabled;
 use swipr_os::locks::after_waiting;
 
 /// How often whoever waits looks whether the agent still is.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How a recording ended, for whoever waits for it.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Completion {
             if left.is_zero() {
                 break;
             }
-            end = after_waiting(self.ended.wait_timeout(end, left.min(LOOK))).0;
+            end = after_waiting(self.ended.wait_timeout(end, left.min(POLL_INTERVAL))).0;
         }
         end.clone()
     }

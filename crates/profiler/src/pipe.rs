@@ -13,7 +13,7 @@ use swipr_os::disabled;
 use swipr_os::locks::{after_waiting, lock};
 
 /// How long a writer waits for a reader that takes nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Tells the reader's thread that there is something to take.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
@@ -22,7 +22,7 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 /// from the writer's thread when bytes come into an empty pipe and when the
 /// recording ends; it must not wait.
 pub fn pipe(capacity: usize, wake: Wake) -> (PipeWriter, PipeReader) {
-    patient_pipe(capacity, wake, PATIENCE)
+    patient_pipe(capacity, wake, TIMEOUT)
 }
 
 fn patient_pipe(capacity: usize, wake: Wake, patience: Duration) -> (PipeWriter, PipeReader) {

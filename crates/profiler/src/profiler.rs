@@ -14,19 +14,19 @@ use crate::config::{Config, Pattern, Place};
 use crate::lifecycle::{self, Wait};
 use crate::output::Completion;
 use crate::recording::{Filter, Length, Request, Symbolize};
-use kept_output::KeptOutput;
+use kept_output::MemoryOutput;
 use regex_lite::Regex;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_formats::model::Mode;
-use swipr_formats::{Kept, Selection};
+use swipr_formats::{MemoryRecording, Selection};
 
 /// How finely the time of samples is kept.
 const SLICE_NS: u64 = 1_000_000_000;
 /// How long the end of a recording may take: names are looked up then.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Why nothing is profiled. A program can go on without.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Builder {
             Ok(()) | Err(lifecycle::LifeError::AlreadyRunning) => {}
             Err(error) => return Err(Error(error.to_string())),
         }
-        let kept = Arc::new(Mutex::new(Kept::new(SLICE_NS, usize::MAX)));
+        let kept = Arc::new(Mutex::new(MemoryRecording::new(SLICE_NS, usize::MAX)));
         let (completion, stop) = (Arc::<Completion>::default(), Arc::<AtomicBool>::default());
         let format = swipr_formats::find("folded").ok_or_else(|| Error("there are no formats".into()))?;
         let request = Request {
@@ -110,7 +110,7 @@ impl Builder {
             purpose: Default::default(),
             symbolize: Symbolize::Now,
         };
-        let output = KeptOutput::new(kept.clone(), completion.clone());
+        let output = MemoryOutput::new(kept.clone(), completion.clone());
         lifecycle::submit(request, Box::new(output), stop.clone())
             .map_err(|error| Error(error.to_string()))?;
         Ok(Profiler { kept, completion, stop })
@@ -131,7 +131,7 @@ impl Builder {
 /// A recording that is under way. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Profiler {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<MemoryRecording>>,
     completion: Arc<Completion>,
     stop: Arc<AtomicBool>,
 }
@@ -151,7 +151,7 @@ impl Profiler {
     /// Ends the recording; all that was sampled is in the report.
     pub fn stop(self) -> Result<Report, Error> {
         self.end();
-        match self.completion.wait(PATIENCE) {
+        match self.completion.wait(TIMEOUT) {
             Some(Ok(_)) => Ok(Report::of(&self.kept)),
             Some(Err(reason)) => Err(Error(reason)),
             None => Err(Error("the recording did not end in time".into())),
@@ -160,7 +160,7 @@ impl Profiler {
 
     fn end(&self) {
         self.stop.store(true, Relaxed);
-        lifecycle::nudge();
+        lifecycle::wake_sampler();
     }
 }
 

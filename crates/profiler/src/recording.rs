@@ -37,7 +37,7 @@ pub struct Request {
     /// Which other samples are left out.
     pub filter: Filter,
     /// What is wanted of it.
-    pub purpose: Purpose,
+    pub purpose: WriterTask,
     /// Which names are looked up.
     pub symbolize: Symbolize,
 }
@@ -71,7 +71,7 @@ pub struct Filter {
     /// Only these threads; none: all.
     pub tids: Vec<u32>,
     /// Only threads in these states; none: in all.
-    pub states: Vec<Doing>,
+    pub states: Vec<StateFilter>,
     /// Only stacks with a frame whose name matches.
     pub include: Option<regex_lite::Regex>,
     /// Only stacks without such a frame.
@@ -82,7 +82,7 @@ pub struct Filter {
 
 /// A state of threads, as one asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum StateFilter {
     /// On a CPU.
     Running,
     /// Ready to run, and no CPU is there.
@@ -93,7 +93,7 @@ pub enum Doing {
 
 /// What a recording is made for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
+pub enum WriterTask {
     /// Its samples.
     #[default]
     Samples,
@@ -101,7 +101,7 @@ pub enum Purpose {
     Names(Vec<u64>),
     /// To list all executable memory.
     Code,
-    /// To be kept for so long, see [`Purpose::Last`].
+    /// To be kept for so long, see [`WriterTask::Last`].
     Keep(Duration),
     /// No recording: what was kept of so long a time, as if it had been one.
     Last(Duration),

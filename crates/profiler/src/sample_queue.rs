@@ -17,7 +17,7 @@ use swipr_os::disabled;
 pub const QUEUE_BYTES: usize = 16 << 20;
 
 /// How often a writer that waits for nothing but the end looks whether the agent is off.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// One sample on its way to the writer.
 #[derive(Clone, Debug)]
@@ -85,8 +85,9 @@ impl SampleReceiver {
     /// Throws away what still comes, until the sampler has let the recording go or the agent is
     /// off.
     pub fn drain(&self) {
-        while !disabled::is_disabled() && !matches!(self.receive(LOOK), Err(RecvTimeoutError::Disconnected)) {
-        }
+        while !disabled::is_disabled()
+            && !matches!(self.receive(POLL_INTERVAL), Err(RecvTimeoutError::Disconnected))
+        {}
     }
 }
 

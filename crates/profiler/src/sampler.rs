@@ -12,7 +12,7 @@ mod threads;
 mod ticks;
 mod timers;
 
-pub use active::Active;
+pub use active::RunningRecording;
 
 use crate::counters::AgentCounters;
 use crate::mappings::JitTables;
@@ -50,7 +50,7 @@ fn set_signal(signal: i32) {
 
 #[derive(Debug, Default)]
 struct Inbox {
-    new: Vec<Active>,
+    new: Vec<RunningRecording>,
     /// The thread is there and will look at `new`.
     attended: bool,
     closed: bool,
@@ -74,7 +74,7 @@ impl Handle {
     }
 
     /// Hands a recording over; `true`: the caller must start the thread with [`run`].
-    pub fn add(&self, recording: Active) -> bool {
+    pub fn add(&self, recording: RunningRecording) -> bool {
         // Nobody may run out of memory while others wait for the inbox.
         let room = Vec::with_capacity(MAX_RECORDINGS);
         let Some(mut inbox) = lock(&self.inbox) else { return false };
@@ -113,7 +113,7 @@ impl Handle {
     }
 
     /// Waits until `deadline_ns` or a change; `None`: it is time to end.
-    fn wait(&self, deadline_ns: u64) -> Option<Vec<Active>> {
+    fn wait(&self, deadline_ns: u64) -> Option<Vec<RunningRecording>> {
         let mut inbox = lock(&self.inbox)?;
         if inbox.new.is_empty() && !inbox.closed && !disabled::is_disabled() {
             let left = deadline_ns.saturating_sub(monotonic_ns());
@@ -167,7 +167,7 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
 /// Samples until there was nothing to do for a while, or all is over.
 fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()> {
     let mut sweeper = Sweeper::new(handle.wanted_signal, handle.made.clone(), counters.clone())?;
-    let mut recordings: Vec<Active> = vec![];
+    let mut recordings: Vec<RunningRecording> = vec![];
     let mut housekeeping = 0;
     let mut idle_until = None;
     let measure_at = monotonic_ns() + HOUSEKEEPING_NS;
@@ -216,22 +216,33 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
 }
 
 /// Whether no tick is late if the sampler does something else for two ticks of the kernel.
-fn has_time(recordings: &[Active]) -> bool {
+fn has_time(recordings: &[RunningRecording]) -> bool {
     recordings.iter().all(|recording| recording.interval_ns() > 2 * kernel_tick_ns())
 }
 
 /// How early a recording joins another one's sweep: half of the shortest interval.
-fn shared_sweep_ns(recordings: &[Active]) -> u64 {
+fn shared_sweep_ns(recordings: &[RunningRecording]) -> u64 {
     let others = recordings.len().saturating_sub(1).min(1) as u64;
-    recordings.iter().map(Active::interval_ns).min().unwrap_or(0) / 2 * others
+    recordings.iter().map(RunningRecording::interval_ns).min().unwrap_or(0) / 2 * others
 }
 
 /// `idle_until`: when to end, without recordings.
-fn next_deadline(recordings: &[Active], sweeper: &Sweeper, idle_until: Option<u64>, now: u64) -> u64 {
+fn next_deadline(
+    recordings: &[RunningRecording],
+    sweeper: &Sweeper,
+    idle_until: Option<u64>,
+    now: u64,
+) -> u64 {
     let preempt = sweeper.preempt_at(recordings);
-    let wake = recordings.iter().map(Active::next_wake).chain(idle_until).chain(preempt).min().unwrap_or(now);
+    let wake = recordings
+        .iter()
+        .map(RunningRecording::next_wake)
+        .chain(idle_until)
+        .chain(preempt)
+        .min()
+        .unwrap_or(now);
     // Answers are looked for at each tick, too: none is waited for by itself shortly before one.
-    let tick = recordings.iter().map(Active::next_tick).min().unwrap_or(wake);
+    let tick = recordings.iter().map(RunningRecording::next_tick).min().unwrap_or(wake);
     let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_BEFORE_NS);
     collect.map_or(wake, |at| at.min(wake))
 }

@@ -32,9 +32,9 @@ pub use parameters::{regex, title};
 use crate::config::Config;
 use crate::listen::Listener;
 use crate::recording::Recorder;
-use connection::Surroundings;
-use control::{Control, Noted};
-use listening::Listening;
+use connection::ServerContext;
+use control::{Control, OpenDescriptor};
+use listening::Acceptor;
 use poller::Poller;
 use std::fmt;
 use std::io;
@@ -102,7 +102,7 @@ impl From<&Config> for Settings {
 /// The handle of a server. Dropping it stops the server without waiting.
 pub struct Server {
     control: Arc<Control>,
-    _noted: Option<Noted>,
+    _noted: Option<OpenDescriptor>,
 }
 
 impl Server {
@@ -120,12 +120,12 @@ impl Server {
             control.add_file(listener);
         }
         let listening = listeners.into_iter();
-        let listening = listening.map(|listener| Listening::new(listener, &control));
+        let listening = listening.map(|listener| Acceptor::new(listener, &control));
         let waking = Arc::clone(&control);
         let event_loop = EventLoop {
             listening: listening.collect(),
             clients: Vec::new(),
-            around: Surroundings { recorder, settings, wake: Arc::new(move || waking.waker.wake()) },
+            around: ServerContext { recorder, settings, wake: Arc::new(move || waking.waker.wake()) },
             sleeper_noted: control.note(&sleeper),
             sleeper: Some(sleeper),
             poller: Poller::new()?,

@@ -19,7 +19,7 @@ use swipr_os::locks::lock;
 use swipr_symbols::symbol_api;
 
 /// Questions that may wait; one more is refused.
-pub const MOST_WAITING: usize = 16;
+pub const MAX_WAITING: usize = 16;
 /// How long what was read stays.
 const LINGER: Duration = Duration::from_secs(60);
 

@@ -7,7 +7,7 @@
 //! nobody can come: the recorder has ended, or the agent does not listen. Not here: who is meant
 //! (`config/recorder.rs`).
 
-use crate::config::{AwaitedBy, Config};
+use crate::config::{Config, WaitingFor};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use swipr_os::disabled;
@@ -19,7 +19,7 @@ const AT_START: Duration = Duration::from_secs(10);
 /// How long handing over may take: milliseconds, but where CPUs are scarce names take long to find.
 const AT_EXIT: Duration = Duration::from_secs(2);
 /// How often it is looked.
-const OFTEN: Duration = Duration::from_micros(500);
+const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Whether this process waits.
 static WAITS: AtomicBool = AtomicBool::new(false);
@@ -33,7 +33,7 @@ pub fn at_start(config: &Config, is_sampled: fn() -> bool) {
 
 /// The agent was started again in the child of a fork.
 pub fn after_fork(config: &Config, is_sampled: fn() -> bool) {
-    if let Some(AwaitedBy::Descendants(recorder)) = config.awaited {
+    if let Some(WaitingFor::Descendants(recorder)) = config.awaited {
         wait_for(recorder, is_sampled);
     }
 }
@@ -58,6 +58,6 @@ pub fn forget_in_child() {
 fn wait(at_most: Duration, is_over: impl Fn() -> bool) {
     let deadline = Instant::now() + at_most;
     while !is_over() && !disabled::is_disabled() && Instant::now() < deadline {
-        process::sleep(OFTEN);
+        process::sleep(POLL_INTERVAL);
     }
 }

@@ -14,14 +14,14 @@ mod tests;
 mod times;
 
 use crate::counters::{AgentCounters, RecordingCounters};
-use crate::recording::{Closed, Output, Purpose, Request, SampleSource};
+use crate::recording::{Closed, Output, Request, SampleSource, WriterTask};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
 use kept::UnusedSymbols;
-pub use kept::{Kept, KeptSamples};
+pub use kept::{AddressRecorder, Kept};
 pub use last::write_last;
 pub use names::NameSources;
-use names::{StackNames, stop_of};
+use names::{StackSymbolizer, stop_of};
 use passed::Passed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,9 +37,9 @@ use swipr_unwind::walk::Stop;
 use times::Times;
 
 /// How often the writer looks whether its reader is still there.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Output is handed on at the latest when there is so much of it.
-const ENOUGH: usize = 32 << 10;
+const FLUSH_BYTES: usize = 32 << 10;
 /// A stack that stood for longer is written in parts.
 const TICKS_AT_ONCE: u32 = 16;
 /// Stacks that are remembered by a writer that runs for ever: idle threads have as many.
@@ -88,7 +88,7 @@ impl Writer {
     }
 
     /// The figures; or, where there was no tick because the sampler failed, of what it failed.
-    fn end(&self, names: &StackNames) -> Result<Summary, String> {
+    fn end(&self, names: &StackSymbolizer) -> Result<Summary, String> {
         let mut summary = self.counters.summary();
         summary.without_lines = names.without_lines();
         let tick_ns = kernel_tick_ns();
@@ -106,24 +106,24 @@ impl Writer {
     /// Nothing is handed on before the first sample: whoever waits for a recording that found
     /// nothing is told so, and gets no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
-        let mut names = StackNames::new(self.names.clone(), self.request.symbolize, self.symbol_time);
+        let mut names = StackSymbolizer::new(self.names.clone(), self.request.symbolize, self.symbol_time);
         let mut times = Times::default();
         let mut passed = Passed::new(&self.request.filter);
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
         let header = header(&self.request);
         let mut kept = None;
-        if let Purpose::Keep(keep) = self.request.purpose {
+        if let WriterTask::Keep(keep) = self.request.purpose {
             kept = Some(self.kept.clone());
             if let Some(mut place) = lock(&self.kept) {
-                *place = Some(KeptSamples::new(header.clone(), keep));
+                *place = Some(AddressRecorder::new(header.clone(), keep));
             }
         }
         let mut unused = UnusedSymbols::new();
-        let wants_samples = matches!(self.request.purpose, Purpose::Samples | Purpose::Keep(_));
+        let wants_samples = matches!(self.request.purpose, WriterTask::Samples | WriterTask::Keep(_));
         format.begin(&header, &mut bytes);
         loop {
-            let batch = match self.samples.receive(LOOK) {
+            let batch = match self.samples.receive(POLL_INTERVAL) {
                 Ok(batch) => batch,
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
@@ -141,7 +141,7 @@ impl Writer {
             names.begin_batch();
             for event in batch {
                 if !wants_samples {
-                    names.know(&event.stack.mappings);
+                    names.set_mappings(&event.stack.mappings);
                     continue;
                 }
                 let stack = names.of(&event.stack, event.time_ns);
@@ -176,7 +176,7 @@ impl Writer {
                         Some(_) => with_kept(&kept, |kept| kept.recorder.add(&sample)),
                         None => format.sample(&sample, &mut bytes),
                     }
-                    if bytes.len() >= ENOUGH {
+                    if bytes.len() >= FLUSH_BYTES {
                         self.hand_on(&mut bytes)?;
                     }
                 }
@@ -221,7 +221,7 @@ impl Writer {
     }
 }
 
-fn with_kept(kept: &Option<Kept>, change: impl FnOnce(&mut KeptSamples)) {
+fn with_kept(kept: &Option<Kept>, change: impl FnOnce(&mut AddressRecorder)) {
     if let Some(mut place) = kept.as_ref().and_then(|kept| lock(kept))
         && let Some(samples) = place.as_mut()
     {

@@ -13,7 +13,7 @@ mod object;
 use crate::demangle::{Names, SwiftDemangler};
 use crate::identity::FileIdentity;
 use crate::{separate, symbols};
-use names::NameStore;
+use names::StringInterner;
 use object::{Object, Part};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -179,7 +179,7 @@ pub struct Stats {
 pub struct Symbolizer {
     budget: Budget,
     debug_root: PathBuf,
-    names: NameStore,
+    names: StringInterner,
     objects: HashMap<ObjectKey, Object>,
     /// Bytes of all objects.
     bytes: usize,
@@ -193,7 +193,7 @@ impl Symbolizer {
         Symbolizer {
             budget,
             debug_root: separate::DEBUG_ROOT.into(),
-            names: NameStore::default(),
+            names: StringInterner::default(),
             objects: HashMap::new(),
             bytes: 0,
             now: 0,

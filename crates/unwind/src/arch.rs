@@ -152,7 +152,7 @@ static ARE_TICKS_FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// From now on [`ticks`] are 0: a thread is about to make the kernel kill it for reading that clock
 /// (prctl(2), PR_SET_TSC), and threads that it starts inherit that.
-pub fn forbid_ticks() {
+pub fn disable_tsc() {
     ARE_TICKS_FORBIDDEN.store(true, Relaxed);
 }
 

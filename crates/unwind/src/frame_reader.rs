@@ -8,7 +8,7 @@ use crate::memory::Memory;
 const WINDOW: usize = 256;
 /// Bytes that one instruction or header field never exceeds, but for expressions, which are
 /// skipped.
-const ENOUGH: usize = 24;
+const MAX_ITEM_BYTES: usize = 24;
 /// A read that fails may have reached beyond a mapping, which ends with a page.
 const PAGE: u64 = 4096;
 
@@ -91,7 +91,7 @@ impl<'m, M: Memory> Reader<'m, M> {
     #[inline]
     pub(crate) fn prepare(&mut self) -> Option<()> {
         let held = self.window.from(self.window.at).len();
-        if held >= ENOUGH || self.window.end.saturating_sub(self.window.at) <= held as u64 {
+        if held >= MAX_ITEM_BYTES || self.window.end.saturating_sub(self.window.at) <= held as u64 {
             Some(())
         } else {
             self.fill()

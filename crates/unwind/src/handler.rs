@@ -34,14 +34,14 @@ pub struct TimerSignal {
 /// Signals there are (signal(7)), and the unused number 0.
 const SIGNALS: usize = 65;
 /// The host's handlers, by signal.
-static PREVIOUS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
+static HOST_HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static PREVIOUS_TAKES_INFO: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
 
 /// Remembers the host's own handler (0: default or ignored) of a signal number, for signals that
 /// are not ours. Call before [`on_signal`] is installed for it.
 pub fn set_previous(signal: i32, handler: usize, takes_info: bool) {
     let at = signal as usize;
-    if let (Some(previous), Some(takes)) = (PREVIOUS.get(at), PREVIOUS_TAKES_INFO.get(at)) {
+    if let (Some(previous), Some(takes)) = (HOST_HANDLERS.get(at), PREVIOUS_TAKES_INFO.get(at)) {
         takes.store(u32::from(takes_info), Relaxed);
         previous.store(handler, Release);
     }
@@ -49,7 +49,7 @@ pub fn set_previous(signal: i32, handler: usize, takes_info: bool) {
 
 /// Whether the host had a handler of its own for this signal.
 pub fn has_previous(signal: i32) -> bool {
-    PREVIOUS.get(signal as usize).is_none_or(|previous| previous.load(Relaxed) != 0)
+    HOST_HANDLERS.get(signal as usize).is_none_or(|previous| previous.load(Relaxed) != 0)
 }
 
 /// The handler to install with `SA_SIGINFO` and all signals blocked.
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut TimerSignal, contex
         return;
     }
     // SAFETY: as this function's own.
-    unsafe { pass_on(signal, info, context) };
+    unsafe { chain_to_host(signal, info, context) };
 }
 
 /// # Safety
@@ -112,9 +112,11 @@ unsafe fn answer(ticket: Ticket, context: u64) {
 /// # Safety
 /// As [`on_signal`].
 #[cold]
-unsafe fn pass_on(signal: c_int, info: *mut TimerSignal, context: *mut c_void) {
+unsafe fn chain_to_host(signal: c_int, info: *mut TimerSignal, context: *mut c_void) {
     let at = signal as usize;
-    let (Some(previous), Some(takes_info)) = (PREVIOUS.get(at), PREVIOUS_TAKES_INFO.get(at)) else { return };
+    let (Some(previous), Some(takes_info)) = (HOST_HANDLERS.get(at), PREVIOUS_TAKES_INFO.get(at)) else {
+        return;
+    };
     let previous = previous.load(Acquire);
     if previous == 0 {
         return;

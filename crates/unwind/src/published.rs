@@ -125,8 +125,8 @@ pub unsafe fn publish(snapshot: *mut Snapshot<'static>) -> *mut Snapshot<'static
 }
 
 /// Takes `snapshot` away, unless another one was put in its place.
-pub fn retract(snapshot: *mut Snapshot<'static>) {
-    CURRENT.retract(snapshot);
+pub fn unpublish(snapshot: *mut Snapshot<'static>) {
+    CURRENT.unpublish(snapshot);
 }
 
 /// Forgets cached rules.

@@ -7,7 +7,7 @@
 //! compare-and-swap only:
 //!
 //! ```text
-//! Free(g) --lend--> Lent(g) --handler--> Written(g) --handler--> Done(g) --again--> Lent(g)
+//! Free(g) --acquire--> Lent(g) --handler--> Written(g) --handler--> Done(g) --again--> Lent(g)
 //!                      `--revoke--> Free(g+1)                        `--release--> Free(g+1)
 //! ```
 //!
@@ -123,7 +123,7 @@ impl Slot {
         self.extent.store(bounds.extent as u32, Relaxed);
     }
 
-    /// What [`lend`] or [`again`] was given.
+    /// What [`acquire`] or [`again`] was given.
     #[inline(always)]
     pub fn bounds(&self) -> StackBounds {
         let extent =
@@ -186,7 +186,7 @@ impl Ticket {
             .then_some(Ticket { index, generation: value as u32 })
     }
 
-    /// The slot's number: a hint for [`lend`].
+    /// The slot's number: a hint for [`acquire`].
     pub fn index(self) -> usize {
         usize::from(self.index)
     }
@@ -227,7 +227,7 @@ pub fn has_chunk(chunk: usize) -> bool {
 
 /// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds
 /// set and nobody's.
-pub fn lend(hint: usize, bounds: StackBounds) -> Option<Ticket> {
+pub fn acquire(hint: usize, bounds: StackBounds) -> Option<Ticket> {
     let chunks = MEMORY.iter().take_while(|chunk| !chunk.load(Relaxed).is_null()).count();
     let slots = chunks * CHUNK;
     (0..slots).find_map(|n| {
@@ -237,7 +237,7 @@ pub fn lend(hint: usize, bounds: StackBounds) -> Option<Ticket> {
         let slot = ticket.slot()?;
         slot.owner.store(0, Relaxed);
         slot.set_bounds(bounds);
-        state.lend(ticket.generation).then_some(ticket)
+        state.acquire(ticket.generation).then_some(ticket)
     })
 }
 
@@ -271,7 +271,7 @@ pub fn again(ticket: Ticket, bounds: StackBounds) {
 
 /// Sampler: takes a slot back whose timer is no more. `false` if the thread is just answering.
 pub fn release(ticket: Ticket) -> bool {
-    ticket.state().is_some_and(|state| state.revoke(ticket.generation) || state.release(ticket.generation))
+    ticket.state().is_some_and(|state| state.cancel(ticket.generation) || state.release(ticket.generation))
 }
 
 fn slots() -> impl Iterator<Item = &'static Slot> {
@@ -325,17 +325,17 @@ mod tests {
     #[test]
     fn a_late_answer_finds_nothing_to_write() {
         with_memory();
-        let lend = |hint| {
-            let ticket = lend(hint, StackBounds::default()).unwrap();
+        let acquire = |hint| {
+            let ticket = acquire(hint, StackBounds::default()).unwrap();
             assert!(!begin(ticket, 0), "nobody's");
             ticket.slot().unwrap().set_owner(77, 5);
             assert_eq!(timers_of(77).collect::<std::vec::Vec<i32>>(), [5]);
             ticket
         };
-        let ticket = lend(0);
+        let ticket = acquire(0);
         assert!(release(ticket));
         assert!(!begin(ticket, 5), "released");
-        let next = lend(usize::from(ticket.index));
+        let next = acquire(usize::from(ticket.index));
         assert!(!begin(ticket, 5) || next.index != ticket.index, "another generation");
         assert!(!begin(next, 6), "another timer");
         assert!(begin(next, 5));

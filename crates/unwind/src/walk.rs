@@ -84,7 +84,7 @@ impl Stop {
 
 /// Why a frame was not left.
 #[derive(Clone, Copy)]
-enum Halt {
+enum StepError {
     Stop(Stop),
     /// The value of this register, by DWARF number, is needed for it.
     Needs(u8),
@@ -92,9 +92,9 @@ enum Halt {
     Signal,
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Halt {
-        Halt::Stop(stop)
+impl From<Stop> for StepError {
+    fn from(stop: Stop) -> StepError {
+        StepError::Stop(stop)
     }
 }
 
@@ -191,7 +191,7 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     // SAFETY: `follow_interrupted` has begun it where it gives a rule.
     let (state, trail, top) = unsafe { workspace.parts() };
     loop {
-        let mut job = Job { rules, memory, state, frames, rule, outcome: Ok(()) };
+        let mut job = SlowStep { rules, memory, state, frames, rule, outcome: Ok(()) };
         // SAFETY: the job is one for these very types; the stack is the workspace's, which is ours,
         // and many times as large as what these steps use; no signal handler runs, says the caller.
         unsafe { arch::call_on_stack(top, leave_there::<A, M>, (&raw mut job).cast()) };
@@ -227,7 +227,7 @@ fn follow_interrupted<A: Arch, M: Memory>(
 }
 
 /// A call of [`leave_rarely`].
-struct Job<'j, 'r, 'f, M> {
+struct SlowStep<'j, 'r, 'f, M> {
     rules: &'j Rules<'r>,
     memory: &'j mut M,
     state: &'j mut WalkState,
@@ -237,10 +237,10 @@ struct Job<'j, 'r, 'f, M> {
 }
 
 /// # Safety
-/// `job` is the address of a [`Job`] with this memory.
+/// `job` is the address of a [`SlowStep`] with this memory.
 unsafe extern "C" fn leave_there<A: Arch, M: Memory>(job: *mut c_void) {
     // SAFETY: says the caller.
-    let job = unsafe { &mut *job.cast::<Job<'_, '_, '_, M>>() };
+    let job = unsafe { &mut *job.cast::<SlowStep<'_, '_, '_, M>>() };
     job.outcome = leave_rarely::<A, M>(job.rules, job.memory, job.state, job.rule, job.frames);
 }
 
@@ -258,13 +258,13 @@ fn leave_rarely<A: Arch, M: Memory>(
         let WalkState { frame, number, origin, scratch, .. } = &mut *state;
         match leave::<A, M>(rules, memory, frame, rule, origin.known(*number), scratch) {
             Ok(()) => break,
-            Err(Halt::Stop(stop)) => return Err(stop),
-            Err(Halt::Needs(register)) => {
+            Err(StepError::Stop(stop)) => return Err(stop),
+            Err(StepError::Needs(register)) => {
                 if !recovery::recover::<A, M>(rules, memory, state, register) {
                     return Err(Stop::Unsupported);
                 }
             }
-            Err(Halt::Signal) => {
+            Err(StepError::Signal) => {
                 // The kernel made this return address: it is the trampoline's first instruction.
                 frames.mark_last(EXACT);
                 enter_interrupted::<A, M>(memory, frame)?;
@@ -302,7 +302,7 @@ fn go_on<A: Arch, M: Memory, L: Look>(
 ) -> Result<(Rule, usize), Stop> {
     let mut number = number;
     while number < MAX_FRAMES {
-        number += look.hurry::<A>(memory.plain(), frame, frames);
+        number += look.replay::<A>(memory.plain(), frame, frames);
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
         let rule = look.rule(frame);
         if !leave_usually::<A, M>(memory, frame, rule)? {
@@ -341,7 +341,7 @@ fn step<A: Arch, M: Memory>(
     frame: &mut Frame,
     known: Known<'_>,
     scratch: &mut Scratch,
-) -> Result<(), Halt> {
+) -> Result<(), StepError> {
     let rule = rules.rule(frame.look_up());
     match cfa(frame, rule) {
         Some(cfa) => Ok(ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?),
@@ -358,7 +358,7 @@ fn leave<A: Arch, M: Memory>(
     rule: Rule,
     known: Known<'_>,
     scratch: &mut Scratch,
-) -> Result<(), Halt> {
+) -> Result<(), StepError> {
     if rule.kind() == Kind::Extended {
         extended::step::<A, M>(rules, memory, frame, rule, known, scratch)
     } else {
@@ -410,7 +410,7 @@ fn step_rarely<A: Arch, M: Memory>(
     memory: &mut M,
     frame: &mut Frame,
     rule: Rule,
-) -> Result<(), Halt> {
+) -> Result<(), StepError> {
     match rule.kind() {
         Kind::End if frame.is_outermost(rules, rule) => Err(Stop::Root.into()),
         Kind::Plt => {
@@ -434,7 +434,7 @@ fn step_rarely<A: Arch, M: Memory>(
                 prologue::cfa(rules, memory, look_up, frame.at.sp, rule).ok_or(Stop::FramePointerUnknown)?;
             Ok(ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?)
         }
-        Kind::Signal => Err(Halt::Signal),
+        Kind::Signal => Err(StepError::Signal),
         Kind::None | Kind::Sp | Kind::End | Kind::Extended => {
             Ok(step_without_table::<A, M>(rules, memory, frame)?)
         }

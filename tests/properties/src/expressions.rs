@@ -7,9 +7,9 @@ use swipr_unwind::expression::{Stack, evaluate};
 use swipr_unwind::memory::Memory;
 
 /// Steps of ours, each of which reads one word at most.
-const MOST_READS: usize = 64;
+const MAX_READS: usize = 64;
 /// More than ours does.
-const MOST_STEPS: u32 = 100;
+const MAX_STEPS: u32 = 100;
 
 /// Memory in which every word but some depends on its address.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub fn check(bytes: &[u8]) {
     let code = choices.rest();
     let mut memory = Words::default();
     let ours = evaluate(code, initial, &mut memory, &mut Stack::new(), |_, number| register(number));
-    assert!(memory.reads <= MOST_READS);
+    assert!(memory.reads <= MAX_READS);
     if let Some(ours) = ours {
         match gimlis(code, initial) {
             Ok(theirs) => assert_eq!(Some(ours), theirs, "{code:x?}"),
@@ -57,7 +57,7 @@ pub fn check(bytes: &[u8]) {
 fn gimlis(code: &[u8], initial: Option<u64>) -> gimli::Result<Option<u64>> {
     let encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 5 };
     let mut evaluation = Expression(EndianSlice::new(code, LittleEndian)).evaluation(encoding);
-    evaluation.set_max_iterations(MOST_STEPS);
+    evaluation.set_max_iterations(MAX_STEPS);
     if let Some(initial) = initial {
         evaluation.set_initial_value(initial);
     }

@@ -11,8 +11,8 @@ pub const HEADER: u64 = 0x20_0000;
 /// Where the code begins.
 pub const TEXT: u64 = 0x1000;
 
-const MOST_FUNCTIONS: u64 = 6;
-const MOST_INSTRUCTIONS: u64 = 12;
+const MAX_FUNCTIONS: u64 = 6;
+const MAX_INSTRUCTIONS: u64 = 12;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl FrameSection {
         push(&mut frames, &common);
         let mut table = Vec::new();
         let mut at = TEXT;
-        for _ in 0..1 + choices.below(MOST_FUNCTIONS) {
+        for _ in 0..1 + choices.below(MAX_FUNCTIONS) {
             at += choices.below(40);
             let length = 1 + choices.below(600);
             table.push((at, FRAMES + frames.len() as u64));
@@ -92,7 +92,7 @@ fn uleb(mut value: u64) -> Vec<u8> {
 }
 
 fn instructions(choices: &mut Choices<'_>, processor: Processor, out: &mut Vec<u8>) {
-    for _ in 0..choices.below(MOST_INSTRUCTIONS) {
+    for _ in 0..choices.below(MAX_INSTRUCTIONS) {
         instruction(choices, processor, out);
     }
 }

@@ -7,7 +7,7 @@ use swipr_unwind::arch::{count_at_most, count_at_most_portable};
 use swipr_unwind::rule::Rule;
 use swipr_unwind::table::{BUCKET, LOWS_PADDING};
 
-const MOST_ROWS: usize = 600;
+const MAX_ROWS: usize = 600;
 
 /// See the module's text.
 pub fn check(bytes: &[u8]) {
@@ -22,7 +22,7 @@ fn sound(choices: &mut Choices<'_>) {
     let base = choices.word();
     let mut rows = Vec::new();
     let mut at = 0u64;
-    while !choices.is_over() && rows.len() < MOST_ROWS {
+    while !choices.is_over() && rows.len() < MAX_ROWS {
         at += match choices.byte() {
             255 => 1 + choices.below(0x10000),
             step => 1 + u64::from(step % 40),

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use swipr_symbols::jit::code_map::{CodeMap, Found};
 use swipr_symbols::jit::{jitdump, objects, perf_map};
 
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// A perf map.
 pub fn perf_map(bytes: &[u8]) {
     let whole = read_map(bytes, bytes.len());
-    assert!(whole.bytes() <= MOST_BYTES);
+    assert!(whole.bytes() <= MAX_BYTES);
     let in_pieces = read_map(bytes, 1 + bytes.len() / 7);
     for address in addresses(bytes) {
         assert_eq!(name(&whole, address), name(&in_pieces, address));
@@ -19,7 +19,7 @@ pub fn perf_map(bytes: &[u8]) {
 }
 
 fn read_map(bytes: &[u8], step: usize) -> CodeMap {
-    let mut map = CodeMap::new(MOST_BYTES);
+    let mut map = CodeMap::new(MAX_BYTES);
     in_pieces(bytes, step, |bytes| perf_map::read(bytes, 0, &mut map));
     map
 }
@@ -33,7 +33,7 @@ fn name(map: &CodeMap, address: u64) -> Option<Arc<str>> {
 /// A jitdump file.
 pub fn jitdump(bytes: &[u8]) {
     let (map, frames) = read_dump(bytes, bytes.len());
-    assert!(map.bytes() <= MOST_BYTES);
+    assert!(map.bytes() <= MAX_BYTES);
     let (in_pieces, same_frames) = read_dump(bytes, 1 + bytes.len() / 7);
     assert_eq!(frames, same_frames);
     for address in addresses(bytes) {
@@ -53,7 +53,7 @@ fn is_sound(found: &Found, address: u64, time: u64) {
 }
 
 fn read_dump(bytes: &[u8], step: usize) -> (CodeMap, Vec<jitdump::Unwinding>) {
-    let (mut map, mut reader, mut frames) = (CodeMap::new(MOST_BYTES), jitdump::Reader::default(), vec![]);
+    let (mut map, mut reader, mut frames) = (CodeMap::new(MAX_BYTES), jitdump::Reader::default(), vec![]);
     in_pieces(bytes, step, |bytes| {
         let used = reader.read(bytes, &mut map, &mut |unwinding| frames.push(unwinding));
         assert!(used <= bytes.len());

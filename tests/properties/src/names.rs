@@ -4,13 +4,13 @@
 use swipr_symbols::demangle::demangle;
 
 /// Longest readable form.
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 
 /// See the module's text.
 pub fn check(bytes: &[u8]) {
     let name = String::from_utf8_lossy(bytes);
     for name in [name.as_ref(), &format!("_Z{name}"), &format!("_R{name}")] {
         let readable = demangle(name);
-        assert!(readable.as_ref().is_none_or(|readable| readable.len() <= MOST_BYTES));
+        assert!(readable.as_ref().is_none_or(|readable| readable.len() <= MAX_BYTES));
     }
 }

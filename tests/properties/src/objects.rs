@@ -8,10 +8,10 @@ use swipr_symbols::rows::{UnwindInput, build_table};
 use swipr_symbols::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
 
 /// Addresses that are asked for in each executable section.
-const MOST_ADDRESSES: u64 = 12;
-const MOST_SECTIONS: usize = 4;
-const MOST_BYTES: u64 = 1 << 20;
-const BUDGET: Budget = Budget { memory_bytes: 1 << 20, debug_bytes: MOST_BYTES, file_bytes: MOST_BYTES };
+const MAX_ADDRESSES: u64 = 12;
+const MAX_SECTIONS: usize = 4;
+const MAX_BYTES: u64 = 1 << 20;
+const BUDGET: Budget = Budget { memory_bytes: 1 << 20, debug_bytes: MAX_BYTES, file_bytes: MAX_BYTES };
 
 /// See the module's text.
 pub fn check(bytes: &[u8]) {
@@ -24,11 +24,11 @@ pub fn check(bytes: &[u8]) {
 
 fn names(file: &ElfFile, image: Arc<[u8]>) {
     let key = ObjectKey { image: Some(image), ..ObjectKey::at("[image]", &[]) };
-    let code = file.sections().iter().filter(|section| section.is_executable()).take(MOST_SECTIONS);
+    let code = file.sections().iter().filter(|section| section.is_executable()).take(MAX_SECTIONS);
     let mut addresses: Vec<u64> = code
         .flat_map(|section| {
-            let step = (section.size / MOST_ADDRESSES).max(1);
-            (0..MOST_ADDRESSES).map(move |n| section.address.wrapping_add(n.wrapping_mul(step)))
+            let step = (section.size / MAX_ADDRESSES).max(1);
+            (0..MAX_ADDRESSES).map(move |n| section.address.wrapping_add(n.wrapping_mul(step)))
         })
         .collect();
     addresses.extend([0, 1, u64::MAX]);
@@ -58,12 +58,12 @@ fn resolved(key: &ObjectKey, addresses: &[u64]) -> Vec<Arc<[Symbol]>> {
 fn rows(file: &ElfFile) {
     let section = |name| {
         let section = file.section(name)?;
-        Some((section.address, file.bytes(section, MOST_BYTES).ok()?))
+        Some((section.address, file.bytes(section, MAX_BYTES).ok()?))
     };
     let Some((address, frames)) = section(".eh_frame") else { return };
     let header = section(".eh_frame_hdr");
     let debug_frame = section(".debug_frame");
-    for code in file.sections().iter().filter(|section| section.is_executable()).take(MOST_SECTIONS) {
+    for code in file.sections().iter().filter(|section| section.is_executable()).take(MAX_SECTIONS) {
         let end = code.address.saturating_add(code.size.min(1 << 24));
         let input = UnwindInput {
             text: code.address..end,

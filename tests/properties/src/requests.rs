@@ -9,7 +9,7 @@ use swipr::server::opened::{self, ParsedHead};
 use swipr_formats::model::Summary;
 
 /// Longest of an input that is sent in pieces; each piece costs system calls.
-const MOST_BYTES: usize = 2048;
+const MAX_BYTES: usize = 2048;
 
 /// Records a line, and sees to it that what it is asked for is within the limits.
 struct OneLine;
@@ -88,7 +88,7 @@ pub fn conversation(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let piece = 1 + choices.below(48) as usize;
     let mut sent = choices.rest().to_vec();
-    sent.truncate(MOST_BYTES);
+    sent.truncate(MAX_BYTES);
     // Heads are looked at when a line ends.
     sent.push(b'\n');
     let recorder: Arc<dyn Recorder> = Arc::new(OneLine);

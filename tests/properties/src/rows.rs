@@ -16,9 +16,9 @@ use swipr_unwind::saved_register::{self, Descriptions, How, Saved};
 
 /// Reads for one register: the search's steps, and the windows of at most two descriptions with
 /// 4096 instructions each.
-const MOST_READS: usize = 2000;
+const MAX_READS: usize = 2000;
 /// Rows that are compared.
-const MOST_COMPARED: usize = 2000;
+const MAX_COMPARED: usize = 2000;
 
 /// Sound sections with any instructions.
 pub fn sound(bytes: &[u8]) {
@@ -110,7 +110,7 @@ fn agrees(table: &OwnedTable, frames: &[u8], text: &Range<u64>, processor: Proce
     for (function, next) in functions.iter().zip(nexts) {
         for (start, end, meaning) in &function.rows {
             let end = (*end).min(next).min(text.end);
-            if *start >= end || compared > MOST_COMPARED {
+            if *start >= end || compared > MAX_COMPARED {
                 continue;
             }
             compared += 1;
@@ -150,7 +150,7 @@ impl Sections<'_> {
     fn find(&mut self, pc: u64, register: u8) -> Option<Saved> {
         self.reads = 0;
         let found = saved_register::find(self, HEADER, pc, register, &mut Descriptions::new());
-        assert!(self.reads <= MOST_READS, "{} reads", self.reads);
+        assert!(self.reads <= MAX_READS, "{} reads", self.reads);
         found
     }
 }

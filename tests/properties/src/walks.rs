@@ -20,7 +20,7 @@ use world::{CONTEXT_BYTES, Fake, Mapped, STACK, World};
 
 /// Reads of a whole walk: a few words a frame, what tells a frame pointer from a function's code,
 /// and descriptions.
-const MOST_READS: usize = 8 * MAX_FRAMES;
+const MAX_READS: usize = 8 * MAX_FRAMES;
 
 /// What a walk comes to.
 #[derive(Debug, PartialEq)]
@@ -47,7 +47,7 @@ fn any_of<A: Arch>(choices: &mut Choices<'_>) {
     let cold = walked(&world, |rules, frames| {
         let mut memory = memory.clone();
         let stop = walk::<A, _>(rules, &mut memory, start, high, frames, &mut Workspace::new());
-        assert!(memory.reads <= MOST_READS, "{} reads", memory.reads);
+        assert!(memory.reads <= MAX_READS, "{} reads", memory.reads);
         stop
     });
     assert!(cold.total <= MAX_FRAMES);

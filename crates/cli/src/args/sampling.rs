@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// An agent records at most so long, and so many ticks, at a time.
 const LONGEST: Duration = Duration::from_secs(86_400);
-const MOST_TICKS: u64 = 10_000_000;
+const MAX_TICKS: u64 = 10_000_000;
 
 /// What counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,7 +94,7 @@ pub fn pattern(text: &str) -> Result<String, String> {
 
 /// How long an agent records at most at that rate.
 pub fn longest(rate: u32) -> Duration {
-    Duration::from_secs((MOST_TICKS - 1) / u64::from(rate.max(1))).min(LONGEST)
+    Duration::from_secs((MAX_TICKS - 1) / u64::from(rate.max(1))).min(LONGEST)
 }
 
 /// Percent-encodes all but letters and digits.

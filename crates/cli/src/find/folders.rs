@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names that are read in a folder, which may be anybody's.
-const MOST_NAMES: usize = 4096;
+const MAX_NAMES: usize = 4096;
 /// File systems on which a volume may lie that containers share.
 const OF_VOLUMES: [&str; 9] = ["tmpfs", "ext4", "ext3", "xfs", "btrfs", "overlay", "virtiofs", "9p", "zfs"];
 /// Folders of which no volume is mounted.
@@ -43,7 +43,7 @@ fn volume(line: &str) -> Option<PathBuf> {
 
 /// Sockets whose names end as agents' usually do.
 pub fn sockets_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().take(MOST_NAMES).flatten();
+    let entries = fs::read_dir(folder).into_iter().flatten().take(MAX_NAMES).flatten();
     let paths = entries.map(|entry| entry.path());
     let mut found: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|end| end == "sock") && is_socket(path)).collect();

@@ -13,7 +13,7 @@ use swipr_formats::Options;
 use swipr_formats::model::Mode;
 
 /// How long a store may take to connect, and to answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest wait that a store may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
@@ -160,13 +160,13 @@ impl Destination {
         headers.extend(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         if self.scheme == Scheme::Https {
             let url = format!("{}{target}", self.origin());
-            return Ok(told(by_curl::post(&url, &headers, body, PATIENCE)?));
+            return Ok(told(by_curl::post(&url, &headers, body, TIMEOUT)?));
         }
         headers.push(("Host", self.authority.as_str()));
         let address = self.authority.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(told(http::ask(stream, &Request { method: "POST", target, headers: &headers, body })?))
     }
 }

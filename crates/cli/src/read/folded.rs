@@ -11,7 +11,7 @@ use std::sync::Arc;
 use swipr_formats::model::{Mode, State, Thread};
 
 /// More samples than that nobody takes: they are nanoseconds.
-const MOST_SAMPLES: u64 = 50_000_000;
+const MAX_SAMPLES: u64 = 50_000_000;
 /// A recording of samples has a stack that is rarer: where none is, they are nanoseconds.
 const RAREST: u64 = 20_000;
 const INTERVAL_NS: u64 = 10_000_000;
@@ -36,7 +36,7 @@ pub(super) fn read(
     }
     let total = stacks.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     let rarest = stacks.iter().map(|(_, count)| *count).filter(|&count| count > 0).min();
-    let is_time = total > MOST_SAMPLES || rarest.is_some_and(|count| count > RAREST);
+    let is_time = total > MAX_SAMPLES || rarest.is_some_and(|count| count > RAREST);
     let waits = stacks.iter().any(|(stack, _)| is_waiting(stack));
     let mode = if is_time && !waits { Mode::Cpu } else { Mode::Wall };
     let thread = shape.thread(Thread { tid: 0, name: name.to_owned() });

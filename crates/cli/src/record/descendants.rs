@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::time::{Duration, Instant};
 
 /// How often `/proc` is looked through.
-const OFTEN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// See the module's text.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Descendants {
 
     /// Those with an agent that were not there at the last look.
     pub fn new_ones(&mut self) -> Vec<Found> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < OFTEN) {
+        if self.looked.is_some_and(|looked| looked.elapsed() < POLL_INTERVAL) {
             return Vec::new();
         }
         self.looked = Some(Instant::now());

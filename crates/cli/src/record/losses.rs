@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
 
 /// How often the agent is asked.
-const OFTEN: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Figures that are older do not tell of a recording's end.
 const RECENT: Duration = Duration::from_secs(1);
@@ -81,7 +81,7 @@ impl Watch {
         std::thread::spawn(move || {
             let mut answers = true;
             while answers {
-                match received.recv_timeout(OFTEN) {
+                match received.recv_timeout(POLL_INTERVAL) {
                     Ok(done) => {
                         answers = own.look(&client);
                         let _ = done.try_send(());

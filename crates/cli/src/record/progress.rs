@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
 
 /// How often the line changes.
-const OFTEN: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// See the module's text.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Progress {
     /// Shows the figures, if it is time to.
     pub fn show(&mut self, what: &str, figures: impl FnOnce() -> Summary) {
         let now = Instant::now();
-        if !self.shown || self.last.is_some_and(|last| now.duration_since(last) < OFTEN) {
+        if !self.shown || self.last.is_some_and(|last| now.duration_since(last) < POLL_INTERVAL) {
             return;
         }
         self.last = Some(now);

@@ -1,7 +1,7 @@
 //! The picture: a head of three lines, and one of the views below.
 
 use super::keys::{KEYS, Sort, TopView};
-use super::tally::{Doing, Row, ThreadRow};
+use super::tally::{Row, StateFilter, ThreadRow};
 use super::{Screen, flame};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -61,9 +61,9 @@ fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
         tally.threads.len()
     );
     let mode = match (screen.view, screen.waits, shown(screen)) {
-        (TopView::Flame, _, Doing::Cpu) => "flame graph of CPU time",
-        (TopView::Flame, _, Doing::Waits) => "flame graph of waiting for a CPU",
-        (TopView::Flame, _, Doing::Blocked) => "flame graph of blocked time",
+        (TopView::Flame, _, StateFilter::Cpu) => "flame graph of CPU time",
+        (TopView::Flame, _, StateFilter::Waits) => "flame graph of waiting for a CPU",
+        (TopView::Flame, _, StateFilter::Blocked) => "flame graph of blocked time",
         (_, true, _) => "i hides what waits",
         (_, false, _) => "what waits is hidden",
     };
@@ -93,11 +93,11 @@ fn visible<T>(rows: Vec<T>, scroll: &mut usize, height: u16) -> Vec<T> {
 }
 
 /// The time that is asked for by sorting.
-fn shown(screen: &Screen) -> Doing {
+fn shown(screen: &Screen) -> StateFilter {
     match screen.sort {
-        Sort::Own | Sort::Total | Sort::OwnTime | Sort::TotalTime => Doing::Cpu,
-        Sort::Waits => Doing::Waits,
-        Sort::Blocked => Doing::Blocked,
+        Sort::Own | Sort::Total | Sort::OwnTime | Sort::TotalTime => StateFilter::Cpu,
+        Sort::Waits => StateFilter::Waits,
+        Sort::Blocked => StateFilter::Blocked,
     }
 }
 
@@ -107,18 +107,18 @@ fn function_rows(screen: &Screen) -> Vec<&Row> {
     let filter = &screen.filter;
     let wanted = |row: &&Row| filter.is_empty() || row.name.contains(filter) || row.place.contains(filter);
     let counts = |row: &&Row| match screen.waits {
-        true => row.total.ns(Doing::Cpu) > 0 || row.own.is_some(),
-        false => row.total.ns(Doing::Cpu) > 0,
+        true => row.total.ns(StateFilter::Cpu) > 0 || row.own.is_some(),
+        false => row.total.ns(StateFilter::Cpu) > 0,
     };
     let mut rows: Vec<&Row> = table.rows.iter().filter(wanted).filter(counts).collect();
-    let cpu = |time: super::tally::Time| time.ns(Doing::Cpu);
+    let cpu = |time: super::tally::Time| time.ns(StateFilter::Cpu);
     let key = |row: &Row| match screen.sort {
         Sort::Own => (cpu(row.own_now), cpu(row.own)),
         Sort::Total => (cpu(row.total_now), cpu(row.total)),
         Sort::OwnTime => (cpu(row.own), cpu(row.own_now)),
         Sort::TotalTime => (cpu(row.total), cpu(row.total_now)),
-        Sort::Waits => (row.own_now.ns(Doing::Waits), row.own.ns(Doing::Waits)),
-        Sort::Blocked => (row.own_now.ns(Doing::Blocked), row.own.ns(Doing::Blocked)),
+        Sort::Waits => (row.own_now.ns(StateFilter::Waits), row.own.ns(StateFilter::Waits)),
+        Sort::Blocked => (row.own_now.ns(StateFilter::Blocked), row.own.ns(StateFilter::Blocked)),
     };
     rows.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| a.name.cmp(&b.name)));
     rows
@@ -145,17 +145,17 @@ fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     frame.render_widget(Paragraph::new(bar_line(&heads, title.width)), title);
     let line = |row: &Row| {
         let percent = |ns: u64| 100.0 * ns as f64 / turn_ns as f64;
-        let own = percent(row.own_now.ns(Doing::Cpu));
+        let own = percent(row.own_now.ns(StateFilter::Cpu));
         let figures = format!(
             "{own:>6.1}% {:>6.1}% {:>8.2}s {:>9.2}s",
-            percent(row.total_now.ns(Doing::Cpu)),
-            row.own.ns(Doing::Cpu) as f64 / 1e9,
-            row.total.ns(Doing::Cpu) as f64 / 1e9,
+            percent(row.total_now.ns(StateFilter::Cpu)),
+            row.own.ns(StateFilter::Cpu) as f64 / 1e9,
+            row.total.ns(StateFilter::Cpu) as f64 / 1e9,
         );
         let waits = match screen.waits {
             true => {
                 let [waits, blocked] =
-                    [Doing::Waits, Doing::Blocked].map(|doing| percent(row.own_now.ns(doing)));
+                    [StateFilter::Waits, StateFilter::Blocked].map(|doing| percent(row.own_now.ns(doing)));
                 format!(" {waits:>6.1}% {blocked:>6.1}%")
             }
             false => String::new(),
@@ -186,11 +186,13 @@ fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let filter = &screen.filter;
     let wanted = |thread: &&ThreadRow| {
         let is_found = filter.is_empty() || thread.name.contains(filter) || thread.doing.contains(filter);
-        is_found && (screen.waits || thread.now.ns(Doing::Cpu) > 0)
+        is_found && (screen.waits || thread.now.ns(StateFilter::Cpu) > 0)
     };
     let mut rows: Vec<&ThreadRow> = screen.tally.threads.values().filter(wanted).collect();
     let key = |thread: &ThreadRow| match shown(screen) {
-        Doing::Cpu => [Doing::Cpu, Doing::Waits, Doing::Blocked].map(|doing| thread.now.ns(doing)),
+        StateFilter::Cpu => {
+            [StateFilter::Cpu, StateFilter::Waits, StateFilter::Blocked].map(|doing| thread.now.ns(doing))
+        }
         doing => [thread.now.ns(doing), 0, 0],
     };
     rows.sort_by_key(|thread| (std::cmp::Reverse(key(thread)), thread.tid));
@@ -199,7 +201,7 @@ fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let heads = format!("{:>8} {:<16} {:>7}{waits}  {:<18} Function", "TID", "NAME", "%CPU", "STATE");
     frame.render_widget(Paragraph::new(bar_line(&heads, title.width)), title);
     let line = |thread: &ThreadRow| {
-        let [cpu, wait, blocked] = [Doing::Cpu, Doing::Waits, Doing::Blocked]
+        let [cpu, wait, blocked] = [StateFilter::Cpu, StateFilter::Waits, StateFilter::Blocked]
             .map(|doing| 100.0 * thread.now.ns(doing) as f64 / turn_ns as f64);
         let waits = if screen.waits { format!(" {wait:>6.1}% {blocked:>7.1}%") } else { String::new() };
         let (state, style) = match thread.state {

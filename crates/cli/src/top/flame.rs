@@ -1,7 +1,7 @@
 //! A flame graph in characters: the stacks since the beginning as a tree, a line for each depth,
 //! roots on top.
 
-use super::tally::{Doing, Tally, names};
+use super::tally::{StateFilter, Tally, names};
 use std::collections::BTreeMap;
 use swipr_formats::model::FrameKind;
 
@@ -24,7 +24,7 @@ pub(super) struct Bar {
 }
 
 /// The tree of all stacks by the time that was spent so.
-pub(super) fn tree(tally: &Tally, doing: Doing) -> Node {
+pub(super) fn tree(tally: &Tally, doing: StateFilter) -> Node {
     let mut root = Node::default();
     for (stack, time) in tally.stacks() {
         let ns = time.ns(doing);

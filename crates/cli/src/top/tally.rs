@@ -10,7 +10,7 @@ use swipr_formats::model::{Frame, FrameKind, Stack, State};
 
 /// What threads do with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum StateFilter {
     /// They use a CPU.
     Cpu,
     /// They could run, and there is no CPU for them.
@@ -24,14 +24,14 @@ pub(super) enum Doing {
 pub(super) struct Time([u64; 3]);
 
 impl Time {
-    fn add(&mut self, doing: Doing, ns: u64) {
+    fn add(&mut self, doing: StateFilter, ns: u64) {
         if let Some(sum) = self.0.get_mut(doing as usize) {
             *sum += ns;
         }
     }
 
     /// How much was spent so.
-    pub(super) fn ns(self, doing: Doing) -> u64 {
+    pub(super) fn ns(self, doing: StateFilter) -> u64 {
         self.0.get(doing as usize).copied().unwrap_or(0)
     }
 
@@ -150,13 +150,13 @@ impl Tally {
         }
         let doing = match sample.state {
             State::Running => None,
-            State::Runnable => Some(Doing::Waits),
-            State::Blocked(_) => Some(Doing::Blocked),
+            State::Runnable => Some(StateFilter::Waits),
+            State::Blocked(_) => Some(StateFilter::Blocked),
         };
         self.count(sample, doing);
     }
 
-    fn count(&mut self, sample: &OwnedSample, doing: Option<Doing>) {
+    fn count(&mut self, sample: &OwnedSample, doing: Option<StateFilter>) {
         let ns = sample.weight_ns.saturating_mul(u64::from(sample.ticks));
         self.samples += u64::from(sample.ticks);
         let address = Arc::as_ptr(&sample.stack).addr();
@@ -183,7 +183,7 @@ impl Tally {
             thread.growing.add(doing, ns);
         }
         thread.is_there = true;
-        if doing != Some(Doing::Cpu) {
+        if doing != Some(StateFilter::Cpu) {
             thread.state = sample.state;
             if let Some(row) = known.functions.own.and_then(|place| functions.rows.get(place)) {
                 thread.doing.clone_from(&row.name);
@@ -197,7 +197,7 @@ impl Tally {
             std::mem::take(&mut self.cpu).into_iter().partition(|sample| sample.time_ns <= self.last_time_ns);
         self.cpu = of_next;
         for sample in &of_this {
-            self.count(sample, Some(Doing::Cpu));
+            self.count(sample, Some(StateFilter::Cpu));
         }
         let interval_ns = self.interval.as_nanos() as u64;
         self.turn_ns = std::mem::take(&mut self.ticks).max(interval_ns);
@@ -210,7 +210,7 @@ impl Tally {
         for thread in self.threads.values_mut() {
             thread.now = std::mem::take(&mut thread.growing);
         }
-        self.cpu_ns = self.threads.values().map(|thread| thread.now.ns(Doing::Cpu)).sum();
+        self.cpu_ns = self.threads.values().map(|thread| thread.now.ns(StateFilter::Cpu)).sum();
     }
 
     /// Every stack and its time since the beginning.
@@ -243,7 +243,7 @@ impl Rows {
         places
     }
 
-    fn add(&mut self, places: &RowPlaces, doing: Doing, ns: u64) {
+    fn add(&mut self, places: &RowPlaces, doing: StateFilter, ns: u64) {
         if let Some(row) = places.own.and_then(|own| self.rows.get_mut(own)) {
             row.own.add(doing, ns);
             row.growing.0.add(doing, ns);
@@ -320,8 +320,10 @@ mod tests {
         tally.count_cpu(sample(1110, State::Running, &deep));
         tally.turn();
         let row = |name: &str| tally.functions.rows.iter().find(|row| row.name == name).expect(name).clone();
-        let times =
-            |time: Time| [Doing::Cpu, Doing::Waits, Doing::Blocked].map(|doing| time.ns(doing) / 1_000_000);
+        let times = |time: Time| {
+            [StateFilter::Cpu, StateFilter::Waits, StateFilter::Blocked]
+                .map(|doing| time.ns(doing) / 1_000_000)
+        };
         assert_eq!(times(row("leaf").own), [15, 10, 0]);
         assert_eq!(times(row("nanosleep").own_now), [0, 0, 10]);
         assert_eq!((times(row("again").own), times(row("again").total)), ([0; 3], [15, 10, 0]), "once");
@@ -340,7 +342,7 @@ mod tests {
         assert_eq!(tally.threads.len(), 1);
         tally.turn();
         assert!(!tally.functions.rows[0].own_now.is_some());
-        assert_eq!(tally.functions.rows[0].own.ns(Doing::Blocked), 10_000_000);
+        assert_eq!(tally.functions.rows[0].own.ns(StateFilter::Blocked), 10_000_000);
         assert!(tally.threads.is_empty());
     }
 }

@@ -58,7 +58,7 @@ pub fn store(answers: &'static [&'static str]) -> (String, Receiver<Request>) {
     (address, requests)
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pushes one profile and returns what came, and the process's id.
 fn pushed(protocol: &str, more: &[&str]) -> (Request, u32) {
@@ -71,7 +71,7 @@ fn pushed(protocol: &str, more: &[&str]) -> (Request, u32) {
     assert!(said.errors.contains("sent 1 profiles, refused 0, dropped 0"), "{said:?}");
     let pid = host.pid();
     host.end();
-    (requests.recv_timeout(PATIENCE).expect("a request"), pid)
+    (requests.recv_timeout(TIMEOUT).expect("a request"), pid)
 }
 
 fn has_burner(profile: &Profile) {
@@ -250,7 +250,7 @@ fn profiles_go_on_until_the_process_ends() {
     let child = command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn();
     let child = child.expect("the command");
     for _ in 0..3 {
-        requests.recv_timeout(PATIENCE).expect("a request");
+        requests.recv_timeout(TIMEOUT).expect("a request");
     }
     assert!(host.ended().success());
     Said::of(child.wait_with_output().expect("its end")).well();

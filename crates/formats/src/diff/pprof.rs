@@ -13,7 +13,7 @@ use super::{ReadError, Stacks};
 use crate::Weight;
 
 /// A profile that is larger when unpacked is refused.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// A field of a message: its number and its value.
 enum Value<'a> {
@@ -196,7 +196,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Stacks, ReadError> {
     let mut unpacked = Vec::new();
     let bytes = match bytes.starts_with(&[0x1f, 0x8b]) {
         true => {
-            let read = GzDecoder::new(bytes).take(MOST_BYTES).read_to_end(&mut unpacked);
+            let read = GzDecoder::new(bytes).take(MAX_BYTES).read_to_end(&mut unpacked);
             read.map_err(|_| ReadError::Broken("it cannot be unpacked"))?;
             &unpacked
         }

@@ -18,7 +18,7 @@ use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 /// Whether the calling thread now has a table of its own, with nothing in it but `/dev/null` as 0,
 /// 1 and 2, so that no file of ours ever gets these numbers. On older kernels, and where a filter
 /// refuses the call, the table stays the host's.
-pub fn leave_hosts_table() -> bool {
+pub fn unshare_fds() -> bool {
     const CLOSE_RANGE_UNSHARE: libc::c_uint = 1 << 1;
     // SAFETY: closes descriptors of this thread's copy of the table only: with UNSHARE the copy is
     // made first.

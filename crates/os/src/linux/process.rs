@@ -168,7 +168,7 @@ pub fn is_privileged() -> bool {
 }
 
 /// Tells the handler what the processor and the kernel let programs read.
-pub fn tell_what_is_readable() {
+pub fn probe_memory_access() {
     #[cfg(target_arch = "x86_64")]
     {
         const FSGSBASE: libc::c_ulong = 1 << 1; // HWCAP2_FSGSBASE of Linux' asm/hwcap2.h

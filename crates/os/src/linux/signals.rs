@@ -39,7 +39,7 @@ fn uses() -> Uses {
     let mut threads: Vec<(u32, Uses)> = tids.map(|tid| (tid, uses_of(tid))).collect();
     // A thread of ours that is just starting blocks all, and is not known yet.
     for (tid, uses) in threads.iter_mut().filter(|(_, uses)| uses.blocked & candidate_bits() != 0) {
-        if crate::own_threads::is_our_name(&super::threads::name(*tid)) {
+        if crate::own_threads::has_agent_name(&super::threads::name(*tid)) {
             uses.blocked = 0;
         }
     }

@@ -111,7 +111,7 @@ pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<(
 
 /// Gives up a real-time priority, which a new thread has from who started it: what the agent
 /// computes must not keep the host's threads from a CPU. A nice value stays.
-pub fn be_ordinary() {
+pub fn reset_scheduling() {
     // SAFETY: no preconditions; 0 is the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
     if [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&policy) {

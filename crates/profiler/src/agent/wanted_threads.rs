@@ -2,18 +2,18 @@
 //! begins, and the answer says which threads there are. Not here: which threads a recording is of
 //! while it runs (`sampler/sweep/filter.rs`).
 
-use crate::recording::{Purpose, Request};
+use crate::recording::{Request, WriterTask};
 use swipr_os::own_threads;
 use swipr_os::threads::{TaskDirectory, name};
 
 /// Names of threads that an error tells.
-const MOST_NAMES: usize = 20;
+const MAX_NAMES: usize = 20;
 
 /// The error says what is wrong. A thread that comes later is not known yet: who waits for one says
 /// so.
 pub fn check(request: &Request) -> Result<(), String> {
     let (names, tids) = (&request.threads, &request.filter.tids);
-    let is_of_now = !request.filter.may_come && !matches!(request.purpose, Purpose::Last(_));
+    let is_of_now = !request.filter.may_come && !matches!(request.purpose, WriterTask::Last(_));
     if !is_of_now || (names.is_none() && tids.is_empty()) {
         return Ok(());
     }
@@ -35,8 +35,8 @@ pub fn check(request: &Request) -> Result<(), String> {
     }
     found.sort();
     found.dedup();
-    let more = found.len().saturating_sub(MOST_NAMES);
-    found.truncate(MOST_NAMES);
+    let more = found.len().saturating_sub(MAX_NAMES);
+    found.truncate(MAX_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Err(format!("no thread's name matches \"{regex}\"; there are {}{more}", found.join(", ")))
 }

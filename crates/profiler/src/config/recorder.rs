@@ -2,34 +2,34 @@
 
 /// Whose children wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AwaitedBy {
+pub enum WaitingFor {
     /// Those of this process.
     Parent(u32),
     /// Those of this process, and theirs.
     Descendants(u32),
 }
 
-impl AwaitedBy {
-    pub(super) fn parse(text: &str) -> Result<AwaitedBy, String> {
+impl WaitingFor {
+    pub(super) fn parse(text: &str) -> Result<WaitingFor, String> {
         let pid = |text: &str| {
             text.parse().map_err(|_| "it is neither a process id nor all:<process id>".to_owned())
         };
         match text.strip_prefix("all:") {
-            Some(text) => pid(text).map(AwaitedBy::Descendants),
-            None => pid(text).map(AwaitedBy::Parent),
+            Some(text) => pid(text).map(WaitingFor::Descendants),
+            None => pid(text).map(WaitingFor::Parent),
         }
     }
 
     /// The process that records.
     pub fn recorder(self) -> u32 {
         match self {
-            AwaitedBy::Parent(recorder) | AwaitedBy::Descendants(recorder) => recorder,
+            WaitingFor::Parent(recorder) | WaitingFor::Descendants(recorder) => recorder,
         }
     }
 
     /// Whether a process with this parent waits.
     pub fn is_meant(self, parent: u32) -> bool {
-        matches!(self, AwaitedBy::Descendants(_)) || self == AwaitedBy::Parent(parent)
+        matches!(self, WaitingFor::Descendants(_)) || self == WaitingFor::Parent(parent)
     }
 }
 
@@ -39,12 +39,12 @@ mod tests {
 
     #[test]
     fn only_children_of_the_process_that_is_named_wait() {
-        let one = AwaitedBy::parse("7").expect("a process id");
+        let one = WaitingFor::parse("7").expect("a process id");
         assert!(one.is_meant(7) && !one.is_meant(8));
-        let all = AwaitedBy::parse("all:7").expect("everybody");
+        let all = WaitingFor::parse("all:7").expect("everybody");
         assert!(all.is_meant(7) && all.is_meant(1) && all.recorder() == 7);
         for wrong in ["", "-1", "7 8", "all", "all:", "everybody"] {
-            assert!(AwaitedBy::parse(wrong).is_err(), "{wrong}");
+            assert!(WaitingFor::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

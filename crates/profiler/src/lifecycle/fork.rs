@@ -24,7 +24,7 @@ use swipr_unwind::{memory, published, slot};
 
 /// How long a fork waits for a thread of ours that is in the loader. That takes microseconds;
 /// longer only where the loader's lock could not be found and the thread that forks holds it.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 // As small as can be: these bytes are taken from the stack of every thread of the host.
 thread_local! {
@@ -84,7 +84,7 @@ unsafe extern "C" fn before() {
     contained(|| {
         let guard = match signal_exclusion::is_in_sandbox() {
             true => objects::keep_out_of_loader_spinning(),
-            false => objects::keep_out_of_loader(PATIENCE),
+            false => objects::keep_out_of_loader(TIMEOUT),
         };
         if let Some(guard) = guard {
             HOLDS_LOADER.set(true);

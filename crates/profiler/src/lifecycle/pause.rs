@@ -1,7 +1,7 @@
 //! The agent ends for a moment, because its threads would be in the way of something that the host
 //! does.
 
-use super::{PATIENCE, PROCESS, Phase, STATE, start_again, stop};
+use super::{PROCESS, Phase, STATE, TIMEOUT, start_again, stop};
 use crate::{agent_threads, signal_exclusion};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use swipr_os::{process, threads};
 /// How long its threads may take to be gone once it has ended.
 const LINGERING: Duration = Duration::from_secs(1);
 /// How often somebody who waits looks.
-const LOOK: Duration = Duration::from_micros(100);
+const POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// A thread of ours that is just being born or going is not told from one of the host's: so often
 /// is looked again, some 15 ms. (Three looks were too few where the machine had much to do: a
 /// thread of ours kept what the host gave up, and glibc aborted the process.)
@@ -51,7 +51,7 @@ fn may_run_here() -> bool {
 /// under way is waited for until it is over: the host is about to have threads of ours killed, and
 /// itself with them.
 pub fn pause() -> Option<Paused> {
-    let runs = may_run_here() && STATE.settled(Instant::now() + PATIENCE) == Phase::Running;
+    let runs = may_run_here() && STATE.settled(Instant::now() + TIMEOUT) == Phase::Running;
     if runs { end() } else { None }
 }
 
@@ -60,7 +60,7 @@ fn end() -> Option<Paused> {
     stop().ok()?;
     let deadline = Instant::now() + LINGERING;
     while of_agent.iter().any(|&tid| threads::cpu_ns(tid).is_some()) && Instant::now() < deadline {
-        process::sleep(LOOK);
+        process::sleep(POLL_INTERVAL);
     }
     Some(Paused(()))
 }
@@ -75,7 +75,7 @@ pub fn pause_if_only_thread() -> Option<Paused> {
     let is_only = || {
         (0..LOOKS).any(|look| {
             if look > 0 {
-                process::sleep(LOOK);
+                process::sleep(POLL_INTERVAL);
             }
             threads::count().is_some_and(|count| count <= agent_threads::count() + 1)
         })

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How often somebody who waits for a start looks. It takes about a millisecond.
-const LOOK: Duration = Duration::from_micros(500);
+const POLL_INTERVAL: Duration = Duration::from_micros(500);
 /// So often a call of the host's looks: it takes 35 ms. Counted, not timed: where the whole process
 /// is held (a quota of CPU time), the start gets its time, too.
 const LOOKS_OF_THE_HOST: u32 = 60;
@@ -62,7 +62,7 @@ impl State {
     /// being woken: in the child of a fork no lock can be relied on.
     pub fn settled(&self, deadline: Instant) -> Phase {
         while self.phase() == Starting && Instant::now() < deadline {
-            sleep(LOOK);
+            sleep(POLL_INTERVAL);
         }
         self.phase()
     }
@@ -71,7 +71,7 @@ impl State {
     pub fn settled_soon(&self) -> Phase {
         let mut looks = 0..LOOKS_OF_THE_HOST;
         while self.phase() == Starting && looks.next().is_some() {
-            sleep(LOOK);
+            sleep(POLL_INTERVAL);
         }
         self.phase()
     }

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use swipr_os::socket::Socket;
 
 /// Longest path or abstract name: `sun_path` has 108 bytes, one of them a NUL.
-pub(super) const MOST_BYTES: usize = 107;
+pub(super) const MAX_BYTES: usize = 107;
 
 /// An address in the kernel's form.
 pub(super) enum Raw {
@@ -21,7 +21,7 @@ pub(super) enum Raw {
 impl Raw {
     pub(super) fn new(address: &Address) -> Result<Raw, ListenError> {
         let unix = |name: &[u8], made: fn(&[u8]) -> nix::Result<UnixAddr>| match name.len() {
-            bytes if bytes > MOST_BYTES => Err(ListenError::TooLong { name: address.to_string(), bytes }),
+            bytes if bytes > MAX_BYTES => Err(ListenError::TooLong { name: address.to_string(), bytes }),
             _ => made(name).map(Raw::Unix).map_err(|error| ListenError::System {
                 tried: format!("use the address {address}"),
                 source: error.into(),

@@ -43,7 +43,7 @@ impl fmt::Display for ListenError {
             ListenError::TooLong { name, bytes } => write!(
                 f,
                 "cannot bind {name}: {bytes} bytes are too many for a socket's path, which has at most {}; choose a shorter one with SWIPR_SOCKET, or options->socket of swipr_start",
-                address::MOST_BYTES
+                address::MAX_BYTES
             ),
             ListenError::InUse(name) => write!(f, "cannot bind {name}: another process listens there"),
             ListenError::InTheWay(name) => {

@@ -12,9 +12,9 @@ use std::path::Path;
 use swipr_os::process;
 
 /// Names that are read, in a directory that may be anybody's.
-const MOST_NAMES: usize = 1024;
+const MAX_NAMES: usize = 1024;
 /// Sockets of dead processes that are looked at.
-const MOST_SOCKETS: usize = 64;
+const MAX_SOCKETS: usize = 64;
 
 /// Removes sockets beside `own`, a socket of the default name: those with that name for another
 /// process, which is gone, that are our user's and that nobody listens on. Where the directory is
@@ -24,11 +24,11 @@ pub fn remove_neighbours(own: &Path) {
     let is_default = own.file_name().is_some_and(|name| name == default_name(process::pid()).as_str());
     let Some(directory) = own.parent().filter(|_| is_default) else { return };
     let Ok(entries) = fs::read_dir(directory) else { return };
-    let names = entries.take(MOST_NAMES).filter_map(|entry| Some(entry.ok()?.file_name()));
+    let names = entries.take(MAX_NAMES).filter_map(|entry| Some(entry.ok()?.file_name()));
     let gone = names.filter(|name| {
         name.to_str().and_then(pid_of).is_some_and(|pid| process::is_gone(pid.cast_unsigned()))
     });
-    for name in gone.take(MOST_SOCKETS) {
+    for name in gone.take(MAX_SOCKETS) {
         let path = directory.join(name);
         if let Ok(raw) = Raw::new(&Address::Path(path.clone())) {
             let _ = file::clear_stale(&path, &raw);

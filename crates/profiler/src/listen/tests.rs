@@ -99,7 +99,7 @@ fn a_socket_that_somebody_put_in_our_place_is_not_removed() {
 #[test]
 fn the_108_bytes_of_an_address_are_filled_but_not_passed() {
     let scratch = Scratch::new();
-    let room = address::MOST_BYTES - scratch.0.as_os_str().len() - 1;
+    let room = address::MAX_BYTES - scratch.0.as_os_str().len() - 1;
     let longest = scratch.join(&"x".repeat(room));
     drop(open(&longest).unwrap());
     let too_long = scratch.join(&"x".repeat(room + 1));

@@ -66,7 +66,7 @@ impl Drop for Held {
 impl Drop for Publication {
     fn drop(&mut self) {
         if let Some(current) = &self.current {
-            published::retract(current.snapshot);
+            published::unpublish(current.snapshot);
         }
         let held: Vec<Held> = self.current.take().into_iter().chain(self.retired.drain(..)).collect();
         if slot::any_written() {

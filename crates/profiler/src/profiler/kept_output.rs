@@ -4,22 +4,22 @@ use crate::output::Completion;
 use crate::recording::{Closed, Output};
 use std::sync::{Arc, Mutex, PoisonError};
 use swipr_formats::model::{Header, Sample, Summary};
-use swipr_formats::{Format, Kept};
+use swipr_formats::{Format, MemoryRecording};
 
 /// Keeps what was sampled.
 #[derive(Debug)]
-pub(super) struct KeptOutput {
-    kept: Arc<Mutex<Kept>>,
+pub(super) struct MemoryOutput {
+    kept: Arc<Mutex<MemoryRecording>>,
     completion: Arc<Completion>,
 }
 
-impl KeptOutput {
-    pub(super) fn new(kept: Arc<Mutex<Kept>>, completion: Arc<Completion>) -> KeptOutput {
-        KeptOutput { kept, completion }
+impl MemoryOutput {
+    pub(super) fn new(kept: Arc<Mutex<MemoryRecording>>, completion: Arc<Completion>) -> MemoryOutput {
+        MemoryOutput { kept, completion }
     }
 }
 
-impl Output for KeptOutput {
+impl Output for MemoryOutput {
     fn write(&mut self, _: &[u8]) -> Result<(), Closed> {
         Ok(())
     }
@@ -33,7 +33,7 @@ impl Output for KeptOutput {
     }
 
     fn format(&self) -> Option<Box<dyn Format>> {
-        Some(Box::new(Keeper(self.kept.clone())))
+        Some(Box::new(MemoryWriter(self.kept.clone())))
     }
 
     fn finish(self: Box<Self>, end: Result<Summary, String>) {
@@ -41,22 +41,22 @@ impl Output for KeptOutput {
     }
 }
 
-impl Drop for KeptOutput {
+impl Drop for MemoryOutput {
     fn drop(&mut self) {
         self.completion.set(Err("the recording could not be started".into()));
     }
 }
 
 /// The format that keeps. A report is made of it meanwhile: the lock is held for moments.
-struct Keeper(Arc<Mutex<Kept>>);
+struct MemoryWriter(Arc<Mutex<MemoryRecording>>);
 
-impl Keeper {
-    fn with(&self, body: impl FnOnce(&mut Kept)) {
+impl MemoryWriter {
+    fn with(&self, body: impl FnOnce(&mut MemoryRecording)) {
         body(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Format for Keeper {
+impl Format for MemoryWriter {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
         self.with(|kept| kept.begin(header, out));
     }

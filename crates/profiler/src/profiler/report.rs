@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use swipr_formats::model::{Frame, Stack, State, Summary, Thread};
-use swipr_formats::{Kept, Options, Selection};
+use swipr_formats::{MemoryRecording, Options, Selection};
 
 /// Changes a stack before it is written: renames functions and threads, leaves frames out.
 type Change = Arc<dyn Fn(&mut Frames) + Send + Sync>;
@@ -27,13 +27,13 @@ pub type Key = (Arc<Thread>, State, Arc<Stack>);
 /// A recording, as far as it had come when the report was made.
 #[derive(Clone)]
 pub struct Report {
-    kept: Arc<Kept>,
+    kept: Arc<MemoryRecording>,
     options: Options,
     changes: Vec<Change>,
 }
 
 impl Report {
-    pub(super) fn of(kept: &Mutex<Kept>) -> Report {
+    pub(super) fn of(kept: &Mutex<MemoryRecording>) -> Report {
         let kept = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Report { kept: Arc::new(kept), options: Options::default(), changes: vec![] }
     }

@@ -75,7 +75,7 @@ pub enum Found {
 
 /// Whether the thread is hit if it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum TimerState {
     /// By the next tick of the kernel; they are so far apart, nanoseconds.
     Yes(u64),
     /// At a moment that has nothing to do with the kernel's ticks.
@@ -178,20 +178,20 @@ impl Account {
     }
 
     /// The thread was looked at.
-    pub fn look(&mut self, now: Moment, found: Found, asked: Asked) {
+    pub fn look(&mut self, now: Moment, found: Found, asked: TimerState) {
         let ticks = u32::try_from(now.ticks.saturating_sub(self.last.ticks)).unwrap_or(u32::MAX);
         let passed_ns = now.ns.saturating_sub(self.last.ns);
         let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
         let stood_still = used_ns == 0;
-        if let Asked::Yes(tick_ns) = asked
+        if let TimerState::Yes(tick_ns) = asked
             && passed_ns > 0
         {
             let running = (used_ns as f64 / passed_ns as f64).min(1.0);
             self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
         }
         self.unasked_ns += if self.was_never_asked { used_ns } else { 0 };
-        self.was_never_asked = matches!(asked, Asked::Never | Asked::Refused);
-        self.was_refused |= asked == Asked::Refused;
+        self.was_never_asked = matches!(asked, TimerState::Never | TimerState::Refused);
+        self.was_refused |= asked == TimerState::Refused;
         self.is_blind |= matches!(found, Found::Unknown);
         let before = self.place.take();
         let found = match (before, found) {

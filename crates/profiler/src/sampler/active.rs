@@ -15,13 +15,13 @@ use swipr_os::process::{EpochClock, clock_ns, monotonic_ns, pid};
 
 /// More ticks that came too late in a row are only counted as late: a process that was stopped for
 /// long, or starved, is not made to have thousands of ticks at once.
-const MOST_LATE: u64 = 1000;
+const MAX_LATE: u64 = 1000;
 
 /// What was found waits so long for more before it is handed on: to wake the writer, which wakes
 /// the server, which wakes the client, costs more than a tick.
 const HAND_ON_NS: u64 = 50_000_000;
 /// No more samples wait.
-const ENOUGH: usize = 1024;
+const FLUSH_SAMPLES: usize = 1024;
 
 /// Threads that get no CPU for longer are shown without a stack.
 const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
@@ -31,7 +31,7 @@ const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
 /// See the module's text.
 #[derive(Debug)]
-pub struct Active {
+pub struct RunningRecording {
     request: Arc<Request>,
     output: SampleSender,
     counters: Arc<RecordingCounters>,
@@ -58,7 +58,7 @@ pub struct Active {
     sampled_cpu_ns: u64,
 }
 
-impl Active {
+impl RunningRecording {
     /// Starts when the sampler takes it.
     pub fn new(
         request: Arc<Request>,
@@ -66,8 +66,8 @@ impl Active {
         counters: Arc<RecordingCounters>,
         stop: Arc<AtomicBool>,
         clock: EpochClock,
-    ) -> Active {
-        Active {
+    ) -> RunningRecording {
+        RunningRecording {
             request,
             output,
             counters,
@@ -88,7 +88,7 @@ impl Active {
     }
 
     /// The first tick is now. To be called after the threads' clocks were read, see
-    /// [`Active::cpu_of_ended_threads`].
+    /// [`RunningRecording::cpu_of_ended_threads`].
     pub fn start(&mut self, place: usize) {
         let now = monotonic_ns();
         self.place = place;
@@ -166,7 +166,7 @@ impl Active {
             // recording's.
             let late = self.ticks.take(now.min(self.end_ns().saturating_sub(1)));
             self.counters.late.add(late);
-            let filled = if late > MOST_LATE { 0 } else { late };
+            let filled = if late > MAX_LATE { 0 } else { late };
             self.filled += filled;
             self.passed += 1 + filled;
             self.counters.ticks.add(1);
@@ -264,7 +264,7 @@ impl Active {
 
     /// Hands the samples to the writer where they have waited for long enough, or are many.
     pub fn flush_if_due(&mut self, now: u64) {
-        if now >= self.hand_on_ns() || self.batch.len() >= ENOUGH {
+        if now >= self.hand_on_ns() || self.batch.len() >= FLUSH_SAMPLES {
             self.flush(now);
         }
     }
@@ -334,7 +334,7 @@ mod tests {
     use crate::sample_queue::{QUEUE_BYTES, SampleReceiver, sample_queue};
     use std::time::Duration;
 
-    fn of_a_second() -> (Active, SampleReceiver) {
+    fn of_a_second() -> (RunningRecording, SampleReceiver) {
         let format = swipr_formats::find("perf").unwrap();
         let request = Request {
             interval: Duration::from_millis(10),
@@ -348,8 +348,13 @@ mod tests {
             symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
-        let mut recording =
-            Active::new(Arc::new(request), sender, Arc::default(), Arc::default(), EpochClock::now());
+        let mut recording = RunningRecording::new(
+            Arc::new(request),
+            sender,
+            Arc::default(),
+            Arc::default(),
+            EpochClock::now(),
+        );
         recording.start(0);
         (recording, receiver)
     }

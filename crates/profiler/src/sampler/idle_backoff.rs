@@ -16,7 +16,7 @@ const IDLE_LOOKS: u32 = 16;
 const LONGEST_SWEEPS: u64 = 16;
 
 /// Of how many sweeps one may look at a thread that is idle for long.
-pub fn sweeps_a_look(threads: usize, interval_ns: u64) -> u32 {
+pub fn sweeps_per_check(threads: usize, interval_ns: u64) -> u32 {
     let interval_ns = interval_ns.max(1);
     let needed = (threads as u64).saturating_mul(LOOK_NS * SHARE).div_ceil(interval_ns);
     let allowed = (LONGEST_NS / interval_ns).max(1);
@@ -50,7 +50,7 @@ impl Rest {
     }
 
     /// A look found the thread idle.
-    pub fn was_idle(&mut self, tid: u32, sweeps_a_look: u32) {
+    pub fn was_idle(&mut self, tid: u32, sweeps_per_check: u32) {
         self.idle = self.idle.saturating_add(1);
         let sweeps = match self.idle / IDLE_LOOKS {
             0 => 1,
@@ -59,7 +59,7 @@ impl Rest {
             4..=7 => 8,
             _ => 16,
         };
-        let sweeps = sweeps.min(sweeps_a_look).max(1);
+        let sweeps = sweeps.min(sweeps_per_check).max(1);
         // Threads that fell idle together are not all looked at in the same sweep.
         let rest = if self.idle.is_multiple_of(IDLE_LOOKS) { tid % sweeps } else { sweeps - 1 };
         self.until = self.looked + 1 + u64::from(rest);
@@ -77,12 +77,12 @@ mod tests {
 
     #[test]
     fn few_threads_and_slow_ticks_need_no_rest() {
-        assert_eq!(sweeps_a_look(100, 10_000_000), 1);
-        assert_eq!(sweeps_a_look(1000, 10_000_000), 7);
-        assert_eq!(sweeps_a_look(5000, 10_000_000), 16);
-        assert_eq!(sweeps_a_look(100, 100_000), 16);
-        assert_eq!(sweeps_a_look(5000, 1_000_000_000), 1, "a rest would last longer than 200 ms");
-        assert_eq!(sweeps_a_look(5000, 60_000_000), 3);
+        assert_eq!(sweeps_per_check(100, 10_000_000), 1);
+        assert_eq!(sweeps_per_check(1000, 10_000_000), 7);
+        assert_eq!(sweeps_per_check(5000, 10_000_000), 16);
+        assert_eq!(sweeps_per_check(100, 100_000), 16);
+        assert_eq!(sweeps_per_check(5000, 1_000_000_000), 1, "a rest would last longer than 200 ms");
+        assert_eq!(sweeps_per_check(5000, 60_000_000), 3);
     }
 
     #[test]

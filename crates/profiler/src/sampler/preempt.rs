@@ -13,9 +13,9 @@
 //! The harm: a thread may lose its CPU inside a system call, which the signal then ends early.
 //! Threads that write so much at once that a write could end early are left to their timers.
 
-use super::account::Asked;
-use super::active::Active;
-use super::threads::{Sampled, Threads};
+use super::account::TimerState;
+use super::active::RunningRecording;
+use super::threads::{ThreadState, Threads};
 use super::ticks::mixed;
 use super::timers::{TimerHit, Timers, hit_within_ns};
 use crate::counters::AgentCounters;
@@ -25,7 +25,7 @@ use swipr_os::process::monotonic_ns;
 use swipr_os::threads::{Activity, cpu_ns};
 
 /// So many threads are tried at a tick, chosen at random.
-const MOST_TRIED: usize = 16;
+const MAX_TRIED: usize = 16;
 /// How long before a tick clocks are read: a thread whose clock has moved since then, and stands
 /// still at the tick, was running. The sampler's waking makes sleeps of other threads end a little
 /// sooner (prctl(2), `PR_SET_TIMERSLACK`). So it must not be always the same time: such threads
@@ -91,7 +91,7 @@ pub struct Preempter {
 
 impl Preempter {
     /// A thread is to be tried at the next tick; `None`: it is left to its timer.
-    pub fn ask(&mut self, thread: &mut Sampled, now_ns: u64, timers: &Timers) -> Option<Asked> {
+    pub fn ask(&mut self, thread: &mut ThreadState, now_ns: u64, timers: &Timers) -> Option<TimerState> {
         if now_ns >= self.allowed_until_ns {
             self.is_allowed = timers.may_raise();
             self.allowed_until_ns = now_ns + AGAIN_NS;
@@ -101,18 +101,18 @@ impl Preempter {
             return None;
         }
         if !self.is_allowed || now_ns < thread.preempt.refused_until_ns {
-            return Some(Asked::Refused);
+            return Some(TimerState::Refused);
         }
         if !timers.can_be_asked(thread, now_ns) {
-            return Some(Asked::Never);
+            return Some(TimerState::Never);
         }
         self.asked.push(thread.tid());
-        Some(Asked::AtAnyMoment)
+        Some(TimerState::AtAnyMoment)
     }
 
     /// When [`Preempter::wake`] wants to be called before a tick, besides at the tick; `None`: it
     /// need not be.
-    pub fn wake_at(&self, recordings: &[Active]) -> Option<u64> {
+    pub fn wake_at(&self, recordings: &[RunningRecording]) -> Option<u64> {
         let waits = !self.tried.is_empty() && self.before.is_empty();
         next_moment(recordings).filter(|_| waits).map(read_at_ns)
     }
@@ -121,7 +121,7 @@ impl Preempter {
     /// the tick it sees whose CPU it got.
     pub fn wake(
         &mut self,
-        recordings: &[Active],
+        recordings: &[RunningRecording],
         threads: &mut Threads,
         timers: &mut Timers,
         counters: &AgentCounters,
@@ -178,7 +178,7 @@ impl Preempter {
             return self.go_home();
         }
         let begin = mixed(monotonic_ns()) as usize % self.asked.len();
-        let chosen = self.asked.iter().cycle().skip(begin).take(self.asked.len().min(MOST_TRIED));
+        let chosen = self.asked.iter().cycle().skip(begin).take(self.asked.len().min(MAX_TRIED));
         let stays = self.there.filter(|_| monotonic_ns() < self.stays_until_ns);
         let places = chosen.filter_map(|&tid| Some((tid, cpus::last_cpu(tid)?)));
         let places: Vec<(u32, u32)> = places.collect();
@@ -232,7 +232,7 @@ impl Preempter {
         timers: &mut Timers,
         tables: &Tables,
         counters: &AgentCounters,
-        mut take: impl FnMut(&mut Sampled, TimerHit),
+        mut take: impl FnMut(&mut ThreadState, TimerHit),
     ) {
         let now_ns = monotonic_ns();
         self.raised.retain(|&tid| {
@@ -248,9 +248,9 @@ impl Preempter {
 }
 
 /// The next tick of a recording that preempts.
-fn next_moment(recordings: &[Active]) -> Option<u64> {
+fn next_moment(recordings: &[RunningRecording]) -> Option<u64> {
     let preempting = recordings.iter().filter(|recording| recording.preempts() && recording.is_sampling());
-    preempting.map(Active::next_tick).min()
+    preempting.map(RunningRecording::next_tick).min()
 }
 
 /// When clocks are read for a tick.

@@ -6,21 +6,21 @@ mod filter;
 mod finalize;
 mod observe;
 
-use super::account::{Asked, Moment};
-use super::active::Active;
-use super::idle_backoff::sweeps_a_look;
+use super::account::{Moment, TimerState};
+use super::active::RunningRecording;
+use super::idle_backoff::sweeps_per_check;
 use super::preempt::Preempter;
-use super::threads::{Sampled, Threads};
-use super::timers::{Timers, lend_slot};
+use super::threads::{ThreadState, Threads};
+use super::timers::{Timers, acquire_slot};
 use crate::counters::AgentCounters;
 use crate::mappings::JitTables;
 use crate::mappings::Tables;
 use crate::recording::MAX_RECORDINGS;
 use crate::signal_exclusion;
-use copy::Copier;
+use copy::RemoteWalker;
 use filter::apply_filter;
-use finalize::settle_end;
-use observe::{Look, is_in_unknown_code, look, note_signal_wait};
+use finalize::finalize_end;
+use observe::{Look, is_in_unknown_code, look, set_waits_for_signals};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -45,7 +45,7 @@ const LATELY_TICKS: u64 = 10;
 pub struct Sweeper {
     threads: Threads,
     tables: Tables,
-    copier: Copier,
+    copier: RemoteWalker,
     timers: Timers,
     preempter: Preempter,
     counters: Arc<AgentCounters>,
@@ -66,7 +66,7 @@ struct Due {
     preempt: u8,
     tick_ns: u64,
     /// Of how many sweeps one looks at a thread that is idle for long.
-    sweeps_a_look: u32,
+    sweeps_per_check: u32,
     lately_ns: u64,
     kernel_tick_ns: u64,
 }
@@ -79,7 +79,7 @@ impl Sweeper {
         counters: Arc<AgentCounters>,
     ) -> io::Result<Sweeper> {
         swipr_unwind::memory::set_process(process::pid() as i32);
-        process::tell_what_is_readable();
+        process::probe_memory_access();
         let signal = signals::install(wanted_signal)?;
         counters.signal.set(signal as u64);
         super::set_signal(signal);
@@ -88,7 +88,7 @@ impl Sweeper {
         Ok(Sweeper {
             threads: Threads::new()?,
             tables: Tables::with_made_code(fd, made),
-            copier: Copier::new(fd),
+            copier: RemoteWalker::new(fd),
             timers: Timers::new(signal),
             preempter: Preempter::default(),
             counters,
@@ -110,7 +110,7 @@ impl Sweeper {
     }
 
     /// Takes a new recording in.
-    pub fn admit(&mut self, mut recording: Active, recordings: &mut Vec<Active>) {
+    pub fn admit(&mut self, mut recording: RunningRecording, recordings: &mut Vec<RunningRecording>) {
         let taken = recordings.iter().fold(0u8, |bits, recording| bits | recording.bit());
         let Some(place) = (0..MAX_RECORDINGS).find(|place| taken >> place & 1 == 0) else { return };
         self.find_threads(recordings);
@@ -127,7 +127,7 @@ impl Sweeper {
             if recording.request().mode == Mode::Cpu {
                 // In wall mode the first sweep looks at all of them.
                 let activity = thread.activity();
-                note_signal_wait(thread, &activity);
+                set_waits_for_signals(thread, &activity);
             }
             thread.add_delay_ns();
             apply_filter(thread, &mut recording, clock_ns);
@@ -136,7 +136,7 @@ impl Sweeper {
     }
 
     /// Reads names and mappings again, and says whom the signal cannot reach.
-    pub fn housekeeping(&mut self, recordings: &mut [Active]) {
+    pub fn housekeeping(&mut self, recordings: &mut [RunningRecording]) {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
@@ -179,7 +179,7 @@ impl Sweeper {
 
     /// Finds out, once, whether timers cut system calls short on this kernel.
     pub fn measure_delivery(&self) {
-        timer_delivery::measure_once(self.signal, || lend_slot(process::tid(), StackBounds::default()));
+        timer_delivery::measure_once(self.signal, || acquire_slot(process::tid(), StackBounds::default()));
     }
 
     fn read_maps(&mut self) -> bool {
@@ -189,7 +189,7 @@ impl Sweeper {
         changed
     }
 
-    fn find_threads(&mut self, recordings: &mut [Active]) {
+    fn find_threads(&mut self, recordings: &mut [RunningRecording]) {
         let Sweeper { threads, timers, gone, counters, .. } = self;
         let ended = threads.refresh(gone);
         gone.clear();
@@ -198,7 +198,7 @@ impl Sweeper {
             return;
         }
         for mut thread in ended {
-            settle_end(&mut thread, timers, recordings);
+            finalize_end(&mut thread, timers, recordings);
         }
         for tid in newborn {
             if let Some(thread) = threads.get_mut(tid) {
@@ -224,7 +224,7 @@ impl Sweeper {
     }
 
     /// Looks at every thread for the recordings whose tick it is.
-    pub fn sweep(&mut self, recordings: &mut [Active], tick_ns: u64) {
+    pub fn sweep(&mut self, recordings: &mut [RunningRecording], tick_ns: u64) {
         let began_ns = process::monotonic_ns();
         self.counters.sweeps.add(1);
         self.find_threads(recordings);
@@ -233,7 +233,7 @@ impl Sweeper {
             self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
         }
         self.keep_handler();
-        let shortest_ns = recordings.iter().map(Active::interval_ns).min().unwrap_or(u64::MAX);
+        let shortest_ns = recordings.iter().map(RunningRecording::interval_ns).min().unwrap_or(u64::MAX);
         let (mut all, mut wall, mut preempt, mut longest_ns) = (0, 0, 0, 0);
         for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {
             all |= recording.bit();
@@ -241,26 +241,26 @@ impl Sweeper {
             preempt |= if recording.preempts() { recording.bit() } else { 0 };
             longest_ns = recording.interval_ns().max(longest_ns);
         }
-        let sweeps_a_look = sweeps_a_look(self.threads.len(), shortest_ns);
+        let sweeps_per_check = sweeps_per_check(self.threads.len(), shortest_ns);
         let lately_ns = LATELY_NS.max(longest_ns.saturating_mul(LATELY_TICKS));
         let kernel_tick_ns = kernel_tick_ns();
-        let due = Due { all, wall, preempt, tick_ns, sweeps_a_look, lately_ns, kernel_tick_ns };
-        self.look_at_threads(recordings, due);
+        let due = Due { all, wall, preempt, tick_ns, sweeps_per_check, lately_ns, kernel_tick_ns };
+        self.observe_threads(recordings, due);
         // A thread that ended may have made room for one that was born: the kernel's count does not
         // tell.
         if !self.gone.is_empty() {
             self.find_threads(recordings);
-            self.look_at_threads(recordings, due);
+            self.observe_threads(recordings, due);
         }
         if preempt != 0 {
             self.preempter.go(&mut self.threads);
         }
-        recordings.iter_mut().for_each(Active::end_tick);
+        recordings.iter_mut().for_each(RunningRecording::end_tick);
         self.counters.sweep.add(process::monotonic_ns().saturating_sub(began_ns));
     }
 
     /// Looks at the threads that this sweep has not seen yet.
-    fn look_at_threads(&mut self, recordings: &mut [Active], due: Due) {
+    fn observe_threads(&mut self, recordings: &mut [RunningRecording], due: Due) {
         let Sweeper { threads, tables, copier, timers, preempter, counters, unknown_code, gone, .. } = self;
         let mut place = 0;
         let sweep = counters.sweeps.get();
@@ -273,7 +273,7 @@ impl Sweeper {
                 continue;
             }
             if is_quiet(thread, wanted, due) {
-                rest.was_idle(thread.tid(), due.sweeps_a_look);
+                rest.was_idle(thread.tid(), due.sweeps_per_check);
                 counters.reused.add(1);
                 continue;
             }
@@ -283,7 +283,7 @@ impl Sweeper {
                 Look::Ended => {
                     // At its ticks from now on there is no such thread.
                     of(recordings, thread.recordings)
-                        .for_each(|recording| finalize::tell_rest(thread, recording));
+                        .for_each(|recording| finalize::emit_tail(thread, recording));
                     continue;
                 }
                 Look::Gone => {
@@ -298,7 +298,7 @@ impl Sweeper {
                 thread.ran_ns = due.tick_ns;
                 thread.add_delay_ns();
             } else {
-                rest.was_idle(thread.tid(), due.sweeps_a_look);
+                rest.was_idle(thread.tid(), due.sweeps_per_check);
             }
             *unknown_code |= is_in_unknown_code(&found);
             let ran_lately = due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
@@ -306,15 +306,15 @@ impl Sweeper {
             let preempt = wanted & due.preempt;
             let preempted = match preempt {
                 0 => None,
-                _ if !ran_lately => Some(Asked::No),
+                _ if !ran_lately => Some(TimerState::No),
                 _ => preempter.ask(thread, now_ns, timers),
             };
             let by_timer = if preempted.is_some() { wanted & !preempt } else { wanted };
             let timed = match ran_lately {
-                _ if by_timer == 0 => Asked::No,
-                true if timers.arm(thread, by_timer, now_ns, counters) => Asked::Yes(due.kernel_tick_ns),
-                true => Asked::Never,
-                false => Asked::No,
+                _ if by_timer == 0 => TimerState::No,
+                true if timers.arm(thread, by_timer, now_ns, counters) => TimerState::Yes(due.kernel_tick_ns),
+                true => TimerState::Never,
+                false => TimerState::No,
             };
             for recording in of(recordings, wanted) {
                 count_thread(thread, recording);
@@ -334,13 +334,13 @@ impl Sweeper {
     }
 
     /// To be called whenever the sampler wakes, see [`Preempter::wake`].
-    pub fn preempt(&mut self, recordings: &[Active]) {
+    pub fn preempt(&mut self, recordings: &[RunningRecording]) {
         let Sweeper { threads, timers, counters, preempter, .. } = self;
         preempter.wake(recordings, threads, timers, counters);
     }
 
     /// See [`Preempter::wake_at`].
-    pub fn preempt_at(&self, recordings: &[Active]) -> Option<u64> {
+    pub fn preempt_at(&self, recordings: &[RunningRecording]) -> Option<u64> {
         self.preempter.wake_at(recordings)
     }
 
@@ -350,7 +350,7 @@ impl Sweeper {
     }
 
     /// Takes the stacks that running threads have left.
-    pub fn collect(&mut self, recordings: &mut [Active]) {
+    pub fn collect(&mut self, recordings: &mut [RunningRecording]) {
         let Sweeper { threads, tables, timers, preempter, counters, unknown_code, .. } = self;
         preempter.collect(threads, timers, tables, counters, |thread, answer| {
             *unknown_code |= answer.stack.stop == Stop::NoTable;
@@ -381,7 +381,7 @@ impl Sweeper {
     }
 
     /// Ends recordings whose last tick is over and answered.
-    pub fn retire(&mut self, recordings: &mut Vec<Active>, now: u64) {
+    pub fn retire(&mut self, recordings: &mut Vec<RunningRecording>, now: u64) {
         let is_asked = self.collect_at().is_some();
         let Sweeper { threads, tables, copier, counters, timers, .. } = self;
         recordings.retain_mut(|recording| {
@@ -389,24 +389,24 @@ impl Sweeper {
                 return true;
             }
             if recording.is_snapshot() && recording.wait_on(now) {
-                let mut look_at = |thread: &mut Sampled| look(thread, true, copier, tables, counters);
+                let mut look_at = |thread: &mut ThreadState| look(thread, true, copier, tables, counters);
                 if finalize::ask_the_rest(threads, recording, timers, counters, &mut look_at) {
                     return true;
                 }
             }
-            finalize::settle_recording(threads, recording);
+            finalize::finalize_recording(threads, recording);
             false
         });
-        if !recordings.iter().any(Active::preempts) {
+        if !recordings.iter().any(RunningRecording::preempts) {
             self.preempter.go_home();
         }
     }
 
     /// Ends all recordings now, without waiting for answers: the agent is stopped.
-    pub fn end(&mut self, recordings: &mut [Active]) {
+    pub fn end(&mut self, recordings: &mut [RunningRecording]) {
         let now = process::monotonic_ns();
         for recording in recordings.iter_mut().filter_map(|it| it.has_ended(now).then_some(it)) {
-            finalize::settle_recording(&mut self.threads, recording);
+            finalize::finalize_recording(&mut self.threads, recording);
         }
     }
 }
@@ -420,22 +420,25 @@ impl Drop for Sweeper {
 /// A timer goes when its thread has not run for so long.
 const LONGEST_REST_NS: u64 = 10_000_000_000;
 
-fn of(recordings: &mut [Active], bits: u8) -> impl Iterator<Item = &mut Active> {
+fn of(recordings: &mut [RunningRecording], bits: u8) -> impl Iterator<Item = &mut RunningRecording> {
     recordings.iter_mut().filter(move |recording| recording.bit() & bits != 0)
 }
 
-fn account_of<'a>(thread: &'a mut Sampled, recording: &Active) -> Option<&'a mut super::account::Account> {
+fn account_of<'a>(
+    thread: &'a mut ThreadState,
+    recording: &RunningRecording,
+) -> Option<&'a mut super::account::Account> {
     thread.accounts.get_mut(recording.place())?.as_deref_mut()
 }
 
-fn moment(thread: &Sampled, recording: &Active, ns: u64) -> Moment {
+fn moment(thread: &ThreadState, recording: &RunningRecording, ns: u64) -> Moment {
     let (ticks, late) = recording.passed();
     Moment { ns, cpu_ns: thread.cpu_ns, delay_ns: thread.delay_ns, ticks, late }
 }
 
 /// The usual look at an idle thread, and nothing more: its clock stands where it stood when its
 /// stack was taken, and nothing has to be told of it yet.
-fn is_quiet(thread: &Sampled, wanted: u8, due: Due) -> bool {
+fn is_quiet(thread: &ThreadState, wanted: u8, due: Due) -> bool {
     let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == thread.cpu_ns) else {
         return false;
     };
@@ -450,7 +453,7 @@ fn is_quiet(thread: &Sampled, wanted: u8, due: Due) -> bool {
         && cpu_ns(thread.tid()) == Some(blocked.cpu_ns)
 }
 
-fn count_thread(thread: &mut Sampled, recording: &mut Active) {
+fn count_thread(thread: &mut ThreadState, recording: &mut RunningRecording) {
     if thread.counted & recording.bit() == 0 {
         recording.counters().threads.add(1);
         thread.counted |= recording.bit();

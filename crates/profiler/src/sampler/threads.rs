@@ -41,7 +41,7 @@ pub struct BlockedStack {
 
 /// One thread.
 #[derive(Debug)]
-pub struct Sampled {
+pub struct ThreadState {
     /// Id and name.
     pub thread: Arc<Thread>,
     /// The CPU clock at the last look.
@@ -85,15 +85,15 @@ pub struct Sampled {
     looks: u32,
 }
 
-impl Sampled {
-    fn new(tid: u32, keep: bool) -> Option<Sampled> {
+impl ThreadState {
+    fn new(tid: u32, keep: bool) -> Option<ThreadState> {
         let cpu_ns = threads::cpu_ns(tid)?;
         let activity = ActivityFile::open(tid);
         // Too few descriptors are a matter of the moment.
         let lasting = [libc::EACCES, libc::EPERM, libc::ENOENT];
         let refused = |error: &io::Error| error.raw_os_error().is_some_and(|code| lasting.contains(&code));
         let readable = !activity.as_ref().is_err_and(refused);
-        Some(Sampled {
+        Some(ThreadState {
             thread: Arc::new(Thread { tid, name: threads::name(tid) }),
             cpu_ns,
             delay_ns: 0,
@@ -133,7 +133,7 @@ impl Sampled {
         }
     }
 
-    /// Adds to [`Sampled::delay_ns`] what the kernel has counted since the last call.
+    /// Adds to [`ThreadState::delay_ns`] what the kernel has counted since the last call.
     pub fn add_delay_ns(&mut self) {
         let (tid, keep) = (self.tid(), self.activity.is_some());
         self.delay_ns += self.run_delay.more_ns(tid, keep);
@@ -171,7 +171,7 @@ impl Sampled {
 #[derive(Debug)]
 pub struct Threads {
     directory: TaskDirectory,
-    known: FxHashMap<u32, Sampled>,
+    known: FxHashMap<u32, ThreadState>,
     /// Apart from the rest that is known of a thread: a sweep reads all of it, and little else of
     /// threads that rest.
     visits: Vec<(u32, Rest)>,
@@ -195,22 +195,22 @@ impl Threads {
     }
 
     /// All of them.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sampled> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ThreadState> {
         self.known.values_mut()
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Sampled> {
+    pub fn iter(&self) -> impl Iterator<Item = &ThreadState> {
         self.known.values()
     }
 
     /// One of them.
-    pub fn get_mut(&mut self, tid: u32) -> Option<&mut Sampled> {
+    pub fn get_mut(&mut self, tid: u32) -> Option<&mut ThreadState> {
         self.known.get_mut(&tid)
     }
 
     /// The next one, from `place` on, that a sweep is to look at.
-    pub fn next_due(&mut self, sweep: u64, place: &mut usize) -> Option<(&mut Rest, &mut Sampled)> {
+    pub fn next_due(&mut self, sweep: u64, place: &mut usize) -> Option<(&mut Rest, &mut ThreadState)> {
         let due = self.visits.get_mut(*place..)?.iter_mut().position(|(_, rest)| rest.is_due(sweep))?;
         let (tid, rest) = self.visits.get_mut(*place + due)?;
         *place += due + 1;
@@ -234,8 +234,8 @@ impl Threads {
 
     /// Finds threads that were born, if the number of threads changed or some are `gone`.
     /// Returns those.
-    pub fn refresh(&mut self, gone: &[u32]) -> Vec<Sampled> {
-        let ended: Vec<Sampled> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
+    pub fn refresh(&mut self, gone: &[u32]) -> Vec<ThreadState> {
+        let ended: Vec<ThreadState> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
         if !ended.is_empty() {
             self.visits.retain(|(tid, _)| self.known.contains_key(tid));
         }
@@ -253,11 +253,11 @@ impl Threads {
                 continue;
             }
             let since = before.get(&tid).copied().unwrap_or(now);
-            if now - since < PROBATION_NS && own_threads::is_our_name(&threads::name(tid)) {
+            if now - since < PROBATION_NS && own_threads::has_agent_name(&threads::name(tid)) {
                 self.suspects.insert(tid, since);
                 continue;
             }
-            if let Some(thread) = Sampled::new(tid, self.known.len() < self.keep) {
+            if let Some(thread) = ThreadState::new(tid, self.known.len() < self.keep) {
                 self.known.insert(tid, thread);
                 self.visits.push((tid, Rest::default()));
                 self.newborn.push(tid);
@@ -292,7 +292,7 @@ mod tests {
         let mut threads = Threads::new().unwrap();
         for _ in 0..2 {
             threads.refresh(&[]);
-            let known: Vec<u32> = threads.iter().map(Sampled::tid).collect();
+            let known: Vec<u32> = threads.iter().map(ThreadState::tid).collect();
             assert!(known.contains(&tids["programs-own"]) && !known.contains(&tids["swipr-newborn"]));
         }
         threads.suspects.insert(tids["swipr-newborn"], 0);

@@ -5,7 +5,7 @@
 //! picks one tick of the kernel, and who runs then is hit. Nothing in that depends on what the
 //! thread does: none of its moments is hit more often than others.
 
-use super::threads::Sampled;
+use super::threads::ThreadState;
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::signal_exclusion;
@@ -105,7 +105,7 @@ pub struct TimerHit {
 }
 
 /// Whether a thread whose clock stands at `cpu_ns` waits for a CPU.
-fn is_put_off(thread: &Sampled, cpu_ns: u64) -> bool {
+fn is_put_off(thread: &ThreadState, cpu_ns: u64) -> bool {
     let waits = match thread.activity() {
         Ok(activity) => activity == Activity::Running,
         Err(_) => threads::is_awake(thread.tid()),
@@ -119,14 +119,14 @@ pub fn hit_within_ns() -> u64 {
 }
 
 /// A slot for a thread's timer. To be called by the sampler only.
-pub fn lend_slot(tid: u32, bounds: StackBounds) -> Option<Ticket> {
+pub fn acquire_slot(tid: u32, bounds: StackBounds) -> Option<Ticket> {
     let hint = tid as usize;
-    slot::lend(hint, bounds).or_else(|| {
+    slot::acquire(hint, bounds).or_else(|| {
         let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
         let memory = memory::map_forever(CHUNK_BYTES)?;
         // SAFETY: zeroed pages, mapped for ever, given away here.
         unsafe { slot::add_chunk(chunk, memory) };
-        slot::lend(hint, bounds)
+        slot::acquire(hint, bounds)
     })
 }
 
@@ -163,7 +163,7 @@ impl Timers {
     /// it cannot be.
     pub fn arm(
         &mut self,
-        thread: &mut Sampled,
+        thread: &mut ThreadState,
         recordings: u8,
         now_ns: u64,
         counters: &AgentCounters,
@@ -233,7 +233,7 @@ impl Timers {
     /// not answered the last one yet.
     pub fn raise(
         &mut self,
-        thread: &mut Sampled,
+        thread: &mut ThreadState,
         recordings: u8,
         cpu_ns: u64,
         counters: &AgentCounters,
@@ -257,7 +257,7 @@ impl Timers {
     /// to come.
     pub fn take_raised(
         &mut self,
-        thread: &mut Sampled,
+        thread: &mut ThreadState,
         now_ns: u64,
         tables: &Tables,
         counters: &AgentCounters,
@@ -279,8 +279,8 @@ impl Timers {
         (None, stays)
     }
 
-    fn new_timer(&mut self, thread: &Sampled) -> Option<ThreadTimer> {
-        let ticket = lend_slot(thread.tid(), thread.stack_bounds)?;
+    fn new_timer(&mut self, thread: &ThreadState) -> Option<ThreadTimer> {
+        let ticket = acquire_slot(thread.tid(), thread.stack_bounds)?;
         let Ok(timer) = CpuTimer::new(thread.tid(), self.signal, ticket.to_value()) else {
             slot::release(ticket);
             return None;
@@ -292,7 +292,7 @@ impl Timers {
     /// Whether a thread that runs is known not to block the signal. While it waits in
     /// sigtimedwait(2) the kernel shows what it waits for as not blocked, until it runs again: who
     /// was ever seen in there has no timer, and so many looks must agree.
-    pub fn can_be_asked(&self, thread: &mut Sampled, now_ns: u64) -> bool {
+    pub fn can_be_asked(&self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         if thread.clean_looks < self.clean_looks || is_old {
             thread.state_read_ns = now_ns;
@@ -305,7 +305,7 @@ impl Timers {
     }
 
     /// A thread's timers go.
-    pub fn remove(&mut self, thread: &mut Sampled) {
+    pub fn remove(&mut self, thread: &mut ThreadState) {
         self.retire(thread.timer.take());
         self.retire(thread.preempted.take());
     }
@@ -344,7 +344,7 @@ impl Timers {
     /// tick of the kernel.
     pub fn take(
         &mut self,
-        thread: &mut Sampled,
+        thread: &mut ThreadState,
         now_ns: u64,
         tables: &Tables,
         counters: &AgentCounters,
@@ -378,7 +378,7 @@ impl Timers {
     /// What is in the slot of one of a thread's timers.
     fn answer(
         &self,
-        thread: &mut Sampled,
+        thread: &mut ThreadState,
         raised: Raised,
         tables: &Tables,
         counters: &AgentCounters,

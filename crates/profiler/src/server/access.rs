@@ -17,7 +17,7 @@ pub(super) fn is_allowed(uid: u32, own_uid: u32, allowed_uids: &[u32]) -> bool {
 }
 
 /// The answer for a user that may not.
-pub(super) fn stranger(uid: u32) -> Answer {
+pub(super) fn forbidden_user(uid: u32) -> Answer {
     Answer::problem(403, format!("user {uid} may not ask this process; SWIPR_ALLOW_UID={uid} would allow it"))
 }
 

@@ -2,7 +2,7 @@
 //! Not here: what its requests must have (`access.rs`).
 
 use super::answer::Answer;
-use super::connection::Gate;
+use super::connection::ClientAccess;
 use super::{Settings, access, tcp_peer};
 use crate::listen::{Address, local_address, peer_address};
 use std::io;
@@ -10,24 +10,25 @@ use swipr_os::process;
 use swipr_os::socket::Socket;
 
 /// Looks at a client that has just connected.
-pub(super) fn gate(socket: &Socket, address: &Address, settings: &Settings) -> Gate {
+pub(super) fn gate(socket: &Socket, address: &Address, settings: &Settings) -> ClientAccess {
     // Asked each time: the host may have dropped privileges.
     let own_uid = process::user();
-    let user = |found: io::Result<u32>, otherwise: Gate| match found {
+    let user = |found: io::Result<u32>, otherwise: ClientAccess| match found {
         Ok(uid) if access::is_allowed(uid, own_uid, &settings.allowed_uids) => otherwise,
-        Ok(uid) => Gate::Refused(access::stranger(uid)),
-        Err(error) => Gate::Refused(unknown(&error)),
+        Ok(uid) => ClientAccess::Refused(access::forbidden_user(uid)),
+        Err(error) => ClientAccess::Refused(unknown(&error)),
     };
     match address {
         Address::Tcp(_) => match (local_address(socket), &settings.token) {
             // Who has the token may be anybody, and anywhere.
-            (Ok(local), Some(_)) => Gate::Tcp(local),
-            (Ok(local), None) => {
-                user(peer_address(socket).and_then(|peer| tcp_peer::uid(local, peer)), Gate::Tcp(local))
-            }
-            (Err(error), _) => Gate::Refused(unknown(&error)),
+            (Ok(local), Some(_)) => ClientAccess::Tcp(local),
+            (Ok(local), None) => user(
+                peer_address(socket).and_then(|peer| tcp_peer::uid(local, peer)),
+                ClientAccess::Tcp(local),
+            ),
+            (Err(error), _) => ClientAccess::Refused(unknown(&error)),
         },
-        Address::Path(_) | Address::Abstract(_) => user(socket.peer_uid(), Gate::Open),
+        Address::Path(_) | Address::Abstract(_) => user(socket.peer_uid(), ClientAccess::Open),
     }
 }
 

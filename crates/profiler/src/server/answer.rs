@@ -65,7 +65,7 @@ pub(super) enum Errors {
 
 impl Form {
     /// The form of an answer to something that was not understood.
-    pub(super) const LAST_WORD: Form =
+    pub(super) const CLOSE: Form =
         Form { content: Content::Whole, keep: Keep::Close, errors: Errors::Text, readers: Readers::Own };
 
     pub(super) fn content_of(method: &Method) -> Content {

@@ -5,7 +5,7 @@ use super::answer::{Answer, Form};
 use crate::pipe::PipeReader;
 
 /// Longer answers are refused: nobody asks for so many names at once.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// See the module's text.
 pub(super) struct DeferredResponse {
@@ -21,8 +21,8 @@ impl DeferredResponse {
 
     /// Takes what has come; the answer, once that is all.
     pub(super) fn answer(&mut self) -> Option<Answer> {
-        while self.reader.take(&mut self.held, MOST_BYTES) > 0 {
-            if self.held.len() >= MOST_BYTES {
+        while self.reader.take(&mut self.held, MAX_BYTES) > 0 {
+            if self.held.len() >= MAX_BYTES {
                 return Some(Answer::problem(500, "the answer is too long"));
             }
         }

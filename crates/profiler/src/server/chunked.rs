@@ -1,9 +1,9 @@
 //! Bodies in chunks (RFC 9112, section 7.1). Extensions and trailers are skipped.
 
-use super::head::MOST_BODY_BYTES;
+use super::head::MAX_BODY_BYTES;
 
 /// Most bytes on the wire: a body in chunks of one byte still passes.
-const MOST_WIRE_BYTES: usize = 8 * MOST_BODY_BYTES;
+const MAX_WIRE_BYTES: usize = 8 * MAX_BODY_BYTES;
 
 /// Puts a body together from bytes as they come.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Decoder {
         for byte in input {
             used += 1;
             self.wire_bytes += 1;
-            if self.wire_bytes > MOST_WIRE_BYTES {
+            if self.wire_bytes > MAX_WIRE_BYTES {
                 return Err(Bad::TooLong);
             }
             self.state = self.step(*byte)?;
@@ -66,7 +66,7 @@ impl Decoder {
             (ChunkState::Size(size), b';' | b' ' | b'\t') => ChunkState::Extension(size),
             (ChunkState::Size(size), _) => {
                 let size = size.saturating_mul(16).saturating_add(digit(byte)?);
-                if self.body.len().saturating_add(size) > MOST_BODY_BYTES {
+                if self.body.len().saturating_add(size) > MAX_BODY_BYTES {
                     return Err(Bad::TooLong);
                 }
                 ChunkState::Size(size)
@@ -74,7 +74,7 @@ impl Decoder {
             (ChunkState::Extension(size), b'\n') => after_size(size),
             (ChunkState::Extension(size), _) => ChunkState::Extension(size),
             (ChunkState::Data(left), _) => {
-                if self.body.len() >= MOST_BODY_BYTES {
+                if self.body.len() >= MAX_BODY_BYTES {
                     return Err(Bad::TooLong);
                 }
                 self.body.push(byte);
@@ -142,7 +142,7 @@ mod tests {
         for long in ["10001\r\n", "ffffffffffffffffffffffff\r\n"] {
             assert_eq!(byte_by_byte(long.as_bytes()), Err(Bad::TooLong), "{long:?}");
         }
-        let endless = b"1\r\nx\r\n".repeat(MOST_BODY_BYTES + 1);
+        let endless = b"1\r\nx\r\n".repeat(MAX_BODY_BYTES + 1);
         assert_eq!(byte_by_byte(&endless), Err(Bad::TooLong));
         let trailers = [b"0\r\n".to_vec(), b"a: b\r\n".repeat(100_000)].concat();
         assert_eq!(byte_by_byte(&trailers), Err(Bad::TooLong));

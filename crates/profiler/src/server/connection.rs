@@ -24,14 +24,14 @@ use swipr_os::socket::Socket;
 
 /// Bytes of further requests that are read while an answer is made: the end of the client is seen
 /// behind them.
-const MOST_BYTES_AHEAD: usize = 128 * 1024;
+const MAX_BYTES_AHEAD: usize = 128 * 1024;
 /// Bytes that may wait for the client before a recording's next chunk is taken.
-const MOST_WAITING_BYTES: usize = 64 * 1024;
+const MAX_WAITING_BYTES: usize = 64 * 1024;
 /// Steps at a stretch, so that one client does not keep the others waiting.
 const STEPS: usize = 64;
 
 /// What connections need of the server.
-pub(super) struct Surroundings {
+pub(super) struct ServerContext {
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) settings: Settings,
     pub(super) wake: Wake,
@@ -39,7 +39,7 @@ pub(super) struct Surroundings {
 
 /// What is known of a client from its connection.
 #[derive(Debug)]
-pub(super) enum Gate {
+pub(super) enum ClientAccess {
     /// May ask.
     Open,
     /// Gets this answer whatever it asks.
@@ -85,7 +85,7 @@ enum Step {
 pub(super) struct Connection {
     pub(super) socket: Socket,
     address: Arc<Address>,
-    gate: Gate,
+    gate: ClientAccess,
     state: ConnectionState,
     input: Vec<u8>,
     /// Bytes of `input` that have been searched for a line's end.
@@ -106,7 +106,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: Socket, address: Arc<Address>, gate: Gate, now: Instant) -> Connection {
+    pub(super) fn new(socket: Socket, address: Arc<Address>, gate: ClientAccess, now: Instant) -> Connection {
         Connection {
             socket,
             address,
@@ -134,7 +134,7 @@ impl Connection {
     }
 
     /// Whether its client has not got all of a recording.
-    pub(super) fn owes(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         self.is_recording() || self.waiting_bytes() > 0
     }
 
@@ -147,7 +147,7 @@ impl Connection {
         let input = match self.state {
             // Read on, whatever comes: the end of what a client sends is how it leaves by TCP.
             ConnectionState::Recording(_) | ConnectionState::Asked(_) => {
-                let may_read = !self.input_ended && self.input.len() < MOST_BYTES_AHEAD;
+                let may_read = !self.input_ended && self.input.len() < MAX_BYTES_AHEAD;
                 if may_read { libc::POLLIN } else { 0 }
             }
             ConnectionState::Draining(_) => libc::POLLIN,
@@ -160,7 +160,7 @@ impl Connection {
     }
 
     /// Something happened on the socket.
-    pub(super) fn happened(&mut self, events: i16, around: &Surroundings, now: Instant) -> ConnectionLife {
+    pub(super) fn on_ready(&mut self, events: i16, around: &ServerContext, now: Instant) -> ConnectionLife {
         // On a Unix socket POLLHUP means that the peer has closed, not only ended
         // its sending; on TCP that both sides have ended.
         if events & (libc::POLLERR | libc::POLLNVAL | libc::POLLHUP) != 0 {
@@ -170,14 +170,14 @@ impl Connection {
             return ConnectionLife::Ends;
         }
         // TCP cannot tell a client that only listens on from one that is gone.
-        if self.input_ended && self.is_recording() && matches!(self.gate, Gate::Tcp(_)) {
+        if self.input_ended && self.is_recording() && matches!(self.gate, ClientAccess::Tcp(_)) {
             return ConnectionLife::Ends;
         }
         self.go_on(around, now)
     }
 
     /// Does what can be done without waiting.
-    pub(super) fn go_on(&mut self, around: &Surroundings, now: Instant) -> ConnectionLife {
+    pub(super) fn go_on(&mut self, around: &ServerContext, now: Instant) -> ConnectionLife {
         self.unfinished = false;
         for _ in 0..STEPS {
             if self.flush(now) == ConnectionLife::Ends {
@@ -193,10 +193,10 @@ impl Connection {
         ConnectionLife::GoesOn
     }
 
-    fn step(&mut self, around: &Surroundings, now: Instant) -> Step {
+    fn step(&mut self, around: &ServerContext, now: Instant) -> Step {
         match std::mem::replace(&mut self.state, ConnectionState::Ending) {
             ConnectionState::Recording(mut recorded) => {
-                let progress = match self.waiting_bytes() < MOST_WAITING_BYTES {
+                let progress = match self.waiting_bytes() < MAX_WAITING_BYTES {
                     true => recorded.pump(&mut self.output),
                     false => Progress::Waits,
                 };

@@ -35,7 +35,7 @@ struct Slot {
 
 /// A socket's entry in the list of open ones; dropping it takes it off.
 #[derive(Debug)]
-pub(super) struct Noted {
+pub(super) struct OpenDescriptor {
     slots: Arc<[Slot; SLOTS]>,
     index: usize,
 }
@@ -55,14 +55,14 @@ impl Control {
     }
 
     /// Puts a socket on the list of open ones.
-    pub(super) fn note(&self, socket: &Socket) -> Option<Noted> {
+    pub(super) fn note(&self, socket: &Socket) -> Option<OpenDescriptor> {
         let free = |slot: &Slot| slot.fd.load(Ordering::Relaxed) == FREE;
         let index = self.slots.iter().position(free)?;
         let slot = self.slots.get(index)?;
         slot.cookie.store(socket.cookie(), Ordering::Relaxed);
         // Release: who sees the number sees its cookie.
         slot.fd.store(socket.fd(), Ordering::Release);
-        Some(Noted { slots: Arc::clone(&self.slots), index })
+        Some(OpenDescriptor { slots: Arc::clone(&self.slots), index })
     }
 
     /// Closes, in the child of a fork, what it has of its parent's sockets. Takes no
@@ -135,7 +135,7 @@ impl Control {
     }
 }
 
-impl Drop for Noted {
+impl Drop for OpenDescriptor {
     fn drop(&mut self) {
         if let Some(slot) = self.slots.get(self.index) {
             slot.fd.store(FREE, Ordering::Release);

@@ -4,9 +4,9 @@
 
 use super::admission;
 use super::answer::{Answer, Form};
-use super::connection::{Connection, ConnectionLife, Surroundings};
-use super::control::{Control, Noted};
-use super::listening::{Listening, REST};
+use super::connection::{Connection, ConnectionLife, ServerContext};
+use super::control::{Control, OpenDescriptor};
+use super::listening::{Acceptor, REST};
 use super::poller::Poller;
 use crate::last_thread;
 use std::io;
@@ -19,18 +19,18 @@ use swipr_os::socket::Socket;
 const ACCEPTS: usize = 16;
 /// While a recording runs the loop looks at it this often, wakened or not: the host
 /// may have closed the waker.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often waiting may fail in a row.
-const MOST_FAILED_WAITS: u32 = 10;
+const MAX_FAILED_WAITS: u32 = 10;
 
 /// The server's loop; runs on a thread of its own.
 pub struct EventLoop {
-    pub(super) listening: Vec<Listening>,
+    pub(super) listening: Vec<Acceptor>,
     pub(super) clients: Vec<Client>,
     pub(super) sleeper: Option<Socket>,
-    pub(super) sleeper_noted: Option<Noted>,
-    pub(super) around: Surroundings,
+    pub(super) sleeper_noted: Option<OpenDescriptor>,
+    pub(super) around: ServerContext,
     pub(super) control: Arc<Control>,
     pub(super) poller: Poller,
     pub(super) failed_waits: u32,
@@ -39,7 +39,7 @@ pub struct EventLoop {
 /// A connection and its entry in the list of open sockets.
 pub(super) struct Client {
     connection: Connection,
-    _noted: Option<Noted>,
+    _noted: Option<OpenDescriptor>,
 }
 
 impl EventLoop {
@@ -76,7 +76,7 @@ impl EventLoop {
             Err(error) => self.waiting_failed(&error),
         }
         if let Some(place) = waker {
-            self.waker_happened(self.poller.happened(place));
+            self.waker_happened(self.poller.readiness(place));
         }
         last_thread::look();
         self.around.recorder.attend();
@@ -85,13 +85,13 @@ impl EventLoop {
             self.clients_happened(first, now);
         }
         for (index, place) in places {
-            if self.poller.happened(place) != 0 {
+            if self.poller.readiness(place) != 0 {
                 self.accept(index, now);
             }
         }
         let log = self.around.settings.log;
         self.listening.iter_mut().for_each(|listening| listening.look_after(&self.control, log, now));
-        self.control.set_recording(self.clients.iter().any(|client| client.connection.owes()));
+        self.control.set_recording(self.clients.iter().any(|client| client.connection.has_unsent()));
     }
 
     /// No memory, a limit that the host lowered, or the host closed what is waited with: no reason
@@ -99,7 +99,7 @@ impl EventLoop {
     /// more.
     fn waiting_failed(&mut self, error: &io::Error) {
         self.failed_waits += 1;
-        if self.failed_waits > MOST_FAILED_WAITS {
+        if self.failed_waits > MAX_FAILED_WAITS {
             disabled::disable(format_args!("cannot wait for sockets: {error}"));
             self.control.stop();
             return;
@@ -115,13 +115,13 @@ impl EventLoop {
     fn timeout(&self) -> Option<Duration> {
         let settings = &self.around.settings;
         let deadlines = self.clients.iter().map(|c| c.connection.deadline(settings));
-        let listeners = self.listening.iter().map(Listening::look_at);
+        let listeners = self.listening.iter().map(Acceptor::look_at);
         let first = deadlines.chain(listeners).flatten().min();
         let time = first.map(|time| time.saturating_duration_since(Instant::now()));
         let time =
             [time, last_thread::timeout(), self.around.recorder.attend_within()].into_iter().flatten().min();
         match self.clients.iter().any(|c| c.connection.is_recording()) {
-            true => Some(time.map_or(LOOK, |time| time.min(LOOK))),
+            true => Some(time.map_or(POLL_INTERVAL, |time| time.min(POLL_INTERVAL))),
             false => time,
         }
     }
@@ -143,12 +143,12 @@ impl EventLoop {
         let mut place = first;
         let EventLoop { clients, poller, around, .. } = self;
         clients.retain_mut(|client| {
-            let events = poller.happened(place);
+            let events = poller.readiness(place);
             place += 1;
             let connection = &mut client.connection;
             let mut life = ConnectionLife::GoesOn;
             if events != 0 {
-                life = connection.happened(events, around, now);
+                life = connection.on_ready(events, around, now);
             } else if connection.is_recording() {
                 // Its pipe may have something; asking costs less than knowing.
                 life = connection.go_on(around, now);
@@ -171,7 +171,7 @@ impl EventLoop {
                 let mut bytes = Vec::new();
                 Answer::problem(503, "there are too many connections")
                     .header("Retry-After", "5")
-                    .encode(Form::LAST_WORD, &mut bytes);
+                    .encode(Form::CLOSE, &mut bytes);
                 let _ = socket.send(&bytes);
                 continue;
             }

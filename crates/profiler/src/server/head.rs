@@ -5,11 +5,11 @@ use super::answer::{Answer, Errors, Form, Readers};
 use crate::percent::percent_decode;
 
 /// Longest head; what is longer is refused.
-pub(super) const MOST_HEAD_BYTES: usize = 16 * 1024;
+pub(super) const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// Longest body, decoded.
-pub(super) const MOST_BODY_BYTES: usize = 64 * 1024;
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Most header lines.
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,16 +91,16 @@ pub(super) enum Parsed {
 
 /// Reads a head from the start of `input`.
 pub(super) fn parse(input: &[u8]) -> Parsed {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(input) {
-        Ok(httparse::Status::Complete(length)) if length <= MOST_HEAD_BYTES => length,
-        Ok(httparse::Status::Partial) if input.len() <= MOST_HEAD_BYTES => {
+        Ok(httparse::Status::Complete(length)) if length <= MAX_HEAD_BYTES => length,
+        Ok(httparse::Status::Partial) if input.len() <= MAX_HEAD_BYTES => {
             return Parsed::Incomplete;
         }
         Ok(_) => return Parsed::Bad(too_long(input)),
         Err(httparse::Error::TooManyHeaders) => {
-            return Parsed::Bad(Answer::problem(431, format!("more than {MOST_HEADERS} header lines")));
+            return Parsed::Bad(Answer::problem(431, format!("more than {MAX_HEADERS} header lines")));
         }
         Err(httparse::Error::Version) => {
             return Parsed::Bad(Answer::problem(505, "only HTTP/1.0 and HTTP/1.1 are spoken"));
@@ -117,10 +117,10 @@ pub(super) fn parse(input: &[u8]) -> Parsed {
 
 fn too_long(input: &[u8]) -> Answer {
     let first_line = input.iter().position(|b| *b == b'\n');
-    if first_line.is_none_or(|end| end >= MOST_HEAD_BYTES) {
-        Answer::problem(414, format!("the target is longer than {MOST_HEAD_BYTES} bytes"))
+    if first_line.is_none_or(|end| end >= MAX_HEAD_BYTES) {
+        Answer::problem(414, format!("the target is longer than {MAX_HEAD_BYTES} bytes"))
     } else {
-        Answer::problem(431, format!("the head is longer than {MOST_HEAD_BYTES} bytes"))
+        Answer::problem(431, format!("the head is longer than {MAX_HEAD_BYTES} bytes"))
     }
 }
 
@@ -214,7 +214,7 @@ fn once(place: &mut Option<String>, name: &str, value: &str) -> Result<(), Answe
 
 /// Who asks for names asks for those of a whole profile.
 fn most_body_bytes(path: &str) -> usize {
-    if path.ends_with("/symbolicate/v5") { MOST_BODY_BYTES * 16 } else { MOST_BODY_BYTES }
+    if path.ends_with("/symbolicate/v5") { MAX_BODY_BYTES * 16 } else { MAX_BODY_BYTES }
 }
 
 fn content_length(text: &str, most: usize) -> Result<usize, Answer> {
@@ -228,7 +228,7 @@ fn content_length(text: &str, most: usize) -> Result<usize, Answer> {
 }
 
 pub(super) fn body_too_long() -> Answer {
-    Answer::problem(413, format!("the body is longer than {MOST_BODY_BYTES} bytes"))
+    Answer::problem(413, format!("the body is longer than {MAX_BODY_BYTES} bytes"))
 }
 
 /// Whether a comma-separated list has that word (parameters of it aside).

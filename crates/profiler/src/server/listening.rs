@@ -1,7 +1,7 @@
 //! A listener in the server's loop: how it is, its next client, and opening it again after the host
 //! closed it. Not here: who the client is (`admission.rs`), opening the first time (`listen.rs`).
 
-use super::control::{Control, Noted};
+use super::control::{Control, OpenDescriptor};
 use crate::listen::{Address, Listener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ const REOPENINGS: u32 = 10;
 const TRIES: usize = 16;
 
 /// See the module's text.
-pub(super) struct Listening {
+pub(super) struct Acceptor {
     listener: Listener,
     address: Arc<Address>,
     health: Health,
-    _noted: Option<Noted>,
+    _noted: Option<OpenDescriptor>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ enum Health {
     Dead,
 }
 
-impl Listening {
-    pub(super) fn new(listener: Listener, control: &Arc<Control>) -> Listening {
-        Listening {
+impl Acceptor {
+    pub(super) fn new(listener: Listener, control: &Arc<Control>) -> Acceptor {
+        Acceptor {
             address: Arc::new(listener.address().clone()),
             health: Health::Well,
             _noted: control.note(listener.socket()),
@@ -90,7 +90,7 @@ impl Listening {
             Health::Lost(at, times) if at <= now => match self.listener.reopen() {
                 Ok(listener) => {
                     control.replace_file(&self.listener, &listener);
-                    *self = Listening::new(listener, control);
+                    *self = Acceptor::new(listener, control);
                     log.line(format_args!("opened {} again", self.address));
                 }
                 Err(_) if times < REOPENINGS => self.health = Health::Lost(now + REST, times + 1),

@@ -2,7 +2,7 @@
 //! must hold whatever clients send.
 
 use super::Settings;
-use super::connection::{Connection, ConnectionLife, Gate, Surroundings};
+use super::connection::{ClientAccess, Connection, ConnectionLife, ServerContext};
 use super::head::{self, Framing, Parsed};
 use super::routes::{self, Outcome};
 use super::sample_request;
@@ -16,7 +16,7 @@ use std::time::Instant;
 use swipr_os::socket::Socket;
 
 /// Times that a connection may have something to do for one piece.
-const MOST_TURNS: usize = 10_000;
+const MAX_TURNS: usize = 10_000;
 
 /// What the reader of heads makes of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +60,8 @@ pub fn conversation<'a>(
     recorder: Arc<dyn Recorder>,
 ) -> io::Result<Vec<u8>> {
     let (client, socket) = Socket::pair()?;
-    let around = Surroundings { recorder, settings: Settings::default(), wake: Arc::new(|| ()) };
-    let mut connection = Connection::new(socket, Arc::new(address()), Gate::Open, Instant::now());
+    let around = ServerContext { recorder, settings: Settings::default(), wake: Arc::new(|| ()) };
+    let mut connection = Connection::new(socket, Arc::new(address()), ClientAccess::Open, Instant::now());
     let mut answers = Vec::new();
     for piece in pieces {
         let mut rest = piece;
@@ -82,17 +82,17 @@ pub fn conversation<'a>(
 /// Lets the connection do what there is to do, and takes what it sends.
 fn turn(
     connection: &mut Connection,
-    around: &Surroundings,
+    around: &ServerContext,
     client: &Socket,
     answers: &mut Vec<u8>,
 ) -> ConnectionLife {
-    for _ in 0..MOST_TURNS {
+    for _ in 0..MAX_TURNS {
         let wanted = PollFlags::from_bits_retain(connection.events());
         let mut one = [PollFd::new(connection.socket.as_fd(), wanted)];
         let happened = poll(&mut one, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
         let events = one[0].revents().map_or(0, |events| events.bits());
         let life = match happened {
-            true => connection.happened(events, around, Instant::now()),
+            true => connection.on_ready(events, around, Instant::now()),
             false => ConnectionLife::GoesOn,
         };
         let mut bytes = [0; 4096];

@@ -37,7 +37,7 @@ pub(super) fn token() -> &'static str {
 }
 
 /// A request for a path behind the token, as one for that path, whose answer the page may read.
-pub(super) fn behind_token(head: &Head) -> Option<Head> {
+pub(super) fn firefox_request(head: &Head) -> Option<Head> {
     let (token, path) = head.path.strip_prefix('/')?.split_once('/')?;
     let of_page = || Head { path: format!("/{path}"), readers: Readers::FirefoxProfiler, ..head.clone() };
     access::is_same(token, self::token()).then(of_page)
@@ -100,11 +100,11 @@ mod tests {
     #[test]
     fn only_paths_behind_the_token_are_of_the_page() {
         let under = format!("/{}/asm/v1", token());
-        let behind = behind_token(&head_of(&under, "")).map(|head| (head.path, head.readers));
+        let behind = firefox_request(&head_of(&under, "")).map(|head| (head.path, head.readers));
         assert_eq!(behind, Some(("/asm/v1".to_owned(), Readers::FirefoxProfiler)));
         for other in ["/asm/v1", "/", "/x/asm/v1", &format!("/{}", token()), &format!("//{}/asm/v1", token())]
         {
-            assert_eq!(behind_token(&head_of(other, "")), None, "{other}");
+            assert_eq!(firefox_request(&head_of(other, "")), None, "{other}");
         }
     }
 

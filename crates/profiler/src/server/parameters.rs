@@ -1,8 +1,8 @@
 //! What can be asked of a recording: one list, for queries, for the JSON body, and
 //! for the help. Not here: which route takes which of them (`routes.rs`).
 
-use super::values::{self, MOST_DURATION_NS, MOST_TICKS, SECOND_NS};
-use crate::recording::{Doing, Filter, Length, Purpose, Request, SampleSource, Symbolize};
+use super::values::{self, MAX_DURATION_NS, MAX_TICKS, SECOND_NS};
+use crate::recording::{Filter, Length, Request, SampleSource, StateFilter, Symbolize, WriterTask};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{FORMATS, FormatInfo, Names, Options, Selection, Weight};
@@ -13,7 +13,7 @@ pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) values: &'static str,
     pub(super) meaning: &'static str,
-    set: fn(&mut Wish, &str) -> Result<(), String>,
+    set: fn(&mut RecordingParams, &str) -> Result<(), String>,
 }
 
 /// Whose names are looked up.
@@ -21,7 +21,7 @@ const SYMBOLIZERS: [(&str, Symbolize); 3] =
     [("native", Symbolize::Now), ("lazy", Symbolize::Lazy), ("fake", Symbolize::Never)];
 
 /// Longest regular expression and longest title, in bytes.
-const MOST_TEXT_BYTES: usize = 1000;
+const MAX_TEXT_BYTES: usize = 1000;
 
 /// Every parameter.
 pub(super) static PARAMETERS: &[Parameter] = &[
@@ -35,7 +35,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         name: "samples",
         values: "number",
         meaning: "how many ticks, instead of `seconds`; at most 10000000",
-        set: |wish, text| once(&mut wish.ticks, values::count(text, 1..=MOST_TICKS)),
+        set: |wish, text| once(&mut wish.ticks, values::count(text, 1..=MAX_TICKS)),
     },
     Parameter {
         name: "hz",
@@ -199,7 +199,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
 
 /// What a client asked for so far; `None` is what it did not mention.
 #[derive(Debug, Default)]
-pub(super) struct Wish {
+pub(super) struct RecordingParams {
     pub(super) interval_ns: Option<u64>,
     pub(super) ticks: Option<u64>,
     pub(super) duration_ns: Option<u64>,
@@ -209,7 +209,7 @@ pub(super) struct Wish {
     threads: Option<regex_lite::Regex>,
     tids: Option<Vec<u32>>,
     may_come: Option<bool>,
-    states: Option<Vec<Doing>>,
+    states: Option<Vec<StateFilter>>,
     include: Option<regex_lite::Regex>,
     exclude: Option<regex_lite::Regex>,
     symbolize: Option<Symbolize>,
@@ -232,7 +232,7 @@ pub(super) struct Defaults {
     pub(super) format: &'static str,
 }
 
-impl Wish {
+impl RecordingParams {
     /// Sets a parameter of that name; the error says what is wrong with the value.
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let known = PARAMETERS.iter().find(|parameter| parameter.name == name);
@@ -252,15 +252,15 @@ impl Wish {
             (None, None) => defaults.length,
         };
         match length {
-            Length::Ticks(ticks) if ticks.saturating_mul(interval_ns) > MOST_DURATION_NS => {
+            Length::Ticks(ticks) if ticks.saturating_mul(interval_ns) > MAX_DURATION_NS => {
                 return Err(format!(
                     "{ticks} samples every {:?} take longer than 24 h, which is the most",
                     Duration::from_nanos(interval_ns)
                 ));
             }
-            Length::Time(time) if time.as_nanos() / u128::from(interval_ns) > u128::from(MOST_TICKS) => {
+            Length::Time(time) if time.as_nanos() / u128::from(interval_ns) > u128::from(MAX_TICKS) => {
                 return Err(format!(
-                    "{time:?} are more than {MOST_TICKS} samples every {:?}, which is the most",
+                    "{time:?} are more than {MAX_TICKS} samples every {:?}, which is the most",
                     Duration::from_nanos(interval_ns)
                 ));
             }
@@ -299,7 +299,7 @@ impl Wish {
                 exclude: self.exclude,
                 may_come: self.may_come.unwrap_or_default(),
             },
-            purpose: Purpose::Samples,
+            purpose: WriterTask::Samples,
             symbolize: self.symbolize.unwrap_or_default(),
         })
     }
@@ -325,8 +325,8 @@ fn format(text: &str) -> Result<&'static FormatInfo, String> {
 }
 
 pub fn regex(text: &str) -> Result<regex_lite::Regex, String> {
-    if text.len() > MOST_TEXT_BYTES {
-        return Err(format!("it is longer than {MOST_TEXT_BYTES} bytes"));
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!("it is longer than {MAX_TEXT_BYTES} bytes"));
     }
     regex_lite::Regex::new(text).map_err(|error| format!("\"{text}\" is no regular expression: {error}"))
 }
@@ -339,14 +339,18 @@ fn tids(text: &str) -> Result<Vec<u32>, String> {
     text.split(',').map(one).collect()
 }
 
-fn states(text: &str) -> Result<Vec<Doing>, String> {
-    let known = [("running", Doing::Running), ("waiting", Doing::Waiting), ("blocked", Doing::Blocked)];
+fn states(text: &str) -> Result<Vec<StateFilter>, String> {
+    let known = [
+        ("running", StateFilter::Running),
+        ("waiting", StateFilter::Waiting),
+        ("blocked", StateFilter::Blocked),
+    ];
     text.split(',').map(|state| values::choice(state.trim(), &known)).collect()
 }
 
 pub fn title(text: &str) -> Result<String, String> {
-    match text.len() > MOST_TEXT_BYTES || text.chars().any(char::is_control) {
-        true => Err(format!("it has control characters or more than {MOST_TEXT_BYTES} bytes")),
+    match text.len() > MAX_TEXT_BYTES || text.chars().any(char::is_control) {
+        true => Err(format!("it has control characters or more than {MAX_TEXT_BYTES} bytes")),
         false => Ok(text.to_owned()),
     }
 }

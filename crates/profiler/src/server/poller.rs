@@ -71,14 +71,14 @@ impl Poller {
         }
         for event in &self.events {
             if let Some(entry) = self.entries.get_mut(event.token().0) {
-                entry.happened |= happened(event) & (entry.events | libc::POLLHUP | libc::POLLERR);
+                entry.happened |= readiness(event) & (entry.events | libc::POLLHUP | libc::POLLERR);
             }
         }
         Ok(())
     }
 
     /// What happened at that place.
-    pub(super) fn happened(&self, place: usize) -> i16 {
+    pub(super) fn readiness(&self, place: usize) -> i16 {
         self.entries.get(place).map_or(0, |entry| entry.happened)
     }
 }
@@ -93,7 +93,7 @@ fn interest(events: i16) -> Interest {
     }
 }
 
-fn happened(event: &mio::event::Event) -> i16 {
+fn readiness(event: &mio::event::Event) -> i16 {
     let bits = [
         (event.is_readable(), libc::POLLIN),
         (event.is_writable(), libc::POLLOUT),
@@ -157,10 +157,10 @@ mod tests {
             poller.clear();
             let place = poller.add(&sleeper, libc::POLLIN);
             poller.wait(None).unwrap();
-            assert_eq!(poller.happened(place), libc::POLLIN);
+            assert_eq!(poller.readiness(place), libc::POLLIN);
             waker.drain(&sleeper);
             poller.wait(Some(Duration::ZERO)).unwrap();
-            assert_eq!(poller.happened(place), 0);
+            assert_eq!(poller.readiness(place), 0);
             poller.clear();
         }
     }
@@ -190,7 +190,7 @@ mod tests {
                 poller.clear();
                 let place = poller.add(&sleeper, libc::POLLIN);
                 poller.wait(Some(Duration::from_secs(10))).unwrap();
-                if poller.happened(place) == 0 {
+                if poller.readiness(place) == 0 {
                     failed.store(true, Ordering::Relaxed);
                     break;
                 }

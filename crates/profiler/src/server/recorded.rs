@@ -18,13 +18,13 @@ const STATS: &str = "X-Swipr-Stats";
 /// The trailer of a recording that failed in the middle.
 const ERROR: &str = "X-Swipr-Error";
 /// Most bytes held back while waiting for the end of a format that writes at the end.
-const MOST_HELD_BYTES: usize = 1024 * 1024;
+const MAX_HELD_BYTES: usize = 1024 * 1024;
 /// Largest chunk.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// How a recording's answer is dressed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(super) struct ResponseOptions {
     pub(super) file: File,
     pub(super) empty: Empty,
 }
@@ -50,11 +50,11 @@ pub(super) enum Empty {
 }
 
 /// Longest name of a process in a file's name.
-const MOST_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
-impl Default for Manner {
-    fn default() -> Manner {
-        Manner { file: File::OfProcess, empty: Empty::IsTold }
+impl Default for ResponseOptions {
+    fn default() -> ResponseOptions {
+        ResponseOptions { file: File::OfProcess, empty: Empty::IsTold }
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) struct About {
     form: Form,
     version: Version,
     format: &'static FormatInfo,
-    manner: Manner,
+    manner: ResponseOptions,
     strictness: Strictness,
     mode: Mode,
     threads: Option<String>,
@@ -107,7 +107,7 @@ pub(super) enum Progress {
 fn file_name(process: &str, pid: u32, epoch_ns: u64) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     let process: String =
-        process.trim_start_matches(['.', '-']).chars().take(MOST_NAME_BYTES).map(plain).collect();
+        process.trim_start_matches(['.', '-']).chars().take(MAX_NAME_BYTES).map(plain).collect();
     let time = swipr_formats::utc(epoch_ns).replace(['-', ':'], "");
     format!("{process}-{pid}-{time}")
 }
@@ -116,7 +116,7 @@ impl About {
     pub(super) fn new(
         head: &Head,
         request: &Request,
-        manner: Manner,
+        manner: ResponseOptions,
         strictness: Strictness,
         example: String,
     ) -> About {
@@ -174,7 +174,7 @@ impl Recorded {
             };
         }
         if self.head == Sent::NotYet {
-            let enough = self.about.format.streams || before + taken > MOST_HELD_BYTES;
+            let enough = self.about.format.streams || before + taken > MAX_HELD_BYTES;
             if !enough {
                 return Progress::Moved;
             }
@@ -285,6 +285,6 @@ mod tests {
         let time = 1_700_000_000_000_000_000;
         assert_eq!(file_name("nginx", 4711, time), "nginx-4711-20231114T221320Z");
         assert_eq!(file_name("../a b\"\r\n;é", 1, time), "_a_b_____-1-20231114T221320Z");
-        assert_eq!(file_name(&"x".repeat(300), 1, time).len(), MOST_NAME_BYTES + 19);
+        assert_eq!(file_name(&"x".repeat(300), 1, time).len(), MAX_NAME_BYTES + 19);
     }
 }

@@ -11,8 +11,8 @@ mod table;
 use super::answer::{Answer, EXAMPLE};
 use super::head::{Head, Method};
 use super::help;
-use super::parameters::Wish;
-use super::recorded::Manner;
+use super::parameters::RecordingParams;
+use super::recorded::ResponseOptions;
 use super::sample_request;
 use crate::listen::Address;
 use crate::percent;
@@ -53,7 +53,7 @@ pub(super) struct RouteContext<'a> {
     address: &'a Address,
     wants_page: bool,
     strictness: Strictness,
-    wish: Wish,
+    wish: RecordingParams,
     /// Names and values that the list of parameters does not know.
     others: Vec<(String, String)>,
 }
@@ -64,7 +64,7 @@ pub(super) enum Outcome {
     /// It is answered at once.
     Answer(Answer),
     /// A recording is to be made.
-    Record(Box<Request>, Manner),
+    Record(Box<Request>, ResponseOptions),
 }
 
 /// Finds the route of a request and follows it.
@@ -93,7 +93,8 @@ fn try_follow(
         let answer = Answer::problem(405, what).header("Allow", allowed);
         return Err(answer.example(example(path, address)));
     };
-    let (query, strictness, wish, others) = (&head.query, route.strictness, Wish::default(), Vec::new());
+    let (query, strictness, wish, others) =
+        (&head.query, route.strictness, RecordingParams::default(), Vec::new());
     let wants_page = head.wants_page;
     let mut asked =
         RouteContext { path, query, body, recorder, address, wants_page, strictness, wish, others };

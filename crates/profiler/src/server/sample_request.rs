@@ -1,6 +1,6 @@
 //! swift-profile-recorder's request: a JSON object, with fields of ours besides its own.
 
-use super::parameters::{Defaults, Wish};
+use super::parameters::{Defaults, RecordingParams};
 use crate::recording::{Length, Request};
 use serde_json::Value;
 use swipr_formats::model::Mode;
@@ -10,7 +10,7 @@ pub(super) const EXAMPLE: &str =
     r#"{"numberOfSamples":100,"timeInterval":"10 ms","format":"perfSymbolized"}"#;
 
 /// Deepest nesting of brackets that is parsed at all.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// A field of the object: its name, and the parameter it sets.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Request, String> {
     let Value::Object(object) = value else {
         return Err("the body is JSON, but not an object".to_owned());
     };
-    let mut wish = Wish::default();
+    let mut wish = RecordingParams::default();
     for (name, value) in &object {
         let Some(field) = FIELDS.iter().find(|field| field.name == name) else {
             let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
@@ -112,7 +112,7 @@ fn is_deep(body: &[u8]) -> bool {
             b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return true;
         }
     }

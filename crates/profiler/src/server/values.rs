@@ -6,11 +6,11 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// Shortest time between two ticks.
 pub(super) const LEAST_INTERVAL_NS: u64 = 100_000;
 /// Longest time between two ticks.
-pub(super) const MOST_INTERVAL_NS: u64 = 3600 * SECOND_NS;
+pub(super) const MAX_INTERVAL_NS: u64 = 3600 * SECOND_NS;
 /// Longest recording.
-pub(super) const MOST_DURATION_NS: u64 = 24 * 3600 * SECOND_NS;
+pub(super) const MAX_DURATION_NS: u64 = 24 * 3600 * SECOND_NS;
 /// Most ticks of a recording.
-pub(super) const MOST_TICKS: u64 = 10_000_000;
+pub(super) const MAX_TICKS: u64 = 10_000_000;
 
 const UNITS: &[(&str, u64)] = &[
     ("", 1_000_000),
@@ -73,7 +73,7 @@ pub(super) fn interval(text: &str) -> Result<u64, String> {
 }
 
 fn in_interval_range(time: Option<u64>) -> Option<u64> {
-    time.filter(|ns| (LEAST_INTERVAL_NS..=MOST_INTERVAL_NS).contains(ns))
+    time.filter(|ns| (LEAST_INTERVAL_NS..=MAX_INTERVAL_NS).contains(ns))
 }
 
 /// The time between ticks at that many a second.
@@ -87,8 +87,8 @@ pub(super) fn interval_of_hertz(text: &str) -> Result<u64, String> {
 /// A recording's length in units of so many nanoseconds.
 pub(super) fn duration(text: &str, unit: u64) -> Result<u64, String> {
     let time = scaled(text.trim(), unit)?;
-    time.filter(|ns| (1..=MOST_DURATION_NS).contains(ns)).ok_or_else(|| {
-        let most = MOST_DURATION_NS / unit;
+    time.filter(|ns| (1..=MAX_DURATION_NS).contains(ns)).ok_or_else(|| {
+        let most = MAX_DURATION_NS / unit;
         format!("\"{text}\" is out of range, which is more than 0 and at most {most} (24 h)")
     })
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Code of one answer.
 #[cfg(feature = "asm")]
-const MOST_BYTES: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 #[cfg(not(feature = "asm"))]
 pub(super) fn answer(_question: &Value, _modules: &Modules<'_>) -> Result<Value, String> {
@@ -24,7 +24,7 @@ pub(super) fn answer(question: &Value, modules: &Modules<'_>) -> Result<Value, S
     let place = modules.place(text("debugName"), text("debugId"), start);
     let place = place.ok_or("there is no code of a module with this debugName and debugId")?;
     // All of it is code of the module.
-    let end = place.address.saturating_add(size.clamp(1, MOST_BYTES)).min(place.code.high);
+    let end = place.address.saturating_add(size.clamp(1, MAX_BYTES)).min(place.code.high);
     let mut code = vec![0; usize::try_from(end - place.address).unwrap_or(0)];
     let read = swipr_unwind::memory::guarded_copy(place.address, &mut code);
     code.truncate(read);

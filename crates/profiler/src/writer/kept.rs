@@ -16,21 +16,21 @@ const UNUSED: Duration = Duration::from_secs(60);
 pub type Places = FxHashMap<Arc<Module>, Arc<Symbols>>;
 
 /// `None`: nothing is kept.
-pub type Kept = Arc<Mutex<Option<KeptSamples>>>;
+pub type Kept = Arc<Mutex<Option<AddressRecorder>>>;
 
 /// See the module's text.
 #[derive(Debug)]
-pub struct KeptSamples {
+pub struct AddressRecorder {
     /// The samples.
     pub recorder: FlightRecorder,
     /// Of the modules that they are in.
     pub places: Places,
 }
 
-impl KeptSamples {
+impl AddressRecorder {
     /// Keeps so much time of a recording.
-    pub fn new(header: Header, keep: Duration) -> KeptSamples {
-        KeptSamples {
+    pub fn new(header: Header, keep: Duration) -> AddressRecorder {
+        AddressRecorder {
             recorder: FlightRecorder::new(header, keep.as_nanos() as u64),
             places: Places::default(),
         }

@@ -1,10 +1,10 @@
 //! What was kept, written as if it had been a recording.
 
 use super::late_names::LateNames;
-use super::names::StackNames;
+use super::names::StackSymbolizer;
 use super::passed::Passed;
 use super::{Kept, NameSources};
-use crate::recording::{Output, Purpose, Request, Symbolize};
+use crate::recording::{Output, Request, Symbolize, WriterTask};
 use std::time::Duration;
 use swipr_os::locks::lock;
 use swipr_os::process;
@@ -23,14 +23,14 @@ pub fn write_last(
     symbol_time: Duration,
     place: impl Sized,
 ) {
-    let Purpose::Last(time) = request.purpose else { return };
+    let WriterTask::Last(time) = request.purpose else { return };
     let mut format = (request.format.format.make)(&request.format.options);
     let mut passed = Passed::new(&request.filter);
     let mut bytes = vec![];
     let asked_ns = time.min(Duration::from_secs(86_400)).as_nanos() as u64;
     let since_ns = process::epoch_ns().saturating_sub(asked_ns);
     let (threads, tids) = (&request.threads, &request.filter.tids);
-    let names = StackNames::new(sources, request.symbolize, symbol_time);
+    let names = StackSymbolizer::new(sources, request.symbolize, symbol_time);
     let (mut late, frames) = match lock(kept).as_ref().and_then(|kept| kept.as_ref()) {
         Some(kept) if request.symbolize == Symbolize::Now => {
             (LateNames::new(names, kept.places.clone()), kept.recorder.frames())

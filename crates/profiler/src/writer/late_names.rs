@@ -1,7 +1,7 @@
 //! Names for stacks that were kept as addresses.
 
 use super::kept::Places;
-use super::names::StackNames;
+use super::names::StackSymbolizer;
 use crate::stack::CodeAddress;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use swipr_symbols::first_functions::{is_first, is_signal_return};
 
 /// See the module's text. For one request.
 pub struct LateNames {
-    names: StackNames,
+    names: StackSymbolizer,
     places: Places,
     /// By the module's place in memory, the address, and whether it is exact.
     known: FxHashMap<(usize, u64, bool), Arc<[Function]>>,
@@ -18,7 +18,7 @@ pub struct LateNames {
 
 impl LateNames {
     /// Looks up by `names` what is in modules that have `places`.
-    pub fn new(names: StackNames, places: Places) -> LateNames {
+    pub fn new(names: StackSymbolizer, places: Places) -> LateNames {
         LateNames { names, places, known: FxHashMap::default() }
     }
 
@@ -94,7 +94,7 @@ mod tests {
             latest: Arc::default(),
             clock: EpochClock::now(),
         };
-        let names = StackNames::new(sources, Symbolize::Now, Duration::from_secs(3600));
+        let names = StackSymbolizer::new(sources, Symbolize::Now, Duration::from_secs(3600));
         let places = Places::from_iter([(code.module.clone(), code.symbols.clone().unwrap())]);
         let mut late = LateNames::new(names, places);
         let at =

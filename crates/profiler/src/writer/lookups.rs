@@ -1,19 +1,19 @@
 //! What is asked of a recording's knowledge of code, and not of its samples: names of addresses,
 //! and which code there is.
 
-use super::names::StackNames;
-use crate::recording::Purpose;
+use super::names::StackSymbolizer;
+use crate::recording::WriterTask;
 use crate::stack::CodeAddress;
 use std::fmt::Write;
 use swipr_formats::names::{UNKNOWN, printable};
 
 /// The answer as text, for pprof's symbol protocol and for people.
-pub fn answer(purpose: &Purpose, names: &mut StackNames) -> String {
+pub fn answer(purpose: &WriterTask, names: &mut StackSymbolizer) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     match purpose {
-        Purpose::Samples | Purpose::Keep(_) | Purpose::Last(_) => {}
-        Purpose::Names(addresses) => {
+        WriterTask::Samples | WriterTask::Keep(_) | WriterTask::Last(_) => {}
+        WriterTask::Names(addresses) => {
             text.push_str("num_symbols: 1\n");
             for &address in addresses {
                 // pprof asks for the call itself, one byte before the return address.
@@ -23,7 +23,7 @@ pub fn answer(purpose: &Purpose, names: &mut StackNames) -> String {
                 let _ = writeln!(text, "{address:#x} {name}");
             }
         }
-        Purpose::Code => {
+        WriterTask::Code => {
             for code in names.code() {
                 let module = &code.module;
                 let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -43,7 +43,7 @@ struct Validity {
 }
 
 /// See the module's text. One a writer.
-pub struct StackNames {
+pub struct StackSymbolizer {
     sources: NameSources,
     symbolize: Symbolize,
     /// What is left of the time that may be spent on lines and inlined functions.
@@ -64,13 +64,13 @@ pub struct StackNames {
     generation: Option<u64>,
 }
 
-impl StackNames {
+impl StackSymbolizer {
     /// `symbolize`: whose names are looked up; other frames have their module only. When this
     /// thread has run for `at_most` to find lines and inlined functions, further frames have what
     /// the symbol tables say.
-    pub fn new(sources: NameSources, symbolize: Symbolize, at_most: Duration) -> StackNames {
+    pub fn new(sources: NameSources, symbolize: Symbolize, at_most: Duration) -> StackSymbolizer {
         let (recent, stacks, made, frames, without_lines) = <_>::default();
-        StackNames {
+        StackSymbolizer {
             sources,
             symbolize,
             left: at_most,
@@ -91,7 +91,7 @@ impl StackNames {
     }
 
     /// There was this code.
-    pub fn know(&mut self, mappings: &Arc<Mappings>) {
+    pub fn set_mappings(&mut self, mappings: &Arc<Mappings>) {
         let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, mappings));
         if !same_code || self.frames.len() >= MAX_FRAMES {
             self.frames.clear();
@@ -109,7 +109,7 @@ impl StackNames {
             return Some(frame);
         }
         let now_ns = self.sources.clock.monotonic(process::epoch_ns());
-        Some(self.made_frame(&mappings, address, now_ns, &mut None))
+        Some(self.jit_frame(&mappings, address, now_ns, &mut None))
     }
 
     /// All code that is known of.
@@ -140,7 +140,7 @@ impl StackNames {
             return stack.clone();
         }
         let time_ns = self.sources.clock.monotonic(time_ns);
-        if let Some(stack) = self.made_before(raw, time_ns) {
+        if let Some(stack) = self.cached_jit(raw, time_ns) {
             return stack;
         }
         if let Some(stack) = self.stacks.get(raw) {
@@ -167,7 +167,7 @@ impl StackNames {
     }
 
     /// A stack with made code that still is what it was.
-    fn made_before(&mut self, raw: &Arc<RawStack>, time_ns: u64) -> Option<Arc<Stack>> {
+    fn cached_jit(&mut self, raw: &Arc<RawStack>, time_ns: u64) -> Option<Arc<Stack>> {
         if !self.made.contains_key(raw) {
             return None;
         }
@@ -189,14 +189,14 @@ impl StackNames {
 
     /// With how long the names hold, where that is not for ever.
     fn named(&mut self, raw: &RawStack, time_ns: u64) -> (Stack, Option<Validity>) {
-        self.know(&raw.mappings);
+        self.set_mappings(&raw.mappings);
         let mut validity = None;
         let mut frames: Vec<Frame> = Vec::with_capacity(raw.addresses().count() + 1);
         let mut is_complete = raw.stop == Stop::Root;
         for address in raw.addresses() {
             frames.push(match self.frame(&raw.mappings, address) {
                 Some(frame) => frame,
-                None => self.made_frame(&raw.mappings, address, time_ns, &mut validity),
+                None => self.jit_frame(&raw.mappings, address, time_ns, &mut validity),
             });
             // One that has not called yet may still be on the stack of its caller.
             let function = frames.last().and_then(|frame| frame.functions.last());
@@ -238,7 +238,7 @@ impl StackNames {
     }
 
     /// A frame of code without a file. Narrows how long what is known of the stack holds.
-    fn made_frame(
+    fn jit_frame(
         &mut self,
         mappings: &Mappings,
         address: CodeAddress,
@@ -336,7 +336,7 @@ mod tests {
             clock: EpochClock::now(),
         };
         let named = |at_most| {
-            let mut names = StackNames::new(sources.clone(), Symbolize::Now, at_most);
+            let mut names = StackSymbolizer::new(sources.clone(), Symbolize::Now, at_most);
             let frame = names.frame(tables.mappings(), CodeAddress { address: here, exact: true }).unwrap();
             let function = frame.functions.last().unwrap().clone();
             assert!(function.name.contains("when_the_time_is_used_up"), "{function:?}");

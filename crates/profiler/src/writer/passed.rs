@@ -1,6 +1,6 @@
 //! Which samples a recording's filter lets pass, and how many it does not.
 
-use crate::recording::{Doing, Filter};
+use crate::recording::{Filter, StateFilter};
 use std::sync::Arc;
 use swipr_formats::PtrCache;
 use swipr_formats::model::{Stack, State, Summary};
@@ -23,9 +23,9 @@ impl Passed {
     /// Whether samples with that state and that stack are wanted; they are counted if not.
     pub fn is_wanted(&mut self, state: State, stack: &Arc<Stack>, ticks: u32) -> bool {
         let doing = match state {
-            State::Running => Doing::Running,
-            State::Runnable => Doing::Waiting,
-            State::Blocked(_) => Doing::Blocked,
+            State::Running => StateFilter::Running,
+            State::Runnable => StateFilter::Waiting,
+            State::Blocked(_) => StateFilter::Blocked,
         };
         let Filter { states, include, exclude, .. } = &self.filter;
         let has = |regex: &regex_lite::Regex| {
@@ -72,7 +72,7 @@ mod tests {
     fn stacks_and_states_pass_or_are_counted() {
         let regex = |text| Some(Regex::new(text).unwrap());
         let filter = Filter {
-            states: vec![Doing::Running, Doing::Waiting],
+            states: vec![StateFilter::Running, StateFilter::Waiting],
             include: regex("^parse"),
             exclude: regex("free$"),
             ..Filter::default()

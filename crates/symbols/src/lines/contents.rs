@@ -2,7 +2,7 @@
 //! that was parsed of the unit is dropped, so that no unit is looked through twice.
 
 use super::extent::Extent;
-use super::program::Stretch;
+use super::program::LineSequence;
 use super::unit::OpenUnit;
 use super::window::Window;
 use crate::pages::PagedReader;
@@ -16,7 +16,7 @@ const MAX_LOOKS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Contents {
     functions: Box<[DwarfFunction]>,
-    stretches: Box<[Stretch]>,
+    stretches: Box<[LineSequence]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ impl Contents {
     /// Looks through a unit. What is malformed, or takes more than `room` bytes, ends either.
     pub(super) fn read(dwarf: &Dwarf<PagedReader>, unit: &OpenUnit, room: usize) -> Contents {
         let functions = functions(unit.of_functions(dwarf), room / size_of::<DwarfFunction>());
-        let stretches = unit.program().map(|program| program.stretches(room / size_of::<Stretch>()));
+        let stretches = unit.program().map(|program| program.stretches(room / size_of::<LineSequence>()));
         Contents { functions: functions.into(), stretches: stretches.unwrap_or_default().into() }
     }
 
@@ -43,14 +43,14 @@ impl Contents {
     }
 
     /// The lines around an address.
-    pub(super) fn stretch(&self, address: u64) -> Option<&Stretch> {
+    pub(super) fn stretch(&self, address: u64) -> Option<&LineSequence> {
         let position = self.stretches.partition_point(|stretch| stretch.begin <= address);
         let before = self.stretches.get(..position)?.iter().rev().take(MAX_LOOKS);
         before.into_iter().find(|stretch| address < stretch.end)
     }
 
     /// The lines of the code in a range.
-    pub(super) fn stretches(&self, code: &Range<u64>) -> impl Iterator<Item = &Stretch> {
+    pub(super) fn stretches(&self, code: &Range<u64>) -> impl Iterator<Item = &LineSequence> {
         self.stretches.iter().filter(|stretch| stretch.begin < code.end && code.start < stretch.end)
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Row {
 
 /// Rows that follow one another, as the part of the program that makes them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
+pub(super) struct LineSequence {
     /// Of the first row.
     pub(super) begin: u64,
     pub(super) end: u64,
@@ -77,8 +77,8 @@ impl Program {
     }
 
     /// All stretches, by where they begin; at most so many. What is malformed ends them.
-    pub(super) fn stretches(&self, most: usize) -> Vec<Stretch> {
-        let (mut found, mut open, mut registers) = (Vec::new(), None::<Stretch>, Registers::new());
+    pub(super) fn stretches(&self, most: usize) -> Vec<LineSequence> {
+        let (mut found, mut open, mut registers) = (Vec::new(), None::<LineSequence>, Registers::new());
         let mut window = Window::new(self.code.clone());
         let (mut at, mut last_row) = (0, 0);
         while found.len() < most && at - last_row < MAX_BYTES_BETWEEN_ROWS && u32::try_from(at).is_ok() {
@@ -98,7 +98,7 @@ impl Program {
             let ended =
                 open.filter(|open| step == Step::EndOfSequence || at - open.from as usize >= STRETCH_BYTES);
             // Of several rows of one address the last holds: a stretch without code is none.
-            found.extend(ended.filter(|ended| ended.begin < row.address).map(|ended| Stretch {
+            found.extend(ended.filter(|ended| ended.begin < row.address).map(|ended| LineSequence {
                 end: row.address,
                 behind: at as u32,
                 ..ended
@@ -107,7 +107,14 @@ impl Program {
                 (open, registers) = (None, Registers::new());
             } else if open.is_none() || ended.is_some() {
                 let Row { address, file, line } = row;
-                open = Some(Stretch { begin: address, end: address, file, line, from: at as u32, behind: 0 });
+                open = Some(LineSequence {
+                    begin: address,
+                    end: address,
+                    file,
+                    line,
+                    from: at as u32,
+                    behind: 0,
+                });
             }
         }
         found.sort_unstable_by_key(|stretch| stretch.begin);
@@ -116,7 +123,7 @@ impl Program {
     }
 
     /// The row that an address of a stretch is in.
-    pub(super) fn row(&self, stretch: &Stretch, address: u64) -> Row {
+    pub(super) fn row(&self, stretch: &LineSequence, address: u64) -> Row {
         let mut found = stretch.first();
         self.each(stretch, |row| {
             let is_before = row.address <= address;
@@ -129,7 +136,7 @@ impl Program {
     }
 
     /// Calls back with the rows of a stretch, by address, until the answer is no.
-    pub(super) fn each(&self, stretch: &Stretch, mut wants_more: impl FnMut(Row) -> bool) {
+    pub(super) fn each(&self, stretch: &LineSequence, mut wants_more: impl FnMut(Row) -> bool) {
         let mut code = vec![0; stretch.behind.saturating_sub(stretch.from) as usize];
         let mut reader = self.code.clone();
         if reader.skip(stretch.from as usize).and_then(|()| reader.read_slice(&mut code)).is_err() {
@@ -210,7 +217,7 @@ impl Program {
     }
 }
 
-impl Stretch {
+impl LineSequence {
     fn first(&self) -> Row {
         Row { address: self.begin, file: self.file, line: self.line }
     }

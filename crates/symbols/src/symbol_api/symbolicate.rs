@@ -5,14 +5,14 @@ use crate::symbolizer::Symbol;
 use serde_json::{Map, Value, json};
 
 /// Addresses of one question.
-const MOST_FRAMES: usize = 100_000;
+const MAX_FRAMES: usize = 100_000;
 
 /// The answer; an error says what is wrong with the question.
 pub fn symbolicate(question: &Value, modules: &impl Modules) -> Result<Value, String> {
     // One job may stand there by itself.
     let alone = std::slice::from_ref(question);
     let jobs = question.get("jobs").and_then(Value::as_array).map_or(alone, Vec::as_slice);
-    let mut left = MOST_FRAMES;
+    let mut left = MAX_FRAMES;
     let results = jobs.iter().map(|job| result(job, modules, &mut left)).collect::<Result<Vec<_>, _>>()?;
     Ok(json!({ "results": results }))
 }
@@ -31,7 +31,7 @@ fn result(job: &Value, modules: &impl Modules, left: &mut usize) -> Result<Value
     let mut stacks = Vec::new();
     for stack in list("stacks")? {
         let frames = stack.as_array().ok_or("a stack is no list")?;
-        *left = left.checked_sub(frames.len()).ok_or(format!("more than {MOST_FRAMES} addresses"))?;
+        *left = left.checked_sub(frames.len()).ok_or(format!("more than {MAX_FRAMES} addresses"))?;
         let frames = frames.iter().enumerate().map(|(number, frame)| {
             let pair = (|| Some((frame.get(0)?.as_i64()?, frame.get(1)?.as_u64()?)))();
             let (module, offset) = pair.ok_or("a frame is no pair of numbers")?;

@@ -10,7 +10,7 @@ const OVERHEAD_BYTES: usize = 48;
 
 /// A store of shared strings.
 #[derive(Default)]
-pub(super) struct NameStore {
+pub(super) struct StringInterner {
     /// Which form of names is wanted.
     pub(super) style: Names,
     /// For names of Swift's.
@@ -20,7 +20,7 @@ pub(super) struct NameStore {
     bytes: usize,
 }
 
-impl NameStore {
+impl StringInterner {
     /// The one copy of a string.
     pub(super) fn share(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.strings.get(text) {
@@ -60,7 +60,7 @@ impl NameStore {
 
     /// Drops everything.
     pub(super) fn clear(&mut self) {
-        *self = NameStore { style: self.style, swift: self.swift, ..NameStore::default() };
+        *self = StringInterner { style: self.style, swift: self.swift, ..StringInterner::default() };
     }
 
     /// Bytes in use.

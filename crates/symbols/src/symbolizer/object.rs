@@ -1,7 +1,7 @@
 //! One object as the symbolizer keeps it: its symbols, its DWARF, and the answers
 //! given so far.
 
-use super::names::NameStore;
+use super::names::StringInterner;
 use super::{Budget, Detail, Lookup, ObjectKey, Stats, Symbol};
 use crate::demangle::is_mangled;
 use crate::elf::ElfFile;
@@ -161,7 +161,7 @@ impl Object {
     pub(super) fn resolve(
         &mut self,
         (address, lookup, detail): (u64, Lookup, Detail),
-        names: &mut NameStore,
+        names: &mut StringInterner,
         root: &Path,
         budget: &Budget,
         stats: &mut Stats,
@@ -189,7 +189,7 @@ impl Object {
         mut frames: Vec<LineFrame>,
         probe: u64,
         address: u64,
-        names: &mut NameStore,
+        names: &mut StringInterner,
     ) -> Vec<Symbol> {
         let found = self.symbols.find(probe);
         let outer = frames.pop().unwrap_or(LineFrame { name: None, file: None, line: None });

@@ -83,7 +83,7 @@ pub unsafe extern "C" fn gate_publish(
 pub extern "C" fn gate_slots(hint: usize) -> bool {
     memory::set_process(1);
     published::clear_cache();
-    match slot::lend(hint, slot::StackBounds::default()) {
+    match slot::acquire(hint, slot::StackBounds::default()) {
         Some(ticket) => {
             slot::again(ticket, slot::StackBounds::default());
             slot::timers_of(1).count() > 0

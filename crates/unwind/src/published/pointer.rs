@@ -13,7 +13,7 @@ impl<T> Pointer<T> {
     }
 
     /// Takes `old` away, unless it is not there any more.
-    pub(crate) fn retract(&self, old: *mut T) {
+    pub(crate) fn unpublish(&self, old: *mut T) {
         let _ = self.0.compare_exchange(old, core::ptr::null_mut(), SeqCst, SeqCst);
     }
 

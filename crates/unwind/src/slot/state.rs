@@ -23,14 +23,14 @@ impl State {
         self.0.compare_exchange(word(generation, from), word(next, to), success, Relaxed).is_ok()
     }
 
-    /// Sampler: the generation to lend it in, if it is free.
+    /// Sampler: the generation to acquire it in, if it is free.
     pub(crate) fn free(&self) -> Option<u32> {
         let word = self.0.load(Relaxed);
         (word & 3 == FREE).then_some((word >> 2) as u32)
     }
 
     /// Sampler: lends what is free, and releases what was written for the handler.
-    pub(crate) fn lend(&self, generation: u32) -> bool {
+    pub(crate) fn acquire(&self, generation: u32) -> bool {
         self.advance(generation, FREE, LENT, Release)
     }
 
@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Sampler: what was lent and not taken is free.
-    pub(crate) fn revoke(&self, generation: u32) -> bool {
+    pub(crate) fn cancel(&self, generation: u32) -> bool {
         self.advance(generation, LENT, FREE, AcqRel)
     }
 

@@ -2,7 +2,7 @@
 
 use super::recovery::Known;
 use super::workspace::Scratch;
-use super::{Frame, Halt, Stop, enter_caller};
+use super::{Frame, StepError, Stop, enter_caller};
 use crate::arch::Arch;
 use crate::expression::{self, Stack};
 use crate::memory::Memory;
@@ -10,7 +10,7 @@ use crate::published::Rules;
 use crate::registers::of_context;
 use crate::rule::{CfaRule, Expression, Rule, ValueRule};
 
-/// Leaves a frame whose `rule` is an extended one. [`Halt::Needs`]: with the value of that
+/// Leaves a frame whose `rule` is an extended one. [`StepError::Needs`]: with the value of that
 /// register among `known` it can be tried again.
 #[inline(never)]
 pub(super) fn step<A: Arch, M: Memory>(
@@ -20,7 +20,7 @@ pub(super) fn step<A: Arch, M: Memory>(
     rule: Rule,
     known: Known<'_>,
     scratch: &mut Scratch,
-) -> Result<(), Halt> {
+) -> Result<(), StepError> {
     let (extended, expressions) = rules.extended(frame.look_up(), rule).ok_or(Stop::Unsupported)?;
     if extended.return_address == ValueRule::Undefined {
         return Err(Stop::Root.into());
@@ -68,8 +68,8 @@ struct Here<'a> {
 }
 
 impl Here<'_> {
-    fn needs(&self, otherwise: Stop) -> Halt {
-        self.missing.map_or(Halt::Stop(otherwise), Halt::Needs)
+    fn needs(&self, otherwise: Stop) -> StepError {
+        self.missing.map_or(StepError::Stop(otherwise), StepError::Needs)
     }
 
     fn register<A: Arch, M: Memory>(&mut self, memory: &mut M, number: u8) -> Option<u64> {

@@ -24,7 +24,7 @@ const STEPS: usize = 512;
 pub(super) trait Look {
     /// Leaves frames, and pushes them, as long as that is known without the tables. How many it
     /// were.
-    fn hurry<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize;
+    fn replay<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize;
     /// The rule of a frame.
     fn rule(&mut self, frame: &Frame) -> Rule;
     /// The tables themselves.
@@ -36,7 +36,7 @@ pub(super) struct Tables<'t>(pub(super) &'t Rules<'t>);
 
 impl Look for Tables<'_> {
     #[inline(always)]
-    fn hurry<A: Arch>(&mut self, _: Plain<'_>, _: &mut Frame, _: &mut Frames<'_>) -> usize {
+    fn replay<A: Arch>(&mut self, _: Plain<'_>, _: &mut Frame, _: &mut Frames<'_>) -> usize {
         0
     }
 
@@ -71,7 +71,7 @@ fn unusual() {}
 
 impl Look for Remembering<'_> {
     #[inline(never)]
-    fn hurry<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize {
+    fn replay<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize {
         let Frame { at: Registers { mut pc, mut sp, fp: Some(mut fp), .. }, exact: false, limit } = *frame
         else {
             return 0;
@@ -323,7 +323,7 @@ mod tests {
             let (mut at, mut looked_up) = (first, 0);
             while at < FRAMES {
                 let mut now = frame(at);
-                at += look.hurry::<X86_64>(memory.plain(), &mut now, &mut frames);
+                at += look.replay::<X86_64>(memory.plain(), &mut now, &mut frames);
                 if at < FRAMES {
                     assert_eq!((now.at.pc, now.at.sp), (frame(at).at.pc, frame(at).at.sp));
                     look.rule(&now);

@@ -7,7 +7,7 @@ mod atomic;
 #[path = "../../../../crates/unwind/src/cache/entry.rs"]
 mod entry;
 #[path = "../../../../crates/unwind/src/published/pointer.rs"]
-#[allow(dead_code)] // `retract` is for the agent's end.
+#[allow(dead_code)] // `unpublish` is for the agent's end.
 mod pointer;
 #[path = "../../../../crates/unwind/src/slot/state.rs"]
 #[allow(dead_code)] // `reset` is for the child of a fork, which has one thread.
@@ -46,7 +46,7 @@ impl Slot {
     fn ask(&self) -> u32 {
         let generation = self.state.free().unwrap();
         self.bounds.store(10 + u64::from(generation), Relaxed);
-        assert!(self.state.lend(generation));
+        assert!(self.state.acquire(generation));
         self.signal.store(1 + u64::from(generation), Relaxed);
         generation
     }
@@ -81,7 +81,7 @@ fn an_answer_is_whole_and_a_late_one_writes_nothing() {
             assert_eq!(slot.answer.load(Relaxed), 20, "the bounds it was lent again with");
             slot.state.release(generation);
             generation = slot.ask();
-        } else if slot.state.revoke(generation) {
+        } else if slot.state.cancel(generation) {
             assert_eq!(slot.answer.load(Relaxed), 0, "nothing was written");
             generation = slot.ask();
         }
@@ -99,7 +99,7 @@ fn two_handlers_never_write_one_slot_at_once() {
         let generation = slot.ask();
         let other = slot.clone();
         let late = thread::spawn(move || other.answer());
-        if slot.state.revoke(generation) {
+        if slot.state.cancel(generation) {
             slot.ask();
         }
         slot.answer();
@@ -210,7 +210,7 @@ fn once_tables_were_freed_none_of_their_rules_is_remembered() {
         handler.join().unwrap();
         if is_freed {
             shared.slot.state.release(generation);
-            shared.slot.state.revoke(generation);
+            shared.slot.state.cancel(generation);
             shared.slot.ask();
             assert_eq!(shared.look_up(), Some(2));
         }

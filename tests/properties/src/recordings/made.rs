@@ -11,7 +11,7 @@ use swipr_formats::{Names, Options, Weight, find};
 pub const PID: u32 = 77;
 const START_NS: u64 = 1_700_000_000_000_000_000;
 /// Longest name of some bytes.
-const MOST_NAME_BYTES: usize = 60;
+const MAX_NAME_BYTES: usize = 60;
 
 /// What names are put together of: whatever was seen to hurt a reader, and what names of functions
 /// consist of.
@@ -118,7 +118,7 @@ fn name(choices: &mut Choices<'_>) -> String {
             200..=203 => name.push_str(&"x".repeat(choices.below(2000) as usize)),
             _ => {
                 let bytes = choices.some_bytes();
-                name.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_NAME_BYTES)]));
+                name.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_NAME_BYTES)]));
             }
         }
     }

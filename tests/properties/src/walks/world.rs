@@ -23,8 +23,8 @@ const JIT: Range = Range { low: 0x60_0000, high: 0x60_1000 };
 /// Bytes of a `ucontext` that are read.
 pub const CONTEXT_BYTES: u64 = 512;
 
-const MOST_WORDS: u64 = 400;
-const MOST_ROWS: u64 = 40;
+const MAX_WORDS: u64 = 400;
+const MAX_ROWS: u64 = 40;
 const PAGE: u64 = 4096;
 
 /// See the module's text.
@@ -44,7 +44,7 @@ pub struct World {
 fn word(choices: &mut Choices<'_>) -> u64 {
     match choices.below(8) {
         0..=2 => TEXT + choices.below(0x300),
-        3 | 4 => STACK + 8 * choices.below(MOST_WORDS),
+        3 | 4 => STACK + 8 * choices.below(MAX_WORDS),
         5 => JIT.low + choices.below(0x1000),
         6 => (TEXT + choices.below(0x300)) | 1 << (40 + choices.below(24)),
         _ => choices.word(),
@@ -103,7 +103,7 @@ impl World {
     pub fn new(choices: &mut Choices<'_>) -> World {
         let sections = choices.flag().then(|| FrameSection::new(choices, X86_64));
         let mut at = 0;
-        let rows: Vec<(u64, Rule)> = (0..1 + choices.below(MOST_ROWS))
+        let rows: Vec<(u64, Rule)> = (0..1 + choices.below(MAX_ROWS))
             .map(|_| {
                 at += 1 + choices.below(24);
                 (at, rule(choices))
@@ -113,7 +113,7 @@ impl World {
         let expressions = choices.some_bytes().to_vec();
         let mut code = choices.some_bytes().to_vec();
         code.resize(TEXT_BYTES as usize, 0x90);
-        let count = choices.below(MOST_WORDS);
+        let count = choices.below(MAX_WORDS);
         let words = (0..count).map(|_| word(choices)).collect();
         World { rows: Arrays::of(&rows), extended, expressions, code, sections, words }
     }

@@ -11,7 +11,7 @@ use swipr_properties::{PROPERTIES, Property};
 /// As the agent's threads have, so that nothing goes deeper than they can.
 const STACK_BYTES: usize = 1 << 20;
 /// Longest changed input.
-const MOST_BYTES: usize = 8192;
+const MAX_BYTES: usize = 8192;
 const SEED: u64 = 0x5eed_0f5e_ed5e;
 
 /// What is kept for a property, by name.
@@ -47,7 +47,7 @@ fn try_changes(property: Property) {
     let inputs: Vec<Vec<u8>> = kept(&property).into_iter().map(|(_, bytes)| bytes).collect();
     let mut random = Random(SEED);
     for _ in 0..property.tries {
-        let bytes = changed(&inputs, MOST_BYTES, &mut random);
+        let bytes = changed(&inputs, MAX_BYTES, &mut random);
         if catch_unwind(|| (property.check)(&bytes)).is_err() {
             let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(property.name);
             std::fs::write(&path, &bytes).unwrap();

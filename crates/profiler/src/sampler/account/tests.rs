@@ -42,8 +42,8 @@ fn wall(account: &mut Account) -> Vec<Weighted> {
 fn a_thread_whose_clock_stood_still_was_where_it_is_however_seldom_it_was_looked_at() {
     let mut account = Account::new(moment(0, 5, 0));
     let place = stack();
-    account.look(moment(10, 5, 0), Found::At(FUTEX, place.clone()), Asked::No);
-    account.look(moment(1000, 5, 0), Found::At(FUTEX, place.clone()), Asked::No);
+    account.look(moment(10, 5, 0), Found::At(FUTEX, place.clone()), TimerState::No);
+    account.look(moment(1000, 5, 0), Found::At(FUTEX, place.clone()), TimerState::No);
     let told = wall(&mut account);
     assert_eq!((told.len(), ticks(&told, FUTEX)), (1, 100));
     assert!(Arc::ptr_eq(&told[0].stack, &place));
@@ -55,7 +55,11 @@ fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() 
     let mut account = Account::new(moment(0, 0, 0));
     let (parse, render, sleep) = (stack(), stack(), stack());
     for tick in 1..=100 {
-        account.look(moment(tick * 10, tick * 3, 0), Found::At(READ, sleep.clone()), Asked::Yes(TICK_NS));
+        account.look(
+            moment(tick * 10, tick * 3, 0),
+            Found::At(READ, sleep.clone()),
+            TimerState::Yes(TICK_NS),
+        );
         if tick % 4 < 2 {
             account.ran(if tick % 4 == 0 { &parse } else { &render }, tick * 10 * MS, any_tick(tick));
         }
@@ -73,9 +77,9 @@ fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() 
 fn hits_weigh_alike_and_sum_to_the_cpu_clock() {
     let mut account = Account::new(moment(0, 0, 0));
     account.ran(&stack(), MS, MS / TICK_NS);
-    account.look(moment(10, 10, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     account.ran(&stack(), 400 * MS, 400 * MS / TICK_NS);
-    account.look(moment(400, 100, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(400, 100, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     let told = cpu(&mut account, true);
     assert_eq!(told.iter().map(|sample| sample.cpu_ns).collect::<Vec<u64>>(), [50 * MS, 50 * MS]);
 }
@@ -83,13 +87,13 @@ fn hits_weigh_alike_and_sum_to_the_cpu_clock() {
 #[test]
 fn cpu_time_without_a_hit_waits_for_one_and_is_told_without_a_stack_at_the_end() {
     let mut account = Account::new(moment(0, 0, 0));
-    account.look(moment(2000, 7, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(2000, 7, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     assert!(cpu(&mut account, false).is_empty());
     account.ran(&stack(), 2500 * MS, 2500 * MS / TICK_NS);
-    account.look(moment(3000, 10, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(3000, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     let told = cpu(&mut account, false);
     assert_eq!((told.len(), told[0].cpu_ns), (1, 10 * MS));
-    account.look(moment(4000, 12, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(4000, 12, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     let told = cpu(&mut account, true);
     assert!(told.len() == 1 && told[0].cpu_ns == 2 * MS && told[0].stack.is_none());
 }
@@ -99,13 +103,13 @@ fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once()
     let mut account = Account::new(moment(0, 0, 0));
     let place = stack();
     account.ran(&place, MS, MS / TICK_NS);
-    account.look(moment(10, 10, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
-    account.look(moment(1000, 10, 0), Found::Waiting, Asked::Yes(TICK_NS));
+    account.look(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.look(moment(1000, 10, 0), Found::Waiting, TimerState::Yes(TICK_NS));
     let first = account.close(Mode::Wall, 10 * MS, false);
     // The kernel counts the wait now that it is over.
-    account.look(moment(1010, 20, 980), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(1010, 20, 980), Found::Elsewhere, TimerState::Yes(TICK_NS));
     account.ran(&place, 1010 * MS, 1010 * MS / TICK_NS);
-    account.look(moment(2000, 1010, 980), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(2000, 1010, 980), Found::Elsewhere, TimerState::Yes(TICK_NS));
     let told: Vec<Weighted> = first.into_iter().chain(wall(&mut account)).collect();
     let waited = ticks(&told, State::Runnable);
     assert!((45..=100).contains(&waited), "{waited}");
@@ -127,10 +131,10 @@ fn all_ticks_are_told_whatever_the_clocks_say() {
                     account.look(
                         moment(ticks_told * 10 / 2, cpu_ms / 2, 0),
                         found.clone(),
-                        Asked::Yes(TICK_NS),
+                        TimerState::Yes(TICK_NS),
                     );
                     let mut told = account.close(Mode::Wall, 10 * MS, false);
-                    account.look(moment(ticks_told * 10, cpu_ms, delay_ms), found, Asked::Yes(TICK_NS));
+                    account.look(moment(ticks_told * 10, cpu_ms, delay_ms), found, TimerState::Yes(TICK_NS));
                     told.extend(wall(&mut account));
                     let sum: u64 = told.iter().map(|sample| u64::from(sample.ticks)).sum();
                     assert_eq!(sum, ticks_told, "{cpu_ms} {delay_ms}");
@@ -146,7 +150,11 @@ fn the_first_tick_is_where_the_thread_was_found() {
     for hit in [true, false] {
         let mut account = Account::new(moment(0, 0, 0));
         let now = Moment { ticks: 1, ..moment(0, 0, 0) };
-        account.look(now, if hit { Found::Elsewhere } else { Found::At(READ, stack()) }, Asked::Yes(TICK_NS));
+        account.look(
+            now,
+            if hit { Found::Elsewhere } else { Found::At(READ, stack()) },
+            TimerState::Yes(TICK_NS),
+        );
         if hit {
             account.ran(&stack(), 0, 0);
         }
@@ -161,7 +169,7 @@ fn a_thread_that_no_tick_of_the_kernel_ever_hits_is_in_step_with_it_and_one_with
     let of_hits = |hits: u64| {
         let mut account = Account::new(moment(0, 0, 0));
         for tick in 1..=500 {
-            account.look(moment(tick * 10, tick, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+            account.look(moment(tick * 10, tick, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
             if tick <= hits {
                 account.ran(&stack(), tick * 10 * MS, any_tick(tick));
             }
@@ -180,11 +188,11 @@ fn a_thread_that_no_tick_of_the_kernel_ever_hits_is_in_step_with_it_and_one_with
 #[test]
 fn windows_are_short_first_and_wait_for_hits_later() {
     let mut account = Account::new(moment(0, 0, 0));
-    account.look(moment(40, 1, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(40, 1, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     assert!(!account.is_full(40 * MS));
     assert!(account.is_full(60 * MS));
     account.close(Mode::Cpu, 10 * MS, false);
-    account.look(moment(1500, 10, 0), Found::Elsewhere, Asked::Yes(TICK_NS));
+    account.look(moment(1500, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     assert!(!account.is_full(1500 * MS), "no hits are not many");
     assert!(account.is_full(2100 * MS));
 }
@@ -198,7 +206,7 @@ fn no_tick_is_lost_or_made_up_between_windows() {
         cpu_ms += window * 7919 % 13;
         delay_ms += window * 104_729 % 7;
         let found = if window % 3 == 0 { Found::At(READ, stack()) } else { Found::Elsewhere };
-        account.look(moment(window * 10, cpu_ms, delay_ms), found, Asked::Yes(TICK_NS));
+        account.look(moment(window * 10, cpu_ms, delay_ms), found, TimerState::Yes(TICK_NS));
         if window % 5 == 0 {
             account.ran(&stack(), window * 10 * MS, window * 10 * MS / TICK_NS);
         }
@@ -215,7 +223,7 @@ fn what_a_thread_uses_while_it_cannot_be_hit_is_not_given_to_its_hits() {
     for mode in [Mode::Cpu, Mode::Wall] {
         let mut account = Account::new(moment(0, 0, 0));
         for tick in 1..=100 {
-            let asked = if tick < 20 { Asked::Yes(TICK_NS) } else { Asked::Never };
+            let asked = if tick < 20 { TimerState::Yes(TICK_NS) } else { TimerState::Never };
             account.look(moment(tick * 10, tick * 10, 0), Found::Elsewhere, asked);
             if tick < 20 {
                 account.ran(&stack(), tick * 10 * MS, any_tick(tick));

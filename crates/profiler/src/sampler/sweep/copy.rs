@@ -6,7 +6,7 @@
 
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
-use crate::sampler::threads::{BlockedStack, Sampled};
+use crate::sampler::threads::{BlockedStack, ThreadState};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -35,17 +35,17 @@ pub enum NotCopied {
 
 /// Room for one copy.
 #[derive(Debug)]
-pub struct Copier {
+pub struct RemoteWalker {
     window: Vec<u8>,
     frames: Box<Storage>,
     workspace: Box<Workspace>,
     memory_file: i32,
 }
 
-impl Copier {
+impl RemoteWalker {
     /// See [`swipr_unwind::memory::guarded_copy_or_file`] for `memory_file`.
-    pub fn new(memory_file: i32) -> Copier {
-        Copier {
+    pub fn new(memory_file: i32) -> RemoteWalker {
+        RemoteWalker {
             window: vec![0; WINDOW_BYTES],
             frames: Box::new([const { AtomicU64::new(0) }; CAPACITY]),
             workspace: Box::new(Workspace::new()),
@@ -57,7 +57,7 @@ impl Copier {
     /// stood at `thread.cpu_ns`.
     pub fn copy(
         &mut self,
-        thread: &Sampled,
+        thread: &ThreadState,
         start: Registers,
         state: State,
         tables: &Tables,

@@ -1,16 +1,16 @@
 //! Which threads a recording is of: those whose name passes its filter, from when it does until it
 //! does not any more.
 
-use super::finalize::settle_thread;
+use super::finalize::finalize_thread;
 use crate::sampler::account::{Account, Found, Moment};
-use crate::sampler::active::Active;
-use crate::sampler::threads::Sampled;
+use crate::sampler::active::RunningRecording;
+use crate::sampler::threads::ThreadState;
 use swipr_os::process::monotonic_ns;
 use swipr_os::threads::cpu_ns;
 
 /// To be called when a thread is found, and when it has got another name. `from_cpu_ns`: what it
 /// has used until then, on its CPU clock, is none of the recording's.
-pub fn apply_filter(thread: &mut Sampled, recording: &mut Active, from_cpu_ns: u64) {
+pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, from_cpu_ns: u64) {
     let request = recording.request();
     let (threads, tids) = (request.threads.as_ref(), &request.filter.tids);
     let passes = threads.is_none_or(|filter| filter.is_match(&thread.thread.name))
@@ -28,7 +28,7 @@ pub fn apply_filter(thread: &mut Sampled, recording: &mut Active, from_cpu_ns: u
         }
     } else if !passes && is_in {
         thread.cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-        settle_thread(thread, recording, Found::Elsewhere);
+        finalize_thread(thread, recording, Found::Elsewhere);
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
     use swipr_formats::model::{Mode, Thread};
     use swipr_os::process::tid;
 
-    fn recording(mode: Mode, threads: &str) -> (Active, SampleReceiver) {
+    fn recording(mode: Mode, threads: &str) -> (RunningRecording, SampleReceiver) {
         let format = swipr_formats::find("perf").unwrap();
         let request = Request {
             interval: Duration::from_millis(10),
@@ -57,7 +57,7 @@ mod tests {
             symbolize: crate::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
-        let mut recording = Active::new(
+        let mut recording = RunningRecording::new(
             Arc::new(request),
             sender,
             Arc::default(),
@@ -73,7 +73,7 @@ mod tests {
         while cpu_ns(tid()).unwrap() < begin + ns {}
     }
 
-    fn rename(thread: &mut Sampled, name: &str, recording: &mut Active) {
+    fn rename(thread: &mut ThreadState, name: &str, recording: &mut RunningRecording) {
         thread.thread = Arc::new(Thread { tid: thread.tid(), name: name.into() });
         let clock_ns = cpu_ns(tid()).unwrap();
         apply_filter(thread, recording, clock_ns);

@@ -3,34 +3,34 @@
 use super::observe::Look;
 use super::{account_of, moment};
 use crate::counters::AgentCounters;
-use crate::sampler::account::{Asked, Found};
-use crate::sampler::active::Active;
-use crate::sampler::threads::{Sampled, Threads};
+use crate::sampler::account::{Found, TimerState};
+use crate::sampler::active::RunningRecording;
+use crate::sampler::threads::{ThreadState, Threads};
 use crate::sampler::timers::Timers;
 use swipr_formats::model::Mode;
 use swipr_os::process;
 use swipr_os::threads::cpu_ns;
 
 /// A thread ended.
-pub fn settle_end(thread: &mut Sampled, timers: &mut Timers, recordings: &mut [Active]) {
+pub fn finalize_end(thread: &mut ThreadState, timers: &mut Timers, recordings: &mut [RunningRecording]) {
     for recording in recordings.iter_mut() {
-        settle_thread(thread, recording, Found::Elsewhere);
+        finalize_thread(thread, recording, Found::Elsewhere);
     }
     timers.remove(thread);
 }
 
 /// A recording is told the rest of a thread, and from now on nothing of it.
-pub fn settle_thread(thread: &mut Sampled, recording: &mut Active, found: Found) {
+pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecording, found: Found) {
     let now = moment(thread, recording, process::monotonic_ns());
     let Some(account) = account_of(thread, recording) else { return };
     let news = account.news(now);
-    account.look(now, found, Asked::No);
+    account.look(now, found, TimerState::No);
     recording.count(news);
-    tell_rest(thread, recording);
+    emit_tail(thread, recording);
 }
 
 /// What was seen of a thread until it was looked at last, and nothing from now on.
-pub fn tell_rest(thread: &mut Sampled, recording: &mut Active) {
+pub fn emit_tail(thread: &mut ThreadState, recording: &mut RunningRecording) {
     let Some(mut account) = thread.accounts.get_mut(recording.place()).and_then(Option::take) else { return };
     let told = account.close(recording.request().mode, recording.interval_ns(), true);
     recording.take(&thread.thread, told);
@@ -41,10 +41,10 @@ pub fn tell_rest(thread: &mut Sampled, recording: &mut Active) {
 /// looked at again, and asked again. Whether there are any.
 pub fn ask_the_rest(
     threads: &mut Threads,
-    recording: &Active,
+    recording: &RunningRecording,
     timers: &mut Timers,
     counters: &AgentCounters,
-    look_at: &mut impl FnMut(&mut Sampled) -> Look,
+    look_at: &mut impl FnMut(&mut ThreadState) -> Look,
 ) -> bool {
     let now_ns = process::monotonic_ns();
     let mut waits = false;
@@ -68,7 +68,7 @@ pub fn ask_the_rest(
 }
 
 /// What is known of all threads at a recording's end.
-pub fn settle_recording(threads: &mut Threads, recording: &mut Active) {
+pub fn finalize_recording(threads: &mut Threads, recording: &mut RunningRecording) {
     let program_used_ns = recording.program_used_ns();
     for thread in threads.iter_mut() {
         if account_of(thread, recording).is_some() {
@@ -77,7 +77,7 @@ pub fn settle_recording(threads: &mut Threads, recording: &mut Active) {
             if thread.cpu_ns != before_ns {
                 thread.add_delay_ns();
             }
-            settle_thread(thread, recording, Found::Elsewhere);
+            finalize_thread(thread, recording, Found::Elsewhere);
         }
     }
     if recording.request().mode == Mode::Cpu {

@@ -1,10 +1,10 @@
 //! What a thread is doing: what its CPU clock, then the kernel, tell of it, without touching it.
 
-use super::copy::{Copier, NotCopied};
+use super::copy::{NotCopied, RemoteWalker};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::sampler::account::Found;
-use crate::sampler::threads::Sampled;
+use crate::sampler::threads::ThreadState;
 use std::io;
 use swipr_formats::model::State;
 use swipr_os::threads::{Activity, cpu_ns};
@@ -25,21 +25,21 @@ pub enum Look {
 
 /// Looks at a thread; `wall`: somebody wants to know where it is blocked.
 pub fn look(
-    thread: &mut Sampled,
+    thread: &mut ThreadState,
     wall: bool,
-    copier: &mut Copier,
+    copier: &mut RemoteWalker,
     tables: &Tables,
     counters: &AgentCounters,
 ) -> Look {
-    let found = (0..LOOKS).find_map(|_| look_once(thread, wall, copier, tables, counters));
+    let found = (0..LOOKS).find_map(|_| observe_once(thread, wall, copier, tables, counters));
     found.unwrap_or(Look::There(Found::Elsewhere))
 }
 
 /// `None`: it was blocked and has moved.
-fn look_once(
-    thread: &mut Sampled,
+fn observe_once(
+    thread: &mut ThreadState,
     wall: bool,
-    copier: &mut Copier,
+    copier: &mut RemoteWalker,
     tables: &Tables,
     counters: &AgentCounters,
 ) -> Option<Look> {
@@ -57,7 +57,7 @@ fn look_once(
         return Some(Look::There(Found::Elsewhere));
     }
     let activity = thread.activity();
-    note_signal_wait(thread, &activity);
+    set_waits_for_signals(thread, &activity);
     Some(match activity {
         Ok(Activity::Gone) => Look::Ended,
         Ok(activity) if is_answering(thread, activity) => Look::There(Found::Elsewhere),
@@ -83,7 +83,7 @@ fn look_once(
 
 /// Whether it is where the handler reads memory (`guarded_copy` of `swipr_unwind`), and waits for
 /// the process' memory map: the program does not.
-fn is_answering(thread: &Sampled, activity: Activity) -> bool {
+fn is_answering(thread: &ThreadState, activity: Activity) -> bool {
     const READ: u32 = libc::SYS_process_vm_readv as u32;
     let own = u64::from(thread.tid());
     thread.timer.is_some()
@@ -91,7 +91,7 @@ fn is_answering(thread: &Sampled, activity: Activity) -> bool {
 }
 
 /// A thread that waits for signals must not be handed ours, see `timers.rs`.
-pub fn note_signal_wait(thread: &mut Sampled, activity: &io::Result<Activity>) {
+pub fn set_waits_for_signals(thread: &mut ThreadState, activity: &io::Result<Activity>) {
     const SIGTIMEDWAIT: u32 = libc::SYS_rt_sigtimedwait as u32;
     thread.waits_for_signals |=
         matches!(activity, Ok(Activity::Blocked { system_call: Some(SIGTIMEDWAIT), .. }));

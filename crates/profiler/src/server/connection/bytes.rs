@@ -7,7 +7,7 @@ use std::time::Instant;
 /// Bytes read at a time.
 const READ_BYTES: usize = 16 * 1024;
 /// Most bytes that are read and thrown away after the last answer.
-const MOST_DRAINED_BYTES: usize = 4 * 1024 * 1024;
+const MAX_DRAINED_BYTES: usize = 4 * 1024 * 1024;
 
 impl Connection {
     pub(super) fn read(&mut self, now: Instant) -> ConnectionLife {
@@ -23,7 +23,7 @@ impl Connection {
         };
         if let ConnectionState::Draining(drained) = &mut self.state {
             *drained += count;
-            return match count == 0 || *drained > MOST_DRAINED_BYTES {
+            return match count == 0 || *drained > MAX_DRAINED_BYTES {
                 true => ConnectionLife::Ends,
                 false => ConnectionLife::GoesOn,
             };

@@ -1,6 +1,6 @@
 //! How long a connection may take for what it is doing, and what becomes of it then.
 
-use super::{Connection, ConnectionLife, ConnectionState, Surroundings};
+use super::{Connection, ConnectionLife, ConnectionState, ServerContext};
 use crate::server::Settings;
 use crate::server::answer::Answer;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ impl Connection {
     }
 
     /// The deadline has passed.
-    pub(in crate::server) fn out_of_time(&mut self, around: &Surroundings, now: Instant) -> ConnectionLife {
+    pub(in crate::server) fn out_of_time(&mut self, around: &ServerContext, now: Instant) -> ConnectionLife {
         let waits_for_request = match self.state {
             ConnectionState::Head => !self.input.is_empty(),
             ConnectionState::Body(..) => true,
@@ -33,7 +33,7 @@ impl Connection {
         }
         let time = around.settings.limits.head;
         let what = format!("the request was not complete after {time:?}");
-        self.last_word(Answer::problem(408, what), now);
+        self.respond_and_close(Answer::problem(408, what), now);
         self.go_on(around, now)
     }
 

@@ -1,16 +1,16 @@
 //! A connection's requests: from bytes to heads and bodies, and on to their answers.
 //! Not here: sockets and time (`connection.rs`), what routes do (`routes.rs`).
 
-use super::{Connection, ConnectionState, Gate, Step, Surroundings};
+use super::{ClientAccess, Connection, ConnectionState, ServerContext, Step};
 use crate::pipe::pipe;
 use crate::recording::{MAX_RECORDINGS, Question, Request, StartError};
 use crate::server::access;
 use crate::server::answer::{Answer, Form};
 use crate::server::asked::DeferredResponse;
 use crate::server::chunked::{Bad, Decoder};
-use crate::server::head::{self, Framing, Head, Keep, MOST_HEAD_BYTES, Parsed};
+use crate::server::head::{self, Framing, Head, Keep, MAX_HEAD_BYTES, Parsed};
 use crate::server::page;
-use crate::server::recorded::{About, Empty, Manner, Recorded};
+use crate::server::recorded::{About, Empty, Recorded, ResponseOptions};
 use crate::server::routes::{self, Outcome, Strictness};
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +21,7 @@ const PIPE_BYTES: usize = 256 * 1024;
 impl Connection {
     pub(super) fn read_head(&mut self, now: Instant) -> Step {
         let fresh = self.input.get(self.searched..).unwrap_or_default();
-        let worth_it = fresh.contains(&b'\n') || self.input.len() > MOST_HEAD_BYTES;
+        let worth_it = fresh.contains(&b'\n') || self.input.len() > MAX_HEAD_BYTES;
         self.searched = self.input.len();
         let parsed = match worth_it {
             true => head::parse(&self.input),
@@ -38,7 +38,7 @@ impl Connection {
                 Step::Moved
             }
             Parsed::Bad(answer) => {
-                self.last_word(answer, now);
+                self.respond_and_close(answer, now);
                 Step::Moved
             }
             Parsed::Incomplete if self.input_ended => self.cut_short(now),
@@ -50,7 +50,7 @@ impl Connection {
         &mut self,
         head: Box<Head>,
         mut decoder: Decoder,
-        around: &Surroundings,
+        around: &ServerContext,
         now: Instant,
     ) -> Step {
         let body = match head.framing {
@@ -69,7 +69,7 @@ impl Connection {
                         Bad::TooLong => head::body_too_long(),
                         Bad::Malformed => Answer::problem(400, "the body's chunks are malformed"),
                     };
-                    self.last_word(answer, now);
+                    self.respond_and_close(answer, now);
                     return Step::Moved;
                 }
             },
@@ -93,20 +93,22 @@ impl Connection {
         if self.input.is_empty() && matches!(self.state, ConnectionState::Head) {
             return Step::Ends;
         }
-        self.last_word(Answer::problem(400, "the request is not complete"), now);
+        self.respond_and_close(Answer::problem(400, "the request is not complete"), now);
         Step::Moved
     }
 
-    fn answer(&mut self, head: &Head, body: &[u8], around: &Surroundings, now: Instant) {
-        let behind_token = page::behind_token(head);
+    fn answer(&mut self, head: &Head, body: &[u8], around: &ServerContext, now: Instant) {
+        let firefox_request = page::firefox_request(head);
         let refusal = match &self.gate {
-            Gate::Open => None,
-            Gate::Refused(answer) => Some(answer.clone()),
-            Gate::Tcp(local) if behind_token.is_some() => page::check_tcp(head, *local).err(),
-            Gate::Tcp(local) => access::check_tcp(head, *local, around.settings.token.as_deref()).err(),
+            ClientAccess::Open => None,
+            ClientAccess::Refused(answer) => Some(answer.clone()),
+            ClientAccess::Tcp(local) if firefox_request.is_some() => page::check_tcp(head, *local).err(),
+            ClientAccess::Tcp(local) => {
+                access::check_tcp(head, *local, around.settings.token.as_deref()).err()
+            }
         };
-        let head = behind_token.as_ref().filter(|_| refusal.is_none()).unwrap_or(head);
-        if let Some(asked) = behind_token.as_ref().filter(|_| refusal.is_none()).and_then(page::follow) {
+        let head = firefox_request.as_ref().filter(|_| refusal.is_none()).unwrap_or(head);
+        if let Some(asked) = firefox_request.as_ref().filter(|_| refusal.is_none()).and_then(page::follow) {
             return self.ask(asked, head, body, around, now);
         }
         let outcome = match refusal {
@@ -127,7 +129,7 @@ impl Connection {
         asked: page::TokenRoute,
         head: &Head,
         body: &[u8],
-        around: &Surroundings,
+        around: &ServerContext,
         now: Instant,
     ) {
         let answer = match asked {
@@ -158,7 +160,14 @@ impl Connection {
         self.finished(head.keep, now);
     }
 
-    fn record(&mut self, head: &Head, request: Request, manner: Manner, around: &Surroundings, now: Instant) {
+    fn record(
+        &mut self,
+        head: &Head,
+        request: Request,
+        manner: ResponseOptions,
+        around: &ServerContext,
+        now: Instant,
+    ) {
         let example = routes::example(&head.path, &self.address);
         let strictness = routes::strictness(&head.path);
         let about = About::new(head, &request, manner, strictness, example);
@@ -208,11 +217,11 @@ impl Connection {
 
     /// An answer after which nothing more is understood. What was asked for is not known: the
     /// example is any.
-    pub(super) fn last_word(&mut self, mut answer: Answer, now: Instant) {
+    pub(super) fn respond_and_close(&mut self, mut answer: Answer, now: Instant) {
         if answer.status == 400 {
             answer = answer.example(routes::example("/dump", &self.address));
         }
-        answer.encode(Form::LAST_WORD, &mut self.output);
+        answer.encode(Form::CLOSE, &mut self.output);
         self.finished(Keep::Close, now);
     }
 }

@@ -7,19 +7,19 @@
 
 use super::recordings::STANDARD;
 use super::{Outcome, RouteContext};
-use crate::recording::{Length, Purpose, Request, Symbolize};
+use crate::recording::{Length, Request, Symbolize, WriterTask};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
-use crate::server::recorded::{Empty, File, Manner};
+use crate::server::recorded::{Empty, File, ResponseOptions};
 use std::os::unix::ffi::OsStrExt;
 use swipr_formats::model::Mode;
 use swipr_formats::{FormatInfo, GOROUTINE_STACKS, GOROUTINES, GPERFTOOLS};
 
 /// More addresses are not named in one answer.
-const MOST_ADDRESSES: usize = 10_000;
+const MAX_ADDRESSES: usize = 10_000;
 
-fn manner(file: &'static str) -> Manner {
-    Manner { file: File::Named(file), empty: Empty::IsFine }
+fn manner(file: &'static str) -> ResponseOptions {
+    ResponseOptions { file: File::Named(file), empty: Empty::IsFine }
 }
 
 impl RouteContext<'_> {
@@ -68,7 +68,7 @@ pub(super) fn fgprof(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
         }
     };
     let request = asked.for_go(Length::Time(STANDARD), Mode::Wall, format)?;
-    Ok(Outcome::Record(request, Manner { file, ..manner("profile") }))
+    Ok(Outcome::Record(request, ResponseOptions { file, ..manner("profile") }))
 }
 
 pub(super) fn gperftools(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
@@ -86,7 +86,7 @@ pub(super) fn goroutine(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> 
         2.. => (&GOROUTINE_STACKS, File::None),
     };
     let request = asked.moment(format)?;
-    Ok(Outcome::Record(request, Manner { file, ..manner("goroutine") }))
+    Ok(Outcome::Record(request, ResponseOptions { file, ..manner("goroutine") }))
 }
 
 pub(super) fn cmdline(_: RouteContext<'_>) -> Result<Outcome, Answer> {
@@ -107,11 +107,11 @@ pub(super) fn symbol_by_body(asked: RouteContext<'_>) -> Result<Outcome, Answer>
 /// Whoever asks for nothing wants to know whether there are names to be had.
 fn symbol(mut asked: RouteContext<'_>, text: &str) -> Result<Outcome, Answer> {
     let number = |word: &str| u64::from_str_radix(word.trim().trim_start_matches("0x"), 16).ok();
-    let addresses: Vec<u64> = text.split('+').filter_map(number).take(MOST_ADDRESSES).collect();
+    let addresses: Vec<u64> = text.split('+').filter_map(number).take(MAX_ADDRESSES).collect();
     if addresses.is_empty() {
         return Ok(Outcome::Answer(Answer::text("num_symbols: 1\n")));
     }
     let mut request = asked.moment(&GOROUTINES)?;
-    request.purpose = Purpose::Names(addresses);
-    Ok(Outcome::Record(request, Manner { file: File::None, ..manner("symbol") }))
+    request.purpose = WriterTask::Names(addresses);
+    Ok(Outcome::Record(request, ResponseOptions { file: File::None, ..manner("symbol") }))
 }

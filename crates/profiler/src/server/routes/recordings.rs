@@ -1,10 +1,10 @@
 //! Routes that are answered with a recording.
 
 use super::{Outcome, RouteContext};
-use crate::recording::{Length, Purpose, Request};
+use crate::recording::{Length, Request, WriterTask};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
-use crate::server::recorded::{Empty, File, Manner};
+use crate::server::recorded::{Empty, File, ResponseOptions};
 use crate::server::sample_request;
 use std::time::Duration;
 use swipr_formats::model::Mode;
@@ -32,13 +32,13 @@ impl RouteContext<'_> {
     }
 
     fn record(mut self, length: Length, format: &'static str) -> Result<Outcome, Answer> {
-        Ok(Outcome::Record(self.request(length, format)?, Manner::default()))
+        Ok(Outcome::Record(self.request(length, format)?, ResponseOptions::default()))
     }
 }
 
 pub(super) fn sample(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let request = sample_request::parse(asked.body).map_err(|what| asked.wrong(what))?;
-    Ok(Outcome::Record(Box::new(request), Manner::default()))
+    Ok(Outcome::Record(Box::new(request), ResponseOptions::default()))
 }
 
 pub(super) fn profile(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
@@ -61,26 +61,26 @@ pub(super) fn dump(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
 pub(super) fn threads(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Ticks(1), "json")?;
     request.format.format = &swipr_formats::THREADS;
-    Ok(Outcome::Record(request, Manner { file: File::None, ..Manner::default() }))
+    Ok(Outcome::Record(request, ResponseOptions { file: File::None, ..ResponseOptions::default() }))
 }
 
 pub(super) fn last(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Time(STANDARD), "perf")?;
     if let Length::Time(time) = request.length {
-        request.purpose = Purpose::Last(time);
+        request.purpose = WriterTask::Last(time);
     }
-    Ok(Outcome::Record(request, Manner::default()))
+    Ok(Outcome::Record(request, ResponseOptions::default()))
 }
 
 pub(super) fn live(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Time(STANDARD), "json")?;
     request.format.format = &swipr_formats::LIVE_LINES;
-    Ok(Outcome::Record(request, Manner { file: File::None, empty: Empty::IsFine }))
+    Ok(Outcome::Record(request, ResponseOptions { file: File::None, empty: Empty::IsFine }))
 }
 
 pub(super) fn maps(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Ticks(1), "json")?;
     request.format.format = &swipr_formats::GOROUTINES;
-    request.purpose = Purpose::Code;
-    Ok(Outcome::Record(request, Manner { file: File::None, empty: Empty::IsFine }))
+    request.purpose = WriterTask::Code;
+    Ok(Outcome::Record(request, ResponseOptions { file: File::None, empty: Empty::IsFine }))
 }
