@@ -44,6 +44,8 @@ pub struct Status {
     pub samples: Samples,
     /// Ticks of all recordings.
     pub ticks: Ticks,
+    /// How stacks were had.
+    pub stacks: Stacks,
     /// How the kernel raises timers' signals: `task work`, or in an `interrupt`.
     pub timer_signals_are_raised_by: Option<String>,
 }
@@ -99,6 +101,36 @@ pub struct Ticks {
     pub taken: u64,
     /// Left out because the agent came too late.
     pub late: u64,
+}
+
+/// How an agent had its stacks, of all recordings.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Stacks {
+    /// Timers that hit running threads.
+    pub timers_armed: u64,
+    /// Timers that the kernel did not make.
+    pub timers_refused: u64,
+}
+
+/// What the kernel refuses where no thread gets a timer, and what to do.
+pub const NO_TIMERS: (&str, &str) = (
+    "the kernel refuses the timers that sample running threads: RLIMIT_SIGPENDING (`ulimit -i`) is used up, or a seccomp filter forbids timer_create",
+    "start it with a higher `ulimit -i`, or under a filter that lets timer_create pass; --idle records what waits all the same",
+);
+
+impl Status {
+    /// Why threads that ran could not be sampled, and what to do, if the agent knows.
+    pub fn hindrance(&self) -> Option<(String, &'static str)> {
+        let Stacks { timers_armed, timers_refused } = self.stacks;
+        if timers_armed == 0 && timers_refused > 0 {
+            return Some((NO_TIMERS.0.to_owned(), NO_TIMERS.1));
+        }
+        let blocking = self.threads.run_with_our_signal_blocked.join(", ");
+        let next = "start it with SWIPR_SIGNAL=<a signal that they do not block>";
+        (!blocking.is_empty())
+            .then(|| (format!("threads run with the agent's signal blocked: {blocking}"), next))
+    }
 }
 
 impl Client {

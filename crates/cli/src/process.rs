@@ -48,10 +48,14 @@ impl Process {
 
     /// A variable of the environment that it was started with.
     pub fn variable(&self, name: &str) -> Option<String> {
-        let bytes = fs::read(self.folder.join("environ")).ok()?;
-        let mut all = bytes.split(|&byte| byte == 0);
-        let value = all.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
-        Some(String::from_utf8_lossy(value).into_owned())
+        let all = self.environment();
+        all.iter().find_map(|entry| entry.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
+    }
+
+    /// The environment that it was started with, each variable as `NAME=VALUE`.
+    pub fn environment(&self) -> Vec<String> {
+        let bytes = fs::read(self.folder.join("environ")).unwrap_or_default();
+        bytes.split(|&byte| byte == 0).map(|entry| String::from_utf8_lossy(entry).into_owned()).collect()
     }
 
     /// A field of `/proc/PID/status`.
@@ -80,9 +84,24 @@ impl Process {
     /// Whether it has the same namespace of this kind (`mnt`, `net`, `pid`) as we; `None` where
     /// that may not be known.
     pub fn shares(&self, namespace: &str) -> Option<bool> {
-        let id =
-            |folder: &Path| fs::metadata(folder.join("ns").join(namespace)).ok().map(|found| found.ino());
-        Some(id(&self.folder)? == id(Path::new("/proc/self"))?)
+        Some(self.namespace(namespace)? == namespace_of(Path::new("/proc/self"), namespace)?)
+    }
+
+    fn namespace(&self, kind: &str) -> Option<u64> {
+        namespace_of(&self.folder, kind)
+    }
+
+    /// Whether it put itself under a seccomp filter. A container's filter is that of all its
+    /// processes: it does not count, whether we or its parent are in there with it.
+    pub fn has_own_filter(&self) -> bool {
+        let filters = |process: &Process| {
+            // The count is there from Linux 5.9 on.
+            let field = process.status("Seccomp_filters").or_else(|| process.status("Seccomp"));
+            field.and_then(|count| count.parse::<u32>().ok()).unwrap_or(0)
+        };
+        let others = [std::process::id()].into_iter().chain(self.parent()).filter_map(Process::new);
+        let beside = others.filter(|other| other.namespace("pid") == self.namespace("pid"));
+        beside.map(|other| filters(&other)).max().is_some_and(|most| filters(self) > most)
     }
 
     /// How many threads it has, without the agent's.
@@ -120,6 +139,20 @@ impl Process {
         let is_ours = |line: &str| line.rsplit('/').next().is_some_and(|name| name.starts_with("libswipr"));
         Some(maps.lines().filter(|line| line.contains('/')).any(is_ours))
     }
+
+    /// Whether its user has as many signals queued as the process may have (RLIMIT_SIGPENDING): the
+    /// kernel makes no timer for it then.
+    pub fn has_no_room_for_timers(&self) -> bool {
+        let text = self.status("SigQ").unwrap_or_default();
+        let room = text
+            .split_once('/')
+            .and_then(|(queued, most)| most.parse::<u64>().ok()?.checked_sub(queued.parse().ok()?));
+        !text.is_empty() && room.is_none_or(|room| room == 0)
+    }
+}
+
+fn namespace_of(folder: &Path, kind: &str) -> Option<u64> {
+    fs::metadata(folder.join("ns").join(kind)).ok().map(|found| found.ino())
 }
 
 fn read_trimmed(path: &Path) -> String {

@@ -2,7 +2,7 @@
 //! reached, or has turned itself off.
 
 use super::{Findings, Verdict, why};
-use crate::client::Client;
+use crate::client::{Client, NO_TIMERS};
 use crate::endpoint::Endpoint;
 use crate::find::{LONG, sockets};
 use crate::process::Process;
@@ -21,7 +21,7 @@ pub(super) fn did_not_start(process: &Process, findings: &mut Findings) -> Verdi
             );
         }
     }
-    if process.status("Seccomp").as_deref() == Some("2") {
+    if process.has_own_filter() {
         findings.no("it put itself under a seccomp filter: the agent ends before that");
         return why(
             format!("process {pid} ({name}) is in a sandbox of its own (seccomp)"),
@@ -35,10 +35,16 @@ pub(super) fn did_not_start(process: &Process, findings: &mut Findings) -> Verdi
             "call swipr_start() (include/swipr.h), or start it with LD_PRELOAD",
         );
     }
-    findings.no("the agent did not start: its place for the socket is taken or not writable, a variable is wrong, or the program has ThreadSanitizer");
+    let variables = process.environment().into_iter();
+    let ours = |entry: &String| entry.starts_with("SWIPR_") && !entry.starts_with("SWIPR_TOKEN=");
+    let set: Vec<String> = variables.filter(ours).collect();
+    if !set.is_empty() {
+        findings.note(format!("it was started with {}", set.join(" ")));
+    }
+    findings.no("the agent did not start: its place for the socket is taken or not writable, a variable is wrong, the program has a sandbox of its own (seccomp), or ThreadSanitizer");
     why(
         format!("the agent in process {pid} ({name}) did not start"),
-        "start it with SWIPR_LOG=1: the agent says why on its standard error",
+        "start it with SWIPR_LOG=1: the agent says why on its standard error; SWIPR_SOCKET=/a/writable/folder/{PID}.sock is another place for it",
     )
 }
 
@@ -53,6 +59,10 @@ pub(super) fn listens(process: &Process, findings: &mut Findings) -> Verdict {
             };
             findings.note(format!("it is in another {namespace} namespace: {reached}"));
         }
+    }
+    if process.has_no_room_for_timers() {
+        findings.no(NO_TIMERS.0);
+        return why(NO_TIMERS.0, NO_TIMERS.1);
     }
     let places = sockets::of_process(process);
     let Some(first) = places.first() else {
@@ -98,6 +108,14 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
             format!("the agent has turned itself off: {reason}"),
             "restart the program: its agent starts anew",
         );
+    }
+    if status.stacks.timers_refused > 0 {
+        if status.stacks.timers_armed == 0 {
+            findings.no(NO_TIMERS.0);
+            return why(NO_TIMERS.0, NO_TIMERS.1);
+        }
+        let (refused, armed) = (status.stacks.timers_refused, status.stacks.timers_armed);
+        findings.note(format!("the kernel refused {refused} timers and made {armed} (`ulimit -i`): some running threads were not sampled"));
     }
     if status.recordings.running > 0 {
         findings.note(format!("{} recordings run (at most 8 at a time)", status.recordings.running));

@@ -50,6 +50,11 @@ impl Losses {
         looks.last.samples.taken.saturating_sub(looks.first.samples.taken)
     }
 
+    /// Why threads that ran could not be sampled, and what to do, if the agent said.
+    pub fn hindrance(&self) -> Option<(String, &'static str)> {
+        self.looks().last.hindrance()
+    }
+
     fn looks(&self) -> MutexGuard<'_, Looks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -31,6 +31,8 @@ pub struct Session {
     started: usize,
     ended: Summary,
     errors: Vec<Error>,
+    /// Why threads that ran could not be sampled, and what to do, if an agent said.
+    hindrance: Option<(String, &'static str)>,
     begun: Instant,
 }
 
@@ -56,6 +58,7 @@ impl Session {
             started: 0,
             ended: Summary::default(),
             errors: Vec::new(),
+            hindrance: None,
             begun: Instant::now(),
         }
     }
@@ -99,7 +102,8 @@ impl Session {
     }
 
     fn end(&mut self, id: usize, ended: Box<Ended>) -> Over {
-        self.running.remove(&id);
+        let hindrance = self.running.remove(&id).and_then(|running| running.hindrance());
+        self.hindrance = self.hindrance.take().or(hindrance);
         add(&mut self.ended, &ended.summary);
         self.errors.extend(ended.error);
         if ended.whole { Over::Whole } else { Over::Cut }
@@ -146,20 +150,26 @@ impl Session {
         if summary.samples == 0 {
             // One that could be asked and cannot any more has ended: that is no reason by itself.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
-            return Err(reasons.next().unwrap_or_else(|| nothing(&summary)));
+            return Err(reasons.next().unwrap_or_else(|| nothing(&summary, self.hindrance)));
         }
         let has_stacks = self.writer.has_stacks;
         self.writer.finish(&summary)?;
         // Its file has the CPU time, and nothing else.
-        if has_stacks || summary.unsampled_cpu_ns == 0 { Ok(summary) } else { Err(nothing(&summary)) }
+        match has_stacks || summary.unsampled_cpu_ns == 0 {
+            true => Ok(summary),
+            false => Err(nothing(&summary, self.hindrance)),
+        }
     }
 }
 
 /// Recordings that are longer have ticks, if there is a CPU for the agent.
 const LONG_NS: u64 = 1_000_000_000;
 
-/// Why there is not a single sample, by the figures.
-fn nothing(summary: &Summary) -> Error {
+/// A program that used less CPU time than this is a short one.
+const SHORT_CPU_NS: u64 = 100_000_000;
+
+/// Why there is not a single sample, by the figures, and by what agents said of threads that ran.
+fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>) -> Error {
     let seconds = summary.duration_ns as f64 / 1e9;
     let (looks, late) = (grouped(summary.ticks), grouped(summary.late));
     let starved = "give the program more CPU (its cgroup's quota, the machine's load), or try again";
@@ -178,13 +188,19 @@ fn nothing(summary: &Summary) -> Error {
             format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
             starved,
         ),
-        _ if summary.samples > 0 => (
-            format!(
-                "{:.3} s of CPU time were used, in {seconds:.1} s, while no thread could be sampled",
-                summary.unsampled_cpu_ns as f64 / 1e9
-            ),
-            "a higher -r and --iteration-count of `swipr run` are for short programs; `swipr doctor` names threads that block signals",
-        ),
+        _ if summary.samples > 0 => {
+            let cpu = summary.unsampled_cpu_ns as f64 / 1e9;
+            let why = format!(
+                "{cpu:.3} s of CPU time were used, in {seconds:.1} s, while no thread could be sampled"
+            );
+            match hindrance {
+                Some((reason, next)) => (format!("{why}: {reason}"), next),
+                None if summary.unsampled_cpu_ns < SHORT_CPU_NS => {
+                    (why, "a higher -r and --iteration-count of `swipr run` are for short programs")
+                }
+                None => (why, "`swipr doctor` names threads that block signals, while the program runs"),
+            }
+        }
         _ => (
             format!("no thread used the CPU at {looks} looks, in {seconds:.1} s (idle)"),
             "--idle records threads that wait, too; a higher -r and --iteration-count of `swipr run` are for short programs",
@@ -235,17 +251,31 @@ fn add(sum: &mut Summary, other: &Summary) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Stacks;
 
     /// One sentence was said of all of them: the process ended too soon, or no thread used the CPU.
     #[test]
     fn why_nothing_was_recorded_is_told_by_the_figures() {
         let long = Summary { duration_ns: 3_000_000_000, ..Summary::default() };
-        let why = |summary: &Summary| nothing(summary).what;
+        let why = |summary: &Summary| nothing(summary, None).what;
         assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
         assert!(why(&Summary::default()).contains("ended before its first sample"));
         let idle = Summary { ticks: 300, ..long.clone() };
         assert!(why(&idle).contains("no thread used the CPU at 300 looks, in 3.0 s (idle)"));
-        assert!(nothing(&idle).next.contains("--idle"));
+        assert!(nothing(&idle, None).next.contains("--idle"));
         assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
+    }
+
+    /// Advice for short programs was given after a second of CPU time.
+    #[test]
+    fn what_hindered_the_agent_goes_before_advice_for_short_programs() {
+        let hindered =
+            |unsampled_cpu_ns| Summary { samples: 1, ticks: 90, unsampled_cpu_ns, ..Summary::default() };
+        assert!(nothing(&hindered(9_000_000), None).next.contains("short programs"));
+        assert!(!nothing(&hindered(900_000_000), None).next.contains("short programs"));
+        let refused = Stacks { timers_refused: 90, ..Stacks::default() };
+        let status = Status { stacks: refused, ..Status::default() };
+        let said = nothing(&hindered(900_000_000), status.hindrance());
+        assert!(said.what.contains("refuses the timers") && said.next.contains("ulimit -i"), "{said}");
     }
 }

@@ -186,4 +186,9 @@ impl Running {
     pub fn losses(&self) -> Summary {
         self.watch.losses().summary()
     }
+
+    /// Why threads that ran could not be sampled, and what to do, if the agent said.
+    pub fn hindrance(&self) -> Option<(String, &'static str)> {
+        self.watch.losses().hindrance()
+    }
 }

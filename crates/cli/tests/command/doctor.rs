@@ -92,7 +92,43 @@ fn an_agent_that_cannot_listen_is_told() {
     command.env("LD_PRELOAD", agent::library()).env("SWIPR_SOCKET", "/no/such/folder/a.sock");
     let running = Running::start(&mut command);
     wait_until("the reason", || says(["doctor", &running.pid()]).errors.contains("did not start"));
-    says(["doctor", &running.pid()]).refuses(3, &["SWIPR_LOG=1"]);
+    says(["doctor", &running.pid()]).refuses(3, &["SWIPR_LOG=1", "SWIPR_SOCKET="]);
+}
+
+/// Has the command run under a seccomp filter, one that lets every call pass.
+fn filtered(command: &mut Command) -> &mut Command {
+    use std::os::unix::process::CommandExt;
+    let enter = || {
+        let mut allow = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
+        // SAFETY: prctl(2) and seccomp(2) read one filter, which lives until they return.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) == 0
+        };
+        if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: two system calls, which may be made between fork(2) and exec(2).
+    unsafe { command.pre_exec(enter) }
+}
+
+/// In a container every process has the container's filter: each agent that did not start was
+/// called sandboxed, and the advice was to switch the sandbox off.
+#[test]
+fn a_filter_that_is_not_the_programs_own_is_no_reason() {
+    let mut command = Command::new("cat");
+    command.env("LD_PRELOAD", agent::library()).env("SWIPR_SOCKET", "/no/such/folder/a.sock");
+    let running = Running::start(filtered(&mut command));
+    let pid = running.pid();
+    wait_until("the reason", || {
+        said(filtered(&mut swipr(["doctor", &pid]))).errors.contains("did not start")
+    });
+    let inside = said(filtered(&mut swipr(["doctor", &pid])));
+    inside.refuses(3, &["SWIPR_LOG=1"]);
+    assert!(inside.out.contains("SWIPR_SOCKET=/no/such/folder/a.sock"), "{inside:?}");
+    assert!(!inside.errors.contains("sandbox of its own"), "{inside:?}");
+    // From outside it is not known whose filter it is: the parent here is the one without.
+    says(["doctor", &pid]).refuses(3, &["seccomp"]);
 }
 
 #[test]
@@ -177,6 +213,31 @@ fn an_agent_that_has_turned_itself_off_is_told_with_its_reason() {
     says(["record", &pid, "-d", "20", "-r", "500", "--idle", "-f", "perf", "-o", "-"]);
     says(["doctor", &pid])
         .refuses(3, &["has turned itself off: as the test wants it", "restart the program"]);
+    host.end();
+}
+
+/// Doctor said that it can be profiled, and record gave advice for short programs.
+#[test]
+fn timers_that_the_kernel_refuses_are_told() {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(&burner().executable);
+    command.env("LD_PRELOAD", agent::library());
+    let none_pending = || {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: setrlimit(2) reads the limits, which live until it returns.
+        match unsafe { libc::setrlimit(libc::RLIMIT_SIGPENDING, &raw const none) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: one system call, which may be made between fork(2) and exec(2).
+    unsafe { command.pre_exec(none_pending) };
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let pid = host.pid().to_string();
+    says(["doctor", &pid]).refuses(3, &["refuses the timers", "ulimit -i"]);
+    let recorded = says(["record", &pid, "-d", "2", "-f", "perf", "-o", "-"]);
+    recorded.refuses(1, &["refuses the timers", "ulimit -i"]);
     host.end();
 }
 
