@@ -22,7 +22,6 @@ pub use record::{Record, Run};
 pub use sample_conv::SampleConv;
 pub use sampling::{Sampling, longest, pattern, percent};
 pub use shell::{Completions, Man};
-pub use span::span;
 pub use target::{MaybeTarget, Target};
 
 use clap::{Parser, Subcommand};
@@ -77,7 +76,6 @@ pub enum Verb {
     /// Print completions for a shell.
     Completions(Completions),
     /// Write the manual pages.
-    #[command(hide = true)]
     Man(Man),
 }
 

@@ -241,6 +241,9 @@ impl Client {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 "the process may be stopped, or get no CPU: a second try may do"
             }
+            io::ErrorKind::InvalidData | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                "the process may have ended, or is no agent of swipr: `swipr ls` shows those that can be profiled"
+            }
             _ => "try again; where that does not help, restart the program",
         };
         let why = match error.kind() {

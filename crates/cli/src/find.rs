@@ -145,7 +145,12 @@ pub fn named(name: &str) -> Vec<Process> {
 fn no_agent(process: &Process) -> Error {
     let (pid, name) = (process.pid, process.name());
     let doctor = format!("`swipr doctor {pid}` says why; `swipr run -- CMD` starts a program with it");
+    let has_ended = process.status("State").is_some_and(|state| state.starts_with('Z'));
     let (what, next) = match (process.other_user(), process.agent_threads().is_empty()) {
+        _ if has_ended => (
+            "has ended, and waits for its parent to look (zombie)".to_owned(),
+            "`swipr ls` shows those that can be profiled".to_owned(),
+        ),
         (Some(uid), _) => (
             format!("belongs to another user, {uid}"),
             format!("be user {uid} or root, or start it with SWIPR_ALLOW_UID=<your user id>"),

@@ -95,6 +95,9 @@ impl<C: Read> Read for Answer<C> {
 
 fn read_head(reader: &mut impl BufRead) -> io::Result<(u16, Vec<(String, String)>)> {
     let mut limited = reader.take(LONGEST_HEAD);
+    if limited.fill_buf()?.is_empty() {
+        return Err(malformed("what listens there closed the connection without an answer"));
+    }
     let first = line(&mut limited)?;
     let status = first
         .strip_prefix("HTTP/1.")

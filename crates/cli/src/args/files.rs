@@ -2,7 +2,14 @@
 
 use super::{Output, Weighed};
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use std::path::PathBuf;
+
+/// A folder that is there.
+fn folder() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new()
+        .try_map(|path| if path.is_dir() { Ok(path) } else { Err("there is no such folder") })
+}
 
 /// `swipr convert`.
 #[derive(Debug, Args)]
@@ -23,7 +30,7 @@ pub struct Convert {
     pub from: Option<String>,
     /// A folder with the recorded program's files or their debug files, by path, name or build id;
     /// may be given often
-    #[arg(long, value_name = "DIR", alias = "debug-dir")]
+    #[arg(long, value_name = "DIR", alias = "debug-dir", value_parser = folder())]
     pub symbols: Vec<PathBuf>,
     /// Who finds names for frames that have none: native, fake (nobody), or an installed
     /// llvm-symbolizer, by name or path
@@ -77,7 +84,7 @@ pub struct View {
     pub input: PathBuf,
     /// A folder with the recorded program's files or their debug files, by path, name or build id;
     /// may be given often
-    #[arg(long, value_name = "DIR", alias = "debug-dir")]
+    #[arg(long, value_name = "DIR", alias = "debug-dir", value_parser = folder())]
     pub symbols: Vec<PathBuf>,
     /// The port on loopback; 0 is any that is free
     #[arg(short = 'P', long, default_value_t = 0)]

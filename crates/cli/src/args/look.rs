@@ -1,6 +1,7 @@
 //! What the verbs take that show processes.
 
-use super::{MaybeTarget, Target, span};
+use super::span::{picture_span, rate};
+use super::{MaybeTarget, Target};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,10 +16,10 @@ pub struct Top {
     #[command(flatten)]
     pub target: Target,
     /// Samples a second of each thread
-    #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = rate, allow_negative_numbers = true)]
     pub rate: u32,
-    /// Time between two pictures
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "1s")]
+    /// Time between two pictures, at least 100ms
+    #[arg(long, value_name = "TIME", value_parser = picture_span, default_value = "1s", allow_negative_numbers = true)]
     pub delay: std::time::Duration,
     /// Show what waits, too: so it is always, i hides it, the option is there for habit's sake
     #[arg(short, long)]

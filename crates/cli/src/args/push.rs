@@ -1,6 +1,7 @@
 //! `swipr push`'s options.
 
-use super::{Target, percent, span};
+use super::span::{rate, recording_span};
+use super::{Target, percent};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
 
@@ -57,10 +58,10 @@ pub struct Push {
     #[arg(long, value_name = "NAME: VALUE", value_parser = |text: &str| pair(text, ':'))]
     pub header: Vec<(String, String)>,
     /// How long each profile is
-    #[arg(short, long, value_name = "TIME", value_parser = span, default_value = "10s", alias = "interval")]
+    #[arg(short, long, value_name = "TIME", value_parser = recording_span, allow_negative_numbers = true, default_value = "10s", alias = "interval")]
     pub duration: Duration,
     /// Samples a second of each thread
-    #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = rate, allow_negative_numbers = true)]
     pub rate: u32,
     /// Include threads that wait, by the clock on the wall
     #[arg(short, long)]

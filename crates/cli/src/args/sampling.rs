@@ -1,12 +1,11 @@
 //! Options about what is sampled, and how often.
 
-use super::span;
+use super::span::{LONGEST, rate, recording_span};
 use clap::{Args, ValueEnum};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// An agent records at most so long, and so many ticks, at a time.
-const LONGEST: Duration = Duration::from_secs(86_400);
+/// An agent records at most so many ticks at a time.
 const MAX_TICKS: u64 = 10_000_000;
 
 /// What counts.
@@ -33,10 +32,10 @@ pub enum SampleSource {
 pub struct Sampling {
     /// How long: seconds, or 500ms, 2m, 1h (default: until the program ends, or Ctrl-C; a request
     /// by HTTP: 30 s)
-    #[arg(short, long, value_name = "TIME", value_parser = span)]
+    #[arg(short, long, value_name = "TIME", value_parser = recording_span, allow_negative_numbers = true)]
     pub duration: Option<Duration>,
     /// Samples a second of each thread
-    #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short, long, value_name = "HZ", default_value_t = 100, value_parser = rate, allow_negative_numbers = true)]
     pub rate: u32,
     /// What counts: CPU time, or wall-clock time of every thread (default: cpu, as in py-spy; a
     /// request by HTTP: wall, for what hangs uses no CPU)

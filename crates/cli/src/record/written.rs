@@ -61,8 +61,11 @@ pub fn tell(plan: &Plan, summary: &Summary) {
     match &plan.target {
         OutputTarget::Stdout => say(format_args!("swipr: {figures}")),
         OutputTarget::File(path) => {
+            // Of a device or a pipe nothing is there to be opened.
+            let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
             let next = viewer(plan.selection.format.name, &path.display().to_string());
-            say(format_args!("swipr: wrote {}: {figures}\nnext: {next}", path.display()));
+            let next = if is_file { format!("\nnext: {next}") } else { String::new() };
+            say(format_args!("swipr: wrote {}: {figures}{next}", path.display()));
         }
     }
 }

@@ -162,6 +162,8 @@ fn gos_own_profiles_can_be_read() {
 
 #[test]
 fn what_cannot_be_read_is_told() {
+    let said = says(["convert", "--symbols", "/no/such/folder", "/dev/null", "-o", "-"]);
+    assert!(said.status == Some(2) && said.errors.contains("there is no such folder"), "{said:?}");
     let directory = Directory::new();
     let file = |name: &str, text: &str| {
         let path = directory.path().join(name);

@@ -184,7 +184,9 @@ fn what_is_not_there_or_has_ended_is_told() {
         std::fs::read_to_string(format!("/proc/{pid}/status"))
             .is_ok_and(|status| status.contains("State:\tZ"))
     });
-    says(["doctor", &pid.to_string()]).refuses(3, &["has ended"]);
+    for verb in ["doctor", "record", "dump", "top"] {
+        says([verb, &pid.to_string()]).refuses(3, &["has ended"]);
+    }
     zombie.wait().expect("its end");
 }
 

@@ -49,6 +49,8 @@ fn the_files_name_says_the_format_and_f_goes_before_it() {
     assert!(record("a.pb.gz", &[]).starts_with(&[0x1f, 0x8b]));
     assert!(text(record("a.jsonl", &[])).contains("{\"type\":\"end\""));
     assert!(text(record("a.folded.perf", &["-f", "raw"])).starts_with("{\"type\":\"header\""));
+    let said = says(["record", &pid, "-d", "300ms", "-o", "/dev/null", "-f", "folded"]).well();
+    assert!(said.errors.contains("wrote /dev/null") && !said.errors.contains("next: "), "{said:?}");
     host.end();
 }
 
@@ -207,7 +209,34 @@ fn what_cannot_be_recorded_is_told_with_what_to_do_next() {
     {
         assert_eq!(says(wrong).status, Some(2), "{wrong:?}");
     }
+    for (option, value, why) in [
+        ("-d", "0", "out of range"),
+        ("-d", "25h", "out of range"),
+        ("-d", "-1", "write a number of seconds"),
+        ("-r", "foo", "write a number from 1 to 10000"),
+    ] {
+        let said = says(["record", &pid, option, value]);
+        assert!(said.status == Some(2) && said.errors.contains(why), "{said:?}");
+    }
     host.end();
+}
+
+/// Of a server that is none of ours it was said that its program should be restarted.
+#[test]
+fn what_listens_and_is_no_agent_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address").to_string();
+    let server = std::thread::spawn(move || {
+        for answer in [&b""[..], b"-ERR unknown command\r\n"] {
+            let (mut connection, _) = listener.accept().expect("a connection");
+            let mut asked = [0; 4096];
+            let _ = std::io::Read::read(&mut connection, &mut asked);
+            let _ = std::io::Write::write_all(&mut connection, answer);
+        }
+    });
+    says(["record", &address]).refuses(3, &["without an answer", "no agent of swipr"]);
+    says(["record", &address]).refuses(3, &["does not speak HTTP", "no agent of swipr"]);
+    server.join().expect("both answers");
 }
 
 #[test]
