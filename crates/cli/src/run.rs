@@ -36,6 +36,8 @@ const ENDING: Duration = Duration::from_millis(300);
 const BINDING: Duration = Duration::from_secs(10);
 /// Names of processes that are told at most.
 const MAX_NAMES: usize = 8;
+/// What to do about processes that the program left running.
+const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
 
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<ExitCode, Error> {
@@ -87,10 +89,12 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         recorded: FxHashSet::default(),
         unrecorded: BTreeMap::new(),
         children: 0,
+        left: BTreeMap::new(),
         label: name,
         outcome: None,
     };
     let ended = runner.all_iterations()?;
+    runner.find_left();
     runner.write();
     // Also where end_by leaves at once.
     drop(runner.folder);
@@ -137,6 +141,8 @@ struct Runner {
     unrecorded: BTreeMap<u32, String>,
     /// Child processes with an agent that nobody asked to record.
     children: u32,
+    /// Those that run on after the program, with their names.
+    left: BTreeMap<u32, String>,
     label: String,
     /// What became of the recording, once it is over.
     outcome: Option<Result<(), Error>>,
@@ -267,35 +273,74 @@ impl Runner {
         session.stop()
     }
 
+    /// Which processes go on after the program, as a daemon does, and are not about to end, too.
+    fn find_left(&mut self) {
+        let until = Instant::now() + ENDING;
+        let place = |process: &Process| process.variable("SWIPR_SOCKET").unwrap_or_default();
+        while self.session.is_some() {
+            let all = Process::all().into_iter();
+            let left = all.filter(|process| Path::new(&place(process)).starts_with(self.folder.path()));
+            self.left = left.map(|process| (process.pid, process.name())).collect();
+            if self.left.is_empty() || Instant::now() > until {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Writes the recording, once.
     fn write(&mut self) {
         self.progress.clear();
         let Some(session) = self.session.take() else { return };
-        self.outcome = Some(session.finish().map(|summary| tell(&self.plan, &summary)));
+        let left = (!self.left.is_empty())
+            .then(|| format!("the program has ended, and left running: {}", listed(&self.left)));
+        self.outcome = Some(match (session.finish(), &left) {
+            (Ok(summary), _) => Ok(tell(&self.plan, &summary)),
+            (Err(error), Some(left)) => {
+                Err(Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error })
+            }
+            (Err(error), None) => Err(error),
+        });
         self.tell_unrecorded();
-        if self.children > 0 && self.plan.talk == Talk::Normal {
-            let (count, noun) =
-                (self.children, if self.children == 1 { "process was" } else { "processes were" });
-            say(format_args!("swipr: {count} child {noun} not recorded\nnext: -s follows child processes"));
+        if self.plan.talk == Talk::Quiet {
+            return;
+        }
+        match (left, self.children) {
+            (Some(left), _) if self.outcome.as_ref().is_some_and(Result::is_ok) => {
+                say(format_args!("swipr: {left}\nnext: {FOREGROUND}"));
+            }
+            (None, count @ 1..) => {
+                let noun = if count == 1 { "process was" } else { "processes were" };
+                say(format_args!(
+                    "swipr: {count} child {noun} not recorded\nnext: -s follows child processes"
+                ));
+            }
+            _ => {}
         }
     }
+
     /// Names the processes that are not in the recording, though they should be.
     fn tell_unrecorded(&mut self) {
         let arriving = self.arriving.drain(..).map(|arriving| (arriving.pid, arriving.name));
         self.unrecorded.extend(arriving);
-        self.unrecorded.retain(|pid, _| !self.recorded.contains(pid));
+        self.unrecorded.retain(|pid, _| !self.recorded.contains(pid) && !self.left.contains_key(pid));
         if self.unrecorded.is_empty() || self.plan.talk == Talk::Quiet {
             return;
         }
         let count = self.unrecorded.len();
-        let named = self.unrecorded.iter().take(MAX_NAMES);
-        let mut names: Vec<String> = named.map(|(pid, name)| format!("{name} ({pid})")).collect();
-        names.extend((count > MAX_NAMES).then(|| "…".to_owned()));
         let noun = if count == 1 { "process" } else { "processes" };
-        let names = names.join(", ");
+        let names = listed(&self.unrecorded);
         say(format_args!(
             "swipr: not recorded: {count} {noun} that ended before their agent could be asked: {names}\n\
              next: run it again with less beside it"
         ));
     }
+}
+
+/// `make (12), cc (13)`, and `…` where there are more.
+fn listed(processes: &BTreeMap<u32, String>) -> String {
+    let named = processes.iter().take(MAX_NAMES);
+    let mut names: Vec<String> = named.map(|(pid, name)| format!("{name} ({pid})")).collect();
+    names.extend((processes.len() > MAX_NAMES).then(|| "…".to_owned()));
+    names.join(", ")
 }

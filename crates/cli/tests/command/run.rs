@@ -438,6 +438,33 @@ fn what_cannot_be_started_has_the_status_that_shells_give_it() {
     assert_eq!(said.status, Some(2), "{said:?}");
 }
 
+/// Of a daemon it was said that one child was not recorded, or that the program was too short.
+#[test]
+fn processes_that_a_program_leaves_running_are_named() {
+    let directory = Directory::new();
+    let file = directory.path().join("x.folded").display().to_string();
+    // It ends when the child's agent listens.
+    let script = r#"sleep 60 </dev/null >/dev/null 2>&1 &
+        until set -- "${SWIPR_SOCKET%/*}"/$!-*; [ -e "$1" ]; do :; done"#;
+    for follow in [&["-s"][..], &[]] {
+        let mut command = swipr(["run", "-o", &file]);
+        let said = said(command.args(follow).args(["--", "sh", "-c", script]));
+        let (_, left) = said.errors.split_once("left running: ").unwrap_or_else(|| panic!("{said:?}"));
+        let pid = left.split(['(', ')']).nth(1).and_then(|pid| pid.parse().ok()).expect("an id");
+        // SAFETY: kill(2) takes no pointer; it was just said to run.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        said.refuses(0, &["next: have it stay in the foreground"]);
+        assert!(!said.errors.contains("not recorded\n"), "{said:?}");
+    }
+}
+
+/// The program ran first, and then its duration was refused.
+#[test]
+fn a_duration_that_cannot_be_is_refused_before_the_program_runs() {
+    let said = says(["run", "-d", "0", "--", "sh", "-c", "echo ran"]);
+    assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{said:?}");
+}
+
 #[test]
 fn a_program_too_short_for_a_sample_is_told() {
     // On a machine with much to do even this one takes longer than the default interval now and
