@@ -15,7 +15,7 @@ usage: swipr-preload.sh [--socket PATTERN] [--lib PATH] [--] PROGRAM [ARGUMENT..
 
   --socket PATTERN  where the program's socket will be; {PID}, {UUID}, {HOSTNAME} and
                     {COMM} are filled in (default: /var/run/swipr-pid-{PID}.sock, or, where
-                    that cannot be made, in $XDG_RUNTIME_DIR or /tmp/swipr-<uid>)
+                    that cannot be made, in $XDG_RUNTIME_DIR, /tmp/swipr-<uid> or /dev/shm/swipr-<uid>)
   --lib PATH        the library to load (default: libswipr beside this script, in
                     ../target/release, in ../lib, or where a package has it)
 

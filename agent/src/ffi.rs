@@ -51,7 +51,7 @@ pub struct swipr_options {
     /// Where to listen: a path, which may contain `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`, or
     /// a URL (`unix:///path`, `http+unix://encoded-path`, `http://127.0.0.1:7377`). NULL or empty:
     /// as the environment says, else `/var/run/swipr-pid-<PID>.sock` or, where that cannot be
-    /// written, `$XDG_RUNTIME_DIR` or `/tmp/swipr-<uid>/`.
+    /// written, `$XDG_RUNTIME_DIR`, `/tmp/swipr-<uid>/` or `/dev/shm/swipr-<uid>/`.
     pub socket: *const c_char,
 }
 

@@ -141,6 +141,7 @@ pub const DEFAULT_PLACES: &[&str] = &[
     "/var/run/swipr-pid-{PID}.sock",
     "$XDG_RUNTIME_DIR/swipr-pid-{PID}.sock",
     "/tmp/swipr-<uid>/swipr-pid-{PID}.sock",
+    "/dev/shm/swipr-<uid>/swipr-pid-{PID}.sock",
 ];
 
 /// What the environment asks for.

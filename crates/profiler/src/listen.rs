@@ -37,14 +37,16 @@ pub struct Directories {
     pub run: PathBuf,
     /// `$XDG_RUNTIME_DIR`.
     pub runtime: Option<PathBuf>,
-    /// `/tmp`: a directory that everybody may write to, so one of our own is made in it.
-    pub temporary: PathBuf,
+    /// `/tmp` and `/dev/shm`: everybody may write to them, so a directory of our own is made there.
+    pub temporary: Vec<PathBuf>,
 }
 
 impl Directories {
     /// The system's, with what the configuration says of `$XDG_RUNTIME_DIR`.
     pub fn system(runtime: Option<PathBuf>) -> Directories {
-        Directories { run: PathBuf::from("/var/run"), runtime, temporary: PathBuf::from("/tmp") }
+        // Where the root is read-only, a container's /dev/shm is not.
+        let temporary = vec![PathBuf::from("/tmp"), PathBuf::from("/dev/shm")];
+        Directories { run: PathBuf::from("/var/run"), runtime, temporary }
     }
 }
 
@@ -122,22 +124,16 @@ impl Listener {
     fn at_default(pid: u32, directories: &Directories, reach: Reach) -> Result<Listener, ListenError> {
         let name = default_name(pid);
         let mut errors = Vec::new();
-        for directory in [Some(&directories.run), directories.runtime.as_ref()] {
-            let Some(directory) = directory else { continue };
-            let trusted = directory::trusted(directory);
-            match trusted.and_then(|()| Listener::at_path(directory.join(&name), reach)) {
+        let system = [Some(&directories.run), directories.runtime.as_ref()].into_iter().flatten();
+        let system = system.map(|directory| directory::trusted(directory).map(|()| directory.clone()));
+        let own = directories.temporary.iter().map(|parent| directory::private(parent));
+        for directory in system.chain(own) {
+            match directory.and_then(|directory| Listener::at_path(directory.join(&name), reach)) {
                 Ok(listener) => return Ok(listener),
                 Err(error) => errors.push(error),
             }
         }
-        let own = directory::private(&directories.temporary);
-        match own.and_then(|directory| Listener::at_path(directory.join(&name), reach)) {
-            Ok(listener) => Ok(listener),
-            Err(error) => {
-                errors.push(error);
-                Err(ListenError::Nowhere(errors))
-            }
-        }
+        Err(ListenError::Nowhere(errors))
     }
 
     fn at_path(path: PathBuf, reach: Reach) -> Result<Listener, ListenError> {

@@ -19,7 +19,7 @@ pub fn usual() -> Vec<PathBuf> {
     let uid = unsafe { libc::geteuid() };
     let mut folders = vec![PathBuf::from("/var/run")];
     folders.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
-    folders.push(format!("/tmp/swipr-{uid}").into());
+    folders.extend(["/tmp", "/dev/shm"].map(|parent| format!("{parent}/swipr-{uid}").into()));
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     folders.extend(mounts.lines().filter_map(volume));
     let mut seen = Vec::new();

@@ -64,7 +64,9 @@ pub fn default_places(process: &Process) -> Vec<PathBuf> {
     let name = format!("swipr-pid-{pid}.sock");
     let mut places = vec![PathBuf::from("/var/run").join(&name)];
     places.extend(process.variable("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join(&name)));
-    places.extend(process.uid().map(|uid| PathBuf::from(format!("/tmp/swipr-{uid}")).join(&name)));
+    for parent in ["/tmp", "/dev/shm"] {
+        places.extend(process.uid().map(|uid| PathBuf::from(format!("{parent}/swipr-{uid}")).join(&name)));
+    }
     if let Some(pattern) = process.variable("SWIPR_SOCKET") {
         let path = pattern.replace("{PID}", &pid.to_string()).replace("{COMM}", &process.name());
         places.insert(0, path.into());

@@ -115,7 +115,7 @@ fn the_default_places_are_tried_in_order() {
     let mut directories = Directories {
         run: scratch.join("run"),
         runtime: Some(scratch.join("user")),
-        temporary: scratch.0.clone(),
+        temporary: vec![scratch.0.clone()],
     };
     for directory in ["run", "user"] {
         fs::create_dir(scratch.join(directory)).unwrap();
@@ -131,13 +131,17 @@ fn the_default_places_are_tried_in_order() {
     let own = third.file().unwrap().path().parent().unwrap().to_owned();
     assert_eq!(own.parent(), Some(scratch.0.as_path()));
     assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o700);
+    drop(third);
+    directories.temporary.insert(0, scratch.join("not there"));
+    let fourth = default_in(&directories).unwrap();
+    assert_eq!(path_of(&fourth), own.join(&name), "the next directory for temporary files");
 }
 
 #[test]
 fn a_directory_that_others_could_have_made_is_refused() {
     let scratch = Scratch::new();
     let directories =
-        Directories { run: scratch.join("not there"), runtime: None, temporary: scratch.0.clone() };
+        Directories { run: scratch.join("not there"), runtime: None, temporary: vec![scratch.0.clone()] };
     let own = scratch.join(&format!("swipr-{}", swipr_os::process::user()));
     let refusal = || default_in(&directories).unwrap_err().to_string();
 
@@ -174,7 +178,7 @@ fn a_runtime_directory_that_others_can_change_is_passed_over() {
     let directories = Directories {
         run: scratch.join("not there"),
         runtime: Some(runtime.clone()),
-        temporary: scratch.0.clone(),
+        temporary: vec![scratch.0.clone()],
     };
     let place = || path_of(&default_in(&directories).unwrap()).parent().unwrap().to_owned();
     let set_mode = |mode| fs::set_permissions(&runtime, fs::Permissions::from_mode(mode)).unwrap();
@@ -263,7 +267,8 @@ fn sockets_that_dead_processes_left_are_removed_by_the_next_agent() {
     remove_neighbours(&scratch.join("app-1.sock"));
     assert!(gone.iter().all(|path| path.exists()), "beside a socket of another name nothing is touched");
 
-    let directories = Directories { run: scratch.0.clone(), runtime: None, temporary: scratch.0.clone() };
+    let directories =
+        Directories { run: scratch.0.clone(), runtime: None, temporary: vec![scratch.0.clone()] };
     let own = default_in(&directories).unwrap();
     remove_neighbours(path_of(&own));
     for path in &gone {
