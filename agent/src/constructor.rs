@@ -5,7 +5,7 @@
 
 use crate::interpose::{atfork, pthread_create, register_frame, sigaltstack};
 use crate::{ld_preload, prepare};
-use profiler::for_library::config::{AUTOSTART, Config, Follow, Programs};
+use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs};
 use profiler::for_library::{lifecycle, wait_for_recorder};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -37,11 +37,17 @@ fn on_load() {
             if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
                 match Config::from_environment() {
                     Ok(config) => start(config),
+                    Err(error) if was_told(&error) => {}
                     Err(error) => log::always(format_args!("not profiled: {error}")),
                 }
             }
         });
     });
+}
+
+/// Whether the parent has the library and the same wrong value: it has said so.
+fn was_told(error: &ConfigError) -> bool {
+    process::has_profiled_parent() && process::has_parent_with(&format!("{}={}", error.variable, error.value))
 }
 
 /// ThreadSanitizer knows one table of descriptors: it takes ours, which have the same numbers, for
@@ -71,12 +77,13 @@ fn start(config: Config) {
     }
 }
 
-/// Whether LD_PRELOAD names us, or SWIPR_AUTOSTART asks (for /etc/ld.so.preload).
+/// Whether LD_PRELOAD names us, or SWIPR_AUTOSTART asks (for /etc/ld.so.preload). A value that it
+/// does not have is told by [`Config::from_environment`].
 fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
     let has_us =
         |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(ld_preload::is_this_library);
     variable("LD_PRELOAD").is_some_and(|list| has_us(&list))
-        || variable(AUTOSTART).is_some_and(|value| value == "1")
+        || variable(AUTOSTART).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 #[cfg(test)]
@@ -95,5 +102,7 @@ mod tests {
         assert!(!with("PATH", "libswipr.so"));
         assert!(with("SWIPR_AUTOSTART", "1"));
         assert!(!with("SWIPR_AUTOSTART", "0"));
+        assert!(!with("SWIPR_AUTOSTART", ""));
+        assert!(with("SWIPR_AUTOSTART", "x"), "it was silent");
     }
 }

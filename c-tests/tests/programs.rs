@@ -764,8 +764,12 @@ fn a_preloaded_program_and_its_children_may_call_the_c_interface_at_once() {
 
 /// A shell whose children find the shell's socket where theirs should be; what is on stderr.
 fn errors_of_children(variable: &str, value: &str) -> String {
+    errors_of_shell("(exec sleep 0.2); (exec sleep 0.2); :", variable, value)
+}
+
+fn errors_of_shell(script: &str, variable: &str, value: &str) -> String {
     let output = Command::new("sh")
-        .args(["-c", "(exec sleep 0.2); (exec sleep 0.2); :"])
+        .args(["-c", script])
         .env("LD_PRELOAD", agent::library())
         .env(variable, value)
         .output()
@@ -784,7 +788,12 @@ fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
 #[test]
 fn a_value_that_cannot_be_used_is_told_without_being_asked() {
     let errors = errors_of_children("SWIPR_SIGNAL", "SIGKILL");
-    assert!(errors.contains("not profiled: cannot use SWIPR_SIGNAL=SIGKILL: "), "{errors}");
+    let told = errors.matches("not profiled: cannot use SWIPR_SIGNAL=SIGKILL: ").count();
+    // Every command of a script said it once more.
+    assert_eq!(told, 1, "{errors}");
+    let errors = errors_of_shell("SWIPR_SIGNAL=SIGKILL sleep 0; :", "SWIPR_FOLLOW", "all");
+    assert_eq!(errors.matches("not profiled").count(), 1, "a value of the child's own: {errors}");
+    assert!(errors_of_children("SWIPR_AUTOSTART", "x").contains("cannot use SWIPR_AUTOSTART=x"));
 }
 
 /// With a stack this small left, a thread is still safe.

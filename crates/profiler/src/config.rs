@@ -37,7 +37,7 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
     Variable { name, default, meaning }
 }
 
-/// The variable that only the shared library's constructor reads.
+/// The variable of the shared library's constructor.
 pub const AUTOSTART: &str = "SWIPR_AUTOSTART";
 
 const SYMBOL_MEMORY: &str = "SWIPR_SYMBOL_MEMORY";
@@ -88,7 +88,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "SWIPR_ONLY",
         "",
-        "Profile only executables that match one of these patterns, separated by commas: `nginx,/opt/*/bin/worker-?`. Without a slash the file's name counts, else its whole path.",
+        "Profile only executables that match one of these patterns, separated by commas: `nginx,/opt/*/bin/worker-?`. `*` stands for any characters, `?` for one, all others for themselves. Without a slash the file's name counts, else its whole path.",
     ),
     variable(
         "SWIPR_SKIP",
@@ -213,6 +213,7 @@ impl Config {
 
     /// Reads the variables through `lookup`. An empty value is an unset one.
     pub fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Config, ConfigError> {
+        VariableReader { lookup: &lookup }.choice(AUTOSTART, &["0", "1"])?;
         Config::parse_with_socket(None, lookup)
     }
 
@@ -268,8 +269,8 @@ impl Config {
                 None => None,
             },
             awaited: reader.awaited()?,
-            symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, 64)? as usize,
-            symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, 20)?),
+            symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, "64")? as usize,
+            symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, "20")?),
             log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
                 Some(1 | 2) => Log::Stderr,
                 _ => Log::Off,
@@ -387,14 +388,12 @@ impl VariableReader<'_> {
         &self,
         variable: &'static str,
         range: RangeInclusive<u64>,
-        default: u64,
+        default: &'static str,
     ) -> Result<u64, ConfigError> {
-        let Some(text) = self.text(variable, "64")? else {
-            return Ok(default);
-        };
+        let text = self.text(variable, default)?.unwrap_or_else(|| default.to_owned());
         let number = text.parse().ok().filter(|number| range.contains(number));
         let number = number.ok_or_else(|| format!("it must be from {} to {}", range.start(), range.end()));
-        self.check(variable, &text, number, "64")
+        self.check(variable, &text, number, default)
     }
 
     fn signal(&self) -> Result<Option<i32>, ConfigError> {

@@ -52,6 +52,12 @@ pub fn has_profiled_parent() -> bool {
     })
 }
 
+/// Whether the parent was started with `NAME=value` in its environment.
+pub fn has_parent_with(entry: &str) -> bool {
+    let environment = std::fs::read(format!("/proc/{}/environ", parent())).unwrap_or_default();
+    environment.split(|&byte| byte == 0).any(|other| other == entry.as_bytes())
+}
+
 /// The name in a command line, of which programs may have made what they like.
 fn called(command: &[u8]) -> Option<String> {
     let first = command.split(|&byte| byte == 0).next()?;
