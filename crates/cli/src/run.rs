@@ -294,13 +294,11 @@ impl Runner {
         let Some(session) = self.session.take() else { return };
         let left = (!self.left.is_empty())
             .then(|| format!("the program has ended, and left running: {}", listed(&self.left)));
-        self.outcome = Some(match (session.finish(), &left) {
-            (Ok(summary), _) => Ok(tell(&self.plan, &summary)),
-            (Err(error), Some(left)) => {
-                Err(Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error })
-            }
-            (Err(error), None) => Err(error),
-        });
+        let done = session.finish().map(|summary| tell(&self.plan, &summary));
+        self.outcome = Some(done.map_err(|error| match &left {
+            Some(left) => Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error },
+            None => error,
+        }));
         self.tell_unrecorded();
         if self.plan.talk == Talk::Quiet {
             return;
