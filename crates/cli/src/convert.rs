@@ -26,7 +26,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     let plan = Plan::new(&output, &name, 0)?;
     let input = open(&arguments.input)?;
     let mut writer = plan.open()?;
-    let (shape, mut summary, mut failure) = (Arc::new(output.shape()), None, None);
+    let (shape, mut summary, mut failure) = (Arc::new(output.shape()), Summary::default(), None);
     let wants_mangled = output.names == NameStyle::Mangled;
     let mut are_demangled = false;
     let mut take = |event| match event {
@@ -42,7 +42,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
             })
         }
         Event::End(end) => {
-            summary = Some(end);
+            summary = end;
             Ok(())
         }
     };
@@ -56,8 +56,6 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     if writer.samples == 0 {
         return Err(cannot_read(&arguments.input, "there is no sample in it"));
     }
-    // A recording that was cut short has no end.
-    let mut summary = summary.unwrap_or_else(|| Summary { uncounted: 1, ..Summary::default() });
     summary.samples = writer.samples;
     writer.finish(&summary)?;
     tell(&plan, &summary);

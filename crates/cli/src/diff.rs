@@ -74,7 +74,6 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
                 samples += u64::from(sample.ticks);
                 writer.sample(&sample.as_sample(), &mut bytes);
             }
-            // Of a recording that was cut there is none.
             Event::End(_) => {}
         }
         Ok(())

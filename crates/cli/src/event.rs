@@ -41,6 +41,6 @@ pub enum Event {
     Header(Header),
     /// A sample.
     Sample(OwnedSample),
-    /// What is known after the last sample. A recording that was cut has none.
+    /// What is known after the last sample.
     End(Summary),
 }

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
-use swipr_formats::model::{Module, Summary};
+use swipr_formats::model::Module;
 use swipr_formats::{FormatInfo, Options};
 use swipr_offline::{Modules, SearchPath};
 use swipr_symbols::symbolizer::Budget;
@@ -40,19 +40,15 @@ fn load(arguments: &View, format: &FormatInfo) -> Result<(Vec<u8>, HashSet<Arc<M
     let input = convert::open(&arguments.input)?;
     let title = Some(name.clone());
     let mut writer = (format.make)(&Options { title, lines: true, ..Options::default() });
-    let (mut bytes, mut ended, mut samples, mut modules) = (Vec::new(), false, 0_u64, HashSet::new());
+    let (mut bytes, mut modules) = (Vec::new(), HashSet::new());
     let mut take = |event| {
         match event {
             Event::Header(header) => writer.begin(&header, &mut bytes),
             Event::Sample(sample) => {
-                samples += u64::from(sample.ticks);
                 modules.extend(sample.stack.frames.iter().filter_map(|frame| frame.module.clone()));
                 writer.sample(&sample.as_sample(), &mut bytes);
             }
-            Event::End(summary) => {
-                ended = true;
-                writer.finish(&summary, &mut bytes);
-            }
+            Event::End(summary) => writer.finish(&summary, &mut bytes),
         }
         Ok(())
     };
@@ -63,9 +59,6 @@ fn load(arguments: &View, format: &FormatInfo) -> Result<(Vec<u8>, HashSet<Arc<M
             Error::new(what, "recordings can be read in raw, perf, folded and pprof")
         },
     )?;
-    if !ended {
-        writer.finish(&Summary { samples, ..Summary::default() }, &mut bytes);
-    }
     Ok((bytes, modules))
 }
 

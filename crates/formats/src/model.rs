@@ -196,6 +196,8 @@ pub struct Summary {
     /// Processes of the recording, or files, of which nobody knows what was lost. Where there are
     /// some, a count of losses that is 0 is unknown, and others are lower bounds.
     pub uncounted: u64,
+    /// The recording has no end: what is counted here is what is left of it.
+    pub is_cut: bool,
     /// Why stacks do not reach the root, and how many for each reason.
     pub truncated_by: Vec<(Cow<'static, str>, u64)>,
     /// What the recording took, where that was measured.

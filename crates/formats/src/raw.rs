@@ -62,8 +62,11 @@ impl Format for Raw {
     }
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
-        let object = Members::object().field("type", string("end"));
-        line(summary_fields(object, summary), out);
+        // What was cut stays so.
+        if !summary.is_cut {
+            let object = Members::object().field("type", string("end"));
+            line(summary_fields(object, summary), out);
+        }
     }
 }
 

@@ -126,37 +126,27 @@ fn next(known: usize, id: usize) -> Result<(), String> {
 /// Reads a whole file.
 pub(crate) fn read(text: &str) -> Result<Recording, Error> {
     let mut reader = RawLines::default();
-    let mut recording = None::<Recording>;
+    let (mut recording, mut end) = (None::<Recording>, None);
     let last = text.lines().count();
     for (index, line) in text.lines().enumerate() {
         let read = match reader.read(line.as_bytes()) {
             Ok(read) => read,
             // A recording that was interrupted ends in the middle of a line.
-            Err(_) if recording.is_some() && index + 1 == last && !line.ends_with('}') => break,
+            Err(_) if recording.is_some() && index + 1 == last && !text.ends_with("}\n") => break,
             Err(_) if recording.is_none() && !line.contains("\"swipr\"") => return Err(Error::NoHeader),
             Err(what) => return Err(Error::Line { number: index + 1, what }),
         };
         match (read, &mut recording) {
-            (Line::Header(header), None) => recording = Some(begun(header)),
+            (Line::Header(header), None) => recording = Some(Recording::new(header)),
             (Line::Thread(thread), Some(recording)) => recording.threads.push(Arc::new(thread)),
             (Line::Stack(frames), Some(recording)) => recording.stacks.push(Arc::new(Stack { frames })),
             (Line::Sample(taken), Some(recording)) => recording.samples.push(taken),
-            (Line::End(summary), Some(recording)) => {
-                recording.summary = summary;
-                recording.is_whole = true;
-            }
+            (Line::End(summary), Some(_)) => end = Some(summary),
             (Line::Nothing, _) | (_, Some(_)) => {}
             (_, None) => return Err(Error::NoHeader),
         }
     }
     let mut recording = recording.ok_or(Error::NoHeader)?;
-    if !recording.is_whole {
-        recording.summary.samples = recording.samples.len() as u64;
-    }
+    recording.summary = end.unwrap_or_else(|| Summary { is_cut: true, ..recording.figures() });
     Ok(recording)
-}
-
-fn begun(header: Header) -> Recording {
-    let (threads, stacks, samples, summary, is_whole, biases) = <_>::default();
-    Recording { header, threads, stacks, samples, summary, is_whole, biases }
 }

@@ -7,7 +7,7 @@ use crate::recording::{Recording, Taken};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Header, Mode, Module, Stack, State, Summary, Thread};
+use swipr_formats::model::{Frame, FrameKind, Header, Mode, Module, Stack, State, Thread};
 
 /// Whether a line is one of these.
 pub(crate) fn is_one(line: &str) -> bool {
@@ -45,10 +45,8 @@ impl Reader {
             interval_ns: 0,
             mode: Mode::Wall,
         };
-        let (threads, stacks, samples, summary, is_whole, biases) = <_>::default();
-        let recording = Recording { header, threads, stacks, samples, summary, is_whole, biases };
         let (modules, threads, stacks, open) = <_>::default();
-        Reader { recording, modules, threads, stacks, open }
+        Reader { recording: Recording::new(header), modules, threads, stacks, open }
     }
 
     fn take(&mut self, kind: &str, body: &str) -> Option<()> {
@@ -67,7 +65,6 @@ impl Reader {
                 self.open.as_mut()?.2.push(address);
             }
             "DONE" => self.done()?,
-            "SMRY" => self.recording.is_whole = true,
             _ => {}
         }
         Some(())
@@ -137,17 +134,7 @@ impl Reader {
         let executable = self.modules.first().map(|module| module.path.clone()).unwrap_or_default();
         recording.header.process_name = executable.rsplit('/').next().unwrap_or_default().to_owned();
         recording.header.executable = executable;
-        recording.summary = Summary {
-            samples: recording.samples.len() as u64,
-            threads: recording.threads.len() as u64,
-            duration_ns: recording
-                .samples
-                .last()
-                .map_or(0, |last| last.time_ns.saturating_sub(recording.header.start_ns)),
-            // Its files do not tell.
-            uncounted: 1,
-            ..Summary::default()
-        };
+        recording.summary = recording.figures();
         recording
     }
 }

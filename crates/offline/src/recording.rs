@@ -31,16 +31,34 @@ pub struct Recording {
     pub stacks: Vec<Arc<Stack>>,
     /// In the order of the file.
     pub samples: Vec<Taken>,
-    /// What was known after the last sample; only counted samples where the file has no end.
+    /// What was known after the last sample; what the samples say where the file has no end.
     pub summary: Summary,
-    /// Whether the file has its end.
-    pub is_whole: bool,
     /// What to subtract from addresses in a module to get those of its file, for modules that say
     /// so and not where in the file they begin.
     pub(crate) biases: HashMap<Arc<Module>, u64>,
 }
 
 impl Recording {
+    /// Without anything behind the header.
+    pub(crate) fn new(header: Header) -> Recording {
+        let (threads, stacks, samples, summary, biases) = <_>::default();
+        Recording { header, threads, stacks, samples, summary, biases }
+    }
+
+    /// What the samples say, of a file that tells no figures.
+    pub(crate) fn figures(&self) -> Summary {
+        let times = || self.samples.iter().map(|taken| taken.time_ns);
+        let start_ns = Some(self.header.start_ns).filter(|&ns| ns > 0).or_else(|| times().min());
+        let end_ns = times().max().unwrap_or(0);
+        Summary {
+            samples: self.samples.len() as u64,
+            threads: self.threads.len() as u64,
+            duration_ns: end_ns.saturating_sub(start_ns.unwrap_or(0)),
+            uncounted: 1,
+            ..Summary::default()
+        }
+    }
+
     /// The recording in another format.
     pub fn write(&self, selection: &Selection) -> Vec<u8> {
         let mut format = (selection.format.make)(&selection.options);

@@ -60,7 +60,7 @@ fn folded(recording: &Recording) -> String {
 fn a_raw_recording_gets_its_names_elsewhere_and_becomes_any_format() {
     let path = own_code().0;
     let mut recording = read(&raw(&path, &build_id(&path))).unwrap();
-    assert!(recording.is_whole && recording.summary.dropped == 1);
+    assert!(!recording.summary.is_cut && recording.summary.dropped == 1);
     assert_eq!(recording.samples[0].state, State::Blocked(Some(202)));
     let named = symbolize(&mut recording, &SearchPath::default(), Budget::default());
     assert_eq!((named.named, named.unknown, named.missing.len()), (2, 0, 0));
@@ -142,9 +142,14 @@ fn what_is_no_recording_is_an_error_with_its_line_and_a_torn_end_is_none() {
     let good = raw(&path, "");
     let wrong = good.replace("\"thread\":0", "\"thread\":5");
     assert!(matches!(read(&wrong).unwrap_err(), Error::Line { number: 6, .. }));
-    let torn = &good[..good.len() - 10];
-    let recording = read(torn).unwrap();
-    assert!(!recording.is_whole && recording.summary.samples == 2);
+    // It was taken for whole, with figures of 0; a piece that ends with a brace was refused.
+    let frame = good.find("\"offset\":0}").unwrap() + "\"offset\":0}".len();
+    for (end, samples) in [(good.len() - 10, 2), (good.find("{\"type\":\"end\"").unwrap(), 2), (frame, 0)] {
+        let summary = read(&good[..end]).unwrap().summary;
+        assert!(summary.is_cut && summary.uncounted == 1, "{summary:?}");
+        assert_eq!((summary.samples, summary.threads), (samples, 1));
+        assert_eq!(summary.duration_ns, if samples == 2 { 10_000_004 } else { 0 });
+    }
     let lines = "[SWIPR] STCK {\"ip\": \"0x1\", \"sp\": \"0x1\"}\n";
     assert!(matches!(read(lines).unwrap_err(), Error::Line { number: 1, .. }));
 }

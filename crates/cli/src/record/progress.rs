@@ -72,7 +72,8 @@ pub fn figures_line(summary: &Summary) -> String {
     let late = is_late.then(|| format!("late ticks {}{more}", grouped(summary.late)));
     let mut losses: Vec<String> = lost.into_iter().chain(late).collect();
     if losses.is_empty() {
-        losses.push("losses not known".to_owned());
+        let why = if summary.is_cut { "the recording is cut: " } else { "" };
+        losses.push(format!("{why}losses not known"));
     }
     if summary.unsampled_cpu_ns >= SOME_CPU_NS {
         losses.push(format!("CPU time not sampled {:.2} s", summary.unsampled_cpu_ns as f64 / 1e9));

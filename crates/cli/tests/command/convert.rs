@@ -68,6 +68,26 @@ fn losses_stay_what_they_were_and_what_is_not_known_is_not_0() {
     assert!(text.contains("uncounted=1") && !text.contains("late=") && !text.contains("ticks="), "{text}");
 }
 
+/// It had "lost 0, late ticks 0" and "in 0.0 s", and an end that nobody had written.
+#[test]
+fn a_raw_recording_that_was_cut_is_told_as_such_and_stays_cut() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let whole = r#"{"type":"header","swipr":1,"pid":7,"process_name":"app","executable":"/app","start_ns":1000000000,"interval_ns":10000000,"mode":"wall"}
+{"type":"thread","id":0,"tid":7,"name":"app"}
+{"type":"stack","id":0,"frames":[{"address":"0x1"}]}
+{"type":"sample","time_ns":2500000000,"thread":0,"state":"running","weight_ns":10000000,"stack":0}
+"#;
+    std::fs::write(path("cut.jsonl"), format!("{whole}{{\"type\":\"sam")).expect("a file");
+    for (from, to) in [("cut.jsonl", "a.perf"), ("cut.jsonl", "a.jsonl"), ("a.jsonl", "a.html")] {
+        let said = says(["convert", &path(from), "-o", &path(to)]).well();
+        let wanted = "1 samples of 1 thread in 1.5 s, the recording is cut: losses not known\n";
+        assert!(said.errors.contains(wanted), "{from} -> {to}: {said:?}");
+    }
+    assert!(read(&directory.path().join("a.perf")).ends_with("# swipr: threads=1 samples=1 uncounted=1\n"));
+    assert!(!read(&directory.path().join("a.jsonl")).contains(r#""type":"end""#));
+}
+
 /// A recording without names, of a program of which this is the only file.
 fn unnamed(directory: &Directory) -> (std::path::PathBuf, String) {
     let program = directory.path().join("elsewhere");

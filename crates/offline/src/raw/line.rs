@@ -189,6 +189,7 @@ impl EndLine {
             cpu_wait_ns: self.cpu_wait_ns,
             without_lines: self.without_lines,
             uncounted: self.uncounted,
+            is_cut: false,
             asked_ns: self.asked_ns,
             filtered: self.filtered,
             truncated_by: self
