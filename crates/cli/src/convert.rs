@@ -52,9 +52,9 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     if let Some(error) = failure {
         return Err(error);
     }
-    read.map_err(|why| cannot_read(&arguments.input, &why))?;
+    read.map_err(|error| cannot_read(&arguments.input, error))?;
     if writer.samples == 0 {
-        return Err(cannot_read(&arguments.input, "there is no sample in it"));
+        return Err(cannot_read(&arguments.input, read::unreadable("there is no sample in it")));
     }
     summary.samples = writer.samples;
     writer.finish(&summary)?;
@@ -117,12 +117,9 @@ pub fn name_of(path: &Path) -> String {
     if stem == "-" { "profile".to_owned() } else { stem.to_owned() }
 }
 
-fn cannot_read(path: &Path, why: &str) -> Error {
-    let names: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
-    Error::new(
-        format!("cannot read {}: {why}", path.display()),
-        format!("recordings can be read in {}; --from says which it is", names.join(", ")),
-    )
+/// The same with the file's name.
+pub fn cannot_read(path: &Path, error: Error) -> Error {
+    Error { what: format!("cannot read {}: {}", path.display(), error.what), ..error }
 }
 
 /// Whether a function of the frame has a demangled name, and no other.

@@ -57,11 +57,9 @@ pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
 
 /// A recording's stacks, of all threads together, and its mode, where the file says it.
 fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>), Error> {
-    let cannot = |why: String| {
-        let next = "recordings can be read in raw, perf, folded and pprof";
-        Error::new(format!("cannot read {}: {why}", path.display()), next)
-    };
-    let folded = swipr_formats::find("folded").ok_or_else(|| cannot("no format holds it".to_owned()))?;
+    let cannot = |error| convert::cannot_read(path, error);
+    let folded =
+        swipr_formats::find("folded").ok_or_else(|| cannot(read::unreadable("no format holds it")))?;
     let mut writer = (folded.make)(&Options { merge_threads: true, weight, ..Options::default() });
     let (mut bytes, mut samples, mut mode) = (Vec::new(), 0_u64, Mode::Wall);
     let mut take = |event| {
@@ -80,12 +78,12 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     };
     let (name, shape, mut symbols) = (convert::name_of(path), Arc::new(Shape::default()), Symbols::default());
     let input = convert::open(path)?;
-    let found = read::recording(input, None, &name, &shape, &mut symbols, &mut take).map_err(&cannot)?;
+    let found = read::recording(input, None, &name, &shape, &mut symbols, &mut take).map_err(cannot)?;
     if samples == 0 {
-        return Err(cannot("there is no sample in it".to_owned()));
+        return Err(cannot(read::unreadable("there is no sample in it")));
     }
     writer.finish(&Default::default(), &mut bytes);
-    let stacks = Stacks::read(&bytes).map_err(|error| cannot(error.to_string()))?;
+    let stacks = Stacks::read(&bytes).map_err(|error| cannot(read::unreadable(error.to_string())))?;
     let unit = Some(weight.unwrap_or(Weight::of(mode)));
     Ok((Stacks { unit, ..stacks }, (found != Readable::Folded).then_some(mode)))
 }

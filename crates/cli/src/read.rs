@@ -1,6 +1,7 @@
 //! Readers: bytes of some format become the pieces of a recording.
 
 mod folded;
+mod input;
 mod lines;
 mod offline;
 mod perf;
@@ -11,9 +12,10 @@ pub mod raw;
 pub use lines::Lines;
 pub use offline::{By, Symbols};
 
+use crate::error::Error;
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
-use flate2::read::MultiGzDecoder;
+use input::Input;
 use std::io::Read;
 use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Summary, Thread};
@@ -21,6 +23,9 @@ use swipr_symbols::demangle::demangle;
 
 /// Largest file that is read, unpacked.
 const LARGEST: u64 = 4 << 30;
+
+/// What a file is shows in so many bytes.
+const START: u64 = 16 << 20;
 
 /// A format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,34 +87,39 @@ pub fn recording(
     shape: &Arc<Shape>,
     symbols: &mut Symbols,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
-) -> Result<Readable, String> {
+) -> Result<Readable, Error> {
     let mut bytes = Vec::new();
-    let read = |from: &mut dyn Read, bytes: &mut Vec<u8>| {
-        let got = from.take(LARGEST).read_to_end(bytes).map_err(|error| error.to_string())?;
-        if got as u64 == LARGEST { Err(format!("it is larger than {} GiB", LARGEST >> 30)) } else { Ok(()) }
-    };
-    read(&mut from, &mut bytes)?;
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut unpacked = Vec::new();
-        read(&mut MultiGzDecoder::new(bytes.as_slice()), &mut unpacked)?;
-        bytes = unpacked;
+    let got = from.by_ref().take(LARGEST).read_to_end(&mut bytes);
+    if got.map_err(|error| unreadable(error.to_string()))? as u64 == LARGEST {
+        return Err(unreadable(format!("it is larger than {} GiB", LARGEST >> 30)));
     }
-    if bytes.is_empty() {
-        return Err("it is empty".to_owned());
+    let input = Input(bytes);
+    let start = input.start(START)?;
+    if start.is_empty() {
+        return Err(unreadable("it is empty"));
     }
-    let found = format.or_else(|| Readable::of(&bytes));
+    let found = format.or_else(|| Readable::of(&start));
     let found = found.ok_or_else(|| {
         let known: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
-        format!("it is in no format that can be read ({})", known.join(", "))
+        unreadable(format!("it is in no format that can be read ({})", known.join(", ")))
     })?;
-    let text = || String::from_utf8_lossy(&bytes);
+    drop(start);
     match found {
-        Readable::Raw => offline::read(&text(), symbols, shape, to),
-        Readable::Perf => perf::read(&text(), name, shape, to),
-        Readable::Folded => folded::read(&text(), name, shape, to),
-        Readable::Pprof => pprof::read(&bytes, name, shape, to),
-    }?;
+        Readable::Raw => offline::read(&String::from_utf8_lossy(&input.whole()?), symbols, shape, to),
+        Readable::Perf => perf::read(&input, name, shape, to),
+        Readable::Folded => folded::read(&input, name, shape, to),
+        Readable::Pprof => pprof::read(&input.whole()?, name, shape, to),
+    }
+    .map_err(unreadable)?;
     Ok(found)
+}
+
+/// Why a file is not read, and which are.
+pub fn unreadable(why: impl Into<String>) -> Error {
+    let names: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
+    let next =
+        format!("recordings can be read in {}; `swipr convert --from` says which it is", names.join(", "));
+    Error::new(why, next)
 }
 
 /// A header for formats that have none. `pid` is 0 where it is not known.

@@ -53,12 +53,8 @@ fn load(arguments: &View, format: &FormatInfo) -> Result<(Vec<u8>, HashSet<Arc<M
         Ok(())
     };
     let mut symbols = Symbols { directories: arguments.symbols.clone(), ..Symbols::default() };
-    read::recording(input, None, &name, &Arc::new(Shape::default()), &mut symbols, &mut take).map_err(
-        |why| {
-            let what = format!("cannot read {}: {why}", arguments.input.display());
-            Error::new(what, "recordings can be read in raw, perf, folded and pprof")
-        },
-    )?;
+    read::recording(input, None, &name, &Arc::new(Shape::default()), &mut symbols, &mut take)
+        .map_err(|error| convert::cannot_read(&arguments.input, error))?;
     Ok((bytes, modules))
 }
 

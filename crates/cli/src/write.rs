@@ -5,11 +5,14 @@ use crate::event::OwnedSample;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use swipr_formats::model::{FrameKind, Header, Summary};
+use swipr_formats::model::{FrameKind, Header, Sample, Summary};
 use swipr_formats::{FORMATS, Format, FormatInfo, Selection};
 
 /// Output is written at the latest when there is so much of it.
 const FLUSH_BYTES: usize = 256 << 10;
+
+/// So many ticks of a sample are written at once.
+const TICKS: u32 = 1000;
 
 /// Where output goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,10 +114,22 @@ impl Writer {
 
     /// Takes a sample.
     pub fn sample(&mut self, sample: &OwnedSample) -> Result<(), Error> {
-        self.format.sample(&sample.as_sample(), &mut self.bytes);
         self.samples += u64::from(sample.ticks);
         self.has_stacks |= sample.stack.frames.iter().any(|frame| frame.kind != FrameKind::Note);
-        if self.bytes.len() < FLUSH_BYTES { Ok(()) } else { self.flush() }
+        // One that stands for millions of ticks has a line for each in some formats.
+        let mut left = sample.ticks;
+        loop {
+            let ticks = left.min(TICKS);
+            left -= ticks;
+            let time_ns = sample.time_ns.saturating_sub(sample.weight_ns.saturating_mul(left.into()));
+            self.format.sample(&Sample { time_ns, ticks, ..sample.as_sample() }, &mut self.bytes);
+            if self.bytes.len() >= FLUSH_BYTES {
+                self.flush()?;
+            }
+            if left == 0 {
+                return Ok(());
+            }
+        }
     }
 
     /// Writes what there is.

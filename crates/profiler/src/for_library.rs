@@ -9,7 +9,7 @@ pub mod agent_threads {
 }
 
 pub mod config {
-    pub use crate::config::{AUTOSTART, Config, Follow, Programs};
+    pub use crate::config::{AUTOSTART, Config, ConfigError, Follow, Programs};
 }
 
 #[cfg(feature = "fault-injection")]

@@ -4,9 +4,12 @@
 //! times are not known: what was
 //! drawn as a thread is a frame here.
 
+use super::input::Input;
 use super::{Figures, header, named_frame};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State, Thread};
 
@@ -17,32 +20,46 @@ const RAREST: u64 = 20_000;
 const INTERVAL_NS: u64 = 10_000_000;
 
 pub(super) fn read(
-    text: &str,
+    input: &Input,
     name: &str,
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut stacks = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim_end();
-        if line.is_empty() || line.starts_with("# ") {
-            continue;
+    // Lines of one stack are one.
+    let mut stacks = BTreeMap::<Cow<'_, str>, u64>::new();
+    let (mut total, mut rarest) = (0_u64, u64::MAX);
+    input.lines(|number, line| {
+        let trimmed = line.trim_end();
+        if trimmed.is_empty() || trimmed.starts_with("# ") {
+            return Ok(());
         }
         let parsed =
-            line.rsplit_once(' ').and_then(|(stack, count)| Some((stack, count.parse::<u64>().ok()?)));
-        let (stack, count) =
-            parsed.ok_or_else(|| format!("line {}: it does not end with a count", number + 1))?;
-        stacks.push((stack, count));
-    }
-    let total = stacks.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
-    let rarest = stacks.iter().map(|(_, count)| *count).filter(|&count| count > 0).min();
-    let is_time = total > MAX_SAMPLES || rarest.is_some_and(|count| count > RAREST);
-    let waits = stacks.iter().any(|(stack, _)| is_waiting(stack));
+            trimmed.rsplit_once(' ').and_then(|(stack, count)| Some((stack, count.parse::<u64>().ok()?)));
+        let (stack, count) = parsed.ok_or_else(|| format!("line {number}: it does not end with a count"))?;
+        if count == 0 {
+            return Ok(());
+        }
+        total = total.saturating_add(count);
+        rarest = rarest.min(count);
+        if let Some(sum) = stacks.get_mut(stack) {
+            *sum = sum.saturating_add(count);
+            return Ok(());
+        }
+        let end = stack.len();
+        let stack = match line {
+            Cow::Borrowed(line) => Cow::Borrowed(line.get(..end).unwrap_or(line)),
+            Cow::Owned(line) => Cow::Owned(line.get(..end).unwrap_or(&line).to_owned()),
+        };
+        stacks.insert(stack, count);
+        Ok(())
+    })?;
+    let is_time = total > MAX_SAMPLES || (RAREST + 1..u64::MAX).contains(&rarest);
+    let waits = stacks.keys().any(|stack| is_waiting(stack));
     let mode = if is_time && !waits { Mode::Cpu } else { Mode::Wall };
     let thread = shape.thread(Thread { tid: 0, name: name.to_owned() });
     to(Event::Header(header(name, 0, mode, 0)))?;
     let mut figures = Figures::default();
-    for (stack, count) in stacks.into_iter().filter(|(_, count)| *count > 0) {
+    for (stack, count) in stacks {
         let frames = stack.rsplit(';').map(named_frame).collect();
         let (ticks, weight_ns) = match is_time {
             true => (1, count),

@@ -1,7 +1,7 @@
 //! Lines that come in pieces, of a bounded length.
 
 /// Longest line that is believed: a stack with thousands of long names has some megabytes.
-const LONGEST: usize = 256 << 20;
+pub(super) const LONGEST: usize = 256 << 20;
 
 /// Puts lines together.
 #[derive(Debug, Default)]

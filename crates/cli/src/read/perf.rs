@@ -1,6 +1,7 @@
 //! Reads perf script's text, ours and perf's own. Periods are taken for nanoseconds, which they are
 //! of clock events; of others (cycles) the weights are what the event counts.
 
+use super::input::Input;
 use super::{Figures, header, named_frame};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
@@ -25,7 +26,7 @@ struct Head {
 }
 
 pub(super) fn read(
-    text: &str,
+    input: &Input,
     name: &str,
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
@@ -36,14 +37,14 @@ pub(super) fn read(
         figures: Figures::default(),
         begun: false,
         name,
-        text,
+        input,
     };
     let mut open: Option<(Head, Vec<Frame>)> = None;
-    for (number, line) in text.lines().enumerate() {
+    input.lines(|number, line| {
         if let Some(comment) = line.strip_prefix('#') {
             let stats = comment.strip_prefix(" swipr: ").and_then(swipr_formats::read_stats_line);
-            reader.figures.told = stats.or(reader.figures.told);
-            continue;
+            reader.figures.told = stats.or(reader.figures.told.take());
+            return Ok(());
         }
         if line.trim().is_empty() {
             if let Some((head, frames)) = open.take() {
@@ -58,10 +59,11 @@ pub(super) fn read(
                 reader.sample(head, frames, to)?;
             }
             let head =
-                head(line).ok_or_else(|| format!("line {}: it is no sample of perf script's", number + 1))?;
+                head(&line).ok_or_else(|| format!("line {number}: it is no sample of perf script's"))?;
             open = Some((head, Vec::new()));
         }
-    }
+        Ok(())
+    })?;
     if let Some((head, frames)) = open {
         reader.sample(head, frames, to)?;
     }
@@ -77,7 +79,7 @@ struct Reader<'a> {
     figures: Figures,
     begun: bool,
     name: &'a str,
-    text: &'a str,
+    input: &'a Input,
 }
 
 impl Reader<'_> {
@@ -89,7 +91,7 @@ impl Reader<'_> {
     ) -> Result<(), String> {
         if !std::mem::replace(&mut self.begun, true) {
             let mode = if head.is_wall { Mode::Wall } else { Mode::Cpu };
-            let process = process_name(self.text, head.pid).unwrap_or_else(|| self.name.to_owned());
+            let process = process_name(self.input, head.pid).unwrap_or_else(|| self.name.to_owned());
             to(Event::Header(header(&process, head.pid, mode, head.time_ns)))?;
         }
         let state = frames.first().and_then(state);
@@ -208,14 +210,17 @@ fn ids(word: &str) -> Option<(u32, u32)> {
 
 /// What the process is called: our own text says it at its end; of others the first thread has its
 /// id, and its name.
-fn process_name(text: &str, pid: u32) -> Option<String> {
-    let mut last = text.trim_ascii_end().rsplit('\n').take_while(|line| line.starts_with('#'));
-    if let Some(name) = last.find_map(|line| line.strip_prefix("# swipr: process=")) {
-        return Some(name.to_owned());
-    }
-    let lines = text.lines().filter(|line| pid > 0 && !line.starts_with([' ', '\t', '#']));
-    let mut heads = lines.filter_map(head);
-    heads.find(|head| head.thread.tid == pid).map(|head| head.thread.name)
+fn process_name(input: &Input, pid: u32) -> Option<String> {
+    let (mut told, mut first) = (None, None);
+    let read = input.lines(|_, line| {
+        if let Some(name) = line.strip_prefix("# swipr: process=") {
+            told = Some(name.to_owned());
+        } else if pid > 0 && first.is_none() && !line.starts_with([' ', '\t', '#']) {
+            first = head(&line).filter(|head| head.thread.tid == pid).map(|head| head.thread.name);
+        }
+        Ok(())
+    });
+    read.ok().and(told.or(first))
 }
 
 #[cfg(test)]

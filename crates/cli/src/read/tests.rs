@@ -1,4 +1,5 @@
 use super::*;
+use flate2::read::MultiGzDecoder;
 use swipr_formats::{Options, Weight};
 
 fn data(case: &str, file: &str) -> Vec<u8> {
@@ -76,7 +77,7 @@ fn broken_files_are_refused_with_the_reason_and_never_break_the_reader() {
         assert!(read(wrong).is_err(), "{wrong:?}");
     }
     let text = read(b"Dear diary,\nnothing was sampled today.\n").expect_err("no recording");
-    assert_eq!(text, "it is in no format that can be read (raw, perf, folded, pprof)");
+    assert_eq!(text.what, "it is in no format that can be read (raw, perf, folded, pprof)");
     // Every prefix, and every byte changed: an answer, whatever it is.
     for file in ["raw.jsonl", "perf", "folded"] {
         let whole = data(CASE, file);

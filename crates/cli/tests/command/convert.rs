@@ -197,6 +197,43 @@ fn what_cannot_be_read_is_told() {
     says(["convert", &file("c", "a;b 1\na;c x\n"), "-f", "perf", "-o", "-"]).refuses(1, &["line 2"]);
 }
 
+/// Files of a megabyte took all memory there was, and the command was killed.
+#[test]
+fn what_unpacks_to_hundreds_of_times_its_size_takes_little_memory_or_is_refused() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let packs = |made: &str, name: &str| {
+        let made = std::process::Command::new("sh")
+            .args(["-c", &format!("{made} | gzip -1 > {}", path(name))])
+            .status();
+        assert!(made.is_ok_and(|status| status.success()), "{name}");
+    };
+    packs("yes 'main;foo 1' | head -n 4000000", "equal.folded.gz");
+    packs("head -c 300000000 /dev/zero", "zeros.gz");
+    let within = |kib: u32, arguments: &[&str]| {
+        let limit = format!("ulimit -v {kib}; exec \"$0\" \"$@\"");
+        said(
+            std::process::Command::new("sh")
+                .args(["-c", &limit, env!("CARGO_BIN_EXE_swipr")])
+                .args(arguments),
+        )
+    };
+    let equal = path("equal.folded.gz");
+    let said = within(150_000, &["convert", &equal, "-f", "folded", "-o", "-"]).well();
+    assert_eq!(said.out, "main;foo 4000000\n");
+    within(150_000, &["convert", &equal, "-o", &path("equal.perf")]).well();
+    within(150_000, &["diff", &equal, &equal]).well();
+    let zeros = path("zeros.gz");
+    for arguments in [
+        &["convert", &zeros, "-f", "svg", "-o", "-"][..],
+        &["diff", &zeros, &zeros],
+        &["view", &zeros, "--no-open"],
+    ] {
+        within(1_000_000, arguments)
+            .refuses(1, &["cannot read", "it unpacks to more than 256 MiB", "gunzip"]);
+    }
+}
+
 /// Wall and CPU, the process's name and its id, and when it was: they went, and files' names came
 /// in their place.
 #[test]
