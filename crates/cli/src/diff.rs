@@ -85,5 +85,7 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     writer.finish(&Default::default(), &mut bytes);
     let stacks = Stacks::read(&bytes).map_err(|error| cannot(read::unreadable(error.to_string())))?;
     let unit = Some(weight.unwrap_or(Weight::of(mode)));
-    Ok((Stacks { unit, ..stacks }, (found != Readable::Folded).then_some(mode)))
+    let waits = || stacks.weights.keys().filter_map(|stack| stack.last()).any(|leaf| read::is_waiting(leaf));
+    let is_known = found != Readable::Folded || waits();
+    Ok((Stacks { unit, ..stacks }, is_known.then_some(mode)))
 }

@@ -9,6 +9,7 @@ mod pprof;
 mod protobuf;
 pub mod raw;
 
+pub use folded::is_waiting;
 pub use lines::Lines;
 pub use offline::{By, Symbols};
 

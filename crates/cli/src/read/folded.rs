@@ -80,7 +80,7 @@ pub(super) fn read(
 }
 
 /// Whether the thread waits there: recordings of CPU time have no such stacks.
-fn is_waiting(stack: &str) -> bool {
+pub fn is_waiting(stack: &str) -> bool {
     let leaf = stack.rsplit(';').next().unwrap_or_default();
     leaf.starts_with("[blocked") || leaf.starts_with("[waiting for")
 }

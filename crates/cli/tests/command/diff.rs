@@ -22,6 +22,22 @@ fn functions_that_grew_and_shrank_are_told_whatever_the_formats_and_lengths() {
     }
 }
 
+/// A folded file was compared with whatever there was.
+#[test]
+fn a_folded_file_with_threads_that_wait_is_of_wall_clock_time() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let cpu = "app 7/7 1.000000000: 10000000 cpu-clock:\n\t1000 main+0x0 (/app)\n\n";
+    std::fs::write(path("cpu.perf"), cpu).expect("a file");
+    std::fs::write(path("plain.folded"), "main;poll 3\n").expect("a file");
+    says(["diff", &path("cpu.perf"), &path("plain.folded")]).well();
+    for leaf in ["[blocked in poll]", "[blocked]", "[waiting for a CPU]"] {
+        std::fs::write(path("wall.folded"), format!("main;poll;{leaf} 3\n")).expect("a file");
+        says(["diff", &path("cpu.perf"), &path("wall.folded")]).refuses(2, &["is of wall-clock time", "CPU"]);
+        says(["diff", &path("plain.folded"), &path("wall.folded")]).well();
+    }
+}
+
 #[test]
 fn what_cannot_be_compared_is_told() {
     let directory = Directory::new();
