@@ -284,7 +284,7 @@ impl Runner {
             if self.left.is_empty() || Instant::now() > until {
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
