@@ -261,6 +261,12 @@ pub fn is_done(ticket: Ticket) -> bool {
     ticket.state().is_some_and(|state| state.is_done(ticket.generation))
 }
 
+/// Sampler: whether a handler is writing the answer, or has written it: the kernel shows the
+/// thread's signals as its handler has them, blocked.
+pub fn is_begun(ticket: Ticket) -> bool {
+    ticket.state().is_some_and(|state| state.is_written() || state.is_done(ticket.generation))
+}
+
 /// Sampler: the answer was taken; the slot is lent for the next one.
 pub fn again(ticket: Ticket, bounds: StackBounds) {
     if let (Some(slot), Some(state)) = (ticket.slot(), ticket.state()) {
@@ -338,12 +344,12 @@ mod tests {
         let next = acquire(usize::from(ticket.index));
         assert!(!begin(ticket, 5) || next.index != ticket.index, "another generation");
         assert!(!begin(next, 6), "another timer");
-        assert!(begin(next, 5));
+        assert!(!is_begun(next) && begin(next, 5) && is_begun(next));
         assert!(!begin(next, 5), "being written");
         assert!(!release(next), "being written");
         assert!(any_written());
         end(next);
-        assert!(is_done(next) && !is_done(ticket));
+        assert!(is_done(next) && is_begun(next) && !is_done(ticket));
         assert!(!begin(next, 5), "not taken yet");
         again(next, StackBounds::default());
         assert!(!is_done(next) && begin(next, 5));

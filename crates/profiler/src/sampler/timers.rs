@@ -291,10 +291,13 @@ impl Timers {
 
     /// Whether a thread that runs is known not to block the signal. While it waits in
     /// sigtimedwait(2) the kernel shows what it waits for as not blocked, until it runs again: who
-    /// was ever seen in there has no timer, and so many looks must agree.
+    /// was ever seen in there has no timer, and so many looks must agree. While its handler runs the
+    /// kernel shows the handler's mask, in which all are blocked.
     pub fn can_be_asked(&self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
-        if thread.clean_looks < self.clean_looks || is_old {
+        let timers = [&thread.timer, &thread.preempted];
+        let is_answering = timers.into_iter().flatten().any(|timer| slot::is_begun(timer.ticket));
+        if !is_answering && (thread.clean_looks < self.clean_looks || is_old) {
             thread.state_read_ns = now_ns;
             let state = threads::signal_state(thread.tid(), self.signal).unwrap_or_default();
             thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
@@ -351,7 +354,7 @@ impl Timers {
     ) -> (Option<TimerHit>, bool) {
         let Some(timer) = &mut thread.timer else { return (None, false) };
         if !slot::is_done(timer.ticket) {
-            let mut stays = timer.expires_ns > now_ns;
+            let mut stays = timer.expires_ns > now_ns || slot::is_begun(timer.ticket);
             if !stays && timer.expires_ns != 0 {
                 let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(0);
                 let used_ns = cpu_ns.saturating_sub(timer.armed_cpu_ns);

@@ -82,12 +82,11 @@ fn observe_once(
 }
 
 /// Whether it is where the handler reads memory (`guarded_copy` of `swipr_unwind`), and waits for
-/// the process' memory map: the program does not.
+/// the process' memory map: the program does not. Its timer may be gone by now.
 fn is_answering(thread: &ThreadState, activity: Activity) -> bool {
     const READ: u32 = libc::SYS_process_vm_readv as u32;
     let own = u64::from(thread.tid());
-    thread.timer.is_some()
-        && matches!(activity, Activity::Blocked { system_call: Some(READ), first_argument, .. } if first_argument == own)
+    matches!(activity, Activity::Blocked { system_call: Some(READ), first_argument, .. } if first_argument == own)
 }
 
 /// A thread that waits for signals must not be handed ours, see `timers.rs`.
