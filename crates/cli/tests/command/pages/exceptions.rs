@@ -42,6 +42,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     ("docs/decisions/0005-packages.md", "cargo build --release", Elsewhere { file: NIGHTLY, text: "cargo build --release" }),
     ("docs/formats.md", "go tool pprof", NAME),
     ("docs/http.md", "go tool pprof", NAME),
+    ("docs/limits.md", "benches/", MINUTES),
     ("docs/performance.md", "benches/", MINUTES),
     ("docs/quick-start.md", "go tool pprof", NAME),
     ("docs/rust.md", "cargo run -p swipr --release --example profile_part", Elsewhere { file: "crates/profiler/tests/profiler.rs", text: "example(\"profile_part\"" }),
