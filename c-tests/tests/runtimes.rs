@@ -85,14 +85,20 @@ fn share(recording: &Recording, holds: impl Fn(&Sample) -> bool) -> f64 {
     with as f64 / all as f64
 }
 
+/// At least that share of the samples are so; the others are told.
+fn expect_share(recording: &Recording, least: f64, what: &str, holds: impl Fn(&Sample) -> bool) {
+    let found = share(recording, &holds);
+    let others = recording.samples.iter().filter(|sample| !holds(sample));
+    let others: Vec<String> = others.map(|sample| format!("{} {}", sample.chain(), sample.weight)).collect();
+    assert!(found >= least, "{what}: {found}; the others:\n{}", others.join("\n"));
+}
+
 fn expect(recording: &Recording, stack: &str, least: f64) {
-    let found = share(recording, |sample| has_stack(sample, stack));
-    assert!(found >= least, "{stack}: {found}; one sample is {}", recording.samples[0].chain());
+    expect_share(recording, least, stack, |sample| has_stack(sample, stack));
 }
 
 fn expect_complete(recording: &Recording) {
-    let found = share(recording, is_complete);
-    assert!(found >= 0.99, "complete: {found}");
+    expect_share(recording, 0.99, "complete", is_complete);
 }
 
 /// The lines of `file` that functions whose name begins like that have, one for each frame.

@@ -151,11 +151,7 @@ fn is_after_call_of<M: Memory>(
     return_address: u64,
     function: u64,
 ) -> bool {
-    let mut code = [0; 7];
-    let Some(start) = return_address.checked_sub(7) else { return false };
-    if !rules.snapshot.is_executable(start) || !memory.code(start, &mut code) {
-        return false;
-    }
+    let Some(code) = code_before(rules, memory, return_address) else { return false };
     if let [_, _, 0xe8, a, b, c, d] = code {
         let target = return_address.wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])));
         let to_function = target == function || target.wrapping_add(4) == function;
@@ -164,7 +160,24 @@ fn is_after_call_of<M: Memory>(
             return true;
         }
     }
-    // call *reg, call *disp(reg), with and without a REX prefix: ff /2, 2 to 7 bytes
+    ends_with_indirect_call(&code)
+}
+
+/// Whether the instruction before `pc` may be a call; `None`: its code cannot be read.
+pub(crate) fn follows_call<M: Memory>(rules: &Rules<'_>, memory: &mut M, pc: u64) -> Option<bool> {
+    let code = code_before(rules, memory, pc)?;
+    Some(matches!(code, [_, _, 0xe8, ..]) || ends_with_indirect_call(&code))
+}
+
+/// The bytes before `pc`.
+fn code_before<M: Memory>(rules: &Rules<'_>, memory: &mut M, pc: u64) -> Option<[u8; 7]> {
+    let mut code = [0; 7];
+    let start = pc.checked_sub(7).filter(|start| rules.snapshot.is_executable(*start))?;
+    memory.code(start, &mut code).then_some(code)
+}
+
+/// call *reg, call *disp(reg), with and without a REX prefix: ff /2, 2 to 7 bytes.
+fn ends_with_indirect_call(code: &[u8; 7]) -> bool {
     let indirect = |length: usize| {
         let instruction = code.get(7 - length..).unwrap_or(&[]);
         let (opcode, modrm) = match instruction {

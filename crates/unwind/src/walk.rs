@@ -133,6 +133,23 @@ impl Frame {
         !self.exact && rules.rule(self.at.pc) != Rule::PADDING
     }
 
+    /// Whether the thread may stand at the first instruction of its function, which has this rule.
+    #[inline(always)]
+    fn is_first_instruction(&self, rule: Rule) -> bool {
+        self.exact && self.at.pc & 15 == 0 && rule.kind() == Kind::Sp && rule.cfa_offset() == 8
+    }
+
+    /// Whether the function that was just left at its first instruction was not called from here: a
+    /// signal handler put the interrupted pc on the stack, as Go does to preempt a goroutine, and
+    /// went on there. Code is read only where it matters.
+    #[cold]
+    #[inline(never)]
+    fn was_not_left_by_a_call<M: Memory>(&self, rules: &Rules<'_>, memory: &mut M) -> bool {
+        let pc = self.at.pc;
+        let may_begin = pc & 15 == 0 || rules.rule(pc) != rules.rule(pc.wrapping_sub(1));
+        may_begin && prologue::follows_call(rules, memory, pc) == Some(false)
+    }
+
     #[inline(always)]
     fn in_stack(&self, cfa: u64) -> bool {
         (cfa > self.at.sp || cfa == self.at.sp && self.exact) && cfa <= self.limit && cfa & 7 == 0
@@ -305,8 +322,12 @@ fn go_on<A: Arch, M: Memory, L: Look>(
         number += look.replay::<A>(memory.plain(), frame, frames);
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
         let rule = look.rule(frame);
+        let is_first_instruction = A::CALL_PUSHES && frame.is_first_instruction(rule);
         if !leave_usually::<A, M>(memory, frame, rule)? {
             return if frame.is_outermost(look.rules(), rule) { Err(Stop::Root) } else { Ok((rule, number)) };
+        }
+        if is_first_instruction {
+            frame.exact = frame.was_not_left_by_a_call(look.rules(), memory);
         }
         number += 1;
     }

@@ -183,6 +183,22 @@ fn a_return_address_belongs_to_the_call_before_it() {
     assert_eq!(result, (vec![TEXT, TEXT + 0x20, TEXT + 0x41], Stop::Root));
 }
 
+/// Go's runtime preempts a goroutine by a signal whose handler goes on in `asyncPreempt`, as if the
+/// interrupted instruction had called it. Here it is the first one of its function.
+#[test]
+fn what_a_handler_entered_did_not_leave_its_caller_by_a_call() {
+    let rows = [(0, sp(8, 0)), (0x10, sp(64, 0)), (0x20, sp(8, 0)), (0x30, Rule::END)];
+    let mut world = world(&rows, &[TEXT + 0x20, TEXT + 0x34]);
+    world.memory.text = vec![0xcc; 0x40];
+    let words = world.walk_words::<X86_64>(at(0, 0, None));
+    assert_eq!(words, (vec![TEXT | EXACT, (TEXT + 0x20) | EXACT, TEXT + 0x34], Stop::Root));
+    // A call that does not return, at the end of the function before.
+    world.memory.text[0x1b] = 0xe8;
+    world.memory.stack = vec![TEXT + 0x20, 0, 0, 0, 0, 0, 0, 0, TEXT + 0x34];
+    let words = world.walk_words::<X86_64>(at(0, 0, None));
+    assert_eq!(words, (vec![TEXT | EXACT, TEXT + 0x20, TEXT + 0x34], Stop::Root));
+}
+
 #[test]
 fn a_word_that_only_ends_as_an_address_is_none() {
     // Bit 63 marks addresses in the list of frames: such a word would be shown as the function's.
