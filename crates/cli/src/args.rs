@@ -20,8 +20,9 @@ pub use proxy::Proxy;
 pub use push::{Protocol, Push};
 pub use record::{Record, Run};
 pub use sample_conv::SampleConv;
-pub use sampling::{Sampling, longest, pattern, percent};
+pub use sampling::{Sampling, pattern, percent};
 pub use shell::{Completions, Man};
+pub use span::LONGEST;
 pub use target::{MaybeTarget, Target};
 
 use clap::{Parser, Subcommand};

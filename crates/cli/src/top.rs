@@ -97,7 +97,7 @@ fn record(
     hz: u32,
     mode: &str,
 ) -> Result<(Running, Receiver<Message>), Error> {
-    let seconds = crate::args::longest(hz).as_secs();
+    let seconds = crate::args::LONGEST.as_secs();
     let mut query = format!("seconds={seconds}&hz={hz}&mode={mode}");
     if let Some(regex) = &arguments.thread_name {
         query.push_str(&format!("&threads={}", crate::args::percent(regex)));

@@ -5,9 +5,6 @@ use clap::{Args, ValueEnum};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// An agent records at most so many ticks at a time.
-const MAX_TICKS: u64 = 10_000_000;
-
 /// What counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
@@ -62,8 +59,7 @@ pub struct Sampling {
 impl Sampling {
     /// The query for an agent that is to sample for so long, or for as long as it can.
     pub fn query(&self, left: Option<Duration>) -> String {
-        let most = longest(self.rate);
-        let seconds = left.map_or(most, |left| left.min(most)).as_secs_f64();
+        let seconds = left.unwrap_or(LONGEST).as_secs_f64();
         let mode = if self.mode == Some(Mode::Wall) || self.idle { "wall" } else { "cpu" };
         let mut query = format!("seconds={seconds}&hz={}&mode={mode}", self.rate);
         if self.source == Some(SampleSource::Preempt) {
@@ -89,11 +85,6 @@ pub fn pattern(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(format!("it is no regular expression: {error}")),
     }
-}
-
-/// How long an agent records at most at that rate.
-pub fn longest(rate: u32) -> Duration {
-    Duration::from_secs((MAX_TICKS - 1) / u64::from(rate.max(1))).min(LONGEST)
 }
 
 /// Percent-encodes all but letters and digits.
@@ -130,7 +121,7 @@ mod tests {
     #[test]
     fn without_a_duration_the_agent_records_as_long_as_it_can() {
         assert_eq!(sampling().query(None), "seconds=86400&hz=100&mode=cpu");
-        assert_eq!(Sampling { rate: 1000, ..sampling() }.query(None), "seconds=9999&hz=1000&mode=cpu");
+        assert_eq!(Sampling { rate: 1000, ..sampling() }.query(None), "seconds=86400&hz=1000&mode=cpu");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What can be asked of a recording: one list, for queries, for the JSON body, and
-//! for the help. Not here: which route takes which of them (`routes.rs`).
+//! The parameters of recordings: one list, for queries, for the JSON body, and for the help. Not
+//! here: which route takes which of them (`routes.rs`).
 
 use super::values::{self, MAX_DURATION_NS, MAX_TICKS, SECOND_NS};
 use crate::recording::{Filter, Length, Request, SampleSource, StateFilter, Symbolize, WriterTask};
@@ -16,7 +16,7 @@ pub(super) struct Parameter {
     set: fn(&mut RecordingParams, &str) -> Result<(), String>,
 }
 
-/// Whose names are looked up.
+/// Names of [`Symbolize`].
 const SYMBOLIZERS: [(&str, Symbolize); 3] =
     [("native", Symbolize::Now), ("lazy", Symbolize::Lazy), ("fake", Symbolize::Never)];
 
@@ -197,7 +197,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// What a client asked for so far; `None` is what it did not mention.
+/// The parameters that a client has given so far; `None`: not given.
 #[derive(Debug, Default)]
 pub(super) struct RecordingParams {
     pub(super) interval_ns: Option<u64>,
@@ -255,12 +255,6 @@ impl RecordingParams {
             Length::Ticks(ticks) if ticks.saturating_mul(interval_ns) > MAX_DURATION_NS => {
                 return Err(format!(
                     "{ticks} samples every {:?} take longer than 24 h, which is the most",
-                    Duration::from_nanos(interval_ns)
-                ));
-            }
-            Length::Time(time) if time.as_nanos() / u128::from(interval_ns) > u128::from(MAX_TICKS) => {
-                return Err(format!(
-                    "{time:?} are more than {MAX_TICKS} samples every {:?}, which is the most",
                     Duration::from_nanos(interval_ns)
                 ));
             }

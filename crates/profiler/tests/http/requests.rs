@@ -81,7 +81,6 @@ fn wrong_queries_are_told_what_is_wrong() {
         ("/profile?samples=-5", 400, "out of range"),
         ("/profile?samples=1.5", 400, "whole number"),
         ("/profile?samples=1000000&interval=1h", 400, "longer than 24 h"),
-        ("/profile?seconds=86400&hz=10000", 400, "more than 10000000 samples"),
         ("/profile?hz=0", 400, "0.0003 to 10000"),
         ("/profile?rate=0", 400, "0.0003 to 10000"),
         ("/profile?hz=10001", 400, "0.0003 to 10000"),
