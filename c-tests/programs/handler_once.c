@@ -1,5 +1,7 @@
-/* A handler that runs once, as it takes itself away, and lets no other signal through while it runs: ours comes when it returns, to a call
- * that it has cut short, in a program that has no handlers any more. The call must end: it would wait for ever. */
+/* A thread that waits in select(2) for a signal. The handler works for 3 ms with all signals blocked, and then
+ * uninstalls itself. The host must see each wait end with EINTR. The hazard: the agent's signal comes while the
+ * handler works, is delivered when the handler returns, in a program that has no handler any more, and the wait does
+ * not end. */
 // cflags: -O2
 // record: samples=6000&hz=2000
 // expect: samples >= 6000
@@ -37,9 +39,7 @@ FRAME static void *waits(void *argument)
     host_arrive();
     for (;;) {
         atomic_store(&armed, true);
-        /* Whoever is just going to sleep may see our signal where there are such handlers. */
-        while (atomic_load(&armed))
-            HOST_CHECK(select(0, NULL, NULL, NULL, NULL) == -1 && errno == EINTR);
+        HOST_CHECK(select(0, NULL, NULL, NULL, NULL) == -1 && errno == EINTR && !atomic_load(&armed));
         arm();
         atomic_fetch_add(&rounds, 1);
     }
@@ -52,7 +52,7 @@ FRAME static void *sends(void *argument)
         nanosleep(&moment, NULL);
         if (!atomic_load(&armed) || host_thread_state(waiter_id) != 'S')
             waiting = 0;
-        /* Not when it has just begun to wait: nobody would wake it. */
+        /* Not when the wait has just begun: the signal would come before it, and nothing would end it. */
         if (waiting == 2) {
             waiting = 0;
             atomic_store(&armed, false);

@@ -1,6 +1,7 @@
-/* The host has a use of its own for SIGURG, as Go's runtime has: it must see every one
- * of its signals. With `late` as argument it installs its handler only when told to,
- * after the first recording may have taken the signal; recording must go on working. */
+/* A host that has a use of its own for SIGURG, as Go's runtime has. The host must see every one of its signals. With
+ * `late` as argument it installs its handler only when the runner says so, after the first recording may have used the
+ * signal; later recordings must work all the same. The hazard: the agent takes signals of the host's, or the host's
+ * handler gets signals of the agent's. */
 // cflags: -O2
 #include "host.h"
 
@@ -51,9 +52,9 @@ int main(int count, char **arguments)
     host_wait_for_end();
     pthread_join(raiser, NULL);
     host_say("raised %ld seen %ld", atomic_load(&raised), atomic_load(&seen));
-    /* A signal of somebody else's that is pending swallows ours: none may be lost. */
+    /* The agent's signal merges with one of the host's that is pending: none of the host's may be lost. */
     HOST_CHECK(atomic_load(&seen) - atomic_load(&raised) >= 0);
-    /* Who was here first must see no signal but its own. */
+    /* A host that was here first must see no signal but its own. */
     HOST_CHECK(late || atomic_load(&from_elsewhere) == 0);
     return host_end();
 }

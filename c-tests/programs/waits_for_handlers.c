@@ -1,5 +1,7 @@
-/* Threads that wait for handlers of their own: each sends the other a signal and waits for one, in calls that let the signal in for as long
- * as they wait. Such a call must end when the handler has run. One that is made again behind it waits for a signal that nobody sends. */
+/* Threads that wait for handlers of their own. Each sends another one a signal and waits for one, in calls that let the
+ * signal in only while they wait (sigsuspend(2), ppoll(2), pselect(2), epoll_pwait(2)). The host must see each call end
+ * when the handler has run. The hazard: the agent's signal hides that the handler ran, and the thread waits for a
+ * signal that no thread sends. */
 // cflags: -O2
 // record: samples=30000&hz=5000
 // expect: samples >= 30000
@@ -45,7 +47,7 @@ static void *play(void *argument)
     pthread_sigmask(SIG_SETMASK, NULL, &open);
     sigdelset(&open, SIGUSR1);
     host_arrive();
-    host_wait_until_arrived(2 * PAIRS);
+    host_wait_until_arrived(2 * PAIRS + 1); /* main has written `players` */
     while (!atomic_load(&over)) {
         pthread_kill(players[self ^ 1], SIGUSR1);
         while (!came)
@@ -77,7 +79,8 @@ int main(void)
     HOST_CHECK(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
     for (long i = 0; i < 2 * PAIRS; i++)
         players[i] = host_thread("player", play, (void *)i);
-    host_wait_until_arrived(2 * PAIRS);
+    host_arrive();
+    host_wait_until_arrived(2 * PAIRS + 1);
     host_say("ready");
     host_wait_for_end();
     for (int i = 0; i < PAIRS; i++)

@@ -1,5 +1,6 @@
-/* A daemon that blocks all signals in all threads and receives them by sigwait: it gets those that were sent to it
- * and no others. */
+/* A daemon that blocks all signals in all threads and receives them by sigtimedwait(2). It computes between two waits.
+ * The host must receive those signals only that were sent to it: here none. The hazard: the agent's signal comes while
+ * the thread computes, stays pending, and is received by the next wait. */
 // cflags: -O2
 // record: samples=500&hz=500
 // expect: samples >= 100
@@ -11,7 +12,7 @@ static sigset_t all;
 static void *receiver_main(void *argument)
 {
     int number;
-    /* Busy between two waits: that is when it would be asked. */
+    /* Busy between two waits: that is when it is sampled. */
     while (!atomic_load(&host_ending)) {
         const struct timespec moment = {0, 2000000};
         for (volatile int i = 0; i < 1000000; i++) {}
