@@ -45,13 +45,13 @@ fn on_load() {
     });
 }
 
-/// Whether the parent has the library and the same wrong value: it has said so.
+/// Whether the parent has the library and the same wrong value: then it has reported it.
 fn was_told(error: &ConfigError) -> bool {
     process::has_profiled_parent() && process::has_parent_with(&format!("{}={}", error.variable, error.value))
 }
 
-/// ThreadSanitizer knows one table of descriptors: it takes ours, which have the same numbers, for
-/// the host's, and would report races between the two.
+/// ThreadSanitizer knows one table of descriptors. It takes the agent's descriptors, which have the
+/// same numbers, for the host's, and would report races between the two.
 fn has_thread_sanitizer() -> bool {
     // SAFETY: a C string; the answer is null or the address of the function.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) };
@@ -77,8 +77,8 @@ fn start(config: Config) {
     }
 }
 
-/// Whether LD_PRELOAD names us, or SWIPR_AUTOSTART asks (for /etc/ld.so.preload). A value that it
-/// does not have is told by [`Config::from_environment`].
+/// Whether LD_PRELOAD names this library, or SWIPR_AUTOSTART is set (for /etc/ld.so.preload).
+/// [`Config::from_environment`] reports any value but 0 and 1.
 fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
     let has_us =
         |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(ld_preload::is_this_library);

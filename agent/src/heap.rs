@@ -4,10 +4,10 @@
 //! may be the very thing that is broken. dlmalloc gets pages of its own (`source.rs`).
 //!
 //! When there is no memory left, Rust's standard library would abort the process. So the agent
-//! turns itself off, and what it still needs to say so comes from a reserve. A thread of the agent
-//! that needs more than that ends on the spot: it holds its locks for ever, which is why nobody
-//! waits for one without a bound (`locks.rs`). A thread of the host cannot be ended; what the agent
-//! does on one needs a few KiB, and the last of the reserve is theirs.
+//! turns itself off, and what it still needs to report that comes from a reserve. A thread of the
+//! agent that needs more than that ends on the spot. It holds its locks for ever, so no thread
+//! waits for one without a bound (`locks.rs`). A thread of the host cannot be ended. What the agent
+//! does on one needs a few KiB, and the last part of the reserve is kept for that.
 
 mod lock;
 mod reserve;
@@ -116,13 +116,13 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
-/// Makes the heap usable in forked children. Before any other fork handler of ours is
-/// registered, so that those may use the heap.
+/// Makes the heap usable in forked children. To be called before any other fork handler of the
+/// agent is registered, so that those may use the heap.
 pub fn prepare_for_fork() {
     lock::watch_forks();
 }
 
-/// Whether there is one: not in children of children that no fork handler has seen.
+/// Whether the heap can be used: not in children of a child that no fork handler has seen.
 pub fn is_there() -> bool {
     lock::hold().is_some()
 }

@@ -1,8 +1,8 @@
-//! `SWIPR_FOLLOW=none`: what this process executes is not to load the library. So its name goes
-//! from the list that the loader of the next program reads, which is in the environment; everything
-//! else stays there.
+//! `SWIPR_FOLLOW=none`: programs that this process executes are not to load the library. So its
+//! name is removed from the list that the next program's loader reads, in the environment.
+//! Everything else there stays.
 //!
-//! In the constructor, where the program has one thread: the text is changed where it is, which
+//! Done in the constructor, where the program has one thread. The text is changed in place, which
 //! needs no memory of the host's.
 
 use profiler::for_library::config::AUTOSTART;
@@ -15,8 +15,8 @@ unsafe extern "C" {
     static mut environ: *mut *mut c_char;
 }
 
-/// Takes the library's name from LD_PRELOAD, and its wish to start from what /etc/ld.so.preload
-/// loads.
+/// Removes the library's name from LD_PRELOAD, and turns SWIPR_AUTOSTART off, by which a library
+/// that /etc/ld.so.preload loads starts.
 pub fn strip() {
     // SAFETY: the C library's variable; nothing else runs yet.
     let mut place = unsafe { environ };
@@ -41,7 +41,7 @@ pub fn strip() {
     }
 }
 
-/// The entry as it is to be, where that is not as it is. Never longer.
+/// The entry without this library; `None`: it stays as it is. Never longer.
 fn without_us(entry: &[u8]) -> Option<Vec<u8>> {
     let at = entry.iter().position(|&byte| byte == b'=')?;
     let (name, value) = (entry.get(..at)?, entry.get(at + 1..)?);

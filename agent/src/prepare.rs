@@ -1,4 +1,4 @@
-//! What is there before any agent: forks keep the heap usable, and panics say nothing.
+//! What is set up before any agent: forks keep the heap usable, and panics print nothing.
 
 use crate::{heap, recording_handles};
 use profiler::for_library::lifecycle::fork;
@@ -6,11 +6,11 @@ use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 use swipr_os::{disabled, own_threads, process};
 
-/// Called by the constructor, and by who starts the agent before that, from another library's.
+/// Called by the constructor, and before that by a start of the agent in another library's.
 pub fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Not of tests, whose panics say what failed.
+        // Not in tests, whose panics show what failed.
         if cfg!(not(test)) {
             watch_panics();
         }
@@ -25,10 +25,10 @@ fn in_child() -> bool {
     heap::is_there()
 }
 
-/// A panic on one of the agent's threads turns the agent off, before anything is unwound: who sees
-/// a recording's parts go finds the reason. It says nothing on the host's stderr. Only in the
-/// shared library, which has a standard library of its own, whose panics are all ours: a Rust
-/// program's hook is the program's.
+/// A panic on one of the agent's threads turns the agent off before anything is unwound: a thread
+/// that finds a recording's parts gone also finds the reason. Nothing is written to the host's
+/// stderr. Only in the shared library: its own copy of the standard library sees the agent's panics
+/// only. In a Rust program the hook belongs to the program.
 fn watch_panics() {
     panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
         if own_threads::contains(process::tid()) {

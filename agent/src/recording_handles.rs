@@ -1,4 +1,4 @@
-//! The recordings that `swipr_recording_begin` has begun and nobody has ended yet.
+//! The recordings that `swipr_recording_begin` has begun and that have not been ended yet.
 //!
 //! They are this process's own: the child of a fork has none of its parent's, whose writers do not
 //! exist there.
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What it takes to end a recording.
 #[derive(Debug)]
 pub struct RecordingHandle {
-    /// Tells when it has ended.
+    /// Reports when it has ended.
     pub completion: Arc<Completion>,
     /// Set to end it.
     pub stop: Arc<AtomicBool>,
@@ -19,9 +19,9 @@ pub struct RecordingHandle {
 
 type Recordings = Mutex<HashMap<u64, RecordingHandle>>;
 
-/// Leaked, so that a forked child can begin anew without touching a lock that may be held for ever.
+/// Leaked: a forked child starts with none, and touches no lock that may be held for ever.
 static RECORDINGS: AtomicPtr<Recordings> = AtomicPtr::new(std::ptr::null_mut());
-/// Goes on in the child: a number never means two recordings.
+/// Continues in the child: a number never means two recordings.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 fn recordings() -> MutexGuard<'static, HashMap<u64, RecordingHandle>> {
@@ -31,7 +31,7 @@ fn recordings() -> MutexGuard<'static, HashMap<u64, RecordingHandle>> {
         known = match RECORDINGS.compare_exchange(std::ptr::null_mut(), new, AcqRel, Acquire) {
             Ok(_) => new,
             Err(other) => {
-                // SAFETY: made above, and nobody else has seen it.
+                // SAFETY: made above, and no other thread has seen it.
                 drop(unsafe { Box::from_raw(new) });
                 other
             }

@@ -20,7 +20,7 @@ pub struct Cost {
     pub cpu_us: f64,
 }
 
-/// A command without the environment of ours, its output discarded, with this library preloaded.
+/// A command without this process's environment, its output discarded, with this library preloaded.
 pub fn command(program: &str, library: Option<&Path>) -> Command {
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

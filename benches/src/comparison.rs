@@ -13,14 +13,14 @@ pub enum Difference {
     None,
     /// At this frame (0: innermost) they have different addresses.
     At(usize),
-    /// Equal, but ours ends here and the other goes on.
+    /// Equal, but swipr's stack ends here and the other continues.
     OursEnds(usize),
-    /// Equal, but the other ends here and ours goes on.
+    /// Equal, but the other ends here and swipr's stack continues.
     OtherEnds(usize),
 }
 
-/// Compares our kept frames of `total` (see [`swipr_unwind::frames::kept`]) with the whole stack of
-/// a peer.
+/// Compares swipr's kept frames of `total` (see [`swipr_unwind::frames::kept`]) with the whole
+/// stack of a peer.
 pub fn compare(ours: &[u64], total: usize, other: &[u64]) -> Difference {
     let plain = |frame: u64| frame & !EXACT;
     let elided = total.saturating_sub(CAPACITY);

@@ -1,6 +1,6 @@
-//! A program with many threads that wait, each in a stack of 36 functions, and some that work: to
-//! be recorded, or to be asked by a signal to every thread, as wall-clock profilers do that wait
-//! for all answers.
+//! A program with many threads that wait, each in a stack of 36 functions, and some that work. It
+//! is recorded, or takes a signal in every thread, as from wall-clock profilers that wait for all
+//! answers.
 //!
 //! It answers each line on its input with one on its output: to [`REPORT`] a [`Report`], to
 //! [`ASK_ALL`] how long one such pass took, nanoseconds.

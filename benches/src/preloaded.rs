@@ -120,7 +120,7 @@ fn run(output: PathBuf, samples: u64) {
         for tid in tids {
             let stack = bounds.entry(tid).or_default();
             match interrupter.take(tid, *stack) {
-                // The first answer of a thread only tells where its stack is.
+                // The first answer of a thread only shows where its stack is.
                 Some(answer) if !stack.contains(answer.sp) => {
                     run.tables.refresh_maps();
                     *stack = run.tables.stack_of(answer.sp).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Run {
         }
         self.findings.set_series("depth", &self.depth);
         self.findings.set("rows", self.tables.figures().rows);
-        // Whoever reads finds a whole file.
+        // A reader always finds a whole file.
         let aside = output.with_extension("part");
         if std::fs::write(&aside, self.findings.text()).is_ok() {
             let _ = std::fs::rename(&aside, output);

@@ -95,7 +95,7 @@ pub struct Program {
     pub command: Command,
     /// What is started once it runs.
     pub load: Option<Command>,
-    /// The user that has to be able to read and write what it uses; ours if there is none.
+    /// The user that has to be able to read and write what it uses; without one, the calling user.
     pub user: Option<u32>,
 }
 

@@ -197,7 +197,7 @@ impl Attached {
         Ok(())
     }
 
-    /// Ends the recording of `program`, and waits until nothing of it goes on.
+    /// Ends the recording of `program`, and waits until all of it has ended.
     pub fn end(&mut self, program: &Running) -> io::Result<()> {
         match self {
             Attached::Nothing => {}

@@ -4,7 +4,8 @@ use crate::ticks;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
-/// On cache lines of its own, so that who polls one field does not slow down who writes another.
+/// On cache lines of its own: a thread that polls one field does not slow down one that writes
+/// another.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Apart<T>(pub T);
@@ -35,7 +36,7 @@ pub struct Watch {
 
 type Level = fn(&Watch, u32, u64) -> u64;
 
-/// Runs `levels` functions deep, and watches the clock there until it is told to stop.
+/// Runs `levels` functions deep, and watches the clock there until it has to stop.
 pub fn run(watch: &Watch, levels: u32) -> u64 {
     next(watch, levels, 12_345)
 }

@@ -1,5 +1,6 @@
-/* A thread computes, another one starts threads and children: each may run on the CPUs on which the program may, whoever is pinned to one
- * meanwhile (the sampler is, for `source=preempt`). */
+/* A thread computes. Another one starts threads and children, each of which checks the CPUs on which it may run. The
+ * host must see its own CPU set in all of them. The hazard: the sampler pins itself to one CPU for `source=preempt`; a
+ * pin of a thread of the host's would be inherited by its threads and children. */
 // cflags: -O2
 #include "burner.h"
 #include <sched.h>

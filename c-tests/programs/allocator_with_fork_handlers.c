@@ -1,7 +1,8 @@
 /* An allocator in the executable that holds its lock while the program forks, by fork handlers of its own
- * (pthread_atfork(3)), as jemalloc, tcmalloc and Chromium's do. A fork handler of somebody else that asks for memory
- * while it is held waits for ever: in the child, where the lock's holder is the one that waits, and in the parent
- * before the fork. (Seen with chrome_crashpad_handler, whose child never came back from fork.) */
+ * (pthread_atfork(3)), as jemalloc, tcmalloc and Chromium's do. The host must see each fork return, in the parent and
+ * in the child. The hazard: a fork handler of the agent's that allocates while the lock is held waits for ever: in the
+ * child, where the lock's holder is the thread that waits, and in the parent before the fork. (Seen with
+ * chrome_crashpad_handler, whose child never came back from fork.) */
 // cflags: -O2
 // record: samples=200&hz=200
 // expect: thread forker has stack forker_main;fork_and_wait

@@ -1,7 +1,7 @@
-/* Users of sigaltstack. A signal of the profiler's lands on the alternate stack of an
- * ordinary thread (`small`, 8 KiB, a guard page below), or on top of a handler of the
- * host's that already runs there (`nested`): nothing overflows, and the samples of the
- * latter go on from the alternate stack to the thread's own. */
+/* Two threads with alternate signal stacks (sigaltstack(2)). The agent's signal interrupts ordinary code of `small`,
+ * whose alternate stack has 8 KiB above a guard page. It interrupts `nested` in a handler of the host's that already
+ * runs on the alternate stack. The host must see neither stack overflow. The samples of `nested` must continue from the
+ * alternate stack to the thread's own. The hazard: the agent's handler needs more room than an alternate stack has. */
 // cflags: -O2
 // record: samples=500&hz=500
 // expect: every sample of small has stack small_main;small_work

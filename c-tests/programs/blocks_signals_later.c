@@ -1,5 +1,6 @@
-/* A thread that is sampled, and then blocks every signal while it computes, as liblzma's workers: what it uses meanwhile is
- * told as not sampled, and is not given to the stacks that were seen before. */
+/* A thread that is sampled, and then blocks every signal while it computes, as liblzma's workers do. The recording must
+ * count the CPU time of that while as not sampled (`unsampled_cpu_ns`). The hazard: that time is given to the stacks
+ * that were seen before. */
 // cflags: -O2
 // record: samples=300&hz=200&mode=cpu
 // expect: thread changing has stack changing_main;unmasked

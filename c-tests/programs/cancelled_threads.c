@@ -1,6 +1,7 @@
-/* Threads that are cancelled right when they go to sleep, in calls that wait for ever: a call that is made again in spite of that would never end.
- * (The handler of glibc's own signal does nothing behind a call that was cut short; since 2.41 the call's EINTR makes the thread look
- * whether it is being cancelled.) */
+/* Threads that are cancelled right when they go to sleep, in calls that wait for ever. The host must see each of them
+ * end. The hazard: the agent's signal comes between the cancellation and the wait, and the thread waits for ever. (The
+ * handler of glibc's own signal does nothing if it runs after a call was cut short. Since 2.41 the EINTR of that call
+ * makes the thread check whether it is being cancelled.) */
 // cflags: -O2
 // record: samples=4000&hz=2000
 // expect: samples >= 4000

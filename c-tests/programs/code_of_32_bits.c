@@ -1,5 +1,6 @@
-/* A thread that runs code of 32 bits for a while in a program of 64 (another code segment), as emulators of other systems do: a signal finds it there with a stack
- * pointer, registers and instructions that mean something else. It counts right. */
+/* A thread of a 64-bit program that runs 32-bit code for a while (in another code segment), as emulators of other
+ * systems do. The host must see that code count right. The hazard: the agent's signal interrupts the thread there,
+ * where the stack pointer, the registers and the instructions mean something else. */
 // cflags: -O2
 // record: samples=1000&hz=1000
 // expect: every sample of burner has stack burner_main;work

@@ -1,7 +1,7 @@
-/* Coroutines on stacks of their own: by makecontext(3), whose stacks end in the C library (at the start of a function that
- * nobody called: the address before it is padding), and by a switch in assembly, whose
- * stacks end in an entry that says it is the outermost frame. What is on the stack they were entered
- * from is no part of theirs. */
+/* Coroutines on stacks of their own. The stack of one that makecontext(3) made ends in the C library, at the start of a
+ * function that no call leads to: the address before it is padding. The stack of one that a switch in assembly entered
+ * ends in an entry whose unwind information marks it as the outermost frame. The recording must show both to their
+ * ends. The hazard: frames of the stack from which a coroutine was entered are taken for its callers. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=500&hz=500
 // expect: every sample of context has stack context_entry;inside;burn

@@ -1,6 +1,7 @@
-/* A host that handles its own faults on an alternate stack and goes on, as language runtimes and crash reporters do: null
- * pointers, and stacks that are used up to the guard page while they are sampled. Each fault is the host's own, with the
- * address that it touched; none is made by a signal that found no room. */
+/* A host that handles its own faults on an alternate stack and continues, as language runtimes and crash reporters do:
+ * null pointers, and stacks that are used up to the guard page while they are sampled. The host must see its own faults
+ * only, each with the address that it touched. The hazard: the agent's signal finds no room on the stack, and so makes
+ * a fault. */
 // cflags: -O2 -fno-optimize-sibling-calls -rdynamic
 // record: seconds=2&hz=1000
 // expect: thread recursing has stack recursing_main;recurse;recurse;recurse

@@ -1,5 +1,5 @@
-/* Debug information that says of `work` that 300,000 functions are inlined into one another in it. Who
- * follows them by recursion overflows a stack. */
+/* Debug information that says of `work` that 300,000 functions are inlined into one another in it. The recording must
+ * name `work`. The hazard: a reader that follows them by recursion overflows its stack. */
 // cflags: -O2 -g0
 // record: samples=500&hz=500
 // expect: every sample of worker has stack worker_main;work

@@ -1,5 +1,6 @@
-/* A service that starts as root and becomes an ordinary user (setgroups, setgid, setuid): no thread of the process keeps what it
- * gave up, nobody gets it back, and it can still be profiled. Where the runner is not root there is nothing to drop. */
+/* A service that starts as root and becomes an ordinary user (setgroups(2), setgid(2), setuid(2)). The host must see
+ * that no thread of the process keeps what the process gave up, and that it cannot become root again. It must still be
+ * profiled. The hazard: a thread of the agent's keeps root. Where the runner is not root there is nothing to drop. */
 // cflags: -O2
 #include "burner.h"
 #include <grp.h>

@@ -1,5 +1,6 @@
-/* A coroutine as Boost.Context makes it: its stack begins in make_fcontext, which has no unwind information and was called by
- * nobody. What lies behind on the stack looks like a caller, and is none. */
+/* A coroutine as Boost.Context makes it: its stack begins in make_fcontext, which has no unwind information and was not
+ * called. The recording must show complete stacks that begin there. The hazard: what lies behind on the stack looks
+ * like a caller, and is none. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=200&hz=200&mode=cpu
 // expect: share of fiber with stack make_fcontext;inside;burn >= 1

@@ -1,5 +1,6 @@
-/* The first thread ends and others go on: the kernel's description of the process by its
- * first thread is empty from then on, and that of the others is not. */
+/* The first thread ends and others continue to run. From then on the kernel's files of the process, which are those of
+ * its first thread, are empty; those of the other threads are not. The recording must show complete stacks with names.
+ * The hazard: the agent reads the first thread's files. */
 // cflags: -O2 -Wl,--build-id=none
 // record: samples=200&hz=200
 // expect: every sample of burner has stack burner_main;burn

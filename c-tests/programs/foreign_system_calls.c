@@ -1,5 +1,7 @@
-/* A thread whose system calls are none of the kernel's but raise SIGSYS, but for those of some code (prctl(2), PR_SET_SYSCALL_USER_DISPATCH), as emulators of other
- * systems have it: a signal handler of others cannot even return there. It computes while it is recorded, and every SIGSYS is its own. */
+/* A thread whose system calls raise SIGSYS instead of entering the kernel, for as long as a byte of the program's says
+ * so (prctl(2), PR_SET_SYSCALL_USER_DISPATCH). Emulators of other systems do this. The thread computes while it is
+ * recorded. The host must see a SIGSYS for its own calls only. The hazard: a signal handler that is not the thread's
+ * own cannot even return there, because its return is such a call. */
 // cflags: -O2
 // record: samples=1000&hz=1000
 // expect: every sample of burner has stack burner_main;work

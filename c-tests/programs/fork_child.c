@@ -1,6 +1,7 @@
-/* A child made by fork gets a socket of its own and is profiled; the parent keeps its
- * own. `forks` and `spawns` make children, with and without exec, while a recording of
- * the parent runs: each must live, work and end as if nobody looked. */
+/* A child made by fork has a socket of its own and is profiled; the parent keeps its own socket. `forks` and `spawns`
+ * make children, with and without exec, while a recording of the parent runs. The host must see each child run, work
+ * and end as without a profiler. The hazard: what a child inherits from the parent's agent, such as a lock that is held
+ * or a signal that is pending. */
 // cflags: -O2
 #include "host.h"
 #include <sys/wait.h>

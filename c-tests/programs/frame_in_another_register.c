@@ -1,7 +1,8 @@
-/* Hand-written assembly whose frames are relative to rbx, r12, or a word that r13 points to, and that calls C functions which
- * use these registers for themselves: their values are in the frames of those functions.
- * One thread burns CPU below, one is blocked below, one is in a signal handler below. The burning one has an alternate
- * signal stack, and says how much of it a handler of another than the program's own has used. */
+/* Hand-written assembly whose frames are relative to rbx, r12, or a word that r13 points to. It calls C functions that
+ * use these registers for themselves: the registers' values are in the frames of those functions. One thread burns CPU
+ * below, one is blocked below, one is in a signal handler below. The recording must show complete stacks. The burning
+ * thread has an alternate signal stack, and reports how much of it the agent's handler has used: at most 512 bytes more
+ * than an empty handler. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;through_rbx;second;through_r12;third;through_r13;burn

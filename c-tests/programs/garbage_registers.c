@@ -1,5 +1,6 @@
-/* Hand-written code that uses the stack pointer and the frame pointer for something else, with an alternate stack for its
- * signals as such code needs: whatever they point to, the walk ends and the thread goes on. */
+/* Hand-written code that uses the stack pointer and the frame pointer for something else, with an alternate signal
+ * stack, as such code needs. The host must see the thread continue, whatever the two point to. The hazard: the walk
+ * faults or does not end. */
 // cflags: -O2
 // record: samples=500&hz=500
 // expect: samples >= 300

@@ -1,6 +1,7 @@
-/* Threads that go to sleep all the time: a signal that was sent while they ran may find them in a call that waits, which the kernel
- * then ends with EINTR. They handle no signal, so no call of theirs may fail with it. (Seen with perl, whose select came back early and whose
- * sleep was cut short.) Calls that wait up to a point in time, or whose rest of the time the kernel writes down. */
+/* Threads that compute and go to sleep all the time. They wait in calls that wait up to a point in time, or whose
+ * remaining time the kernel writes down. They handle no signal, so the host must see none of these calls fail with
+ * EINTR. The hazard: the agent's signal finds a thread in such a call, and the kernel ends the call. (Seen with perl,
+ * whose select came back early and whose sleep was cut short.) */
 // cflags: -O2
 // record: samples=4000&hz=2000
 // expect: samples >= 4000

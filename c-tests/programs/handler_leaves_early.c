@@ -1,6 +1,7 @@
-/* A thread that waits for a signal in poll. The handler takes itself away first, and works with all signals blocked: ours comes meanwhile, and is delivered
- * when the handler has gone. The wait must end with EINTR, as the handler ended it: one begun again would wait for ever. The program had no handler
- * when its recording began. */
+/* A thread that waits in poll(2) for a signal. The handler first uninstalls itself, and then works for 3 ms with all
+ * signals blocked. The host must see each wait end with EINTR. The hazard: the agent's signal comes while the handler
+ * works, is delivered when the handler has returned, and the wait does not end. The program has no handler when its
+ * recording begins. */
 // cflags: -O2
 // record: samples=3000&hz=2000
 // expect: samples >= 3000

@@ -1,5 +1,7 @@
-/* A thread that waits for what a handler of its own notes, in calls that end with EINTR when one has run. The signals come while it sleeps; a handler may take its time, so that
- * the profiler's signal is on its way when it returns. A call that is made again behind it, for good, waits for a signal that nobody sends. */
+/* A thread that waits for a flag which a signal handler of its own sets, in calls that end with EINTR when a handler
+ * has run (select(2), epoll_wait(2), msgrcv(2), semop(2), poll(2)). The signals come while the thread sleeps. The
+ * handler takes up to 0.1 ms, so that the agent's signal may come when it returns. The host must see each wait end. The
+ * hazard: the agent's signal hides that the handler ran, and the thread waits for a signal that no thread sends. */
 // cflags: -O2
 // record: samples=20000&hz=4000
 // expect: samples >= 20000

@@ -1,6 +1,8 @@
-/* Files that were made to hurt who reads them, mapped as code and with a thread in it: an ELF
- * file of garbage behind its header, one whose tables point beyond its end, one that is cut to nothing while
- * it is mapped, a FIFO in a mapped file's place, and names with line breaks, quotes and escape sequences. */
+/* Files that were made to harm their readers, mapped as code, all but one with a thread that runs in it: an ELF file
+ * of garbage behind its header, one whose tables point beyond its end, one that is cut to nothing while it is mapped,
+ * a FIFO in a mapped file's place, and names with line breaks, quotes and escape sequences. The host must keep
+ * running, and recordings must be well-formed. The hazard: the agent crashes, waits for ever, or writes such names as
+ * they are. */
 // cflags: -O2
 #include "host.h"
 #include <elf.h>

@@ -1,6 +1,8 @@
-/* Code made at run time that keeps no frame pointer, of which a jitdump file tells name and lines, and how its frames are left. The
- * file is found by its mapping, and is written only up to the middle of a record when the program says that it is ready: the
- * rest is still in a stream's buffer. Then the same memory has other code. */
+/* JIT code without frame pointers. A jitdump file describes its names and how its frames are unwound. The agent
+ * finds the file by its mapping. The file describes some memory twice: the later record counts. When the program
+ * says that it is ready the last record is not in the file: it is still in a stream's buffer. The recording must
+ * show complete stacks with names. The hazard: a reader that takes the file for all there is, or an old record for
+ * the current code. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=500&hz=500
 // expect: thread dumped has stack Ion:first;burn

@@ -1,6 +1,7 @@
-/* A service with one thread that gives up root but keeps the right to change users (prctl(2), PR_SET_KEEPCAPS; capset(2)), and
- * changes them afterwards. glibc changes all threads of a process, and aborts it when one of them may not what
- * the others may: a thread of the profiler's must not be that one. */
+/* A service with one thread that gives up root but keeps the right to change users (prctl(2), PR_SET_KEEPCAPS;
+ * capset(2)), and changes them afterwards. The host must see these calls succeed. The hazard: glibc changes all threads
+ * of a process, and aborts the process if one of them is not allowed to do what the others are. A thread of the agent's
+ * must not be that one. */
 // cflags: -O2
 #include "host.h"
 #include <linux/capability.h>

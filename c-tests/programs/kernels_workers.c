@@ -1,5 +1,7 @@
-/* Threads that the kernel makes for io_uring(7) are listed with the process's own, and have no stack to look at: one that polls for what is to be done and runs
- * all the time, and some that stay in open(2) of a fifo until somebody writes to it. */
+/* Threads that the kernel makes for io_uring(7). They are listed with the process's own threads, and have no stack
+ * in user space. One polls for requests and runs all the time. Some stay in open(2) of a FIFO until it has a writer.
+ * The host must see its requests complete. The hazard: the agent signals such a thread, or copies a stack that is
+ * not there. */
 // cflags: -O2
 // record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;work

@@ -1,5 +1,6 @@
-/* The first thread ends before the others, by pthread_exit. The process ends when the last of the program's threads
- * does, with all that its exit handlers write, also when nobody can reach the socket any more. */
+/* The first thread ends before the others, by pthread_exit(3). The host must end when the last of the program's threads
+ * does, with all that its exit handlers write, also when the socket's file is gone. The hazard: a thread of the agent's
+ * keeps the process alive. The first argument is the file to write. */
 // cflags: -O2
 #include "host.h"
 

@@ -1,6 +1,7 @@
-/* A thread sits in a callback of dl_iterate_phdr, and holds the loader's lock on its list of objects, for as long as the program
- * lives: longer than any recording. It forks there. A profiler that waits for that lock before it samples takes no
- * sample, of nobody; and if whoever forks waits for the profiler in turn, the program stands still. */
+/* A thread stays in a callback of dl_iterate_phdr(3), and so holds the loader's lock on its list of objects, for as
+ * long as the program lives: longer than any recording. The thread forks there. The host must see its forks return, and
+ * the recording must account for every tick. The hazard: a profiler that waits for that lock before it samples takes no
+ * sample of any thread. If the thread that forks waits for the profiler in turn, the program hangs. */
 // cflags: -O2
 // record: samples=200&hz=200
 // expect: every tick is accounted for

@@ -1,6 +1,7 @@
-/* Threads that are interrupted while they hold the locks which a signal handler must not want: malloc's (two threads contend for it), the
- * loader's (a callback of dl_iterate_phdr computes) and stdio's (a stream is held locked). A handler that allocates, looks objects up or prints would
- * wait for ever. */
+/* Threads that are interrupted while they hold the locks which a signal handler must not take: malloc's (two threads
+ * contend for it), the loader's (a callback of dl_iterate_phdr(3) computes) and stdio's (a stream is held locked).
+ * The recording must show complete stacks. The hazard: a handler that allocates, looks objects up or prints waits
+ * for ever. */
 // cflags: -O2
 // record: samples=400&hz=400
 // expect: samples >= 800

@@ -1,5 +1,6 @@
-/* A host with as many mappings as the system allows (vm.max_map_count, 65,530): with room for a few more it is profiled; with
- * none left it goes on, whoever asks for whatever. */
+/* A host with as many mappings as the system allows (vm.max_map_count, 65,530). With room for a few more it must be
+ * profiled. With no room left the host must keep running, whatever clients request. The hazard: the agent needs a
+ * mapping and cannot have one. */
 // cflags: -O2
 #include "burner.h"
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-/* 2,000 blocked threads: more than any fixed table a profiler may have. All are seen, at every tick, though not every
- * sweep looks at each. */
+/* 2,000 blocked threads: more than any fixed table a profiler may have. The recording must show all of them at every
+ * tick, though not every sweep observes each. */
 // cflags: -O2
 // record: samples=10&hz=20
 // expect: threads >= 2001

@@ -1,5 +1,6 @@
-/* Threads that are started with every signal blocked, as liblzma's workers are: where the library is preloaded they are
- * recorded like others. One that is started so and waits for signals gets none that nobody sent. */
+/* Threads that are started with every signal blocked, as liblzma's workers are. Where the library is preloaded,
+ * `worker` must be recorded like other threads. `waiter` waits for all signals, and the host must see it receive none:
+ * no thread sends any. The hazard: the agent's signal is received by such a wait. */
 // cflags: -O2
 // record: samples=300&hz=200&mode=cpu
 // expect: thread worker has stack worker_main;work

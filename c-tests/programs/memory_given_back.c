@@ -1,5 +1,6 @@
-/* Memory that the host gives back and wants again at the same place, as programs do that move their own heaps: nobody else has mapped
- * something there meanwhile. To map over it (MAP_FIXED) would take it from who has it, without a word. */
+/* Memory that the host gives back and maps again later at the same place, as programs do that move their own heaps. The
+ * host must find nothing mapped there. The hazard: the agent has mapped memory there meanwhile. To map over it
+ * (MAP_FIXED) would replace the agent's memory without an error. */
 // cflags: -O2
 // record: seconds=1&hz=500
 // expect: samples >= 100

@@ -1,5 +1,6 @@
-/* Limits its address space to what it has and as many KiB more as it is told, while its
- * threads compute; `lift` takes the limit back. What it needs itself it has already. */
+/* Limits its address space to what it has and as many KiB more as a line of its input says, while its threads compute;
+ * `lift` takes the limit back. The host must run as before: the memory that it needs itself is there already. The
+ * hazard: the agent cannot have the memory that it needs. */
 // cflags: -O2
 #include "burner.h"
 #include <sys/resource.h>

@@ -1,5 +1,7 @@
-/* A host whose memory is limited (setrlimit(2): RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK with mlockall(2)) to what it has already: there is none for a profiler.
- * It goes on in any case, whoever asks for whatever; its own memory is there for it as without a profiler. */
+/* A host whose memory is limited (setrlimit(2): RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK with mlockall(2)) to what it has
+ * already, and a little more if its input says so: there is hardly any for a profiler. The host must keep running,
+ * whatever clients request. It must have its own memory as without a profiler. The hazard: the agent ends the process
+ * when it gets no memory. */
 // cflags: -O2
 #include "host.h"
 #include <sys/mman.h>

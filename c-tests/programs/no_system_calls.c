@@ -1,6 +1,7 @@
-/* A thread that gives up every system call but the return from a signal handler, and computes on: any other one ends the process. The profiler's
- * handler, which runs on this thread, makes none, once it is known where the thread's stack is. The call that does it is made
- * without the C library, or the thread would be known to be in a sandbox and not be asked at all. */
+/* A thread that gives up every system call but the return from a signal handler, and continues to compute: any other
+ * call ends the process. The host must live. The hazard: the agent's handler, which runs on this thread, makes a system
+ * call. The handler makes none once the bounds of the thread's stack are known. The thread gives its calls up without
+ * the C library: otherwise the agent would see that it is in a sandbox, and would never sample it. */
 // cflags: -O2
 #include "host.h"
 #include <linux/filter.h>

@@ -1,5 +1,6 @@
-/* A process that is not dumpable (prctl(2), PR_SET_DUMPABLE) cannot see of its own threads where
- * they are blocked, unless it is root: what runs is recorded, and who sleeps has no stack. */
+/* A process that is not dumpable (prctl(2), PR_SET_DUMPABLE). Unless it is root, it cannot see where its own threads
+ * are blocked. The recording must show the stacks of running threads; blocked threads have none. The host must see each
+ * sleep last its time. The hazard: a blocked thread is signalled, because its stack cannot be copied. */
 // cflags: -O2
 // record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;work

@@ -1,5 +1,6 @@
-/* Code that only a debugger could leave: its call frame information is in .debug_frame, which is not loaded, and not in
- * .eh_frame. Compiled so, and written in assembly. One thread burns CPU below it, one is blocked. */
+/* Code that only a debugger could unwind: its call frame information is in .debug_frame, which is not loaded, and not
+ * in .eh_frame. Some is compiled so, some is written in assembly. One thread burns CPU below it, one is blocked below
+ * it. The recording must show complete stacks. */
 // cflags: -O2 -g -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-exceptions -gz
 // record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;first;second;through_assembly;burn

@@ -1,6 +1,8 @@
-/* A host with a malloc of its own, which looks who comes: the profiler's threads have another heap. What they keep in this one
- * could be broken with it, would wait for its locks, and makes glibc's reserve 64 MiB of addresses for each thread that comes
- * (malloc's arenas; felt under RLIMIT_AS). Only who starts a thread has the C library allocate for it. */
+/* A host with a malloc of its own, which counts the calls of the agent's threads. The host must see none: the agent has
+ * another heap. Only calls of the thread that starts others are allowed, up to eight: the C library allocates for each
+ * thread that is started. The hazard: what the agent keeps in the host's heap could be broken with it; its threads
+ * would wait for the heap's locks; and glibc reserves 64 MiB of addresses for each thread that allocates (malloc's
+ * arenas; noticed under RLIMIT_AS). */
 // cflags: -O2 -fno-builtin
 // record: seconds=1&hz=500
 // expect: thread allocator has stack allocator_main

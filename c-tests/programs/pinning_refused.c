@@ -1,6 +1,7 @@
-/* A container whose filter refuses sched_setaffinity(2), as a cpuset refuses CPUs that are not in it: `source=preempt` cannot go to a thread's
- * CPU. The recording goes on without; running time is shown as what it is, and threads that sleep have their stacks. The program makes the
- * filter and executes itself under it, so that the agent's threads have it, too. */
+/* A container whose filter refuses sched_setaffinity(2), as a cpuset refuses CPUs that are not in it. The program makes
+ * the filter and executes itself under it, so that the agent's threads have it, too. The recording must continue:
+ * running time is shown as `[not sampled: it cannot be preempted]`, and threads that sleep have their stacks. The
+ * hazard: `source=preempt` cannot go to a thread's CPU. */
 // cflags: -O2
 // record: seconds=3&hz=200&mode=wall&source=preempt
 // expect: every tick is accounted for

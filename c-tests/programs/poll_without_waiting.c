@@ -1,5 +1,6 @@
-/* Polls that do not wait. The kernel ends them with EINTR when a signal comes meanwhile, though there was nothing to
- * interrupt; a program that handles no signal may take that for the end. */
+/* Threads that poll without waiting. The host must see each poll return 0. The hazard: the kernel ends such a call with
+ * EINTR when a signal comes meanwhile, though there was nothing to interrupt; a program that handles no signal may take
+ * that for the end. */
 // cflags: -O2
 // record: samples=3000&hz=2000
 // expect: samples >= 6000

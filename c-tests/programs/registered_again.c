@@ -1,5 +1,6 @@
-/* Code made at run time that is taken back and made anew at the same place, with a frame of another size, again and again while it
- * is recorded: what was known of the one before leads nowhere. */
+/* JIT code that is registered, deregistered and replaced at the same place by code with a frame of another size, again
+ * and again while it is recorded. The recording must show its callers. The hazard: the unwind information of the code
+ * before is used. */
 // cflags: -O2 -fomit-frame-pointer
 // libs: -lgcc_s
 // record: samples=600&hz=500

@@ -1,5 +1,5 @@
-/* A child of a process that has registered the frames of code made at run time: it runs that code as well, and
- * what was registered holds in it, too. */
+/* A child of a process that has registered the unwind information of JIT code. The child runs that code as well. The
+ * recording of the child must show complete stacks: what the parent registered holds in the child, too. */
 // cflags: -O2 -fomit-frame-pointer
 // libs: -lgcc_s
 #include "made_code.h"

@@ -1,6 +1,7 @@
-/* Code made at run time that keeps no frame pointer and tells the C++ runtime how its frames are left, as just-in-time
- * compilers do: a whole section, one description alone, and with room that the program lends. The frame pointer holds zero
- * there. Taking a registration back answers what it answers without the agent. */
+/* JIT code without frame pointers whose unwind information is registered with the C++ runtime, as just-in-time
+ * compilers do: a whole section, one description alone, and with room that the program lends. The frame pointer holds
+ * zero there. The recording must show complete stacks. The host must see a deregistration return what it returns
+ * without the agent. */
 // cflags: -O2 -fomit-frame-pointer
 // libs: -lgcc_s
 // record: samples=500&hz=500

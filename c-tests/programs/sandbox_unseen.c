@@ -1,7 +1,8 @@
-/* A thread that enters a sandbox (seccomp(2)) by system calls of its own, not by the C library's
- * functions, while it is recorded: its filter kills for any call but those that it makes itself,
- * so it must not return from a signal handler. It waits for a while, as one that has made itself
- * ready for foreign data does, and computes. */
+/* A thread that enters a sandbox (seccomp(2)) while it is recorded, by system calls of its own and not by the C
+ * library's functions, so that the agent does not see them. Its filter kills the process for any call but those that
+ * the thread makes itself. It waits for 1.5 s, as a thread that has made itself ready for foreign data does, and
+ * computes. The host must live. The hazard: the agent signals the thread, which must not return from a signal
+ * handler. */
 // cflags: -O2
 #include "burner.h"
 #include <linux/filter.h>

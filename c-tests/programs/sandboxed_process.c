@@ -1,6 +1,6 @@
-/* A process that puts all its threads, also those that it did not start, under a filter that kills for any call but the few
- * that it makes itself (seccomp(2), SECCOMP_FILTER_FLAG_TSYNC): it lives and ends as without a profiler, also when somebody
- * asks for a recording. */
+/* A process that puts all its threads, also those that it did not start, under a filter that kills for any call but the
+ * few that the process makes itself (seccomp(2), SECCOMP_FILTER_FLAG_TSYNC). The host must live and end as without a
+ * profiler, also when a client requests a recording. The hazard: a thread of the agent's makes another call. */
 // cflags: -O2
 #include "burner.h"
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
-/* A signal handler of the host's burns CPU. A sample taken in it goes on through the
- * kernel's signal frame into the code that was interrupted, to main: the pc there is
- * the interrupted instruction and no return address. */
+/* A signal handler of the host's burns CPU. A sample taken there must continue through the kernel's signal frame to the
+ * code that was interrupted, and to main. The hazard: the pc of that code is taken for a return address; it is the
+ * interrupted instruction. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=500&hz=500
 // expect: every sample of main has stack main;outer_work;leaf_work;on_signal;handler_work

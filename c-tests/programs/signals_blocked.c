@@ -1,5 +1,6 @@
-/* A thread that blocks every signal, as librdkafka's threads do. While it computes nobody can ask it: that is
- * counted, and no stack of another moment stands for it. In a system call it is seen as all others are. */
+/* Threads that block every signal, as librdkafka's threads do. They cannot be sampled while they compute. The recording
+ * must count that time as not sampled (`unsampled_cpu_ns`). It must show the threads in system calls like all others.
+ * The hazard: running time is given to a stack of another moment. */
 // cflags: -O2
 // record: samples=200&hz=200
 // expect: every sample of sleeper has stack sleeper_main;sleep_masked

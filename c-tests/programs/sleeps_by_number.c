@@ -1,5 +1,7 @@
-/* A thread that sleeps by syscall(2): whoever looks at the call sees neither its number nor how long it sleeps, and what lies in the other arguments' registers may look like
- * another call's. It must never sleep in our handler, with all signals blocked: a sleep may last for ever, and so long nobody could end the program. */
+/* A thread that sleeps by syscall(2), with a second time-out in a register that the call does not use. Another thread
+ * watches its state. The host must never see the thread asleep with all signals blocked. The hazard: the agent's
+ * handler, in which all signals are blocked, sleeps. A sleep may last for ever, and no signal could end the program
+ * meanwhile. */
 // cflags: -O2
 // record: samples=6000&hz=2000&mode=cpu
 // expect: stats threads >= 1

@@ -1,6 +1,6 @@
-/* A profiler whose start takes four seconds (its socket lies on a file system that does not
- * answer) holds up nobody: calls by which the program gives up rights, or leaves for name spaces
- * of its own, are back long before. In children, whose profiler starts with them. */
+/* An agent whose start takes four seconds (its socket lies on a file system that does not answer). The host must see
+ * calls by which it gives up rights, or enters name spaces of its own, return long before. It makes them in children,
+ * whose agent starts with them. The hazard: such a call waits for the agent's start. */
 // cflags: -O2
 // record: samples=200&hz=200
 // expect: every sample of burner has stack burner_main;work

@@ -1,5 +1,7 @@
-/* Alternate signal stacks of 2 KiB, the smallest that the system allows: the kernel cannot put a signal's frame there (3.4 KiB
- * with AVX-512), and kills who gets one. Their threads are seen in system calls, and are not asked while they run. */
+/* Alternate signal stacks of 2 KiB, the smallest that the system allows: the kernel cannot put a signal's frame there
+ * (3.4 KiB with AVX-512), and kills the process. The host must live. The recording must show such threads in system
+ * calls, and count their running time as not sampled (`unsampled_cpu_ns`). A thread that has given its small stack back
+ * must be sampled. The hazard: the agent signals a thread that has one. */
 // cflags: -O2
 // record: seconds=2&hz=1000
 // expect: thread sleeper has stack sleeper_main;nap

@@ -1,5 +1,6 @@
-/* Job control: the process is stopped and continued again and again (SIGSTOP, SIGCONT) while it is recorded. It
- * goes on each time, and its handler sees as many SIGCONT as were taken. */
+/* Job control: the process is stopped and continued again and again (SIGSTOP, SIGCONT) while it is recorded. The host
+ * must continue each time, and its handler must get SIGCONT. The hazard: the agent's signal comes at a stop or at a
+ * continuation. */
 // cflags: -O2
 // record: seconds=2&hz=500
 // expect: thread burner has stack burner_main

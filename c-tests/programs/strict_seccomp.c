@@ -1,5 +1,7 @@
-/* Threads that may make a few system calls only and are killed for others (seccomp(2)): one in strict mode, one whose filter does
- * not even know how a signal handler returns. They compute while they are recorded and end as they like. */
+/* Threads that may make a few system calls only and are killed for others (seccomp(2)): one in strict mode, one whose
+ * filter does not allow the return from a signal handler. They compute while they are recorded. The host must see both
+ * threads reach their ends. The recording must count their time as not sampled (`unsampled_cpu_ns`). The hazard: the
+ * agent signals such a thread. */
 // cflags: -O2
 // record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main

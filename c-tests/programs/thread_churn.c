@@ -1,5 +1,5 @@
-/* Threads that are born and die all the time: most of what the sampler knows of them
- * is out of date, and a thread it is about to signal may be gone. */
+/* Threads that start and end all the time. The host must see each of them end with its result. The hazard: most of what
+ * the sampler knows of them is out of date. A thread whose timer it is about to arm may be gone. */
 // cflags: -O2
 // record: samples=1000&hz=1000
 // expect: samples >= 500

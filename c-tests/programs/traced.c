@@ -1,5 +1,6 @@
-/* A process that another one traces as strace(1) and gdb(1) do (ptrace(2)): it stops at every system call and every signal, and is
- * told to go on. It sees no signal that it would not see otherwise, and is recorded; slower. */
+/* A process that another one traces as strace(1) and gdb(1) do (ptrace(2)): it stops at every system call and every
+ * signal, and the tracer resumes it. The host must see no signal that it would not see otherwise. It must be recorded,
+ * though more slowly. The hazard: the agent's signals stop the process for the tracer, and come late. */
 // cflags: -O2
 // record: seconds=2&hz=200
 // expect: thread burner has stack burner_main;work

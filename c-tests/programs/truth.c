@@ -1,10 +1,11 @@
-/* Threads that change their stacks as fast as they can, in such a way that each stack tells by itself whether it is true: the functions
- * are a tree, a function's name is its caller's with one more digit, and nobody else calls it. A frame that is missing, too much or left
- * from an earlier moment makes a pair of names that cannot be.
+/* Threads that change their stacks as fast as they can, in such a way that each stack tells by itself whether it is
+ * true: the functions are a tree, a function's name is its caller's with one more digit, and no other function calls
+ * it. A frame that is missing, too much or left from an earlier moment makes a pair of names that cannot be.
  *
- * The digit and the depth say what kind of function it is: an ordinary one, one with a stack of changing size, one with an aligned stack, one
- * that leaves by a jump and so is not in its callee's stack. `runner` threads only compute; `waiter` threads block for short moments
- * anywhere in the tree; a timer's signal interrupts both anywhere, and its handler descends a tree of its own. */
+ * The digit and the depth say what kind of function it is: an ordinary one, one with a stack of changing size, one with
+ * an aligned stack, one that leaves by a jump and so is not in its callee's stack. `runner` threads only compute;
+ * `waiter` threads block for short moments anywhere in the tree; a timer's signal interrupts both anywhere, and its
+ * handler descends a tree of its own. */
 // cflags: -O2 -fomit-frame-pointer -foptimize-sibling-calls
 #include "host.h"
 #include <alloca.h>

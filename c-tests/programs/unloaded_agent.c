@@ -1,5 +1,6 @@
-/* A program that loads the agent with dlopen(3), uses it and unloads it, again and again: it stays, because its threads and its
- * handler are there, and works when it is loaded again. The first argument is the library. */
+/* A program that loads the agent with dlopen(3), uses it and unloads it, again and again. The agent must stay loaded,
+ * because its threads and its handler are there, and work when it is loaded again. The hazard: its code is unmapped
+ * while it runs. The first argument is the library. */
 // cflags: -O2 -rdynamic
 // libs: -ldl
 // preload: no

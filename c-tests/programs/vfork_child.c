@@ -1,5 +1,6 @@
-/* Children by vfork(2) that burn CPU in the parent's memory before they exec, while the parent is recorded: the thread that
- * waits for them is not woken, loses no signal of its own, and goes on. */
+/* Children by vfork(2) that burn CPU in the parent's memory before they exec, while the parent is recorded. The host
+ * must see the thread that waits for them stay in vfork(2) until they exec, and lose no signal of its own. The hazard:
+ * the agent signals that thread, which waits for a child that uses its memory. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=500&hz=500
 // expect: every sample of parent has stack parent_main;child_after_child

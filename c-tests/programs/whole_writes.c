@@ -1,5 +1,6 @@
-/* Large writes to a pipe, whose reader is slow, and work in between: none may end early because somebody looks. Programs that take a
- * part for the whole lose the rest, as CPython with PYTHONUNBUFFERED does. */
+/* Large writes to a pipe, whose reader is slow, and computation between them. The host must see each write return its
+ * whole count. The hazard: a signal ends a write early. Programs that take a part for the whole lose the rest, as
+ * CPython with PYTHONUNBUFFERED does. */
 // cflags: -O2
 // record: samples=2000&hz=1000
 // expect: thread writer has stack writer_main;work

@@ -35,7 +35,7 @@ pub fn target() -> PathBuf {
         .to_path_buf()
 }
 
-/// The same with faults of its own, which the variable [`FAULT_VARIABLE`] asks for.
+/// The same library with faults built in, of which [`FAULT_VARIABLE`] selects one.
 pub fn faulty_library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| cargo_build(Some("fault-injection"))).clone()

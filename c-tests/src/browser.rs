@@ -1,5 +1,5 @@
-//! A Chromium without a window, told what to do through a pipe: pages are opened, asked, and looked
-//! at for errors.
+//! A headless Chromium, driven through a pipe: opens pages, evaluates expressions in them, and
+//! collects their errors.
 //!
 //! It speaks the browser's own protocol (`--remote-debugging-pipe`: JSON messages, a NUL behind
 //! each, on descriptors 3 and 4), so that nothing needs to be installed besides the browser.
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Where screenshots go, if anywhere: for people to look at.
 pub const SCREENSHOTS_VARIABLE: &str = "SWIPR_TEST_SCREENSHOTS";
 
-/// How a page is to look.
+/// The color scheme of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Dark text on a light ground.
@@ -36,13 +36,13 @@ pub struct Browser {
     messages: Receiver<Value>,
     session: Option<String>,
     sent: u64,
-    /// What scripts and the page's policy complained of.
+    /// Uncaught exceptions of scripts, and errors in the browser's log.
     pub errors: Vec<String>,
     _profile: Directory,
 }
 
 impl Browser {
-    /// Starts one; `None`, and a line that says so, where there is none.
+    /// Starts a browser. `None`, and a line that says so: none is installed.
     pub fn start() -> Option<Browser> {
         let Some(executable) = executable() else {
             eprintln!("NOT RUN: no chromium here (Debian package chromium)");
@@ -139,7 +139,7 @@ impl Browser {
         }
     }
 
-    /// Whether the page prefers light or dark.
+    /// Sets the color scheme that the page is to prefer.
     pub fn prefer(&mut self, scheme: Scheme) {
         let value = if scheme == Scheme::Dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": value}]);
@@ -205,7 +205,7 @@ impl Browser {
         self.drag(at, at);
     }
 
-    /// For people to look at, where the variable names a folder.
+    /// Takes a screenshot, where the variable names a folder.
     pub fn screenshot(&mut self, name: &str) {
         let Some(folder) = std::env::var_os(SCREENSHOTS_VARIABLE) else { return };
         let answer = self.tell("Page.captureScreenshot", json!({"format": "png"}));
@@ -233,7 +233,7 @@ fn pipe() -> (OwnedFd, OwnedFd) {
     // SAFETY: the array has room for two numbers.
     let made = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
     assert_eq!(made, 0, "a pipe can be made");
-    // SAFETY: both were just made, and nobody else has them.
+    // SAFETY: both were just made, and nothing else owns them.
     ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }).into()
 }
 

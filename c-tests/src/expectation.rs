@@ -99,7 +99,7 @@ fn samples_of<'a>(recording: &'a Recording, thread: &str) -> Result<Vec<&'a Samp
     }
 }
 
-/// Each thread has one sample for each tick, or it is counted why it has none.
+/// Each thread has one sample for each tick, or the reason why it has none is counted.
 fn every_tick(recording: &Recording) -> Result<(), String> {
     let figure = |name: &str| {
         let found = recording.stats.iter().find(|(known, _)| known == name);
@@ -125,7 +125,7 @@ fn every(recording: &Recording, thread: &str, holds: impl Fn(&Sample) -> bool) -
     }
 }
 
-/// Whether the names of `stack` stand in the sample in this order, with gaps.
+/// Whether the names of `stack` appear in the sample in this order, with gaps.
 pub fn has_stack(sample: &Sample, stack: &str) -> bool {
     let mut frames = sample.frames.iter();
     stack.split(';').all(|wanted| frames.any(|frame| matches(&frame.name, wanted)))

@@ -1,6 +1,6 @@
 //! The Firefox Profiler's importer, without its window: `profiler-cli` of npm's package
-//! `@firefox-devtools/profiler-cli` loads a file as the web site does, and tells what is in it. It
-//! keeps the file in a process that is asked through a socket, a line of JSON each way.
+//! `@firefox-devtools/profiler-cli` loads a file as the web site does, and reports what is in it. A
+//! process of its own keeps the file, and answers requests over a socket, a line of JSON each way.
 
 use crate::directory::Directory;
 use crate::harness::NotRun;
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// More nodes of a tree are not told.
+/// At most so many nodes of a tree are reported.
 const MAX_NODES: u32 = 100_000;
 
 /// A file that is loaded.
@@ -30,7 +30,7 @@ pub struct Thread {
     pub name: String,
     /// Its id.
     pub tid: String,
-    /// What others ask for it by.
+    /// Its name in requests.
     handle: String,
 }
 
@@ -44,7 +44,7 @@ impl Loaded {
         let home = Directory::new();
         let socket = home.path().join(format!("{SESSION}.sock"));
         let loaded = Loaded { command, home, socket };
-        // It gives up waiting on a slow machine, and the process goes on.
+        // On a slow machine the command stops waiting, while the process still loads the file.
         loaded.tell(&["load", &file.to_string_lossy(), "--session", SESSION])?;
         wait_until("the importer's process", || UnixStream::connect(&loaded.socket).is_ok());
         wait_until("the importer to have loaded the file", || {
@@ -72,7 +72,7 @@ impl Loaded {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{question}: {error}: {line}"))
     }
 
-    /// Asks something of a thread, or of all.
+    /// Sends a command for one thread, or for all.
     fn ask(&self, subcommand: &str, more: &Value) -> Value {
         let mut command = json!({"command": "thread", "subcommand": subcommand});
         if let (Some(command), Some(more)) = (command.as_object_mut(), more.as_object()) {

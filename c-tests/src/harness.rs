@@ -1,6 +1,6 @@
 //! Runs tests that may find out, when they begin, that this machine cannot run them: they are
-//! counted as ignored, with the reason. The usual harness cannot say that. In its words: `cargo
-//! test NAME` and `--list` work.
+//! counted as ignored, with the reason. The usual harness cannot do that. This one prints the same
+//! lines, and `cargo test NAME` and `--list` work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

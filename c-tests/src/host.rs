@@ -58,7 +58,7 @@ impl Host {
         Self::start_with(Start { program, arguments: &[], agent: Agent::Loaded })
     }
 
-    /// Starts a program as told and waits for its `ready`.
+    /// Starts a program as `start` says and waits for its `ready`.
     pub fn start_with(start: Start<'_>) -> Self {
         let mut command = Command::new(&start.program.executable);
         command.args(&start.program.library).args(start.arguments).env_remove("LD_PRELOAD");
@@ -156,7 +156,7 @@ impl Host {
         }
     }
 
-    /// The rest of the line that began with `start` and has been waited over.
+    /// The rest of a line that began with `start` and was passed over while waiting for another.
     pub fn heard(&self, start: &str) -> &str {
         let found = self.heard.iter().find_map(|line| line.strip_prefix(start));
         found.unwrap_or_else(|| panic!("no line {start:?} in {:?}", self.heard))
@@ -233,7 +233,7 @@ impl Host {
         status.expect("an exit status")
     }
 
-    /// Ends the program, which must be content.
+    /// Ends the program, which must succeed.
     pub fn end(mut self) {
         let status = self.ended();
         assert!(status.success(), "the program ended with {status}");

@@ -175,7 +175,7 @@ fn field(line: &str) -> Option<(String, String)> {
     Some((name.to_ascii_lowercase(), value.trim().to_string()))
 }
 
-/// Reads on after `EINTR`: a read with a time limit is not restarted by the kernel
+/// Reads again after `EINTR`: a read with a time limit is not restarted by the kernel
 /// (signal(7)), and a test beside this one that starts a program at the moment when its
 /// last one ends makes such a signal: `SIGCHLD` is not ignored while `fork` blocks it.
 fn fill(stream: &mut UnixStream, buffer: &mut Vec<u8>) -> io::Result<usize> {
@@ -206,7 +206,7 @@ mod tests {
     use crate::directory::Directory;
     use std::os::unix::net::UnixListener;
 
-    /// What a client reads whom `serve` answers.
+    /// What a client reads that `serve` answers.
     fn answer_of(serve: impl FnOnce(&mut UnixStream) + Send + 'static) -> io::Result<Answer> {
         let directory = Directory::new();
         let path = directory.path().join("s");
@@ -222,7 +222,7 @@ mod tests {
         answer
     }
 
-    /// What a client reads who is sent `pieces`, one write each.
+    /// What a client reads if `pieces` are sent, one write each.
     fn answer_in(pieces: &'static [&'static str]) -> io::Result<Answer> {
         answer_of(move |client| {
             for piece in pieces {
@@ -244,14 +244,14 @@ mod tests {
         assert_eq!(answer.field("x-swipr-stats"), Some("ticks=3"));
     }
 
-    /// A test once failed of a signal that was not for its thread.
+    /// Regression: a test failed because of a signal that was not for its thread.
     #[test]
     fn a_signal_does_not_end_the_wait_for_an_answer() {
         extern "C" fn nothing(_: libc::c_int) {}
         let handler = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        // SAFETY: the handler does nothing, and nobody else in these tests uses SIGUSR1.
+        // SAFETY: the handler does nothing, and no other test here uses SIGUSR1.
         unsafe { libc::signal(libc::SIGUSR1, handler) };
-        // SAFETY: it only tells this thread's name.
+        // SAFETY: it only returns this thread's handle.
         let reader = unsafe { libc::pthread_self() };
         let answer = answer_of(move |client| {
             for _ in 0..50 {

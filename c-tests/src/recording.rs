@@ -65,8 +65,8 @@ impl Sample {
 pub struct Recording {
     /// The samples.
     pub samples: Vec<Sample>,
-    /// How many more have no stack: nobody looked, as at ticks that came too late on a busy
-    /// machine.
+    /// How many more have no stack: the thread was not observed, as at ticks that came too late on
+    /// a busy machine.
     pub unseen: u64,
     /// The agent's own counts, `ticks=3 samples=7 …`.
     pub stats: Vec<(String, u64)>,

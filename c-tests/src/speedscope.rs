@@ -1,5 +1,5 @@
-//! speedscope's importer (npm's package `speedscope`): its page loads a file, and is asked for what
-//! it has made of it.
+//! speedscope's importer (npm's package `speedscope`): its page loads a file, and exports the
+//! profiles that it has made of the file.
 
 use crate::browser::Browser;
 use crate::directory::Directory;
@@ -42,7 +42,7 @@ impl Loaded {
         Ok(Loaded { browser })
     }
 
-    /// What it has made of the file: what it would save.
+    /// The profiles that the page has made of the file, as it would save them.
     pub fn profiles(&mut self) -> Vec<Profile> {
         self.browser.value(
             "window.saved = new Promise(done => { URL.createObjectURL = blob => { blob.text().then(done); return '#'; }; }), \

@@ -1,6 +1,6 @@
 //! Whether a stack of `truth.c` can be true. Its functions are a tree: `f_01` is called by `f_0`
-//! and by nobody else, `h_…` are the same under its signal handler. So any frame that is missing,
-//! too much or stale is seen in the names.
+//! and by no other function, `h_…` are the same under its signal handler. So the names show any
+//! frame that is missing, too much or stale.
 
 use crate::recording::Sample;
 
@@ -33,7 +33,7 @@ const FOREIGN_FRAMES: usize = 6;
 
 /// Judges a stack of a `runner` or `waiter`.
 pub fn judge(sample: &Sample, jumps: Jumps) -> Verdict {
-    // A remark at the leaf tells what the thread waits for.
+    // A remark at the leaf says what the thread waits for.
     let is_state = |name: &&str| name.starts_with("[blocked") || *name == "[waiting for a CPU]";
     let names = sample.frames.iter().map(|frame| frame.name.as_str());
     let names: Vec<&str> = names.filter(|name| !is_state(name)).collect();

@@ -1,5 +1,5 @@
-//! Clients and files that mean harm, against a real program: it goes on, and the agent neither
-//! grows nor spins.
+//! Hostile clients and files, against a real program: the program keeps running, and the agent
+//! neither grows nor spins.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -61,7 +61,7 @@ fn storm(socket: &Path, connections: usize) {
     for request in requests.iter().cycle().take(connections) {
         let mut stream = UnixStream::connect(socket).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a bound");
-        // It may have refused us already.
+        // The server may have refused the connection already.
         let _ = stream.write_all(request);
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
@@ -135,9 +135,9 @@ fn no_client_makes_the_server_spin() {
     host.end();
 }
 
-/// Eight recordings that `go tool pprof` had begun and given up kept everybody else out for ten
-/// minutes; and those whose ticks are far apart kept their places in the sampler, so that what came
-/// next had no sample.
+/// Regression: eight recordings that `go tool pprof` had begun and given up kept all other clients
+/// out for ten minutes. Those whose ticks are far apart kept their places in the sampler, so that
+/// the next recording had no sample.
 #[test]
 fn recordings_that_were_given_up_leave_their_places() {
     let (_directory, program) = compiled("closed_by_client");

@@ -27,7 +27,7 @@ fn runs_here() -> Result<(), NotRun> {
     missing().map_or(Ok(()), |reason| Err(format!("this machine runs no containers: {reason}")))
 }
 
-/// Makes the recordings that a program asks for in its comments and checks what it expects of them.
+/// Makes the recordings that a program's comments request, and checks what they expect.
 fn records_as_expected(name: &str, refused: &[&str]) {
     let container = Container::new(name, refused);
     let host = container.start();
@@ -136,7 +136,7 @@ fn with_nothing_configured_the_socket_is_in_a_private_directory() -> Result<(), 
     let mut child = command.spawn().expect("the container");
     let mut said = String::new();
     let mut lines = BufReader::new(child.stderr.take().expect("its standard error"));
-    // The agent starts beside the program, which ends with its input.
+    // The agent starts while the program runs. The program ends when its input is closed.
     while !said.contains("listening on") && lines.read_line(&mut said).is_ok_and(|bytes| bytes > 0) {}
     drop(child.stdin.take());
     let status = child.wait().expect("the program's end");
@@ -158,7 +158,7 @@ fn blocked_threads_are_left_alone_whatever_is_refused() -> Result<(), NotRun> {
     Ok(())
 }
 
-/// Each of its sleeps was cut short by the first sample.
+/// Regression: the first sample cut each of its sleeps short.
 fn a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits() -> Result<(), NotRun> {
     runs_here()?;
     let container = Container::new("not_dumpable", &[]);
@@ -175,8 +175,8 @@ fn a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits() -> Result<
     Ok(())
 }
 
-/// A handler on an alternate stack cannot read the thread's own stack then; that must be told, not
-/// guessed.
+/// A handler on an alternate stack cannot read the thread's own stack then. The samples must say
+/// so, and not guess.
 fn on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for() -> Result<(), NotRun> {
     runs_here()?;
     let container = Container::new("alternate_stack", &["process_vm_readv"]);

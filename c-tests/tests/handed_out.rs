@@ -15,7 +15,7 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Names of environment variables of ours in a text.
+/// Names of the agent's environment variables in a text.
 fn variables(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_ascii_uppercase() || c == '_';
     text.split(|c| !is_part(c)).filter(|word| word.starts_with("SWIPR_")).collect()

@@ -1,5 +1,5 @@
 //! Hosts whose surroundings are unusual: fewer rights, less memory, other libraries, calls that
-//! want one thread. What cannot be tried on a machine is told by a line, `not run: …`.
+//! need one thread. What cannot be tried on a machine is reported by a line, `not run: …`.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -42,8 +42,8 @@ fn sockets(host: &Host) -> Vec<u32> {
     names.filter_map(|name| name.strip_suffix(".sock")?.parse().ok()).collect()
 }
 
-/// Whether a process has a thread of the agent's. It is there before `main` begins, but gives
-/// itself its name: one that is expected is waited for, one that is not is looked for a while
+/// Whether a process has a thread of the agent's. The thread is there before `main` begins, but
+/// sets its name itself. If one is expected this waits for the name; if none is, it checks a while
 /// later.
 fn has_agent(pid: u32, expected: bool) -> bool {
     let has = || {
@@ -161,7 +161,7 @@ fn ask(socket: &Path, target: &str) -> std::io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// A host with no memory left is asked for whatever, and does what it did before.
+/// A host with no memory left gets requests of all kinds, and must work as before.
 fn lives_without_memory(limit: &str, bytes: u64, before: &[&str]) {
     let (_directory, program) = compiled("no_memory");
     let mut host = Host::start(&program);
@@ -340,8 +340,8 @@ fn a_program_under_gperftools_is_profiled_by_both() {
     wait_until("the other profile", || std::fs::metadata(&profile).is_ok_and(|file| file.len() > 100));
 }
 
-/// What another tool says of a program that it looks at while that is recorded, and the size of its
-/// file; `None`: the tool is not there or may not.
+/// Runs another tool on a program that is recorded. Returns what the tool prints, and the size of
+/// its file; `None`: the tool is not installed, or is not allowed to.
 fn looked_at_while_recorded(tool: &str, arguments: impl Fn(u32, &Path) -> Vec<String>) -> Option<String> {
     let (directory, program) = compiled("closed_by_client");
     let mut host = Host::start(&program);
@@ -432,7 +432,7 @@ fn a_process_without_proc_lives_whoever_asks() {
     host.end();
 }
 
-/// How long the storms go on, in seconds; a program lives a minute.
+/// How long the storms last, in seconds; a program lives a minute.
 const STORM_VARIABLE: &str = "SWIPR_STORM_SECONDS";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Faults of the agent itself: whatever breaks in it, the program goes on, and whoever asks is
-//! told.
+//! Faults of the agent itself: whatever breaks in it, the program keeps running, and clients get
+//! the reason.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -27,7 +27,7 @@ fn compiled(name: &str) -> (Directory, Program) {
     (directory, program)
 }
 
-/// Everything that comes for a request up to the connection's end; nothing where nobody listens.
+/// Everything that comes for a request up to the connection's end; nothing if no server listens.
 fn raw(socket: &Path, target: &str) -> String {
     let mut answer = Vec::new();
     if let Ok(mut stream) = UnixStream::connect(socket) {
@@ -126,7 +126,7 @@ fn a_limit_on_address_space_ends_the_agent_and_never_the_program() {
         host.tell(&spare_kib.to_string());
         host.wait_for("limited");
         for target in ["/status", "/profile?samples=500&hz=500&format=pprof", "/dump", "/health"] {
-            // A client must not wait for ever; what it is told is another matter.
+            // A client must not wait for ever; what its answer says does not matter here.
             let answer = raw(&socket, target);
             recorded += u32::from(answer.starts_with("HTTP/1.1 200 ") && target == "/dump");
         }

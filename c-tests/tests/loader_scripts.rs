@@ -249,7 +249,7 @@ fn the_demo_shows_the_hottest_functions_and_where_its_files_are() {
     assert_eq!(code, Some(0), "{out}{errors}");
     let table: Vec<&str> = out.lines().filter(|line| line.contains('%')).collect();
     assert!(table.iter().any(|line| line.contains("burn-cpu") && line.contains("circle_curve")), "{out}");
-    // A remark stood where the function should: what a thread waits for has a column of its own.
+    // Regression: what a thread waits for was in the function's column. It has its own.
     let is_wait =
         |line: &&str| line.contains("clock_nanosleep  ") && line.contains("blocked in clock_nanosleep");
     assert!(table.iter().any(|line| is_wait(line) && line.contains("blocking")), "{out}");

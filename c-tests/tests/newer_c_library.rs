@@ -1,7 +1,7 @@
-//! Calls that our signal cut short, in programs that run with a newer C library, which makes its
-//! calls in another way.
+//! Programs that run with a newer C library, which makes its system calls in another way: the
+//! agent's signal must cut none of them short there, either.
 //!
-//! Where that cannot be fetched these tests are counted as ignored, with the reason.
+//! Where the library cannot be fetched these tests are counted as ignored, with the reason.
 
 use std::process::ExitCode;
 use swipr_c_tests::directory::Directory;
@@ -58,7 +58,7 @@ fn who_waits_for_its_own_handlers_goes_on_when_they_have_run() -> Result<(), Not
     ])
 }
 
-/// No debug files of it are installed: they are looked for.
+/// No debug files of the library are installed: the agent searches for them.
 fn its_malloc_is_not_entered_by_threads_of_ours() -> Result<(), NotRun> {
     run(&["own_malloc"])
 }

@@ -1,5 +1,5 @@
-//! Each hazard's program, run under the agent. Most say themselves what they expect; the
-//! tests written out here are those in which the client, too, does something.
+//! Each hazard's program, run under the agent. Most say themselves what they expect. The tests
+//! written out here are those in which the client, too, does something.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -23,8 +23,8 @@ fn compiled(name: &str) -> (Directory, Program) {
     (directory, program)
 }
 
-/// Whether a program ends well by itself: what its test says of the agent would else mean nothing.
-/// Programs hardly change: this is a nightly check.
+/// A program must end well by itself: otherwise its test would say nothing of the agent. Programs
+/// hardly change, so this is a nightly check.
 fn is_content_without_the_agent(program: &Program) {
     if !cfg!(feature = "nightly") {
         return;
@@ -41,7 +41,7 @@ macro_rules! programs {
             is_content_without_the_agent(&program);
             host::run(&program);
         })*
-        /// The programs that tell by their comments what is expected.
+        /// The programs whose comments say what is expected.
         const TELLING: &[&str] = &[$($name),*];
     };
 }
@@ -255,9 +255,9 @@ fn libraries_that_come_and_go_while_recording_are_no_danger() {
     host.end();
 }
 
-/// Two versions of a plug-in without build ids, alike in size and layout, were told apart by
-/// nothing: what ran after the second was loaded in place of the first was walked and named as if
-/// it were the first.
+/// Regression: two versions of a plug-in without build ids, alike in size and layout, were not
+/// distinguished. Code of the second, loaded in place of the first, was walked and named as if it
+/// were the first.
 #[test]
 fn a_library_reloaded_to_the_same_place_has_its_new_names_and_frames() {
     let (directory, program) = compiled("hot_reload");
@@ -287,7 +287,8 @@ fn a_library_reloaded_to_the_same_place_has_its_new_names_and_frames() {
     host.end();
 }
 
-/// The loader is then the kernel's idea of the executable, and the program had its names.
+/// Regression: the kernel then names the loader as the executable, and the program had the loader's
+/// names.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_program_started_through_the_loader_has_its_own_names() {
@@ -373,7 +374,7 @@ fn a_client_that_goes_away_leaves_nothing_behind() {
         let path = format!("/proc/{}/{what}", host.pid());
         std::fs::read_dir(path).map_or(0, Iterator::count)
     };
-    // Three looks that agree: what earlier clients held has been let go.
+    // Fifty equal readings in a row: what earlier clients held has been released.
     let mut before = (0, 0);
     let mut agreed = 0;
     wait_until("descriptors and threads to settle", || {
@@ -414,7 +415,7 @@ fn a_program_that_executes_another_is_not_killed_by_a_late_signal() {
     let host = Host::start(&program);
     let socket = host.socket();
     for _ in 0..40 {
-        // Each program of the chain ends its recording; between two of them nobody listens.
+        // Each program of the chain ends its recording; between two of them no server listens.
         if let Err(error) = http::get(&socket, "/profile?seconds=5&hz=2000&format=perf") {
             assert!(error.kind() != ErrorKind::TimedOut, "{error}");
         }
@@ -439,8 +440,8 @@ fn the_last_threads_end_ends_the_process_with_the_hosts_files() {
     assert_eq!(std::fs::read_to_string(file).expect("the file"), "main\nworker\nexit\n");
 }
 
-/// Such a process never ended: the agent's threads kept it, and strict seccomp leaves no other way
-/// to end.
+/// Regression: such a process never ended, because the agent's threads kept it alive. Strict
+/// seccomp leaves no other way to end.
 #[test]
 fn a_first_thread_that_ends_by_the_system_call_ends_the_process_with_its_status() {
     let (_directory, program) = compiled("first_thread_exits");
@@ -458,7 +459,7 @@ fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Rec
     let mut answer = host.begin_recording(query);
     read_until_stack(&mut answer, "burner_main;burn");
     for signal in [libc::SIGSTOP, libc::SIGCONT] {
-        // SAFETY: a child of ours that has not been waited for.
+        // SAFETY: a child of this process that has not been waited for.
         assert_eq!(unsafe { libc::kill(host.pid() as i32, signal) }, 0);
         if signal == libc::SIGSTOP {
             std::thread::sleep(stopped);
@@ -467,7 +468,7 @@ fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Rec
     host::finish_recording(answer, query)
 }
 
-/// It was killed at its next sample, and the host with it.
+/// Regression: the thread was killed at its next sample, and the host with it.
 #[test]
 fn a_thread_that_enters_a_sandbox_unseen_is_not_asked_when_it_computes_again() {
     let (_directory, program) = compiled("sandbox_unseen");
@@ -481,8 +482,9 @@ fn a_thread_that_enters_a_sandbox_unseen_is_not_asked_when_it_computes_again() {
     host.end();
 }
 
-/// Where the socket was to be became unwritable before it was there, in 4 of 60 starts on a busy
-/// machine. (A second each: so many busy hosts do not all get a CPU for a shorter one.)
+/// Regression: in 4 of 60 starts on a busy machine the socket's directory became unwritable before
+/// the socket was made. (A recording of a second each: in a shorter one not all of so many busy
+/// hosts get a CPU.)
 #[test]
 fn hosts_that_give_up_their_rights_at_once_have_their_sockets() {
     let (_directory, program) = compiled("not_dumpable");
@@ -493,8 +495,8 @@ fn hosts_that_give_up_their_rights_at_once_have_their_sockets() {
     }
 }
 
-/// Ticks that had come after the end were counted as late, and busy threads had run while their
-/// process was stopped.
+/// Regression: ticks after the recording's end were counted as late, and busy threads were shown as
+/// running while their process was stopped.
 #[test]
 fn a_program_that_was_stopped_has_its_ticks_counted_and_did_not_run_meanwhile() {
     let (_directory, program) = compiled("cpu_and_wall");
@@ -515,7 +517,8 @@ fn a_program_that_was_stopped_has_its_ticks_counted_and_did_not_run_meanwhile() 
     host.end();
 }
 
-/// Each recording that began took away what the others' threads had waited since their last look.
+/// Regression: each recording that began took from the others what their threads had waited since
+/// their last observation.
 #[test]
 fn recordings_that_begin_take_nothing_of_the_waits_that_another_counts() {
     let (_directory, program) = compiled("waiting_for_cpu");
@@ -548,7 +551,7 @@ fn only_the_sampler_is_pinned_to_a_cpu_and_only_while_it_preempts() {
     let host = Host::start(&program);
     let all = cpus_of_threads(&host)[0].1.clone();
     let preempting = host.begin_recording("seconds=60&hz=500&mode=cpu&source=preempt&format=perf");
-    // Who may use one CPU only cannot be pinned to fewer.
+    // A sampler that may use one CPU only cannot be pinned to fewer.
     wait_until("the sampler to be pinned", || {
         let pinned: Vec<_> = cpus_of_threads(&host).into_iter().filter(|thread| thread.1 != all).collect();
         assert!(pinned.iter().all(|thread| thread.0.contains("sampler")), "{pinned:?} of {all}");
@@ -575,8 +578,8 @@ fn cpu_ns_of(host: &Host, name: &str) -> u64 {
     read(task.join("schedstat")).split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds")
 }
 
-/// The one that preempts begins first and ends last: a hit of a moment at which the other one was
-/// alone would stand for all of its time.
+/// The recording that preempts begins first and ends last: a hit of a moment at which the other one
+/// ran alone would represent all of its time.
 #[test]
 fn recordings_by_timers_and_by_preemption_have_all_their_samples_beside_each_other() {
     let (_directory, program) = compiled("cpu_and_wall");
@@ -590,7 +593,7 @@ fn recordings_by_timers_and_by_preemption_have_all_their_samples_beside_each_oth
         let preempting = host.begin_recording(&preempting_query);
         let timed = host.begin_recording(&timed_query);
         let begun_ns = cpu_ns_of(&host, "burner");
-        // Both run still.
+        // Both recordings are still running.
         std::thread::sleep(Duration::from_millis(3980).saturating_sub(asked.elapsed()));
         let least_ns = cpu_ns_of(&host, "burner") - begun_ns;
         let timed = host::finish_recording(timed, &timed_query);
@@ -661,7 +664,7 @@ fn ends_as_without_the_agent(how: &str) -> Host {
         (alone.code(), alone.signal()),
         "the status of a program that ends by {how}"
     );
-    // The client is told by the end of its connection, whole or not.
+    // The client sees the end of its connection, with a whole answer or not.
     if let Err(error) = answer.read_all() {
         let silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
         assert!(!silent, "the recording did not end: {error}");
@@ -762,7 +765,8 @@ fn a_preloaded_program_and_its_children_may_call_the_c_interface_at_once() {
     }
 }
 
-/// A shell whose children find the shell's socket where theirs should be; what is on stderr.
+/// Runs a shell whose children find the shell's socket where theirs should be; returns what is on
+/// stderr.
 fn errors_of_children(variable: &str, value: &str) -> String {
     errors_of_shell("(exec sleep 0.2); (exec sleep 0.2); :", variable, value)
 }
@@ -789,7 +793,7 @@ fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
 fn a_value_that_cannot_be_used_is_told_without_being_asked() {
     let errors = errors_of_children("SWIPR_SIGNAL", "SIGKILL");
     let told = errors.matches("not profiled: cannot use SWIPR_SIGNAL=SIGKILL: ").count();
-    // Every command of a script said it once more.
+    // Regression: every command of a script said it once more.
     assert_eq!(told, 1, "{errors}");
     let errors = errors_of_shell("SWIPR_SIGNAL=SIGKILL sleep 0; :", "SWIPR_FOLLOW", "all");
     assert_eq!(errors.matches("not profiled").count(), 1, "a value of the child's own: {errors}");
@@ -821,11 +825,12 @@ fn the_handler_makes_no_system_call() {
         "share of closed with stack closed_main;compute;compute >= 0.9",
         "every sample of closed is complete",
     ];
-    // The handler asks the kernel to read the stack until the sampler knows where it is.
+    // The handler reads the stack by a system call until the sampler knows where the stack is.
     let query = "seconds=1&hz=500&format=perf";
     let mut answer = host.begin_recording(query);
     read_until_stack(&mut answer, "closed_main;compute");
-    // From here on it may make none; a second later the sampler sees that, and hits it no more.
+    // From here on the thread may make none. Up to a second later the sampler sees that, and arms
+    // its timer no more.
     host.tell("close");
     host.wait_for("done");
     expect(&host::finish_recording(answer, query), &expected);

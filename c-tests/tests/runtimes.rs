@@ -1,5 +1,5 @@
-//! Code that real runtimes make while they run: names and lines from what they write for profilers
-//! and debuggers. A runtime that is not installed is told by a line, `not run: …`.
+//! JIT code of real runtimes: names and lines from what the runtimes write for profilers and
+//! debuggers. A runtime that is not installed is reported by a line, `not run: …`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ struct Runtime {
 }
 
 impl Runtime {
-    /// `None`: it is not installed, which is said.
+    /// `None`: it is not installed, which a line reports.
     fn start(program: &str, arguments: &[&str]) -> Option<Runtime> {
         Runtime::start_in(Directory::new(), program, arguments)
     }
@@ -85,7 +85,7 @@ fn share(recording: &Recording, holds: impl Fn(&Sample) -> bool) -> f64 {
     with as f64 / all as f64
 }
 
-/// At least that share of the samples are so; the others are told.
+/// `holds` must be true of at least this share of the samples; a failure prints the others.
 fn expect_share(recording: &Recording, least: f64, what: &str, holds: impl Fn(&Sample) -> bool) {
     let found = share(recording, &holds);
     let others = recording.samples.iter().filter(|sample| !holds(sample));
@@ -174,13 +174,13 @@ fn functions_of_erlang_have_names_from_its_perf_map() {
     let arguments = ["+JPperf", "true", "-noshell", "-pa", ".", "-run", "hot", "main"];
     let Some(erlang) = Runtime::start_in(directory, "erl", &arguments) else { return };
     let recording = erlang.record();
-    // Its other schedulers look for work for a while.
+    // Its other schedulers spin for a while in search of work.
     expect(&recording, "hot:main/0;hot:hot/2", 0.4);
     expect_complete(&recording);
 }
 
-/// Two thirds of the samples of Go programs with C inside were marked as truncated, behind callers
-/// that there never were.
+/// Regression: two thirds of the samples of Go programs with C inside were marked as truncated,
+/// behind callers that never existed.
 #[test]
 fn stacks_of_go_end_where_their_threads_change_stacks() {
     let directory = Directory::new();

@@ -1,5 +1,5 @@
-//! What Grafana Alloy's and Parca's scrapers ask of a Go program, asked of a program with the
-//! agent: the answers have what they check, and refuse to go on without.
+//! The requests that Grafana Alloy's and Parca's scrapers send to a Go program, sent to a program
+//! with the agent: the answers have everything that these scrapers require.
 
 use std::path::Path;
 use swipr_c_tests::directory::Directory;
@@ -30,7 +30,7 @@ fn scrapers_find_what_they_check_at_the_endpoints_that_they_ask_by_default() {
     let directory = Directory::new();
     let host = Host::start(&Program::compile("cpu_and_wall", directory.path()));
     let socket = host.socket();
-    // Alloy asks for a second less than its interval, Parca for its own time; both as numbers.
+    // Alloy requests a second less than its interval, Parca its own time; both as numbers.
     let cpu = scraped(&socket, "/debug/pprof/profile?seconds=1");
     assert_eq!(types(&cpu), [("samples", "count"), ("cpu", "nanoseconds")]);
     assert_eq!(cpu.string(cpu.period_type.as_ref().expect("a type").kind), "cpu");

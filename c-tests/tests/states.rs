@@ -8,8 +8,8 @@ use swipr_c_tests::host::Host;
 use swipr_c_tests::http;
 use swipr_c_tests::program::Program;
 
-/// The agent woke up on the CPU of the thread that it looked at, each time, and every sample said
-/// `[waiting for a CPU]` of a thread that had waited for 2 % of the time.
+/// Regression: the agent woke up on the CPU of the thread that it observed, each time, and every
+/// sample said `[waiting for a CPU]` of a thread that had waited for 2 % of the time.
 #[test]
 fn a_busy_thread_that_shares_its_cpu_with_the_agent_waits_as_long_as_the_kernel_says() {
     let directory = Directory::new();

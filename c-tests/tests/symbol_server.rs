@@ -1,5 +1,5 @@
-//! What profiler.firefox.com asks of a process: names, source files, instructions. Under a token,
-//! and nothing else.
+//! What profiler.firefox.com requests from a process: names, source files, instructions. They are
+//! served under a token, and nothing else is.
 
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ fn debug_id(build_id: &str) -> String {
     order.map(|at| bytes[at]).concat().to_uppercase() + "0"
 }
 
-/// Where the process answers questions about symbols.
+/// The path under which the process answers symbol requests.
 fn token(socket: &Path) -> String {
     let (_, _, help) = send(socket, "GET", "/", "");
     let token = help.split("symbol server for profiler.firefox.com: ").nth(1);
@@ -61,8 +61,8 @@ fn symbol(program: &Path, name: &str) -> (u64, u64) {
     (number(), number())
 }
 
-/// The addresses of profiles were bytes of files: servers other than ours would have named other
-/// functions.
+/// Regression: the addresses in profiles were offsets in files. Symbol servers other than the
+/// agent's would have named other functions.
 #[test]
 fn addresses_of_profiles_are_what_symbol_servers_look_up() {
     let directory = Directory::new();

@@ -8,7 +8,7 @@ use swipr_c_tests::http;
 use swipr_c_tests::program::Program;
 use swipr_c_tests::truth::{Jumps, Verdict, judge};
 
-/// How many stacks to take of each program, walked anew and to their roots.
+/// How many stacks to take of each program: walked, not used again, and to their roots.
 const STACKS_VARIABLE: &str = "SWIPR_TRUTH_STACKS";
 /// Where it is not set.
 const STACKS: u64 = 10_000;
@@ -50,7 +50,7 @@ impl Tally {
         let sums = [&mut self.whole, &mut self.copied, &mut self.interrupted, &mut self.reused];
         sums.into_iter().zip(figures).for_each(|(sum, more)| *sum += more);
         for sample in recording.samples {
-            // The CPU time of nobody's stack has none.
+            // CPU time that was not sampled has no stack.
             if sample.frames.iter().all(|frame| frame.name == "[not sampled]") {
                 continue;
             }

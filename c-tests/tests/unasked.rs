@@ -1,5 +1,5 @@
-//! Recordings that the environment asks for: the file of a program's whole life, and the last
-//! seconds of one that goes on.
+//! Recordings that environment variables start: the file of a program's whole life, and the flight
+//! recorder, which keeps the last seconds of a running program.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -45,7 +45,7 @@ fn a_program_that_ends_at_once_ends_as_ever_and_its_children_have_their_own_file
     });
     assert_eq!(host.wait().code(), Some(7));
     let files = std::fs::read_dir(directory.path()).expect("the folder");
-    // One that was not complete in time is called so.
+    // A file that was not complete in time has another name.
     for path in files
         .map_while(Result::ok)
         .map(|file| file.path())
@@ -72,15 +72,15 @@ fn what_happened_lately_is_told_in_any_format_without_a_new_recording() {
     }
     let answer = get("/last?seconds=30&threads=nobody");
     assert_eq!(answer.status, 422);
-    // What was kept is what a recording would have found.
+    // The flight recorder keeps what a recording would have found.
     let text = String::from_utf8_lossy(&get("/last?seconds=30&format=folded").body).into_owned();
     assert!(
         folded(&text).expect("folded text").iter().any(|sample| sample.chain().contains("burn_cpu_once"))
     );
 }
 
-/// The flight recorder read symbols and debug information of all that it met, and kept it for ever:
-/// 18 MB that nobody had asked for.
+/// Regression: the flight recorder read symbols and debug information of all code that it met, and
+/// kept them for ever: 18 MB that no client had requested.
 #[test]
 fn files_are_read_for_the_names_of_what_is_kept_when_somebody_asks() {
     let (_built, command) = demo("1000000", ("SWIPR_CONTINUOUS", "100hz,60s"));
@@ -100,8 +100,8 @@ fn files_are_read_for_the_names_of_what_is_kept_when_somebody_asks() {
     assert!(number("/symbols/objects") > 0, "somebody has");
 }
 
-/// `late=0` was said where two of three ticks were, and nothing of the 25 seconds that are not
-/// there.
+/// Regression: the figures said `late=0` where two of three ticks were late, and nothing of the 25
+/// seconds that were missing.
 #[test]
 fn what_is_kept_tells_its_losses_and_that_it_is_shorter_than_was_asked() {
     let (_built, command) = demo("1000000", ("SWIPR_CONTINUOUS", "100hz,60s"));
@@ -140,8 +140,8 @@ fn a_program_of_which_nothing_is_kept_says_how_it_would_be() {
     assert!(answer.status == 422 && text.contains("SWIPR_CONTINUOUS=1"), "{text}");
 }
 
-/// What a shell with the agent in it says on its standard error. It has a child that lives for a
-/// moment, and is looked at meanwhile.
+/// What a shell with the agent in it writes to its standard error. The shell has a child that lives
+/// for a second; `meanwhile` runs while it does.
 fn said_by_shell(variable: (&str, &str), meanwhile: impl FnOnce(&Path)) -> String {
     let directory = Directory::new();
     let mut command = Command::new("/bin/sh");
@@ -157,7 +157,7 @@ fn said_by_shell(variable: (&str, &str), meanwhile: impl FnOnce(&Path)) -> Strin
     String::from_utf8(output.stderr).expect("UTF-8")
 }
 
-/// The program ran to its end, and then there was no file.
+/// Regression: the program ran to its end, and then there was no file.
 #[test]
 fn a_file_that_cannot_be_written_is_told_at_the_start() {
     let said = said_by_shell(("SWIPR_OUTPUT", "/nosuch/life.%p.html"), |_| ());
@@ -168,8 +168,8 @@ fn a_file_that_cannot_be_written_is_told_at_the_start() {
     }
 }
 
-/// The agent listened on its socket alone, and did not say so. A child cannot have its parent's
-/// port, and says nothing.
+/// Regression: the agent listened on its socket alone, and did not say so. A child cannot have its
+/// parent's port, and must say nothing.
 #[test]
 fn a_port_that_is_taken_is_told_once_and_in_the_help_and_in_the_status() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -197,7 +197,8 @@ fn the_help_names_the_live_page() {
     assert_eq!(said, "");
 }
 
-/// A recording of nobody lasted as long as it was asked for, and then said that it was empty.
+/// Regression: a recording of threads that do not exist lasted as long as requested, and then said
+/// that it was empty.
 #[test]
 fn threads_that_are_not_there_are_told_at_once() {
     said_by_shell(("SWIPR_CONTINUOUS", "1"), |socket| {

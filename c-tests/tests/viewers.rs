@@ -210,7 +210,7 @@ fn the_live_page_redraws_compares_stops_and_saves() -> Result<(), NotRun> {
     browser.screenshot("live-dark.png");
     browser.value("$('run').click()");
     browser.until("$('run').textContent === 'Start'");
-    // Nobody records any more.
+    // No recording runs any more.
     wait_until("the recording to end", || {
         let status: Value = serde_json::from_slice(&demo.get("/status")).expect("JSON");
         status["recordings"]["running"] == 0 || status["recordings_running"] == 0 || status["running"] == 0
@@ -276,7 +276,7 @@ fn hostile_page(agent: &str) -> SocketAddr {
     own
 }
 
-/// An `<img>` has no `Origin`: pages that somebody looked at filled all recordings.
+/// Regression: an `<img>` has no `Origin`, and pages that a user opened used up all recordings.
 fn a_hostile_page_makes_no_recording() -> Result<(), NotRun> {
     let mut browser = browser()?;
     let demo = demo();
@@ -323,7 +323,7 @@ fn go_tool_pprof_reads_its_endpoints() -> Result<(), NotRun> {
     assert!(threads.contains("Type: goroutine"), "{threads}");
     let text = pprof("-top", "/debug/pprof/goroutine?debug=1").unwrap_or_default();
     assert!(text.contains("Type: goroutine"), "{text}");
-    // Without names in it, pprof asks for them.
+    // If the profile has no names, pprof requests them.
     let source = format!("http://{}/debug/pprof/symbolizer=fake/profile?seconds=1", demo.address);
     let mut command = Command::new("go");
     command.args(["tool", "pprof", "-symbolize=remote", "-top", &source]).env("HOME", home);

@@ -1,9 +1,9 @@
-//! The heap's lock, which a fork must hold too: else the child could find it held by a thread that
-//! it does not have.
+//! The heap's lock. A fork must hold it, too: otherwise the child could find it held by a thread
+//! that the child does not have.
 //!
-//! A child that no fork handler has seen (of `_Fork`, or of clone(2)) may have got it held. It is
-//! told by its process id, and has no heap then: neither it nor its own children wait for who is
-//! not there.
+//! A child that no fork handler has seen (of `_Fork`, or of clone(2)) may find it held. Its process
+//! id shows that. It has no heap then: neither it nor its own children wait for a thread that does
+//! not exist.
 
 use profiler::for_library::signal_exclusion;
 use std::cell::{Cell, UnsafeCell};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use swipr_os::{locks, process};
 
-/// How long it is waited for before somebody asks whether its holder exists. It is held for
+/// How long a thread waits before it checks whether the holder exists. The lock is held for
 /// microseconds.
 const TIMEOUT: Duration = Duration::from_millis(20);
 
@@ -24,11 +24,11 @@ unsafe impl Sync for Lock {}
 static LOCK: Lock = Lock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
 /// The process whose threads may hold it; 0: not known yet.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// In the child of a fork that did not get it.
+/// Whether this is the child of a fork that did not get the lock.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// What this thread's fork holds.
+    /// The lock, while this thread forks.
     static OF_FORK: Cell<Option<ManuallyDrop<HeapHeld>>> = const { Cell::new(None) };
 }
 
@@ -44,7 +44,7 @@ impl Drop for HeapHeld {
     }
 }
 
-/// Waits for the lock. `None`: whoever holds it does not exist in this process.
+/// Waits for the lock. `None`: its holder does not exist in this process.
 pub fn hold() -> Option<HeapHeld> {
     if IS_LOST.load(Relaxed) {
         return None;
@@ -80,8 +80,8 @@ fn hold_later() -> Option<HeapHeld> {
     }
 }
 
-/// Has forks hold it. Before any other fork handler of ours is registered, so that those may use
-/// the heap.
+/// Makes forks hold it. To be called before any other fork handler of the agent is registered, so
+/// that those may use the heap.
 pub fn watch_forks() {
     unsafe extern "C" fn before() {
         OF_FORK.set(hold().map(ManuallyDrop::new));
@@ -92,7 +92,7 @@ pub fn watch_forks() {
     unsafe extern "C" fn in_child() {
         let held = OF_FORK.take().map(ManuallyDrop::into_inner);
         IS_LOST.store(held.is_none(), Relaxed);
-        // In a sandbox not even that question may be allowed.
+        // In a sandbox even getpid(2) may be forbidden.
         PROCESS.store(if signal_exclusion::is_in_sandbox() { 0 } else { process::pid() }, Relaxed);
     }
     PROCESS.store(process::pid(), Relaxed);
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use profiler::for_library::signal_exclusion::Reason;
 
-    /// A service that had entered a sandbox was killed in fork(2), for a call by which threads
-    /// wait.
+    /// Regression: a service that had entered a sandbox was killed in fork(2), for a call by which
+    /// threads wait.
     #[test]
     fn a_thread_in_a_sandbox_does_not_wait_by_a_system_call() {
         let held = hold().unwrap();

@@ -7,10 +7,10 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const BYTES: usize = 256 << 10;
-/// The part that is the host's threads' alone.
+/// The part that only threads of the host may use.
 const FOR_THE_HOST: usize = 64 << 10;
 
-/// Who asks.
+/// Which kind of thread needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
     /// A thread of the agent.
@@ -26,7 +26,7 @@ pub struct Reserve {
     used: AtomicUsize,
 }
 
-// SAFETY: each byte is given out once, by the one who moved `used` past it.
+// SAFETY: each byte is given out once, to the thread that moved `used` past it.
 unsafe impl Sync for Reserve {}
 
 /// The heap's.

@@ -1,5 +1,5 @@
-//! `__register_atfork`, which pthread_atfork(3) calls, seen where the library is preloaded: each
-//! call is passed on, and what comes back is the answer. Behind it the agent's own fork handlers
+//! `__register_atfork`, which pthread_atfork(3) calls, interposed where the library is preloaded.
+//! Each call is passed on, and its result returned. After each call the agent's own fork handlers
 //! are registered again, so that they stay the outermost ones; `lifecycle/fork.rs` says why. It may
 //! be called before the constructor.
 
@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 
 static REGISTER: RealFn = RealFn::new(c"__register_atfork");
 
-/// Looks the function behind up.
+/// Looks up the real function.
 pub fn prepare() {
     REGISTER.get();
 }
@@ -20,7 +20,7 @@ type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> 
 /// Registers handlers of an object for fork(2) (glibc's `sysdeps/pthread/register-atfork.c`).
 ///
 /// # Safety
-/// As the function of this name behind it says.
+/// As the real function requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __register_atfork(
     before: Handler,

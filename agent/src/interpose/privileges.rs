@@ -1,10 +1,11 @@
-//! Calls by which a program gives up what it may do, seen where the library is preloaded: a start
-//! of the agent that is under way is waited for.
+//! Calls by which a program gives up privileges, interposed where the library is preloaded: they
+//! wait for a start of the agent that is in progress.
 //!
-//! The agent starts beside the program. A service that becomes an ordinary user, or leaves for
-//! another root directory, in its first millisecond would else do so before the socket is there: it
-//! would lie where nobody looks for it, or there would be none. (So it was, in 4 of 60 starts on a
-//! busy machine.) Not seen: calls made without the C library, which change the calling thread only.
+//! The agent starts beside the program. A service may become an ordinary user, or change to another
+//! root directory, in its first millisecond, before the socket is there. The socket would then be
+//! where no client looks for it, or there would be none. (This happened in 4 of 60 starts on a busy
+//! machine.) Not interposed: calls made without the C library, which change the calling thread
+//! only.
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::lifecycle;
@@ -22,8 +23,8 @@ unsafe fn settled_before(next: &RealFn, [first, second, third]: [c_ulong; 3]) ->
     if next.is_null() {
         return -1;
     }
-    // SAFETY: integers and pointers are passed alike, in registers, and who takes fewer does not
-    // look at the others.
+    // SAFETY: integers and pointers are passed alike, in registers, and a function that takes fewer
+    // does not look at the others.
     let next = unsafe { std::mem::transmute::<*mut c_void, OfThree>(next) };
     // SAFETY: the caller's contract.
     unsafe { next(first, second, third) }
@@ -37,7 +38,7 @@ macro_rules! stand_in_front {
             /// The call of this name.
             ///
             /// # Safety
-            /// As the function of this name behind it says.
+            /// As the real function requires.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(first: c_ulong, second: c_ulong, third: c_ulong) -> c_int {
                 // SAFETY: as this function's own.
@@ -45,7 +46,7 @@ macro_rules! stand_in_front {
             }
         )*
 
-        /// Looks the functions behind up.
+        /// Looks up the real functions.
         pub fn prepare() {
             $(_ = $next.get();)*
         }

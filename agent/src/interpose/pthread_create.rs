@@ -1,10 +1,11 @@
-//! `pthread_create`, seen where the library is preloaded: a thread that inherits a full signal
-//! mask, as liblzma's workers and librdkafka's do, could not be hit while it runs. It starts with
-//! our signal unblocked.
+//! `pthread_create`, interposed where the library is preloaded. A thread that inherits a full
+//! signal mask, as liblzma's workers and librdkafka's do, could not be sampled while it runs. So it
+//! starts with the agent's signal unblocked.
 //!
 //! Not where there is no agent, nor where the program uses that signal itself: it has a handler of
-//! its own for it, or one is pending. A thread that waits for signals gets none of ours by this: a
-//! timer's signal is raised where its thread returns to user mode, and taken there.
+//! its own for it, or one is pending. A thread that waits for signals receives none of the agent's
+//! because of this: a timer's signal is raised where its thread returns to user mode, and taken
+//! there.
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::{lifecycle, sampler};
@@ -13,7 +14,7 @@ use swipr_os::{errno, signals, threads};
 
 static PTHREAD_CREATE: RealFn = RealFn::new(c"pthread_create");
 
-/// Looks the function behind up.
+/// Looks up the real function.
 pub fn prepare() {
     PTHREAD_CREATE.get();
 }
@@ -25,7 +26,7 @@ type PthreadCreate =
 /// pthread_create(3).
 ///
 /// # Safety
-/// As the function of this name behind it says.
+/// As the real function requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,

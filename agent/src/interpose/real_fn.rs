@@ -1,5 +1,5 @@
-//! Functions of the C library that this library stands in front of, where it is preloaded: the next
-//! of that name, which would have been called without us.
+//! Functions of the C library that the preloaded library interposes: the next of that name, which
+//! would have been called without this library.
 //!
 //! They may be called before the constructor, after fork, in a signal handler and with any lock
 //! held. So each is looked up when the library is loaded, and later calls do not enter the dynamic

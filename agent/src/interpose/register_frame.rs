@@ -1,7 +1,7 @@
-//! `__register_frame` and its kin, seen where the library is preloaded: programs that make code at
-//! run time tell the C++ runtime in this way how that code's frames are left. Each call is noted
-//! and passed on to the function that would have been called without us
-//! ([`crate::interpose::real_fn`]); what that one answers is the answer.
+//! `__register_frame` and related calls, interposed where the library is preloaded. With them JIT
+//! compilers register the unwind information of their code with the C++ runtime. Each call is
+//! recorded and passed on to the real function ([`crate::interpose::real_fn`]), and its result
+//! returned.
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::registered_frames;
@@ -12,7 +12,7 @@ static DEREGISTER: RealFn = RealFn::new(c"__deregister_frame");
 static REGISTER_INFO: RealFn = RealFn::new(c"__register_frame_info");
 static DEREGISTER_INFO: RealFn = RealFn::new(c"__deregister_frame_info");
 
-/// Looks the functions behind up.
+/// Looks up the real functions.
 pub fn prepare() {
     for next in [&REGISTER, &DEREGISTER, &REGISTER_INFO, &DEREGISTER_INFO] {
         next.get();
@@ -26,7 +26,7 @@ type GivingBack = unsafe extern "C" fn(*const c_void) -> *mut c_void;
 /// Registers frame descriptions (libgcc's `unwind-dw2-fde.h`).
 ///
 /// # Safety
-/// As the function of this name behind it says.
+/// As the real function requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __register_frame(begin: *const c_void) {
     let next = REGISTER.get();

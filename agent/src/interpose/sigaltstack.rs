@@ -1,18 +1,18 @@
-//! `sigaltstack`, seen where the library is preloaded: a thread whose alternate stack is too small
-//! for a signal's frame is killed by the first signal whose handler runs there, as ours does. It
-//! gets none from us.
+//! `sigaltstack`, interposed where the library is preloaded. A thread whose alternate stack is too
+//! small for a signal's frame is killed by the first signal whose handler runs there, as the
+//! agent's does. The agent sends it none.
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::signal_exclusion::{self, Reason};
 use std::ffi::c_int;
 
-/// What a signal of ours needs: the kernel's frame (3.4 KiB with AVX-512; where a program uses AMX
-/// the kernel itself refuses stacks that are too small), and the handler's 512 bytes.
+/// What the agent's signal needs: the kernel's frame (3.4 KiB with AVX-512; where a program uses
+/// AMX the kernel itself refuses stacks that are too small), and the handler's 512 bytes.
 const LEAST_BYTES: usize = 4096;
 
 static SIGALTSTACK: RealFn = RealFn::new(c"sigaltstack");
 
-/// Looks the function behind up.
+/// Looks up the real function.
 pub fn prepare() {
     SIGALTSTACK.get();
 }
@@ -22,7 +22,7 @@ type SigAltStack = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t
 /// sigaltstack(2).
 ///
 /// # Safety
-/// As the function of this name behind it says.
+/// As the real function requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     // SAFETY: the caller gives null or a stack_t; a signal stack's size is nothing that another

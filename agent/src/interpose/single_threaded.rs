@@ -1,22 +1,24 @@
-//! Calls that threads of ours would change, seen where the library is preloaded.
+//! Calls that the agent's threads would change, interposed where the library is preloaded.
 //!
 //! - unshare(2) and setns(2) want a process with one thread, for some name spaces;
-//! - capset(2) and some of prctl(2) change what one thread may do. glibc's setuid(3) and its kin
-//!   change all threads, and abort the process when one of them may not do what the others may: a
-//!   thread of ours that was not changed would be that one, and would keep what the host gave up;
+//! - capset(2) and some of prctl(2) change what one thread may do. glibc's setuid(3) and related
+//!   calls change all threads, and abort the process when one of them may not do what the others
+//!   may. A thread of the agent that was not changed would be that one, and would keep what the
+//!   host gave up;
 //! - PR_SET_TSC of prctl(2) has the calling thread killed for reading the clock by which the
-//!   handler measures itself: it measures nothing then;
+//!   handler measures itself: the handler measures nothing then;
 //! - PR_SET_SYSCALL_USER_DISPATCH of prctl(2) makes system calls of the calling thread raise
 //!   SIGSYS, also the one by which a signal handler returns;
-//! - seccomp(2) can put all threads under a filter that kills them for calls that only ours make.
+//! - seccomp(2) can put all threads under a filter that kills them for calls that only the agent's
+//!   threads make.
 //!
-//! So a host that has one thread is alone when it makes such a call: the agent ends before, and
-//! starts again behind it with the rights, name spaces and filters that the host has then. A
-//! recording that was under way ends. For a filter over all threads the agent ends whatever threads
-//! the host has, and does not come back.
+//! So a host with one thread is alone when it makes such a call: the agent ends before the call,
+//! and starts again after it with the rights, name spaces and filters that the host has then. A
+//! recording in progress ends. For a filter over all threads the agent ends whatever threads the
+//! host has, and does not start again.
 //!
-//! They may be made by their names or by syscall(2), as libcap and libseccomp do. Not seen: calls
-//! made without the C library.
+//! They may be made by their names or by syscall(2), as libcap and libseccomp do. Not interposed:
+//! calls made without the C library.
 
 mod capabilities;
 mod system_call;
@@ -48,19 +50,18 @@ const UNSHARED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::C
 /// directory.
 const ENTERED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | CLONE_NEWTIME;
 
-/// Looks the functions behind up.
+/// Looks up the real functions.
 pub fn prepare() {
     NEXT.iter().for_each(|next| _ = next.get());
     system_call::prepare();
 }
 
-/// Runs something of ours in a call of the host's, which sees nothing of it: neither errno nor a
-/// panic.
+/// Runs the agent's code in a call of the host's, which sees neither errno nor a panic of it.
 fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
     errno::kept(|| catch_unwind(AssertUnwindSafe(body)).unwrap_or_default())
 }
 
-/// A call that only some values of its arguments make one of these.
+/// Makes a call; if it `matters`, without the agent's threads where the host has one thread.
 fn alone_if(matters: bool, call: impl FnOnce() -> c_long) -> c_long {
     if !matters {
         return call();
@@ -75,7 +76,7 @@ fn unshare_as(flags: c_int, call: impl FnOnce() -> c_long) -> c_long {
     alone_if(flags & UNSHARED_ALONE != 0, call)
 }
 
-/// `kind` 0: whatever the descriptor is of.
+/// `kind` 0: of whatever kind the descriptor is.
 fn setns_as(kind: c_int, call: impl FnOnce() -> c_long) -> c_long {
     alone_if(kind == 0 || kind & ENTERED_ALONE != 0, call)
 }
@@ -83,7 +84,7 @@ fn setns_as(kind: c_int, call: impl FnOnce() -> c_long) -> c_long {
 /// # Safety
 /// The arguments are those of capset(2).
 unsafe fn capset_as(header: *const c_void, data: *const c_void, call: impl FnOnce() -> c_long) -> c_long {
-    // In a sandbox not even the question may be allowed.
+    // In a sandbox even capget(2) may be forbidden.
     // SAFETY: the caller's contract.
     let matters =
         !signal_exclusion::is_in_sandbox() && quietly(|| unsafe { capabilities::matter(header, data) });
@@ -129,8 +130,8 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
     result
 }
 
-/// The calling thread may not even be allowed to return from a signal handler once the call has
-/// succeeded.
+/// Makes a call after which the calling thread may not even be allowed to return from a signal
+/// handler: it is excluded from signals before.
 fn kept_out(reason: Reason, call: impl FnOnce() -> c_long) -> c_long {
     let is_new = quietly(|| signal_exclusion::add(reason));
     let result = call();
@@ -150,8 +151,8 @@ unsafe fn pass_on(at: usize, arguments: [c_ulong; 5]) -> c_long {
         return -1;
     }
     let [first, second, third, fourth, fifth] = arguments;
-    // SAFETY: integers and pointers are passed alike, in registers, and who takes fewer does not
-    // look at the others.
+    // SAFETY: integers and pointers are passed alike, in registers, and a function that takes fewer
+    // does not look at the others.
     let next = unsafe { std::mem::transmute::<*mut c_void, OfFive>(next) };
     // SAFETY: the caller's contract.
     c_long::from(unsafe { next(first as c_long, second, third, fourth, fifth) })
@@ -160,7 +161,7 @@ unsafe fn pass_on(at: usize, arguments: [c_ulong; 5]) -> c_long {
 /// unshare(2).
 ///
 /// # Safety
-/// As the function of this name behind it says.
+/// As the real function requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     // SAFETY: as this function's own.

@@ -31,9 +31,9 @@ struct Bars {
 /// Whole walks, for each of [`WAYS`].
 #[derive(Default)]
 struct Walks {
-    /// Nanoseconds a frame of ours.
+    /// Nanoseconds a frame of swipr's walk.
     per_frame: Series,
-    /// Against ours.
+    /// Against swipr's walk.
     ratios: [Series; WAYS.len()],
 }
 
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let wanted: Vec<String> = arguments.collect();
     let directory = Directory::new()?;
     let library = directory.path("preloaded.so");
-    // Others than we must be able to load it.
+    // Processes of other users must be able to load it.
     std::fs::copy(preloaded::library()?, &library)?;
     println!("{}\n", machine::description());
     let mut stacks = Table::new(&[

@@ -17,7 +17,7 @@ use swipr_unwind::published;
 const DEPTHS: [usize; 3] = [15, 35, 105];
 /// Parts of the run that are compared, each with the bare signals of the same part, for the spread.
 const BLOCKS: usize = 10;
-/// What nobody writes by chance.
+/// A pattern that is not written by chance.
 const PAINT: u64 = 0xa5a5_5a5a_c3c3_3c3c;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -115,7 +115,8 @@ fn measure_held(
                     (None, Some(_)) => measured.lost += 1,
                     (_, None) => {}
                 }
-                // The other processor's thread runs on meanwhile, and so does who shares ours.
+                // The other processor's thread runs meanwhile, and so does a thread that shares
+                // this processor.
                 std::thread::sleep(Duration::from_micros(50));
             }
         }

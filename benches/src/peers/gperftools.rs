@@ -1,5 +1,5 @@
-//! gperftools' own signal handler (`ProfileHandler` with the CPU profiler behind it), to be driven
-//! by signals of ours: no timer of its own runs.
+//! gperftools' own signal handler (`ProfileHandler` with the CPU profiler behind it), driven by
+//! signals of this benchmark: no timer of its own runs.
 
 use super::library::Library;
 use std::ffi::{CStr, c_char, c_void};

@@ -1,4 +1,4 @@
-//! pprof-rs's own signal handler, to be driven by signals of ours: no timer of its own runs.
+//! pprof-rs's own signal handler, driven by signals of this benchmark: no timer of its own runs.
 
 use pprof::ProfilerGuardBuilder;
 

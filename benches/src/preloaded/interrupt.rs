@@ -22,8 +22,8 @@ const ASKED: u64 = 1;
 const WALKING: u64 = 2;
 const ANSWERED: u64 = 3;
 
-/// Idle, asked, walking, answered. The handler that finds it asked has the buffers for itself until
-/// it says answered (released to the acquire of who waits).
+/// Idle, asked, walking, answered. The handler that finds ASKED has the buffers for itself until it
+/// stores ANSWERED (release; the waiting thread acquires it).
 static STATE: AtomicU64 = AtomicU64::new(IDLE);
 static LOW: AtomicU64 = AtomicU64::new(0);
 static HIGH: AtomicU64 = AtomicU64::new(0);
@@ -39,11 +39,11 @@ static FRAMEHOP: AtomicPtr<Framehop> = AtomicPtr::new(std::ptr::null_mut());
 /// Two stacks of one moment.
 #[derive(Debug)]
 pub struct Answer {
-    /// Ours, as far as kept.
+    /// swipr's, as far as kept.
     pub frames: Vec<u64>,
-    /// All frames of ours.
+    /// All frames of swipr's stack.
     pub total: usize,
-    /// Why ours ended.
+    /// Why swipr's walk ended.
     pub stop: Stop,
     /// libgcc's.
     pub libgcc: Vec<u64>,

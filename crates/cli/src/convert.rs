@@ -73,7 +73,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who is to find names; a program is started.
+/// What is to find names; starts `program`, unless it is `native` or `fake`.
 fn by(program: &Path, directories: &[PathBuf]) -> Result<By, Error> {
     match program.to_str() {
         Some("native") => return Ok(By::Us),

@@ -1,4 +1,4 @@
-//! What goes wrong, in words: what was tried on what, and what to do next. Not here: who prints it
+//! What goes wrong, in words: what was tried on what, and what to do next. Not here: printing it
 //! (`main.rs`).
 
 use std::fmt;

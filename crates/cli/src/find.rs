@@ -141,7 +141,8 @@ pub fn named(name: &str) -> Vec<Process> {
     Process::all().into_iter().filter(has_name).collect()
 }
 
-/// Why there is nobody to ask: another user's process, an agent out of reach, or none.
+/// Why there is no agent: the process has ended or is another user's, or the agent is out of reach,
+/// or there is none.
 fn no_agent(process: &Process) -> Error {
     let (pid, name) = (process.pid, process.name());
     let doctor = format!("`swipr doctor {pid}` says why; `swipr run -- CMD` starts a program with it");

@@ -69,9 +69,9 @@ fn unpacked() -> Option<PathBuf> {
     crate::private::folders().into_iter().find_map(|folder| unpack(&folder, LIBRARY).ok())
 }
 
-/// Writes the library under a name that tells its content, so that another version is another file,
-/// and one that is there is taken as it is. Renamed into its place: programs that start meanwhile
-/// see all of it or nothing.
+/// Writes the library under a name that is a hash of its content: another version is another file,
+/// and a file that is there is used as it is. It is renamed into its place: programs that start
+/// meanwhile see all of it or nothing.
 #[cfg(any(feature = "embed", test))]
 fn unpack(folder: &Path, library: &[u8]) -> std::io::Result<PathBuf> {
     use std::hash::Hasher;

@@ -1,5 +1,5 @@
 //! Whether the loader would put the agent's library into a program: read from the file, before it
-//! is started. The loader itself says nothing, or something that nobody understands.
+//! is started. The loader itself prints nothing, or something hard to understand.
 
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};

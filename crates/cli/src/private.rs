@@ -1,4 +1,4 @@
-//! Folders that nobody else can write to.
+//! Folders that no other user can write to.
 
 use std::fs::DirBuilder;
 use std::io;

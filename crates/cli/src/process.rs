@@ -81,8 +81,8 @@ impl Process {
         ids.split_whitespace().next_back().and_then(|id| id.parse().ok()).unwrap_or(self.pid)
     }
 
-    /// Whether it has the same namespace of this kind (`mnt`, `net`, `pid`) as we; `None` where
-    /// that may not be known.
+    /// Whether it has the same namespace of this kind (`mnt`, `net`, `pid`) as this command; `None`
+    /// where that may not be known.
     pub fn shares(&self, namespace: &str) -> Option<bool> {
         Some(self.namespace(namespace)? == namespace_of(Path::new("/proc/self"), namespace)?)
     }
@@ -92,7 +92,8 @@ impl Process {
     }
 
     /// Whether it put itself under a seccomp filter. A container's filter is that of all its
-    /// processes: it does not count, whether we or its parent are in there with it.
+    /// processes and does not count, whether this command or the process's parent is in the
+    /// container.
     pub fn has_own_filter(&self) -> bool {
         let filters = |process: &Process| {
             // The count is there from Linux 5.9 on.
@@ -125,7 +126,7 @@ impl Process {
         read_trimmed(&server.join("stat")).rsplit_once(") ")?.1.chars().next()
     }
 
-    /// Whose it is, where that is neither our user nor are we root.
+    /// The process's user, if it is not this command's and this command is not root's.
     pub fn other_user(&self) -> Option<u32> {
         // SAFETY: geteuid(2) takes nothing and cannot fail.
         let own = unsafe { libc::geteuid() };

@@ -91,7 +91,7 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Records until the process ends, or as often as was asked.
+/// Records until the process ends, or as often as `count` says.
 fn record_again_and_again(
     queue: &Queue<Profile>,
     client: &Client,
@@ -108,7 +108,7 @@ fn record_again_and_again(
             Ok(None) => return Ok(()),
             // It has ended, or is just ending.
             Err(_) if any && client.status().is_err() => return Ok(()),
-            // Nobody used the CPU: the next time somebody may.
+            // No CPU time was used: the next recording may have some.
             Err(error) if error.exit == crate::error::Exit::Failed && client.status().is_ok() => {}
             Err(error) => return Err(error),
         }

@@ -158,7 +158,7 @@ struct Figures {
     first_ns: Option<u64>,
     last_ns: u64,
     threads: rustc_hash::FxHashSet<Arc<Thread>>,
-    /// What the file itself tells of losses.
+    /// The losses that the file itself reports.
     told: Option<Summary>,
 }
 

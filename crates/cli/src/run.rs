@@ -1,6 +1,6 @@
-//! `swipr run`: a program from its start to its end, with the agent inside, and its children if
-//! asked. The program has its own standard streams, signals and exit status; what the command says
-//! itself goes to standard error. A recording that fails changes nothing of that.
+//! `swipr run`: a program from its start to its end, with the agent inside, and on request its
+//! children. The program has its own standard streams, signals and exit status; what the command
+//! itself prints goes to standard error. A recording that fails changes nothing of that.
 
 mod child;
 mod newcomers;
@@ -28,13 +28,13 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for samples before everything else is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long what the program said last may take to be read; its children's recordings are ended
-/// then.
+/// How long the program's last samples may take to be read after its end; then its children's
+/// recordings are ended.
 const ENDING: Duration = Duration::from_millis(300);
-/// A socket's file is there before somebody listens: for a moment, or where CPUs are scarce for
+/// A socket's file exists before the agent listens: for a moment, or where CPUs are scarce for
 /// seconds.
 const BINDING: Duration = Duration::from_secs(10);
-/// Names of processes that are told at most.
+/// Names of processes that are printed at most.
 const MAX_NAMES: usize = 8;
 /// What to do about processes that the program left running.
 const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
@@ -98,7 +98,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     runner.write();
     // Also where end_by leaves at once.
     drop(runner.folder);
-    // Where there is an obstacle it was told at the start, with what to do.
+    // An obstacle was reported at the start, with what to do.
     let failure = runner.outcome.and_then(Result::err).filter(|_| obstacle.is_none());
     if let Some(error) = &failure {
         say(error);
@@ -133,13 +133,13 @@ struct Runner {
     plan: Plan,
     progress: Progress,
     deadline: Option<Instant>,
-    /// Sockets at which nobody has answered yet.
+    /// Sockets at which no agent has answered yet.
     arriving: Vec<Arriving>,
     /// Processes that are or were recorded.
     recorded: FxHashSet<u32>,
-    /// Processes that were to be recorded and could not be asked, with their names.
+    /// Processes that were to be recorded and gave no answer, with their names.
     unrecorded: BTreeMap<u32, String>,
-    /// Child processes with an agent that nobody asked to record.
+    /// Child processes with an agent that were not to be recorded.
     children: u32,
     /// Those that run on after the program, with their names.
     left: BTreeMap<u32, String>,
@@ -234,7 +234,7 @@ impl Runner {
             std::thread::spawn(move || client.get("/threads").map(|mut answer| answer.bytes()));
             return;
         }
-        // After exec(2) a process has another socket, and nobody listens at the one before.
+        // After exec(2) a process has another socket, and nothing listens at the one before.
         self.arriving.retain(|other| other.pid != pid);
         let name = Process::new(pid).map(|found| found.name()).unwrap_or_default();
         let until = Instant::now() + BINDING;

@@ -1,5 +1,5 @@
-//! The little of an HTTP server that the command needs on loopback: heads of requests, who sent
-//! them, answers that close. Not here: what is answered (`proxy.rs`, `view.rs`).
+//! The little of an HTTP server that the command needs on loopback: heads of requests, where they
+//! come from, answers that close. Not here: what is answered (`proxy.rs`, `view.rs`).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -74,8 +74,8 @@ impl ServedRequest {
             || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// Whether a browser asks because of another page: for a picture, a frame or a link of it. Such
-    /// requests have no `Origin`.
+    /// Whether a browser sends it because of another page: for a picture, a frame or a link of that
+    /// page. Such requests have no `Origin`.
     pub fn is_for_other_page(&self) -> bool {
         match self.field("sec-fetch-site") {
             Some(site) => !["same-origin", "none"].contains(&site),

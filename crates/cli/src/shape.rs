@@ -1,5 +1,4 @@
-//! What is changed about stacks and threads between reading and writing, as the command line asks
-//! for it.
+//! Changes of stacks and threads between reading and writing, by the command line's options.
 
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
-//! Signals to this command, taken one by one instead of by handlers: who ends it, and who sent
-//! that. Blocked from the start in all threads; programs that are started must be given their own
-//! mask back ([`Signals::unblocked`]).
+//! Signals to this command, taken one by one instead of by handlers: which one ends it, and whether
+//! the kernel sent it. Blocked from the start in all threads; programs that are started must be
+//! given their own mask back ([`Signals::unblocked`]).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -23,7 +23,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Whether it asks for the end.
+    /// Whether it ends the command.
     pub fn ends(self) -> bool {
         [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&self.number)
     }

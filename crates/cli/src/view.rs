@@ -1,5 +1,5 @@
-//! `swipr view`: a recording in profiler.firefox.com, which loads it from this command, and asks it
-//! for sources. Not here: the serving (`view/served.rs`).
+//! `swipr view`: a recording in profiler.firefox.com, which loads it, and later sources, from this
+//! command. Not here: the serving (`view/served.rs`).
 
 mod served;
 

@@ -35,7 +35,7 @@ pub fn format_of(path: &Path) -> Option<&'static FormatInfo> {
     swipr_formats::of_file(path.file_name()?.to_str()?)
 }
 
-/// The format that is asked for by name, or by the file's name.
+/// The format by its name, or by the file's name.
 pub fn choose(name: Option<&str>, output: Option<&Path>) -> Result<&'static FormatInfo, Error> {
     let known = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
     if let Some(name) = name {
@@ -94,7 +94,7 @@ enum Sink {
 }
 
 impl Writer {
-    /// Opens the output: what cannot be written is told before anything is recorded.
+    /// Opens the output: an error is reported before anything is recorded.
     pub fn open(selection: &Selection, target: &OutputTarget) -> Result<Writer, Error> {
         let to = match target {
             OutputTarget::Stdout => Sink::Stdout,

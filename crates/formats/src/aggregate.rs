@@ -30,7 +30,7 @@ impl Sum {
 
 /// Samples that are alike, and their sum.
 pub(crate) struct Total {
-    /// `None` when threads are not told apart.
+    /// `None` when threads are merged.
     pub(crate) thread: Option<Arc<Thread>>,
     pub(crate) state: State,
     /// Over-deep stacks are cut already.
@@ -38,8 +38,8 @@ pub(crate) struct Total {
     pub(crate) sum: Sum,
 }
 
-/// What is told apart: the thread's number (`None`: threads are not), the state, the stack's
-/// number.
+/// What is counted separately: the thread's number (`None`: threads are merged), the state, the
+/// stack's number.
 type Key = (Option<usize>, State, usize);
 
 /// Adds samples up.

@@ -3,14 +3,14 @@
 
 use crate::model::{Frame, FrameKind};
 
-/// The kinds that pictures tell apart. Their numbers are written into HTML files.
+/// The kinds with colours of their own. Their numbers are written into HTML files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Class {
     /// Machine code of an object file.
     Native = 0,
     /// A function inlined into another.
     Inlined = 1,
-    /// Code made at run time.
+    /// JIT code.
     Jit = 2,
     /// An interpreter's own functions.
     Interpreter = 3,

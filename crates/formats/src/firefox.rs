@@ -76,7 +76,7 @@ impl Format for Firefox {
         let all: Vec<&[Span]> = spans.chunk_by(|a, b| a.thread == b.thread).collect();
         let thread_of = |spans: &[Span]| spans.first().and_then(|span| threads.get(span.thread as usize));
         let is_main = |spans: &[Span]| thread_of(spans).is_some_and(|thread| thread.tid == header.pid);
-        // The main thread first, then who ran most.
+        // The main thread first, then the threads that ran most.
         let key = |spans: &[Span]| (!is_main(spans), std::cmp::Reverse(thread::cpu_ns(spans)));
         let mut all = sorted(&all, &|a, b| key(a).cmp(&key(b)));
         let libraries = Libraries::of(self.stacks.tree.frames().iter().map(|known| &known.0));

@@ -1,9 +1,9 @@
-//! What was sampled lately, kept in bounded memory so that it can be written after something has
-//! happened, in any format.
+//! The flight recorder: the latest samples, kept in bounded memory. They can be written after
+//! something has happened, in any format.
 //!
-//! Samples are summed up a second at a time, by thread, state and stack; stacks are one tree. From
-//! time to time a new tree is begun, and the old one goes when nothing that is kept is in it: the
-//! memory is that of two or three small trees, however long this runs.
+//! Samples are summed up a second at a time, by thread, state and stack. Stacks are one tree. From
+//! time to time a new tree is begun, and the old one is dropped when nothing that is kept is in it.
+//! So the memory is that of two or three small trees, however long this runs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::model::{Frame, FrameKind, Header, Sample, Stack, State, Summary, Thre
 use crate::raw_tree::RawTree;
 use crate::{Format, Options};
 
-/// Samples of so long are summed up.
+/// Samples of this much time are summed up.
 const SLICE_NS: u64 = 1_000_000_000;
 /// Nodes of a tree; three trees take 20 MB at most.
 const MAX_NODES: usize = 100_000;
-/// Stacks that are found without a look at their frames: those of idle threads are.
+/// Stacks that are found without reading their frames, as those of idle threads are.
 const MAX_RECENT: usize = 1024;
-/// What is told apart in a second; samples beyond that are counted as dropped.
+/// Sums that are kept of a second; samples beyond that are counted as dropped.
 const MAX_SUMS: usize = 20_000;
 
 /// One tree and the seconds whose stacks are in it.

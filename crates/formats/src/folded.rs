@@ -1,11 +1,11 @@
 //! Folded stacks: `thread;root;…;leaf count`, one line a distinct stack, sorted.
 //! Not here: a flame graph made of them.
 //!
-//! Counts are samples in wall mode and nanoseconds of CPU time in CPU mode, unless
-//! one of them is asked for ([`Weight`]); lines with a count of 0 are left
-//! out, because some readers stop at one. Threads of the same name share their lines.
-//! The recording's figures are not told here unless nothing is left: readers know no comments
-//! (flamegraph.pl and inferno warn of such a line, others take it for a stack).
+//! Counts are samples in wall mode and nanoseconds of CPU time in CPU mode, unless one of them is
+//! requested ([`Weight`]). Lines with a count of 0 are left out, because some readers stop at one.
+//! Threads of the same name share their lines. The recording's figures are not written unless there
+//! is nothing else: readers know no comments (flamegraph.pl and inferno warn of such a line, others
+//! take it for a stack).
 
 use std::collections::BTreeMap;
 use std::io::Write;

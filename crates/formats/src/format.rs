@@ -61,20 +61,20 @@ pub struct Options {
     pub lines: bool,
     /// Show inlined functions as frames of their own.
     pub inline: bool,
-    /// Do not tell threads apart: folded and pprof leave them out, perf script text
-    /// has one thread with the process's name and id.
+    /// Merge threads: folded and pprof leave them out, perf script text has one thread with the
+    /// process's name and id.
     pub merge_threads: bool,
     /// Perf script text in swift-profile-recorder's shape: without periods, and without what a
     /// thread waits for.
     pub compat: bool,
-    /// Keep this many frames of a stack (at least 2), the outer and the inner half of
-    /// it, and tell how many were left out between them. `None` keeps all.
+    /// Keep this many frames of a stack (at least 2), the outer and the inner half of it, and write
+    /// how many were left out between them. `None` keeps all.
     pub max_depth: Option<usize>,
     /// A title, where the format has room for one.
     pub title: Option<String>,
     /// What folded counts count; `None`: what fits the recording's mode ([`Weight::of`]).
     pub weight: Option<Weight>,
-    /// Folded and perf script text, which have no other place for it: a remark at the leaf tells
+    /// Folded and perf script text, which have no other place for it: a remark at the leaf says
     /// what a thread waits for (wall mode).
     pub states: bool,
     /// Pprof: one moment, with the number of threads as the only value, as Go's goroutine profile

@@ -1,5 +1,5 @@
 //! gperftools' binary CPU profile, for google-pprof: addresses with counts, and the mappings they
-//! are in. Names it asks for at `/pprof/symbol`, or finds in the files.
+//! are in. google-pprof requests names at `/pprof/symbol`, or finds them in the files.
 //!
 //! Words of 64 bits: a head (0, 3, 0, the period in microseconds, 0), each stack (count, number of
 //! addresses, addresses from the leaf), and an end (0, 1, 0); behind them the executable mappings

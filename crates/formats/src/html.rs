@@ -1,5 +1,5 @@
 //! A flame graph as one HTML file: threads over time, search, zoom, inverted, light and dark. It
-//! asks nobody for anything, and a policy in it forbids other scripts than its own.
+//! loads nothing from elsewhere, and a policy in it forbids other scripts than its own.
 //!
 //! Stacks are kept as shown, samples by thread, state and time in bounded memory. Not here: the
 //! page (`html/`).

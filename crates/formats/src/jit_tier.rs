@@ -1,4 +1,4 @@
-//! Which tier of a run-time compiler made a function, as the name tells that the compiler gives it.
+//! Which tier of a JIT compiler made a function, by the name that the compiler gives it.
 
 /// How much a runtime has done for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +55,7 @@ const TIERS: [(&str, Tier); 15] = [
 /// The kinds of V8's functions.
 const KINDS: [&str; 5] = ["JS:", "Function:", "LazyCompile:", "Script:", "Eval:"];
 
-/// The tier of a function made at run time; `None` where its name does not tell.
+/// The tier of a JIT function; `None` where its name does not show it.
 pub(crate) fn tier(name: &str) -> Option<Tier> {
     let of_v8 = KINDS.iter().find_map(|kind| name.strip_prefix(kind)?.chars().next());
     match of_v8 {

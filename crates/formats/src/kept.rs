@@ -1,8 +1,8 @@
 //! A recording in memory, to be written in any format later, as often as wanted.
 //!
-//! What was sampled within a slice of time is summed up, so that memory grows with what is
-//! different and not with samples. Written again, the samples of a slice follow each other thread
-//! by thread: their order within it is lost, their sums are not.
+//! What was sampled within a slice of time is summed up, so that memory grows with different stacks
+//! and not with samples. When it is written, the samples of a slice follow each other thread by
+//! thread: their order within it is lost, their sums are not.
 
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, State, Summary, Thread};
 use crate::{Format, PtrCache, Selection};
@@ -101,7 +101,7 @@ impl MemoryRecording {
         keys.into_iter().filter_map(entry).collect()
     }
 
-    /// Who was recorded, and how.
+    /// Which process was recorded, and how.
     pub fn header(&self) -> &Header {
         &self.header
     }

@@ -43,7 +43,7 @@ pub struct Function {
 pub enum FrameKind {
     /// Machine code of an object file.
     Native,
-    /// Machine code without a file, made at run time.
+    /// JIT code: machine code without a file.
     Jit,
     /// Not code but a remark, `[truncated: …]` or `[9 frames elided]`:
     /// `functions` has one entry with that text, the address is 0.
@@ -166,13 +166,13 @@ pub struct Summary {
     pub asked_ns: u64,
     /// Threads seen (that passed the filter).
     pub threads: u64,
-    /// Ticks at which threads were looked at.
+    /// Ticks at which threads were observed.
     pub ticks: u64,
     /// Ticks left out because the agent came too late.
     pub late: u64,
     /// Samples written.
     pub samples: u64,
-    /// Samples left out because of their state or their frames, as was asked for.
+    /// Samples left out because of their state or their frames, by the recording's filters.
     pub filtered: u64,
     /// Samples whose stack does not reach the thread's root.
     pub truncated: u64,
@@ -180,21 +180,21 @@ pub struct Summary {
     pub dropped: u64,
     /// CPU time of which no stack could be had, nanoseconds: it is in the output without one.
     pub unsampled_cpu_ns: u64,
-    /// Wall mode: samples for late ticks, told by the threads' clocks at the next tick.
+    /// Wall mode: samples for late ticks, from the threads' clocks at the next tick.
     pub filled: u64,
-    /// Wall mode: samples for ticks at which a thread was not looked at and whose clock moved
+    /// Wall mode: samples for ticks at which a thread was not observed and whose clock moved
     /// meanwhile.
     pub inferred: u64,
     /// Time that the threads were ready to run and got no CPU, nanoseconds.
     pub cpu_wait_ns: u64,
-    /// Samples a second that a running thread can have at most, where more were asked for: the
-    /// kernel's ticks. 0: as many as were asked for.
+    /// Samples a second that a running thread can have at most, where more were requested: the
+    /// kernel's ticks. 0: as many as were requested.
     pub at_most_hz: u64,
     /// Addresses whose lines and inlined functions were not looked up: it would have taken too
     /// long.
     pub without_lines: u64,
-    /// Processes of the recording, or files, of which nobody knows what was lost. Where there are
-    /// some, a count of losses that is 0 is unknown, and others are lower bounds.
+    /// Processes of the recording, or files, whose losses are not known. Where there are some, a
+    /// count of losses that is 0 is unknown, and others are lower bounds.
     pub uncounted: u64,
     /// The recording has no end: what is counted here is what is left of it.
     pub is_cut: bool,

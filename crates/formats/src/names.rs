@@ -48,7 +48,7 @@ pub fn unnamed(frame: &Frame, pid: u32) -> String {
 
 /// The module of a frame: its path with what readers stumble over percent-encoded.
 ///
-/// Code made at run time stands in `/tmp/perf-PID.map`, where readers expect it.
+/// JIT code is in `/tmp/perf-PID.map`, where readers expect it.
 pub fn module(frame: &Frame, pid: u32) -> String {
     match (frame.kind, &frame.module) {
         (FrameKind::Jit, _) => format!("/tmp/perf-{pid}.map"),

@@ -44,7 +44,7 @@ impl Columns {
         interned.id
     }
 
-    /// Adds what the tree and the threads have more than before. States are those asked for so far.
+    /// Adds what is new in the tree and the threads. States are those numbered so far.
     pub(crate) fn add(
         &mut self,
         object: Members,

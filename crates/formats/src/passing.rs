@@ -1,9 +1,9 @@
-//! Numbers for threads where nothing is kept of those that have ended: a recording of days meets
-//! any number of them.
+//! Numbers for threads, without keeping those of ended threads: a recording of days meets any
+//! number of them.
 //!
-//! Idea: two tables by turns. A thread that is seen is in the younger one; when that is [`TURN_NS`]
-//! old, it becomes the older one, whose threads are forgotten. Who comes back after that has a new
-//! number.
+//! Idea: two tables by turns. A thread that is seen is in the younger one. When that is [`TURN_NS`]
+//! old, it becomes the older one, whose threads are forgotten. A thread that comes back after that
+//! gets a new number.
 
 use std::sync::Arc;
 

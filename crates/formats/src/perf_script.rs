@@ -8,14 +8,14 @@
 //! (blank line)
 //! ```
 //!
-//! The period is the sample's weight in nanoseconds. Inlined functions are lines of
-//! their own with their frame's address. The line with the source position is how
-//! `perf script -F +srcline` writes it and is there only when lines are asked for:
-//! Firefox, speedscope and inferno pass over it, FlameGraph too, with a warning for
-//! each. Byte 0 is the first character of a sample line: a reader that finds anything
-//! else takes the file for something else. In wall mode the leaf of a thread that does not run is a
-//! remark that tells what it waits for. The process's name and the recording's figures follow the
-//! last sample as comments: Firefox, speedscope, inferno and FlameGraph pass over them in silence.
+//! The period is the sample's weight in nanoseconds. Inlined functions are lines of their own with
+//! their frame's address. The line with the source position is how `perf script -F +srcline` writes
+//! it, and is there only when lines are requested. Firefox, speedscope and inferno pass over it,
+//! FlameGraph too, with a warning for each. Byte 0 is the first character of a sample line: a
+//! reader that finds anything else takes the file for something else. In wall mode the leaf of a
+//! thread that does not run is a remark that says what it waits for. The process's name and the
+//! recording's figures follow the last sample as comments: Firefox, speedscope, inferno and
+//! FlameGraph pass over them in silence.
 
 use std::borrow::Cow;
 use std::io::Write;

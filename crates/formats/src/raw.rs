@@ -116,7 +116,7 @@ pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
     let by = &summary.truncated_by;
     let reasons = by.iter().fold(Members::object(), |object, (reason, count)| object.field(reason, count));
     let some = |number: u64| (number > 0).then_some(number);
-    // What nobody counted is not 0.
+    // A figure that was not counted is not 0.
     let counted = |number: u64| (number > 0 || summary.uncounted == 0).then_some(number);
     let object = object
         .field("duration_ns", summary.duration_ns)

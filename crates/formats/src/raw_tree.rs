@@ -10,7 +10,7 @@ use crate::ptr_cache::PtrCache;
 use crate::text_frames::{elided_text, visible};
 use crate::tree::Tree;
 
-/// A frame that is told apart quickly: by its address, then by all of it.
+/// A frame that is compared quickly: by its address, then by all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known(pub(crate) Frame);
 

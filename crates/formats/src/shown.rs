@@ -23,7 +23,7 @@ pub(crate) struct DisplayFrame {
     pub(crate) module: Arc<str>,
     /// Empty where it is not known.
     pub(crate) file: Arc<str>,
-    /// Only where lines are asked for: frames are told apart by it then. 0: not known.
+    /// Only where lines are requested: then frames of different lines are different. 0: not known.
     pub(crate) line: u32,
 }
 

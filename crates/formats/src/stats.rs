@@ -52,7 +52,7 @@ pub fn stats_line(summary: &Summary) -> String {
     line
 }
 
-/// The losses that such a line tells; none where it is something else.
+/// The losses in such a line; none where it is something else.
 pub fn read_stats_line(line: &str) -> Option<Summary> {
     let mut summary = Summary::default();
     for field in line.starts_with("threads=").then(|| line.split(' '))? {

@@ -1,8 +1,8 @@
 //! A flame graph as one SVG file, root at the top: a picture by itself; a browser zooms and
-//! searches in it. It asks nobody for anything.
+//! searches in it. It loads nothing from elsewhere.
 //!
-//! Threads are the first row, those of one name together. Boxes that nobody could see are left out.
-//! A diff colours what has grown red and what has shrunk blue. Not here: where boxes are
+//! Threads are the first row, those of one name together. Boxes too small to see are left out. A
+//! diff colours what has grown red and what has shrunk blue. Not here: where boxes are
 //! (`picture.rs`).
 
 use std::fmt::Write;
@@ -100,7 +100,7 @@ pub(crate) struct Texts<'a> {
     pub(crate) stats: &'a str,
 }
 
-/// What colours tell.
+/// What colours mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Palette {
     /// Kinds of code.

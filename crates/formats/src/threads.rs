@@ -1,4 +1,4 @@
-//! Threads as one JSON object: who there is, what each does, and in which function.
+//! Threads as one JSON object: which there are, what each does, and in which function.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! Samples in the order of time, in bounded memory: where there are too many, those of a thread
-//! with the same stack that lie in the same moment become one. The moments grow until there are few
-//! enough. Sums stay what they are.
+//! Samples in the order of time, in bounded memory. Where there are too many, those of a thread
+//! with the same stack and in the same bucket of time are merged. The buckets grow until there are
+//! few enough. Sums stay the same.
 //!
-//! An hour of 500 threads at 100 Hz is 180 million samples; what is kept of them shows who was
-//! where when, to half a second or so. Not here: stacks (a number each), and how it is written.
+//! An hour of 500 threads at 100 Hz is 180 million samples. What is kept of them shows which thread
+//! was where when, to half a second or so. Not here: stacks (a number each), and how it is written.
 
 use crate::aggregate::Sum;
 use crate::intern::ThreadNumbers;
@@ -65,7 +65,7 @@ impl Timeline {
         self.spans.push(Span { time_ns, thread, stack, state: sample.state, sum });
         if self.spans.len() > self.most {
             self.thin(self.most / 2);
-            // More stacks than that are told apart: the bound is theirs.
+            // If more spans than that differ, their number is the bound.
             self.most = self.most.max(2 * self.spans.len());
         }
     }

@@ -13,7 +13,7 @@ static HEAP: Counting = Counting;
 const SECONDS: u64 = 3600;
 const HZ: u64 = 100;
 const THREADS: u32 = 500;
-/// These compute; the others wait and are told of once a second.
+/// These compute; the others wait, with one sample a second.
 const BUSY: u32 = 3;
 const STACKS: u64 = 3000;
 

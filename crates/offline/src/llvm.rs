@@ -1,4 +1,5 @@
-//! Names by `llvm-symbolizer`, of LLVM 13 or later: it is asked line by line and answers in JSON.
+//! Names by `llvm-symbolizer`, of LLVM 13 or later: it gets requests line by line and answers in
+//! JSON.
 
 use crate::resolver::Resolver;
 use crate::search::SearchPath;

@@ -1,5 +1,5 @@
-//! The modules of a recording as symbol servers know them, and the functions in them: what a viewer
-//! asks that has the recording.
+//! The modules of a recording as symbol servers know them, and the functions in them: for a viewer
+//! that has the recording.
 
 use crate::names::{Place, place_of, symbolizer};
 use crate::search::SearchPath;

@@ -35,7 +35,7 @@ pub(crate) fn symbolizer(search: &SearchPath, budget: Budget) -> Symbolizer {
     symbolizer
 }
 
-/// The same by another who finds names.
+/// As [`symbolize`], with another resolver.
 pub fn symbolize_by(recording: &mut Recording, search: &SearchPath, resolver: &mut dyn Resolver) -> Named {
     let biases = std::mem::take(&mut recording.biases);
     let (places, known, outcome) = <_>::default();
@@ -94,7 +94,7 @@ impl Names<'_> {
     }
 
     fn functions(&mut self, key: &ObjectKey, address: u64, is_exact: bool) -> Arc<[Function]> {
-        // The kernel made the address that a handler returns to: nobody called from before it.
+        // The kernel made the address that a handler returns to: no call was made from before it.
         let mut is_made_by_kernel = || {
             let exact = self.resolver.name(key, address);
             exact.is_some_and(|it| it.offset == 0 && is_signal_return(&it.name))

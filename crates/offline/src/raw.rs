@@ -1,6 +1,6 @@
-//! The lines of `format=raw`, as they come from an agent or stand in a file;
-//! `crates/formats/src/raw.rs` says what they are. Types and fields that are not known are passed
-//! over; what contradicts itself is an error.
+//! The lines of `format=raw`, as they come from an agent or are in a file;
+//! `crates/formats/src/raw.rs` says what they are. Unknown types and fields are skipped; lines that
+//! contradict each other are an error.
 
 mod line;
 
@@ -22,7 +22,7 @@ pub enum Line {
     Thread(Thread),
     /// The next stack, numbered likewise.
     Stack(Vec<Frame>),
-    /// A sample, of a thread and with a stack that were told.
+    /// A sample, of a thread and with a stack that earlier lines defined.
     Sample(Taken),
     /// What is known after the last sample.
     End(Summary),

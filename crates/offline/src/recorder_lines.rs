@@ -1,6 +1,6 @@
-//! swift-profile-recorder's own files: `[SWIPR]`, four letters, JSON. What is JSON in them only
-//! nearly is read as it is meant: the line of the configuration has a comma at its end, and
-//! threads' names are written as they are.
+//! swift-profile-recorder's own files: `[SWIPR]`, four letters, JSON. Two kinds of lines are not
+//! quite JSON, and are read nevertheless: the configuration has a comma at its end, and threads'
+//! names are not escaped.
 
 use crate::error::Error;
 use crate::recording::{Recording, Taken};
@@ -31,7 +31,7 @@ struct Reader {
     modules: Vec<Arc<Module>>,
     threads: HashMap<Thread, usize>,
     stacks: HashMap<Vec<u64>, usize>,
-    /// The sample that is being told: its time, its thread, and the addresses so far.
+    /// The sample whose lines are being read: its time, its thread, and the addresses so far.
     open: Option<(u64, usize, Vec<u64>)>,
 }
 

@@ -45,7 +45,7 @@ impl Recording {
         Recording { header, threads, stacks, samples, summary, biases }
     }
 
-    /// What the samples say, of a file that tells no figures.
+    /// Figures from the samples, for a file that has none.
     pub(crate) fn figures(&self) -> Summary {
         let times = || self.samples.iter().map(|taken| taken.time_ns);
         let start_ns = Some(self.header.start_ns).filter(|&ns| ns > 0).or_else(|| times().min());

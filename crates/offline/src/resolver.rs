@@ -1,4 +1,4 @@
-//! Who finds names: this crate's own reader of debug information, or an installed program.
+//! What finds names: this crate's own reader of debug information, or an installed program.
 
 use std::sync::Arc;
 use swipr_symbols::symbolizer::{Detail, Lookup, ObjectKey, Symbol, Symbolizer};

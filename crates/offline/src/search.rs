@@ -45,8 +45,8 @@ impl SearchPath {
             by_id.into_iter().chain(below).chain(beside)
         });
         let own = Some(path.to_owned()).filter(|path| !self.only && path.is_absolute());
-        // Without the code itself, which tells stubs and functions that have no symbol: better than
-        // nothing.
+        // Debug files, without the code itself, which shows stubs and functions that have no
+        // symbol: better than nothing.
         let debug = self.directories.iter().filter_map(|directory| {
             let path = build_id_path(directory, &module.build_id)?;
             Some(path.with_extension("debug"))

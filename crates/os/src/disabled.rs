@@ -1,12 +1,12 @@
 //! Turned off for good: what becomes of the agent after a fault of its own.
 //!
-//! A panic on one of the agent's threads, or memory that cannot be had, turns it off once and for
-//! all: recordings end and their clients are told why, no new one begins, `/health` and `/status`
-//! say so for as long as the server lives, and the children of a fork get no agent. The host goes
-//! on. Nothing here allocates, takes a lock or waits: it is called where there is no memory left,
-//! and by threads that hold locks. Not here: finding the faults (`agent_threads.rs`, `heap.rs`);
-//! failures that are nobody's fault and may pass, such as a thread that the kernel refuses: those
-//! end one recording.
+//! A panic on one of the agent's threads, or memory that cannot be had, turns the agent off once
+//! and for all. Recordings end and their clients get the reason, and no new recording begins.
+//! `/health` and `/status` say so for as long as the server lives. The children of a fork get no
+//! agent. The host keeps running. Nothing here allocates, takes a lock or waits: it is called where
+//! there is no memory left, and by threads that hold locks. Not here: finding the faults
+//! (`agent_threads.rs`, `heap.rs`). Failures that may pass, such as a thread that the kernel
+//! refuses, end one recording only.
 
 use crate::hook::Hook;
 use crate::locks;
@@ -24,10 +24,10 @@ const REASON_BYTES: usize = 200;
 
 /// How long a recording has to end once the agent is off: its writer may be looking up names.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The same where a thread of the agent has ended on the spot, which may be its writer.
+/// As [`TIMEOUT`] where a thread of the agent has ended on the spot: it may be the writer.
 const PATIENCE_WITH_THE_REST: Duration = Duration::from_secs(2);
 
-/// Whether one has.
+/// Whether a thread of the agent has ended on the spot.
 static LOST: AtomicBool = AtomicBool::new(false);
 
 const ON: u8 = 0;
@@ -58,7 +58,7 @@ impl Switch {
         if self.phase.compare_exchange(ON, TURNING, AcqRel, Acquire).is_err() {
             return false;
         }
-        // SAFETY: the exchange succeeds once; nobody reads before the store below.
+        // SAFETY: the exchange succeeds once; no thread reads before the store below.
         let text = unsafe { &mut *self.reason.get() };
         let _ = write!(text, "{reason}");
         self.since_ns.store(monotonic_ns(), Relaxed);
@@ -76,7 +76,7 @@ impl Switch {
     }
 }
 
-/// The agent's threads are to see it.
+/// Wakes the agent's threads, which then see that it is off.
 static WAKE_ALL: Hook = Hook::new();
 
 /// `wake_all` is called when the agent is turned off, in places where nothing may be allocated or
@@ -114,15 +114,14 @@ pub fn is_disabled() -> bool {
     SWITCH.phase.load(Acquire) != ON
 }
 
-/// Whether it is off and has been for so long that what its threads have not said by now, they will
-/// not say any more.
+/// Disabled for longer than the grace period: no thread of the agent will report anything any more.
 pub fn is_past_grace() -> bool {
     let patience = if LOST.load(Relaxed) { PATIENCE_WITH_THE_REST } else { TIMEOUT };
     is_disabled()
         && monotonic_ns().saturating_sub(SWITCH.since_ns.load(Relaxed)) >= patience.as_nanos() as u64
 }
 
-/// A thread of the agent is about to end where it stands.
+/// A thread of the agent is about to end on the spot.
 pub fn lose_thread() {
     LOST.store(true, Relaxed);
 }

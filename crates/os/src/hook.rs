@@ -1,4 +1,4 @@
-//! What a module calls and one above it gives: a function, given once there is an agent. Can be
+//! A function that a lower module calls and a higher module sets, once there is an agent. Can be
 //! called where nothing may be allocated or waited for.
 
 use std::sync::atomic::{AtomicPtr, Ordering::*};

@@ -1,6 +1,6 @@
 //! What swipr needs of the operating system:
 //!
-//! - `bell`: waiting for another thread without a lock; `futex`: for a word in memory;
+//! - `event`: waiting for another thread without a lock; `futex`: for a word in memory;
 //! - `cpu_timers`: timers on threads' CPU clocks; `timer_delivery`: whether they cut system calls
 //!   short;
 //! - `cpus`: which one a thread ran on last, and moving to it;
@@ -13,13 +13,13 @@
 //! - `swift`: the demangler of the process's own Swift runtime;
 //! - `descriptors`: a descriptor table of the agent's own;
 //! - `memory`: of the agent's own, apart from the host's;
-//! - `process`: who we are.
+//! - `process`: what this process is.
 //!
 //! Beside them, the same on every system: `locks` with a bound, `log`, `text` without a heap,
-//! `hook` (functions that are given at the start), `off` (the agent turned off for good),
+//! `hook` (functions that are given at the start), `disabled` (the agent turned off for good),
 //! `own_threads` (the ids of the agent's threads), `socket`.
 //!
-//! `cfg(target_os)` stands here and below, nowhere else.
+//! `cfg(target_os)` is used here and below, nowhere else.
 
 #[doc(hidden)]
 pub mod atomic;

@@ -1,16 +1,16 @@
-//! Locks that may be held for ever: a thread of the agent that finds no memory ends where it stands
-//! (`heap.rs`), and gives back nothing. Who else wants a lock then gives up.
+//! Locks that may be held for ever. A thread of the agent that finds no memory ends on the spot
+//! (`heap.rs`) and releases nothing. Other threads that want its locks then give up.
 
 use super::process::sleep;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// How soon a lock that somebody holds is looked at again, at first and at last. Most are held for
+/// How soon a lock that is held is tried again, at first and at last. Most are held for
 /// microseconds.
 const FIRST_LOOK: Duration = Duration::from_micros(50);
 const LAST_LOOK: Duration = Duration::from_millis(5);
-/// How often the holder is looked after, once the agent is off.
+/// How often a held lock is tried again, once the agent is off.
 const LOOKS_WHEN_OFF: u32 = 100;
 
 /// The agent is off.
@@ -21,13 +21,14 @@ pub fn turn_off() {
     IS_OFF.store(true, Relaxed);
 }
 
-/// Takes a lock. `None`: the agent is off, and whoever holds it is gone. What a thread that
-/// panicked left behind is taken as it is: nothing of ours is inconsistent between two statements.
+/// Takes a lock. `None`: the agent is off, and the lock's holder is gone. What a thread that
+/// panicked left behind is taken as it is: the agent's data is consistent between any two
+/// statements.
 pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     lock_within(mutex, Duration::MAX)
 }
 
-/// The same, and `None` after that time.
+/// As [`lock`]; also `None` after that time.
 pub fn lock_within<T>(mutex: &Mutex<T>, at_most: Duration) -> Option<MutexGuard<'_, T>> {
     let mut patience = Patience { look: FIRST_LOOK, left: at_most, looks_when_off: LOOKS_WHEN_OFF };
     loop {
@@ -40,11 +41,11 @@ pub fn lock_within<T>(mutex: &Mutex<T>, at_most: Duration) -> Option<MutexGuard<
     }
 }
 
-/// How often a thread that may make no system call looks: some milliseconds of its CPU.
+/// How often a thread that may make no system call tries: some milliseconds of its CPU time.
 const SPINS: u32 = 200_000;
 
-/// The same for a thread that may make no system call: a sandbox's filter would kill it for one by
-/// which threads wait. `None`: `take` got nothing.
+/// Tries until `take` gets something, without a system call: a sandbox's filter would kill the
+/// thread for the calls by which threads wait. `None`: `take` got nothing.
 pub fn spin<T>(mut take: impl FnMut() -> Option<T>) -> Option<T> {
     (0..SPINS).find_map(|_| {
         let taken = take();
@@ -62,7 +63,7 @@ struct Patience {
 }
 
 impl Patience {
-    /// Waits a little; `false`: it was long enough.
+    /// Waits a little; `false`: the time is over.
     #[cold]
     #[inline(never)]
     fn waits(&mut self) -> bool {

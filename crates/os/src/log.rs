@@ -26,7 +26,7 @@ pub enum Log {
     Stderr,
 }
 
-/// What the agent's configuration says, for those who do not have it at hand.
+/// What the agent's configuration says, for callers that do not have it.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Whether lines are wanted, as was last [kept](Log::keep).

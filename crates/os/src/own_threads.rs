@@ -1,9 +1,9 @@
-//! Which threads are the agent's own: everything else asks, and this asks nobody.
+//! Which threads are the agent's own. Depends on no other module.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
-/// How the names of the agent's threads begin. A new thread has its parent's name first: one of
-/// these, too.
+/// How the names of the agent's threads begin. A new thread has its parent's name first, so that
+/// begins with this, too.
 pub const PREFIX: &str = "swipr-";
 
 /// Places for the ids of the agent's threads; 0: a free one. Not behind a lock, which a fork could
@@ -30,7 +30,7 @@ impl TidBlock {
         let null = std::ptr::null_mut();
         if self.next.compare_exchange(null, new, AcqRel, Relaxed).is_err() {
             // Another thread has added some.
-            // SAFETY: made above, and nobody else has seen it.
+            // SAFETY: made above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(new) });
         }
     }
@@ -58,7 +58,7 @@ pub fn add(tid: u32) {
     }
 }
 
-/// It ends: its number may soon be another thread's.
+/// A thread of the agent ends: its id may soon be another thread's.
 pub fn remove(tid: u32) {
     tids().find(|place| place.compare_exchange(tid, 0, Relaxed, Relaxed).is_ok());
 }
@@ -78,7 +78,7 @@ pub fn has_agent_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// After fork, in the child: none of them exists here.
+/// After fork, in the child: none of the parent's agent threads exists here.
 pub fn clear() {
     tids().for_each(|place| place.store(0, Relaxed));
 }
@@ -87,7 +87,7 @@ pub fn clear() {
 mod tests {
     use super::*;
 
-    /// There were 32 places; the 33rd thread of the agent's own was sampled as one of the
+    /// Regression: there were 32 places, and the agent's 33rd thread was sampled as one of the
     /// program's.
     #[test]
     fn the_agents_threads_are_known_however_many_there_are() {

@@ -1,10 +1,10 @@
-//! A socket of ours in a process that is somebody else's.
+//! A socket of the agent's in the host's process.
 //!
-//! The host may close every descriptor it does not know, or put its own files on
-//! our numbers (daemonize, closefrom, a shell's redirections). So a socket remembers
-//! the kernel's cookie of what it opened and touches nothing else, not even to close
-//! it; it sits on a high number, out of the way of the host's next `open`; it is
-//! close-on-exec; and sending on it never raises SIGPIPE.
+//! The host may close every descriptor it does not know, or put its own files on the agent's
+//! numbers (daemonize, closefrom, a shell's redirections). So a socket remembers the kernel's
+//! cookie of what it opened and touches nothing else, not even to close it. It has a high number,
+//! out of the way of the host's next `open`. It is close-on-exec. Sending on it never raises
+//! SIGPIPE.
 //! Not here: addresses (`listen.rs`), waiting (`poller.rs`).
 
 use nix::errno::Errno;
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawF
 /// Where to look for a free descriptor number, the first that the limit allows.
 const FROM: [libc::c_int; 5] = [512, 128, 32, 10, 3];
 
-/// What all our sockets are.
+/// Flags of all the agent's sockets.
 const FLAGS: SockFlag = SockFlag::SOCK_CLOEXEC.union(SockFlag::SOCK_NONBLOCK);
 
 /// A non-blocking, close-on-exec stream socket on a high descriptor number.
@@ -50,7 +50,7 @@ impl Socket {
     pub fn accept(&self) -> io::Result<Socket> {
         self.check()?;
         let fd = socket::accept4(self.fd, FLAGS)?;
-        // SAFETY: made a moment ago, and nobody else knows of it.
+        // SAFETY: made a moment ago; nothing else uses it.
         Socket::adopt(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -59,10 +59,10 @@ impl Socket {
         // Fails with EINVAL above the limit, and with EMFILE when nothing is free (fcntl(2)).
         let duplicate = |from| fcntl(&low, FcntlArg::F_DUPFD_CLOEXEC(from)).ok();
         let fd = match FROM.into_iter().find_map(duplicate) {
-            // SAFETY: made a moment ago, and nobody else knows of it.
+            // SAFETY: made a moment ago; nothing else uses it.
             Some(high) => unsafe { OwnedFd::from_raw_fd(high) },
-            // No second number is free. The one we have will do unless it is one
-            // that the host's standard streams should have.
+            // No second number is free. The first will do, unless it is one that the host's
+            // standard streams should have.
             None if low.as_raw_fd() > 2 => low,
             None => return Err(Errno::EMFILE.into()),
         };
@@ -75,12 +75,12 @@ impl Socket {
         self.fd
     }
 
-    /// What tells this socket from any other.
+    /// The kernel's number of this socket, which no other socket has.
     pub fn cookie(&self) -> u64 {
         self.cookie
     }
 
-    /// Whether the descriptor is still the socket we opened.
+    /// Whether the descriptor is still the socket that was opened.
     pub fn is_ours(&self) -> bool {
         cookie(self.fd) == Some(self.cookie)
     }
@@ -104,7 +104,7 @@ impl Socket {
         Ok(socket::send(self.fd, bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)?)
     }
 
-    /// Tells the peer that nothing more comes; reading goes on.
+    /// Sends the end to the peer; receiving still works.
     pub fn end_of_sending(&self) {
         if self.is_ours() {
             let _ = socket::shutdown(self.fd, Shutdown::Write);
@@ -132,8 +132,8 @@ impl Drop for Socket {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: not closed by us while `self` lives. Where the host closed it, calls answer
-        // EBADF.
+        // SAFETY: the agent does not close it while `self` lives. Where the host closed it, calls
+        // return EBADF.
         unsafe { BorrowedFd::borrow_raw(self.fd) }
     }
 }

@@ -1,5 +1,4 @@
-//! The agent: one a process. It starts and ends recordings; the server and the C interface ask it
-//! to.
+//! The agent: one per process. It starts and ends recordings for the server and the C interface.
 
 mod metrics;
 mod status;
@@ -24,13 +23,14 @@ use swipr_os::locks::lock;
 use swipr_os::process::EpochClock;
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
-/// The part of the memory for names that each source about made code may take.
+/// Each source of JIT code may use one part in so many of the memory for names.
 const MADE_SHARE: usize = 4;
 
-/// How often the server looks whether it is to end, where it may not be told.
+/// How often the server checks whether it is to end, where it may not be possible to wake it.
 const LOOK_WHERE_DEAF: Duration = Duration::from_millis(20);
 
-/// The host may become a user who cannot connect to the agent's socket, and so wake the server.
+/// The host may change to a user that cannot connect to the agent's socket, and so cannot wake the
+/// server.
 static MAY_BE_DEAF: AtomicBool = AtomicBool::new(false);
 
 /// The host keeps some rights when it changes users, and will give them up by calls for which the
@@ -79,14 +79,14 @@ pub struct Agent {
     /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
     ended: RecordingCounters,
     submitted: Mutex<Vec<Submitted>>,
-    /// To the thread that looks names up, while there is one.
+    /// To the symbol server's thread, while there is one.
     questions: Mutex<Option<Sender<Question>>>,
     latest: Arc<Mutex<Option<Arc<Mappings>>>>,
     stopping: AtomicBool,
     next_id: AtomicU64,
     started: Instant,
     address: OnceLock<String>,
-    /// By TCP.
+    /// Its address by TCP.
     live_page: OnceLock<String>,
     not_listening: OnceLock<Vec<String>>,
 }
@@ -125,8 +125,8 @@ impl Agent {
         self.address.get().map_or("", String::as_str)
     }
 
-    /// The server listens there now, the main place first, and could not listen elsewhere for these
-    /// reasons.
+    /// Sets the addresses that the server listens at, the main one first, and the reasons why it
+    /// could not listen elsewhere.
     pub fn set_addresses(&self, addresses: &[&Address], not_listening: Vec<String>) {
         let tcp = addresses.iter().find(|address| matches!(address, Address::Tcp(_)));
         if let Some(tcp) = tcp {
@@ -176,12 +176,12 @@ impl Agent {
     }
 
     /// After [`Agent::stop`]: waits until the sampler has ended, at most so long; whether it has.
-    /// Two of them, each with its own tables for the handlers, must not be there at once.
+    /// Two samplers, each with its own tables for the handlers, must not exist at once.
     pub fn has_ended(&self, at_most: Duration) -> bool {
         self.sampler.wait_until_left(at_most)
     }
 
-    /// The agent was turned off: its threads are to see it. Takes no lock, waits for nobody.
+    /// Wakes the sampler after the agent was disabled. Takes no lock and does not wait.
     pub fn wake_all(&self) {
         self.sampler.wake();
     }
@@ -191,7 +191,7 @@ impl Agent {
         NameSources { symbolizer, made_code, latest: self.latest.clone(), clock }
     }
 
-    /// Hands a question to the thread that looks names up, which is started if there is none.
+    /// Hands a question to the symbol server's thread, which is started if there is none.
     fn ask(self: &Arc<Self>, question: Question) -> Result<(), StartError> {
         if self.stopping.load(Relaxed) {
             return Err(StartError::Stopping);
@@ -213,8 +213,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Nobody has asked for a while: one that comes just now is given back, else the thread is to
-    /// end.
+    /// No question has come for a while. Returns one that has come just now; `None`: the thread is
+    /// to end.
     fn has_no_questions(&self, questions: &Receiver<Question>) -> Option<Question> {
         let mut sender = lock(&self.questions)?;
         let late = questions.try_receive();
@@ -278,8 +278,8 @@ impl Agent {
         Ok(RunningPlace { agent: self.clone(), id })
     }
 
-    /// Starts the writer thread of a recording. Should it not start, dropping its body tells the
-    /// client.
+    /// Starts the writer thread of a recording. If it does not start, dropping its body reports
+    /// that to the client.
     fn start_writer(self: &Arc<Self>, body: impl FnOnce(&Agent) + Send + 'static) -> bool {
         let agent = self.clone();
         let started = agent_threads::start("writer", move || {
@@ -294,7 +294,7 @@ impl Agent {
         started.is_ok()
     }
 
-    /// Writes what was kept, on a thread of its own, which takes a recording's place.
+    /// Writes the flight record, on a thread of its own, which takes a recording's place.
     fn write_flight_record(
         self: &Arc<Self>,
         request: Request,
@@ -343,8 +343,8 @@ impl Agent {
             Writer { request, samples, output, counters, of_agent, figures, stop, names, symbol_time, kept };
         let started = self.start_writer(|agent| {
             let samples = writer.run(place);
-            // The sampler may sleep until a tick that is far away, and has no place for another
-            // recording before.
+            // The sampler may sleep until a distant tick. Before it wakes, it has no place for
+            // another recording.
             agent.wake_sampler();
             samples.drain();
         });
@@ -469,8 +469,8 @@ mod tests {
         }
     }
 
-    /// Each client of `/last` had a thread, without limit: 51 of them, more than the agent knew of
-    /// its own.
+    /// Regression: each client of `/last` got a thread, without limit: 51 threads, more than the
+    /// list of the agent's own threads had room for.
     #[test]
     fn what_was_kept_is_written_for_so_many_clients_as_may_record() {
         let agent = Arc::new(Agent::new(&Config::default()));

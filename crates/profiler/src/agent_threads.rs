@@ -29,22 +29,22 @@ impl Drop for OwnThread {
     }
 }
 
-/// It ends: its number may soon be another thread's.
+/// The thread ends: its id may soon be another thread's.
 fn forget(tid: u32) {
     ENDED_NS.fetch_add(threads::cpu_ns(tid).unwrap_or(0), Relaxed);
     own_threads::remove(tid);
 }
 
-/// Ends the calling thread, one of the agent's, at once and without running anything of it. Its
-/// locks stay locked.
+/// Ends the calling thread, one of the agent's, at once and without any destructor. Its locks stay
+/// locked.
 pub fn exit_thread() -> ! {
     disabled::lose_thread();
     forget(process::tid());
     process::end_thread()
 }
 
-/// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled.
-/// Nobody waits for it.
+/// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled. It
+/// is detached.
 pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = move || {
         let _registered = register(name);

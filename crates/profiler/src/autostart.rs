@@ -1,9 +1,8 @@
-//! Recordings that the configuration asks for: the flight recorder (`SWIPR_CONTINUOUS`) and the
-//! file of the process's whole life (`SWIPR_OUTPUT`).
+//! Recordings that the configuration starts: the flight recorder (`SWIPR_CONTINUOUS`) and the file
+//! of the process's whole life (`SWIPR_OUTPUT`).
 //!
-//! At exit the file is waited for, with a bound: a program that is to be profiled as a whole may
-//! end 2 seconds late at the worst, all others end as ever. Not here: what is kept
-//! (`swipr_formats::FlightRecorder`).
+//! At exit the process waits until the file is complete, at most 2 seconds. A process without such
+//! a file does not wait. Not here: the flight recorder's memory (`swipr_formats::FlightRecorder`).
 
 use crate::agent::{Agent, SharedAgent};
 use crate::config::{Config, LifeFile};
@@ -19,21 +18,21 @@ use swipr_os::process;
 
 /// How long the end of the process may wait for its file.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two samples of a whole life.
+/// The interval of a whole life's recording.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// The file of this process.
+/// The recording of the process's whole life.
 struct Whole {
-    /// A forked child has its parent's, and must not wait for it.
+    /// The process that records. A forked child has a copy of this, and must not wait.
     pid: u32,
     stop: Arc<AtomicBool>,
     completion: Arc<Completion>,
 }
 
-/// Leaked: the exit handler may look at any time.
+/// Leaked: the exit handler may use it at any time.
 static WHOLE: AtomicPtr<Whole> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Takes all bytes and does nothing with them.
+/// An output that throws all bytes away.
 struct Nowhere;
 
 impl Output for Nowhere {
@@ -86,8 +85,7 @@ fn begin_file(agent: &Arc<Agent>, file: &LifeFile) {
     let (stop, completion) = (Arc::<AtomicBool>::default(), Arc::<Completion>::default());
     let pid = process::pid();
     let path = file.path(pid);
-    // Where a child is another user, its parent could, and it cannot: the variable's value is of no
-    // use to it.
+    // A child that runs as another user may not be able to write where its parent could.
     if let Err(error) = output::check(&path) {
         return log::always(format_args!("cannot use SWIPR_OUTPUT: {error}; nothing is recorded for it"));
     }

@@ -1,9 +1,9 @@
-//! From one thread to another: a bounded queue whose sender never waits, and whose ends tell when
-//! the other one is gone.
+//! A bounded queue from one thread to another. The sender never waits. Each end reports when the
+//! other one is gone.
 //!
-//! Not the standard library's: what that keeps for each thread is static TLS, which is taken from
-//! the stack of every thread of the host, and is registered with the C library, in memory of the
-//! host's malloc.
+//! It replaces the standard library's channel, which keeps static TLS for each thread. That is
+//! taken from the stack of every thread of the host, and registered with the C library, in memory
+//! of the host's malloc.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -54,7 +54,7 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 impl<T> Sender<T> {
     /// Hands something over, or drops it.
     pub fn send(&self, value: T) -> Result<(), Refused> {
-        // Relaxed: nothing else is known of a receiver that is gone.
+        // Relaxed: nothing that the receiver did before has to be visible.
         if self.0.receiver_is_gone.load(Relaxed) {
             return Err(Refused::Gone);
         }
@@ -90,8 +90,8 @@ impl<T> Receiver<T> {
 
     /// `None`: nothing has come yet.
     fn look(&self) -> Option<Result<T, RecvTimeoutError>> {
-        // Acquire, and before the queue is looked at: what was sent before the sender went is there
-        // then.
+        // Acquire, and before the queue is read: what was sent before the sender went is in the
+        // queue then.
         let is_last = self.0.sender_is_gone.load(Acquire);
         let next = lock(&self.0.queue).map(|mut queue| queue.pop_front());
         match next {

@@ -133,7 +133,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
 ];
 
-/// What errors in the C interface's choice of a place call it.
+/// The name, in errors, of the place that the C interface was given.
 const SOCKET_OPTION: &str = "options->socket";
 
 /// Where the server listens unless a variable says otherwise, in docs' words.
@@ -144,7 +144,7 @@ pub const DEFAULT_PLACES: &[&str] = &[
     "/dev/shm/swipr-<uid>/swipr-pid-{PID}.sock",
 ];
 
-/// What the environment asks for.
+/// The agent's configuration, from the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Where to listen; never empty, the main place first.
@@ -153,19 +153,19 @@ pub struct Config {
     pub runtime_directory: Option<PathBuf>,
     /// What TCP clients must send.
     pub token: Option<String>,
-    /// Users that may connect besides our own and root.
+    /// Users that may connect besides the process's own and root.
     pub allowed_uids: Vec<u32>,
-    /// The signal to sample with, if it is to be a certain one.
+    /// The signal to sample with, if one is configured.
     pub signal: Option<i32>,
     /// Which children have an agent.
     pub follow: Follow,
-    /// Which executables have one, where the library is preloaded.
+    /// Which executables have an agent, where the library is preloaded.
     pub programs: Programs,
-    /// What is always recorded and kept for a while.
+    /// The flight recorder.
     pub continuous: Option<Continuous>,
     /// Where the process's whole life is written.
     pub life_file: Option<LifeFile>,
-    /// Whose children wait for their recording to begin.
+    /// Which processes wait for their recording to begin.
     pub awaited: Option<WaitingFor>,
     /// Memory for names, in MiB.
     pub symbol_memory_mib: usize,
@@ -178,7 +178,7 @@ pub struct Config {
 /// A variable with a value that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Which variable; or `options->socket`, what the C interface was given in place of one.
+    /// Which variable; or `options->socket`, if the C interface was given the value.
     pub variable: &'static str,
     /// Its value (bytes that are no UTF-8 replaced); empty for secrets.
     pub value: String,
@@ -205,8 +205,8 @@ impl Config {
         Config::parse(|name| std::env::var_os(name))
     }
 
-    /// The same, for a caller that says itself where the main place is: a path with placeholders,
-    /// or a URL. The variables that say so do not hold then. An empty text says nothing.
+    /// The same, but `socket` is the main place: a path with placeholders, or a URL. The variables
+    /// for the main place are ignored then. An empty text is ignored.
     pub fn with_socket(socket: Option<&str>) -> Result<Config, ConfigError> {
         Config::parse_with_socket(socket, |name| std::env::var_os(name))
     }

@@ -1,4 +1,4 @@
-//! What is counted: per recording, and for the agent as a whole; and why there is nothing to count.
+//! Counters of recordings and of the agent as a whole, and why the sampler could not sample.
 
 use crate::histogram::Histogram;
 use std::fmt::Display;
@@ -98,7 +98,7 @@ pub struct AgentCounters {
     pub signals: Counter,
     /// Timers that the kernel refused to make.
     pub refused: Counter,
-    /// Stacks that running threads left.
+    /// Stacks of running threads, from their signal handlers.
     pub answered: Counter,
     /// Copies thrown away because the thread woke up meanwhile.
     pub moved: Counter,
@@ -111,7 +111,7 @@ pub struct AgentCounters {
     /// Objects with an unwind table, their rows, bytes, and the time it took to build them.
     pub tables: [Counter; 5],
     stops: [Counter; Stop::ALL.len()],
-    /// How long handlers took in the threads that were asked.
+    /// How long signal handlers took.
     pub held: Histogram,
     /// How long a pass over the threads took.
     pub sweep: Histogram,
@@ -122,12 +122,12 @@ pub struct AgentCounters {
 }
 
 impl AgentCounters {
-    /// The sampler cannot sample: what its recordings' clients are told.
+    /// The sampler cannot sample: notes the reason, for the clients of its recordings.
     pub fn fail(&self, reason: impl Display) {
         self.set_failure(Some(reason.to_string()));
     }
 
-    /// A sampler is about to start: what the last one failed of is no longer so.
+    /// A sampler is about to start: forgets why the last one failed.
     pub fn start_anew(&self) {
         self.set_failure(None);
     }
@@ -143,14 +143,14 @@ impl AgentCounters {
         lock(&self.failure).and_then(|failure| failure.clone())
     }
 
-    /// A walk ended so.
+    /// Counts a walk that ended for this reason.
     pub fn stopped(&self, stop: Stop) {
         if let Some(counter) = self.stops.get(stop as usize) {
             counter.add(1);
         }
     }
 
-    /// Names of the threads that run with our signal blocked.
+    /// Names of the threads that run with the sampling signal blocked.
     pub fn signal_blockers(&self) -> Vec<String> {
         lock(&self.signal_blockers).map(|names| names.clone()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the shared library (`agent/`) takes from here, and nobody else.
+//! What only the shared library (`agent/`) uses of this crate.
 
 pub mod agent {
     pub use crate::agent::expect_to_be_deaf;

@@ -32,8 +32,8 @@ impl Default for Histogram {
     }
 }
 
-/// What [`Histogram::figures`] tells, nanoseconds. The percentiles are upper ends of buckets: at
-/// most twice too large.
+/// The result of [`Histogram::figures`], in nanoseconds. The percentiles are upper ends of buckets:
+/// at most twice too large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percentiles {
     /// How many were counted.
@@ -73,7 +73,8 @@ impl Histogram {
 }
 
 impl Counts {
-    /// What was counted since `earlier`. The longest is not known then: it is that of all.
+    /// What was counted since `earlier`. The longest duration is not known for that time: it is
+    /// that of all.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut counts = self.counts;
         counts

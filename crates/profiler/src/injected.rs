@@ -1,8 +1,7 @@
-//! Faults of the agent's own, for tests: `SWIPR_TEST_FAULT` says which. Not in a library that is
-//! given away.
+//! Fault injection for tests: `SWIPR_TEST_FAULT` says which fault. Not in released libraries.
 //!
 //! `memory:N`: the heap refuses everything from its Nth call on. `panic:NAME`: the thread of that
-//! name panics in a recording, after its first samples (`server`: when it is asked for its status).
+//! name panics in a recording, after its first samples (`server`: at a request for `/status`).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

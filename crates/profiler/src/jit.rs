@@ -1,9 +1,9 @@
-//! Names, lines and frames of code that was made at run time: from perf maps, jitdump files, and
-//! the objects that compilers show to debuggers.
+//! Names, lines and unwind tables of JIT code: from perf maps, jitdump files, and the objects that
+//! compilers show to debuggers.
 //!
-//! Writers ask for names, and look for news when their stacks have such code in them; a process
-//! without costs nothing. Where several sources know an address, the one that knows times and lines
-//! wins. The sampler gets the frames through [`JitTables`] and never waits for files.
+//! Writers refresh all this when their stacks have JIT code in them: a process without JIT code
+//! costs nothing. Where several sources know an address, the one that knows times and lines wins.
+//! The sampler gets the unwind tables through [`JitTables`] and never waits for files.
 
 mod debugger_objects;
 mod dump;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use swipr_os::process;
 use swipr_symbols::jit::code_map::{CodeMap, Found};
 
-/// How often files and lists are looked at, at most.
+/// How often files and lists are read, at most.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 /// jitdump files of one process.
 const MAX_DUMPS: usize = 16;
@@ -39,7 +39,7 @@ pub struct MadeFunction {
     pub valid: Range<u64>,
 }
 
-/// See the module's text. One an agent, shared by writers.
+/// What is known of the process's JIT code. One per agent, shared by writers.
 #[derive(Debug)]
 pub struct JitCode {
     perf_map: PerfMap,
@@ -66,12 +66,12 @@ impl JitCode {
         }
     }
 
-    /// What the sampler takes frames from.
+    /// The unwind tables, for the sampler.
     pub fn frames(&self) -> Arc<JitTables> {
         self.frames.clone()
     }
 
-    /// Looks for what is new; the number changes when answers may have.
+    /// Reads what is new. Returns a generation, which changes when answers may have.
     pub fn look(&mut self, mappings: &Mappings) -> u64 {
         let now = process::monotonic_ns();
         if now.saturating_sub(self.looked_ns) < LOOK_AGAIN_NS {
@@ -113,13 +113,13 @@ impl JitCode {
         dumps + self.objects.code().bytes() + self.perf_map.codes().map(CodeMap::bytes).sum::<usize>()
     }
 
-    /// Functions that are not known for want of memory.
+    /// Functions that were refused because the memory was used up.
     pub fn refused(&self) -> u64 {
         let dumps = self.dumps.iter().map(|dump| dump.code().refused()).sum::<u64>();
         dumps + self.objects.code().refused() + self.perf_map.codes().map(CodeMap::refused).sum::<u64>()
     }
 
-    /// Forgets everything; the next look reads it again.
+    /// Forgets everything; [`JitCode::look`] reads it again.
     pub fn clear(&mut self) {
         let frames = self.frames();
         frames.clear();

@@ -1,17 +1,17 @@
-//! A process ends when its last thread has called pthread_exit(3), and the agent's threads must not
-//! keep it.
+//! A process ends when its last thread has called pthread_exit(3). The agent's threads must not
+//! keep it alive.
 //!
-//! glibc ends the process when the last of its threads ends, but it counts ours. The first thread
-//! can only go before the others by pthread_exit, which runs the destructors of thread-specific
-//! data (exit does not): ours starts a thread that from then on looks often whether any thread of
-//! the host is left. If none is, it does what glibc's last thread would have done: exit(3) with
-//! status 0. Not one of the agent's other threads: their descriptors are not the host's, whose exit
-//! handlers write to its files.
+//! glibc ends the process when the last of its threads ends, but it counts the agent's. The first
+//! thread can only end before the others by pthread_exit, which runs the destructors of
+//! thread-specific data (exit does not). The agent's destructor starts a thread that polls whether
+//! any thread of the host is left. If none is, that thread does what glibc's last thread would have
+//! done: exit(3) with status 0. The agent's other threads cannot do that: they have their own
+//! descriptor table, and the host's exit handlers write to the host's files.
 //!
 //! A first thread that ends by the system call itself, as strict seccomp wants it, runs no
-//! destructor, nor does one that a filter ends; and where another thread than the first started the
-//! agent there is none. For these the server looks once a second whether the first thread has
-//! ended.
+//! destructor. Neither does a thread that a filter ends. And if another thread than the first
+//! started the agent, there is no destructor. For these cases the server checks once a second
+//! whether the first thread has ended.
 
 use crate::{agent_threads, signal_exclusion};
 use std::ffi::c_void;
@@ -25,13 +25,13 @@ use swipr_os::{process, signals};
 
 /// How soon after the last thread's end the process ends.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How often the server looks whether the first thread has ended.
+/// How often the server checks whether the first thread has ended.
 const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const UNKNOWN: u8 = 0;
 const WATCHED: u8 = 1;
 const ENDED: u8 = 2;
-/// Its destructor has run, and a thread looks who is left.
+/// Its destructor has run, and has started a thread that polls.
 const LEFT_TO_A_THREAD: u8 = 3;
 /// It has ended without its destructor.
 const ENDED_UNSEEN: u8 = 4;
@@ -39,10 +39,10 @@ const ENDED_UNSEEN: u8 = 4;
 /// What is known of the process's first thread.
 static FIRST: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// The server is to look.
+/// Wakes the server, which polls from then on.
 static WAKE_SERVER: Hook = Hook::new();
 
-/// Called by the thread that starts the agent; `wake_server` is called where the server has to look
+/// Called by the thread that starts the agent. `wake_server` is called when the server has to poll
 /// from then on.
 pub fn watch_if_first(wake_server: &'static fn()) {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
@@ -53,8 +53,8 @@ pub fn watch_if_first(wake_server: &'static fn()) {
     }
     let key = KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: `key` is ours to write; the destructor stays where it is: the library cannot be
-        // unloaded.
+        // SAFETY: `key` is a local variable; the destructor stays where it is: the library cannot
+        // be unloaded.
         (unsafe { libc::pthread_key_create(&mut key, Some(first_ended)) } == 0).then_some(key)
     });
     // The value only has to be something else than null.
@@ -70,7 +70,7 @@ unsafe extern "C" fn first_ended(_: *mut c_void) {
         return FIRST.store(ENDED, Relaxed);
     }
     FIRST.store(LEFT_TO_A_THREAD, Relaxed);
-    // SAFETY: `end_with_the_last` has the signature asked for; the place for the id is ours.
+    // SAFETY: `end_with_the_last` has the required signature; the thread's id goes to a local.
     let started = signals::with_signals_blocked(|| unsafe {
         let mut thread = std::mem::zeroed();
         libc::pthread_create(&mut thread, std::ptr::null(), end_with_the_last, std::ptr::null_mut()) == 0
@@ -103,7 +103,7 @@ fn leave_it_to_the_server() {
     WAKE_SERVER.call();
 }
 
-/// When the server must look although nothing woke it.
+/// How soon the server must check without being woken.
 pub fn timeout() -> Option<Duration> {
     match FIRST.load(Relaxed) {
         LEFT_TO_A_THREAD => None,
@@ -112,13 +112,15 @@ pub fn timeout() -> Option<Duration> {
     }
 }
 
-/// The server thread is awake: looks who is left. Does not return when nobody is.
+/// The server thread is awake: checks whether the first thread has ended and, if so, whether any
+/// thread of the host is left. Does not return if none is.
 pub fn look() {
     match FIRST.load(Relaxed) {
         LEFT_TO_A_THREAD => return,
         ENDED | ENDED_UNSEEN => {}
         _ if !threads::first_has_ended() => return,
-        // Between its destructors and its end there is time enough for the thread to be started.
+        // Its destructor did not run: between that and its end there is time enough to start the
+        // thread.
         WATCHED => FIRST.store(ENDED_UNSEEN, Relaxed),
         _ => FIRST.store(ENDED, Relaxed),
     }

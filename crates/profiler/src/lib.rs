@@ -21,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Profiler::builder`] says what is recorded and how often. A [`Report`] can be looked at,
-//! changed and written in any format; [`Profiler::report`] makes one while the recording goes on.
+//! [`Profiler::builder`] says what is recorded and how often. A [`Report`] can be inspected,
+//! changed and written in any format; [`Profiler::report`] makes one while the recording runs.
 //!
 //! All threads of the process are sampled, and their stacks are complete without frame pointers.
 //! Nothing is sampled before [`Builder::start`]. The crate brings no constructor, no global

@@ -1,5 +1,5 @@
-//! The agent's life: started by the constructor or by `swipr_start`, started anew in a forked
-//! child, stopped by `swipr_stop` or at exit. One a process.
+//! The agent's lifecycle: started by the constructor or by `swipr_start`, started again in a forked
+//! child, stopped by `swipr_stop` or at exit. One agent per process.
 
 pub mod fork;
 mod pause;
@@ -70,15 +70,16 @@ struct Live {
 }
 
 static STATE: State = State::new();
-/// What the child of a fork starts anew with; leaked, so that it can be read without a lock.
+/// The configuration, with which the child of a fork starts again. Leaked, so that it can be read
+/// without a lock.
 static CONFIG: AtomicPtr<Config> = AtomicPtr::new(std::ptr::null_mut());
 /// The live agent, leaked: exit handlers and the C interface may use it at any time.
 static LIVE: AtomicPtr<Live> = AtomicPtr::new(std::ptr::null_mut());
 /// The agent's threads have descriptors of their own, which a forked child does not have.
 static OWN_TABLE: AtomicBool = AtomicBool::new(false);
-/// The process that started it: a child by vfork(2) has its parent's memory.
+/// The process that started the agent: a child by vfork(2) has its parent's memory.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// It is the child of a fork, and has executed nothing since.
+/// This process is the child of a fork, without execve(2) since.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 fn live() -> Option<&'static Live> {
@@ -96,14 +97,14 @@ fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
     live().filter(|_| STATE.phase() == Phase::Running).map(|live| (&live.agent, &live.address))
 }
 
-/// The same, for callers that may have come right after the program was loaded, or after a fork: an
-/// agent that is just being started is waited for.
+/// The same, but waits for an agent that is just being started: callers may come right after the
+/// program was loaded, or after a fork.
 fn settled() -> Option<(&'static Arc<Agent>, &'static Address)> {
     STATE.settled(Instant::now() + TIMEOUT);
     running()
 }
 
-/// Where the agent listens; one that is just being started is waited for.
+/// Where the agent listens. Waits for an agent that is just being started.
 pub fn address() -> Option<&'static Address> {
     settled().map(|(_, address)| address)
 }
@@ -115,8 +116,8 @@ pub fn wake_sampler() {
     }
 }
 
-/// Starts the agent. With [`Wait::Yes`] one that is just being started is waited for first, so that
-/// it runs when [`LifeError::AlreadyRunning`] comes back.
+/// Starts the agent. With [`Wait::Yes`] it first waits for an agent that is just being started, so
+/// that this one runs when [`LifeError::AlreadyRunning`] is returned.
 pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     let deadline = Instant::now() + TIMEOUT;
     if wait == Wait::Yes {
@@ -173,16 +174,15 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
             if let Some(live) = self::live() {
                 autostart::begin(&live.agent, config);
             }
-            // A panic has turned the agent off by then; its sockets are closed and their files
-            // removed as it is unwound.
+            // A panic disables the agent. Unwinding closes its sockets and removes their files.
             disabled::contained(|| event_loop.run());
-            // Else somebody waits in `stop` and says so, or has said so and the next life has
-            // begun.
+            // If this fails, a thread waits in `stop` and changes the phase, or has changed it
+            // and the next life has begun.
             STATE.change(life, Phase::Running, Phase::Idle);
         }
         Err(error) => {
-            // Only when asked: with a fixed place, every child of the host would say it on the
-            // host's stderr.
+            // Only if logging is on: with a fixed place, every child of the host would write
+            // this to the host's stderr.
             config.log.line(format_args!("not profiled: {error}"));
             STATE.change(life, Phase::Starting, Phase::Idle);
             let _ = report.send(Err(error));
@@ -216,8 +216,8 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::
     Ok((Live { agent, server, address, files }, event_loop))
 }
 
-/// A place besides the main one is taken: that is said on stderr, but not by the children of a
-/// profiled process, which has it itself.
+/// A place besides the main one is taken: reports that on stderr. Children of a profiled process,
+/// which has the place itself, only log it.
 fn tell_not_listening(reasons: &[String], config: &Config) {
     let is_child = !reasons.is_empty() && (IS_FORKED.load(Relaxed) || process::has_profiled_parent());
     for reason in reasons {
@@ -249,7 +249,7 @@ pub fn stop() -> Result<(), LifeError> {
     Ok(())
 }
 
-/// Has the server start a recording; see `Agent::submit`.
+/// Has the server start a recording, see `Agent::submit`.
 pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), LifeError> {
     let (agent, address) = settled().ok_or(LifeError::NotRunning)?;
     agent.submit(request, output, stop);
@@ -259,8 +259,8 @@ pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) 
     }
 }
 
-/// The agent was turned off: its threads are to see it. Called in places where nothing may be
-/// allocated or waited for.
+/// Wakes the agent's threads after the agent was disabled. Called in places where nothing may
+/// allocate or wait.
 fn turned_off() {
     if let Some(live) = live() {
         live.agent.wake_all();
@@ -298,8 +298,8 @@ fn wake() {
 fn watch_exit() {
     extern "C" fn at_exit() {
         disabled::contained(|| {
-            // In a sandbox a system call too many ends the process. In a child that no fork handler
-            // has seen there is no agent, and its locks may be held by threads that are not there.
+            // In a sandbox, a wrong system call ends the process. A child that no fork handler has
+            // seen has no agent, and threads that are not there may hold its locks.
             if signal_exclusion::is_in_sandbox() || PROCESS.load(Relaxed) != process::pid() {
                 return;
             }
@@ -326,8 +326,8 @@ fn watch_exit() {
     });
 }
 
-/// In the child of a fork: starts a new agent if the parent had one and there `can_be` one. Nothing
-/// of the old one is touched.
+/// In the child of a fork: starts a new agent if the parent had one and there `can_be` one. Does
+/// not touch the old one.
 pub fn restart_in_child(can_be: bool) {
     let ran = STATE.end_in_child();
     IS_FORKED.store(true, Relaxed);
@@ -336,7 +336,8 @@ pub fn restart_in_child(can_be: bool) {
         live.server.close_in_child();
     }
     LIVE.store(std::ptr::null_mut(), Release);
-    // In a sandbox its threads would be killed for what they do, and the child with them.
+    // In a sandbox the agent's threads would be killed for their system calls, and the child with
+    // them.
     if ran
         && can_be
         && !signal_exclusion::is_in_sandbox()

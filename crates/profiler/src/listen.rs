@@ -1,8 +1,8 @@
 //! Opens the sockets that the server listens on, and removes their files again.
 //!
-//! Where that is: a place of the configuration, or the first of the default places
-//! that works. A file is ours from its first moment (mode 0600 without touching the
-//! process's umask), and only a file that is ours is ever removed.
+//! A socket's place is configured, or it is the first of the default places that works. A socket's
+//! file is private from the start (mode 0600 without touching the process's umask). Only files of
+//! the process's own user are ever removed.
 //! Not here: who may connect (`server/access.rs`).
 
 mod address;
@@ -37,7 +37,7 @@ pub struct Directories {
     pub run: PathBuf,
     /// `$XDG_RUNTIME_DIR`.
     pub runtime: Option<PathBuf>,
-    /// `/tmp` and `/dev/shm`: everybody may write to them, so a directory of our own is made there.
+    /// `/tmp` and `/dev/shm`: any user may write to them, so a private directory is made there.
     pub temporary: Vec<PathBuf>,
 }
 
@@ -50,12 +50,12 @@ impl Directories {
     }
 }
 
-/// Who may open a socket's file. Who may ask is another matter: every client's user is looked at.
+/// Which users may open a socket's file. The server checks each client's user besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Its owner: mode 0600.
     Owner,
-    /// Everybody, for users that were allowed by their number: mode 0666.
+    /// All users, if some are allowed by their number: mode 0666.
     Everybody,
 }
 

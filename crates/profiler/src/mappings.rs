@@ -30,7 +30,7 @@ use swipr_unwind::slot::{Extent, StackBounds};
 
 /// Readings of the mappings until all objects are in one.
 const MAX_READINGS: usize = 3;
-/// How often new frames of made code are taken over.
+/// How often new unwind tables of JIT code are published, at most.
 const MADE_AGAIN: Duration = Duration::from_millis(100);
 
 /// A piece of executable memory.
@@ -82,7 +82,7 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// All of it, from the lowest address.
+    /// All code, from the lowest address.
     pub fn all(&self) -> &[Code] {
         &self.code
     }
@@ -93,12 +93,12 @@ impl Mappings {
         self.code.get(at).filter(|code| address < code.high)
     }
 
-    /// All of it, by address.
+    /// All code, by address.
     pub fn code(&self) -> impl Iterator<Item = &Code> {
         self.code.iter()
     }
 
-    /// The files in which run-time compilers say what they made.
+    /// The jitdump files that JIT compilers have mapped.
     pub fn jit_dumps(&self) -> &[JitDump] {
         &self.jit_dumps
     }
@@ -124,7 +124,7 @@ pub struct TableFigures {
     pub failed: u64,
 }
 
-/// The sampler's view of the process's code; see the module's text.
+/// The unwind tables of the process's code; belongs to the sampler.
 #[derive(Debug)]
 pub struct Tables {
     seen: Option<Changes>,
@@ -134,10 +134,10 @@ pub struct Tables {
     maps: Vec<Mapping>,
     executable: Vec<Range>,
     current: Arc<Mappings>,
-    /// Code made at run time whose frames the program registered.
+    /// Unwind tables of JIT code that the program registered.
     registered: Registered,
-    /// Code made at run time whose frames its compiler describes in files; and those of the last
-    /// look.
+    /// Unwind tables of JIT code that writers found; the generation that is published; and when
+    /// that was.
     made: Arc<JitTables>,
     made_seen: u64,
     made_looked: Option<Instant>,
@@ -152,7 +152,7 @@ impl Tables {
         Tables::with_made_code(memory_file, Arc::default())
     }
 
-    /// The same, with the frames that writers find.
+    /// The same, with the unwind tables of JIT code that writers find.
     pub fn with_made_code(memory_file: i32, made: Arc<JitTables>) -> Tables {
         Tables {
             seen: None,
@@ -181,9 +181,9 @@ impl Tables {
         self.figures
     }
 
-    /// Learns of objects that were loaded or unloaded. Cheap when there are none. Where another
-    /// thread keeps the loader's list to itself it is asked for at the next call: until then what
-    /// was known holds, or at the beginning what the mappings tell.
+    /// Finds objects that were loaded or unloaded. Cheap when there are none. If another thread
+    /// holds the lock of the loader's list, the next call tries again: until then the last list
+    /// holds, or at the beginning the mappings alone.
     pub fn refresh(&mut self) {
         self.publication.free_retired();
         let started = Instant::now();
@@ -199,7 +199,7 @@ impl Tables {
         };
         let may_differ = self.seen.is_some_and(|seen| changes.unloads_since(seen));
         let old = std::mem::take(&mut self.objects);
-        // A reading that lacks an object's file would leave its names without proof.
+        // If a reading lacks an object's file, the names of that file could not be trusted.
         for _ in 0..MAX_READINGS {
             self.read_maps();
             if list.iter().all(|object| object.code_is_in(&self.maps)) {
@@ -220,8 +220,8 @@ impl Tables {
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
     }
 
-    /// Whether there are new frames of made code; not asked at every tick, because a compiler at
-    /// work has always some.
+    /// Whether there are new unwind tables of JIT code. Not at every tick: a compiler at work
+    /// always has new ones.
     fn is_made_anew(&mut self) -> bool {
         let generation = self.made.generation();
         if generation == self.made_seen || self.made_looked.is_some_and(|last| last.elapsed() < MADE_AGAIN) {
@@ -231,8 +231,8 @@ impl Tables {
         true
     }
 
-    /// Reads the mappings again: stacks and code made at run time come and go without the loader's
-    /// knowledge. Returns whether executable memory changed.
+    /// Reads the mappings again: stacks and JIT code come and go without the loader's knowledge.
+    /// Returns whether executable memory changed.
     pub fn refresh_maps(&mut self) -> bool {
         let changed = self.read_maps();
         if changed {
@@ -248,7 +248,7 @@ impl Tables {
         Some(StackBounds { low: mapping.low, high: mapping.high, extent })
     }
 
-    /// Whether executable memory changed.
+    /// Reads the mappings. Returns whether executable memory changed.
     fn read_maps(&mut self) -> bool {
         let Ok(mut maps) = maps::read() else { return false };
         maps::keep_executable(&mut maps, &self.maps);
@@ -261,8 +261,8 @@ impl Tables {
         changed
     }
 
-    /// The loader's objects, and what else is executable. A reading of the mappings that other
-    /// threads change meanwhile may lack some; the loader's word lacks none of its own.
+    /// Publishes the loader's objects and all other executable memory. A reading of the mappings
+    /// may lack some, if other threads change them meanwhile. The loader's list is complete.
     fn publish(&mut self) {
         let is_object = |mapping: &Mapping| {
             let mut texts = self.objects.iter().map(|object| object.text());

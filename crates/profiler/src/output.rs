@@ -12,10 +12,10 @@ use swipr_formats::model::Summary;
 use swipr_os::disabled;
 use swipr_os::locks::after_waiting;
 
-/// How often whoever waits looks whether the agent still is.
+/// How often a waiting thread checks whether the agent is disabled.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How a recording ended, for whoever waits for it.
+/// How a recording ended, for a thread that waits for it.
 #[derive(Debug, Default)]
 pub struct Completion {
     end: Mutex<Option<Result<Summary, String>>>,
@@ -23,7 +23,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// It has ended, like that; the first time counts.
+    /// Sets how the recording ended. Only the first call counts.
     pub fn set(&self, end: Result<Summary, String>) {
         let mut place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         place.get_or_insert(end);
@@ -33,7 +33,8 @@ impl Completion {
     /// Waits for the end, at most so long.
     pub fn wait(&self, most: Duration) -> Option<Result<Summary, String>> {
         let deadline = Instant::now() + most;
-        // Held for moments only, and nothing is allocated meanwhile: nobody ends with it.
+        // Held for moments only, and nothing is allocated meanwhile: no thread of the agent is
+        // ended while it holds this lock.
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         while end.is_none() {
             if disabled::is_past_grace() {
@@ -49,9 +50,8 @@ impl Completion {
     }
 }
 
-/// Why a file could not be written, where that can be told without making or opening it: it must be
-/// found out before something is recorded for it, and the number of a descriptor may be the host's
-/// next.
+/// Checks whether a file can be written, without making or opening it: an error must be found
+/// before something is recorded, and the host may expect to get the next descriptor number.
 pub fn check(path: &Path) -> Result<(), String> {
     let cannot = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     let may =
@@ -68,7 +68,7 @@ pub fn check(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Writes into a file, which is made anew at the first write.
+/// Writes into a file, which is created or truncated at the first write.
 #[derive(Debug)]
 pub struct FileOutput {
     path: PathBuf,
@@ -85,7 +85,7 @@ impl FileOutput {
         FileOutput { path, complete: None, file: None, error: None, completion }
     }
 
-    /// The same; until it is complete its name ends in `.part`.
+    /// The same, but until the file is complete its name ends in `.part`.
     pub fn renamed_when_complete(path: PathBuf, completion: Arc<Completion>) -> FileOutput {
         let mut part = path.clone().into_os_string();
         part.push(".part");
@@ -120,7 +120,7 @@ impl Output for FileOutput {
     }
 
     fn finish(mut self: Box<Self>, end: Result<Summary, String>) {
-        self.file = None; // closed before anybody is told
+        self.file = None; // closed before the end is reported
         if let (Ok(_), None, Some(complete)) = (&end, &self.error, &self.complete)
             && let Err(error) = std::fs::rename(&self.path, complete)
         {

@@ -1,7 +1,7 @@
 //! A bounded pipe of bytes between a recording's own thread and the server thread.
 //!
 //! The writer waits while the pipe is full, with a bound; the reader never waits.
-//! Not here: what the bytes mean, and who is woken when there are some.
+//! Not here: what the bytes mean, and which thread is woken when there are some.
 
 use crate::recording::{Closed, Output};
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use swipr_os::locks::{after_waiting, lock};
 /// How long a writer waits for a reader that takes nothing.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Tells the reader's thread that there is something to take.
+/// Wakes the reader's thread: there is something to take.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Makes a pipe that holds at most `capacity` bytes (at least 1). `wake` is called
@@ -35,7 +35,7 @@ fn patient_pipe(capacity: usize, wake: Wake, patience: Duration) -> (PipeWriter,
 #[derive(Default)]
 struct PipeState {
     bytes: VecDeque<u8>,
-    /// Bytes the reader has taken so far: tells progress from none.
+    /// Bytes that the reader has taken so far: the writer sees progress by it.
     taken: u64,
     closed: bool,
     end: Option<Result<Summary, String>>,

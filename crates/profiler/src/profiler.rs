@@ -25,10 +25,10 @@ use swipr_formats::{MemoryRecording, Selection};
 
 /// How finely the time of samples is kept.
 const SLICE_NS: u64 = 1_000_000_000;
-/// How long the end of a recording may take: names are looked up then.
+/// How long the end of a recording may take: it is symbolized then.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Why nothing is profiled. A program can go on without.
+/// Why nothing is profiled. The program can continue without a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
@@ -56,15 +56,15 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Samples a second, 1 to 10,000; 100 unless it is said.
+    /// Samples a second, 1 to 10,000; by default 100.
     pub fn hz(mut self, hz: u32) -> Builder {
         let ns = 1_000_000_000u64.checked_div(u64::from(hz));
         self.interval = ns.map_or(Duration::ZERO, Duration::from_nanos);
         self
     }
 
-    /// Threads that use CPU time ([`Mode::Cpu`], unless it is said), or every thread, waiting or
-    /// not ([`Mode::Wall`]).
+    /// Threads that use CPU time ([`Mode::Cpu`], the default), or every thread, waiting or not
+    /// ([`Mode::Wall`]).
     pub fn mode(mut self, mode: Mode) -> Builder {
         self.mode = mode;
         self
@@ -76,15 +76,15 @@ impl Builder {
         self
     }
 
-    /// Where the profiler listens besides (see `docs/http.md`), if it does not run already. Unless
-    /// it is said, an address that nobody knows: an abstract socket of a random name.
+    /// Where the profiler also listens (see `docs/http.md`), if it does not run already. The
+    /// default is an address that no client knows: an abstract socket of a random name.
     pub fn socket(mut self, pattern: &str) -> Builder {
         self.socket = Some(pattern.to_owned());
         self
     }
 
-    /// Starts to record. Where the profiler runs already in this process (it was preloaded, or
-    /// started before), it is used.
+    /// Starts to record. A profiler that runs already in this process (it was preloaded, or started
+    /// before) is used.
     pub fn start(self) -> Result<Profiler, Error> {
         let shortest_and_longest = Duration::from_micros(100)..=Duration::from_secs(1);
         if !shortest_and_longest.contains(&self.interval) {
@@ -142,8 +142,8 @@ impl Profiler {
         Builder::default()
     }
 
-    /// What was recorded so far. The recording goes on. What was sampled in the last twentieth of a
-    /// second may not be in it yet.
+    /// What was recorded so far. The recording continues. Samples of the last twentieth of a second
+    /// may be missing.
     pub fn report(&self) -> Report {
         Report::of(&self.kept)
     }

@@ -1,5 +1,5 @@
-//! What a client asks for, and the seam between the server (which parses requests
-//! and moves bytes) and the sampler (which makes them).
+//! Requests for recordings, and the interface between the server, which parses requests and moves
+//! bytes, and the agent, which makes recordings.
 
 use std::time::Duration;
 use swipr_formats::Format;
@@ -15,11 +15,11 @@ pub enum Length {
     Ticks(u64),
     /// So much time, whatever number of ticks that makes.
     Time(Duration),
-    /// Until it is told to stop.
+    /// Until it is stopped.
     Open,
 }
 
-/// One recording, as asked for.
+/// The request for a recording.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Time between two ticks.
@@ -36,7 +36,7 @@ pub struct Request {
     pub threads: Option<regex_lite::Regex>,
     /// Which other samples are left out.
     pub filter: Filter,
-    /// What is wanted of it.
+    /// What the recording is made for.
     pub purpose: WriterTask,
     /// Which names are looked up.
     pub symbolize: Symbolize,
@@ -58,8 +58,7 @@ pub enum Symbolize {
     /// All.
     #[default]
     Now,
-    /// Those of code made at run time, which nobody knows later; others have their address and
-    /// module.
+    /// Those of JIT code, which cannot be found later. Other frames have their address and module.
     Lazy,
     /// None.
     Never,
@@ -76,11 +75,11 @@ pub struct Filter {
     pub include: Option<regex_lite::Regex>,
     /// Only stacks without such a frame.
     pub exclude: Option<regex_lite::Regex>,
-    /// Threads that match may come later: the recording begins also where there is none.
+    /// Threads that match may come later: the recording also begins if there is none.
     pub may_come: bool,
 }
 
-/// A state of threads, as one asks for it.
+/// A state of threads, in a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateFilter {
     /// On a CPU.
@@ -97,13 +96,13 @@ pub enum WriterTask {
     /// Its samples.
     #[default]
     Samples,
-    /// To name these addresses, by the code that there is while it runs.
+    /// To symbolize these addresses, by the code that there is while it runs.
     Names(Vec<u64>),
     /// To list all executable memory.
     Code,
-    /// To be kept for so long, see [`WriterTask::Last`].
+    /// To feed the flight recorder, which keeps so much, see [`WriterTask::Last`].
     Keep(Duration),
-    /// No recording: what was kept of so long a time, as if it had been one.
+    /// No recording: the flight record of so long a time, written as if it were one.
     Last(Duration),
 }
 
@@ -114,11 +113,11 @@ pub enum StartError {
     TooMany,
     /// The agent is stopping.
     Stopping,
-    /// Nothing is kept that could be written.
+    /// There is no flight recorder.
     NothingKept,
-    /// There is no such thread; the text says which there are.
+    /// There is no such thread; the text lists the threads.
     NoThread(String),
-    /// The agent has turned itself off, for this reason.
+    /// The agent is disabled, for this reason.
     Off(&'static str),
     /// The operating system refused something; the text says what.
     Failed(String),
@@ -128,7 +127,7 @@ pub enum StartError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
-/// What is asked of the symbol server.
+/// A kind of question to the symbol server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuestionKind {
     /// `/symbolicate/v5`
@@ -154,15 +153,15 @@ pub struct Question {
 pub trait Output: Send {
     /// Takes the bytes; may wait while the reader is behind, but not without a bound.
     fn write(&mut self, bytes: &[u8]) -> Result<(), Closed>;
-    /// Whether nobody reads any more, so that the recording should end.
+    /// Whether the reader is gone, so that the recording should end.
     fn is_closed(&self) -> bool;
-    /// Whether a recording without a single sample is wanted all the same (a file is; a client is
-    /// told why there is none instead). If not, such a recording writes nothing.
+    /// Whether a recording without a single sample is wanted all the same. A file is; a client gets
+    /// an error with the reason instead. If not, such a recording writes nothing.
     fn takes_empty(&self) -> bool {
         false
     }
-    /// What takes the samples in place of the format that was asked for, where they are wanted as
-    /// they are; then nothing is written.
+    /// Takes the samples in place of the requested format, for an output that wants the samples
+    /// themselves. Then nothing is written.
     fn format(&self) -> Option<Box<dyn Format>> {
         None
     }
@@ -170,22 +169,22 @@ pub trait Output: Send {
     fn finish(self: Box<Self>, end: Result<Summary, String>);
 }
 
-/// Who makes recordings. The server knows no more of the sampler than this.
+/// Makes recordings. This is all that the server knows of the agent.
 pub trait Recorder: Send + Sync {
     /// Starts a recording that writes into `output` until it is over or
     /// `output` is closed. Does not wait for the recording.
     fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError>;
-    /// Has something looked up for a symbol server's client. Does not wait for it.
+    /// Has a question of a symbol server's client answered. Does not wait for the answer.
     fn ask(&self, _question: Question) -> Result<(), StartError> {
         Err(StartError::Failed("there is nobody who looks names up".into()))
     }
-    /// The server thread woke up: does what other threads of the process asked for.
+    /// The server thread woke up: starts the recordings that other threads have submitted.
     fn attend(&self) {}
-    /// The server thread is to wake up so soon although nothing wakes it.
+    /// How soon the server thread must wake up without being woken.
     fn attend_within(&self) -> Option<Duration> {
         None
     }
-    /// Why the agent has turned itself off, if it has (for `/health`).
+    /// Why the agent is disabled, if it is (for `/health`).
     fn off(&self) -> Option<&'static str> {
         None
     }
@@ -193,7 +192,7 @@ pub trait Recorder: Send + Sync {
     fn live_page(&self) -> Option<String> {
         None
     }
-    /// Places that were asked for and where the agent does not listen, each with the reason.
+    /// Configured places where the agent does not listen, each with the reason.
     fn not_listening(&self) -> &[String] {
         &[]
     }

@@ -1,14 +1,13 @@
-//! Call frame information that the program itself registered for code it made: `__register_frame`
-//! and its kin, as compilers at run time call them. Here is only noted where it is; the sampler
-//! reads it.
+//! Call frame information that JIT compilers register by `__register_frame` and related calls. This
+//! only notes where it is; the sampler reads it.
 //!
-//! Constraint: any thread may register at any time: before the constructor, in a child after
-//! fork, with locks of its own held. Idea: a table of fixed size, changed by compare-and-swap only;
-//! no lock, no allocation. What finds no place is counted. A thread that a fork cuts off in between
-//! leaves one place taken and nothing else.
+//! Constraint: any thread may register at any time: before the constructor, in the child of a fork,
+//! with locks of its own held. So this is a table of fixed size, changed by compare-and-swap only,
+//! without locks and allocations. A registration that finds no place is counted. A thread that a
+//! fork cuts off in between leaves one place taken and nothing else.
 //!
 //! Orderings: an address is stored with Release after its serial number and before the generation
-//! is raised, so who sees a generation (Acquire) sees all that was noted before it.
+//! is raised. So a thread that sees a generation (Acquire) sees all that was noted before it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
@@ -34,7 +33,7 @@ static NOT_NOTED: AtomicU64 = AtomicU64::new(0);
 pub struct Registration {
     /// Where the information begins.
     pub address: u64,
-    /// Tells it from an earlier one at the same address.
+    /// Distinguishes it from an earlier one at the same address.
     pub serial: u64,
 }
 

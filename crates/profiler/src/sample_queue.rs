@@ -16,13 +16,13 @@ use swipr_os::disabled;
 /// Memory that the samples of one recording may take while they wait for their writer.
 pub const QUEUE_BYTES: usize = 16 << 20;
 
-/// How often a writer that waits for nothing but the end looks whether the agent is off.
+/// How often a writer that waits only for the end checks whether the agent is disabled.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// One sample on its way to the writer.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Whose.
+    /// The thread.
     pub thread: Arc<Thread>,
     /// What the thread was doing.
     pub state: State,
@@ -82,8 +82,8 @@ impl SampleReceiver {
         Ok(batch)
     }
 
-    /// Throws away what still comes, until the sampler has let the recording go or the agent is
-    /// off.
+    /// Throws away what still comes, until the sampler has dropped the recording or the agent is
+    /// disabled.
     pub fn drain(&self) {
         while !disabled::is_disabled()
             && !matches!(self.receive(POLL_INTERVAL), Err(RecvTimeoutError::Disconnected))

@@ -29,13 +29,13 @@ use swipr_os::threads::ask_for_short_slices;
 
 /// How long the sampler and its tables stay after the last recording.
 const LINGER: Duration = Duration::from_secs(60);
-/// Answers that are due so shortly before a tick are taken at the tick.
+/// Answers that are due so shortly before a tick are collected at the tick.
 const COLLECT_BEFORE_NS: u64 = 500_000;
 /// How often names and mappings are read again.
 const HOUSEKEEPING_NS: u64 = 1_000_000_000;
 
-/// 0: none was used yet. Stays after fork(2): what this process's first recording chooses is not
-/// known before it.
+/// 0: none was used yet. Kept across fork(2): the child's signal is not known before its first
+/// recording chooses one.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that sampling uses, once it uses one.
@@ -51,7 +51,7 @@ fn set_signal(signal: i32) {
 #[derive(Debug, Default)]
 struct Inbox {
     new: Vec<RunningRecording>,
-    /// The thread is there and will look at `new`.
+    /// The thread is there and will take `new`.
     attended: bool,
     closed: bool,
 }
@@ -63,19 +63,19 @@ pub struct Handle {
     changed: Condvar,
     /// The user's choice of a signal.
     wanted_signal: Option<i32>,
-    /// What writers find out about the frames of code that is made at run time.
+    /// Unwind tables of JIT code, from writers.
     made: Arc<JitTables>,
 }
 
 impl Handle {
-    /// No recording yet; `wanted_signal`: the user's choice; `made`: what writers find out.
+    /// No recording yet; `wanted_signal`: the user's choice; `made`: unwind tables of JIT code.
     pub fn new(wanted_signal: Option<i32>, made: Arc<JitTables>) -> Handle {
         Handle { wanted_signal, made, ..Handle::default() }
     }
 
     /// Hands a recording over; `true`: the caller must start the thread with [`run`].
     pub fn add(&self, recording: RunningRecording) -> bool {
-        // Nobody may run out of memory while others wait for the inbox.
+        // Allocated before the lock is taken: nothing may fail while others wait for the inbox.
         let room = Vec::with_capacity(MAX_RECORDINGS);
         let Some(mut inbox) = lock(&self.inbox) else { return false };
         if inbox.new.capacity() == 0 {
@@ -86,20 +86,21 @@ impl Handle {
         !std::mem::replace(&mut inbox.attended, true)
     }
 
-    /// The thread could not be started: gives the recordings back by dropping them.
+    /// The thread could not be started: drops the recordings, which reports that to their writers.
     pub fn abandon(&self) {
         let Some(mut inbox) = lock(&self.inbox) else { return };
         inbox.new.clear();
         inbox.attended = false;
     }
 
-    /// Something about a recording changed (it is to end).
+    /// Wakes the sampler: something about a recording changed (it is to end).
     pub fn notify(&self) {
         let _inbox = lock(&self.inbox);
         self.changed.notify_all();
     }
 
-    /// The same where no lock may be taken; whoever is just about to wait does not hear it.
+    /// Like [`Handle::notify`] where no lock may be taken. A sampler that is just about to wait may
+    /// miss it.
     pub fn wake(&self) {
         self.changed.notify_all();
     }
@@ -127,8 +128,8 @@ impl Handle {
         Some(std::mem::take(&mut inbox.new))
     }
 
-    /// The thread has nothing of its own any more: whether it may end, because nothing new came or
-    /// all is over.
+    /// The thread has no recording any more. Returns whether it may end: nothing new came, or the
+    /// agent stops.
     fn leave(&self) -> bool {
         let Some(mut inbox) = lock(&self.inbox) else { return true };
         if inbox.closed || disabled::is_disabled() {
@@ -241,7 +242,7 @@ fn next_deadline(
         .chain(preempt)
         .min()
         .unwrap_or(now);
-    // Answers are looked for at each tick, too: none is waited for by itself shortly before one.
+    // Answers are also collected at each tick: no extra wake-up shortly before one.
     let tick = recordings.iter().map(RunningRecording::next_tick).min().unwrap_or(wake);
     let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_BEFORE_NS);
     collect.map_or(wake, |at| at.min(wake))

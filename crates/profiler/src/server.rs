@@ -1,8 +1,9 @@
-//! The HTTP server on the agent's socket: one thread, asleep unless a client speaks.
+//! The HTTP server on the agent's socket: one thread. It sleeps while no client sends, except for a
+//! check once a second (`last_thread.rs`).
 //!
-//! It reads requests, asks a [`Recorder`] for recordings and moves their bytes. It
-//! never makes a sample, looks up no name, reads no file of the host, and waits
-//! nowhere but in its poller. `docs/http.md` is what clients are told.
+//! It reads requests, has a [`Recorder`] make recordings and moves their bytes. It never makes a
+//! sample, looks up no name, reads no file of the host, and waits nowhere but in its poller. The
+//! documentation for clients is `docs/http.md`.
 
 mod access;
 mod admission;
@@ -52,7 +53,7 @@ const STACK_BYTES: usize = 512 * 1024;
 pub struct Settings {
     /// What TCP clients must send.
     pub token: Option<String>,
-    /// Users that may connect to Unix sockets besides our own and root.
+    /// Users that may connect besides the process's own and root.
     pub allowed_uids: Vec<u32>,
     /// Whether log lines are wanted.
     pub log: Log,
@@ -108,7 +109,7 @@ pub struct Server {
 impl Server {
     /// Makes a server and the loop that a thread must run for it.
     ///
-    /// That thread should have every signal blocked: the host's are not for it.
+    /// That thread should have every signal blocked: it must not handle the host's signals.
     pub fn new(
         listeners: Vec<Listener>,
         recorder: Arc<dyn Recorder>,
@@ -151,7 +152,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Has the thread look at its connections. Takes no lock and waits for nothing.
+    /// Has the thread check its connections. Takes no lock and does not wait.
     pub fn wake(&self) {
         self.control.waker.wake();
     }
@@ -161,7 +162,7 @@ impl Server {
         self.control.is_recording()
     }
 
-    /// Removes the sockets' files and tells the thread to end. Does not wait.
+    /// Removes the sockets' files and has the thread end. Does not wait.
     pub fn stop(&self) {
         self.control.stop();
     }
@@ -202,8 +203,8 @@ impl fmt::Debug for EventLoop {
 #[cfg(test)]
 mod tests;
 
-/// Compares a part of a page, between `<!-- NAME: generated -->` and `<!-- end -->`,
-/// with what the code says; with `SWIPR_BLESS=1` writes it.
+/// Compares a part of a page, between `<!-- NAME: generated -->` and `<!-- end -->`, with the
+/// expected text. With `SWIPR_BLESS=1` writes it.
 #[cfg(test)]
 pub(crate) fn assert_generated(page: &str, name: &str, expected: &str) {
     static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -1,15 +1,16 @@
-//! Threads that must get no signal of ours while they run, because one would kill them: what is
-//! known of it from calls that they made themselves, where the library is preloaded
-//! (`interpose/sigaltstack.rs`, `interpose/single_threaded.rs`).
+//! Threads that must not be signalled while they run, because a signal would kill them. Where the
+//! library is preloaded, that is known from the threads' own calls (`interpose/sigaltstack.rs`,
+//! `interpose/single_threaded.rs`).
 //!
-//! A thread says so of itself, also in a signal handler: no lock, no allocation. One bit a thread
-//! id, for all ids there can be; the memory is asked for when the first thread needs it. Nothing is
-//! forgotten when a thread ends: who gets its id later is seen in system calls only until then it
-//! says otherwise, which is the safe side.
+//! A thread excludes itself, also from a signal handler: no lock, no allocation. There is one bit
+//! for each possible thread id. The memory is mapped when the first thread needs it. A bit stays
+//! when its thread ends: a later thread with the same id is sampled in system calls only, until it
+//! removes the reason itself. That is the safe side.
 //!
-//! A timer that is armed would raise its signal too late. So the sampler tells whose it is just
-//! arming ([`unless_excluded`]); a thread that takes itself out waits until that is not its own,
-//! disarms it, and takes what was raised before it goes on.
+//! A timer that is armed already could raise its signal after the exclusion. So the sampler
+//! publishes which thread's timer it is arming ([`unless_excluded`]). A thread that excludes itself
+//! waits until that is not its own, disarms its timers, and takes pending signals before it
+//! continues.
 
 mod handshake;
 
@@ -22,11 +23,10 @@ use swipr_unwind::slot;
 
 /// Thread ids are below this (Linux, PID_MAX_LIMIT).
 const TIDS: usize = 1 << 22;
-/// Bytes for one reason: a bit a thread id.
+/// Bytes for one reason: a bit per thread id.
 const BYTES: usize = TIDS / 8;
 const REASONS: usize = 3;
-/// How often, and how long each time, a thread waits at most for the sampler to have armed its
-/// timer.
+/// How often at most, and how long each time, a thread waits until the sampler has armed its timer.
 const WAITS: u32 = 100;
 const WAIT: Duration = Duration::from_micros(100);
 
@@ -50,9 +50,9 @@ thread_local! {
 }
 
 static MAP: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
-/// There was no memory for the map: nobody is asked any more.
+/// There was no memory for the map: no thread is signalled any more.
 static NOBODY: AtomicBool = AtomicBool::new(false);
-/// Whom the sampler is asking right now.
+/// The thread that the sampler is signalling, or whose timer it is arming, right now; else 0.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 fn map_or_new() -> Option<*mut u8> {
@@ -87,7 +87,7 @@ fn set(tid: u32, reason: Reason) {
     }
 }
 
-/// From here on the calling thread is not signalled; whether that is new. Async-signal-safe.
+/// Excludes the calling thread from signals. Returns whether the reason is new. Async-signal-safe.
 pub fn add(reason: Reason) -> bool {
     let bit = 1 << reason as u8;
     if MINE.replace(MINE.get() | bit) & bit != 0 {
@@ -98,12 +98,12 @@ pub fn add(reason: Reason) -> bool {
     let mut left = 0..WAITS;
     handshake::wait_until_out(&ASKED, tid, || left.next().map(|_| process::sleep(WAIT)).is_some());
     slot::timers_of(tid).for_each(cpu_timers::disarm);
-    // What was raised before is taken when a system call returns.
+    // Any system call: signals that were raised before are taken when it returns.
     process::tid();
     true
 }
 
-/// The reason is no more. Async-signal-safe.
+/// Removes a reason of the calling thread. Async-signal-safe.
 pub fn remove(reason: Reason) {
     let bit = 1 << reason as u8;
     let map = MAP.load(SeqCst);
@@ -115,30 +115,30 @@ pub fn remove(reason: Reason) {
     }
 }
 
-/// Whether the calling thread is in a sandbox of its own, or somebody emulates its system calls:
-/// nothing of ours may make one on it. Makes none.
+/// Whether the calling thread is in a sandbox of its own, or its system calls are emulated: the
+/// agent may make none on it. Makes none itself.
 pub fn is_in_sandbox() -> bool {
     MINE.get() & (1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as u8) != 0
 }
 
-/// In the child of a fork, first of all: nobody takes its system calls (prctl(2),
+/// In the child of a fork, first of all: its system calls are the kernel's again (prctl(2),
 /// PR_SET_SYSCALL_USER_DISPATCH, is not inherited).
 pub fn forget_after_fork() {
     MINE.set(MINE.get() & !(1 << Reason::ForeignCalls as u8));
 }
 
-/// In the child of a fork: it is as the thread that forked, under another id.
+/// In the child of a fork: takes over the reasons of the thread that forked, under the new id.
 pub fn inherit() {
     let mine = ALL.into_iter().filter(|&reason| MINE.get() & 1 << reason as u8 != 0);
     mine.for_each(|reason| set(process::tid(), reason));
 }
 
-/// Whether a thread must not be asked.
+/// Whether a thread must not be signalled.
 pub fn is_excluded(tid: u32) -> bool {
     NOBODY.load(SeqCst) || !MAP.load(SeqCst).is_null() && ALL.into_iter().any(|reason| has(tid, reason))
 }
 
-/// Asks a thread, unless it must not be: `None`.
+/// Calls `ask`, which arms a thread's timer or signals it; `None`: the thread is excluded.
 pub fn unless_excluded<T>(tid: u32, ask: impl FnOnce() -> T) -> Option<T> {
     handshake::ask(&ASKED, tid, || is_excluded(tid), ask)
 }

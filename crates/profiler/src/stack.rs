@@ -26,7 +26,7 @@ pub struct RawStack {
 pub struct CodeAddress {
     /// The address.
     pub address: u64,
-    /// Whether a thread stood there, or will return to it.
+    /// Whether the thread was at this address; else it is a return address.
     pub exact: bool,
 }
 
@@ -44,17 +44,17 @@ impl RawStack {
         }
     }
 
-    /// Of time during which nobody looked.
+    /// For time of which there is no stack.
     pub fn none() -> RawStack {
         RawStack::not_sampled("[not sampled]")
     }
 
-    /// Of the CPU time of a thread that runs in step with the kernel's tick.
+    /// For the CPU time of a thread that runs in step with the kernel's tick.
     pub fn in_step() -> RawStack {
         RawStack::not_sampled("[not sampled: in step with the kernel's tick]")
     }
 
-    /// Of the CPU time of a thread to whose CPU the sampler may not go, or that it may not signal
+    /// For the CPU time of a thread on whose CPU the sampler may not run, or that it may not signal
     /// (`sampler/preempt.rs`).
     pub fn not_preempted() -> RawStack {
         RawStack::not_sampled("[not sampled: it cannot be preempted]")
@@ -70,7 +70,7 @@ impl RawStack {
         }
     }
 
-    /// What there is to say where there is no stack.
+    /// The text that is shown if there is no stack.
     pub fn remark(&self) -> Option<&'static str> {
         self.remark
     }

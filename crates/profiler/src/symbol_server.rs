@@ -1,9 +1,9 @@
-//! What Firefox Profiler asks of a symbol server (`crates/symbols/src/symbol_api.rs`), answered for
-//! the code of this process; and its instructions.
+//! A symbol server for Firefox Profiler (`crates/symbols/src/symbol_api.rs`): answers questions
+//! about the code of this process, and about its instructions.
 //!
-//! Modules are those of the last recording. Addresses are those that our profiles have: offsets in
-//! the module's file. Who may ask is the server's business; a thread of its own answers, which
-//! ends, and forgets what it has read, a minute after the last question.
+//! Modules are those of the last recording. Addresses are those that swipr's profiles have: offsets
+//! in the module's file. A thread of its own answers. It ends, and drops what it has read, a minute
+//! after the last question. Not here: authorization (`server/page.rs`).
 
 mod assembly;
 mod modules;
@@ -20,11 +20,11 @@ use swipr_symbols::symbol_api;
 
 /// Questions that may wait; one more is refused.
 pub const MAX_WAITING: usize = 16;
-/// How long what was read stays.
+/// How long the thread waits for another question.
 const LINGER: Duration = Duration::from_secs(60);
 
-/// The thread's body: until nobody has asked for a while, says `none_left`, which gives a question
-/// back that came just now.
+/// The thread's body: runs until no question has come for a while. Then `none_left` returns a
+/// question that has come just now, or `None`: the thread ends.
 pub fn run(questions: &Receiver<Question>, names: &NameSources, none_left: impl Fn() -> Option<Question>) {
     while let Some(question) = questions.receive(LINGER).ok().or_else(&none_left) {
         let Question { kind, body, mut output } = question;

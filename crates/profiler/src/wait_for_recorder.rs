@@ -1,10 +1,10 @@
-//! Programs that are started in order to be recorded: nothing of their beginning and of their end
-//! is to be missed.
+//! Programs that are started in order to be recorded: the recording must have their beginning and
+//! their end.
 //!
-//! Only where `SWIPR_RECORDER` asks, as `swipr run` does: the constructor, and the child of a fork,
-//! wait until the recording samples, so that the first function of `main` is seen; and exit(3)
-//! waits until the recordings have been handed over. Each wait has a bound, and ends at once where
-//! nobody can come: the recorder has ended, or the agent does not listen. Not here: who is meant
+//! Only if `SWIPR_RECORDER` says so, which `swipr run` sets. The constructor, and the child of a
+//! fork, wait until the recording samples, so that it has the first function of `main`. exit(3)
+//! waits until the recordings have been handed over. Each wait has a bound, and ends at once if no
+//! recorder can come: it has ended, or the agent does not listen. Not here: which processes wait
 //! (`config/recorder.rs`).
 
 use crate::config::{Config, WaitingFor};
@@ -13,25 +13,25 @@ use std::time::{Duration, Instant};
 use swipr_os::disabled;
 use swipr_os::process;
 
-/// How long a recorder that is there may take to come: milliseconds, but where CPUs are scarce
-/// seconds.
+/// How long a recorder that exists may take to come: milliseconds, on a busy machine seconds.
 const AT_START: Duration = Duration::from_secs(10);
-/// How long handing over may take: milliseconds, but where CPUs are scarce names take long to find.
+/// How long handing over may take: milliseconds, but on a busy machine names take long to find.
 const AT_EXIT: Duration = Duration::from_secs(2);
-/// How often it is looked.
+/// How often a waiting thread checks.
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Whether this process waits.
 static WAITS: AtomicBool = AtomicBool::new(false);
 
-/// The constructor has started the agent: waits until it `is_sampled`, or gone, if that is wanted.
+/// The constructor has started the agent. If this process is to wait: waits until `is_sampled`,
+/// which is also true if the agent is gone.
 pub fn at_start(config: &Config, is_sampled: fn() -> bool) {
     if let Some(awaited) = config.awaited.filter(|awaited| awaited.is_meant(process::parent())) {
         wait_for(awaited.recorder(), is_sampled);
     }
 }
 
-/// The agent was started again in the child of a fork.
+/// The same in the child of a fork, where the agent was started again.
 pub fn after_fork(config: &Config, is_sampled: fn() -> bool) {
     if let Some(WaitingFor::Descendants(recorder)) = config.awaited {
         wait_for(recorder, is_sampled);
@@ -43,14 +43,14 @@ fn wait_for(recorder: u32, is_sampled: fn() -> bool) {
     wait(AT_START, || is_sampled() || process::is_gone(recorder));
 }
 
-/// The process ends, and its recordings have been told to; `have_ended`: they have.
+/// The process ends, and its recordings were stopped: waits until they `have_ended`.
 pub fn at_exit(have_ended: impl Fn() -> bool) {
     if WAITS.load(Relaxed) {
         wait(AT_EXIT, have_ended);
     }
 }
 
-/// In the child of a fork.
+/// In the child of a fork: it does not wait, unless [`after_fork`] decides so.
 pub fn forget_in_child() {
     WAITS.store(false, Relaxed);
 }

@@ -1,8 +1,8 @@
 //! Waking the server from a thread of the host.
 //!
-//! The server's descriptors are in a table of its own, so there is none that another thread could
-//! write to. But anybody can connect: a connection that says nothing wakes the server, and means
-//! nothing.
+//! The server thread has its own descriptor table, so there is no descriptor that another thread
+//! could write to. But any thread can connect: a connection that sends nothing wakes the server and
+//! has no other effect.
 
 use crate::listen::{self, Address};
 use std::io;
@@ -19,7 +19,7 @@ pub enum ServerWaker {
     Tcp(#[allow(dead_code)] TcpStream),
 }
 
-/// Connects to our own server. Dropping the connection closes it. Waits a second at most.
+/// Connects to the process's own server. Dropping the connection closes it. Waits a second at most.
 pub fn connect(address: &Address) -> io::Result<ServerWaker> {
     match address {
         Address::Path(_) | Address::Abstract(_) => listen::connect(address).map(ServerWaker::Unix),

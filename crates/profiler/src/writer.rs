@@ -1,6 +1,6 @@
-//! A recording's writer thread: takes stacks from the sampler, gives them names, writes them in the
-//! recording's format. It is the only thread that waits for the reader of the output, and names
-//! that take long to find hold up nobody else.
+//! A recording's writer thread: takes stacks from the sampler, symbolizes them, writes them in the
+//! recording's format. It is the only thread that waits for the reader of the output. Slow
+//! symbolization delays no other thread.
 
 mod figures;
 mod kept;
@@ -36,13 +36,13 @@ use swipr_os::process;
 use swipr_unwind::walk::Stop;
 use times::Times;
 
-/// How often the writer looks whether its reader is still there.
+/// How often the writer checks whether its reader is still there.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Output is handed on at the latest when there is so much of it.
+/// Output of this size is handed on before the batch is over.
 const FLUSH_BYTES: usize = 32 << 10;
-/// A stack that stood for longer is written in parts.
+/// A sample of more ticks is written in parts.
 const TICKS_AT_ONCE: u32 = 16;
-/// Stacks that are remembered by a writer that runs for ever: idle threads have as many.
+/// Stacks cached by the flight recorder's writer, which runs for ever. Enough for idle threads.
 const MAX_KEPT_STACKS: usize = 1024;
 
 /// What a writer needs.
@@ -55,25 +55,25 @@ pub struct Writer {
     pub output: Box<dyn Output>,
     /// The recording's figures.
     pub counters: Arc<RecordingCounters>,
-    /// The agent's: they tell whether the sampler could sample at all.
+    /// The agent's figures: they say whether the sampler could sample at all.
     pub of_agent: Arc<AgentCounters>,
-    /// From before the sampler knew of the recording: its first sweep may be over before the writer
+    /// Made before the sampler got the recording: the first sweep may be over before the writer
     /// runs.
     pub figures: Figures,
-    /// Tells the sampler that nobody reads any more.
+    /// Tells the sampler to end the recording.
     pub stop: Arc<AtomicBool>,
     /// Shared by all writers.
     pub names: NameSources,
     /// How long the writer may run to find lines.
     pub symbol_time: Duration,
-    /// What is kept, of a recording whose purpose that is.
+    /// The flight recorder, for a recording that feeds it.
     pub kept: Kept,
 }
 
 impl Writer {
-    /// The thread's body: until the sampler has ended the recording, or nobody reads it any more.
-    /// Drops `place` before anybody is told of the end: whoever has an answer may record again at
-    /// once. Gives back what the sampler may still send into.
+    /// The thread's body: runs until the sampler has ended the recording, or the reader is gone.
+    /// Drops `place` before it reports the end: a client that has its answer may record again at
+    /// once. Returns the queue, into which the sampler may still send.
     pub fn run(mut self, place: impl Sized) -> SampleReceiver {
         let selection = &self.request.format;
         let mut format = self.output.format().unwrap_or_else(|| (selection.format.make)(&selection.options));
@@ -87,7 +87,7 @@ impl Writer {
         self.samples
     }
 
-    /// The figures; or, where there was no tick because the sampler failed, of what it failed.
+    /// The figures; or, if there was no tick because the sampler failed, the reason.
     fn end(&self, names: &StackSymbolizer) -> Result<Summary, String> {
         let mut summary = self.counters.summary();
         summary.without_lines = names.without_lines();
@@ -103,8 +103,8 @@ impl Writer {
         }
     }
 
-    /// Nothing is handed on before the first sample: whoever waits for a recording that found
-    /// nothing is told so, and gets no empty profile.
+    /// Nothing is handed on before the first sample, unless the output takes empty recordings: a
+    /// client gets an error then, and no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
         let mut names = StackSymbolizer::new(self.names.clone(), self.request.symbolize, self.symbol_time);
         let mut times = Times::default();
@@ -159,7 +159,7 @@ impl Writer {
                         let back_ns = u64::from(later).saturating_mul(event.weight_ns);
                         event.time_ns.saturating_sub(back_ns)
                     };
-                    // The format reckons the times of the ticks that it gets at once.
+                    // The format computes the times of the ticks that it gets at once.
                     let is_back = time_of(left - 1) < *last_ns;
                     let ticks = if is_back { 1 } else { left.min(TICKS_AT_ONCE) };
                     left -= ticks;
@@ -205,7 +205,7 @@ impl Writer {
             format.finish(summary, &mut bytes);
             self.hand_on(&mut bytes)?;
         }
-        // What was sampled before is whole; that it is not all, only the end can tell.
+        // The samples so far are complete. Only the end can say that more are missing.
         Ok(disabled::message().map_or(end, Err))
     }
 

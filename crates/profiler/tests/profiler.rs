@@ -19,7 +19,7 @@ fn burn(at_least: Duration) -> u64 {
     black_box(found)
 }
 
-/// Until there are samples of `burn`: a machine with much to do takes its time.
+/// Runs until there are samples of `burn`: a busy machine takes its time.
 fn burn_until_seen(profiler: &Profiler) {
     for _ in 0..100 {
         burn(Duration::from_millis(200));
@@ -93,7 +93,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
     assert!(error.to_string().starts_with("threads is no regular expression: "), "{error}");
 }
 
-/// Runs an example, which `cargo test` builds beside the tests; `read` looks at the folder that it
+/// Runs an example, which `cargo test` builds beside the tests; `read` checks the folder that it
 /// wrote into.
 fn example<T>(name: &str, argument: &str, read: impl FnOnce(&std::path::Path) -> T) -> (T, String) {
     let own = std::env::current_exe().expect("a path");

@@ -1,15 +1,15 @@
 //! Readable names: Rust's (legacy and v0, without the hash) and C++'s. What cannot
-//! be demangled within bounds keeps its mangled name. Swift's names are recognized here;
-//! what they mean only the process's own runtime knows, see [`SwiftDemangler`].
+//! be demangled within bounds keeps its mangled name. Swift's names are recognized here; only the
+//! process's own runtime can demangle them, see [`SwiftDemangler`].
 //!
-//! C++ names are not given to the process's own `__cxa_demangle`: it recurses as deep as a hostile
-//! name says, allocates from the program's heap for each name, and is not there where a program has
-//! its C++ library linked in. A demangler of ours has bounds.
+//! C++ names are not given to the process's own `__cxa_demangle`. It recurses as deep as a hostile
+//! name says, allocates from the program's heap for each name, and is missing where the C++ library
+//! is linked into the program. This demangler has bounds.
 
 use std::fmt::{self, Write};
 
-/// Longer mangled names are left alone: nobody reads them, and demangling may cost
-/// far more than their length.
+/// Longer mangled names stay as they are: they are of no use, and demangling may cost far more than
+/// their length.
 const MAX_MANGLED_BYTES: usize = 4096;
 /// Back references can make a short name expand without end.
 const MAX_READABLE_BYTES: usize = 16 * 1024;

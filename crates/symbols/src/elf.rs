@@ -204,8 +204,8 @@ impl ElfFile {
         Some(part.start.wrapping_sub(code.p_offset.get(LE)).wrapping_add(code.p_vaddr.get(LE)))
     }
 
-    /// The address of the first code in the object's own numbering: a separate debug file tells
-    /// that, and not where in the object it is.
+    /// The address of the first code in the object's own numbering. A separate debug file has that
+    /// address, but not where in the object's file the code is.
     pub fn first_code_address(&self) -> Option<u64> {
         self.first_segment(|flags| flags & elf::PF_X != 0)
     }

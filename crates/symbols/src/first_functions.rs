@@ -1,9 +1,9 @@
-//! Functions at which a stack is complete, whatever the words behind them look like: nobody called
-//! them on that stack. A walk does not know that where their unwind information is missing, or is
-//! that of the stack they were left on.
+//! Functions at which a stack is complete, whatever the words behind them look like: no function
+//! called them on that stack. A walk cannot see that where their unwind information is missing, or
+//! describes the stack from which they switched.
 
-/// What the kernel starts; what clone(2) returns to; what begins a stack of its own, or changes to
-/// another one and goes on there.
+/// What the kernel starts; what clone(2) returns to; what begins a stack of its own, or switches to
+/// another one and continues there.
 const NAMES: [&str; 17] = [
     "_start",
     "_dl_start_user",

@@ -1,14 +1,14 @@
-//! Which file a mapping is of. A path says that only as long as nobody deletes or replaces the
-//! file; device and inode say it while it is mapped, and with the time of its last change also
-//! afterwards.
+//! Which file a mapping is of. A path identifies it only until the file is deleted or replaced.
+//! Device and inode identify it while it is mapped, and together with the time of its last change
+//! also afterwards.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Filesystems that tell stat(2) another device than proc(5) shows for a mapping: btrfs has one a
-/// subvolume, overlayfs one of its own (statfs(2) lists these numbers).
+/// Filesystems for which stat(2) reports another device than proc(5) shows for a mapping: btrfs has
+/// one a subvolume, overlayfs one of its own (statfs(2) lists these numbers).
 const LAYERED: [i64; 2] = [0x9123_683e, 0x794c_7630];
 
 /// A file, whatever it is called by now.
@@ -53,7 +53,7 @@ fn modified_ns(file: &File) -> Option<i128> {
 
 fn is_layered(file: &File) -> bool {
     let mut about = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the descriptor is open as long as `file`, and `about` is ours to write (fstatfs(2)).
+    // SAFETY: the descriptor is open as long as `file`; fstatfs(2) writes `about`.
     let result = unsafe { libc::fstatfs(file.as_raw_fd(), about.as_mut_ptr()) };
     // SAFETY: fstatfs has filled it where it returned 0.
     result == 0 && LAYERED.contains(&unsafe { about.assume_init() }.f_type)

@@ -1,9 +1,9 @@
-//! Code that was made at run time: what its compilers write about it while the program runs.
+//! JIT code: what its compilers write about it while the program runs.
 //!
-//! Two kinds of files, both read further as they grow: perf maps (an address, a size and a name a
-//! line) and jitdump files, which also tell when code was made, moved and made anew in the same
-//! place, its lines, and how its frames are left. What was read goes into a [`CodeMap`], by address
-//! and time. Which files a process has, and whom they may belong to, is not known here.
+//! Two kinds of files, both read further as they grow. Perf maps have an address, a size and a name
+//! a line. jitdump files also say when code was made, moved and replaced in the same place, its
+//! lines, and its unwind information. What was read goes into a [`CodeMap`], by address and time.
+//! Which files a process has, and which users they may belong to, is not known here.
 
 pub mod code_map;
 pub mod growing_file;

@@ -4,10 +4,10 @@
 //! into the table that `swipr-unwind` walks stacks with. [`symbolizer::Symbolizer`]
 //! turns addresses into names, files and lines, within a memory budget.
 //!
-//! No byte is trusted: a broken file gives fewer frames, never a panic. Files are
-//! read into owned memory and never mapped, so that one that shrinks under us is
-//! a failed read and not a SIGBUS in the host. Nothing here is async-signal-safe,
-//! nothing reads another thread's stack, nothing knows what a recording is.
+//! No byte is trusted: a broken file gives fewer frames, never a panic. Files are read into owned
+//! memory and never mapped, so that a file that shrinks meanwhile is a failed read and not a SIGBUS
+//! in the host. Nothing here is async-signal-safe, nothing reads another thread's stack, nothing
+//! knows what a recording is.
 
 pub mod demangle;
 pub mod elf;

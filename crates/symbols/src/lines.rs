@@ -1,12 +1,12 @@
-//! Functions, inlined frames, files and lines of one object, from its DWARF: a unit
-//! is looked through when an address of it is first asked for. Names stay mangled here;
-//! what to do where there is no DWARF is decided in [`crate::symbolizer`].
+//! Functions, inlined frames, files and lines of one object, from its DWARF. A unit is searched
+//! when one of its addresses is first looked up. Names stay mangled here; what to do where there is
+//! no DWARF is decided in [`crate::symbolizer`].
 //!
 //! What is kept, the longest-lived first: which unit has which addresses ([`index`]); where in a
 //! unit its functions and lines are ([`contents`]); units as gimli has them, and the pages of the
 //! file that were touched. An address costs the entries of one function and a few hundred bytes of
-//! the program of lines, whatever was dropped before; of a function that was asked for before, what
-//! is inlined into it is kept, too.
+//! the line program, whatever was dropped before. For a function that is looked up again, what is
+//! inlined into it is kept, too.
 
 mod contents;
 mod extent;
@@ -59,7 +59,7 @@ pub(crate) struct Files<'a> {
 
 /// The DWARF of one object.
 pub(crate) struct Lines {
-    /// Of the main and the alternate file, to begin anew with.
+    /// Of the main and the alternate file, to start over with.
     sections: (DwarfSections<PagedReader>, Option<DwarfSections<PagedReader>>),
     dwarf: Dwarf<PagedReader>,
     index: Index,
@@ -70,8 +70,8 @@ pub(crate) struct Lines {
     contents_bytes: usize,
     /// By where they begin.
     units: FxHashMap<usize, Arc<OpenUnit>>,
-    /// What is inlined into functions that were asked for more than once, by unit and entry.
-    /// `None`: asked for once.
+    /// What is inlined into functions that were looked up more than once, by unit and entry.
+    /// `None`: looked up once.
     inlined: FxHashMap<(usize, UnitOffset), Option<Arc<Tree>>>,
     /// Units that others refer to, without what is in them.
     referred: FxHashMap<(Which, usize), Arc<Unit<PagedReader>>>,
@@ -216,7 +216,7 @@ impl Lines {
         frames
     }
 
-    /// What is inlined into a function that was asked for before: an address or two are found
+    /// What is inlined into a function that was looked up before: an address or two are found
     /// without it.
     fn tree(&mut self, start: usize, unit: &OpenUnit, function: UnitOffset) -> Option<Arc<Tree>> {
         let key = (start, function);
@@ -331,7 +331,7 @@ impl Lines {
         self.contents_bytes = 0;
     }
 
-    /// Files of split DWARF that were found and are not what was asked for, since the last time.
+    /// Files of split DWARF that were found and are not the right ones, since the last call.
     pub(crate) fn take_refused(&self) -> u64 {
         self.split.take_refused()
     }

@@ -1,7 +1,6 @@
-//! DWARF sections of which only the touched pages are in memory, as a reader for
-//! gimli. A program with a gigabyte of debug information costs what its samples
-//! need. Pages stay until the owner begins anew with none; how many there are is
-//! counted, so that it can decide when. Nothing is parsed here.
+//! DWARF sections of which only the touched pages are in memory, as a reader for gimli. A program
+//! with a gigabyte of debug information costs what its samples need. Pages stay until the owner
+//! starts over with none. They are counted, so that it can decide when. Nothing is parsed here.
 
 use crate::elf::{ElfFile, Section};
 use crate::error::Error;

@@ -1,8 +1,8 @@
-//! What Firefox Profiler asks of a symbol server: names for addresses, and source files. The JSON
-//! is that of its `docs-developer/symbol-server-api.md` and of Tecken's v5; addresses are offsets
-//! in a module's file.
+//! What Firefox Profiler requests of a symbol server: names for addresses, and source files. The
+//! JSON is that of its `docs-developer/symbol-server-api.md` and of Tecken's v5; addresses are
+//! offsets in a module's file.
 //!
-//! Not here: which modules there are and where their files lie ([`Modules`]), and who may ask.
+//! Not here: which modules there are and where their files lie ([`Modules`]), and authorization.
 
 mod source;
 mod symbolicate;

@@ -1,6 +1,6 @@
-//! From an address of an object to names, files and lines. Looks at an object's
-//! file when its first address is asked for, keeps what was found within a memory
-//! budget, and drops the objects that were used longest ago when that is full.
+//! From an address of an object to names, files and lines. Reads an object's file when its first
+//! address is looked up, keeps what was found within a memory budget, and drops the objects that
+//! were used longest ago when that is full.
 //!
 //! Sources, in order: DWARF of the object or its separate debug file (with inlined
 //! frames), the symbol tables. Which object an address of the process belongs to,
@@ -105,7 +105,7 @@ impl PartialEq for ObjectKey {
 
 impl Hash for ObjectKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Not the image: it is large, and the path tells it apart.
+        // Not the image: it is large, and the path differs anyhow.
         self.path.hash(state);
         self.build_id.hash(state);
         self.file.hash(state);
@@ -159,8 +159,7 @@ pub struct Stats {
     pub hits: u64,
     /// Look-ups that were not.
     pub misses: u64,
-    /// Files that are not what was asked for: another build id, no regular file,
-    /// too large, malformed.
+    /// Files that are not the right ones: another build id, no regular file, too large, malformed.
     pub refused_files: u64,
     /// Files that could not be opened or read.
     pub unreadable_files: u64,
@@ -214,7 +213,7 @@ impl Symbolizer {
         self.debug_root = root.to_owned();
     }
 
-    /// Who makes names of Swift's readable (nobody does at first).
+    /// Sets the demangler of Swift's names (there is none at first).
     pub fn set_swift_demangler(&mut self, demangler: SwiftDemangler) {
         self.names.swift = Some(demangler);
     }
@@ -225,7 +224,7 @@ impl Symbolizer {
         self.resolve_with(key, address, lookup, Detail::Lines)
     }
 
-    /// The same, with as much as is asked for.
+    /// As [`Self::resolve`], with as much detail as is wanted.
     pub fn resolve_with(
         &mut self,
         key: &ObjectKey,

@@ -28,9 +28,9 @@ use std::ops::Range;
 const MAX_NESTED: usize = 16;
 /// Bytes of a symbol section that are in memory at a time: a whole number of symbols.
 const PART_BYTES: u64 = (64 << 10) * size_of::<Sym64<LE>>() as u64;
-/// What nothing gives a size is not believed to be longer.
+/// Code without a known size is not believed to be longer.
 const MAX_UNSIZED_BYTES: u64 = 4096;
-/// Up to here nobody looks for calls of what may lie behind a symbol without a size.
+/// Where no symbol without a size covers more, code is not searched for calls.
 const SHORT_BYTES: u64 = 256;
 /// The part of the limit up to which a string table is read; larger ones stay in the file.
 const STRINGS_SHARE: u64 = 8;

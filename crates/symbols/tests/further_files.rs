@@ -58,8 +58,8 @@ fn split_dwarf_is_read_from_a_package() {
     }
 }
 
-/// Somebody compiled the source anew without linking the program: lines and functions would be
-/// those of another build.
+/// The source was recompiled without linking the program again: lines and functions would be those
+/// of another build.
 #[test]
 fn split_dwarf_of_another_build_is_refused() {
     for version in ["-gdwarf-4", "-gdwarf-5"] {

@@ -116,8 +116,8 @@ fn a_prologue_is_followed_instruction_by_instruction() {
     assert_eq!(at(0x1100), Rule::NONE);
 }
 
-/// LuaJIT registers such descriptions for what it compiles: a stack that seems to end there has
-/// callers that nobody knows.
+/// LuaJIT registers such descriptions for its JIT code: a stack that seems to end there has callers
+/// that are not known.
 #[test]
 fn a_description_without_any_instruction_describes_nothing() {
     let section = Section { common: &[], ..X86_64 };
@@ -256,9 +256,9 @@ fn of_overlapping_functions_the_later_start_wins() {
     assert_eq!(at(0x1200), Rule::NONE);
 }
 
-/// A return address right behind padding is the start of a function that nobody called: the C
-/// library's `__start_context` under a coroutine, whose stacks went on into nothing when padding
-/// had the rule of the code before it.
+/// A return address right behind padding is the start of a function that was not called: the C
+/// library's `__start_context` under a coroutine. Regression: such stacks went past their end when
+/// padding had the rule of the code before it.
 #[test]
 fn a_return_address_behind_padding_ends_a_stack_and_larger_holes_have_no_rule() {
     let functions: [Function; 4] = [

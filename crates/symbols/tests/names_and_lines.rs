@@ -30,7 +30,7 @@ fn inlined_c_functions_come_innermost_first_with_their_lines() {
     }
 }
 
-/// What is inlined into a function is kept once it is asked for again.
+/// What is inlined into a function is kept once it is looked up again.
 #[test]
 fn an_address_has_the_same_inlined_functions_however_often_its_function_was_asked_for() {
     let directory = directory("asked_often");
@@ -185,8 +185,8 @@ fn a_file_that_was_replaced_is_refused() {
     assert_eq!(symbolizer.stats().unreadable_files, 1);
 }
 
-/// A library without a build id was deployed anew while programs ran it: their samples had the
-/// names of the new one.
+/// Regression: a library without a build id was replaced while programs ran it, and their samples
+/// had the names of the new one.
 #[test]
 fn a_file_without_build_id_that_was_replaced_is_refused_and_found_by_its_link() {
     let directory = directory("replaced_without_build_id");

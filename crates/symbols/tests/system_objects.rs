@@ -150,8 +150,8 @@ fn debug_information_over_the_budget_is_left_out_and_counted() {
     assert_eq!(symbolizer.stats().refused_files, 1);
 }
 
-/// With a gigabyte of debug information the whole of it was looked through anew whenever the memory
-/// was full.
+/// Regression: with a gigabyte of debug information all of it was searched again whenever the
+/// memory was full.
 #[test]
 fn parsed_debug_information_that_was_dropped_is_read_again_and_says_the_same() {
     let this = std::env::current_exe().unwrap();
@@ -335,7 +335,7 @@ fn binutils_says_the_same() {
         let (mut known, mut compared, mut equal) = (0, 0, 0);
         for (&address, theirs) in addresses.iter().zip(&theirs) {
             let ours = symbolizer.resolve(&key, address, Lookup::Pc);
-            // Without DWARF it has the name of an object file, which we do not show.
+            // Without DWARF it has the name of an object file, which swipr does not show.
             if theirs.iter().any(|(name, place)| name == "??" || place.ends_with('?')) {
                 continue;
             }

@@ -137,8 +137,8 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// Before an instruction sets it. A description without any instruction says nothing of frames:
-/// LuaJIT registers such ones for its code, only to be asked when an exception passes.
+/// The CFA before an instruction sets it. A description without any instruction does not describe
+/// frames: LuaJIT registers such ones for its code, only to be called when an exception passes.
 const NO_CFA: Cfa = Cfa::Register(Register(0), 0);
 
 /// The packed form of where the frame pointer is: 0 for unchanged.

@@ -56,8 +56,8 @@ impl<'a> DebugFunctions<'a> {
         self.functions.is_empty()
     }
 
-    /// Adds the rows of the functions in a hole that nothing else describes; returns where the hole
-    /// goes on.
+    /// Adds the rows of the functions in a hole that nothing else describes; returns where the rest
+    /// of the hole begins.
     pub(super) fn fill(
         &self,
         hole: Range<u64>,

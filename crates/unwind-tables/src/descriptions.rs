@@ -45,8 +45,8 @@ impl<'a> Descriptions<'a> {
         Descriptions { section, address, bases, commons: FxHashMap::default() }
     }
 
-    /// The same, with code at `text` that addresses may be relative to: objects of one function
-    /// made at run time (LuaJIT's, PHP's) know no other.
+    /// The same, with code at `text` that addresses may be relative to: JIT objects of one function
+    /// (LuaJIT's, PHP's) have no other base.
     pub(crate) fn of_code_at(self, text: u64) -> Descriptions<'a> {
         Descriptions { bases: self.bases.clone().set_text(text), ..self }
     }

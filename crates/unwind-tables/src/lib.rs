@@ -1,12 +1,12 @@
 //! From call frame information to an unwind table: all of an object's `.eh_frame`
 //! is run once, on the sampler thread, so that the handler only looks up.
 //!
-//! Here is the order of things: which frame descriptions there are
-//! (`descriptions`), what their instructions say at each pc (`quick` for the usual ones, `machine`
-//! for any) and what rule that is (`convert`), and what `main`'s code says where nothing describes
-//! it (`straight`), and where the other registers are for code without a search table (`saved`).
-//! Debug information is not read here, and neither is any file: the input is a copy of the
-//! process's own memory. A crate of its own, so that it can be built for speed.
+//! The order of things: which frame descriptions there are (`descriptions`); what their
+//! instructions say at each pc (`quick` for the usual ones, `machine` for any); what rule that is
+//! (`convert`); what `main`'s code says where nothing describes it (`straight`); where the other
+//! registers are for code without a search table (`saved`). Debug information is not read here,
+//! except `.debug_frame`, and neither is any file: the input is bytes in memory. A crate of its
+//! own, so that it can be built for speed.
 
 mod convert;
 mod debug_frame;
@@ -37,8 +37,8 @@ const MAX_TEXT_BYTES: u64 = 4 << 30;
 /// What tables of large libraries have on average; only a first guess of the size.
 const ROWS_PER_FUNCTION: usize = 6;
 /// Smaller holes before a function are taken for padding. No code calls from there, so a return
-/// address right behind was not left by a call: somebody made it and began a stack with it (glibc's
-/// makecontext does, with `__start_context`). libgcc ends a stack there as well.
+/// address right behind padding was not left by a call: a stack was begun with it (as by glibc's
+/// makecontext, with `__start_context`). libgcc ends a stack there as well.
 const PADDING: u64 = 16;
 
 /// What a table is built from. Addresses are those of the running process; each

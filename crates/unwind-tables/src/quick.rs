@@ -87,7 +87,7 @@ impl<'a> Quick<'a> {
     }
 
     /// As [`Machine::run`]; `false`: an instruction is not of the usual ones, and rows from the
-    /// last one's pc on were not told.
+    /// last one's pc on were not reported.
     #[inline]
     pub(super) fn run(
         &mut self,

@@ -58,8 +58,8 @@ pub fn set_base_is_readable(is_readable: bool) {
 }
 
 /// The calling thread's pointer to its control block. Threads of a process with a C library have
-/// one: the compiler's stack protector reads it in most functions. Emulators may take it away for a
-/// while; where the register cannot be read, that faults.
+/// one: the compiler's stack protector reads it in most functions. Emulators may clear it for a
+/// while. Where the register cannot be read, this then faults.
 #[inline(always)]
 pub fn thread_pointer() -> u64 {
     let pointer: u64;
@@ -83,12 +83,12 @@ pub fn thread_pointer() -> u64 {
     pointer
 }
 
-/// Calls `function` with `argument` on the stack that ends at `top`, and comes back. Its call frame
-/// information leads from there to the caller, as that of any function with a frame pointer.
+/// Calls `function` with `argument` on the stack that ends at `top`, and returns. Its call frame
+/// information leads back to the caller, as that of any function with a frame pointer.
 ///
 /// # Safety
-/// Below `top`, a multiple of 16, lies as much writable memory as `function` needs, and nobody
-/// else's; no signal handler runs meanwhile.
+/// `top` is a multiple of 16. Below it lies as much writable memory as `function` needs, which
+/// nothing else uses. No signal handler runs meanwhile.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn call_on_stack(
@@ -147,17 +147,17 @@ pub(crate) unsafe extern "C" fn call_on_stack(
     )
 }
 
-/// Nobody reads the clock of [`ticks`] any more.
+/// No thread may read the clock of [`ticks`] any more.
 static ARE_TICKS_FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on [`ticks`] are 0: a thread is about to make the kernel kill it for reading that clock
+/// From now on [`ticks`] are 0. A thread is about to have the kernel kill it for reading that clock
 /// (prctl(2), PR_SET_TSC), and threads that it starts inherit that.
 pub fn disable_tsc() {
     ARE_TICKS_FORBIDDEN.store(true, Relaxed);
 }
 
 /// A clock that costs a few nanoseconds to read: the time stamp counter on x86-64, the generic
-/// timer's count on aarch64. What a tick is worth is for the reader to find out.
+/// timer's count on aarch64. The caller has to find out how long a tick is.
 #[inline(always)]
 pub fn ticks() -> u64 {
     if ARE_TICKS_FORBIDDEN.load(Relaxed) {
@@ -176,7 +176,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Has the processor fetch what lies there, without waiting for it. Any address is allowed.
+/// Has the processor fetch the memory at `address`, without waiting. Any address is allowed.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
 //! pc -> rule, in front of the tables: direct-mapped, shared by all threads.
 //!
-//! An entry is one atomic word of 33 bits of tag and 31 bits of rule, so a reader
-//! sees a whole entry or another whole entry, and relaxed loads and stores are enough.
-//! Whoever changes the published tables clears the cache afterwards.
+//! An entry is one atomic word of 33 bits of tag and 31 bits of rule. A reader always sees a whole
+//! entry, so relaxed loads and stores are enough. The thread that changes the published tables
+//! clears the cache afterwards.
 
 mod entry;
 mod saved;
@@ -25,8 +25,8 @@ pub struct Cache {
     epoch: AtomicU64,
 }
 
-/// A pc's place, and its tag. A tag that does not fit an entry is that of no code: it is equal to
-/// none that is read out of one.
+/// A pc's place, and its tag. A tag wider than 33 bits cannot be a code address; it never compares
+/// equal to a stored tag.
 #[inline(always)]
 fn place(pc: u64) -> (usize, u64) {
     let pc = pc >> Native::PC_SHIFT;
@@ -66,13 +66,13 @@ impl Cache {
         self.saved.get(pc, register)
     }
 
-    /// Remembers that.
+    /// Remembers where the function at `pc` saves `register`.
     pub(crate) fn put_saved(&self, pc: u64, register: u8, saved: Saved) {
         self.saved.put(pc, register, saved);
     }
 
-    /// Another number after each [`Cache::clear`]: what somebody remembers of the rules themselves
-    /// is as old as the number.
+    /// A number that changes with each [`Cache::clear`]. Rules that were copied under another
+    /// number are out of date.
     #[inline(always)]
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Acquire)
@@ -84,7 +84,7 @@ impl Cache {
             entry.clear();
         }
         self.saved.clear();
-        // Whoever has the new number finds nothing in the entries that is older.
+        // A thread that reads the new number finds no older entries.
         self.epoch.fetch_add(1, Release);
     }
 }
@@ -105,7 +105,7 @@ mod tests {
         let same_place = 1 << (BITS + Native::PC_SHIFT);
         assert_eq!(CACHE.get(pc + same_place), None);
         assert_eq!(CACHE.get(pc ^ 1 << 46), None);
-        // Words of a stack that only begin as an address were taken for that address's code.
+        // Regression: a stack word that is a code address but for higher bits got that code's rule.
         for bit in 47 + Native::PC_SHIFT..64 {
             assert_eq!(CACHE.get(pc | 1 << bit), None, "bit {bit}");
         }

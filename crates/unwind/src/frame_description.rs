@@ -1,8 +1,8 @@
 //! A function's frame description (FDE) and what it shares with others (CIE), found through
 //! the object's search table and read in place (LSB, "Exception Frames").
 //!
-//! Only for what the unwind table does not hold: where a register lies
-//! in a frame. Whoever needs that pays for it, and nobody else.
+//! Used only for what the unwind table does not hold: where a register lies in a frame. Other walks
+//! pay nothing for it.
 
 use crate::frame_reader::{ABSOLUTE, Reader};
 use crate::memory::Memory;

@@ -1,15 +1,14 @@
-//! Reads call frame information where it lies in memory, through a small window that
-//! guarded reads fill: the object may be unloaded meanwhile, and its bytes are not to be trusted.
+//! Reads call frame information in place, through a small window that guarded reads fill. The
+//! object may be unloaded meanwhile, and its bytes are not trusted.
 
 use crate::memory::Memory;
 
 /// Bytes that are read at once: most descriptions whole, and the last steps of a search. A read
 /// costs the call, not the bytes.
 const WINDOW: usize = 256;
-/// Bytes that one instruction or header field never exceeds, but for expressions, which are
-/// skipped.
+/// No instruction or header field is longer, except expressions, which are skipped.
 const MAX_ITEM_BYTES: usize = 24;
-/// A read that fails may have reached beyond a mapping, which ends with a page.
+/// A failed read may have reached beyond a mapping. Mappings end with a page.
 const PAGE: u64 = 4096;
 
 /// How pointers are encoded (LSB, "DWARF Exception Header Encoding"): an address of eight bytes.
@@ -41,8 +40,8 @@ impl Window {
     }
 }
 
-/// A place in memory and the end of what may be read there. Only [`Reader::prepare`] reads memory;
-/// what it did not reach has no value.
+/// A position in memory and the end of what may be read. Only [`Reader::prepare`] reads memory;
+/// bytes beyond what it read give `None`.
 pub(crate) struct Reader<'m, M> {
     pub(crate) memory: &'m mut M,
     window: &'m mut Window,
@@ -54,7 +53,7 @@ impl<'m, M: Memory> Reader<'m, M> {
         Reader { memory, window }
     }
 
-    /// Goes on elsewhere.
+    /// Continues at `at`, up to `end`.
     #[inline]
     pub(crate) fn seek(&mut self, at: u64, end: u64) -> Option<()> {
         (self.window.at, self.window.end) = (at, end);
@@ -135,7 +134,7 @@ impl<'m, M: Memory> Reader<'m, M> {
     #[inline(never)]
     fn leb(&mut self) -> Option<(u64, u32, u8)> {
         let (mut value, mut shift) = (0u64, 0u32);
-        // Longer ones are padded, and nobody writes them.
+        // Longer numbers are padded, and no compiler writes them.
         for _ in 0..16 {
             let byte = self.byte()?;
             if shift < 64 {

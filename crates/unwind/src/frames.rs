@@ -4,13 +4,13 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Frames that are kept of one stack.
 pub const CAPACITY: usize = 1024;
-/// The first so many always stay; the others are a ring that holds the last ones.
+/// The first so many always stay; the others go to a ring that holds the last ones.
 const HEAD: usize = 512;
 const RING: usize = CAPACITY - HEAD;
 
-/// Set in a frame's word when its address is where the thread stands or will go on: the innermost
-/// frame, what a signal interrupted, and the trampoline behind a signal handler. Other addresses
-/// are return addresses. (Bit 63: user addresses do not have it.)
+/// Set in a frame's word when its address is an instruction and not a return address: in the
+/// innermost frame, in a frame that a signal interrupted, and in the trampoline behind a signal
+/// handler. (Bit 63: user addresses do not have it.)
 pub const EXACT: u64 = 1 << 63;
 
 /// Room for the frames of one stack. Atomics because a handler writes what

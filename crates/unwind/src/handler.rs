@@ -1,7 +1,7 @@
 //! The signal handler: takes the interrupted registers, walks, leaves the stack in
 //! the slot that came with the signal. It waits for nothing, takes no lock, touches no errno.
 //!
-//! Signals of the same number that are not ours go to the handler that was there before.
+//! Other signals of the same number go to the host's handler.
 
 use crate::arch::{self, Arch, Native};
 use crate::frames::Frames;
@@ -37,8 +37,8 @@ const SIGNALS: usize = 65;
 static HOST_HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static PREVIOUS_TAKES_INFO: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
 
-/// Remembers the host's own handler (0: default or ignored) of a signal number, for signals that
-/// are not ours. Call before [`on_signal`] is installed for it.
+/// Remembers the host's own handler (0: default or ignored) of a signal number: signals that are
+/// not the agent's go there. Call before [`on_signal`] is installed for it.
 pub fn set_previous(signal: i32, handler: usize, takes_info: bool) {
     let at = signal as usize;
     if let (Some(previous), Some(takes)) = (HOST_HANDLERS.get(at), PREVIOUS_TAKES_INFO.get(at)) {
@@ -58,7 +58,7 @@ pub fn has_previous(signal: i32) -> bool {
 /// To be called by the kernel only, as a signal handler with `SA_SIGINFO` and a mask of all
 /// signals.
 pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut TimerSignal, context: *mut c_void) {
-    // SAFETY: the kernel passes a valid siginfo, at least as long as our view of it.
+    // SAFETY: the kernel passes a valid siginfo, at least as long as `TimerSignal`.
     let (code, timer, value) = unsafe { ((*info).code, (*info).timer, (*info).value) };
     if code == SI_TIMER
         && let Some(ticket) = Ticket::from_value(value)
@@ -90,8 +90,8 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     if let (Some(rules), Some(sp)) = (rules, of_context::<Native, _>(&mut memory, context, Native::SP)) {
         let bounds = slot.bounds();
         let in_use = bounds.in_use_up_to(sp, arch::thread_pointer());
-        // SAFETY: frames between sp and the end of what is in use are this thread's, which cannot
-        // go on without them.
+        // SAFETY: from sp to the end of what is in use are this thread's own frames. It needs them
+        // to resume, so they stay mapped.
         unsafe { memory.set_stack(sp, bounds.low, in_use) };
         let mut frames = Frames::new(&slot.frames);
         // SAFETY: the slot is marked as being written, by this handler.
@@ -125,12 +125,12 @@ unsafe fn chain_to_host(signal: c_int, info: *mut TimerSignal, context: *mut c_v
         // SAFETY: sigaction reported this address as a handler with SA_SIGINFO.
         let handler: unsafe extern "C" fn(c_int, *mut TimerSignal, *mut c_void) =
             unsafe { core::mem::transmute(previous) };
-        // SAFETY: called with what the kernel passed to us.
+        // SAFETY: called with the kernel's own arguments.
         unsafe { handler(signal, info, context) };
     } else {
         // SAFETY: sigaction reported this address as a handler without SA_SIGINFO.
         let handler: unsafe extern "C" fn(c_int) = unsafe { core::mem::transmute(previous) };
-        // SAFETY: called with what the kernel passed to us.
+        // SAFETY: called with the kernel's own argument.
         unsafe { handler(signal) };
     }
 }

@@ -1,4 +1,4 @@
-//! What may run in a signal handler, or on a stack that is not ours.
+//! What may run in a signal handler, or on a stack of the host.
 //!
 //! `no_std`, no dependency, no allocation, no panic, no libc, no thread-local, no
 //! lock: a handler that needs any of these can freeze or kill the program it

@@ -1,6 +1,5 @@
-//! Reading a stack. Every read is either inside bounds that are known to be
-//! mapped, or goes through the kernel, which answers an error where a load would
-//! fault.
+//! Reading a stack. Every read is either inside bounds that are known to be mapped, or goes through
+//! the kernel, which returns an error where a load would fault.
 
 use crate::arch::{Arch, Native};
 use crate::system_call::{self, ENOSYS, EPERM};
@@ -13,7 +12,7 @@ pub trait Memory {
     fn word(&mut self, address: u64) -> Option<u64>;
     /// Copies code bytes at `address`; `false` if not all can be read.
     fn code(&mut self, address: u64, buffer: &mut [u8]) -> bool;
-    /// What of it can be read by plain loads.
+    /// The part of it that plain loads can read.
     fn plain(&self) -> Plain<'_> {
         Plain::NOTHING
     }
@@ -53,7 +52,7 @@ impl<'m> Plain<'m> {
 
 static PID: AtomicI32 = AtomicI32::new(0);
 
-/// Tells the guarded reads who we are. Again after fork.
+/// Stores this process's id. Call again after fork.
 pub fn set_process(pid: i32) {
     PID.store(pid, Relaxed);
 }
@@ -63,15 +62,15 @@ pub fn process_id() -> i32 {
     PID.load(Relaxed)
 }
 
-/// Copies our own memory at `address` through the kernel (by the calling thread's id: the first
-/// thread's, which is the process's, may have ended and has no memory then) and returns how many
-/// bytes could be read from the start. Never faults. Async-signal-safe.
+/// Copies this process's memory at `address` through the kernel; returns how many bytes could be
+/// read from the start. Never faults. Async-signal-safe. It names the calling thread, not the
+/// process: the first thread, whose id is the process's, may have ended and has no memory then.
 pub fn guarded_copy(address: u64, buffer: &mut [u8]) -> usize {
     system_call::process_vm_readv(system_call::thread_id(), address, buffer).unwrap_or(0)
 }
 
-/// As [`guarded_copy`], with a descriptor of `/proc/self/mem` of the calling thread's
-/// own (see close_range(2)) for where process_vm_readv is refused; -1: none.
+/// As [`guarded_copy`]. Where process_vm_readv is refused it reads `memory_file`, a descriptor of
+/// `/proc/self/mem` in the calling thread's own table (see close_range(2)); -1: none.
 pub fn guarded_copy_or_file(address: u64, buffer: &mut [u8], memory_file: i32) -> usize {
     match system_call::process_vm_readv(system_call::thread_id(), address, buffer) {
         Ok(length) => length,
@@ -87,7 +86,7 @@ pub fn guarded_copy_or_file(address: u64, buffer: &mut [u8], memory_file: i32) -
 pub struct OwnStack {
     stack: Plain<'static>,
     context: Plain<'static>,
-    /// The thread's id, once it was asked for.
+    /// The thread's id, once it was needed.
     tid: Option<i32>,
 }
 
@@ -154,9 +153,8 @@ impl Memory for OwnStack {
     }
 }
 
-/// The stack of another thread, which is blocked in a system call: copied piece by
-/// piece through the kernel. Whether it stayed blocked meanwhile is for the
-/// caller to find out.
+/// The stack of another thread, blocked in a system call: copied piece by piece through the kernel.
+/// The caller has to find out whether the thread stayed blocked meanwhile.
 #[derive(Debug)]
 pub struct OtherStack<'a> {
     window: &'a mut [u8],
@@ -184,7 +182,7 @@ impl Memory for OtherStack<'_> {
         if let Some(word) = self.in_window(address) {
             return Some(word);
         }
-        // A walk goes upwards, with a look below the last address now and then.
+        // A walk goes upwards, but now and then reads a little below the last address.
         self.start = address.saturating_sub(Native::RED_ZONE);
         self.length = guarded_copy_or_file(self.start, self.window, self.memory_file);
         if self.in_window(address).is_none() {

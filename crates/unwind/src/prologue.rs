@@ -1,19 +1,19 @@
 //! The CFA of a frame-pointer frame when the frame pointer itself is not known.
 //!
-//! For a thread blocked in a system call the kernel tells pc and sp only. Where the
-//! system call's wrapper did not save the frame pointer, a caller whose rule is
-//! "CFA = fp + 16" (code built with -O0 or -fno-omit-frame-pointer) would end the walk.
-//! But how far such a function moves sp stands in its first instructions:
+//! For a thread blocked in a system call the kernel reports pc and sp only. Where the system call's
+//! wrapper did not save the frame pointer, a caller whose rule is "CFA = fp + 16" (code built with
+//! -O0 or -fno-omit-frame-pointer) would end the walk. But the function's first instructions show
+//! how far it moves sp:
 //!
 //! ```text
 //! push %rbp; mov %rsp,%rbp; [push …]…; [sub $N,%rsp]
 //! ```
 //!
-//! so at a call CFA = sp + N + pushes + 16, unless the function moves sp later. With
-//! alloca it does, and where the return address is looked for lies then what earlier, deeper calls
-//! left: return addresses, too. So the function's code must hold no such instruction, and the
-//! result is believed only if a call instruction ends right before the return address, and, where
-//! that call names its target, if the target is this very function.
+//! So at a call CFA = sp + N + pushes + 16, unless the function moves sp later, as alloca does. In
+//! that case the word taken for the return address is what earlier, deeper calls left, and that may
+//! be a return address, too. So the function's code must hold no such instruction. The result is
+//! believed only if a call instruction ends right before the return address. If that call names its
+//! target, the target must be this very function, or a PLT stub.
 //!
 //! x86-64 only: on aarch64 a function with a frame record saves its registers at sp.
 
@@ -27,10 +27,10 @@ use crate::x86_code::{Effect, Instruction};
 const MAX_ROWS_BACK: usize = 64;
 /// Bytes of instructions that are read behind `mov %rsp,%rbp`.
 const CODE: usize = 64;
-/// Code is searched for instructions that move sp up to so far behind the pc: the function may have
-/// been there earlier.
+/// Code up to so many bytes behind the pc is searched for instructions that move sp: the function
+/// may have run there before.
 const BEHIND: u64 = 256;
-/// Longer functions are not searched, and not believed.
+/// Longer code is not searched, and the result is not believed.
 const LONGEST: u64 = 8192;
 
 /// The CFA of the frame at `pc` (a lookup address) with stack pointer `sp`, whose
@@ -90,15 +90,14 @@ fn frame_bytes(mut code: &[u8]) -> Option<u64> {
         code = code.get(length..)?;
     }
     match code {
-        // lea -N(%rsp),%rsp moves sp as well, and so does and $-N,%rsp, but by what is not known
-        // here
+        // `lea -N(%rsp),%rsp` and `and $-N,%rsp` also move sp, by an amount that is not known here
         [0x48, 0x8d, 0x64 | 0xa4, 0x24, ..] | [0x48, 0x83, 0xe4, ..] | [0x48, 0x81, 0xe4, ..] => None,
         _ => Some(bytes),
     }
 }
 
-/// Whether code from `start` to a little behind `pc` moves sp by what is not known before it runs.
-/// Code that cannot be read may.
+/// Whether code from `start` to a little behind `pc` moves sp by an amount known only when it runs.
+/// Code up to `pc` that cannot be read counts as such.
 #[cold]
 #[inline(never)]
 fn moves_sp_later<M: Memory>(memory: &mut M, start: u64, pc: u64) -> bool {
@@ -110,7 +109,7 @@ fn moves_sp_later<M: Memory>(memory: &mut M, start: u64, pc: u64) -> bool {
     let mut at = start;
     while at < end {
         let mut length = piece.len();
-        // The end of what is mapped is the end of all functions.
+        // No function reaches beyond the end of what is mapped.
         while !piece.get_mut(..length).is_some_and(|piece| memory.code(at, piece)) {
             length /= 2;
             if length < 8 {
@@ -126,7 +125,7 @@ fn moves_sp_later<M: Memory>(memory: &mut M, start: u64, pc: u64) -> bool {
 }
 
 /// Whether an instruction that writes sp, other than by a constant or from fp, begins here. Bytes
-/// inside of another one may look like it: then a stack is cut that need not be.
+/// inside of another instruction may look like one: the stack is then cut needlessly.
 fn moves_sp(code: &[u8]) -> bool {
     match *code {
         // sub, mov %reg,%rsp; but not mov %rbp,%rsp

@@ -1,11 +1,10 @@
 //! The tables that handlers look into: one immutable snapshot behind one pointer.
 //!
-//! Idea: the sampler builds a new [`Snapshot`] aside, swaps the pointer, and frees
-//! the old one when no handler can hold it. Assumption: a handler loads the pointer only after it
-//! has marked its slot as being written (`slot::Lease`), and both sides use SeqCst:
-//! either the handler's load sees the new pointer, or the sampler's later look at
-//! the slots sees the mark. So "no slot is being written" after a swap means the
-//! old snapshot is nobody's (`slot::any_written`).
+//! Idea: the sampler builds a new [`Snapshot`] aside, swaps the pointer, and frees the old one when
+//! no handler can hold it. Assumption: a handler loads the pointer only after it has marked its
+//! slot as being written (`slot::begin`), and both sides use SeqCst. So either the handler's load
+//! sees the new pointer, or the sampler sees the mark when it then looks at the slots. If no slot
+//! is being written after a swap (`slot::any_written`), no handler holds the old snapshot.
 
 mod pointer;
 
@@ -124,7 +123,7 @@ pub unsafe fn publish(snapshot: *mut Snapshot<'static>) -> *mut Snapshot<'static
     CURRENT.publish(snapshot)
 }
 
-/// Takes `snapshot` away, unless another one was put in its place.
+/// Clears the pointer, unless it is another snapshot's by now.
 pub fn unpublish(snapshot: *mut Snapshot<'static>) {
     CURRENT.unpublish(snapshot);
 }
@@ -142,8 +141,8 @@ pub fn clear_cache() {
 #[inline(always)]
 pub unsafe fn current<'a>() -> Option<Rules<'a>> {
     let pointer = CURRENT.current();
-    // SAFETY: `publish`'s caller keeps the snapshot valid while it can be held; ours holds it
-    // properly.
+    // SAFETY: `publish`'s caller keeps the snapshot valid while it can be held; this function's
+    // caller says that it may hold one.
     unsafe { pointer.as_ref() }.map(|snapshot| Rules { snapshot, cache: &CACHE })
 }
 

@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::memory::Memory;
 
-/// Where a thread stands.
+/// What is known of a thread's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
     /// Program counter.
@@ -21,7 +21,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Of a thread blocked in a system call, as `/proc/PID/task/TID/syscall` (proc(5)) tells.
+    /// Of a thread blocked in a system call, as `/proc/PID/task/TID/syscall` (proc(5)) reports it.
     pub fn blocked(pc: u64, sp: u64) -> Registers {
         Registers { pc, sp, fp: None, link: None, context: 0 }
     }

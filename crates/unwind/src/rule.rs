@@ -45,9 +45,9 @@ impl Rule {
     pub const NONE: Rule = Rule(0);
     /// The outermost frame of a thread.
     pub const END: Rule = Rule(Kind::End as u32);
-    /// Between two functions. A return address right behind was not left by a call: somebody began
-    /// a stack with it, as [`Rule::END`]. A thread that runs there, or returns to it, runs code
-    /// that nothing describes, as [`Rule::NONE`].
+    /// Between two functions. A return address right behind padding was not left by a call: a stack
+    /// was begun with it, as with [`Rule::END`]. A thread that runs in it, or returns into it, runs
+    /// undescribed code, as with [`Rule::NONE`].
     pub const PADDING: Rule = Rule(Kind::End as u32 | 1 << 3);
     /// A signal frame.
     pub const SIGNAL: Rule = Rule(Kind::Signal as u32);

@@ -2,7 +2,7 @@
 //! description's instructions (DWARF 5, section 6.4.2), run for that one register.
 //!
 //! Bounded in steps and in remembered states, without allocation: it may run in a signal
-//! handler. The CFA is not computed here; the unwind table has said it before.
+//! handler. The CFA is not computed here: it comes from the unwind table.
 
 use crate::frame_description::{self, Common};
 use crate::frame_reader::{Reader, Window};
@@ -10,7 +10,7 @@ use crate::memory::Memory;
 
 /// Instructions that are run at most for one frame.
 const MAX_STEPS: usize = 4096;
-/// Nested `remember_state` up to which instructions are believed; compilers nest them once.
+/// Deepest nesting of `remember_state` that is followed; compilers nest it once.
 const MAX_REMEMBERED: usize = 4;
 
 /// How a register is saved; see [`Saved`].
@@ -45,7 +45,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Unchanged: what holds as long as nothing else is said of a register.
+    /// Unchanged: holds for a register that no instruction mentions.
     pub const SAME: Saved = Saved { how: How::Same, length: 0, value: 0 };
 }
 

@@ -1,24 +1,22 @@
 //! Slots: where a handler leaves the stack it walked.
 //!
-//! Constraint: the sampler must never wait for a thread, and a thread may answer
-//! late or never (signals blocked, not scheduled under a CPU quota, gone).
-//! Idea: each timer has a slot, whose number and generation come with the timer's signal.
-//! A slot's state is one word of phase and generation, changed by
-//! compare-and-swap only:
+//! Constraint: the sampler must never wait for a thread, and a thread may answer late or never
+//! (signals blocked, no CPU time under a quota, gone). Idea: each timer has a slot. The slot's
+//! number and generation come with the timer's signal. A slot's state is one word of phase and
+//! generation, changed by compare-and-swap only:
 //!
 //! ```text
 //! Free(g) --acquire--> Lent(g) --handler--> Written(g) --handler--> Done(g) --again--> Lent(g)
-//!                      `--revoke--> Free(g+1)                        `--release--> Free(g+1)
+//!                      `--cancel--> Free(g+1)                        `--release--> Free(g+1)
 //! ```
 //!
-//! The handler of a timer that is no more finds another generation, and writes nothing; one that
-//! comes before its last answer was taken finds another phase. Memory of slots is mapped
-//! in chunks on demand and stays mapped, so that a late handler never meets
-//! unmapped memory.
+//! The handler of a deleted timer finds another generation, and writes nothing. A handler that runs
+//! before its last answer was taken finds another phase. Slots' memory is mapped in chunks on
+//! demand and stays mapped, so a late handler never meets unmapped memory.
 //!
-//! Orderings: `Lent -> Written` is SeqCst, see `published`; `-> Done` releases
-//! what the handler wrote to the sampler that acquires it; `-> Lent` releases the
-//! bounds that the sampler wrote to the handler.
+//! Orderings: `Lent -> Written` is SeqCst, see `published`. `-> Done` releases what the handler
+//! wrote; the sampler acquires it. `-> Lent` releases the bounds that the sampler wrote for the
+//! handler.
 
 mod state;
 
@@ -32,7 +30,7 @@ use state::State;
 pub const CHUNK: usize = 32;
 /// Chunks there can be.
 pub const CHUNKS: usize = 128;
-/// Slots there can be: threads that can be asked at the same time.
+/// Slots there can be: timers there can be at the same time.
 pub const SLOTS: usize = CHUNK * CHUNKS;
 
 /// Request and answer of one sample.
@@ -43,9 +41,9 @@ pub struct Slot {
     pub low: AtomicU64,
     /// See `low`.
     pub high: AtomicU64,
-    /// Whose: the thread's id and the number of its timer, see [`Slot::set_owner`].
+    /// The thread's id and the number of its timer, see [`Slot::set_owner`].
     owner: AtomicU64,
-    /// How much of that is the thread's own ([`Extent`]).
+    /// What is known of that mapping ([`Extent`]).
     pub extent: AtomicU32,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
     pub held: AtomicU32,
@@ -86,7 +84,7 @@ pub struct StackBounds {
     pub low: u64,
     /// The address behind its last.
     pub high: u64,
-    /// See there.
+    /// What else may lie in the mapping.
     pub extent: Extent,
 }
 
@@ -103,8 +101,8 @@ impl Slot {
         unsafe { &mut *self.workspace.get() }
     }
 
-    /// Sampler: the thread, and the kernel's number of the timer whose signals are for it. While
-    /// the slot is lent: until then nothing is answered.
+    /// Sampler: sets the thread, and the kernel's number of the timer whose signals are for it. To
+    /// be called while the slot is lent: until then no signal is answered.
     pub fn set_owner(&self, tid: u32, timer: i32) {
         self.owner.store(u64::from(tid) << 32 | u64::from(timer as u32), Relaxed);
     }
@@ -123,7 +121,7 @@ impl Slot {
         self.extent.store(bounds.extent as u32, Relaxed);
     }
 
-    /// What [`acquire`] or [`again`] was given.
+    /// The bounds that [`acquire`] or [`again`] set.
     #[inline(always)]
     pub fn bounds(&self) -> StackBounds {
         let extent =
@@ -133,11 +131,11 @@ impl Slot {
 }
 
 impl StackBounds {
-    /// Up to where memory above `sp` is mapped for as long as the thread stands at `sp`: the C
-    /// library puts the thread's control block, which `thread_pointer` points to, at the upper end
-    /// of its stack, whoever allocated it (glibc's allocate_stack, also for
-    /// pthread_attr_setstack(3)), and what lies between are frames that are still in use. Beyond
-    /// that, only the kernel's own `[stack]` is sure; 0: nothing is.
+    /// Up to where memory above `sp` stays mapped as long as the thread is at `sp`; 0: not known.
+    /// The C library puts the thread's control block, which `thread_pointer` points to, at the
+    /// upper end of the stack, even of a stack that the program allocated (glibc's allocate_stack,
+    /// also for pthread_attr_setstack(3)). From `sp` to there are frames still in use. Beyond that,
+    /// only memory of the kernel's own `[stack]` is sure to stay.
     #[inline(always)]
     pub fn in_use_up_to(&self, sp: u64, thread_pointer: u64) -> u64 {
         if !self.contains(sp) {
@@ -163,14 +161,14 @@ pub const CHUNK_BYTES: usize = CHUNK * size_of::<Slot>();
 static STATES: [State; SLOTS] = [const { State(AtomicU64::new(0)) }; SLOTS];
 static MEMORY: [AtomicPtr<Slot>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 
-/// The number of a slot and the generation it was lent in: what comes with a timer's signal.
+/// A slot's number, and the generation in which it was lent: what comes with a timer's signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     index: u16,
     generation: u32,
 }
 
-/// Marks the signal's value as ours ("sw").
+/// Marks the signal's value as the agent's ("sw").
 const MAGIC: u64 = 0x7377 << 48;
 
 impl Ticket {
@@ -179,7 +177,7 @@ impl Ticket {
         MAGIC | u64::from(self.index) << 32 | u64::from(self.generation)
     }
 
-    /// From a signal's value; `None` if it is not one of ours.
+    /// From a signal's value; `None` if it is not the agent's.
     pub fn from_value(value: u64) -> Option<Ticket> {
         let index = (value >> 32) as u16;
         (value >> 48 == MAGIC >> 48 && usize::from(index) < SLOTS)
@@ -211,8 +209,8 @@ impl Ticket {
 /// Gives the slots of `chunk` their memory. `false` if there is memory already.
 ///
 /// # Safety
-/// `memory` is [`CHUNK_BYTES`] of zeroed, 8-aligned memory, used by nobody else,
-/// that stays mapped for as long as the process lives.
+/// `memory` is [`CHUNK_BYTES`] of zeroed, 8-aligned memory that nothing else uses and that stays
+/// mapped for as long as the process lives.
 pub unsafe fn add_chunk(chunk: usize, memory: *mut u8) -> bool {
     match MEMORY.get(chunk) {
         Some(place) => place.compare_exchange(core::ptr::null_mut(), memory.cast(), AcqRel, Relaxed).is_ok(),
@@ -225,8 +223,8 @@ pub fn has_chunk(chunk: usize) -> bool {
     MEMORY.get(chunk).is_some_and(|place| !place.load(Acquire).is_null())
 }
 
-/// A free slot whose memory is there, looked for from `hint` on; it is now lent, with the bounds
-/// set and nobody's.
+/// Lends a free slot whose memory is there, the first from `hint` on, with these bounds and without
+/// an owner yet.
 pub fn acquire(hint: usize, bounds: StackBounds) -> Option<Ticket> {
     let chunks = MEMORY.iter().take_while(|chunk| !chunk.load(Relaxed).is_null()).count();
     let slots = chunks * CHUNK;
@@ -241,7 +239,7 @@ pub fn acquire(hint: usize, bounds: StackBounds) -> Option<Ticket> {
     })
 }
 
-/// Handler: takes the slot for writing, by a signal of that timer. `false`: write nothing.
+/// Handler: claims the slot for writing, for a signal of `timer`. `false`: write nothing.
 #[inline(always)]
 pub fn begin(ticket: Ticket, timer: i32) -> bool {
     ticket.slot().is_some_and(|slot| slot.is_of(timer))
@@ -261,8 +259,8 @@ pub fn is_done(ticket: Ticket) -> bool {
     ticket.state().is_some_and(|state| state.is_done(ticket.generation))
 }
 
-/// Sampler: whether a handler is writing the answer, or has written it: the kernel shows the
-/// thread's signals as its handler has them, blocked.
+/// Sampler: whether a handler is writing the answer, or has written it. While the handler runs, the
+/// kernel shows the thread's signals as blocked.
 pub fn is_begun(ticket: Ticket) -> bool {
     ticket.state().is_some_and(|state| state.is_written() || state.is_done(ticket.generation))
 }
@@ -275,7 +273,7 @@ pub fn again(ticket: Ticket, bounds: StackBounds) {
     }
 }
 
-/// Sampler: takes a slot back whose timer is no more. `false` if the thread is just answering.
+/// Sampler: takes back the slot of a deleted timer. `false`: a handler is writing its answer.
 pub fn release(ticket: Ticket) -> bool {
     ticket.state().is_some_and(|state| state.cancel(ticket.generation) || state.release(ticket.generation))
 }
@@ -297,7 +295,7 @@ pub fn any_written() -> bool {
     STATES.iter().any(State::is_written)
 }
 
-/// After fork, in the child: the threads that had slots do not exist here, nor do their timers.
+/// After fork, in the child: frees all slots, as none of their timers exists here.
 pub fn reset_after_fork() {
     STATES.iter().for_each(State::reset);
     slots().for_each(|slot| slot.set_owner(0, 0));

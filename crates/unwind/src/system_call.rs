@@ -58,7 +58,8 @@ pub fn thread_id() -> i32 {
     unsafe { call6(number::GETTID, [0; 6]) as i32 }
 }
 
-/// Copies memory of the process of thread `tid` (our own) into `buffer`, as far as it can be read.
+/// Copies memory of this process, named by its thread `tid`, into `buffer`, as far as it can be
+/// read.
 /// An address that is not mapped is an error, not a fault (process_vm_readv(2)).
 pub fn process_vm_readv(tid: i32, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     let local = IoVec { base: buffer.as_mut_ptr() as usize, length: buffer.len() };

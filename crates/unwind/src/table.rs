@@ -8,8 +8,7 @@
 //! bytes sixteen at a time, and reads one id: 25-40 ns at random pcs, where a binary search
 //! over eight-byte rows took 140-170.
 //!
-//! This module only reads. Who builds the arrays (not in a handler) is
-//! `swipr-symbols`.
+//! This module only reads. `swipr-unwind-tables` builds the arrays (not in a handler).
 
 use crate::rule::{Extended, Rule};
 use crate::saved_register::Saved;

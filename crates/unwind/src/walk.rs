@@ -27,8 +27,8 @@ use workspace::{Scratch, WalkState};
 pub const MAX_FRAMES: usize = 16_384;
 /// How far above the stack pointer a stack of unknown extent may reach.
 const UNKNOWN_STACK: u64 = 64 << 20;
-/// Where code can be: the first page is not mapped, and what is above is the kernel's half, on all
-/// processors with any number of page table levels.
+/// Addresses at which code can be. The first page is never mapped. What is above is the kernel's
+/// half, on all processors with any number of page table levels.
 const CODE: core::ops::Range<u64> = 4096..1 << 56;
 
 /// Why a walk stopped.
@@ -82,13 +82,13 @@ impl Stop {
     }
 }
 
-/// Why a frame was not left.
+/// Why a step to the caller failed.
 #[derive(Clone, Copy)]
 enum StepError {
     Stop(Stop),
-    /// The value of this register, by DWARF number, is needed for it.
+    /// The step needs the value of this register, by DWARF number.
     Needs(u8),
-    /// It is a signal's frame, behind which another stack may begin.
+    /// The frame is a signal's, behind which another stack may begin.
     Signal,
 }
 
@@ -102,9 +102,9 @@ impl From<Stop> for StepError {
 #[derive(Clone, Copy)]
 struct Frame {
     at: Registers,
-    /// `pc` is where the thread stands, not a return address.
+    /// `pc` is where the code was interrupted, not a return address.
     exact: bool,
-    /// No frame of this stack lies at or above.
+    /// The stack's upper end: no CFA is above it.
     limit: u64,
 }
 
@@ -114,7 +114,8 @@ impl Frame {
         Frame { at, exact: true, limit }
     }
 
-    /// The address whose rule holds: a return address may already belong to the next function.
+    /// The address whose rule holds. Of a return address it is the byte before: the return address
+    /// may already belong to the next function.
     #[inline(always)]
     fn look_up(&self) -> u64 {
         self.at.pc.wrapping_sub(u64::from(!self.exact))
@@ -125,23 +126,24 @@ impl Frame {
         rule.kind() == Kind::End && (rule != Rule::PADDING || self.was_begun_by_hand(rules))
     }
 
-    /// Behind padding: whether that is where a function begins. What looks like padding may be a
-    /// small function that nothing describes, and it calls.
+    /// Whether the return address is the first byte behind padding: a stack was begun with it. If
+    /// it is still in the padding, that may be an undescribed small function that does make calls.
     #[cold]
     #[inline(never)]
     fn was_begun_by_hand(&self, rules: &Rules<'_>) -> bool {
         !self.exact && rules.rule(self.at.pc) != Rule::PADDING
     }
 
-    /// Whether the thread may stand at the first instruction of its function, which has this rule.
+    /// Whether the thread may be at the first instruction of its function, by the function's
+    /// `rule`.
     #[inline(always)]
     fn is_first_instruction(&self, rule: Rule) -> bool {
         self.exact && self.at.pc & 15 == 0 && rule.kind() == Kind::Sp && rule.cfa_offset() == 8
     }
 
-    /// Whether the function that was just left at its first instruction was not called from here: a
-    /// signal handler put the interrupted pc on the stack, as Go does to preempt a goroutine, and
-    /// went on there. Code is read only where it matters.
+    /// Whether the function that was just left at its first instruction was not called from here. A
+    /// signal handler may have put the interrupted pc on the stack and resumed in that function, as
+    /// Go's does to preempt a goroutine. Reads code only where the answer can matter.
     #[cold]
     #[inline(never)]
     fn was_not_left_by_a_call<M: Memory>(&self, rules: &Rules<'_>, memory: &mut M) -> bool {
@@ -155,7 +157,7 @@ impl Frame {
         (cfa > self.at.sp || cfa == self.at.sp && self.exact) && cfa <= self.limit && cfa & 7 == 0
     }
 
-    /// Goes on to the caller.
+    /// Makes the caller the current frame.
     #[inline(always)]
     fn ascend(&mut self, pc: u64, sp: u64, fp: Option<u64>) {
         self.at = Registers { pc, sp, fp, link: None, context: 0 };
@@ -187,8 +189,8 @@ pub fn walk<A: Arch, M: Memory>(
     }
 }
 
-/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace, and
-/// what calls deeper than a few hundred bytes runs on the workspace's stack.
+/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace. Steps
+/// that need more than a few hundred bytes of stack run on the workspace's own.
 ///
 /// # Safety
 /// No signal handler runs before this returns.
@@ -209,8 +211,8 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     let (state, trail, top) = unsafe { workspace.parts() };
     loop {
         let mut job = SlowStep { rules, memory, state, frames, rule, outcome: Ok(()) };
-        // SAFETY: the job is one for these very types; the stack is the workspace's, which is ours,
-        // and many times as large as what these steps use; no signal handler runs, says the caller.
+        // SAFETY: the job has these very types. The stack is the workspace's own, and many times as
+        // large as what these steps use. No signal handler runs, says the caller.
         unsafe { arch::call_on_stack(top, leave_there::<A, M>, (&raw mut job).cast()) };
         let outcome = job.outcome;
         match outcome
@@ -222,8 +224,8 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     }
 }
 
-/// The beginning of a walk, and mostly all of it: up to the first rule that is not of the usual
-/// kinds. The workspace is begun only then: memory that the thread's processor has not at hand.
+/// The first part of a walk, and mostly all of it: up to the first frame with a rarer rule. The
+/// workspace's state is written only then: its memory is not in this processor's caches.
 #[inline(never)]
 fn follow_interrupted<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -243,7 +245,7 @@ fn follow_interrupted<A: Arch, M: Memory>(
     Ok(rule)
 }
 
-/// A call of [`leave_rarely`].
+/// Arguments and result of [`leave_rarely`].
 struct SlowStep<'j, 'r, 'f, M> {
     rules: &'j Rules<'r>,
     memory: &'j mut M,
@@ -261,7 +263,7 @@ unsafe extern "C" fn leave_there<A: Arch, M: Memory>(job: *mut c_void) {
     job.outcome = leave_rarely::<A, M>(job.rules, job.memory, job.state, job.rule, job.frames);
 }
 
-/// Leaves the frame at which the walk stands, whose `rule` is one of the rarer ones.
+/// Steps from the current frame to its caller by `rule`, one of the rarer ones.
 #[inline(never)]
 fn leave_rarely<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -270,7 +272,7 @@ fn leave_rarely<A: Arch, M: Memory>(
     rule: Rule,
     frames: &mut Frames<'_>,
 ) -> Result<(), Stop> {
-    // Each time another register is needed, and there are not many.
+    // Each round recovers one more register, and there are not many.
     loop {
         let WalkState { frame, number, origin, scratch, .. } = &mut *state;
         match leave::<A, M>(rules, memory, frame, rule, origin.known(*number), scratch) {
@@ -294,7 +296,7 @@ fn leave_rarely<A: Arch, M: Memory>(
     Ok(())
 }
 
-/// Goes on as long as frames have rules of the usual kinds; the rule of the first that has not.
+/// Steps to callers as long as frames have the usual rules; returns the first other rule.
 #[inline(never)]
 fn follow<A: Arch, M: Memory, L: Look>(
     look: &mut L,
@@ -302,13 +304,13 @@ fn follow<A: Arch, M: Memory, L: Look>(
     state: &mut WalkState,
     frames: &mut Frames<'_>,
 ) -> Result<Rule, Stop> {
-    // The frame stays where it is: a copy would be an eighth of the stack that a handler may need.
+    // The frame is not copied: a copy takes an eighth of the stack that a handler may need.
     let (rule, number) = go_on::<A, M, L>(look, memory, &mut state.frame, state.number, frames)?;
     state.number = number;
     Ok(rule)
 }
 
-/// See [`follow`]; also gives the number of the frame whose rule it is.
+/// As [`follow`]; also returns the number of the frame whose rule it is.
 #[inline(always)]
 fn go_on<A: Arch, M: Memory, L: Look>(
     look: &mut L,
@@ -334,8 +336,9 @@ fn go_on<A: Arch, M: Memory, L: Look>(
     Err(Stop::TooDeep)
 }
 
-/// Leaves a frame by one of the usual rules, or not at all. Out of line, as is what it stands
-/// beside in [`go_on`]: not one within the other, a walk takes little of the stack.
+/// Steps to the caller by one of the usual rules; `false`: `rule` is another one. Not inlined, and
+/// neither is what [`go_on`] calls beside it: stack frames of calls that follow one another take
+/// the same room.
 #[inline(never)]
 fn leave_usually<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame, rule: Rule) -> Result<bool, Stop> {
     match cfa(frame, rule) {
@@ -354,7 +357,7 @@ fn cfa(frame: &Frame, rule: Rule) -> Option<u64> {
     }
 }
 
-/// Goes from a frame to its caller's, on the way that a walk has gone before.
+/// Repeats a step that the walk has made before.
 #[inline(always)]
 fn step<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -370,7 +373,7 @@ fn step<A: Arch, M: Memory>(
     }
 }
 
-/// Leaves a frame with one of the rarer rules. Inlined: two short calls, not one within the other.
+/// Steps to the caller by one of the rarer rules. Inlined: the two calls then begin less deep.
 #[inline(always)]
 fn leave<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -387,7 +390,7 @@ fn leave<A: Arch, M: Memory>(
     }
 }
 
-/// Leaves a frame whose CFA is known and whose registers were saved as compilers do.
+/// Steps to the caller of a frame whose CFA is known and that saved registers as compilers do.
 #[inline(always)]
 fn ascend<A: Arch, M: Memory>(
     memory: &mut M,
@@ -462,7 +465,7 @@ fn step_rarely<A: Arch, M: Memory>(
     }
 }
 
-/// From the trampoline behind a signal handler to what the signal interrupted.
+/// Steps from the trampoline behind a signal handler to the frame that the signal interrupted.
 #[cold]
 #[inline(never)]
 fn enter_interrupted<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame) -> Result<(), Stop> {
@@ -471,15 +474,15 @@ fn enter_interrupted<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame) -> R
     if !CODE.contains(&at.pc) && at.pc != 0 || at.sp == 0 {
         return Err(Stop::OutOfBounds);
     }
-    // The interrupted code may have had another stack: the limit holds if sp is below it.
+    // The interrupted code may have had another stack: the limit holds if sp is still below it.
     let high = if at.sp > frame.at.sp { frame.limit } else { 0 };
     *frame = Frame::new(at, high);
     Ok(())
 }
 
-/// Code without unwind information (made at run time, or hand-written): follow
-/// the frame pointer if what it points to looks like a frame; else, for the
-/// innermost frame, take the word on top of the stack as the return address.
+/// Code without unwind information: JIT code, or hand-written. Follows the frame pointer if it
+/// points to what looks like a frame. Else, for the innermost frame, takes the word on top of the
+/// stack (or the link register) as the return address.
 #[inline(never)]
 fn step_without_table<A: Arch, M: Memory>(
     rules: &Rules<'_>,

@@ -45,7 +45,7 @@ pub fn held_bytes() -> (isize, isize) {
     HELD.get()
 }
 
-/// The most begins anew with what is held now.
+/// The most starts again at what is held now.
 pub fn forget_most() {
     HELD.set((HELD.get().0, HELD.get().0));
 }

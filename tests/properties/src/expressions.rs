@@ -1,14 +1,14 @@
-//! DWARF expressions: where ours have a value, gimli's have the same, and no more is read than the
-//! steps allow.
+//! DWARF expressions: where swipr's have a value, gimli's have the same, and no more is read than
+//! the steps allow.
 
 use crate::choices::Choices;
 use gimli::{Encoding, EndianSlice, EvaluationResult, Expression, Format, LittleEndian, Location, Value};
 use swipr_unwind::expression::{Stack, evaluate};
 use swipr_unwind::memory::Memory;
 
-/// Steps of ours, each of which reads one word at most.
+/// Steps of swipr's evaluation, each of which reads one word at most.
 const MAX_READS: usize = 64;
-/// More than ours does.
+/// More steps than swipr's evaluation has.
 const MAX_STEPS: u32 = 100;
 
 /// Memory in which every word but some depends on its address.

@@ -1,5 +1,5 @@
 //! What must hold whatever bytes come: for requests, object files, call frame information, stacks
-//! and names that somebody else made.
+//! and names from elsewhere.
 //!
 //! A property is a function of bytes, which panics where it does not hold; all are in
 //! [`PROPERTIES`]. `cargo fuzz` looks for such bytes (`tests/fuzz/` has a target for each), and

@@ -1,5 +1,5 @@
-//! Files of run-time compilers: whatever is in them, reading ends, what was read is within the
-//! map's memory, and it does not matter in which pieces the bytes came.
+//! Files of JIT compilers. Whatever is in them, reading ends, what was read is within the map's
+//! memory, and it does not matter in which pieces the bytes came.
 
 use crate::choices::Choices;
 use std::sync::Arc;

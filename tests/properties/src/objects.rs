@@ -1,5 +1,5 @@
 //! Object files: whatever bytes one holds, its names, lines and rows come soon and within the
-//! budget, and do not depend on what was asked before.
+//! budget, and do not depend on earlier look-ups.
 
 use std::sync::Arc;
 use swipr_symbols::demangle::Names;
@@ -7,7 +7,7 @@ use swipr_symbols::elf::ElfFile;
 use swipr_symbols::rows::{UnwindInput, build_table};
 use swipr_symbols::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
 
-/// Addresses that are asked for in each executable section.
+/// Addresses that are looked up in each executable section.
 const MAX_ADDRESSES: u64 = 12;
 const MAX_SECTIONS: usize = 4;
 const MAX_BYTES: u64 = 1 << 20;

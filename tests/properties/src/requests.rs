@@ -1,5 +1,5 @@
 //! Requests: whatever a client sends, it gets whole answers, and nothing is recorded beyond the
-//! limits that `docs/http.md` tells.
+//! limits in `docs/http.md`.
 
 use crate::choices::Choices;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use swipr_formats::model::Summary;
 /// Longest of an input that is sent in pieces; each piece costs system calls.
 const MAX_BYTES: usize = 2048;
 
-/// Records a line, and sees to it that what it is asked for is within the limits.
+/// Records a line, and checks that the request is within the limits.
 struct OneLine;
 
 impl Recorder for OneLine {

@@ -1,8 +1,8 @@
 //! Walks over any stack by any rules: bounded in frames and in reads, the same each time.
 //!
-//! [`any`] walks over words that are only said to be a stack, on both processors, and counts what
-//! is read. [`own`] walks over mapped memory between pages that are not, as a signal handler does:
-//! a load outside of what it was told is a fault.
+//! [`any`] walks over words that only pass for a stack, on both processors, and counts what is
+//! read. [`own`] walks over mapped memory between pages that are not, as a signal handler does: a
+//! load outside of the given bounds is a fault.
 
 mod world;
 
@@ -18,8 +18,8 @@ use swipr_unwind::registers::Registers;
 use swipr_unwind::walk::{MAX_FRAMES, Stop, Workspace, walk, walk_interrupted};
 use world::{CONTEXT_BYTES, Fake, Mapped, STACK, World};
 
-/// Reads of a whole walk: a few words a frame, what tells a frame pointer from a function's code,
-/// and descriptions.
+/// Reads of a whole walk: a few words a frame, the code that is read where the frame pointer is not
+/// known, and descriptions.
 const MAX_READS: usize = 8 * MAX_FRAMES;
 
 /// What a walk comes to.

@@ -1,6 +1,6 @@
-//! Which calls of capset(2) matter to threads of ours: those that give something up for good, and
-//! those that change who may change users. A service that raises another capability for a moment,
-//! again and again, is left alone.
+//! Which calls of capset(2) matter to the agent's threads: those that give something up for good,
+//! and those that change CAP_SETUID or CAP_SETGID. A service that raises another capability for a
+//! moment, again and again, does not matter.
 
 use std::ffi::{c_int, c_ulong, c_void};
 
@@ -25,7 +25,7 @@ struct Sets {
     inheritable: u32,
 }
 
-/// Whether a call with these arguments does, as far as that can be told before.
+/// Whether a call with these arguments matters, as far as that is known before the call.
 ///
 /// # Safety
 /// The arguments are those of capset(2).

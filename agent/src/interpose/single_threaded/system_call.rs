@@ -1,15 +1,16 @@
-//! `syscall`, by which some libraries make the calls of [`super`]. All others go straight on, by a
-//! jump: nothing of ours is on the stack, and all registers are as the caller left them.
+//! `syscall`, by which some libraries make the calls of [`super`]. All other calls jump to the real
+//! function: nothing of this library is on the stack, and all registers are as the caller left
+//! them.
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering::*};
 use swipr_os::errno;
 
-/// The function behind; until that is known, our own. They are alike.
+/// The real function; `plain`, which is like it, until that is known.
 static NEXT: AtomicPtr<c_void> = AtomicPtr::new(plain as *const () as *mut c_void);
 
-/// Looks the function behind up.
+/// Looks up the real function.
 pub fn prepare() {
     // SAFETY: a C string; the answer is null or the address of the function.
     let found = errno::kept(|| unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) });
@@ -21,12 +22,12 @@ pub fn prepare() {
 /// syscall(2).
 ///
 /// # Safety
-/// As the function of this name behind it says.
+/// As the real function requires.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall() {
     naked_asm!(
-        ".cfi_startproc", // who is interrupted here has callers
+        ".cfi_startproc", // a sample taken here has callers
         "endbr64",
         "cmp edi, {capset}",
         "je 2f",
@@ -99,7 +100,7 @@ unsafe extern "C" fn of_interest(
 ) -> c_long {
     // SAFETY: `plain`, or what the dynamic linker said is the function.
     let next = unsafe { std::mem::transmute::<*mut c_void, OfSeven>(NEXT.load(Acquire)) };
-    // SAFETY: called with what our caller gave.
+    // SAFETY: called with the caller's own arguments.
     let call = || unsafe { next(number, first, second, third, fourth, fifth, sixth) };
     match number {
         libc::SYS_unshare => super::unshare_as(first as c_int, call),

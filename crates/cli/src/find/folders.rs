@@ -1,5 +1,5 @@
-//! Sockets in folders that containers share: their processes may be out of sight. Not here: who
-//! answers there.
+//! Sockets in folders that containers share: their processes may be out of sight. Not here: which
+//! agent answers there.
 
 use super::sockets::is_socket;
 use std::fs;

@@ -43,7 +43,7 @@ fn unix(line: &[u8]) -> Option<(u64, Endpoint)> {
         return None;
     }
     let endpoint = match path.strip_prefix(b"@") {
-        // NUL bytes of an abstract name are written as @, too: which it was cannot be told.
+        // NUL bytes of an abstract name are written as @, too, and cannot be told from a real @.
         Some(name) => Endpoint::Abstract(name.to_vec()),
         None => Endpoint::Path(std::ffi::OsString::from_vec(path.to_vec()).into()),
     };
@@ -78,7 +78,7 @@ fn tcp(line: &str) -> Option<(u64, Endpoint)> {
     Some((inode.parse().ok()?, Endpoint::Tcp(SocketAddr::new(reachable(ip), port))))
 }
 
-/// Who listens at every address is asked at loopback.
+/// An agent that listens at every address is reached at loopback.
 fn reachable(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(v4) if v4.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -43,7 +43,7 @@ fn sockets_of(thread: &Path) -> Vec<u64> {
     entries.filter_map(|entry| inode(entry.path())).collect()
 }
 
-/// A place as the process writes it, as we reach it.
+/// A place as the process writes it, as this command reaches it.
 fn from_here(process: &Process, place: &Endpoint) -> Endpoint {
     match place {
         Endpoint::Path(path) if process.shares("mnt") != Some(true) => {
@@ -58,7 +58,7 @@ fn under_root(process: &Process, path: &Path) -> PathBuf {
     process.folder().join("root").join(relative)
 }
 
-/// Where an agent listens that was not told anything, and where one was told to by its environment.
+/// Where an agent listens by default, and where its environment makes it listen.
 pub fn default_places(process: &Process) -> Vec<PathBuf> {
     let pid = process.own_pid();
     let name = format!("swipr-pid-{pid}.sock");

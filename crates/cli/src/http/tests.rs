@@ -1,6 +1,6 @@
 use super::*;
 
-/// A server that has said all that it will say, and what it was asked.
+/// A server's whole answer, and the request that it got.
 struct Said(io::Cursor<Vec<u8>>, Vec<u8>);
 
 impl Read for Said {

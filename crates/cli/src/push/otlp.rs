@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use swipr_formats::model::{Frame, FrameKind, Header, Mode, Module, Stack, State, Summary, Thread};
 use swipr_formats::protobuf::Message;
 
-/// What is told of the process besides the profile.
+/// What is sent of the process besides the profile.
 #[derive(Clone, Debug)]
 pub struct Resource<'a> {
     /// `service.name`.

@@ -23,7 +23,7 @@ pub fn form(profile: &[u8]) -> (String, Vec<u8>) {
     (format!("multipart/form-data; boundary={BOUNDARY}"), body)
 }
 
-/// How the values of our profiles are to be summed and called.
+/// How the values of swipr's profiles are to be summed and named.
 fn sample_types() -> String {
     let one = |name: &str, units: &str| {
         format!(

@@ -1,8 +1,6 @@
 //! Reads folded stacks: `root;…;leaf count`. A file does not say what it counts. Counts are taken
-//! for samples of wall-clock
-//! time, 10 ms each; where they are too large for that, for nanoseconds of CPU time. Threads and
-//! times are not known: what was
-//! drawn as a thread is a frame here.
+//! as samples of wall-clock time, 10 ms each; where they are too large for that, as nanoseconds of
+//! CPU time. Threads and times are not known: what was drawn as a thread is a frame here.
 
 use super::input::Input;
 use super::{Figures, header, named_frame};
@@ -13,9 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State, Thread};
 
-/// More samples than that nobody takes: they are nanoseconds.
+/// No recording has more samples: larger counts are nanoseconds.
 const MAX_SAMPLES: u64 = 50_000_000;
-/// A recording of samples has a stack that is rarer: where none is, they are nanoseconds.
+/// A recording of samples has some rarer stack. Where none is rarer, the counts are nanoseconds.
 const RAREST: u64 = 20_000;
 const INTERVAL_NS: u64 = 10_000_000;
 

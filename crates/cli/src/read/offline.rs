@@ -1,4 +1,4 @@
-//! Reads raw recordings in files, ours and swift-profile-recorder's. Frames that have no name get
+//! Reads raw recordings in files, swipr's and swift-profile-recorder's. Frames without a name get
 //! one from the files that fit by their build ids. Not here: the reading and the naming
 //! (`crates/offline/`); raw recordings as they come from an agent (`raw.rs`).
 
@@ -10,7 +10,7 @@ use swipr_formats::model::{FrameKind, Stack};
 use swipr_offline::{LlvmSymbolizer, Named, SearchPath, symbolize, symbolize_by};
 use swipr_symbols::symbolizer::Budget;
 
-/// Who finds names.
+/// What finds names.
 #[derive(Debug, Default)]
 pub enum By {
     /// This command's own reader of debug information.
@@ -18,7 +18,7 @@ pub enum By {
     Us,
     /// An installed program.
     Program(LlvmSymbolizer),
-    /// Nobody: frames stay without names.
+    /// Nothing: frames stay without names.
     Nobody,
 }
 
@@ -27,7 +27,7 @@ pub enum By {
 pub struct Symbols {
     /// Directories that are searched before the paths that modules had.
     pub directories: Vec<PathBuf>,
-    /// Who finds them.
+    /// What finds the names.
     pub by: By,
     /// Paths of modules for which there is no file.
     pub missing: Vec<String>,

@@ -1,5 +1,5 @@
-//! Reads perf script's text, ours and perf's own. Periods are taken for nanoseconds, which they are
-//! of clock events; of others (cycles) the weights are what the event counts.
+//! Reads perf script's text, swipr's and perf's own. Periods are taken as nanoseconds. Those of
+//! clock events are; for other events (cycles) the weights are what the event counts.
 
 use super::input::Input;
 use super::{Figures, header, named_frame};
@@ -18,7 +18,7 @@ const SYSTEM_CALLS: u32 = 1024;
 #[derive(Debug)]
 struct Head {
     thread: Thread,
-    /// 0 where it is not told.
+    /// 0: not in the text.
     pid: u32,
     time_ns: u64,
     weight_ns: u64,
@@ -161,7 +161,7 @@ fn is_inlined_into(inner: &Frame, address: u64) -> bool {
         && inner.functions.last().is_some_and(|function| function.offset == 0)
 }
 
-/// What our leaves say.
+/// The state that the leaf of a recording by swipr shows.
 fn state(leaf: &Frame) -> Option<State> {
     let text = &leaf.functions.first().filter(|_| leaf.kind == FrameKind::Note)?.name;
     match text.strip_prefix('[')?.strip_suffix(']')? {
@@ -192,7 +192,7 @@ fn head(line: &str) -> Option<Head> {
         Ok(period) => (period, event.next().unwrap_or_default()),
         Err(_) => (INTERVAL_NS, first),
     };
-    // swift-profile-recorder's own event, and what it puts behind the name.
+    // swift-profile-recorder's own event, and the suffix that it adds to the name.
     let is_recorders = event == "swipr";
     let mut name = words.join(" ");
     if is_recorders && name.ends_with(&format!("-T{tid}")) {
@@ -208,8 +208,8 @@ fn ids(word: &str) -> Option<(u32, u32)> {
     Some((pid.parse().ok()?, tid.parse().ok()?))
 }
 
-/// What the process is called: our own text says it at its end; of others the first thread has its
-/// id, and its name.
+/// The process's name: swipr's text has it at the end. In other texts it is the name of the first
+/// thread, whose id is the process's.
 fn process_name(input: &Input, pid: u32) -> Option<String> {
     let (mut told, mut first) = (None, None);
     let read = input.lines(|_, line| {

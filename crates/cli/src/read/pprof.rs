@@ -1,5 +1,5 @@
-//! Reads pprof profiles (profile.proto), ours and those of others: Go's, gperftools', heaps' with
-//! their bytes as weight.
+//! Reads pprof profiles (profile.proto): swipr's and those of others, such as Go's, gperftools',
+//! and heap profiles with bytes as weight.
 
 use super::protobuf::{Value, fields};
 use super::{Figures, header};
@@ -163,8 +163,8 @@ impl<'a> PprofProfile<'a> {
         Some(file).filter(|file| !file.is_empty())
     }
 
-    /// The process's name and its id: our own profiles tell them in a comment; of others the
-    /// program's file has the name.
+    /// The process's name and its id: swipr's own profiles have them in a comment. In others the
+    /// name is that of the program's file.
     fn process(&self, otherwise: &str) -> (String, u32) {
         let comments = self.comments.iter().map(|&comment| self.text(comment));
         let mut told = comments.filter_map(|text| {
@@ -319,7 +319,7 @@ fn pair(value: Value<'_>) -> Result<(u64, u64), String> {
     Ok(pair)
 }
 
-/// A build id as hexadecimal digits; other texts are none of ours.
+/// A build id as hexadecimal digits; empty for any other text.
 fn unhex(text: &str) -> Vec<u8> {
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();

@@ -1,4 +1,4 @@
-//! What an agent's raw stream tells, as it comes. Not here: what its lines are (`crates/offline/`).
+//! Reads an agent's raw stream as it comes. Not here: what its lines are (`crates/offline/`).
 //!
 //! One thing that an agent samples is not the program's: programs that `swipr run` starts wait in
 //! the library's constructor until they are recorded. That is left out.

@@ -1,5 +1,5 @@
-//! What a recording has lost so far: the agent's figures, asked for while it runs. A recording's
-//! own figures come with its end, and one that is cut short has none.
+//! What a recording has lost so far: the agent's figures, requested while it runs. A recording's
+//! own figures come with its end; a recording that is cut short has none.
 
 use crate::client::{Client, Status};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
 
-/// How often the agent is asked.
+/// How often the figures are requested.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Figures that are older do not tell of a recording's end.
+/// Older figures are not those of a recording's end.
 const RECENT: Duration = Duration::from_secs(1);
 
 /// The figures before it began, and the last ones.
@@ -76,8 +76,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// `before`: what the agent said before the recording began. Returns at once: a process that
-    /// does not answer holds up nobody.
+    /// `before`: the agent's status before the recording began. Returns at once: a process that
+    /// does not answer delays nothing else.
     pub fn start(client: Client, before: Status) -> Watch {
         let looks = Looks { first: before.clone(), last: before, at: None };
         let losses = Losses(Arc::new(Mutex::new(looks)));

@@ -1,4 +1,4 @@
-//! The line that tells how a recording goes, on standard error where that is a terminal.
+//! The line that shows a recording's progress, on standard error where that is a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub struct Progress {
     last: Option<Instant>,
 }
 
-/// Whether anything but errors is told.
+/// Whether anything but errors is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Talk {
     /// It is.
@@ -50,11 +50,11 @@ impl Progress {
     }
 }
 
-/// Less is told in the recording only.
+/// Less is reported in the recording only.
 const SOME_CPU_NS: u64 = 10_000_000;
 
-/// `4,096 samples of 8 threads in 10.0 s, lost 7, late ticks 0`; where nobody counted,
-/// `losses not known`, and where not all did, `or more`.
+/// `4,096 samples of 8 threads in 10.0 s, lost 7, late ticks 0`. `losses not known` where no
+/// process counted them, and `or more` where not all did.
 pub fn figures_line(summary: &Summary) -> String {
     let seconds = Duration::from_nanos(summary.duration_ns).as_secs_f64();
     let of_threads = match summary.threads {

@@ -15,9 +15,9 @@ use swipr_formats::model::Summary;
 /// Batches that may wait for the writer; an agent's own buffer follows, and it counts what does not
 /// fit.
 const BATCHES: usize = 256;
-/// How long an agent is asked for its last figures.
+/// How long to wait for an agent's last figures.
 const LAST_FIGURES: Duration = Duration::from_millis(500);
-/// How long sources may take to end that were told to.
+/// How long sources may take to end once they are stopped.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// See the module's text.
@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// Adds an agent that is asked for `query`; its number. `before`: what it said of itself
+    /// Adds an agent, with `query` as the request to it; returns its number. `before`: its status
     /// before.
     pub fn add(
         &mut self,
@@ -148,7 +148,7 @@ impl Session {
         let mut summary = self.figures();
         summary.samples = self.writer.samples;
         if summary.samples == 0 {
-            // One that could be asked and cannot any more has ended: that is no reason by itself.
+            // An agent that answered and does not any more has ended: that alone is no failure.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
             return Err(reasons.next().unwrap_or_else(|| nothing(&summary, self.hindrance)));
         }

@@ -1,5 +1,5 @@
-//! One process's part of a recording: asks its agent for raw samples and hands them on as they
-//! come, from a thread of its own. Not here: who is asked, and what becomes of the samples.
+//! One process's part of a recording: requests raw samples from its agent and hands them on as they
+//! come, from a thread of its own. Not here: which agents, and what becomes of the samples.
 
 use super::losses::{Losses, Watch};
 use crate::client::{Client, Status};
@@ -117,8 +117,8 @@ impl Source {
                 Ok(0) => break None,
                 Ok(got) => got,
                 Err(_) => {
-                    // The process ended, or we ended the recording; a reason of the agent's own is
-                    // in the trailer.
+                    // The process ended, or this command ended the recording. The agent's own
+                    // reason is in the trailer.
                     let why = answer.field("x-swipr-error").map(str::to_owned);
                     break why.map(|why| Error::new(why, "`swipr doctor` tells how the agent is doing"));
                 }

@@ -15,7 +15,7 @@ use swipr_formats::model::Summary;
 pub struct Plan {
     selection: Selection,
     target: OutputTarget,
-    /// How much is told.
+    /// How much is printed.
     pub talk: Talk,
     /// Whether a browser shows it.
     shown: bool,
@@ -48,7 +48,7 @@ impl Plan {
     }
 }
 
-/// Says on standard error what was written, and what to do with it; shows it, where that was asked.
+/// Prints on standard error what was written, and what to do with it; shows it, if that is wanted.
 pub fn tell(plan: &Plan, summary: &Summary) {
     if let (true, OutputTarget::File(path)) = (plan.shown, &plan.target) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());

@@ -1,4 +1,4 @@
-//! The program that runs: started with the library, handed our signals, waited for.
+//! The program that runs: started with the library, sent this command's signals, waited for.
 
 use crate::error::{Error, Exit};
 use crate::signals::Signals;
@@ -17,7 +17,7 @@ fn preload(command: &mut Command, library: &Path, start: &Start<'_>) {
         libraries.push(others);
     }
     command.env("LD_PRELOAD", libraries);
-    // The id tells whose it is, the rest that it is new: after exec(2) a process has another one.
+    // The id shows which process it is. The rest is new after exec(2), also of the same process.
     command.env("SWIPR_SOCKET", start.folder.join("{PID}-{UUID}.sock"));
     let recorder = match start.children {
         Children::AreRecorded => format!("all:{}", std::process::id()),
@@ -91,8 +91,8 @@ impl Child {
         self.0.id()
     }
 
-    /// Hands it the signals that came. What the terminal sends, it has had already: it is in the
-    /// foreground with us.
+    /// Hands it the signals that came. It already has those that the terminal sends: it is in the
+    /// foreground together with this command.
     pub fn hand_on(&self, signals: &Signals) {
         while let Some(signal) = signals.next(Duration::ZERO) {
             if signal.number != libc::SIGCHLD && !signal.from_kernel {

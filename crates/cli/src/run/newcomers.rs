@@ -1,4 +1,4 @@
-//! Sockets as they appear in a folder: told by the kernel (inotify(7)), at once.
+//! Sockets as they appear in a folder: reported by the kernel (inotify(7)), at once.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;

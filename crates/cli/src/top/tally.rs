@@ -129,7 +129,7 @@ impl Tally {
         }
     }
 
-    /// Begins anew.
+    /// Empties it.
     pub(super) fn reset(&mut self) {
         *self = Tally::new(self.interval);
     }
@@ -139,8 +139,7 @@ impl Tally {
         self.cpu.push(sample);
     }
 
-    /// Takes a sample by the clock on the wall. The time that its thread ran is told by its CPU
-    /// clock.
+    /// Takes a sample of wall-clock time. The time that its thread ran comes from its CPU clock.
     pub(super) fn count_wall(&mut self, sample: &OwnedSample) {
         if sample.time_ns > self.last_time_ns {
             let step = sample.time_ns - self.last_time_ns;

@@ -1,5 +1,5 @@
 //! What the viewer is given: the profile, and answers of a symbol server
-//! (`crates/symbols/src/symbol_api.rs`). On loopback, under a path that nobody can guess, to that
+//! (`crates/symbols/src/symbol_api.rs`). On loopback, under a path that cannot be guessed, to that
 //! page only.
 
 use super::VIEWER;

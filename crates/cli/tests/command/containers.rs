@@ -8,7 +8,8 @@ use std::process::Command;
 use swipr_c_tests::agent::checkout;
 use swipr_c_tests::container::{Container, missing};
 
-/// Every command line of ours in a YAML document: `command`, or what the image starts, and `args`.
+/// Every command line of swipr's in a YAML document: `command`, or what the image starts, and
+/// `args`.
 fn in_yaml(node: &Yaml<'_>, found: &mut Vec<Vec<String>>) {
     let words = |key: &str| -> Vec<String> {
         let list = node.as_mapping_get(key).and_then(|list| list.as_sequence());

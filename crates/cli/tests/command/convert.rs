@@ -46,7 +46,7 @@ fn a_recording_becomes_every_format_and_those_that_can_be_read_say_the_same() {
     }
 }
 
-/// `late=20` became `late=0`, and of a format that tells no losses 0 was said, too.
+/// Regression: `late=20` became `late=0`, and 0 was printed for formats that have no losses, too.
 #[test]
 fn losses_stay_what_they_were_and_what_is_not_known_is_not_0() {
     let directory = Directory::new();
@@ -68,7 +68,7 @@ fn losses_stay_what_they_were_and_what_is_not_known_is_not_0() {
     assert!(text.contains("uncounted=1") && !text.contains("late=") && !text.contains("ticks="), "{text}");
 }
 
-/// It had "lost 0, late ticks 0" and "in 0.0 s", and an end that nobody had written.
+/// Regression: it had "lost 0, late ticks 0" and "in 0.0 s", and an end that was not in the file.
 #[test]
 fn a_raw_recording_that_was_cut_is_told_as_such_and_stays_cut() {
     let directory = Directory::new();
@@ -116,7 +116,7 @@ fn an_installed_llvm_symbolizer_finds_the_names_that_we_find() {
         eprintln!("not run: there is no llvm-symbolizer");
         return;
     }
-    // Below its own code it may be told less of the C library than we find.
+    // llvm-symbolizer may know fewer names of the C library, below the program's own code.
     let own = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| line.contains("burner_main"));
         lines.map(|line| line[line.find("burner_main").unwrap_or(0)..].to_owned()).collect()
@@ -169,7 +169,7 @@ fn gos_own_profiles_can_be_read() {
     let raw = recorded(&directory);
     let path = |name: &str| directory.path().join(name).display().to_string();
     says(["convert", &raw, "-o", &path("ours.pb.gz")]).well();
-    // Written anew by Go's own encoder.
+    // Rewritten by Go's own encoder.
     let made = std::process::Command::new("go")
         .args(["tool", "pprof", "-proto", "-output", &path("gos.pb.gz"), &path("ours.pb.gz")])
         .env("HOME", directory.path())

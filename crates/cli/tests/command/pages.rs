@@ -28,7 +28,7 @@ fn to_run(languages: &[&str]) -> Vec<Snippet> {
     all.filter(|snippet| exceptions::of(&snippet.page, &snippet.text).is_none()).collect()
 }
 
-/// All that fail, told together.
+/// All that fail, reported together.
 fn all_are_right(snippets: Vec<Snippet>, check: impl Fn(&Snippet) -> Result<(), String> + Sync) {
     assert!(!snippets.is_empty());
     let (queue, wrong) = (Mutex::new(snippets.iter()), Mutex::new(Vec::new()));

@@ -221,7 +221,7 @@ fn what_cannot_be_recorded_is_told_with_what_to_do_next() {
     host.end();
 }
 
-/// Of a server that is none of ours it was said that its program should be restarted.
+/// Regression: for a server that is no agent, the advice was to restart its program.
 #[test]
 fn what_listens_and_is_no_agent_is_told() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

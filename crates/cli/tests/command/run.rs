@@ -257,7 +257,7 @@ fn every_child_is_recorded_however_many_start_at_the_same_time() {
 fn a_child_that_could_not_be_recorded_is_named() {
     let directory = Directory::new();
     let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
-    // A socket of the first process of all is there, and nobody listens.
+    // A socket of process 1 is there, and nothing listens.
     let script = format!("touch ${{SWIPR_SOCKET%/*}}/1-1.sock; {}", hot.display());
     let said = says(["run", "-s", "-f", "folded", "-o", "-", "--", "sh", "-c", &script]).well();
     assert!(said.errors.contains("not recorded: 1 process") && said.errors.contains(" (1)"), "{said:?}");
@@ -274,8 +274,8 @@ fn a_program_whose_children_did_the_work_is_told_that_they_were_not_recorded() {
     assert!(!said.errors.contains("cannot ask"), "{said:?}");
 }
 
-/// A full disk ended the command with 125 while the program went on, and a reader of standard error
-/// that was gone with 101.
+/// Regression: on a full disk the command ended with 125 while the program still ran, and with 101
+/// when the reader of standard error was gone.
 #[test]
 fn the_status_is_the_programs_also_when_the_recording_fails() {
     let directory = Directory::new();
@@ -333,7 +333,7 @@ fn after_its_duration_the_recording_is_written_and_the_program_goes_on() {
     assert!(child.wait().expect("its end").success());
 }
 
-/// Prints what the loader is told to load; its status is 0.
+/// Prints LD_PRELOAD; its status is 0.
 const SAYS_ITS_PRELOAD: &str = "
     #include <stdio.h>
     #include <stdlib.h>

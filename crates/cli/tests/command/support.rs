@@ -65,8 +65,7 @@ pub fn says<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Said {
     said(&mut swipr(arguments))
 }
 
-/// A program that computes in `burner_main;first;second;third;burn` and runs until it is told to
-/// end.
+/// A program that computes in `burner_main;first;second;third;burn` and runs until it is ended.
 pub fn burner() -> &'static Program {
     static BURNER: OnceLock<(Directory, Program)> = OnceLock::new();
     let compile = || {

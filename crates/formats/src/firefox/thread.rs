@@ -21,7 +21,7 @@ use crate::text_frames::shown_functions;
 use crate::timeline::Span;
 use crate::{Options, names, state};
 
-/// CPU time that spans tell.
+/// CPU time of spans.
 pub(super) fn cpu_ns(spans: &[Span]) -> u64 {
     let running = spans.iter().filter(|span| span.state == State::Running);
     running.fold(0u64, |sum, span| sum.saturating_add(span.sum.ns))
@@ -170,7 +170,7 @@ impl<'a> ThreadTables<'a> {
         let path: Vec<&Frame> = stacks.tree.stack(node).map(|known| &known.0).collect();
         let mut stack = NONE;
         for (index, frame) in path.iter().enumerate().rev() {
-            // A thread stands at its leaf; everywhere else it will return to.
+            // The leaf's address is where the thread is; all others are return addresses.
             let inner = index.checked_sub(1).and_then(|inner| path.get(inner));
             let is_leaf = inner.is_none_or(|inner| inner.kind == FrameKind::Note);
             stack = self.rows(stack, frame, is_leaf);
@@ -282,7 +282,7 @@ impl<'a> ThreadTables<'a> {
     }
 }
 
-/// Whether a remark tells what a thread waits for.
+/// Whether a remark says what a thread waits for.
 fn is_waiting(frame: &Frame) -> bool {
     let text = frame.functions.first().map_or("", |function| &function.name);
     text.starts_with("[blocked") || text.starts_with("[waiting")

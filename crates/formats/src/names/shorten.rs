@@ -2,10 +2,10 @@
 //! Not here: what any name must keep to (`names.rs`), and demangling.
 //!
 //! FlameGraph cuts a name at its first parenthesis, wherever that is, so that
-//! `f(int)::{lambda(int)#1}` and `f(int)::{lambda(int)#2}` become one. Argument lists
-//! are therefore dropped here; parentheses that tell functions apart become braces.
-//! Return types that C++ demanglers put in front of templates stay: they cannot be
-//! told from the name without knowing the language.
+//! `f(int)::{lambda(int)#1}` and `f(int)::{lambda(int)#2}` become one. Argument lists are therefore
+//! dropped here. Parentheses that make functions different become braces. Return types that C++
+//! demanglers put in front of templates stay: they cannot be separated from the name without
+//! knowing the language.
 
 /// `name` without what readers would cut anyway.
 pub(super) fn shorten(name: &str) -> String {

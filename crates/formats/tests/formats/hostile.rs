@@ -171,7 +171,7 @@ fn a_dump_has_a_line_for_every_thread_and_frame() {
     assert!(dump.chars().all(|c| c == '\n' || !c.is_control()));
 }
 
-/// A dump's first lines begin with texts that somebody else chose.
+/// A dump's first lines begin with texts that are not swipr's.
 #[test]
 fn no_title_and_no_programs_name_makes_a_thread_or_a_frame_of_a_dump() {
     for name in

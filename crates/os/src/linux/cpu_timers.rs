@@ -2,7 +2,7 @@
 //!
 //! The kernel's tick that finds such a timer expired queues work for the return to user mode (Linux
 //! 5.11 on x86-64, `CONFIG_POSIX_CPU_TIMERS_TASK_WORK`). The signal is raised there: it cuts no
-//! system call short, and the thread has not gone on in its own code since the tick.
+//! system call short, and the thread has run no code of its own since the tick.
 
 use nix::time::ClockId;
 use std::io;
@@ -32,7 +32,7 @@ impl CpuTimer {
         event.sigev_notify_thread_id = tid as libc::c_int;
         let mut id: libc::c_int = 0;
         // Not by the C library's function, which allocates.
-        // SAFETY: the kernel reads a sigevent and writes an int, both ours.
+        // SAFETY: the kernel reads `event` and writes an int.
         let result = unsafe {
             libc::syscall(libc::SYS_timer_create, super::threads::cpu_clock(tid), &raw mut event, &raw mut id)
         };
@@ -49,8 +49,9 @@ impl CpuTimer {
         set(self.id, AT_ONCE_NS)
     }
 
-    /// Its thread gets what comes when it expires, now (rt_tgsigqueueinfo(2)): the handler sees no
-    /// difference. `signal` and `value` are those that [`CpuTimer::new`] was given.
+    /// Sends the timer's signal to its thread now (rt_tgsigqueueinfo(2)): the handler sees no
+    /// difference to one that expired. `signal` and `value` are those that [`CpuTimer::new`] was
+    /// given.
     pub fn raise(&self, tid: u32, signal: i32, value: u64) -> bool {
         /// The kernel's `siginfo_t` (sigaction(2)), 128 bytes.
         #[repr(C)]
@@ -80,7 +81,7 @@ impl CpuTimer {
         unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, tid, signal, &raw const info) == 0 }
     }
 
-    /// Takes [`CpuTimer::arm`] back.
+    /// Undoes [`CpuTimer::arm`].
     pub fn disarm(&self) {
         disarm(self.id);
     }
@@ -88,12 +89,13 @@ impl CpuTimer {
 
 impl Drop for CpuTimer {
     fn drop(&mut self) {
-        // SAFETY: the id is that of a timer of ours, which nobody uses any more.
+        // SAFETY: the id is that of the agent's own timer, which nothing uses any more.
         unsafe { libc::syscall(libc::SYS_timer_delete, self.id) };
     }
 }
 
-/// Disarms a timer by its number, of a thread that may not wait for the sampler. Async-signal-safe.
+/// Disarms a timer by its number, for a thread that may not wait for the sampler.
+/// Async-signal-safe.
 pub fn disarm(id: i32) {
     set(id, 0);
 }

@@ -25,7 +25,7 @@ impl Cpus {
         if result > 0 { Ok(Cpus(cpus)) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// That one alone.
+    /// One CPU alone.
     pub fn one(cpu: u32) -> Cpus {
         let mut cpus = [0u64; WORDS];
         if let Some(word) = cpus.get_mut(cpu as usize / 64) {
@@ -34,7 +34,7 @@ impl Cpus {
         Cpus(cpus)
     }
 
-    /// The calling thread runs on these from now on. Refused where the process may use none of
+    /// Lets the calling thread run on these CPUs only. Refused where the process may use none of
     /// them.
     pub fn move_here(&self) -> io::Result<()> {
         // SAFETY: the kernel reads the set; 0 is the calling thread.
@@ -44,7 +44,7 @@ impl Cpus {
     }
 }
 
-/// The CPU on which a thread ran last; `None`: it is gone, or nobody says.
+/// The CPU on which a thread ran last; `None`: it is gone, or not known.
 pub fn last_cpu(tid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
     // The name, in parentheses, may contain anything.
@@ -58,7 +58,7 @@ pub fn written(tid: u32) -> Option<(u64, u64)> {
     Some((number("wchar:")?, number("syscw:")?))
 }
 
-/// The calling thread's sleeps end when they are to: the kernel puts none together with other
+/// Makes the calling thread's sleeps end on time: the kernel does not delay them to join other
 /// timers (prctl(2)).
 pub fn wake_in_time() {
     let _ = prctl::set_timerslack(NO_SLACK_NS);

@@ -2,10 +2,10 @@
 //!
 //! A library that opens files in its host's table is seen: the host's next `open` gets another
 //! number, its limit is reached earlier, `closefrom` and `dup2` destroy what the library opened,
-//! and children inherit it. Linux shares the table between threads only as long as nobody asks
-//! otherwise: close_range(2) with CLOSE_RANGE_UNSHARE (5.9) gives the calling thread an empty table
-//! in one step, so that not one of the host's files is held open for even a moment. Threads that
-//! this thread starts share its table.
+//! and children inherit it. Linux shares the table between threads unless a thread unshares it.
+//! close_range(2) with CLOSE_RANGE_UNSHARE (5.9) gives the calling thread an empty table in one
+//! step, so that not one of the host's files is held open for even a moment. Threads that this
+//! thread starts share its table.
 
 use super::process;
 use crate::own_threads;
@@ -15,9 +15,9 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::stat::Mode;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
-/// Whether the calling thread now has a table of its own, with nothing in it but `/dev/null` as 0,
-/// 1 and 2, so that no file of ours ever gets these numbers. On older kernels, and where a filter
-/// refuses the call, the table stays the host's.
+/// Whether the calling thread now has a table of its own. It holds nothing but `/dev/null` as 0, 1
+/// and 2, so that no file of the agent's ever gets these numbers. On older kernels, and where a
+/// filter refuses the call, the table stays the host's.
 pub fn unshare_fds() -> bool {
     const CLOSE_RANGE_UNSHARE: libc::c_uint = 1 << 1;
     // SAFETY: closes descriptors of this thread's copy of the table only: with UNSHARE the copy is
@@ -49,8 +49,7 @@ pub fn hosts_stderr() -> Option<OwnedFd> {
         return Some(stderr);
     }
     // A socket cannot be opened by its name in /proc.
-    // SAFETY: plain system calls with valid arguments; what they return is a descriptor of ours or
-    // an error.
+    // SAFETY: plain system calls with valid arguments; they return a new descriptor or an error.
     unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
         let fd = libc::syscall(libc::SYS_pidfd_getfd, process, libc::STDERR_FILENO, 0);

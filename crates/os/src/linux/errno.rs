@@ -1,4 +1,4 @@
-//! The host's errno is not ours to change.
+//! Leaves the host's errno as it is.
 
 /// Runs `body` and puts errno back to what it was.
 pub fn kept<T>(body: impl FnOnce() -> T) -> T {

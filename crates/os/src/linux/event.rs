@@ -19,12 +19,12 @@ impl Event {
         futex::wake_one(&self.0);
     }
 
-    /// What `look` finds. It is called again each time the event is set; `None` after that time.
+    /// What `look` finds, which is called again each time the event is set. `None` after that time.
     pub fn wait_for<T>(&self, at_most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let deadline = Instant::now() + at_most;
         loop {
-            // Acquire: who sees the number sees what was done before the event was set. Before the
-            // look: what comes behind it sets the event again.
+            // Acquire: a thread that sees the number sees what was done before the event was set.
+            // Loaded before `look`: what happens after it sets the event again.
             let seen = self.0.load(Acquire);
             let found = look();
             let left = deadline.saturating_duration_since(Instant::now());

@@ -1,14 +1,14 @@
 //! The dynamic loader's lock on its list of objects, taken without waiting.
 //!
-//! dl_iterate_phdr(3) waits for it and holds it while it calls back, and a program may stay in such
-//! a callback for as long as it likes, and fork there. glibc tells nobody where the lock is; but it
-//! is an ordinary mutex (pthread.h) among the loader's own data, and while the loader calls *us*
-//! back it is we who hold it: of the mutexes there that name this thread as their owner it is the
-//! one that a call within the call takes a second time. Where there is none (musl calls back
-//! without its lock) there is nothing to wait for either.
+//! dl_iterate_phdr(3) waits for it and holds it while it calls back. A program may stay in such a
+//! callback for as long as it likes, and fork there. glibc does not say where the lock is. But it
+//! is an ordinary mutex (pthread.h) among the loader's own data, and the calling thread holds it
+//! during a callback. Of the mutexes there that name this thread as their owner, it is the one that
+//! a nested call takes a second time. Where there is none (musl calls back without its lock) there
+//! is nothing to wait for either.
 //!
-//! Once it is known, pthread_mutex_trylock(3) takes it, and dl_iterate_phdr, which finds it held by
-//! the same thread, waits for nobody.
+//! Once it is known, pthread_mutex_trylock(3) takes it. dl_iterate_phdr then finds it held by the
+//! same thread and does not wait.
 
 use super::objects::keep_out_of_loader;
 use super::process;
@@ -17,7 +17,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
-/// Where the lock is; 0: nobody knows.
+/// Where the lock is; 0: not known.
 static LOCK: AtomicUsize = AtomicUsize::new(0);
 static SEARCHED: AtomicBool = AtomicBool::new(false);
 
@@ -46,8 +46,8 @@ impl Mutex {
     }
 }
 
-/// The list of objects is held: it does not change, and who asks the loader for it does not wait.
-/// Not to be kept while memory is allocated.
+/// The list of objects is held: it does not change, and this thread's calls of the loader do not
+/// wait. Not to be kept while memory is allocated.
 #[derive(Debug)]
 pub struct ObjectList {
     lock: usize,
@@ -77,8 +77,8 @@ impl Drop for ObjectList {
     }
 }
 
-/// Finds the lock, once. This call does wait for the lock: it belongs where nobody is in a callback
-/// yet.
+/// Finds the lock, once. This call does wait for the lock: make it where no thread can be in a
+/// callback yet.
 pub fn find() {
     if SEARCHED.swap(true, AcqRel) {
         return;
@@ -113,7 +113,7 @@ fn mutex_at(address: usize) -> Option<&'static Mutex> {
 }
 
 impl Search {
-    /// Notes the mutexes of this thread in `bytes` bytes of the loader's data.
+    /// Records the mutexes of this thread in `bytes` bytes of the loader's data.
     fn look_in(&mut self, start: usize, bytes: usize) {
         let end =
             start.saturating_add(bytes.min(MAX_BYTES)).saturating_sub(size_of::<libc::pthread_mutex_t>());
@@ -128,7 +128,7 @@ impl Search {
     }
 }
 
-/// For each object: looks into the loader's own.
+/// Called for each object: searches the loader's own.
 unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid info and `find` a valid Search; the headers are valid
     // during the call.
@@ -148,7 +148,7 @@ unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     1
 }
 
-/// Within the call: which of them is now held twice.
+/// Called by the nested call: finds the mutex that is now held twice.
 unsafe extern "C" fn again(_: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: as in `first`, which does not use its reference meanwhile.
     let search = unsafe { &mut *data.cast::<Search>() };
@@ -176,8 +176,8 @@ mod tests {
         1
     }
 
-    /// The sampler waited for a thread in such a callback at each tick, and who forked there waited
-    /// for the sampler.
+    /// Regression: the sampler waited at each tick for a thread in such a callback, and a fork
+    /// there waited for the sampler.
     #[test]
     #[cfg(target_env = "gnu")]
     fn who_finds_the_list_held_by_another_thread_does_not_wait() {
@@ -192,7 +192,7 @@ mod tests {
         assert!(ObjectList::try_hold().is_none());
         drop(end);
         thread.join().unwrap();
-        // Other tests ask for it, too, for a moment each.
+        // Other tests take it, too, for a moment each.
         let is_free = || (0..1_000_000).any(|_| ObjectList::try_hold().is_some());
         assert!(is_free());
         assert!(std::thread::spawn(is_free).join().unwrap(), "who had it has given it back");

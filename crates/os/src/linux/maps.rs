@@ -34,7 +34,8 @@ impl Mapping {
         Some(path.strip_suffix(DELETED).unwrap_or(path))
     }
 
-    /// The kernel's link to the file that is mapped; who may follow it is the kernel's choice.
+    /// The kernel's link to the file that is mapped; the kernel decides which processes may follow
+    /// it.
     pub fn file_link(&self) -> String {
         format!("/proc/self/map_files/{:x}-{:x}", self.low, self.high)
     }
@@ -54,9 +55,9 @@ pub fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     mappings.get(at).filter(|mapping| address < mapping.high)
 }
 
-/// Run-time compilers take the right to execute a page away while they write into it, and other
-/// threads' stacks have it all the same: anonymous memory that was executable `before` stays so
-/// while it is mapped.
+/// Keeps anonymous memory executable that was so `before`, while it is mapped. JIT compilers take
+/// execute permission from a page while they write into it, although other threads' stacks are in
+/// that code.
 pub fn keep_executable(mappings: &mut [Mapping], before: &[Mapping]) {
     for mapping in mappings.iter_mut().filter(|mapping| !mapping.executable && mapping.path.is_empty()) {
         let was = |at| find(before, at).is_some_and(|old| old.executable && old.path.is_empty());

@@ -1,23 +1,23 @@
 //! Memory of the agent's own, apart from the host's.
 //!
-//! A host may give memory back and want it again at the same place: one that has a single thread,
-//! as far as it knows, counts on nobody having mapped something there meanwhile. It may map over
-//! what it finds (`MAP_FIXED`), and ours would be gone without a word. So ours is not where the
-//! kernel puts what has no address, but in a part of the address space far below. That is a hint
-//! (mmap(2)): where something is already, the kernel puts it elsewhere. Not so the stacks of our
-//! threads, which the C library maps.
+//! A host may unmap memory and map it again at the same place. One that has a single thread, as far
+//! as it knows, relies on nothing else having been mapped there meanwhile. It may map over what it
+//! finds (`MAP_FIXED`), and the agent's memory would be gone without an error. So the agent's
+//! memory is not where the kernel puts mappings without an address, but in a part of the address
+//! space far below. The address is a hint (mmap(2)): where something is already, the kernel puts
+//! the memory elsewhere. The stacks of the agent's threads are not there: the C library maps them.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// From a place of ours to that part: more than what most hosts map, and less than what lies below,
-/// with sanitizers and on aarch64 (39 bits), too. It keeps the place as random as the kernel made
-/// it.
+/// Distance from the library's data to that part: more than most hosts map, and less than what lies
+/// below, with sanitizers and on aarch64 (39 bits), too. The place stays as random as the kernel
+/// made it.
 const DISTANCE: usize = 1 << 38;
-/// How long it is. It is gone through from its beginning to its end, and then once more: what was
-/// given back is not looked for.
+/// Length of that part. Addresses are used from its beginning to its end, and then again from its
+/// beginning: unmapped places are not looked for.
 const LENGTH: usize = 1 << 36;
-/// Where in it to go on.
+/// Offset in it of the next mapping.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// Zeroed memory, of whole pages. `None`: there is none.
@@ -25,7 +25,7 @@ pub fn map(bytes: usize) -> Option<*mut u8> {
     map_with(bytes, 0)
 }
 
-/// As [`map`], of which only what is written to is counted as promised.
+/// As [`map`], with MAP_NORESERVE: only what is written to counts as committed memory.
 pub fn map_forever(bytes: usize) -> Option<*mut u8> {
     map_with(bytes, libc::MAP_NORESERVE)
 }
@@ -45,9 +45,9 @@ fn map_with(bytes: usize, flags: libc::c_int) -> Option<*mut u8> {
     (memory != libc::MAP_FAILED).then_some(memory.cast())
 }
 
-/// Where it could be, with `here` a place of ours. Null: the kernel may choose, as that part would
-/// lie where addresses are scarce: where brk(2) gets its memory, or code what it reaches with 32
-/// bits.
+/// The address for a mapping, from `here`, an address in the library's data. Null: the kernel may
+/// choose, because that part would lie where addresses are scarce: where brk(2) gets its memory, or
+/// what code reaches with 32 bits.
 fn place_for(bytes: usize, here: usize) -> *mut c_void {
     const LARGEST_PAGE: usize = 1 << 16;
     let pages = bytes.next_multiple_of(LARGEST_PAGE);
@@ -62,7 +62,7 @@ fn place_for(bytes: usize, here: usize) -> *mut c_void {
 /// Gives pages back.
 ///
 /// # Safety
-/// They are of [`map`], and nobody uses them.
+/// They are of [`map`], and nothing uses them.
 pub unsafe fn unmap(memory: *mut u8, bytes: usize) -> bool {
     // SAFETY: the caller's contract.
     unsafe { libc::munmap(memory.cast(), bytes) == 0 }

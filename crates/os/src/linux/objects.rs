@@ -1,8 +1,8 @@
 //! The loaded objects, from the dynamic loader (dl_iterate_phdr(3)).
 //!
-//! The loader holds its lock while it calls back, so the callback only copies into
-//! memory that was reserved before; if that was too small, the copy is made again. Nobody is waited
-//! for: where another thread has the lock there is no answer ([`ObjectList`]).
+//! The loader holds its lock while it calls back. So the callback only copies into memory that was
+//! reserved before; if that was too small, the copy is made again. It never waits: where another
+//! thread has the lock there is no answer ([`ObjectList`]).
 
 use super::loader_lock::ObjectList;
 use super::maps::{self, Mapping};
@@ -64,18 +64,18 @@ impl Segment {
     }
 }
 
-/// Held with the loader's lock, and by a thread that forks: glibc does not free its own lock in the
-/// child, where the next dlopen(3) would wait for ever if one of our threads held it at that
-/// moment.
+/// Held with the loader's lock, and by a thread that forks. glibc does not free its own lock in the
+/// child: if a thread of the agent held it at that moment, the child's next dlopen(3) would wait
+/// for ever.
 static CALLING_LOADER: Mutex<()> = Mutex::new(());
 
-/// The loader calls none of ours while this lives. `None`: one of ours did not come out of it in
-/// time: the caller itself keeps it in there, or it ended there.
+/// While this lives, no thread of the agent calls the loader. `None`: one of them did not come out
+/// of it in time: the caller itself keeps it there, or it ended there.
 pub fn keep_out_of_loader(at_most: Duration) -> Option<MutexGuard<'static, ()>> {
     lock_within(&CALLING_LOADER, at_most)
 }
 
-/// The same, without a system call while it waits.
+/// As [`keep_out_of_loader`], without a system call while it waits.
 pub fn keep_out_of_loader_spinning() -> Option<MutexGuard<'static, ()>> {
     spin(|| match CALLING_LOADER.try_lock() {
         Ok(guard) => Some(guard),
@@ -98,7 +98,7 @@ impl Changes {
     }
 }
 
-/// The loader's counters; `None`: another thread keeps its list to itself.
+/// The loader's counters; `None`: another thread holds its list.
 pub fn changes() -> Option<Changes> {
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
         // SAFETY: the loader passes a valid info, `changes` passes a valid Changes.

@@ -1,4 +1,4 @@
-//! Who we are.
+//! This process: its ids, name, clocks and end.
 
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-/// Our process id, asked of the kernel each time (it changes at fork).
+/// This process's id, from the kernel each time (it changes at fork).
 pub fn pid() -> u32 {
     std::process::id()
 }
@@ -32,8 +32,8 @@ pub fn is_gone(pid: u32) -> bool {
     kill(Pid::from_raw(pid.cast_signed()), None) == Err(Errno::ESRCH)
 }
 
-/// The program's name: its file's, or that by which it was started, where a file has several
-/// (Debian's redis-server is redis-check-rdb's) and the kernel has noted the same.
+/// The program's name: its file's, or the one it was started by, where a file has several (Debian's
+/// redis-server is redis-check-rdb's file) and the kernel has recorded the same.
 pub fn name(executable: &str) -> String {
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let noted = super::threads::name(pid());
@@ -58,7 +58,7 @@ pub fn has_parent_with(entry: &str) -> bool {
     environment.split(|&byte| byte == 0).any(|other| other == entry.as_bytes())
 }
 
-/// The name in a command line, of which programs may have made what they like.
+/// The name in a command line, which the program may have overwritten with anything.
 fn called(command: &[u8]) -> Option<String> {
     let first = command.split(|&byte| byte == 0).next()?;
     let file = first.rsplit(|&byte| byte == b'/').next()?;
@@ -80,11 +80,11 @@ pub fn tid() -> u32 {
 /// (proc(5)). The second is for a process whose first thread has ended, see [`open_own`].
 pub const EXECUTABLE_LINKS: [&str; 2] = ["/proc/self/exe", "/proc/thread-self/exe"];
 
-/// Opens a file of the process, such as `maps`, in `/proc/self`: the first thread's directory,
-/// whose files are empty once that thread has ended. Then it is the calling thread's own (new in
-/// Linux 3.17). Not that one at first: if a thread's own files were opened in `/proc` and it is the
-/// last one to exit, the kernel lets the parent's waitpid(2) spin until they are forgotten, for
-/// 2 to 8 ms of its CPU time on a busy machine.
+/// Opens a file of the process, such as `maps`, in `/proc/self`. That is the first thread's
+/// directory, whose files are empty once that thread has ended. Then the file is the calling
+/// thread's own (new in Linux 3.17). Not that one in any case: if a thread's own files were opened
+/// in `/proc` and it is the last thread to exit, the kernel lets the parent's waitpid(2) spin until
+/// they are forgotten, for 2 to 8 ms of CPU time on a busy machine.
 pub fn open_own(name: &str) -> io::Result<File> {
     let directory = if super::threads::first_has_ended() { "thread-self" } else { "self" };
     File::open(format!("/proc/{directory}/{name}"))
@@ -107,7 +107,7 @@ pub fn epoch_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME).unwrap_or(0)
 }
 
-/// How far the time of day was from CLOCK_MONOTONIC at one moment. What is told by it never goes
+/// How far the time of day was from CLOCK_MONOTONIC at one moment. Times that it converts never go
 /// back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochClock {
@@ -154,26 +154,26 @@ pub fn end_thread() -> ! {
 /// Sleeps, without the locks that std::thread may take for a thread that it did not start.
 pub fn sleep(time: std::time::Duration) {
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-    // SAFETY: the time is valid; what remains of it is not asked for.
+    // SAFETY: the time is valid; the remaining time is not wanted.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
 /// Whether the calling thread, and so threads that it starts, may read clocks without the kernel
-/// (prctl(2), PR_GET_TSC). Threads of ours could not live where they may not.
+/// (prctl(2), PR_GET_TSC). The agent's threads could not run otherwise.
 pub fn may_read_clocks() -> bool {
     let mut found: libc::c_int = libc::PR_TSC_ENABLE;
-    // SAFETY: an int is written to a place of ours.
+    // SAFETY: an int is written to `found`.
     unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut found) };
     found != libc::PR_TSC_SIGSEGV
 }
 
-/// Whether the program runs with more rights than who started it (setuid; getauxval(3), AT_SECURE).
+/// Whether the program has more rights than its user (setuid; getauxval(3), AT_SECURE).
 pub fn is_privileged() -> bool {
     // SAFETY: no preconditions.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Tells the handler what the processor and the kernel let programs read.
+/// Reports to the handler what the processor and the kernel let programs read.
 pub fn probe_memory_access() {
     #[cfg(target_arch = "x86_64")]
     {
@@ -190,8 +190,8 @@ pub fn exit_successfully() -> ! {
     unsafe { libc::exit(0) }
 }
 
-/// Ends the process with the status of its first thread, which has ended: what waits for the
-/// process sees what it would see if there were no other threads.
+/// Ends the process with the status of its first thread, which has ended: a waiting parent gets the
+/// status that it would get without other threads.
 pub fn exit_as_first_thread() -> ! {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // proc_pid_stat(5): the last field is the status as waitpid(2) gives it.

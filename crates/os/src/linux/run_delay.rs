@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// A thread's delay since it was first asked for.
+/// A thread's delay since it was first read.
 #[derive(Debug, Default)]
 pub struct RunDelay {
     file: Option<File>,

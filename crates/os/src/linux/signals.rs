@@ -7,8 +7,9 @@ use std::time::Duration;
 use swipr_unwind::handler;
 
 /// Signals to try, in this order: those that are ignored by default and mean little. A signal of
-/// ours that is still under way when the program executes another, or resets all its handlers, must
-/// not kill it, as real-time signals and SIGPROF would. Debuggers pass SIGURG quietly.
+/// the agent's may still be pending when the program executes another one, or resets all its
+/// handlers. It must not kill it, as real-time signals and SIGPROF would. Debuggers pass SIGURG
+/// quietly.
 const CANDIDATES: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 
 /// What is chosen in nearly every program.
@@ -19,7 +20,7 @@ pub fn is_ignored_by_default(signal: i32) -> bool {
     CANDIDATES.contains(&signal)
 }
 
-/// Threads that block a candidate are looked at so often again.
+/// How often the threads that block a candidate are read again.
 const LOOKS_AT_BLOCKED: u32 = 5;
 
 /// What all threads together do with signals, one bit a signal, from `/proc/self/task/*/status`.
@@ -34,17 +35,16 @@ fn uses() -> Uses {
     if let Ok(directory) = TaskDirectory::open() {
         let _ = directory.list(&mut tids);
     }
-    // A thousand threads are looked at; who blocks a signal does so in all workers of a kind.
+    // A thousand threads are enough: a signal is usually blocked by all workers of a kind.
     let tids = tids.into_iter().filter(|&tid| !crate::own_threads::contains(tid)).take(1000);
     let mut threads: Vec<(u32, Uses)> = tids.map(|tid| (tid, uses_of(tid))).collect();
-    // A thread of ours that is just starting blocks all, and is not known yet.
+    // A thread of the agent that is just starting blocks all signals, and is not registered yet.
     for (tid, uses) in threads.iter_mut().filter(|(_, uses)| uses.blocked & candidate_bits() != 0) {
         if crate::own_threads::has_agent_name(&super::threads::name(*tid)) {
             uses.blocked = 0;
         }
     }
-    // raise(3), pthread_create(3) and others block all signals for a moment: that is no use of
-    // them.
+    // raise(3), pthread_create(3) and others block all signals for a moment: that does not count.
     for _ in 0..LOOKS_AT_BLOCKED {
         let mut blocking =
             threads.iter_mut().filter(|(_, uses)| uses.blocked & candidate_bits() != 0).peekable();
@@ -81,9 +81,11 @@ fn current_action(signal: i32) -> Option<libc::sigaction> {
     }
 }
 
-/// The first candidate that has its default action and that nobody blocks; failing that, the first
-/// with its default action (who blocks it may do so for a moment only, as raise(3) does); failing
-/// that, the first that nobody blocks (its handler gets what is not ours); failing that, SIGURG.
+/// Chooses the first candidate that fits, by these preferences:
+/// 1. it has its default action, and no thread blocks it;
+/// 2. it has its default action: a thread may block it for a moment only, as raise(3) does;
+/// 3. no thread blocks it: the host's handler gets the signals that are not the agent's;
+/// 4. SIGURG.
 fn choose() -> i32 {
     let uses = uses();
     let bit = |mask: u64, signal: i32| mask >> (signal - 1) & 1 == 1;
@@ -104,8 +106,8 @@ pub fn is_blocked_by_some(signal: i32) -> bool {
     uses().blocked >> (signal - 1) & 1 == 1
 }
 
-/// Chooses a signal (`wanted`: the user's choice) and installs our handler in
-/// front of the host's. It stays for ever: a late signal must not meet a default action.
+/// Chooses a signal (`wanted`: the user's choice) and installs the agent's handler in front of the
+/// host's. It stays for ever: a late signal must not meet a default action.
 pub fn install(wanted: Option<i32>) -> io::Result<i32> {
     let signal = wanted.unwrap_or_else(choose);
     let before = current_action(signal).ok_or_else(io::Error::last_os_error)?;
@@ -123,20 +125,20 @@ pub fn install(wanted: Option<i32>) -> io::Result<i32> {
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = ours;
-        // Without optimization the handler needs some KiB more than the alternate stacks have that
-        // Rust gives its threads.
+        // Without optimization the handler needs more stack, by some KiB, than Rust's alternate
+        // stacks have.
         let on_stack = if cfg!(debug_assertions) { 0 } else { libc::SA_ONSTACK };
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | on_stack;
-        // All signals, while our handler runs. Not by sigfillset(3): glibc leaves out the two that
-        // it uses itself, for cancellation and setuid(2), whose handlers would run on top of ours
-        // then.
+        // All signals, while the handler runs. Not by sigfillset(3): glibc leaves out the two that
+        // it uses itself, for cancellation and setuid(2). Their handlers would run on top of this
+        // one.
         (&raw mut action.sa_mask).write_bytes(0xff, 1);
         libc::sigaction(signal, &action, std::ptr::null_mut())
     };
     if result == 0 { Ok(signal) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether our handler is still the one for `signal`.
+/// Whether the agent's handler is still the one for `signal`.
 pub fn is_installed(signal: i32) -> bool {
     current_action(signal)
         .is_some_and(|action| action.sa_sigaction == handler::on_signal as *const () as usize)
@@ -206,8 +208,8 @@ pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
 mod tests {
     use super::*;
 
-    /// glibc's own two signals, 32 and 33, ran their handlers on the small stack of the rarer steps
-    /// of a walk.
+    /// Regression: glibc's own two signals, 32 and 33, ran their handlers on the small stack of the
+    /// rarer steps of a walk.
     #[test]
     fn no_signal_at_all_interrupts_the_handler() {
         install(Some(libc::SIGURG)).unwrap();

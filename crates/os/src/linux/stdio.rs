@@ -1,15 +1,15 @@
-//! What the C library's streams keep in their buffers, and have not written to their files yet.
+//! What the C library's streams hold in their buffers and have not yet written to their files.
 //!
 //! Nothing is locked and nothing changed: streams belong to the program. They are copied through
-//! the kernel, with the layout that `<bits/types/struct_FILE.h>` publishes, and what does not fit
-//! together is not believed.
+//! the kernel, with the layout that `<bits/types/struct_FILE.h>` publishes. Streams whose fields
+//! contradict each other are left out.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use swipr_unwind::memory::guarded_copy;
 
-/// Where the list of all streams begins; 0: nobody has looked, or there is none.
+/// Where the list of all streams begins; 0: not looked for yet, or there is none.
 static LIST: AtomicUsize = AtomicUsize::new(0);
 /// Streams of one process.
 const MAX_STREAMS: usize = 4096;
@@ -27,7 +27,7 @@ struct Stream {
     file_number: u32,
 }
 
-/// Looks for the list, the first time that this is called; asks the loader.
+/// Looks for the list in the loaded objects. Enters the dynamic linker.
 pub fn look() {
     // SAFETY: the name ends in a NUL.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_IO_list_all".as_ptr()) };
@@ -42,7 +42,7 @@ pub fn unwritten(file: &File) -> Vec<u8> {
     let list = LIST.load(Relaxed) as u64;
     let Some(about) = file.metadata().ok().filter(|_| list != 0) else { return vec![] };
     let is_it = |number: u32| {
-        // The program's descriptors, which are not those of this thread.
+        // The program's descriptor table, which is not this thread's.
         let same = std::fs::metadata(format!("/proc/self/fd/{number}")).ok();
         same.is_some_and(|same| (same.dev(), same.ino()) == (about.dev(), about.ino()))
     };

@@ -1,10 +1,11 @@
 //! The demangler of Swift's runtime, where the program came with one: nothing else knows what
 //! Swift's names mean.
 //!
-//! It is looked for once, by whoever starts the agent: then no thread of ours ever waits for the
-//! loader, whose lock a thread may hold that forks, and what was loaded with the program is never
-//! unloaded. A runtime that is loaded later (as a plug-in's) is not used. The demangler runs on a
-//! thread of ours and allocates from the program's heap, as any thread of the program does.
+//! It is looked for once, by the thread that starts the agent. So no thread of the agent waits for
+//! the loader, whose lock may be held by a thread that forks. What was loaded with the program is
+//! never unloaded. A runtime that is loaded later (as a plug-in's) is not used. The demangler runs
+//! on a thread of the agent and allocates from the program's heap, as any thread of the program
+//! does.
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
@@ -13,7 +14,7 @@ use std::sync::OnceLock;
 /// result, its bytes, flags of which there are none.
 type Demangle = unsafe extern "C" fn(*const c_char, usize, *mut c_char, *mut usize, u32) -> *mut c_char;
 
-/// What was found; empty: nobody has looked.
+/// What was found; empty: not looked for yet.
 static RUNTIME: OnceLock<Option<Demangle>> = OnceLock::new();
 
 /// Bytes of a readable name, at most.
@@ -30,7 +31,7 @@ pub fn demangle(name: &str) -> Option<String> {
     // writes no more than `bytes` into the room that it is given.
     let given =
         unsafe { demangle(mangled.as_ptr(), name.len(), readable.as_mut_ptr().cast(), &raw mut bytes, 0) };
-    // It tells how many bytes it would have taken.
+    // It reports how many bytes it would have taken.
     if given.is_null() || bytes > readable.len() {
         return None;
     }
@@ -38,7 +39,7 @@ pub fn demangle(name: &str) -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
-/// Looks for the runtime, the first time that this is called; asks the loader.
+/// Looks for the runtime, the first time that this is called. Enters the dynamic linker.
 pub fn look() {
     RUNTIME.get_or_init(|| {
         // SAFETY: the name ends in a NUL.

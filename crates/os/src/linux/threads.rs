@@ -64,29 +64,29 @@ pub fn cpu_ns(tid: u32) -> Option<u64> {
     clock_ns(cpu_clock(tid))
 }
 
-/// The clock of that: the kernel's encoding (clock_getcpuclockid(3), CPUCLOCK_PERTHREAD |
-/// CPUCLOCK_SCHED).
+/// The clock of a thread's CPU time: the kernel's encoding (clock_getcpuclockid(3),
+/// CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
 pub fn cpu_clock(tid: u32) -> libc::clockid_t {
     (!tid << 3 | 6) as libc::clockid_t
 }
 
-/// What threads of ours begin with.
+/// The first function of the agent's threads.
 extern "C" fn run(body: *mut c_void) -> *mut c_void {
     // SAFETY: what `start` gave away.
     let body = unsafe { Box::from_raw(body.cast::<Box<dyn FnOnce() + Send>>()) };
-    // A panic must not go on into the C library.
+    // A panic must not unwind into the C library.
     let _ = std::panic::catch_unwind(AssertUnwindSafe(*body));
     std::ptr::null_mut()
 }
 
-/// Whether that is what a thread of ours begins with.
+/// Whether `body` is the first function of the agent's threads.
 pub fn is_ours(body: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
     std::ptr::fn_addr_eq(body, run as extern "C" fn(*mut c_void) -> *mut c_void)
 }
 
-/// Starts a detached thread. Not by the standard library, whose threads register what they keep
-/// with the C library, in memory of the host's malloc (`__cxa_thread_atexit_impl`): each thread
-/// that enters it makes it reserve 64 MiB of addresses.
+/// Starts a detached thread. Not by the standard library: it registers thread-local data with the C
+/// library, in memory of the host's malloc (`__cxa_thread_atexit_impl`). Each thread that enters
+/// that malloc makes it reserve 64 MiB of addresses.
 pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     let body: *mut Box<dyn FnOnce() + Send> = Box::into_raw(Box::new(body));
     // SAFETY: attributes are made before they are used and destroyed after; `run` has the signature
@@ -109,14 +109,14 @@ pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<(
     Ok(())
 }
 
-/// Gives up a real-time priority, which a new thread has from who started it: what the agent
+/// Gives up a real-time priority, which a new thread inherits from its creator: what the agent
 /// computes must not keep the host's threads from a CPU. A nice value stays.
 pub fn reset_scheduling() {
     // SAFETY: no preconditions; 0 is the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
     if [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&policy) {
         let priority = libc::sched_param { sched_priority: 0 };
-        // SAFETY: `priority` is ours to be read.
+        // SAFETY: the kernel reads `priority`.
         unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority) };
     }
 }
@@ -167,7 +167,7 @@ pub fn set_name(name: &str) {
     let _ = prctl::set_name(&name);
 }
 
-/// Whether the first thread has ended while others go on: its state is Z (proc(5)).
+/// Whether the first thread has ended while others still run: its state is Z (proc(5)).
 pub fn first_has_ended() -> bool {
     is_in_state("/proc/self/stat", 'Z')
 }
@@ -200,7 +200,7 @@ pub struct SignalState {
     pub is_blocked: bool,
     /// One that was sent to it has not been delivered.
     pub is_pending: bool,
-    /// What keeps it from system calls.
+    /// The seccomp state that restricts its system calls.
     pub sandbox: Sandbox,
 }
 
@@ -215,7 +215,7 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// Whether a thread may be allowed less than one in `other`. Filters are inherited and never
-    /// taken away: who has as many as its process' other threads has the same.
+    /// taken away: a thread with as many filters as its process's other threads has the same ones.
     pub fn is_stricter_than(self, other: Sandbox) -> bool {
         self.filters > other.filters || self.mode != other.mode && self.mode != 0
     }

@@ -1,8 +1,9 @@
 //! Whether a CPU timer's signal cuts system calls short on this kernel.
 //!
 //! Linux raises it as the thread returns to user mode (`CONFIG_POSIX_CPU_TIMERS_TASK_WORK`, 5.11 on
-//! x86-64). Older kernels raise it in the tick's interrupt. The version does not tell: vendors
-//! backport. The sampler reads zeros while a timer of its own expires: was the read cut short?
+//! x86-64). Older kernels raise it in the tick's interrupt. The version does not decide it: vendors
+//! backport. So the sampler reads zeros while a timer of its own expires, and sees whether the read
+//! was cut short.
 
 use super::cpu_timers::{CpuTimer, kernel_tick_ns};
 use super::process::{clock_ns, tid};
@@ -85,7 +86,7 @@ fn is_cut_short(raise: impl FnOnce(), came: impl Fn() -> bool) -> Option<bool> {
     let end_ns = clock_ns(clock)? + TICKS * kernel_tick_ns();
     raise();
     while clock_ns(clock)? < end_ns {
-        // SAFETY: all parts are `buffer`, which nobody else uses.
+        // SAFETY: all parts are `buffer`, which nothing else uses.
         let read = unsafe { libc::readv(zeros.as_raw_fd(), parts.as_ptr(), BUFFERS as libc::c_int) };
         if came() {
             return Some(usize::try_from(read) != Ok(BUFFER * BUFFERS));
@@ -107,7 +108,7 @@ mod tests {
         CAME.store(true, Relaxed);
     }
 
-    /// The sampler tried again at each tick where no signal ever came.
+    /// Regression: the sampler tried again at each tick where no signal ever came.
     #[test]
     fn what_cannot_be_measured_is_tried_once() {
         signals::install(Some(libc::SIGURG)).unwrap();

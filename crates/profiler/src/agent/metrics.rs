@@ -12,8 +12,8 @@ use families::{FAMILIES, Family, HISTOGRAMS, Source};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The histograms' buckets end here: nothing of ours is shorter than the first or, where it works,
-/// longer than the last.
+/// The range of the histograms' buckets. No handler or sweep is shorter than the first or, unless
+/// something is wrong, longer than the last.
 const BUCKETS_NS: std::ops::RangeInclusive<u64> = 250..=(1 << 34);
 
 const OFF_HELP: &str = "1: the agent has turned itself off; /status says why.";
@@ -38,8 +38,8 @@ pub fn text(status: &Value, counters: &AgentCounters) -> String {
     out
 }
 
-/// What is not known at the moment (the symbolizer is at work, and nobody waits for it) is left
-/// out: a gap, and no 0.
+/// A figure that is not known now (the symbolizer is busy, and the server does not wait for it) is
+/// left out: a gap, and no 0.
 fn samples(out: &mut String, family: &Family, source: &Source, status: &Value) {
     let label = |value| [(family.label, value)];
     match status.pointer(source.at) {
@@ -81,7 +81,7 @@ fn head(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
 }
 
-/// The labels' values are ours: nothing in them needs an escape.
+/// The labels' values are the agent's own: nothing in them needs an escape.
 fn line(out: &mut String, name: &str, suffix: &str, labels: &[(&str, &str)], value: f64) {
     let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
     let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };

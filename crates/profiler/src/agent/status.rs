@@ -90,8 +90,8 @@ fn durations(histogram: &Histogram) -> Value {
     json!({ "count": count, "p50_ns": p50_ns, "p99_ns": p99_ns, "largest_ns": largest_ns })
 }
 
-/// How threads that wait are sampled. Of a process that is not dumpable the kernel does not tell
-/// where they wait.
+/// How blocked threads are sampled. For a process that is not dumpable the kernel does not say
+/// where they are blocked.
 fn blocked_threads_by(without_syscall_file: u64) -> &'static str {
     if without_syscall_file == 0 { "copy" } else { "nothing" }
 }

@@ -1,16 +1,16 @@
-//! Whether there is a thread that a recording is asked for: else the recording is refused before it
-//! begins, and the answer says which threads there are. Not here: which threads a recording is of
-//! while it runs (`sampler/sweep/filter.rs`).
+//! Checks that the threads which a recording selects exist. If none does, the recording is refused
+//! before it begins, and the answer lists the threads. Not here: the filter of a running recording
+//! (`sampler/sweep/filter.rs`).
 
 use crate::recording::{Request, WriterTask};
 use swipr_os::own_threads;
 use swipr_os::threads::{TaskDirectory, name};
 
-/// Names of threads that an error tells.
+/// Names of threads that an error lists.
 const MAX_NAMES: usize = 20;
 
-/// The error says what is wrong. A thread that comes later is not known yet: who waits for one says
-/// so.
+/// The error says what is wrong. Nothing is checked if the request says that threads may come
+/// later.
 pub fn check(request: &Request) -> Result<(), String> {
     let (names, tids) = (&request.threads, &request.filter.tids);
     let is_of_now = !request.filter.may_come && !matches!(request.purpose, WriterTask::Last(_));

@@ -1,4 +1,4 @@
-//! Recordings that are there without being asked for: `SWIPR_CONTINUOUS` and `SWIPR_OUTPUT`.
+//! Recordings that the configuration starts: `SWIPR_CONTINUOUS` and `SWIPR_OUTPUT`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct Continuous {
 pub const CONTINUOUS_EXAMPLE: &str = "49hz,60s";
 
 impl Continuous {
-    /// Reads `49hz,60s`, or `1` for just that; `0` means that nothing is kept.
+    /// Reads `49hz,60s`, or `1` for just that; `0`: no flight recorder.
     pub fn parse(text: &str) -> Result<Option<Continuous>, String> {
         let text = match text.trim() {
             "0" => return Ok(None),

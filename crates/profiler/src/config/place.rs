@@ -27,7 +27,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exposure {
     Loopback,
-    /// More than loopback is asked for, but there is no token.
+    /// The address is not loopback, but there is no token.
     NeedsToken,
     Anywhere,
 }
@@ -61,7 +61,7 @@ impl Place {
                 percent_decode(rest)?
             }
             "http+unix" => {
-                // The path stands where a host name does; a URL path may follow.
+                // The path is in the place of the host name; a URL path may follow.
                 let host = rest.split('/').next().unwrap_or(rest);
                 let path = percent_decode(if host.is_empty() { rest } else { host })?;
                 if !path.starts_with(b"/") {

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Chromium's zygote (Electron's and others', too) looks itself whether it has one thread, and
-/// gives up when it has more. So has the program that it becomes, and a page is never shown.
+/// Chromium's zygote (Electron's and others', too) checks whether it has only one thread, and gives
+/// up if it has more. So does the program that it becomes, and no page is ever shown.
 const ZYGOTE: &[u8] = b"--type=zygote";
 
 /// Which children of a profiled process have an agent.
@@ -65,10 +65,10 @@ fn matches_program(pattern: &str, executable: &Path) -> bool {
     matches(pattern.as_bytes(), text.as_bytes())
 }
 
-/// `*` stands for any bytes, `?` for one.
+/// `*` matches any bytes, `?` matches one.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut of) = (0, 0);
-    // Where the last asterisk was, and up to where in the text it stands so far.
+    // Where the last asterisk was, and up to where in the text it matches so far.
     let mut asterisk: Option<(usize, usize)> = None;
     while of < text.len() {
         match pattern.get(at) {

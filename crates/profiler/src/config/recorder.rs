@@ -1,11 +1,12 @@
-//! Who waits for a recording of itself: programs that are started in order to be recorded.
+//! Which processes wait for a recording of themselves: programs that are started in order to be
+//! recorded.
 
-/// Whose children wait.
+/// Which processes wait, by the process that records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitingFor {
-    /// Those of this process.
+    /// The children of this process.
     Parent(u32),
-    /// Those of this process, and theirs.
+    /// The children of this process, and their descendants.
     Descendants(u32),
 }
 

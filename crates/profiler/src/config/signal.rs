@@ -1,4 +1,4 @@
-//! Signal names. Not here: which signal is free (the sampler looks at that).
+//! Signal names. Not here: which signal is free (the sampler checks that).
 
 /// The number of a signal that may be used for sampling, given as `27`, `SIGPROF`,
 /// `prof` or `SIGRTMIN+2`.

@@ -205,7 +205,7 @@ fn the_table_in_the_documentation_is_the_list() {
     crate::server::assert_generated(page, "variables", &table);
 }
 
-/// `SWIPR_LISTEN` was switched off by it, and its errors spoke of `SWIPR_SOCKET`.
+/// Regression: the given place switched `SWIPR_LISTEN` off, and its errors named `SWIPR_SOCKET`.
 #[test]
 fn a_socket_given_by_the_program_goes_before_the_variables_but_for_listen() {
     let variables = [

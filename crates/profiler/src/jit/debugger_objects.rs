@@ -1,5 +1,5 @@
-//! The objects that a compiler shows to debuggers: `__jit_debug_descriptor` is the head of a list
-//! of them (gdb's manual, "JIT Compilation Interface"). LLVM and PHP have one.
+//! The GDB JIT interface: objects that a compiler shows to debuggers. `__jit_debug_descriptor` is
+//! the head of their list (gdb's manual, "JIT Compilation Interface"). LLVM and PHP have one.
 //!
 //! The program changes the list while it is read here: everything is copied through the kernel,
 //! within bounds.
@@ -19,22 +19,22 @@ const DESCRIPTOR: &str = "__jit_debug_descriptor";
 const VERSION: u32 = 1;
 /// Longer lists are damaged ones.
 const MAX_OBJECTS: usize = 1 << 16;
-/// Larger objects, and what is copied at one look.
+/// Larger objects are not read. And how many bytes are copied at one reading of the list.
 const MAX_OBJECT_BYTES: u64 = 16 << 20;
 const MAX_LOOK_BYTES: u64 = 64 << 20;
-/// How often the whole list is followed.
+/// How often the whole list is read, at most.
 const FOLLOW_AGAIN_NS: u64 = 250_000_000;
 
 /// An entry of the list: where it is, where its object is, and the object's size.
 type ListEntry = (u64, u64, u64);
 
-/// See the module's text.
+/// The objects in the process's lists.
 #[derive(Debug)]
 pub struct DebuggerObjects {
-    /// Files that were looked at for a list's head.
+    /// Files that were searched for a list's head.
     searched: HashSet<Arc<str>>,
     heads: Vec<u64>,
-    /// What was read, and the code that it is about.
+    /// Entries that were read, and the range of each one's code.
     known: HashMap<ListEntry, Range<u64>>,
     code: CodeMap,
     followed_ns: u64,
@@ -47,12 +47,13 @@ impl DebuggerObjects {
         DebuggerObjects { searched, heads, known, code: CodeMap::new(max_bytes), followed_ns }
     }
 
-    /// What they say.
+    /// The functions of all objects.
     pub fn code(&self) -> &CodeMap {
         &self.code
     }
 
-    /// Reads what is new; that may have been there since `last_ns`. Whether anything was.
+    /// Reads the lists. New code may have been there since `last_ns`. Returns whether anything
+    /// changed.
     pub fn look(&mut self, mappings: &Mappings, last_ns: u64, now_ns: u64, frames: &JitTables) -> bool {
         if now_ns.saturating_sub(self.followed_ns) < FOLLOW_AGAIN_NS {
             return false;
@@ -112,7 +113,7 @@ fn follow(head: u64, listed: &mut HashSet<ListEntry>) {
     }
     for _ in 0..MAX_OBJECTS {
         let Some([next, _previous, address, size]) = words(at).filter(|_| at != 0) else { return };
-        // The same again: it was changed under us, or leads in a circle.
+        // The same entry again: the list changed meanwhile, or is a circle.
         if size == 0 || !listed.insert((at, address, size)) {
             return;
         }

@@ -10,7 +10,7 @@ use swipr_symbols::jit::{CodeMap, GrowingFile, jitdump};
 /// More of a file is not read; most of it is a copy of the code.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// See the module's text.
+/// A jitdump file.
 #[derive(Debug)]
 pub struct Dump {
     marker: JitDump,
@@ -31,12 +31,12 @@ impl Dump {
         }
     }
 
-    /// Whether it is of that mapping.
+    /// Whether it is the file of that mapping.
     pub fn is_of(&self, marker: &JitDump) -> bool {
         self.marker == *marker
     }
 
-    /// Reads on; whether anything was new.
+    /// Reads what was added to the file. Returns whether anything was new.
     pub fn look(&mut self, frames: &JitTables) -> bool {
         if self.reader.has_ended() {
             return false;
@@ -45,7 +45,7 @@ impl Dump {
         self.file.look(&mut records, &stdio::unwritten)
     }
 
-    /// What it says.
+    /// The functions in the file.
     pub fn code(&self) -> &CodeMap {
         &self.code
     }

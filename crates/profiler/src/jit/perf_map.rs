@@ -1,6 +1,6 @@
-//! The process's perf map, `/tmp/perf-PID.map`, by the process id that the process itself sees. A
-//! child of fork has its parent's code: what the parent's map said at that time holds for it,
-//! unless its own says something else.
+//! The process's perf map, `/tmp/perf-PID.map`, by the process id that the process itself sees. The
+//! child of a fork has its parent's code: the parent's map of that time holds for the child, unless
+//! the child's own map says something else.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use swipr_symbols::jit::{CodeMap, GrowingFile, perf_map};
 /// More of a map is not read.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The nearest process before this one that had a map when it forked, and how long that was.
-/// Written in the child's fork handler, before there are other threads: that is before every read.
+/// The nearest ancestor that had a map when it forked, and the length of that map. Written in the
+/// child's fork handler, before there are other threads: that is before every read.
 static PARENT: AtomicU32 = AtomicU32::new(0);
 static PARENT_BYTES: AtomicU64 = AtomicU64::new(0);
 
@@ -31,7 +31,7 @@ pub fn inherit(parent: u32) {
     }
 }
 
-/// See the module's text.
+/// The process's own map and the inherited one.
 #[derive(Debug)]
 pub struct PerfMap {
     own: OneMap,
@@ -54,13 +54,14 @@ impl PerfMap {
         PerfMap { own: OneMap::new(process::pid(), MAX_BYTES, max_bytes), inherited }
     }
 
-    /// Reads on; what is new may have been there since `last_ns`. Whether anything was.
+    /// Reads what was added to the maps. New code may have been there since `last_ns`. Returns
+    /// whether anything was new.
     pub fn look(&mut self, last_ns: u64) -> bool {
         let inherited = self.inherited.as_mut().is_some_and(|map| map.look(0));
         self.own.look(last_ns) | inherited
     }
 
-    /// What it says, the surer first.
+    /// The functions of the maps, the process's own first.
     pub fn codes(&self) -> impl Iterator<Item = &CodeMap> {
         [Some(&self.own), self.inherited.as_ref()].into_iter().flatten().map(|map| &map.code)
     }
@@ -86,7 +87,7 @@ struct Lines<'a> {
 impl Consumer for Lines<'_> {
     fn begin(&mut self) {
         self.code.clear();
-        // It says again what has been there all the time.
+        // The file was written again: its functions may have been there all the time.
         self.time_ns = 0;
     }
 
@@ -103,7 +104,7 @@ impl Consumer for Lines<'_> {
 mod tests {
     use super::*;
 
-    /// Workers of a server that forks had no names of the code that was made before.
+    /// Regression: workers of a server that forks had no names for JIT code from before the fork.
     #[test]
     fn a_child_has_what_its_parents_map_said_when_it_forked() {
         // No process has such an id.

@@ -5,11 +5,11 @@
 //! and a new agent starts. vfork and posix_spawn do not come here, and need not.
 //!
 //! To start an agent takes memory of the host's allocator, in pthread_create(3). Many allocators
-//! have fork handlers too (jemalloc, tcmalloc, Chromium's), between which they are locked. So ours
-//! must run before theirs in the parent and after theirs in the child; pthread_atfork(3) does that
-//! for the handlers that were registered last. Allocators in the executable register when we are
-//! there already: where the library is preloaded, `interpose/atfork.rs` sees that and has ours
-//! registered again. Of all that are registered only the outermost do anything.
+//! have fork handlers, too (jemalloc, tcmalloc, Chromium's), between which they are locked. So the
+//! agent's handlers must run before theirs in the parent and after theirs in the child:
+//! pthread_atfork(3) does that for the handlers that were registered last. Allocators in the
+//! executable register later than the agent. Where the library is preloaded, `interpose/atfork.rs`
+//! sees that, and the agent's handlers are registered again. Only the outermost do anything.
 
 use crate::lifecycle;
 use crate::{agent_threads, jit, sampler, signal_exclusion};
@@ -22,38 +22,38 @@ use swipr_os::objects;
 use swipr_os::{errno, process, signals};
 use swipr_unwind::{memory, published, slot};
 
-/// How long a fork waits for a thread of ours that is in the loader. That takes microseconds;
-/// longer only where the loader's lock could not be found and the thread that forks holds it.
+/// How long a fork waits for a thread of the agent that is in the loader. That takes microseconds;
+/// longer only if the loader's lock could not be found and the thread that forks holds it.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 // As small as can be: these bytes are taken from the stack of every thread of the host.
 thread_local! {
-    /// This thread has blocked our signal for the time of a fork; 0: it has not.
+    /// The sampling signal, if this thread has blocked it for the time of a fork; else 0.
     static BLOCKED: Cell<u8> = const { Cell::new(0) };
     /// This thread put the guard into [`NO_LOADER`].
     static HOLDS_LOADER: Cell<bool> = const { Cell::new(false) };
-    /// Handlers of ours that this thread's fork went through and has not come back through.
+    /// The agent's handlers that this thread's fork has entered and not left yet.
     static INSIDE: Cell<u16> = const { Cell::new(0) };
-    /// What this thread registers now is ours.
+    /// The handlers that this thread registers now are the agent's.
     static REGISTERS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While a thread forks, none of the agent's holds the loader's lock: here is the guard.
+/// While a thread forks, no thread of the agent holds the loader's lock: this is the guard.
 struct NoLoader(UnsafeCell<Option<MutexGuard<'static, ()>>>);
 
-// SAFETY: only the thread that holds the lock, as `HOLDS_LOADER` tells it, looks inside.
+// SAFETY: only the thread that holds the lock, by its `HOLDS_LOADER`, accesses the content.
 unsafe impl Sync for NoLoader {}
 
 static NO_LOADER: NoLoader = NoLoader(UnsafeCell::new(None));
 
-/// Given when ours are registered: what else there is to do in the child.
+/// What else is done in the child. Set when the handlers are registered.
 static IN_CHILD: OnceLock<fn() -> bool> = OnceLock::new();
-/// How often ours may be registered again: who registers again and again makes fork(2) slow by that
-/// anyway.
+/// How often the handlers may be registered again. A host that registers again and again makes
+/// fork(2) slow anyway.
 static AGAIN: AtomicU32 = AtomicU32::new(256);
 
 /// Registers the handlers (pthread_atfork(3)), once. `in_child`, the first caller's, is called in
-/// the child, and answers whether it can have an agent.
+/// the child, and returns whether the child can have an agent.
 pub fn watch(in_child: fn() -> bool) {
     IN_CHILD.get_or_init(|| {
         register();
@@ -68,7 +68,8 @@ fn register() {
     REGISTERS.set(false);
 }
 
-/// Handlers were registered: ours go outside of them, if they are somebody else's.
+/// Handlers were registered. If they are not the agent's, registers the agent's again, outside of
+/// them.
 pub fn watch_outside() {
     let is_ours = REGISTERS.get() || IN_CHILD.get().is_none();
     if !is_ours && AGAIN.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
@@ -76,7 +77,8 @@ pub fn watch_outside() {
     }
 }
 
-/// A signal during fork makes the kernel begin the fork again: for a large process, for ever.
+/// Keeps the agent's threads out of the loader, and blocks the sampling signal. A signal during
+/// fork makes the kernel begin the fork again: for a large process, for ever.
 unsafe extern "C" fn before() {
     if INSIDE.replace(INSIDE.get() + 1) > 0 {
         return;
@@ -125,13 +127,13 @@ unsafe extern "C" fn in_child() {
     });
 }
 
-/// Whether this is the way out through the last one.
+/// Leaves a handler. Returns whether it was the outermost one.
 fn is_outermost() -> bool {
     INSIDE.set(INSIDE.get().saturating_sub(1));
     INSIDE.get() == 0
 }
 
-/// The host sees nothing of it: neither errno nor a panic.
+/// Hides errno and panics from the host.
 fn contained(body: impl FnOnce()) {
     errno::kept(|| disabled::contained(body));
 }

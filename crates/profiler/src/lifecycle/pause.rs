@@ -1,5 +1,4 @@
-//! The agent ends for a moment, because its threads would be in the way of something that the host
-//! does.
+//! Pauses the agent while its threads would be in the way of something that the host does.
 
 use super::{PROCESS, Phase, STATE, TIMEOUT, start_again, stop};
 use crate::{agent_threads, signal_exclusion};
@@ -8,28 +7,28 @@ use std::time::{Duration, Instant};
 use swipr_os::own_threads;
 use swipr_os::{process, threads};
 
-/// How long its threads may take to be gone once it has ended.
+/// How long the agent's threads may take to be gone once the agent has ended.
 const LINGERING: Duration = Duration::from_secs(1);
-/// How often somebody who waits looks.
+/// How often a waiting thread checks.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
-/// A thread of ours that is just being born or going is not told from one of the host's: so often
-/// is looked again, some 15 ms. (Three looks were too few where the machine had much to do: a
-/// thread of ours kept what the host gave up, and glibc aborted the process.)
+/// A thread of the agent that is just starting or exiting looks like one of the host's. So the
+/// threads are counted up to so many times, for some 15 ms. (Three times were too few on a busy
+/// machine: a thread of the agent kept what the host gave up, and glibc aborted the process.)
 const LOOKS: u32 = 100;
 
-/// The agent ran, and does not now.
+/// The agent ran, and is paused now.
 #[derive(Debug)]
 pub struct Paused(());
 
 impl Paused {
-    /// It starts again, with the configuration that it had.
+    /// Starts the agent again, with the configuration that it had.
     pub fn resume(self) {
         start_again(|_| true);
     }
 }
 
-/// The host is about to change what the process may do: a start that is under way is waited for,
-/// for a moment.
+/// The host is about to change what the process may do: waits a moment for a start that is under
+/// way.
 pub fn settle_before_change() {
     if may_run_here() {
         STATE.settled_soon();
@@ -46,10 +45,10 @@ fn may_run_here() -> bool {
         && !own_threads::contains(process::tid())
 }
 
-/// Ends the agent if it runs in this process; returns when none of its threads is left, or after a
-/// bounded time. `None`: there was none, or it does not end (then it stays off). A start that is
-/// under way is waited for until it is over: the host is about to have threads of ours killed, and
-/// itself with them.
+/// Ends the agent if it runs in this process. Returns when none of its threads is left, or after a
+/// bounded time. `None`: there was none, or it does not end (then it stays off). Waits for a start
+/// that is under way: else the host's next call would have the agent's threads killed, and the host
+/// with them.
 pub fn pause() -> Option<Paused> {
     let runs = may_run_here() && STATE.settled(Instant::now() + TIMEOUT) == Phase::Running;
     if runs { end() } else { None }
@@ -65,8 +64,8 @@ fn end() -> Option<Paused> {
     Some(Paused(()))
 }
 
-/// The same, if the host has no thread but the calling one. Here a start that takes longer than a
-/// moment is given up: its threads would keep what the host is about to give up.
+/// The same, if the host has no thread but the calling one. A start that takes longer than a moment
+/// is given up: its threads would keep what the host is about to give up.
 pub fn pause_if_only_thread() -> Option<Paused> {
     if !may_run_here() {
         return None;

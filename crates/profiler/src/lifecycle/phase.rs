@@ -1,23 +1,22 @@
 //! Where the agent is between one start and the next stop, as one word.
 //!
-//! The word has a number, too: which life it speaks of. The server thread of a life that was
-//! stopped may end when the next life has begun; what it says then must not be taken for news of
-//! that one.
+//! The word also has the generation of the agent's life. The server thread of a life that was
+//! stopped may end when the next life has begun: it must not change the phase of that one.
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often somebody who waits for a start looks. It takes about a millisecond.
+/// How often a thread that waits for a start checks. A start takes about a millisecond.
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
-/// So often a call of the host's looks: it takes 35 ms. Counted, not timed: where the whole process
-/// is held (a quota of CPU time), the start gets its time, too.
+/// How often a call of the host's checks: that takes 35 ms. Counted, not timed: if the whole
+/// process is stopped (by a quota of CPU time), the start gets its time all the same.
 const LOOKS_OF_THE_HOST: u32 = 60;
 
 /// What the agent is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing: there is none.
+    /// There is no agent.
     Idle,
     /// It does not listen yet.
     Starting,
@@ -29,7 +28,7 @@ pub enum Phase {
 
 use Phase::*;
 
-/// Which start it was.
+/// The generation of a life: counts starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life(u64);
 
@@ -58,8 +57,8 @@ impl State {
         self.read().1
     }
 
-    /// The phase once it is not [`Starting`] any more, or after the deadline. Looks instead of
-    /// being woken: in the child of a fork no lock can be relied on.
+    /// Waits until the phase is not [`Starting`] any more, or until the deadline. Returns it.
+    /// Polls, because a lock cannot be relied on in the child of a fork.
     pub fn settled(&self, deadline: Instant) -> Phase {
         while self.phase() == Starting && Instant::now() < deadline {
             sleep(POLL_INTERVAL);
@@ -67,7 +66,7 @@ impl State {
         self.phase()
     }
 
-    /// The same for a call of the host's, which is not to be held up.
+    /// The same for a call of the host's, which must not wait for long.
     pub fn settled_soon(&self) -> Phase {
         let mut looks = 0..LOOKS_OF_THE_HOST;
         while self.phase() == Starting && looks.next().is_some() {
@@ -76,8 +75,8 @@ impl State {
         self.phase()
     }
 
-    /// A life that does not run yet will not. Whether there was one; its thread finds out by
-    /// [`State::change`].
+    /// Gives up a life that does not run yet. Returns whether there was one. Its thread finds out
+    /// by [`State::change`].
     pub fn give_up_start(&self) -> bool {
         let (life, _) = self.read();
         self.change(life, Starting, Idle)
@@ -99,12 +98,12 @@ impl State {
         self.change(life, Running, Stopping).then_some(life)
     }
 
-    /// What a life does next, if it still is what it was; else nothing.
+    /// Changes a life's phase, if it is still in `from`. Returns whether it was.
     pub fn change(&self, life: Life, from: Phase, to: Phase) -> bool {
         self.0.compare_exchange(State::word(life, from), State::word(life, to), AcqRel, Relaxed).is_ok()
     }
 
-    /// In the child of a fork: whatever the parent was doing is over. Whether it did anything.
+    /// In the child of a fork: there is no agent. Returns whether the parent had one.
     pub fn end_in_child(&self) -> bool {
         let (life, phase) = self.read();
         self.0.store(State::word(life, Idle), Release);
@@ -116,7 +115,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// Half of all quick restarts were undone by the server thread of the life before.
+    /// Regression: the server thread of the life before undid half of all quick restarts.
     #[test]
     fn a_life_that_is_over_cannot_end_the_next_one() {
         let state = State::new();

@@ -50,8 +50,8 @@ impl Raw {
     }
 }
 
-/// Connects to a Unix socket without waiting. A full queue is as good as a connection: whoever
-/// serves it is awake.
+/// Connects to a Unix socket without waiting. A full queue is as good as a connection: its server
+/// is awake.
 pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
     let raw = Raw::new(address).map_err(io::Error::other)?;
     let socket = Socket::new(AddressFamily::Unix)?;
@@ -86,12 +86,12 @@ pub(super) fn bind(address: &Address) -> Result<Socket, ListenError> {
     Ok(socket)
 }
 
-/// The address that a TCP socket has on our side.
+/// A TCP socket's own address.
 pub(crate) fn local(socket: &Socket) -> io::Result<SocketAddr> {
     tcp(socket::getsockname(socket.fd())?)
 }
 
-/// The address of its other end.
+/// The address of a TCP socket's other end.
 pub(crate) fn peer(socket: &Socket) -> io::Result<SocketAddr> {
     tcp(socket::getpeername(socket.fd())?)
 }

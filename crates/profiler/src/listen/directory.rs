@@ -1,5 +1,5 @@
-//! Directories that a socket may be in: which can be trusted, and a private one inside one that
-//! everybody may write to.
+//! Directories that a socket may be in: which can be trusted, and a private one inside one that any
+//! user may write to.
 
 use super::ListenError;
 use std::fs::{self, DirBuilder};
@@ -8,9 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use swipr_os::process;
 
-/// Whether nobody but root and our own user can put something else into the place of a file of ours
-/// in this directory. `$XDG_RUNTIME_DIR` is another user's for whoever became root or changed the
-/// user and kept the environment.
+/// Checks that only root and the process's own user can replace a file in this directory. After a
+/// change of users that kept the environment, `$XDG_RUNTIME_DIR` is another user's.
 pub(super) fn trusted(directory: &Path) -> Result<(), ListenError> {
     let own_uid = process::user();
     let found = fs::metadata(directory).map_err(|source| ListenError::System {
@@ -26,9 +25,9 @@ pub(super) fn trusted(directory: &Path) -> Result<(), ListenError> {
     Err(ListenError::Directory { path: directory.to_owned(), reason })
 }
 
-/// `<parent>/swipr-<uid>`, made with mode 0700. One that is there already must be a
-/// directory (no symlink) of our own user that nobody else can enter: anybody could
-/// have put it there to catch our socket.
+/// `<parent>/swipr-<uid>`, made with mode 0700. One that is there already must be a directory (no
+/// symlink) of the process's own user that no other user can enter: any user could have put it
+/// there to catch the socket.
 pub(super) fn private(parent: &Path) -> Result<PathBuf, ListenError> {
     let uid = process::user();
     let path = parent.join(format!("swipr-{uid}"));

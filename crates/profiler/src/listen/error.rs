@@ -17,7 +17,7 @@ pub enum ListenError {
     },
     /// Another process listens there.
     InUse(String),
-    /// Something that is no socket, or not our user's, is in the way.
+    /// Something that is no socket, or another user's socket, is in the way.
     InTheWay(String),
     /// A directory cannot be trusted.
     Directory {

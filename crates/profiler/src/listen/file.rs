@@ -1,5 +1,5 @@
-//! The file of a Unix socket: made private, replaced only when stale, removed only
-//! while it is ours.
+//! The file of a Unix socket: made private, replaced only if stale, removed at the end only by the
+//! process that made it.
 
 use super::address::Raw;
 use super::{Address, ListenError, Reach};
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use swipr_os::process;
 use swipr_os::socket::Socket;
 
-/// A socket's file as we made it.
+/// A socket's file as this process made it.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// Who made it: a forked child must not remove its parent's file.
+    /// The process that made it: a forked child must not remove its parent's file.
     pid: u32,
     /// It was given up to another file of the same path.
     forgotten: AtomicBool,
@@ -38,8 +38,8 @@ impl SocketFile {
         self.forgotten.store(true, Ordering::Relaxed);
     }
 
-    /// Removes the file if it is still the one we made and we are the process that
-    /// made it. Harmless to call twice; callable from any thread.
+    /// Removes the file if it is still the same file and this process made it. Harmless to call
+    /// twice; callable from any thread.
     pub fn remove(&self) {
         if self.forgotten.load(Ordering::Relaxed) || self.pid != std::process::id() {
             return;
@@ -52,7 +52,7 @@ impl SocketFile {
     }
 }
 
-/// Binds a socket to a path. A stale file of our own user is replaced.
+/// Binds a socket to a path. A stale file of the process's own user is replaced.
 pub(super) fn bind(path: &Path, reach: Reach) -> Result<(Socket, SocketFile), ListenError> {
     let address = Address::Path(path.to_owned());
     let raw = Raw::new(&address)?;
@@ -83,8 +83,8 @@ pub(super) fn bind(path: &Path, reach: Reach) -> Result<(Socket, SocketFile), Li
     Ok((socket, file))
 }
 
-/// Gives the file that was just made mode 0666, whatever the umask says; and no other file that
-/// somebody may have put in its place meanwhile: by a descriptor of the file itself.
+/// Gives the file that was just made mode 0666, whatever the umask says. Uses a descriptor of the
+/// file itself, in case another process has put another file in its place meanwhile.
 fn open_to_all(path: &Path, made: &Metadata) -> io::Result<()> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -98,7 +98,7 @@ fn open_to_all(path: &Path, made: &Metadata) -> io::Result<()> {
     fs::set_permissions(link, Permissions::from_mode(0o666))
 }
 
-/// Removes a socket file that nobody listens on any more.
+/// Removes a socket file that no process listens on any more.
 pub(super) fn clear_stale(path: &Path, raw: &Raw) -> Result<(), ListenError> {
     let failed =
         |tried: &str, source| ListenError::System { tried: format!("{tried} {}", path.display()), source };

@@ -1,4 +1,4 @@
-//! What placeholders stand for in this process, found without opening a file.
+//! The values of placeholders in this process, found without opening a file.
 
 use crate::config::Identity;
 use nix::sys::prctl;

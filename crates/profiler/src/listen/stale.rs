@@ -1,8 +1,8 @@
 //! Sockets that other processes left behind.
 //!
 //! A process removes its socket at exit(3), but some end otherwise: a shell's subshells and
-//! Python's worker processes by _exit(2), others by a signal. Nobody comes back for such a file, so
-//! the next agent in the directory removes it. Not here: a stale file in the way of our own socket
+//! Python's worker processes by _exit(2), others by a signal. The next agent in the directory
+//! removes the files that they leave. Not here: a stale file in the way of the agent's own socket
 //! (`file.rs`).
 
 use super::address::Raw;
@@ -11,15 +11,15 @@ use std::fs;
 use std::path::Path;
 use swipr_os::process;
 
-/// Names that are read, in a directory that may be anybody's.
+/// Names that are read at most, in a directory that any program may fill.
 const MAX_NAMES: usize = 1024;
-/// Sockets of dead processes that are looked at.
+/// Sockets of dead processes that are checked at most.
 const MAX_SOCKETS: usize = 64;
 
-/// Removes sockets beside `own`, a socket of the default name: those with that name for another
-/// process, which is gone, that are our user's and that nobody listens on. Where the directory is
-/// shared with containers, a process that cannot be seen may be alive; it listens, then. Does not
-/// wait; says nothing of what fails.
+/// Removes sockets of dead processes beside `own`, if that has the default name. They have a
+/// default name, too, belong to the same user, and no process listens on them. (In a directory that
+/// is shared with containers, a process that cannot be seen may be alive, but then it listens.)
+/// Does not wait, and ignores errors.
 pub fn remove_neighbours(own: &Path) {
     let is_default = own.file_name().is_some_and(|name| name == default_name(process::pid()).as_str());
     let Some(directory) = own.parent().filter(|_| is_default) else { return };
@@ -36,7 +36,7 @@ pub fn remove_neighbours(own: &Path) {
     }
 }
 
-/// The process of a default name; none for a name that only looks like one.
+/// The process id in a default name; `None`: it is no default name.
 fn pid_of(name: &str) -> Option<i32> {
     let pid: i32 = name.strip_prefix("swipr-pid-")?.strip_suffix(".sock")?.parse().ok()?;
     (pid > 0 && default_name(pid) == name).then_some(pid)

@@ -168,7 +168,7 @@ fn a_directory_that_others_could_have_made_is_refused() {
     assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
 }
 
-/// A root shell that kept the environment of the user it came from put its sockets into that user's
+/// Regression: a root shell with the environment of another user put its sockets into that user's
 /// directory.
 #[test]
 fn a_runtime_directory_that_others_can_change_is_passed_over() {
@@ -195,8 +195,8 @@ fn a_runtime_directory_that_others_can_change_is_passed_over() {
     }
 }
 
-/// Connecting waits while a queue is full, and a server that has died does not empty it: its host
-/// hung at `swipr_stop`.
+/// Regression: connecting waited while the queue was full, which a dead server does not empty: its
+/// host hung in `swipr_stop`.
 #[test]
 fn a_full_queue_is_not_waited_for() {
     let scratch = Scratch::new();
@@ -238,8 +238,8 @@ fn tcp_reports_the_port_it_was_given() {
     }
 }
 
-/// Children of a shell or of Python's multiprocessing end by _exit(2); their sockets stayed for
-/// ever.
+/// Regression: children of a shell or of Python's multiprocessing end by _exit(2), and their
+/// sockets stayed for ever.
 #[test]
 fn sockets_that_dead_processes_left_are_removed_by_the_next_agent() {
     let scratch = Scratch::new();

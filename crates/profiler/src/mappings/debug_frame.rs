@@ -6,11 +6,11 @@ use swipr_symbols::table::OwnedTable;
 
 /// Larger sections are not read.
 const MAX_BYTES: u64 = 64 << 20;
-/// Nearly every object has this much that nothing describes: what the linker and the C library's
-/// start files put around the program's own code.
+/// Nearly every object has this much code without a description: the linker and the C library's
+/// start files put it around the program's own code.
 const USUAL: u64 = 320;
 
-/// Whether so much code lacks a rule that the file is worth a look.
+/// Whether so much code lacks a rule that the file is worth reading.
 pub fn is_wanted(table: &OwnedTable) -> bool {
     table.undescribed() > USUAL
 }

@@ -1,5 +1,4 @@
-//! How frames of JIT code are left: tables on their way from a writer, which reads files, to the
-//! sampler.
+//! Unwind tables of JIT code, on their way from a writer, which reads files, to the sampler.
 
 use super::PublishedTable;
 use std::collections::BTreeMap;
@@ -11,10 +10,10 @@ use swipr_symbols::rows::{UnwindInput, build_table};
 
 /// Tables at a time: handlers search all of them.
 const MAX_TABLES: usize = 16 << 10;
-/// Larger code is a damaged description.
+/// A description of larger code is taken for damaged.
 const MAX_CODE: u64 = 256 << 20;
 
-/// See the module's text.
+/// Unwind tables of JIT code.
 #[derive(Debug, Default)]
 pub struct JitTables {
     tables: Mutex<BTreeMap<u64, Arc<PublishedTable>>>,
@@ -22,8 +21,8 @@ pub struct JitTables {
 }
 
 impl JitTables {
-    /// Adds what a section at `address` says of `code`; what was told of the same addresses before
-    /// holds no more.
+    /// Adds the table of `code` by a section at `address`. It replaces older tables of the same
+    /// addresses.
     pub fn add(&self, code: Range<u64>, address: u64, eh_frame: &[u8]) {
         if code.end.saturating_sub(code.start).wrapping_sub(1) >= MAX_CODE {
             return;

@@ -15,7 +15,7 @@ use swipr_symbols::symbolizer::ObjectKey;
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::published;
 
-/// See the module's text.
+/// A loaded object.
 #[derive(Debug)]
 pub struct LoadedObject {
     source: Object,
@@ -84,8 +84,8 @@ impl LoadedObject {
         let origin = Origin::of_mapping(mapping)?.dated();
         let text = mapping.low..mapping.high;
         let bytes = mapping.high - mapping.low;
-        // What was deleted and is out of reach is rather a compiler's memory than an object:
-        // closures of libffi and doubly mapped code are such files.
+        // A deleted file that cannot be opened is more likely memory of a JIT compiler than an
+        // object: closures of libffi and doubly mapped code are such files.
         let (bias, base, build_id) = match origin.open(&[]) {
             Ok(file) => {
                 let address = file.code_address(mapping.offset..mapping.offset.checked_add(bytes)?)?;
@@ -129,8 +129,8 @@ impl LoadedObject {
         self.source == *object
     }
 
-    /// Whether it is of the same file as when it was loaded: the loader may have unloaded it and
-    /// loaded another of the same size and name to the same place.
+    /// Whether its file is the same as when it was loaded: the loader may have unloaded it and
+    /// loaded another file of the same size and name to the same place.
     pub fn is_unchanged(&self, maps: &[Mapping], memory_file: i32) -> bool {
         let (origin, build_id) = Reader { memory_file }.identity(&self.source, maps);
         origin == self.origin && build_id == self.module.build_id
@@ -163,8 +163,8 @@ impl LoadedObject {
     }
 }
 
-/// For where our own memory cannot be copied, for objects without `.eh_frame_hdr`, and for mapped
-/// files.
+/// The table from the file: for objects whose memory cannot be copied or that have no
+/// `.eh_frame_hdr`, and for mapped files.
 fn table_from_file(bias: u64, origin: &Origin, build_id: &[u8], text: &Range<u64>) -> Option<OwnedTable> {
     let file = origin.open(build_id).ok()?;
     let section = file.section(".eh_frame");

@@ -1,6 +1,6 @@
-//! Which file an object's code is of, and where that file can be opened. The loader's name is not
-//! enough: it may be empty or relative, and another file may have taken the place of the one that
-//! was loaded.
+//! The backing file of an object's code, and where it can be opened. The loader's name is not
+//! enough: it may be empty or relative, and another file may have taken the place of the loaded
+//! one.
 
 use std::path::Path;
 use swipr_os::maps::{self, Mapping};
@@ -12,7 +12,7 @@ use swipr_symbols::identity::FileIdentity;
 use swipr_symbols::separate;
 use swipr_symbols::symbolizer::ObjectKey;
 
-/// See the module's text.
+/// The backing file of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// What the file is called.
@@ -24,7 +24,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of an object, whose code or else other content is in one of `maps`.
+    /// The file of an object: that of its code in `maps` or, if that has none, of another segment.
     pub fn of_object(object: &Object, maps: &[Mapping]) -> Origin {
         let loads = |segment: &&Segment| segment.kind == libc::PT_LOAD;
         let code = object.segments.iter().filter(|segment| segment.is_code());
@@ -32,8 +32,8 @@ impl Origin {
         let all = code.chain(object.segments.iter().filter(loads));
         let mapping = all.filter_map(|segment| maps::find(maps, segment.address));
         let mapping = mapping.into_iter().find(|mapping| mapping.file_path().is_some());
-        // The loader itself may be the executable, and have started the program from a file that it
-        // was told.
+        // The loader itself may be the executable, and the program a file that is named in its
+        // arguments.
         let path = match object.name.as_str() {
             name if name.starts_with('/') => name.to_owned(),
             name => match mapping.and_then(Mapping::file_path) {
@@ -51,7 +51,7 @@ impl Origin {
         }
     }
 
-    /// Of a mapping that the loader does not know; `None` without a file.
+    /// The file of a mapping that the loader does not know; `None`: it has none.
     pub fn of_mapping(mapping: &Mapping) -> Option<Origin> {
         Some(Origin {
             path: mapping.file_path()?.to_owned(),
@@ -60,7 +60,8 @@ impl Origin {
         })
     }
 
-    /// Without a build id it is the time of its last change that tells a file from a later one.
+    /// Adds the time of the file's last change: without a build id, that distinguishes the file
+    /// from a later one.
     pub fn dated(self) -> Origin {
         let dated = self.file.and_then(|file| {
             let mut dated = self.places().map(|place| file.dated(place));
@@ -79,7 +80,7 @@ impl Origin {
         if build_id.is_empty() && self.file.is_none() { None } else { self.open(build_id).ok() }
     }
 
-    /// For the symbolizer.
+    /// The object's key for the symbolizer.
     pub fn key(&self, build_id: &[u8]) -> ObjectKey {
         ObjectKey {
             links: self.links.iter().map(|link| link.as_str().into()).collect(),

@@ -11,7 +11,7 @@ struct Held {
     snapshot: *mut Snapshot<'static>,
     objects: *mut [Object<'static>],
     executable: *mut [Range],
-    /// Whose tables the objects refer to.
+    /// The owners of the tables that the objects refer to.
     _tables: Vec<Arc<PublishedTable>>,
 }
 
@@ -70,8 +70,8 @@ impl Drop for Publication {
         }
         let held: Vec<Held> = self.current.take().into_iter().chain(self.retired.drain(..)).collect();
         if slot::any_written() {
-            // A thread is just walking with them, and may be descheduled meanwhile: better leaked
-            // than freed under it.
+            // A thread may still walk with them, and may be descheduled now: leaking them is better
+            // than freeing them under that thread.
             std::mem::forget(held);
         }
         published::clear_cache();

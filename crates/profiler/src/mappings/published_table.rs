@@ -4,7 +4,7 @@ use std::ops::Range;
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::published::{self, Object};
 
-/// See the module's text.
+/// An unwind table that handlers may read.
 #[derive(Debug)]
 pub struct PublishedTable {
     text: Range<u64>,

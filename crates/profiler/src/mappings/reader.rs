@@ -1,4 +1,4 @@
-//! What is read of a loaded object in our own memory: build id, unwind sections, the code of
+//! What is read of a loaded object in the process's memory: build id, unwind sections, the code of
 //! `main`.
 
 use super::origin::Origin;
@@ -44,7 +44,7 @@ impl UnwindSections {
     }
 }
 
-/// Reads our own memory without ever faulting: an object may be unloaded at any time.
+/// Reads the process's memory without ever faulting: an object may be unloaded at any time.
 pub struct Reader {
     /// As for [`swipr_unwind::memory::guarded_copy_or_file`].
     pub memory_file: i32,
@@ -64,7 +64,7 @@ impl Reader {
         notes.find_map(|segment| build_id_of_notes(&self.copy(segment.range())?))
     }
 
-    /// Which file this is of, and its build id (empty: none).
+    /// The object's file, and its build id (empty: none).
     pub fn identity(&self, object: &Object, maps: &[Mapping]) -> (Origin, Vec<u8>) {
         let (origin, build_id) = (Origin::of_object(object, maps), self.build_id(object).unwrap_or_default());
         (if build_id.is_empty() { origin.dated() } else { origin }, build_id)

@@ -1,9 +1,9 @@
-//! Unwind tables of code that the program made at run time and registered the frames of.
+//! Unwind tables of JIT code that the program registered (`__register_frame`).
 //!
-//! Two conventions: libgcc registers a whole section, up to a zero length; LLVM's libunwind one
-//! frame description at a time. Which it is shows in the first entry. The program may free all of
-//! it at any time: everything is copied through the kernel, within bounds, and what was taken back
-//! meanwhile is not believed.
+//! Two conventions: libgcc registers a whole section, up to a zero length; LLVM's libunwind
+//! registers one frame description at a time. The first entry shows which one it is. The program
+//! may free the memory at any time: everything is copied through the kernel, within bounds, and
+//! tables that were deregistered meanwhile are dropped.
 
 use super::published_table::PublishedTable;
 use crate::registered_frames::{self, Registration};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 use swipr_symbols::rows::{UnwindInput, build_table, described_code};
 use swipr_unwind::memory::guarded_copy_or_file;
 
-/// Larger sections are read so far.
+/// Larger sections are read up to this size.
 const MAX_BYTES: usize = 16 << 20;
-/// Larger code is a damaged description.
+/// A description of larger code is taken for damaged.
 const MAX_CODE: u64 = 256 << 20;
 /// How far before a description its common entry may be.
 const MAX_DISTANCE: u64 = 1 << 20;
 const PAGE: u64 = 4096;
 
-/// The tables of what was registered at the last look.
+/// The tables of all registrations, as of the last refresh.
 #[derive(Debug, Default)]
 pub struct Registered {
     generation: u64,
@@ -29,7 +29,7 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// Looks again, if anything was registered or taken back; whether it was.
+    /// Reads again, if anything was registered or deregistered. Returns whether it was.
     pub fn refresh(&mut self, memory_file: i32) -> bool {
         let generation = registered_frames::generation();
         if generation == self.generation {
@@ -47,7 +47,7 @@ impl Registered {
         true
     }
 
-    /// The tables of what is outside of `others`, which are sorted.
+    /// The tables of code outside of `others`, which are sorted.
     pub fn outside(&self, others: &[Arc<PublishedTable>]) -> Vec<Arc<PublishedTable>> {
         let is_outside = |table: &&Arc<PublishedTable>| {
             let after = others.partition_point(|other| other.text().start < table.text().end);
@@ -187,7 +187,7 @@ mod tests {
         registered_frames::forget(address);
         assert!(registered.refresh(-1));
         assert!(!covered(&registered, 0x1000_0010));
-        // LLVM's way: the second description by itself.
+        // LLVM's convention: the second description by itself.
         let first = 4 + u64::from(u32::from_le_bytes(bytes[..4].try_into().unwrap()));
         let second = first + 4 + u64::from(bytes[first as usize]);
         registered_frames::note(address + second);

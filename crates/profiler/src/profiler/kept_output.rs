@@ -47,7 +47,8 @@ impl Drop for MemoryOutput {
     }
 }
 
-/// The format that keeps. A report is made of it meanwhile: the lock is held for moments.
+/// The format that keeps the samples. Reports are made while the recording runs, so the lock is
+/// held for moments only.
 struct MemoryWriter(Arc<Mutex<MemoryRecording>>);
 
 impl MemoryWriter {

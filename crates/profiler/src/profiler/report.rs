@@ -1,4 +1,4 @@
-//! What was recorded, to be looked at or written.
+//! What was recorded, to be inspected or written.
 
 use super::Error;
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ type Change = Arc<dyn Fn(&mut Frames) + Send + Sync>;
 pub struct Frames {
     /// Its frames, leaf first.
     pub frames: Vec<Frame>,
-    /// The name of its thread. Threads that get one name are one where the format tells threads by
-    /// their names.
+    /// The name of its thread. Threads that get the same name are merged if the format has threads
+    /// by name.
     pub thread_name: String,
 }
 
@@ -83,7 +83,7 @@ impl Report {
         sums
     }
 
-    /// The recording's figures: losses have their counts. `None` while it goes on.
+    /// The recording's figures, with the counts of losses. `None` while the recording runs.
     pub fn summary(&self) -> Option<&Summary> {
         self.kept.summary()
     }

@@ -1,40 +1,40 @@
-//! What a recording is told of a thread: samples whose weights are the kernel's clocks.
+//! The samples of one thread in one recording. Their weights come from the kernel's clocks.
 //!
-//! For each thread and window of time the clocks say how long it ran (its CPU clock), how long it
-//! was ready and had no CPU (the run delay, `run_delay.rs`) and, by difference, how long it was
-//! blocked. Stacks say where. Of each of the three there are hits, taken at random moments: a
-//! running thread at a tick of the kernel or, for `source=preempt`, at any moment (`preempt.rs`); a
-//! blocked or waiting one at a tick of the recording. All hits of one kind count alike, and
-//! together they stand for the time that the clocks say. A hit never stands for the time since the
-//! one before it: the first one after a gap would get all of that.
+//! For each thread and window the clocks say how long the thread ran (its CPU clock), how long it
+//! waited for a CPU (the run delay, `run_delay.rs`) and, by difference, how long it was blocked.
+//! Hits say in which stacks. They are taken at random moments: of a running thread at a kernel tick
+//! or, for `source=preempt`, at any moment (`preempt.rs`); of a blocked or waiting thread at a tick
+//! of the recording. All hits of one kind weigh the same. Together they stand for the time that the
+//! clocks say. A hit never stands for the time since the previous hit: the first hit after a gap
+//! would get the whole gap.
 //!
-//! Time of which there is no hit waits for the next window; at the end it is told without a stack.
+//! Time without a hit is carried over to the next window, and at the end has no stack.
 
 use super::steps::Steps;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
 
-/// A window lasts for so long where running hits are many, and never longer than the second.
+/// A window's length. If the thread ran, it waits for `MANY_HITS`, up to `LONGEST_WINDOW_NS`.
 const WINDOW_NS: u64 = 250_000_000;
 const LONGEST_WINDOW_NS: u64 = 2_000_000_000;
-/// The first ones are shorter: half of what has passed, at least this.
+/// The first windows are shorter: half of the account's age, at least this.
 const FIRST_WINDOW_NS: u64 = 50_000_000;
-/// So many running hits are many.
+/// Running hits that are enough to close a window.
 const MANY_HITS: u32 = 8;
-/// Hits beyond what chance explains: so many standard deviations, and by a factor that no scheduler
-/// makes.
+/// Hits that chance does not explain: they are so many standard deviations from the expected
+/// number, and their ratio to it is outside a range that schedulers cause.
 const DEVIATIONS: f64 = 5.0;
 const FACTORS: std::ops::Range<f64> = 0.4..1.6;
 const FEWEST_EXPECTED: f64 = 25.0;
-/// Two looks at a thread that are so far apart: the whole process was stopped.
+/// Two observations of a thread that are so far apart: the whole process was stopped.
 const STOPPED_NS: u64 = 250_000_000;
-/// One part in so many of a recording is a moment.
+/// Blocked ticks count as a moment if they are at most one in so many of the account's ticks.
 const MOMENT: u64 = 20;
-/// Who waits for a CPU for less than one part in so many of the time has one for itself.
+/// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time.
 const ALONE: u64 = 50;
 
-/// A point in time, as clocks and a recording's ticks tell it.
+/// A point in time, by a thread's clocks and a recording's ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// Monotonic time.
@@ -43,61 +43,61 @@ pub struct Moment {
     pub cpu_ns: u64,
     /// How long it has waited for CPUs.
     pub delay_ns: u64,
-    /// The recording's ticks until then, and those of them that came too late to be looked at.
+    /// The recording's ticks until then, late ones included.
     pub ticks: u64,
-    /// See there.
+    /// Those of `ticks` that were over before the sampler ran.
     pub late: u64,
 }
 
-/// What has come since the last look.
+/// What has happened between two observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct News {
-    /// Ticks that came too late.
+    /// Late ticks.
     pub late: u64,
-    /// Ticks of which the look proves nothing.
+    /// Ticks between the two at which the thread may have been in another stack.
     pub unproven: u64,
     /// How long the thread has waited for CPUs.
     pub waited_ns: u64,
 }
 
-/// What a look has found.
+/// What an observation has found.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// Blocked, or never run so far.
     At(State, Arc<RawStack>),
     /// Ready, without a CPU.
     Waiting,
-    /// On a CPU, or moving too fast.
+    /// None of these: it is on a CPU, it moved at each attempt, or it was not examined (CPU mode).
     Elsewhere,
     /// The kernel does not say.
     Unknown,
 }
 
-/// Whether the thread is hit if it runs.
+/// Whether the thread will be hit if it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerState {
-    /// By the next tick of the kernel; they are so far apart, nanoseconds.
+    /// At the next kernel tick. The value is the interval of kernel ticks, in nanoseconds.
     Yes(u64),
-    /// At a moment that has nothing to do with the kernel's ticks.
+    /// At a random moment, independent of kernel ticks.
     AtAnyMoment,
     /// It has not run lately.
     No,
-    /// It cannot, because the thread blocks the signal, say.
+    /// The thread cannot be signalled, for example because it blocks the signal.
     Never,
-    /// It cannot, because the sampler may not go to its CPU.
+    /// The sampler may not run on the thread's CPU, or may not signal it (`preempt.rs`).
     Refused,
 }
 
 /// A sample with its weight.
 #[derive(Clone, Debug)]
 pub struct Weighted {
-    /// What the thread was doing.
+    /// The thread's state.
     pub state: State,
-    /// Where.
+    /// The thread's stack.
     pub stack: Arc<RawStack>,
-    /// Wall mode: ticks that it stands for.
+    /// Wall mode: ticks that the sample stands for.
     pub ticks: u32,
-    /// CPU mode: the CPU time that it stands for.
+    /// CPU mode: CPU time that the sample stands for.
     pub cpu_ns: u64,
     /// Monotonic time.
     pub ns: u64,
@@ -143,41 +143,41 @@ struct Hit {
 #[derive(Debug, Default)]
 pub struct Account {
     began: Moment,
-    /// The window's beginning, and the last look.
+    /// The window's start, and the last observation.
     opened: Moment,
     last: Moment,
-    /// What the last look found, where the thread stood still.
+    /// State and stack of the last observation, if that was [`Found::At`].
     place: Option<(State, Arc<RawStack>)>,
-    /// Where it was seen last, whatever it did.
+    /// The last stack that was seen, in any state.
     seen: Option<Arc<RawStack>>,
-    /// Since when it waits for a CPU; the kernel counts that when it has got one.
+    /// Since when it waits for a CPU. The kernel counts a wait only when it ends.
     waits_since_ns: Option<u64>,
-    /// Such time that was told before the kernel counted it.
+    /// Waiting time that was reported before the kernel counted it.
     told_early_ns: u64,
     hits: Vec<Hit>,
-    /// What earlier windows left over, by kind: nanoseconds.
+    /// Time carried over from earlier windows, by kind, in nanoseconds.
     left_ns: [f64; 3],
-    /// Hits that were to be expected by the clock, and those that came: in this window, and in
-    /// those before it in which the thread had a CPU for itself.
+    /// Running hits to be expected by the CPU clock, and running hits that came: in this window,
+    /// and in the earlier windows in which the thread had a CPU for itself.
     expected: [f64; 2],
     came: [f64; 2],
-    /// Which ticks of the kernel these were.
+    /// The kernel ticks of these hits.
     steps: [Steps; 2],
-    /// What it used in this window while it could not be hit.
+    /// CPU time used in this window while the thread could not be hit.
     unasked_ns: u64,
     was_never_asked: bool,
     was_refused: bool,
-    /// Nobody is told where it is blocked.
+    /// The kernel does not say where it is blocked.
     is_blind: bool,
 }
 
 impl Account {
-    /// From here on.
+    /// An account that starts at `now`.
     pub fn new(now: Moment) -> Account {
         Account { began: now, opened: now, last: now, ..Account::default() }
     }
 
-    /// The thread was looked at.
+    /// Records an observation. `asked`: whether the thread will be hit from now on.
     pub fn look(&mut self, now: Moment, found: Found, asked: TimerState) {
         let ticks = u32::try_from(now.ticks.saturating_sub(self.last.ticks)).unwrap_or(u32::MAX);
         let passed_ns = now.ns.saturating_sub(self.last.ns);
@@ -219,8 +219,8 @@ impl Account {
                 self.place = Some((state, stack));
             }
             Found::Waiting => {
-                // It woke up in the middle, as far as is known; or it ran, and was put off then, or
-                // stopped.
+                // It was blocked and woke at an unknown time: take the middle. Or it ran first and
+                // was preempted then. Or the whole process was stopped: nothing is known.
                 let passed_ns = now.ns.saturating_sub(self.last.ns);
                 let waits_ns = match was_blocked {
                     true => passed_ns / 2,
@@ -237,12 +237,12 @@ impl Account {
         self.last = now;
     }
 
-    /// The thread was to be hit at the first tick, and is there now.
+    /// Records a repeated observation for a snapshot, which found no hit before.
     pub fn found(&mut self, state: State, stack: &Arc<RawStack>, ns: u64) {
         self.hit(state, stack, 1, ns);
     }
 
-    /// What the next look will tell.
+    /// What [`Account::look`] at `now` would add.
     pub fn news(&self, now: Moment) -> News {
         let between = now.ticks.saturating_sub(self.last.ticks).saturating_sub(1);
         let stood_still = self.place.is_some() && now.cpu_ns == self.last.cpu_ns;
@@ -253,12 +253,12 @@ impl Account {
         }
     }
 
-    /// The thread was hit while it ran, at no tick of the kernel.
+    /// Records a hit of the running thread at a random moment (`preempt.rs`).
     pub fn was_preempted(&mut self, stack: &Arc<RawStack>, ns: u64) {
         self.hit(State::Running, stack, 1, ns);
     }
 
-    /// The thread was hit while it ran, at that tick of the kernel.
+    /// Records a hit of the running thread at the kernel tick number `tick`.
     pub fn ran(&mut self, stack: &Arc<RawStack>, ns: u64, tick: u64) {
         self.came[0] += 1.0;
         self.steps[0].add(tick);
@@ -286,7 +286,7 @@ impl Account {
         self.hits_of(kind).map(|hit| u64::from(hit.count)).sum()
     }
 
-    /// Whether the window is to be closed at the last look.
+    /// Whether the window is to be closed at the last observation.
     pub fn is_full(&self, now_ns: u64) -> bool {
         let age_ns = now_ns.saturating_sub(self.opened.ns);
         let wanted_ns = (now_ns.saturating_sub(self.began.ns) / 2).clamp(FIRST_WINDOW_NS, WINDOW_NS);
@@ -300,7 +300,7 @@ impl Account {
             || age_ns >= LONGEST_WINDOW_NS
     }
 
-    /// Whether the thread is at the same place still and nothing has to be told of it at `now_ns`.
+    /// Whether the last observation found a stack, and the window can stay open at `now_ns`.
     pub fn can_wait(&self, now_ns: u64) -> bool {
         self.place.is_some() && !self.is_full(now_ns)
     }
@@ -320,11 +320,11 @@ impl Account {
         self.hits.is_empty()
     }
 
-    /// Tells what the window holds up to the last look. `ends`: nothing waits for another one.
+    /// Closes the window and returns its samples. `ends`: no time is carried over.
     pub fn close(&mut self, mode: Mode, interval_ns: u64, ends: bool) -> Vec<Weighted> {
         let times_ns = self.times_ns();
         let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
-        // Who shares its CPU is put off at ticks of the kernel: that is no step of its own.
+        // A thread that shares its CPU is preempted at kernel ticks. That is no rhythm of its own.
         if times_ns[1] <= times_ns.iter().sum::<u64>() / ALONE {
             self.expected[1] += expected;
             self.came[1] += came;
@@ -408,8 +408,8 @@ impl Account {
                 }
             }
             let hits: Vec<&Hit> = self.hits_of(kind).collect();
-            // Who neither ran nor waited for a moment, and was never found blocked: the hypervisor
-            // had its CPU.
+            // For a moment the thread neither ran nor waited, and it was never found blocked: the
+            // hypervisor had its CPU.
             let is_moment = ticks.saturating_mul(MOMENT) <= self.last.ticks.saturating_sub(self.began.ticks);
             let waited =
                 kind == Kind::Waiting || kind == Kind::Blocked && ends && is_moment && !self.is_blind;
@@ -433,7 +433,7 @@ impl Account {
         told
     }
 
-    /// The window's ticks, divided as its time is; what does not divide is left for the next.
+    /// Divides the window's ticks as its time is divided. Fractions are carried over.
     fn ticks_of_kinds(&mut self, times_ns: [u64; 3], ticks: u64, interval_ns: u64) -> [u64; 3] {
         let passed_ns: f64 = times_ns.iter().map(|&ns| ns as f64).sum();
         let counts = KINDS.map(|kind| self.count_of(kind) as f64);
@@ -454,8 +454,8 @@ impl Account {
             *of_kind = (*left_ns / interval_ns).max(0.0) as u64;
             *left_ns -= *of_kind as f64 * interval_ns;
         }
-        // All that came in goes out: the last ones to the kinds to which most is owed, or from
-        // those to which least is.
+        // The sum must be right. A missing tick is added to the kind with the most time left over,
+        // a surplus tick is taken from the kind with the least.
         let all = ticks + (owed_ns / interval_ns).round().max(0.0) as u64;
         while of_kind.iter().sum::<u64>() != all {
             let is_short = of_kind.iter().sum::<u64>() < all;

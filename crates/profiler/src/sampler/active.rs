@@ -13,45 +13,45 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::{Mode, State, Thread};
 use swipr_os::process::{EpochClock, clock_ns, monotonic_ns, pid};
 
-/// More ticks that came too late in a row are only counted as late: a process that was stopped for
-/// long, or starved, is not made to have thousands of ticks at once.
+/// More late ticks in a row are counted, but get no samples: a process that was stopped for long,
+/// or starved, does not get thousands of ticks at once.
 const MAX_LATE: u64 = 1000;
 
-/// What was found waits so long for more before it is handed on: to wake the writer, which wakes
-/// the server, which wakes the client, costs more than a tick.
+/// How long samples wait for more before they go to the writer. To wake the writer, which wakes the
+/// server, which wakes the client, costs more than a tick.
 const HAND_ON_NS: u64 = 50_000_000;
-/// No more samples wait.
+/// So many samples do not wait for more.
 const FLUSH_SAMPLES: usize = 1024;
 
-/// Threads that get no CPU for longer are shown without a stack.
+/// A snapshot shows threads that get no CPU for longer without a stack.
 const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
 
-/// The threads' clocks are read one after the other: less than this is no missing thread.
+/// The threads' clocks are read one after another: a smaller difference is no missing thread.
 const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
-/// See the module's text.
+/// A running recording.
 #[derive(Debug)]
 pub struct RunningRecording {
     request: Arc<Request>,
     output: SampleSender,
     counters: Arc<RecordingCounters>,
-    /// Set by the writer when nobody reads, by `swipr_recording_end`, and by `swipr_stop`.
+    /// Set by the writer when its reader is gone, by `swipr_recording_end`, and by `swipr_stop`.
     stop: Arc<AtomicBool>,
     batch: Batch,
-    /// When a batch was handed on last.
+    /// When the last batch was handed to the writer.
     handed_on_ns: u64,
-    /// Which of eight the recording is: its bit in the threads' masks.
+    /// The recording's index, 0 to 7, and the number of its bit in the threads' masks.
     place: usize,
     started_ns: u64,
     clock: EpochClock,
     ticks: Ticks,
-    /// The tick of the sweep that is under way.
+    /// Whether the sweep under way is a tick of this recording.
     due: bool,
-    /// Ticks up to now, with late ones.
+    /// Ticks so far, with the late ones that get samples.
     passed: u64,
-    /// Late ones that are told all the same.
+    /// Late ticks that get samples all the same.
     filled: u64,
-    /// It has ended; the last answers may come until then.
+    /// Set when the recording has ended: the last answers may come until then.
     answers_until_ns: Option<u64>,
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
@@ -99,7 +99,7 @@ impl RunningRecording {
         self.ticks = Ticks::new(self.interval_ns(), now);
     }
 
-    /// Which of eight this recording is.
+    /// The recording's index.
     pub fn place(&self) -> usize {
         self.place
     }
@@ -129,7 +129,7 @@ impl RunningRecording {
         self.answers_until_ns.is_none()
     }
 
-    /// When the sampler has to look at this recording again.
+    /// When the sampler has to wake up for this recording.
     pub fn next_wake(&self) -> u64 {
         let hand_on_ns = if self.batch.is_empty() { u64::MAX } else { self.hand_on_ns() };
         self.next_tick().min(hand_on_ns)
@@ -144,7 +144,7 @@ impl RunningRecording {
         self.handed_on_ns.saturating_add(HAND_ON_NS)
     }
 
-    /// From when on there are no ticks, where that is a matter of time.
+    /// The end of a recording of fixed duration; of others `u64::MAX`.
     fn end_ns(&self) -> u64 {
         match self.request.length {
             Length::Time(duration) => self.started_ns.saturating_add(duration.as_nanos() as u64),
@@ -157,13 +157,13 @@ impl RunningRecording {
         self.is_sampling() && now >= self.ticks.next_ns() && self.ticks.next_ns() < self.end_ns()
     }
 
-    /// Whether this recording takes part in the sweep at `now`, `early` at the most before its
-    /// tick; ticks that are over already are counted as late.
+    /// Whether this recording takes part in the sweep at `now`, which is at most `early` before its
+    /// tick. Ticks that are over already are counted as late.
     pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
         self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
         if self.due {
-            // Those behind the end, of a program that was stopped meanwhile, say, are none of the
-            // recording's.
+            // After the recording's end there are no ticks, even if the program was stopped and the
+            // sampler is late.
             let late = self.ticks.take(now.min(self.end_ns().saturating_sub(1)));
             self.counters.late.add(late);
             let filled = if late > MAX_LATE { 0 } else { late };
@@ -174,7 +174,7 @@ impl RunningRecording {
         self.due
     }
 
-    /// Takes part in the sweep under way.
+    /// Whether the recording takes part in the sweep under way.
     pub fn is_in_sweep(&self) -> bool {
         self.due
     }
@@ -184,13 +184,13 @@ impl RunningRecording {
         self.due = false;
     }
 
-    /// The ticks up to now, and those of them that came too late.
+    /// The ticks so far, and how many of them were late.
     pub fn passed(&self) -> (u64, u64) {
         (self.passed, self.filled)
     }
 
-    /// Every thread's stack now: a thread of which none could be had is shown without one, rather
-    /// than counted as missed.
+    /// Whether this is a snapshot: each thread's stack, once. A thread whose stack could not be
+    /// taken is shown without one, and not counted as missed.
     pub fn is_snapshot(&self) -> bool {
         self.request.mode == Mode::Wall && self.request.length == Length::Ticks(1)
     }
@@ -201,14 +201,14 @@ impl RunningRecording {
         self.request.source == SampleSource::Preempt && !self.is_snapshot()
     }
 
-    /// Counts what a look at a thread tells.
+    /// Counts what an observation of a thread adds.
     pub fn count(&self, news: News) {
         self.counters.filled.add(news.late);
         self.counters.inferred.add(news.unproven);
         self.counters.cpu_wait_ns.add(news.waited_ns);
     }
 
-    /// Takes a thread's samples. One without a stack is time of which none was had.
+    /// Takes a thread's samples. One without a stack stands for time of which there is no stack.
     pub fn take(&mut self, thread: &Arc<Thread>, samples: Vec<Weighted>) {
         for Weighted { state, stack, ticks, cpu_ns, ns } in samples {
             let weight_ns = match self.request.mode {
@@ -233,9 +233,8 @@ impl RunningRecording {
         process_ns.saturating_sub(agent_threads::cpu_ns()).saturating_sub(self.program_cpu_ns)
     }
 
-    /// CPU mode, at the end: what the program used beyond all that is accounted for, that is
-    /// the last moments of threads that ended meanwhile. With it the weights sum to the program's
-    /// CPU time.
+    /// CPU mode, at the end: adds the CPU time that no sample stands for. It is that of the last
+    /// moments of threads that have ended. With it the weights sum to the program's CPU time.
     ///
     /// The clocks cannot all be read at once. They are read in such an order that threads which run
     /// meanwhile make the difference smaller, never larger: none that ended is made up.
@@ -286,13 +285,13 @@ impl RunningRecording {
         }
     }
 
-    /// Whether nobody would see what still comes.
+    /// Whether the reader is gone, so that further samples are of no use.
     fn is_given_up(&self) -> bool {
         // The writer sets it when its reader is gone.
         self.stop.load(Relaxed) && matches!(self.request.length, Length::Ticks(_) | Length::Time(_))
     }
 
-    /// Whether the last tick is over; then answers are still waited for, for a moment.
+    /// Whether the last tick is over. For a moment after it, answers may still come.
     pub fn has_ended(&mut self, now: u64) -> bool {
         let over = match self.request.length {
             Length::Ticks(ticks) => self.counters.ticks.get() >= ticks,
@@ -306,8 +305,8 @@ impl RunningRecording {
         self.answers_until_ns.is_some()
     }
 
-    /// A thread of a snapshot has been neither hit nor found blocked: it is asked once more, for a
-    /// while.
+    /// A thread of a snapshot was neither hit nor found blocked. Returns whether to try again, and
+    /// if so waits longer for answers.
     pub fn wait_on(&mut self, now: u64) -> bool {
         let ended_ns = self.started_ns.saturating_add(self.counters.duration_ns.get());
         let waits = !self.is_given_up() && now.saturating_sub(ended_ns) < SNAPSHOT_WITHIN_NS;
@@ -359,8 +358,7 @@ mod tests {
         (recording, receiver)
     }
 
-    /// Who was stopped for ten seconds was told of a thousand late ticks in a recording of a
-    /// hundred.
+    /// Regression: after a stop of 10 s, a recording of 100 ticks reported 1,000 late ticks.
     #[test]
     fn ticks_behind_the_end_of_a_recording_are_not_late() {
         let (mut recording, _receiver) = of_a_second();

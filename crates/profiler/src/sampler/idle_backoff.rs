@@ -1,21 +1,21 @@
-//! Idle threads rest: where there are many of them, not every sweep looks at each.
+//! Back-off for idle threads: where there are many, not every sweep observes each.
 //!
-//! A thread that has not run for many looks is looked at in every second, fourth, at last sixteenth
-//! sweep only. Its clock, unchanged at the next look, proves where it was at the ticks between
-//! (`account.rs`). If it did run, its first moments are seen less well than without a rest; so
-//! there is none where looking costs next to nothing.
+//! A thread that has not run for many observations is observed in every second, fourth, at last
+//! sixteenth sweep only. If its clock has not moved at the next observation, that proves where it
+//! was at the ticks between (`account.rs`). If it did run, its first moments are sampled less well.
+//! So there is no back-off where observations cost next to nothing.
 
-/// What one look at an idle thread costs.
+/// What one observation of an idle thread costs.
 const LOOK_NS: u64 = 700;
-/// Looks at idle threads may take one part in so many of the time.
+/// Observations of idle threads may take one part in so many of the time.
 const SHARE: u64 = 100;
-/// No thread goes without a look for longer.
+/// The longest time between two observations of a thread, unless sweeps are rarer.
 const LONGEST_NS: u64 = 200_000_000;
-/// Idle looks before the first rest.
+/// Idle observations before the first back-off.
 const IDLE_LOOKS: u32 = 16;
 const LONGEST_SWEEPS: u64 = 16;
 
-/// Of how many sweeps one may look at a thread that is idle for long.
+/// A thread that is idle for long is observed in one of so many sweeps.
 pub fn sweeps_per_check(threads: usize, interval_ns: u64) -> u32 {
     let interval_ns = interval_ns.max(1);
     let needed = (threads as u64).saturating_mul(LOOK_NS * SHARE).div_ceil(interval_ns);
@@ -23,19 +23,19 @@ pub fn sweeps_per_check(threads: usize, interval_ns: u64) -> u32 {
     needed.min(allowed).clamp(1, LONGEST_SWEEPS) as u32
 }
 
-/// A thread's rest. Sweeps are numbered from 1.
+/// A thread's back-off. Sweeps are numbered from 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rest {
-    /// The last sweep that has looked.
+    /// The last sweep that observed the thread.
     looked: u64,
-    /// The sweeps before this one pass the thread by.
+    /// The sweeps before this one skip the thread.
     until: u64,
-    /// Looks in a row that found the thread idle.
+    /// Observations in a row that found the thread idle.
     idle: u32,
 }
 
 impl Rest {
-    /// Whether this sweep is to look at the thread, which it then has.
+    /// Whether this sweep is to observe the thread. If so, notes that it has.
     pub fn is_due(&mut self, sweep: u64) -> bool {
         let due = self.looked != sweep && sweep >= self.until;
         if due {
@@ -44,12 +44,12 @@ impl Rest {
         due
     }
 
-    /// The next sweep looks at it.
+    /// The next sweep observes the thread.
     pub fn end(&mut self) {
         self.until = 0;
     }
 
-    /// A look found the thread idle.
+    /// An observation found the thread idle.
     pub fn was_idle(&mut self, tid: u32, sweeps_per_check: u32) {
         self.idle = self.idle.saturating_add(1);
         let sweeps = match self.idle / IDLE_LOOKS {
@@ -60,12 +60,12 @@ impl Rest {
             _ => 16,
         };
         let sweeps = sweeps.min(sweeps_per_check).max(1);
-        // Threads that fell idle together are not all looked at in the same sweep.
+        // Threads that fell idle together are not all observed in the same sweep.
         let rest = if self.idle.is_multiple_of(IDLE_LOOKS) { tid % sweeps } else { sweeps - 1 };
         self.until = self.looked + 1 + u64::from(rest);
     }
 
-    /// A look found that it had run.
+    /// An observation found that the thread had run.
     pub fn has_run(&mut self) {
         (self.idle, self.until) = (0, 0);
     }

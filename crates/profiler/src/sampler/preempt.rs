@@ -1,17 +1,17 @@
 //! `source=preempt`: running threads are hit at any moment, not at the kernel's ticks.
 //!
-//! A thread that runs in step with the kernel's tick is hit by a timer too often or never. For
-//! recordings that ask for it, the sampler sleeps between two ticks on the CPU on which a thread
-//! ran last. When it wakes, the kernel takes the CPU from the thread. If the thread's clock has
-//! moved in the last moment and stands still now, it was running until then. It gets a signal,
+//! A timer hits a thread that runs in step with the kernel's tick too often or never. For
+//! recordings with this source, the sampler sleeps between two ticks on the CPU on which a thread
+//! ran last. When the sampler wakes, the kernel takes the CPU from the thread. If the thread's
+//! clock has just moved and does not move now, the thread was running until then. It gets a signal,
 //! whose handler runs before the thread does anything else. The recording's ticks are at random
-//! moments, so these are, too.
+//! moments, so these hits are, too.
 //!
-//! Only one CPU can be waited on: of threads that run on several, each has a part of the hits.
-//! Their weights are exact all the same.
+//! The sampler can wait on one CPU only: threads that run on several CPUs share the hits. Their
+//! weights are exact all the same.
 //!
-//! The harm: a thread may lose its CPU inside a system call, which the signal then ends early.
-//! Threads that write so much at once that a write could end early are left to their timers.
+//! The harm: a thread may lose its CPU inside a system call, which the signal then ends early. A
+//! thread whose writes are so large that one could end early is left to its timer.
 
 use super::account::TimerState;
 use super::active::RunningRecording;
@@ -26,34 +26,36 @@ use swipr_os::threads::{Activity, cpu_ns};
 
 /// So many threads are tried at a tick, chosen at random.
 const MAX_TRIED: usize = 16;
-/// How long before a tick clocks are read: a thread whose clock has moved since then, and stands
-/// still at the tick, was running. The sampler's waking makes sleeps of other threads end a little
-/// sooner (prctl(2), `PR_SET_TIMERSLACK`). So it must not be always the same time: such threads
+/// How long before a tick clocks are read: a thread whose clock has moved since then, and does not
+/// move at the tick, was running. The sampler's waking makes sleeps of other threads end a little
+/// sooner (prctl(2), `PR_SET_TIMERSLACK`). So the time must not be always the same: such threads
 /// would all be hit at the same place.
 const BEFORE_NS: std::ops::Range<u64> = 20_000..200_000;
-/// Woken later, the sampler has waited until it suited others: until the kernel's tick, say.
+/// If the sampler wakes later, it had to wait for the CPU, for example until a kernel tick: the
+/// moment is not random.
 const LATE_NS: u64 = 200_000;
 /// A write of so many bytes, `PIPE_BUF`, is whole or not at all (pipe(7)).
 const WHOLE_BYTES: u64 = 4096;
-/// For so long a thread that wrote more at once is left to its timer.
+/// How long a thread that wrote more at once is left to its timer.
 const WRITER_NS: u64 = 10_000_000_000;
-/// The sampler stays on a CPU for so long.
+/// How long the sampler stays on a CPU.
 const STAY_NS: u64 = 50_000_000;
-/// Where something was refused it is tried again after so long.
+/// How long after a refusal the sampler tries again.
 const AGAIN_NS: u64 = 1_000_000_000;
 
-/// What is known of a thread.
+/// What preemption knows of a thread.
 #[derive(Debug, Default)]
 pub struct Preempted {
-    /// Bytes written, and calls, when it was asked about last.
+    /// Bytes and calls that it had written when last read.
     written: (u64, u64),
-    /// Until then it is left to its timer, and until then its CPU is out of reach.
+    /// Until when it is left to its timer, and until when its CPU is out of reach.
     writer_until_ns: u64,
     refused_until_ns: u64,
 }
 
 impl Preempted {
-    /// Whether a signal could cut a write short, by what it has written so far.
+    /// Whether a signal could cut a write of the thread short, judged by its writes since the last
+    /// call.
     fn writes_much(&mut self, written: Option<(u64, u64)>, now_ns: u64) -> bool {
         let much = written.is_none_or(|(bytes, calls)| {
             let before = std::mem::replace(&mut self.written, (bytes, calls));
@@ -67,30 +69,30 @@ impl Preempted {
     }
 }
 
-/// See the module's text.
+/// Preempts running threads at the ticks of recordings with `source=preempt`.
 #[derive(Debug, Default)]
 pub struct Preempter {
-    /// Threads that this sweep asks for, and those on whose CPU the sampler sleeps.
+    /// Threads that this sweep wants to try, and those of them on whose CPU the sampler sleeps.
     asked: Vec<u32>,
     tried: Vec<u32>,
-    /// The latter's clocks a while before the tick.
+    /// The clocks of `tried`, a while before the tick.
     before: Vec<Option<u64>>,
-    /// The CPU where that is, and where the sampler may run when it is not there.
+    /// The CPU that the sampler sleeps on, and the CPUs that it may otherwise use.
     there: Option<u32>,
     home: Option<Cpus>,
-    /// From when on moments there are random ones, and until when the sampler stays.
+    /// From when on moments on that CPU are random, and until when the sampler stays.
     settled_ns: u64,
     stays_until_ns: u64,
-    /// Threads that have a signal, and when to look for their answers.
+    /// Threads that were sent a signal, and when to check for their stacks.
     raised: Vec<u32>,
     collect_ns: u64,
-    /// Whether it is allowed at all, and until when that holds.
+    /// Whether signals may be sent at all, and until when that is known.
     is_allowed: bool,
     allowed_until_ns: u64,
 }
 
 impl Preempter {
-    /// A thread is to be tried at the next tick; `None`: it is left to its timer.
+    /// Has a thread tried at the next tick; `None`: it is left to its timer.
     pub fn ask(&mut self, thread: &mut ThreadState, now_ns: u64, timers: &Timers) -> Option<TimerState> {
         if now_ns >= self.allowed_until_ns {
             self.is_allowed = timers.may_raise();
@@ -110,15 +112,14 @@ impl Preempter {
         Some(TimerState::AtAnyMoment)
     }
 
-    /// When [`Preempter::wake`] wants to be called before a tick, besides at the tick; `None`: it
-    /// need not be.
+    /// When to call [`Preempter::wake`] before the tick, besides at the tick; `None`: not needed.
     pub fn wake_at(&self, recordings: &[RunningRecording]) -> Option<u64> {
         let waits = !self.tried.is_empty() && self.before.is_empty();
         next_moment(recordings).filter(|_| waits).map(read_at_ns)
     }
 
-    /// To be called first of all when the sampler wakes. A while before a tick it reads clocks; at
-    /// the tick it sees whose CPU it got.
+    /// To be called first of all when the sampler wakes. A while before a tick it reads clocks. At
+    /// the tick it signals the threads whose CPU the sampler has got.
     pub fn wake(
         &mut self,
         recordings: &[RunningRecording],
@@ -144,7 +145,7 @@ impl Preempter {
         }
     }
 
-    /// A thread that has just lost its CPU gets a signal.
+    /// Signals a thread, if it has just lost its CPU.
     fn hit(
         &mut self,
         tid: u32,
@@ -167,10 +168,9 @@ impl Preempter {
         }
     }
 
-    /// After a sweep: the sampler goes to the CPU of one of the threads that were asked for, and
-    /// sleeps there until the next tick. To get the CPU of a thread that runs may take until the
-    /// kernel's tick: moments shortly after that are no random ones, and the sampler stays for a
-    /// while.
+    /// After a sweep: moves the sampler to the CPU of one of the threads to be tried. It sleeps
+    /// there until the next tick. To get the CPU of a running thread may take until a kernel tick.
+    /// Moments shortly after that are not random, so the sampler stays on the CPU for a while.
     pub fn go(&mut self, threads: &mut Threads) {
         self.tried.clear();
         self.before.clear();
@@ -220,7 +220,7 @@ impl Preempter {
         }
     }
 
-    /// When to look for answers; `None`: nobody is asked.
+    /// When to check for stacks; `None`: no signal is in flight.
     pub fn collect_at(&self) -> Option<u64> {
         (!self.raised.is_empty()).then_some(self.collect_ns)
     }

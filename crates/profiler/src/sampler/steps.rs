@@ -9,7 +9,7 @@
 const TICKS: usize = 100;
 /// The periods, each a divisor of the longest.
 const PERIODS: [usize; 7] = [2, 4, 5, 10, 20, 25, 50];
-/// So many hits for each remainder, at least.
+/// Hits for each remainder, at least.
 const HITS: u32 = 8;
 /// How rare it is by chance that chi-square is so large, in standard deviations of the normal
 /// distribution: one in ten millions.

@@ -1,5 +1,6 @@
-//! One pass over the threads: who has not run keeps its stack; who is blocked has it copied; who
-//! ran lately has a timer armed, which hits it if it runs at the kernel's next tick.
+//! One pass over the threads. A thread that has not run keeps its last stack. The stack of a
+//! blocked thread is copied. A thread that ran lately gets its timer armed, which hits it if it
+//! runs at the next kernel tick.
 
 mod copy;
 mod filter;
@@ -32,11 +33,11 @@ use swipr_os::{process, signals, timer_delivery};
 use swipr_unwind::slot::StackBounds;
 use swipr_unwind::walk::Stop;
 
-/// How soon after reading the mappings they may be read again because of unknown code: then,
-/// while that tells nothing new, after twice that time, and so on.
+/// How soon unknown code makes the sampler read the mappings again. Doubles while they bring
+/// nothing new.
 const MAPS_AGAIN_NS: u64 = 20_000_000;
-/// Who ran within that time, or within so many ticks, has its timer armed at every tick: who is
-/// armed only when it is seen to run is hit too seldom where it begins to.
+/// A thread that ran within this time, or within so many ticks, has its timer armed at every tick.
+/// If it were armed only when seen to run, the thread would be hit too seldom where it starts to.
 const LATELY_NS: u64 = 1_000_000_000;
 const LATELY_TICKS: u64 = 10;
 
@@ -65,7 +66,7 @@ struct Due {
     wall: u8,
     preempt: u8,
     tick_ns: u64,
-    /// Of how many sweeps one looks at a thread that is idle for long.
+    /// A thread that is idle for long is observed in one of so many sweeps.
     sweeps_per_check: u32,
     lately_ns: u64,
     kernel_tick_ns: u64,
@@ -125,7 +126,7 @@ impl Sweeper {
                 thread.refresh_name(); // else it was found just now
             }
             if recording.request().mode == Mode::Cpu {
-                // In wall mode the first sweep looks at all of them.
+                // In wall mode the first sweep does this.
                 let activity = thread.activity();
                 set_waits_for_signals(thread, &activity);
             }
@@ -135,7 +136,8 @@ impl Sweeper {
         recordings.push(recording);
     }
 
-    /// Reads names and mappings again, and says whom the signal cannot reach.
+    /// Reads names and mappings again, and lists the threads that the signal cannot reach or hits
+    /// in step with the kernel's tick.
     pub fn housekeeping(&mut self, recordings: &mut [RunningRecording]) {
         if self.read_maps() {
             self.maps_again_ns = MAPS_AGAIN_NS;
@@ -146,8 +148,8 @@ impl Sweeper {
             if thread.is_name_old() && thread.refresh_name() {
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
                 for recording in recordings.iter_mut() {
-                    // Who is new has only just got its name, and what it has used belongs to that.
-                    // Who is known for longer has been somebody else.
+                    // A new thread has only just got its name: its CPU time so far counts for that
+                    // name. A thread that is known for longer had another name until now.
                     let is_new = thread.is_new() && thread.counted & recording.bit() == 0;
                     apply_filter(thread, recording, if is_new { 0 } else { clock_ns });
                 }
@@ -161,7 +163,7 @@ impl Sweeper {
             if thread.accounts.iter().flatten().any(|account| account.is_in_step()) {
                 in_step.push(thread.thread.name.clone());
             }
-            // A stack's memory may have been given back and taken for something else.
+            // The stack's memory may have been unmapped and used for something else.
             let bounds = thread.stack_bounds;
             let has_other_stack = self.tables.stack_of(bounds.low) != Some(bounds);
             if has_other_stack {
@@ -210,7 +212,7 @@ impl Sweeper {
         counters.threads.set(threads.len() as u64);
     }
 
-    /// The host may have taken our signal for itself: then another one is used.
+    /// Uses another signal if the host has taken this one for itself.
     fn keep_handler(&mut self) {
         if signals::is_installed(self.signal) {
             return;
@@ -223,7 +225,7 @@ impl Sweeper {
         self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
     }
 
-    /// Looks at every thread for the recordings whose tick it is.
+    /// Observes every thread for the recordings whose tick it is.
     pub fn sweep(&mut self, recordings: &mut [RunningRecording], tick_ns: u64) {
         let began_ns = process::monotonic_ns();
         self.counters.sweeps.add(1);
@@ -246,8 +248,7 @@ impl Sweeper {
         let kernel_tick_ns = kernel_tick_ns();
         let due = Due { all, wall, preempt, tick_ns, sweeps_per_check, lately_ns, kernel_tick_ns };
         self.observe_threads(recordings, due);
-        // A thread that ended may have made room for one that was born: the kernel's count does not
-        // tell.
+        // A thread may have ended and another one started: the kernel's count is the same then.
         if !self.gone.is_empty() {
             self.find_threads(recordings);
             self.observe_threads(recordings, due);
@@ -259,7 +260,7 @@ impl Sweeper {
         self.counters.sweep.add(process::monotonic_ns().saturating_sub(began_ns));
     }
 
-    /// Looks at the threads that this sweep has not seen yet.
+    /// Observes the threads that this sweep has not observed yet.
     fn observe_threads(&mut self, recordings: &mut [RunningRecording], due: Due) {
         let Sweeper { threads, tables, copier, timers, preempter, counters, unknown_code, gone, .. } = self;
         let mut place = 0;
@@ -281,7 +282,7 @@ impl Sweeper {
             let found = match look(thread, wanted & due.wall != 0, copier, tables, counters) {
                 Look::There(found) => found,
                 Look::Ended => {
-                    // At its ticks from now on there is no such thread.
+                    // From now on the thread has no ticks.
                     of(recordings, thread.recordings)
                         .for_each(|recording| finalize::emit_tail(thread, recording));
                     continue;
@@ -344,7 +345,7 @@ impl Sweeper {
         self.preempter.wake_at(recordings)
     }
 
-    /// When to call [`Sweeper::collect`]; `None`: nobody is asked.
+    /// When to call [`Sweeper::collect`]; `None`: no answer is to come.
     pub fn collect_at(&self) -> Option<u64> {
         self.timers.expire_at().into_iter().chain(self.preempter.collect_at()).min()
     }
@@ -436,8 +437,8 @@ fn moment(thread: &ThreadState, recording: &RunningRecording, ns: u64) -> Moment
     Moment { ns, cpu_ns: thread.cpu_ns, delay_ns: thread.delay_ns, ticks, late }
 }
 
-/// The usual look at an idle thread, and nothing more: its clock stands where it stood when its
-/// stack was taken, and nothing has to be told of it yet.
+/// Whether an idle thread needs no more than this check: its clock has not moved since its stack
+/// was taken, and no window is to be closed yet.
 fn is_quiet(thread: &ThreadState, wanted: u8, due: Due) -> bool {
     let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == thread.cpu_ns) else {
         return false;

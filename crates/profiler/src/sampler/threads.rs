@@ -18,9 +18,8 @@ use swipr_os::run_delay::RunDelay;
 use swipr_os::threads::{self, Activity, ActivityFile, TaskDirectory};
 use swipr_unwind::slot::StackBounds;
 
-/// A thread of ours is not registered yet when it is born and not any more when it ends, and
-/// without CPU time that may last. A thread named like ours is believed to be the program's after
-/// so long.
+/// The agent's threads are unregistered for a moment at their start and exit, longer if starved of
+/// CPU. A thread with such a name that is still unregistered after this time is the program's.
 const PROBATION_NS: u64 = 10_000_000_000;
 
 /// Descriptors that are not used for threads' files.
@@ -44,13 +43,13 @@ pub struct BlockedStack {
 pub struct ThreadState {
     /// Id and name.
     pub thread: Arc<Thread>,
-    /// The CPU clock at the last look.
+    /// The CPU clock at the last observation.
     pub cpu_ns: u64,
     /// How long it has waited for CPUs, since it is known.
     pub delay_ns: u64,
     /// When it was last seen to have run.
     pub ran_ns: u64,
-    /// What each recording knows of it.
+    /// Its samples so far, for each recording.
     pub accounts: [Option<Box<Account>>; MAX_RECORDINGS],
     /// Recordings whose filter lets this thread through.
     pub recordings: u8,
@@ -58,28 +57,30 @@ pub struct ThreadState {
     pub counted: u8,
     /// The last stack taken while it was blocked.
     pub blocked: Option<BlockedStack>,
-    /// While it runs every now and then.
+    /// Its one-shot CPU timer, unless it has not run for long.
     pub timer: Option<ThreadTimer>,
-    /// The same for recordings that preempt it.
+    /// A timer that is never armed: its signal is sent for recordings that preempt the thread.
     pub preempted: Option<ThreadTimer>,
-    /// See there.
+    /// What `preempt.rs` knows of it.
     pub preempt: Preempted,
     /// The mapping its stack pointer was last seen in.
     pub stack_bounds: StackBounds,
-    /// It ran, at the last look, with our signal blocked: it is sampled in system calls only.
+    /// When last checked, it ran with the sampling signal blocked: it is sampled in system calls
+    /// only.
     pub blocks_signal: bool,
-    /// How often its signal mask was seen to let our signal through.
+    /// How often in a row its signal mask was seen to let the sampling signal through.
     pub clean_looks: u8,
-    /// When that was read, and whether it is in a sandbox.
+    /// When its signal mask and sandbox were last read.
     pub state_read_ns: u64,
-    /// It may be killed for returning from a signal's handler: it is sampled in system calls only.
+    /// A sandbox may kill it for returning from a signal handler: it is sampled in system calls
+    /// only.
     pub is_sandboxed: bool,
     /// It was seen in sigtimedwait(2).
     pub waits_for_signals: bool,
-    /// The last look.
+    /// The tick of the last observation; 0: there was none.
     pub looked_ns: u64,
     run_delay: RunDelay,
-    /// Kept open where descriptors are plenty, else opened for each look.
+    /// Kept open where there are enough descriptors, else opened for each observation.
     activity: Option<ActivityFile>,
     readable: bool,
     looks: u32,
@@ -89,7 +90,7 @@ impl ThreadState {
     fn new(tid: u32, keep: bool) -> Option<ThreadState> {
         let cpu_ns = threads::cpu_ns(tid)?;
         let activity = ActivityFile::open(tid);
-        // Too few descriptors are a matter of the moment.
+        // A lack of descriptors is temporary.
         let lasting = [libc::EACCES, libc::EPERM, libc::ENOENT];
         let refused = |error: &io::Error| error.raw_os_error().is_some_and(|code| lasting.contains(&code));
         let readable = !activity.as_ref().is_err_and(refused);
@@ -139,7 +140,7 @@ impl ThreadState {
         self.delay_ns += self.run_delay.more_ns(tid, keep);
     }
 
-    /// Whether the kernel lets us see what this thread is doing.
+    /// Whether the kernel says what this thread is doing.
     pub fn is_readable(&self) -> bool {
         self.readable
     }
@@ -172,13 +173,12 @@ impl ThreadState {
 pub struct Threads {
     directory: TaskDirectory,
     known: FxHashMap<u32, ThreadState>,
-    /// Apart from the rest that is known of a thread: a sweep reads all of it, and little else of
-    /// threads that rest.
+    /// Not part of `known`: a sweep reads all of these, and little else of idle threads.
     visits: Vec<(u32, Rest)>,
     newborn: Vec<u32>,
     count: Option<u64>,
     tids: Vec<u32>,
-    /// Threads that seem to be ours, see [`PROBATION_NS`], and since when.
+    /// Threads that may be the agent's, see [`PROBATION_NS`], and since when they are known.
     suspects: HashMap<u32, u64>,
     /// Threads whose files are kept open.
     keep: usize,
@@ -209,7 +209,7 @@ impl Threads {
         self.known.get_mut(&tid)
     }
 
-    /// The next one, from `place` on, that a sweep is to look at.
+    /// The next thread, from `place` on, that the sweep is to observe.
     pub fn next_due(&mut self, sweep: u64, place: &mut usize) -> Option<(&mut Rest, &mut ThreadState)> {
         let due = self.visits.get_mut(*place..)?.iter_mut().position(|(_, rest)| rest.is_due(sweep))?;
         let (tid, rest) = self.visits.get_mut(*place + due)?;
@@ -217,12 +217,12 @@ impl Threads {
         Some((rest, self.known.get_mut(tid)?))
     }
 
-    /// The next sweep looks at all of them.
+    /// The next sweep observes all threads.
     pub fn end_rests(&mut self) {
         self.visits.iter_mut().for_each(|(_, rest)| rest.end());
     }
 
-    /// Those that were found since the last call.
+    /// The threads that were found since the last call.
     pub fn take_newborn(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.newborn)
     }
@@ -232,8 +232,8 @@ impl Threads {
         self.known.len()
     }
 
-    /// Finds threads that were born, if the number of threads changed or some are `gone`.
-    /// Returns those.
+    /// Finds new threads, if the number of threads changed or some are `gone`. Returns the
+    /// latter.
     pub fn refresh(&mut self, gone: &[u32]) -> Vec<ThreadState> {
         let ended: Vec<ThreadState> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
         if !ended.is_empty() {

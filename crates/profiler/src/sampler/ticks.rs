@@ -4,10 +4,10 @@
 //! time, and what lies beside that place never ("aliasing"). One tick an interval, uniform within
 //! it, makes every moment equally likely and keeps the number of ticks exact (stratified sampling).
 //!
-//! Ticks are absolute times: a late one does not shift those behind it. The first is at once, so
-//! that who asks for one sample has it at once.
+//! Ticks are absolute times: a late tick does not shift later ones. The first tick is at once, so
+//! that a recording of one sample takes no time.
 
-/// See the module's text.
+/// The ticks of a recording.
 #[derive(Clone, Debug)]
 pub struct Ticks {
     base_ns: u64,
@@ -28,8 +28,8 @@ impl Ticks {
         self.next_ns
     }
 
-    /// Takes the tick that is due at `now_ns` (or is taken early), and those that should have been
-    /// before it: returns how many these are.
+    /// Takes the tick that is due at `now_ns` (or is taken early) and the missed ticks before it.
+    /// Returns the number of missed ticks.
     pub fn take(&mut self, now_ns: u64) -> u64 {
         let current = now_ns.saturating_sub(self.base_ns) / self.interval_ns;
         let latest = if self.due_ns(current) <= now_ns { current } else { current.saturating_sub(1) };

@@ -1,9 +1,9 @@
 //! Timers on the threads' CPU clocks, and the slots in which their handlers leave stacks.
 //!
-//! A thread that ran lately has a timer. A sweep, at a random moment, arms it to expire at the
-//! kernel's next tick at which the thread runs, and takes that back one tick later. So each sweep
-//! picks one tick of the kernel, and who runs then is hit. Nothing in that depends on what the
-//! thread does: none of its moments is hit more often than others.
+//! A thread that ran lately has a timer. A sweep, at a random moment, arms it to expire at the next
+//! kernel tick at which the thread runs. It is disarmed one tick later. So each sweep picks one
+//! kernel tick, and hits the threads that run then. This does not depend on what a thread does:
+//! none of its moments is hit more often than others.
 
 use super::threads::ThreadState;
 use crate::counters::AgentCounters;
@@ -19,18 +19,18 @@ use swipr_unwind::arch;
 use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
 
-/// See [`Timers::use_signal`].
+/// Readings of a thread's mask, see [`Timers::use_signal`].
 const LOOKS_WHERE_BLOCKED: u8 = 16;
-/// How long what is known of a thread's signal mask and sandbox holds: it may enter one by a system
-/// call that nobody sees.
+/// How long a reading of a thread's signal mask and sandbox holds. The thread may enter a sandbox
+/// by a system call that the agent does not see.
 const STATE_AGAIN_NS: u64 = 1_000_000_000;
-/// For so long a thread that was hit may wait for a CPU before its signal is raised.
+/// How long a thread that was hit may wait for a CPU before its signal is raised.
 const PUT_OFF_NS: u64 = 1_000_000_000;
-/// A tick of the kernel may be so late.
+/// How late a kernel tick may be.
 const TICK_LATE_NS: u64 = 200_000;
 
-/// What a tick of [`arch::ticks`] is worth, by comparison with the system's clock since the
-/// beginning.
+/// Converts [`arch::ticks`] to nanoseconds, by comparison with the system's clock since this was
+/// made.
 #[derive(Debug)]
 struct TickScale {
     started_ticks: u64,
@@ -56,16 +56,16 @@ impl TickScale {
 pub struct ThreadTimer {
     timer: CpuTimer,
     ticket: Ticket,
-    /// Until then it is armed; 0: it is not.
+    /// Until when it is armed; 0: it is not.
     expires_ns: u64,
     /// When it was armed last, and for which recordings.
     asked_ns: u64,
     recordings: u8,
-    /// Its thread's CPU clock when it was armed and had not expired yet.
+    /// The thread's CPU clock when the timer was armed and had not expired yet.
     armed_cpu_ns: u64,
 }
 
-/// Who raised a timer's signal.
+/// What raised a timer's signal.
 #[derive(Clone, Copy, Debug)]
 enum Raised {
     /// The kernel: the timer has expired.
@@ -74,19 +74,19 @@ enum Raised {
     ByUs,
 }
 
-/// What all of them share.
+/// What all threads' timers share.
 #[derive(Debug)]
 pub struct Timers {
     signal: i32,
     scale: TickScale,
     valid_ns: u64,
-    /// How often a thread's mask must be seen to let the signal through before it has a timer.
+    /// How often in a row a thread's mask must let the signal through before it gets a timer.
     clean_looks: u8,
-    /// What this thread may do, which does with system calls as it likes.
+    /// The sandbox in which the sampler's system calls work.
     sandbox: Sandbox,
-    /// Slots whose timers are gone, while a handler is writing.
+    /// Slots whose timers are gone but to which a handler still writes.
     leaving: Vec<Ticket>,
-    /// Threads whose timers are armed, and until when the last of them is.
+    /// Threads whose timers are armed, and when to check for their stacks at the latest.
     armed: Vec<u32>,
     expires_ns: u64,
 }
@@ -94,9 +94,9 @@ pub struct Timers {
 /// A running thread was hit.
 #[derive(Debug)]
 pub struct TimerHit {
-    /// The recordings that asked.
+    /// The recordings that it is for.
     pub recordings: u8,
-    /// When that was.
+    /// When the timer was armed or the signal sent.
     pub asked_ns: u64,
     /// When the thread was hit.
     pub hit_ns: u64,
@@ -104,7 +104,7 @@ pub struct TimerHit {
     pub stack: Arc<RawStack>,
 }
 
-/// Whether a thread whose clock stands at `cpu_ns` waits for a CPU.
+/// Whether a thread whose clock is at `cpu_ns` waits for a CPU.
 fn is_put_off(thread: &ThreadState, cpu_ns: u64) -> bool {
     let waits = match thread.activity() {
         Ok(activity) => activity == Activity::Running,
@@ -113,7 +113,7 @@ fn is_put_off(thread: &ThreadState, cpu_ns: u64) -> bool {
     waits && threads::cpu_ns(thread.tid()) == Some(cpu_ns)
 }
 
-/// A thread that runs is hit within that time.
+/// A running thread is hit within this time.
 pub fn hit_within_ns() -> u64 {
     kernel_tick_ns() + TICK_LATE_NS
 }
@@ -131,7 +131,7 @@ pub fn acquire_slot(tid: u32, bounds: StackBounds) -> Option<Ticket> {
 }
 
 impl Timers {
-    /// With that signal.
+    /// Timers that send that signal.
     pub fn new(signal: i32) -> Timers {
         let mut timers = Timers {
             signal,
@@ -147,20 +147,21 @@ impl Timers {
         timers
     }
 
-    /// `signal` is used from now on. Where some thread blocks it for good, others may wait for
-    /// signals.
+    /// Uses `signal` from now on. If some thread blocks it for good, other threads may wait for it
+    /// (sigwait(3)): then each thread's mask must be read `LOOKS_WHERE_BLOCKED` times.
     pub fn use_signal(&mut self, signal: i32) {
         self.signal = signal;
         let sandbox = |tid| threads::signal_state(tid, signal).map(|state| state.sandbox).unwrap_or_default();
-        // The sampler's own file is read only where it matters, see `process::open_own`. A filter
-        // that only the thread had that started the sampler counts as one of the program's then.
+        // The sampler's own file is read only if the first thread is in a sandbox, see
+        // `process::open_own`. Else a filter that the sampler has from the thread that started it
+        // counts as one of the program's.
         let first = sandbox(process::pid());
         self.sandbox = if first == Sandbox::default() { first } else { sandbox(process::tid()) };
         self.clean_looks = if signals::is_blocked_by_some(signal) { LOOKS_WHERE_BLOCKED } else { 1 };
     }
 
-    /// The next tick of the kernel hits the thread for these recordings, if it runs then. `false`:
-    /// it cannot be.
+    /// Arms the thread's timer for these recordings: the next kernel tick hits the thread, if it
+    /// runs then. `false`: it cannot be armed.
     pub fn arm(
         &mut self,
         thread: &mut ThreadState,
@@ -176,8 +177,8 @@ impl Timers {
         if thread.timer.as_ref().is_some_and(passed_over) {
             thread.state_read_ns = 0; // it may have blocked the signal
         }
-        // Who blocks all signals may be waiting for them, with sigwait(3) or a signalfd(2), and
-        // would get ours.
+        // A thread that blocks all signals may be waiting for them, with sigwait(3) or a
+        // signalfd(2), and would get this one.
         if !self.can_be_asked(thread, now_ns) {
             self.remove(thread);
             return false;
@@ -211,7 +212,8 @@ impl Timers {
                 self.expires_ns = now_ns + self.valid_ns;
                 true
             }
-            // Of a thread that has ended, whose number is another one's now; or there is none.
+            // The thread is excluded, there is no timer, or the timer is that of an ended thread
+            // whose id is another one's now.
             Some(None) | None => {
                 self.remove(thread);
                 false
@@ -219,18 +221,18 @@ impl Timers {
         }
     }
 
-    /// Whether threads may be sent the signal. It stays pending when a program executes another,
-    /// which its default action must not end then; and the sampler must not be in a stricter
-    /// sandbox than when it began.
+    /// Whether the sampler may send the signal. A pending signal survives execve(2): its default
+    /// action must not end the new program. And the sampler must not be in a stricter sandbox than
+    /// when it began.
     pub fn may_raise(&self) -> bool {
         let state = threads::signal_state(process::tid(), self.signal);
         signals::is_ignored_by_default(self.signal)
             && state.is_some_and(|state| !state.sandbox.is_stricter_than(self.sandbox))
     }
 
-    /// A thread that was preempted when its clock stood at `cpu_ns` gets the signal of a timer of
-    /// its own that is never armed (`preempt.rs`), for these recordings. `false`: it cannot, or has
-    /// not answered the last one yet.
+    /// Signals a thread that was preempted when its clock was at `cpu_ns`, for these recordings.
+    /// The signal is that of a second timer, which is never armed (`preempt.rs`). `false`: the
+    /// thread cannot be signalled, or has not answered the last signal yet.
     pub fn raise(
         &mut self,
         thread: &mut ThreadState,
@@ -253,7 +255,7 @@ impl Timers {
         sent.flatten().is_some()
     }
 
-    /// What a thread has left to which [`Timers::raise`] sent a signal, and whether that is still
+    /// The stack left by a thread to which [`Timers::raise`] sent a signal, and whether it is still
     /// to come.
     pub fn take_raised(
         &mut self,
@@ -270,8 +272,8 @@ impl Timers {
         let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(u64::MAX);
         let stays = now_ns < timer.expires_ns && cpu_ns.saturating_sub(timer.armed_cpu_ns) <= self.valid_ns;
         if !stays {
-            // It has blocked the signal, or has no CPU for long: where it answers is not where it
-            // was.
+            // The thread has blocked the signal, or has had no CPU for long: it would answer from
+            // another place.
             thread.state_read_ns = 0;
             let late = thread.preempted.take();
             self.retire(late);
@@ -289,10 +291,10 @@ impl Timers {
         Some(ThreadTimer { timer, ticket, expires_ns: 0, asked_ns: 0, recordings: 0, armed_cpu_ns: 0 })
     }
 
-    /// Whether a thread that runs is known not to block the signal. While it waits in
-    /// sigtimedwait(2) the kernel shows what it waits for as not blocked, until it runs again: who
-    /// was ever seen in there has no timer, and so many looks must agree. While its handler runs the
-    /// kernel shows the handler's mask, in which all are blocked.
+    /// Whether a running thread is known not to block the signal. While a thread waits in
+    /// sigtimedwait(2), and until it runs again, the kernel shows the awaited signals as not
+    /// blocked: a thread that was ever seen there gets no timer, and `clean_looks` readings must
+    /// agree. While a handler runs, the kernel shows its mask, in which all signals are blocked.
     pub fn can_be_asked(&self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         let timers = [&thread.timer, &thread.preempted];
@@ -307,7 +309,7 @@ impl Timers {
         thread.clean_looks >= self.clean_looks && !thread.waits_for_signals && !thread.is_sandboxed
     }
 
-    /// A thread's timers go.
+    /// Removes a thread's timers.
     pub fn remove(&mut self, thread: &mut ThreadState) {
         self.retire(thread.timer.take());
         self.retire(thread.preempted.take());
@@ -315,7 +317,7 @@ impl Timers {
 
     fn retire(&mut self, timer: Option<ThreadTimer>) {
         let Some(ThreadTimer { ticket, timer, .. }) = timer else { return };
-        // Nobody may disarm by its number what may be the host's from now on.
+        // The timer's number may be that of a host's timer from now on: no thread may disarm it.
         if let Some(slot) = ticket.slot() {
             slot.set_owner(0, 0);
         }
@@ -324,18 +326,19 @@ impl Timers {
         self.leaving.retain(|&ticket| !slot::release(ticket));
     }
 
-    /// When to look for answers at the latest; `None`: no timer is armed.
+    /// When to check for stacks at the latest; `None`: no timer is armed.
     pub fn expire_at(&self) -> Option<u64> {
         (!self.armed.is_empty()).then_some(self.expires_ns)
     }
 
-    /// Whose timers are armed: for [`Timers::take`]. Those that stay so go to [`Timers::put_back`].
+    /// Takes the list of threads with armed timers, for [`Timers::take`]. The threads whose timers
+    /// stay armed go to [`Timers::put_back`].
     pub fn take_armed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.armed)
     }
 
-    /// Timers that stay armed. Where their time is over they are looked at one tick later, not at
-    /// once: the sampler would use the very CPU that their threads wait for.
+    /// Puts back the threads whose timers stay armed. If their time is over, they are checked one
+    /// tick later, not at once: the sampler would use the very CPU that the threads wait for.
     pub fn put_back(&mut self, armed: Vec<u32>, now_ns: u64) {
         self.armed = armed;
         if self.expires_ns <= now_ns {
@@ -343,8 +346,8 @@ impl Timers {
         }
     }
 
-    /// What a thread has left, and whether its timer is still armed: it is not for longer than a
-    /// tick of the kernel.
+    /// The stack that a thread has left, and whether its timer stays armed. It does not for longer
+    /// than a kernel tick, unless the thread has run and now waits for a CPU.
     pub fn take(
         &mut self,
         thread: &mut ThreadState,
@@ -361,8 +364,8 @@ impl Timers {
                 if used_ns >= self.valid_ns - 2 * TICK_LATE_NS {
                     thread.state_read_ns = 0; // it ran all the time: it may have blocked the signal
                 }
-                // The tick that hits a thread may give its CPU to another one: its signal is raised
-                // when it goes on.
+                // The tick that hits a thread may give its CPU to another one: the signal is raised
+                // when the thread runs again.
                 stays = used_ns > 0
                     && now_ns.saturating_sub(timer.asked_ns) < PUT_OFF_NS
                     && is_put_off(thread, cpu_ns);
@@ -378,7 +381,7 @@ impl Timers {
         (self.answer(thread, Raised::AtTick, tables, counters), false)
     }
 
-    /// What is in the slot of one of a thread's timers.
+    /// Reads the slot of one of a thread's timers.
     fn answer(
         &self,
         thread: &mut ThreadState,
@@ -397,8 +400,8 @@ impl Timers {
         let sp = slot.sp.load(Relaxed);
         let held = u64::from(slot.held.load(Relaxed));
         let ago_ns = self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed)));
-        // Where process_vm_readv is refused, a stack can be read only when its bounds are known:
-        // from the next time on they are.
+        // Where process_vm_readv(2) is refused, a stack can be read only if its bounds are known:
+        // they are from the next hit on.
         if !thread.stack_bounds.contains(sp) {
             thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
         }
@@ -417,8 +420,8 @@ impl Timers {
 mod tests {
     use super::*;
 
-    /// The sampler asked without a pause whether a thread that waited for a CPU had been hit: on a
-    /// machine with more to do than it has CPUs it used a tenth of one for that.
+    /// Regression: the sampler checked without a pause whether a thread that waited for a CPU had
+    /// been hit. On an overloaded machine that took a tenth of a CPU.
     #[test]
     fn a_hit_that_was_put_off_is_looked_for_one_tick_later() {
         let mut timers = Timers::new(libc::SIGPROF);

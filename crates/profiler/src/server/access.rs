@@ -1,4 +1,5 @@
-//! Who may ask: which users; for TCP a token, and no web page that was tricked into asking.
+//! Authorization of requests: by user; for TCP by token, and against requests that web pages make
+//! browsers send.
 
 use super::answer::Answer;
 use super::head::Head;
@@ -11,23 +12,23 @@ const HEALTH: &str = "/health";
 /// The query parameter that carries the token.
 pub(super) const TOKEN_PARAMETER: &str = "token";
 
-/// Whether that user may ask.
+/// Whether requests of that user are answered.
 pub(super) fn is_allowed(uid: u32, own_uid: u32, allowed_uids: &[u32]) -> bool {
     uid == 0 || uid == own_uid || allowed_uids.contains(&uid)
 }
 
-/// The answer for a user that may not.
+/// The answer for a user that is not allowed.
 pub(super) fn forbidden_user(uid: u32) -> Answer {
     Answer::problem(403, format!("user {uid} may not ask this process; SWIPR_ALLOW_UID={uid} would allow it"))
 }
 
-/// Checks a request that came by TCP to our address `local`.
+/// Checks a request that came by TCP to the agent's address `local`.
 ///
-/// With a token, the token is what counts; whether the agent is well is told without it. Without a
-/// token it is the client's user, which was looked at when the client connected (`admission.rs`),
-/// and a web page that this user looks at must not ask: `Host` must name this address (a page of a
-/// name that was rebound to it sends its own name), `Origin`, if there is one, must be ours, and a
-/// browser must not ask for another page ([`is_for_other_page`]).
+/// `Origin`, if there is one, must be that of `Host`. If a token is configured, the request must
+/// have it, except for `/health`. Without a token, the client's user was checked when it connected
+/// (`admission.rs`), and requests that web pages make this user's browser send are refused: `Host`
+/// must name this address (after DNS rebinding a page sends its own name), and the browser must not
+/// act for another page ([`is_for_other_page`]).
 pub(super) fn check_tcp(head: &Head, local: SocketAddr, token: Option<&str>) -> Result<(), Answer> {
     let host = head.host.as_deref().unwrap_or_default();
     if let Some(origin) = &head.origin
@@ -56,10 +57,10 @@ pub(super) fn check_tcp(head: &Head, local: SocketAddr, token: Option<&str>) -> 
     }
 }
 
-/// Whether a browser asks because another page made it: for a picture, a frame, a script, or by a
+/// Whether another page made a browser send this request: for a picture, a frame, a script, or by a
 /// link. Such requests have no `Origin`, and the page cannot read the answer, but a recording would
-/// be made. Browsers of before 2023 do not all say whose page it is (`Sec-Fetch-Site`): their
-/// pictures are told by what they accept.
+/// be made. Not all browsers of before 2023 send `Sec-Fetch-Site`: their requests for pictures are
+/// recognized by what they accept.
 fn is_for_other_page(head: &Head) -> bool {
     match head.fetch_site.as_deref() {
         Some(site) => !["same-origin", "none"].contains(&site),
@@ -68,7 +69,7 @@ fn is_for_other_page(head: &Head) -> bool {
 }
 
 pub(super) fn is_our_name(host: &str, local: SocketAddr) -> bool {
-    // An IPv6 literal stands in brackets; a port may follow.
+    // An IPv6 literal is in brackets; a port may follow.
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(rest),
         None => host.split(':').next().unwrap_or(host),
@@ -95,7 +96,7 @@ fn has_token(head: &Head, token: &str) -> bool {
     given.is_some_and(|(_, value)| is_same(value, token))
 }
 
-/// Compares in a time that does not tell how much of it was right.
+/// Compares in constant time.
 pub(super) fn is_same(given: &str, token: &str) -> bool {
     let different = given.bytes().zip(token.bytes()).fold(0, |different, (a, b)| different | (a ^ b));
     given.len() == token.len() && std::hint::black_box(different) == 0

@@ -1,5 +1,5 @@
-//! Who a new client is, as far as the kernel tells, and whether it may ask.
-//! Not here: what its requests must have (`access.rs`).
+//! Authorization of new clients, by the user that the kernel reports.
+//! Not here: what requests must have (`access.rs`).
 
 use super::answer::Answer;
 use super::connection::ClientAccess;
@@ -9,9 +9,9 @@ use std::io;
 use swipr_os::process;
 use swipr_os::socket::Socket;
 
-/// Looks at a client that has just connected.
+/// Checks a client that has just connected.
 pub(super) fn gate(socket: &Socket, address: &Address, settings: &Settings) -> ClientAccess {
-    // Asked each time: the host may have dropped privileges.
+    // Read each time: the host may have dropped privileges.
     let own_uid = process::user();
     let user = |found: io::Result<u32>, otherwise: ClientAccess| match found {
         Ok(uid) if access::is_allowed(uid, own_uid, &settings.allowed_uids) => otherwise,
@@ -20,7 +20,7 @@ pub(super) fn gate(socket: &Socket, address: &Address, settings: &Settings) -> C
     };
     match address {
         Address::Tcp(_) => match (local_address(socket), &settings.token) {
-            // Who has the token may be anybody, and anywhere.
+            // With the token, any user on any machine is allowed.
             (Ok(local), Some(_)) => ClientAccess::Tcp(local),
             (Ok(local), None) => user(
                 peer_address(socket).and_then(|peer| tcp_peer::uid(local, peer)),

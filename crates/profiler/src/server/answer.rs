@@ -4,7 +4,7 @@
 use super::head::{Keep, Method};
 
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
-/// Prometheus' text format; scrapers tell by the version how to read it.
+/// Prometheus' text format; the version says how to parse it.
 pub(super) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const JSON: &str = "application/json";
 /// How an example begins in a text.
@@ -40,10 +40,10 @@ pub(super) struct Form {
     pub(super) readers: Readers,
 }
 
-/// Whose scripts a browser lets read the answer.
+/// Which page's scripts may read the answer in a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Readers {
-    /// Those of our own page.
+    /// Those of the agent's own page.
     Own,
     /// Those of the Firefox Profiler's page.
     FirefoxProfiler,
@@ -146,7 +146,7 @@ impl Answer {
     }
 }
 
-/// A client's text may be quoted in an error; it stays on its line.
+/// The text in one line. An error may quote a client's text.
 pub(super) fn one_line(text: &str) -> String {
     let blank = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(blank).collect()

@@ -1,13 +1,12 @@
-//! The answer to a question that another thread looks up: its bytes are kept until they are all
-//! there.
+//! A deferred answer: another thread makes it. Its bytes are kept until they are all there.
 
 use super::answer::{Answer, Form};
 use crate::pipe::PipeReader;
 
-/// Longer answers are refused: nobody asks for so many names at once.
+/// Longer answers are refused: no client needs so many names at once.
 const MAX_BYTES: usize = 64 << 20;
 
-/// See the module's text.
+/// An answer that another thread makes.
 pub(super) struct DeferredResponse {
     reader: PipeReader,
     pub(super) form: Form,

@@ -1,8 +1,8 @@
 //! One client: its requests one after the other, and its answers.
 //!
-//! Bytes come in and go out as the event loop finds them; nothing here waits.
-//! Not here: which socket is ready (`event_loop.rs`), reading and sending (`connection/bytes.rs`),
-//! time limits (`connection/patience.rs`), what is asked (`connection/requests.rs`).
+//! Nothing here waits. Not here: which socket is ready (`event_loop.rs`), reading and sending
+//! (`connection/bytes.rs`), time limits (`connection/patience.rs`), requests
+//! (`connection/requests.rs`).
 
 mod bytes;
 mod patience;
@@ -22,12 +22,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use swipr_os::socket::Socket;
 
-/// Bytes of further requests that are read while an answer is made: the end of the client is seen
-/// behind them.
+/// Bytes of further requests that are read while an answer is made, in order to see whether the
+/// client has closed behind them.
 const MAX_BYTES_AHEAD: usize = 128 * 1024;
 /// Bytes that may wait for the client before a recording's next chunk is taken.
 const MAX_WAITING_BYTES: usize = 64 * 1024;
-/// Steps at a stretch, so that one client does not keep the others waiting.
+/// Steps in one iteration, so that one client does not keep the others waiting.
 const STEPS: usize = 64;
 
 /// What connections need of the server.
@@ -37,18 +37,18 @@ pub(super) struct ServerContext {
     pub(super) wake: Wake,
 }
 
-/// What is known of a client from its connection.
+/// What a client may do, by its connection.
 #[derive(Debug)]
 pub(super) enum ClientAccess {
-    /// May ask.
+    /// Its requests are answered.
     Open,
-    /// Gets this answer whatever it asks.
+    /// Every request gets this answer.
     Refused(Answer),
-    /// Came by TCP to this address of ours: each request is checked.
+    /// It came by TCP to this address of the agent: each request is checked.
     Tcp(SocketAddr),
 }
 
-/// Whether a connection goes on.
+/// Whether to keep a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionLife {
     GoesOn,
@@ -60,16 +60,16 @@ enum ConnectionState {
     Head,
     /// The head is there, its body is not.
     Body(Box<Head>, Decoder),
-    /// A recording is being answered with.
+    /// The answer is a recording.
     Recording(Box<Recorded>),
-    /// Somebody looks up what a symbol server's client asked for.
+    /// Another thread makes the answer to a symbol server's client.
     Asked(Box<DeferredResponse>),
     /// The last answer is on its way.
     Ending,
     /// An answer that failed in the middle is on its way.
     Breaking,
-    /// The client has its answer and should close; what it still sends is thrown
-    /// away, because closing with bytes unread would take the answer back.
+    /// The client has its answer and should close. What it still sends is thrown away: closing
+    /// with bytes unread would reset the connection, and the client could lose the answer.
     Draining(usize),
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Connection {
     sent: usize,
     /// The client sends no more.
     input_ended: bool,
-    /// There is more to do although the socket says nothing.
+    /// There is more to do although the socket is not ready.
     unfinished: bool,
     connected: Instant,
     /// When the present state began.
@@ -145,7 +145,7 @@ impl Connection {
             false => 0,
         };
         let input = match self.state {
-            // Read on, whatever comes: the end of what a client sends is how it leaves by TCP.
+            // Read on: by TCP a client that leaves is seen by the end of what it sends.
             ConnectionState::Recording(_) | ConnectionState::Asked(_) => {
                 let may_read = !self.input_ended && self.input.len() < MAX_BYTES_AHEAD;
                 if may_read { libc::POLLIN } else { 0 }
@@ -161,15 +161,15 @@ impl Connection {
 
     /// Something happened on the socket.
     pub(super) fn on_ready(&mut self, events: i16, around: &ServerContext, now: Instant) -> ConnectionLife {
-        // On a Unix socket POLLHUP means that the peer has closed, not only ended
-        // its sending; on TCP that both sides have ended.
+        // On a Unix socket POLLHUP means that the peer has closed, not only shut down its sending;
+        // on TCP that both sides have shut down.
         if events & (libc::POLLERR | libc::POLLNVAL | libc::POLLHUP) != 0 {
             return ConnectionLife::Ends;
         }
         if events & libc::POLLIN != 0 && self.read(now) == ConnectionLife::Ends {
             return ConnectionLife::Ends;
         }
-        // TCP cannot tell a client that only listens on from one that is gone.
+        // By TCP, a client that only reads looks the same as a client that is gone.
         if self.input_ended && self.is_recording() && matches!(self.gate, ClientAccess::Tcp(_)) {
             return ConnectionLife::Ends;
         }

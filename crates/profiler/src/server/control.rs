@@ -11,7 +11,7 @@ use swipr_os::socket::{Socket, cookie};
 
 /// More sockets than the server has at once.
 const SLOTS: usize = 96;
-/// No socket stands in the slot.
+/// There is no socket in the slot.
 const FREE: i32 = -1;
 
 /// Shared between handle and thread.
@@ -60,13 +60,13 @@ impl Control {
         let index = self.slots.iter().position(free)?;
         let slot = self.slots.get(index)?;
         slot.cookie.store(socket.cookie(), Ordering::Relaxed);
-        // Release: who sees the number sees its cookie.
+        // Release: a thread that sees the number sees its cookie.
         slot.fd.store(socket.fd(), Ordering::Release);
         Some(OpenDescriptor { slots: Arc::clone(&self.slots), index })
     }
 
-    /// Closes, in the child of a fork, what it has of its parent's sockets. Takes no
-    /// lock and frees nothing.
+    /// In the child of a fork: closes its copies of the parent's sockets. Takes no lock and frees
+    /// nothing.
     pub(super) fn close_in_child(&self) {
         for slot in self.slots.iter() {
             // Acquire: pairs with the store in `note`.
@@ -83,7 +83,7 @@ impl Control {
         }
     }
 
-    /// A listener was opened again: its old file is not ours to remove any more.
+    /// A listener was opened again: its old file must not be removed any more.
     pub(super) fn replace_file(&self, old: &Listener, new: &Listener) {
         if let Some(file) = old.file() {
             file.forget();
@@ -107,7 +107,7 @@ impl Control {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Whether a client waits for more of a recording.
+    /// Sets whether a client waits for more of a recording.
     pub(super) fn set_recording(&self, recording: bool) {
         self.recording.store(recording, Ordering::Release);
     }

@@ -1,6 +1,6 @@
-//! The server thread: waits for its sockets, and hands what happens to connections.
+//! The server thread: waits for its sockets, and has connections handle what is ready.
 //!
-//! Without connections it never wakes. Not here: what clients say (`connection.rs`).
+//! Not here: requests (`connection.rs`).
 
 use super::admission;
 use super::answer::{Answer, Form};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use swipr_os::disabled;
 use swipr_os::socket::Socket;
 
-/// Connections accepted at a stretch.
+/// Connections accepted in one iteration.
 const ACCEPTS: usize = 16;
-/// While a recording runs the loop looks at it this often, wakened or not: the host
-/// may have closed the waker.
+/// How often the loop checks a running recording without being woken: the host may have closed the
+/// waker.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often waiting may fail in a row.
@@ -94,9 +94,9 @@ impl EventLoop {
         self.control.set_recording(self.clients.iter().any(|client| client.connection.has_unsent()));
     }
 
-    /// No memory, a limit that the host lowered, or the host closed what is waited with: no reason
-    /// to spin, and reason to make another. If that does not help, clients cannot be heard any
-    /// more.
+    /// There is no memory, or the host lowered a limit, or it closed the poller's descriptor. Waits
+    /// instead of spinning, and makes another poller. After too many failures in a row the agent is
+    /// disabled.
     fn waiting_failed(&mut self, error: &io::Error) {
         self.failed_waits += 1;
         if self.failed_waits > MAX_FAILED_WAITS {
@@ -106,12 +106,12 @@ impl EventLoop {
         }
         std::thread::sleep(REST);
         if let Ok(poller) = Poller::new() {
-            // Not dropped: its descriptor's number may be the host's by now.
+            // Not dropped: the old descriptor's number may be the host's by now.
             std::mem::forget(std::mem::replace(&mut self.poller, poller));
         }
     }
 
-    /// How long there is nothing to do but wait.
+    /// How long the loop may wait.
     fn timeout(&self) -> Option<Duration> {
         let settings = &self.around.settings;
         let deadlines = self.clients.iter().map(|c| c.connection.deadline(settings));
@@ -150,7 +150,7 @@ impl EventLoop {
             if events != 0 {
                 life = connection.on_ready(events, around, now);
             } else if connection.is_recording() {
-                // Its pipe may have something; asking costs less than knowing.
+                // Its pipe may have something. To try costs less than to know.
                 life = connection.go_on(around, now);
             }
             let deadline = connection.deadline(&around.settings);
@@ -184,9 +184,8 @@ impl EventLoop {
     }
 }
 
-/// Whether one more client fits. If not, one that has never completed a request makes room, the one
-/// that has waited longest: who only connects, or sends a head byte by byte, cannot keep the others
-/// out.
+/// Whether one more client fits. If not, drops the oldest client that has never completed a
+/// request: clients that only connect, or send a head byte by byte, cannot keep others out.
 fn make_room(clients: &mut Vec<Client>, most: usize) -> bool {
     if clients.len() < most {
         return true;

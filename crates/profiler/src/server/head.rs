@@ -55,18 +55,18 @@ pub(super) struct Head {
     pub(super) version: Version,
     pub(super) keep: Keep,
     pub(super) framing: Framing,
-    /// The client waits for a word before it sends its body.
+    /// The client waits for `100 Continue` before it sends its body.
     pub(super) waits: bool,
     pub(super) errors: Errors,
-    /// Somebody with a browser asks.
+    /// The client accepts HTML, as browsers do.
     pub(super) wants_page: bool,
     pub(super) host: Option<String>,
     pub(super) origin: Option<String>,
     pub(super) authorization: Option<String>,
-    /// What a browser says of the page that made it ask: `same-origin`, `same-site`, `cross-site`,
-    /// or `none`.
+    /// What a browser says of the page that made it send the request: `same-origin`, `same-site`,
+    /// `cross-site`, or `none`.
     pub(super) fetch_site: Option<String>,
-    /// A browser asks for a page's picture.
+    /// A browser requests a picture for a page.
     pub(super) wants_picture: bool,
     pub(super) readers: Readers,
 }
@@ -78,14 +78,14 @@ impl Head {
     }
 }
 
-/// What a reader of heads makes of the bytes so far.
+/// How the bytes so far parse.
 #[derive(Debug)]
 pub(super) enum Parsed {
     /// More bytes are needed.
     Incomplete,
     /// A head, and its length in bytes.
     Complete(Box<Head>, usize),
-    /// No head will come of it.
+    /// They are no head, whatever follows.
     Bad(Answer),
 }
 
@@ -212,7 +212,7 @@ fn once(place: &mut Option<String>, name: &str, value: &str) -> Result<(), Answe
     }
 }
 
-/// Who asks for names asks for those of a whole profile.
+/// A request for names has the addresses of a whole profile.
 fn most_body_bytes(path: &str) -> usize {
     if path.ends_with("/symbolicate/v5") { MAX_BODY_BYTES * 16 } else { MAX_BODY_BYTES }
 }
@@ -231,7 +231,7 @@ pub(super) fn body_too_long() -> Answer {
     Answer::problem(413, format!("the body is longer than {MAX_BODY_BYTES} bytes"))
 }
 
-/// Whether a comma-separated list has that word (parameters of it aside).
+/// Whether a comma-separated list has that word, with or without parameters.
 fn has_word(list: &str, word: &str) -> bool {
     list.split(',').any(|item| {
         let item = item.split(';').next().unwrap_or(item);
@@ -239,8 +239,8 @@ fn has_word(list: &str, word: &str) -> bool {
     })
 }
 
-/// Whether it is what browsers accept for an `<img>`: `image/avif,image/webp,*/*;q=0.8`. One kind
-/// of picture alone is what people ask for by hand.
+/// Whether it is what browsers accept for an `<img>`: `image/avif,image/webp,*/*;q=0.8`. A single
+/// kind of picture is what people write by hand.
 fn is_list_of_pictures(list: &str) -> bool {
     let has_picture = list.split(',').any(|item| item.trim_start().starts_with("image/"));
     has_picture && !has_word(list, "text/html") && (list.contains(',') || has_word(list, "image/*"))

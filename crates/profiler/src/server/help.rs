@@ -1,4 +1,4 @@
-//! The help: commands ready to paste for the socket that was asked, and every route,
+//! The help: commands ready to paste for the socket that the request came to, and every route,
 //! parameter and format, from their lists.
 
 use super::parameters::PARAMETERS;

@@ -1,5 +1,6 @@
-//! A listener in the server's loop: how it is, its next client, and opening it again after the host
-//! closed it. Not here: who the client is (`admission.rs`), opening the first time (`listen.rs`).
+//! An acceptor: a listener in the server's loop. It accepts clients, backs off on errors, and opens
+//! the socket again after the host closed it. Not here: the client's user (`admission.rs`), opening
+//! the first time (`listen.rs`).
 
 use super::control::{Control, OpenDescriptor};
 use crate::listen::{Address, Listener};
@@ -8,14 +9,14 @@ use std::time::{Duration, Instant};
 use swipr_os::log::Log;
 use swipr_os::socket::Socket;
 
-/// How long a listener rests that cannot accept for want of descriptors or memory.
+/// How long an acceptor backs off that lacks descriptors or memory.
 pub(super) const REST: Duration = Duration::from_secs(1);
 /// How often a listener that the host closed is opened again, in a row.
 const REOPENINGS: u32 = 10;
-/// How often accepting is tried again for clients that have gone meanwhile.
+/// How often accepting is tried if clients have gone meanwhile.
 const TRIES: usize = 16;
 
-/// See the module's text.
+/// Accepts the clients of a listener.
 pub(super) struct Acceptor {
     listener: Listener,
     address: Arc<Address>,
@@ -26,9 +27,9 @@ pub(super) struct Acceptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Well,
-    /// Rests until then.
+    /// Backs off until then.
     Rests(Instant),
-    /// The host closed it: to be opened again then, for the so-many-th time.
+    /// The host closed the socket. When to open it again, and how many attempts have failed.
     Lost(Instant, u32),
     /// Given up.
     Dead,
@@ -49,12 +50,12 @@ impl Acceptor {
         &self.address
     }
 
-    /// What to wait for, while it is well.
+    /// The socket to wait for, unless the acceptor backs off or has lost it.
     pub(super) fn socket(&self) -> Option<&Socket> {
         (self.health == Health::Well).then(|| self.listener.socket())
     }
 
-    /// When to look after it.
+    /// When to call [`Acceptor::look_after`].
     pub(super) fn look_at(&self) -> Option<Instant> {
         match self.health {
             Health::Rests(until) | Health::Lost(until, _) => Some(until),
@@ -62,7 +63,7 @@ impl Acceptor {
         }
     }
 
-    /// The next client that waits, if there is one.
+    /// Accepts the next client, if there is one.
     pub(super) fn next(&mut self, now: Instant) -> Option<Socket> {
         for _ in 0..TRIES {
             match self.listener.socket().accept().map_err(|error| error.raw_os_error()) {
@@ -83,7 +84,7 @@ impl Acceptor {
         None
     }
 
-    /// Helps it where it is not well.
+    /// Ends a back-off, or opens a lost socket again, if it is time.
     pub(super) fn look_after(&mut self, control: &Arc<Control>, log: Log, now: Instant) {
         match self.health {
             Health::Rests(until) if until <= now => self.health = Health::Well,

@@ -1,4 +1,4 @@
-//! The server's readers of requests as functions of bytes, for `tests/properties/`, which says what
+//! The server's parsers of requests as functions of bytes, for `tests/properties/`, which says what
 //! must hold whatever clients send.
 
 use super::Settings;
@@ -18,7 +18,7 @@ use swipr_os::socket::Socket;
 /// Times that a connection may have something to do for one piece.
 const MAX_TURNS: usize = 10_000;
 
-/// What the reader of heads makes of some bytes.
+/// How some bytes parse as a request's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParsedHead {
     /// More are needed.
@@ -38,7 +38,7 @@ pub fn head(bytes: &[u8]) -> ParsedHead {
     }
 }
 
-/// The recording that `GET` of a path with this query asks for; else the answer's status.
+/// The recording that `GET` of a path with this query requests; else the answer's status.
 pub fn query(path: &str, text: &str, recorder: &dyn Recorder) -> Result<Box<Request>, u16> {
     let Parsed::Complete(mut head, _) = head::parse(b"GET / HTTP/1.1\r\n\r\n") else { return Err(0) };
     debug_assert_eq!(head.framing, Framing::Length(0));
@@ -49,12 +49,12 @@ pub fn query(path: &str, text: &str, recorder: &dyn Recorder) -> Result<Box<Requ
     }
 }
 
-/// The recording that a JSON body asks for, or what is wrong with it.
+/// The recording that a JSON body requests, or what is wrong with it.
 pub fn json(body: &[u8]) -> Result<Request, String> {
     sample_request::parse(body)
 }
 
-/// All that a client gets who sends these pieces one after the other, and then no more.
+/// All that a client receives if it sends these pieces one after another, and then no more.
 pub fn conversation<'a>(
     pieces: impl Iterator<Item = &'a [u8]>,
     recorder: Arc<dyn Recorder>,

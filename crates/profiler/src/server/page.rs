@@ -1,6 +1,6 @@
-//! Paths under a random token, for the page of profiler.firefox.com: it asks from a user's browser
-//! for names, source files and instructions, and for a recording. Who was not given the token
-//! cannot ask, and no other web page hears an answer.
+//! Paths under a random token, for the page of profiler.firefox.com. From a user's browser the page
+//! requests names, source files and instructions, and a recording. A client without the token
+//! cannot use these paths, and no other web page can read an answer.
 
 use super::access;
 use super::answer::{Answer, Readers};
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// The page.
 pub(super) const ORIGIN: &str = "https://profiler.firefox.com";
-/// What is looked up, and how it is asked for.
+/// Paths of the symbol server, and the kind of question that each one is.
 static QUESTIONS: [(&str, QuestionKind); 3] = [
     ("/symbolicate/v5", QuestionKind::Symbolicate),
     ("/source/v1", QuestionKind::Source),
@@ -24,9 +24,9 @@ pub(super) const PROFILE: &str = "/profile.json";
 /// What becomes of a request.
 #[derive(Debug)]
 pub(super) enum TokenRoute {
-    /// It is answered at once.
+    /// This answer, at once.
     Answer(Answer),
-    /// Somebody is to look that up.
+    /// A question for the symbol server's thread.
     Question(QuestionKind),
 }
 
@@ -36,14 +36,15 @@ pub(super) fn token() -> &'static str {
     TOKEN.get_or_init(|| Identity::of_this_process().uuid)
 }
 
-/// A request for a path behind the token, as one for that path, whose answer the page may read.
+/// If the request's path is behind the token: the request for that path alone, whose answer the
+/// page may read.
 pub(super) fn firefox_request(head: &Head) -> Option<Head> {
     let (token, path) = head.path.strip_prefix('/')?.split_once('/')?;
     let of_page = || Head { path: format!("/{path}"), readers: Readers::FirefoxProfiler, ..head.clone() };
     access::is_same(token, self::token()).then(of_page)
 }
 
-/// Whether a request by TCP to our address `local` may be answered.
+/// Whether a request by TCP to the agent's address `local` may be answered.
 pub(super) fn check_tcp(head: &Head, local: SocketAddr) -> Result<(), Answer> {
     let is_page = head.origin.as_deref().is_none_or(|origin| origin == ORIGIN);
     match is_page && access::is_our_name(head.host.as_deref().unwrap_or_default(), local) {
@@ -52,7 +53,7 @@ pub(super) fn check_tcp(head: &Head, local: SocketAddr) -> Result<(), Answer> {
     }
 }
 
-/// What a request behind the token is answered with; none: as by our own route of that path.
+/// How to answer a request behind the token; `None`: as the route of that path does.
 pub(super) fn follow(head: &Head) -> Option<TokenRoute> {
     let path = head.path.as_str();
     let question = QUESTIONS.iter().find(|(known, _)| *known == path);
@@ -67,7 +68,7 @@ pub(super) fn follow(head: &Head) -> Option<TokenRoute> {
     Some(TokenRoute::Answer(answer))
 }
 
-/// Browsers ask first.
+/// The answer to a browser's preflight request (CORS).
 fn preflight(methods: &'static str) -> Answer {
     let answer = Answer::text("").header("Access-Control-Allow-Methods", methods);
     let answer = answer.header("Access-Control-Allow-Headers", "Content-Type");
@@ -75,8 +76,8 @@ fn preflight(methods: &'static str) -> Answer {
     answer.header("Access-Control-Max-Age", "600")
 }
 
-/// The page's address that opens a recording of this process, which listens there, and asks it for
-/// more.
+/// The URL that has the page open a recording of this process, which listens at `here`, and send it
+/// further requests.
 pub(super) fn link(here: &str) -> String {
     let under = format!("{here}/{}", token());
     let quoted =

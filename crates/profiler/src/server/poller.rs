@@ -1,8 +1,8 @@
-//! Waiting for sockets, and waking the one who waits.
+//! Waits for sockets, with a waker for other threads.
 //!
-//! mio reports edges; the server's connections want to hear again of what they left unread. So
-//! every wait registers its sockets anew: a registration reports what is ready already. There are
-//! never more than some seventy. Not here: what happens on a socket.
+//! mio is edge-triggered, but a connection that leaves bytes unread must be reported again. So
+//! every wait registers its sockets again: a registration reports what is ready already. There are
+//! never more than some seventy. Not here: what connections do with their sockets.
 
 mod pending;
 
@@ -14,7 +14,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 use swipr_os::socket::Socket;
 
-/// What is being waited for, and what came of it.
+/// The sockets of a wait, and what is ready.
 #[derive(Debug)]
 pub(super) struct Poller {
     poll: Poll,
@@ -83,7 +83,7 @@ impl Poller {
     }
 }
 
-/// The end of a descriptor is always reported, but mio wants to be asked for something.
+/// The end of a descriptor is always reported, but mio wants at least one interest.
 fn interest(events: i16) -> Interest {
     let reading = (events & libc::POLLIN != 0).then_some(Interest::READABLE);
     let writing = (events & libc::POLLOUT != 0).then_some(Interest::WRITABLE);
@@ -114,9 +114,9 @@ impl Waker {
     /// Wakes. Never waits; callable from any thread, not from a signal handler.
     pub(super) fn wake(&self) {
         self.pending.raise(|| {
-            // A full buffer wakes too. A socket that is not ours does not: the host closed
-            // it, or the caller has another descriptor table. The server's loop has a
-            // bound of its own while it must not miss a wake.
+            // A full buffer wakes, too. A socket that is not the agent's does not: the host
+            // closed it, or the caller has another descriptor table. While the server's loop
+            // must not miss a wake-up, it polls as well.
             let sent = self.socket.send(&[1]);
             sent.is_ok() || sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
         });
@@ -127,8 +127,8 @@ impl Waker {
         &self.socket
     }
 
-    /// Takes the sleeper's bytes; what is announced from here on wakes again, and what
-    /// was announced before can be seen now.
+    /// Takes the sleeper's bytes. Later calls of [`Waker::wake`] wake again. What callers did
+    /// before earlier calls is visible now.
     pub(super) fn drain(&self, sleeper: &Socket) {
         let mut bytes = [0; 64];
         self.pending.lower(|| while sleeper.receive(&mut bytes).is_ok_and(|count| count > 0) {});

@@ -1,8 +1,8 @@
 //! The answer to a request for a recording: its bytes as they come, in chunks.
 //!
-//! The status waits for the first bytes (for formats that write at the end, for the
-//! end): a recording that fails or finds nothing before that is told as an error and
-//! not as an empty profile. Not here: making the recording.
+//! The status waits for the first bytes; for formats that write at the end, it waits for the end. A
+//! recording that fails or finds nothing before that is answered with an error, not with an empty
+//! profile. Not here: making the recording.
 
 use super::answer::{self, Answer, Content, Form};
 use super::head::{Head, Keep, Version};
@@ -22,7 +22,7 @@ const MAX_HELD_BYTES: usize = 1024 * 1024;
 /// Largest chunk.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// How a recording's answer is dressed.
+/// How a recording is sent as an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseOptions {
     pub(super) file: File,
@@ -40,12 +40,12 @@ pub(super) enum File {
     Named(&'static str),
 }
 
-/// What a recording that found nothing is.
+/// How a recording that found nothing is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Empty {
-    /// An error, which tells why.
+    /// With an error that says why.
     IsTold,
-    /// An answer like any other: it tells by itself, or has no samples anyway.
+    /// As any other: its body says why, or never has samples.
     IsFine,
 }
 
@@ -234,8 +234,8 @@ impl Recorded {
     fn fail(&mut self, reason: &str, out: &mut Vec<u8>) -> Progress {
         match self.head {
             Sent::Sent => {
-                // The line that ends the trailers is left out: whoever reads it all sees that it is
-                // cut, and why.
+                // The line that ends the trailers is left out: a client that reads it all sees that
+                // the answer is cut, and why.
                 if self.about.version == Version::Http11 {
                     let reason = answer::one_line(reason);
                     out.extend_from_slice(format!("0\r\n{ERROR}: {reason}\r\n").as_bytes());

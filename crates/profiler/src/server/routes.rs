@@ -1,7 +1,7 @@
 //! Routes: which there are (`routes/table.rs`), finding a request's, and following it.
 //!
 //! The help, 404's text, 405's `Allow` and the table in `docs/http.md` are made from the list. Not
-//! here: what routes do (`routes/*.rs`), reading requests, writing answers, who may ask.
+//! here: what routes do (`routes/*.rs`), reading requests, writing answers, authorization.
 
 mod go;
 mod plain;
@@ -43,7 +43,7 @@ pub(super) enum Strictness {
     Go,
 }
 
-/// A request, on its way along a route.
+/// A request, for its route.
 pub(super) struct RouteContext<'a> {
     path: &'a str,
     /// As it was sent.
@@ -131,7 +131,7 @@ impl RouteContext<'_> {
             }
             match self.wish.set(&name, &value) {
                 Ok(()) => {}
-                // Go takes its default where it does not understand.
+                // Go uses its default for a value that it cannot parse.
                 Err(_) if self.strictness == Strictness::Go && name == "seconds" => {}
                 Err(_) if !super::parameters::is_listed(&name) => self.others.push((name, value)),
                 Err(what) => return Err(self.wrong(format!("{name}: {what}"))),
@@ -140,7 +140,7 @@ impl RouteContext<'_> {
         Ok(())
     }
 
-    /// The request asks for something that is not so.
+    /// An error for a request that is wrong.
     fn wrong(&self, what: String) -> Answer {
         let answer = Answer::problem(400, what);
         match self.strictness {
@@ -155,13 +155,13 @@ impl RouteContext<'_> {
     }
 }
 
-/// How a path's clients want to be told.
+/// Which form of errors a path's clients expect.
 pub(super) fn strictness(path: &str) -> Strictness {
     let route = ROUTES.iter().find(|route| route.paths.contains(&path));
     route.map_or(Strictness::Strict, |route| route.strictness)
 }
 
-/// The agent has turned itself off.
+/// The answer if the agent is disabled.
 pub(super) fn off(reason: &str) -> Answer {
     Answer::problem(503, format!("the agent has turned itself off: {reason}"))
 }

@@ -1,4 +1,4 @@
-//! swift-profile-recorder's request: a JSON object, with fields of ours besides its own.
+//! swift-profile-recorder's request: a JSON object, with further fields besides its own.
 
 use super::parameters::{Defaults, RecordingParams};
 use crate::recording::{Length, Request};
@@ -90,9 +90,9 @@ pub(super) fn parse(body: &[u8]) -> Result<Request, String> {
     if wish.interval_ns.is_none() {
         return Err("\"timeInterval\" is missing".to_owned());
     }
-    // Its pipelines sum up periods where there are some, and multiply by the interval afterwards.
-    // In CPU mode, which
-    // is ours alone, samples without their periods would be false.
+    // Its pipelines sum up periods if there are any, and multiply by the interval afterwards: so
+    // there are none. In CPU mode, which its clients do not know, samples without periods would be
+    // false.
     if wish.mode != Some(Mode::Cpu) {
         wish.compat.get_or_insert(true);
     }

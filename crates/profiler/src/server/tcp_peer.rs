@@ -1,8 +1,8 @@
-//! The user at the other end of a TCP connection on this machine: the kernel knows whose socket it
-//! is, and tells by its socket diagnosis (sock_diag(7)). One question, one answer, no waiting,
-//! however many sockets there are.
+//! The user at the other end of a TCP connection on this machine. The kernel reports the owner of a
+//! socket by its socket diagnosis (sock_diag(7)): one request, one reply, no waiting, however many
+//! sockets there are.
 //!
-//! Not here: users of other machines, whom nobody knows; what is done with the answer
+//! Not here: users of other machines, which cannot be found out; what is done with the answer
 //! (`access.rs`).
 
 use std::io;
@@ -22,7 +22,7 @@ const STATE_AT: usize = HEAD + 1;
 const ID_AT: usize = HEAD + 4;
 const UID_AT: usize = ID_AT + ID + 12;
 
-/// Who connected from `peer` to our `local`.
+/// The user that connected from `peer` to the agent's `local`.
 pub(super) fn uid(local: SocketAddr, peer: SocketAddr) -> io::Result<u32> {
     let socket = Socket::diagnosis()?;
     let question = question(local, peer);

@@ -1,13 +1,13 @@
-//! Between the sampler, which asks threads, and a thread that wants to be asked no more: when the
-//! thread goes on, no question is under way that it has not been sent.
+//! A handshake between the sampler, which signals threads, and a thread that excludes itself. When
+//! the thread continues, the sampler is not about to signal it.
 //!
-//! Each says what it does, then looks at what the other does: SeqCst, so that one of the two at
-//! least sees the other.
+//! Each of the two writes what it does, then reads what the other does: SeqCst, so that at least
+//! one of them sees the other.
 
 use crate::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 
-/// Sampler: asks thread `tid`, unless it `is_out`: `None`. `asked`: whom it is asking, for
-/// [`wait_until_out`].
+/// Sampler: calls `ask` for thread `tid`; `None`: the thread `is_out`. Meanwhile `asked` is the
+/// thread's id, for [`wait_until_out`].
 pub(super) fn ask<T>(
     asked: &AtomicU32,
     tid: u32,
@@ -20,17 +20,17 @@ pub(super) fn ask<T>(
     answer
 }
 
-/// Sampler: whether a thread with that bit is out.
+/// Sampler: whether the thread with that bit is excluded.
 pub(super) fn is_out(byte: &AtomicU8, bit: u8) -> bool {
     byte.load(SeqCst) & bit != 0
 }
 
-/// The thread, or who starts it: it is out from now on.
+/// The thread, or its creator: excludes the thread from now on.
 pub(super) fn set(byte: &AtomicU8, bit: u8) {
     byte.fetch_or(bit, SeqCst);
 }
 
-/// Thread `tid`, which is out: waits while it is just being asked, and `waits` says so.
+/// Thread `tid`, which is excluded: waits while the sampler is signalling it and `waits` is true.
 pub(super) fn wait_until_out(asked: &AtomicU32, tid: u32, mut waits: impl FnMut() -> bool) {
     while asked.load(SeqCst) == tid && waits() {}
 }

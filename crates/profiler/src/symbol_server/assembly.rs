@@ -1,5 +1,5 @@
-//! `/asm/v1`: instructions, read out of the memory that runs, which is not always what the file
-//! has. The disassembler is in libraries that are built with the feature `asm`.
+//! `/asm/v1`: instructions, read from memory, which may differ from the file. The disassembler is
+//! in libraries that are built with the feature `asm`.
 
 use super::modules::Modules;
 use serde_json::Value;

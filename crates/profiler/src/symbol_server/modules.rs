@@ -7,7 +7,7 @@ use swipr_os::locks::lock;
 use swipr_symbols::symbol_api;
 use swipr_symbols::symbolizer::{Detail, Lookup, Symbol};
 
-/// See the module's text.
+/// The modules of the process.
 pub(super) struct Modules<'a> {
     mappings: &'a Mappings,
     names: &'a NameSources,

@@ -1,5 +1,5 @@
-//! What a recording's figures tell beyond its counters: why its stacks were cut, and what the agent
-//! spent while it ran.
+//! A recording's figures beyond its counters: why its stacks were cut, and what the agent spent
+//! while it ran.
 
 use crate::agent_threads;
 use crate::counters::AgentCounters;
@@ -7,7 +7,7 @@ use crate::histogram::Counts;
 use swipr_formats::model::{Cost, Summary};
 use swipr_unwind::walk::Stop;
 
-/// How things stood when the recording began, and how its walks ended.
+/// The agent's counters when the recording began, and how the recording's walks ended.
 #[derive(Debug)]
 pub struct Figures {
     held: Counts,
@@ -27,14 +27,14 @@ impl Figures {
         }
     }
 
-    /// A stack of the recording ends so, at so many ticks.
+    /// Counts a stack that was cut for this reason, at so many ticks.
     pub fn stopped(&mut self, stop: Stop, ticks: u32) {
         if let Some(count) = self.stops.get_mut(stop as usize) {
             *count += u64::from(ticks);
         }
     }
 
-    /// The recording is over.
+    /// Adds the figures to the summary, at the recording's end.
     pub fn complete(&self, summary: &mut Summary, agent: &AgentCounters) {
         let held = agent.held.counts().since(&self.held).figures();
         let sweep = agent.sweep.counts().since(&self.sweep).figures();

@@ -1,5 +1,5 @@
-//! What was sampled lately, as addresses, and where their names are found should anybody ask for
-//! them. Until somebody does, nothing is read of any file.
+//! The flight recorder: the last samples, as addresses, and where their names are found. No file is
+//! read before names are requested.
 
 use crate::mappings::Symbols;
 use rustc_hash::FxHashMap;
@@ -9,26 +9,26 @@ use swipr_formats::FlightRecorder;
 use swipr_formats::model::{Header, Module};
 use swipr_symbols::symbolizer::Symbolizer;
 
-/// What was read of files goes when nobody has asked for names for so long.
+/// Symbols are dropped when no name was requested for so long.
 const UNUSED: Duration = Duration::from_secs(60);
 
 /// Where the names of modules are found.
 pub type Places = FxHashMap<Arc<Module>, Arc<Symbols>>;
 
-/// `None`: nothing is kept.
+/// The flight recorder; `None`: there is none.
 pub type Kept = Arc<Mutex<Option<AddressRecorder>>>;
 
-/// See the module's text.
+/// A flight recorder of addresses.
 #[derive(Debug)]
 pub struct AddressRecorder {
     /// The samples.
     pub recorder: FlightRecorder,
-    /// Of the modules that they are in.
+    /// Where the names of the samples' modules are found.
     pub places: Places,
 }
 
 impl AddressRecorder {
-    /// Keeps so much time of a recording.
+    /// Keeps the last `keep` of a recording.
     pub fn new(header: Header, keep: Duration) -> AddressRecorder {
         AddressRecorder {
             recorder: FlightRecorder::new(header, keep.as_nanos() as u64),
@@ -36,16 +36,15 @@ impl AddressRecorder {
         }
     }
 
-    /// Stacks came with frames in these modules. Others that are unloaded and in no stack any more
-    /// are forgotten.
+    /// Adds modules that new stacks have frames in. Forgets modules that are unloaded and in no
+    /// stack any more.
     pub fn met(&mut self, modules: Vec<(Arc<Module>, Arc<Symbols>)>) {
         self.places.retain(|module, _| Arc::strong_count(module) > 1);
         self.places.extend(modules);
     }
 }
 
-/// Sees to it that what was read for names does not stay for as long as samples are kept, which is
-/// for ever.
+/// Drops symbols that are not used any more: the flight recorder runs for ever and would keep them.
 #[derive(Debug)]
 pub struct UnusedSymbols {
     look_ups: u64,

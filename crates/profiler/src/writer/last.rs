@@ -1,4 +1,4 @@
-//! What was kept, written as if it had been a recording.
+//! Writes the flight record as if it had been a recording.
 
 use super::late_names::LateNames;
 use super::names::StackSymbolizer;
@@ -9,12 +9,13 @@ use std::time::Duration;
 use swipr_os::locks::lock;
 use swipr_os::process;
 
-/// What is kept begins and ends with a sample, and its beginning is cut by the second.
+/// A flight record may be shorter than requested by this much: it begins and ends with a sample,
+/// and its beginning is cut by the second.
 const SLACK_NS: u64 = 2_000_000_000;
 
-/// The body of a thread of its own. Names are looked up now: for at most `symbol_time` with lines.
-/// Whoever keeps samples waits while they are written; the sampler does not. Drops `place` before
-/// anybody is told of the end.
+/// The body of a thread of its own. Symbolizes now, for at most `symbol_time` with lines. The
+/// flight recorder's writer waits while its samples are written; the sampler does not. Drops
+/// `place` before it reports the end.
 pub fn write_last(
     request: &Request,
     mut output: Box<dyn Output>,
@@ -37,7 +38,7 @@ pub fn write_last(
         }
         _ => (LateNames::new(names, Default::default()), vec![]),
     };
-    // Files are read before the samples are asked for: that takes long.
+    // Files are read before the lock is held for the samples: that takes long.
     frames.into_iter().for_each(|frame| drop(late.frame(frame, false)));
     let summary = lock(kept).as_ref().and_then(|kept| kept.as_ref()).map(|kept| {
         kept.recorder.write(
@@ -55,14 +56,14 @@ pub fn write_last(
     let Some(mut summary) = summary else {
         return output.finish(Err("nothing is kept any more".into()));
     };
-    // What passed is counted already.
+    // Samples that passed the filter are counted already.
     summary.filtered = passed.filtered();
     summary.without_lines = late.without_lines();
     if summary.duration_ns.saturating_add(SLACK_NS) < asked_ns {
         summary.asked_ns = asked_ns;
     }
     format.finish(&summary, &mut bytes);
-    // Whoever waits for what was not there is told so, and gets no empty profile.
+    // A client gets an error if there is no sample, and no empty profile.
     let has_something = summary.samples > 0 || output.takes_empty();
     if !has_something || output.write(&bytes).is_ok() {
         drop(place);

@@ -1,4 +1,4 @@
-//! Names for stacks that were kept as addresses.
+//! Symbolizes stacks that the flight recorder has kept as addresses.
 
 use super::kept::Places;
 use super::names::StackSymbolizer;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Function, Stack};
 use swipr_symbols::first_functions::{is_first, is_signal_return};
 
-/// See the module's text. For one request.
+/// Symbolizes the stacks of one request.
 pub struct LateNames {
     names: StackSymbolizer,
     places: Places,
-    /// By the module's place in memory, the address, and whether it is exact.
+    /// By pointer to the module, the address, and whether it is exact.
     known: FxHashMap<(usize, u64, bool), Arc<[Function]>>,
 }
 
 impl LateNames {
-    /// Looks up by `names` what is in modules that have `places`.
+    /// Symbolizes by `names` the frames in modules that `places` has.
     pub fn new(names: StackSymbolizer, places: Places) -> LateNames {
         LateNames { names, places, known: FxHashMap::default() }
     }
@@ -27,10 +27,10 @@ impl LateNames {
         self.names.without_lines()
     }
 
-    /// The stack with names. It ends at a function that nobody called.
+    /// The stack with names. It ends at its thread's first function.
     pub fn stack(&mut self, stack: Stack) -> Stack {
         let mut frames = Vec::with_capacity(stack.frames.len());
-        // The innermost frame was interrupted, and what a signal interrupted.
+        // The innermost frame was interrupted, and so was a frame that a signal handler returns to.
         let mut is_exact = true;
         for frame in stack.frames {
             let frame = self.frame(frame, is_exact);
@@ -45,7 +45,7 @@ impl LateNames {
         Stack { frames }
     }
 
-    /// A frame with names; `is_exact`: the thread stood there, and has not called.
+    /// A frame with names; `is_exact`: its address is no return address of a call.
     pub fn frame(&mut self, frame: Frame, is_exact: bool) -> Frame {
         let is_unnamed = frame.kind == FrameKind::Native && frame.functions.is_empty();
         let Some(module) = frame.module.as_ref().filter(|_| is_unnamed) else { return frame };
@@ -56,7 +56,7 @@ impl LateNames {
                 let Some(symbols) = self.places.get(module).cloned() else { return frame };
                 let address = frame.address;
                 let mut at = |exact| self.names.functions(&symbols, CodeAddress { address, exact });
-                // The kernel made the address that a handler returns to: nobody called from before
+                // The kernel sets the address that a handler returns to: there is no call before
                 // it.
                 let here = at(true);
                 let is_begin = |function: &Function| function.offset == 0 && is_signal_return(&function.name);
@@ -102,8 +102,8 @@ mod tests {
         let text = Function { name: "[cut]".into(), mangled: None, offset: 0, file: None, line: None };
         let note = Frame { address: 0, kind: FrameKind::Note, module: None, functions: Arc::from([text]) };
         let module = Some(code.module.clone());
-        // The innermost frame stands at the function's first byte; behind it a call would lie
-        // before the function.
+        // The innermost frame is at the function's first byte. As a return address it would belong
+        // to a call before the function.
         let frames = vec![at(here, module.clone()), at(here + 1, module), at(8, None), note.clone()];
         let named = late.stack(Stack { frames });
         let name = |frame: &Frame| frame.functions.last().map(|function| function.name.to_string());

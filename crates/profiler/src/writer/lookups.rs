@@ -1,5 +1,5 @@
-//! What is asked of a recording's knowledge of code, and not of its samples: names of addresses,
-//! and which code there is.
+//! Requests that are answered from a recording's mappings and not from its samples: names of
+//! addresses, and a list of all code.
 
 use super::names::StackSymbolizer;
 use crate::recording::WriterTask;
@@ -16,7 +16,7 @@ pub fn answer(purpose: &WriterTask, names: &mut StackSymbolizer) -> String {
         WriterTask::Names(addresses) => {
             text.push_str("num_symbols: 1\n");
             for &address in addresses {
-                // pprof asks for the call itself, one byte before the return address.
+                // pprof sends the address of the call, one byte before the return address.
                 let frame = names.known(CodeAddress { address, exact: true });
                 let name = frame.as_ref().and_then(|frame| frame.functions.last());
                 let name = name.map_or(UNKNOWN.into(), |function| printable(&function.name));

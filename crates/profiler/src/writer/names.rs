@@ -1,4 +1,4 @@
-//! From addresses to named frames, remembered per stack and per address.
+//! From addresses to named frames, with a cache per stack and per address.
 
 use crate::jit::JitCode;
 use crate::mappings::{Code, Mappings, Symbols};
@@ -17,50 +17,50 @@ use swipr_symbols::symbolizer::{Detail, Lookup, Symbol, Symbolizer};
 use swipr_unwind::frames::BEFORE_ELIDED;
 use swipr_unwind::walk::Stop;
 
-/// Stacks and addresses that are remembered; then it starts anew.
+/// Stacks and addresses that are cached. A full cache is cleared.
 const MAX_STACKS: usize = 4096;
 const MAX_FRAMES: usize = 65_536;
 
-/// Who knows names. Shared by all writers.
+/// Where names come from. Shared by all writers.
 #[derive(Clone)]
 pub struct NameSources {
     /// Of files.
     pub symbolizer: Arc<Mutex<Symbolizer>>,
-    /// Of code made at run time.
+    /// Of JIT code.
     pub made_code: Arc<Mutex<JitCode>>,
-    /// What code was where at the last sample, for who asks later.
+    /// The mappings at the last sample, for later requests.
     pub latest: Arc<Mutex<Option<Arc<Mappings>>>>,
     /// For the times of samples.
     pub clock: EpochClock,
 }
 
-/// How long the names of code that was made at run time hold: its memory is used again.
+/// How long names of JIT code hold: its memory is reused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Validity {
-    /// Of what is known about made code.
+    /// The generation of [`JitCode`].
     generation: u64,
     times: Range<u64>,
 }
 
-/// See the module's text. One a writer.
+/// Symbolizes the stacks of one writer.
 pub struct StackSymbolizer {
     sources: NameSources,
     symbolize: Symbolize,
     /// What is left of the time that may be spent on lines and inlined functions.
     left: Duration,
-    /// Addresses that were looked up without, because nothing was left.
+    /// Addresses that were looked up without lines, because no time was left.
     without_lines: u64,
-    /// Of the very stack that a thread left, and of one like it.
+    /// Stacks without JIT code: by pointer, then by value.
     recent: PtrCache<RawStack, Arc<Stack>>,
     stacks: FxHashMap<Arc<RawStack>, Arc<Stack>>,
-    /// Stacks with made code.
+    /// Stacks with JIT code.
     made: FxHashMap<Arc<RawStack>, (Arc<Stack>, Validity)>,
     frames: FxHashMap<CodeAddress, Frame>,
-    /// Where frames are whose names nobody has looked up.
+    /// Modules of frames that were not symbolized, and where their names are found.
     met: Vec<(Arc<Module>, Arc<Symbols>)>,
     /// What `frames` holds for.
     mappings: Option<Arc<Mappings>>,
-    /// What is known about made code; `None`: nobody has looked since the batch began.
+    /// The generation of [`JitCode`]; `None`: not refreshed since the batch began.
     generation: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ impl StackSymbolizer {
         self.without_lines
     }
 
-    /// There was this code.
+    /// Sets the mappings to symbolize against.
     pub fn set_mappings(&mut self, mappings: &Arc<Mappings>) {
         let same_code = self.mappings.as_ref().is_some_and(|known| Arc::ptr_eq(known, mappings));
         if !same_code || self.frames.len() >= MAX_FRAMES {
@@ -102,7 +102,7 @@ impl StackSymbolizer {
         }
     }
 
-    /// An address in code that is known of.
+    /// The frame of an address; `None`: there are no mappings yet.
     pub fn known(&mut self, address: CodeAddress) -> Option<Frame> {
         let mappings = self.mappings.clone()?;
         if let Some(frame) = self.frame(&mappings, address) {
@@ -112,29 +112,29 @@ impl StackSymbolizer {
         Some(self.jit_frame(&mappings, address, now_ns, &mut None))
     }
 
-    /// All code that is known of.
+    /// All code of the mappings.
     pub fn code(&self) -> impl Iterator<Item = &Code> {
         self.mappings.iter().flat_map(|mappings| mappings.all())
     }
 
-    /// Samples come that were taken since the last ones.
+    /// A batch of new samples begins: JIT code may have changed.
     pub fn begin_batch(&mut self) {
         self.generation = None;
     }
 
-    /// The modules with frames that were not named, since the last call; some more than once.
+    /// The modules of frames that were not symbolized since the last call; some more than once.
     pub fn take_met(&mut self) -> Vec<(Arc<Module>, Arc<Symbols>)> {
         std::mem::take(&mut self.met)
     }
 
-    /// Forgets what is remembered when it is more than so many stacks.
+    /// Clears the caches if they have more than so many stacks.
     pub fn keep_at_most(&mut self, stacks: usize) {
         if self.recent.len().max(self.stacks.len()).max(self.made.len()) > stacks {
             (self.recent, self.stacks, self.made, self.frames) = <_>::default();
         }
     }
 
-    /// The stack with names, of that time since the epoch.
+    /// Symbolizes a stack that was sampled at that time since the epoch.
     pub fn of(&mut self, raw: &Arc<RawStack>, time_ns: u64) -> Arc<Stack> {
         if let Some(stack) = self.recent.get(raw) {
             return stack.clone();
@@ -148,7 +148,7 @@ impl StackSymbolizer {
         }
         let (stack, validity) = self.named(raw, time_ns);
         if let Some(validity) = validity {
-            // Formats know a stack by where it is.
+            // Formats tell stacks apart by pointer: an equal stack keeps its own.
             let same =
                 self.made.get(raw).filter(|(known, _)| **known == stack).map(|(known, _)| known.clone());
             let stack = same.unwrap_or_else(|| Arc::new(stack));
@@ -166,7 +166,7 @@ impl StackSymbolizer {
         self.recent.get_or_make(raw, || stack).clone()
     }
 
-    /// A stack with made code that still is what it was.
+    /// A cached stack with JIT code, if its names still hold.
     fn cached_jit(&mut self, raw: &Arc<RawStack>, time_ns: u64) -> Option<Arc<Stack>> {
         if !self.made.contains_key(raw) {
             return None;
@@ -177,7 +177,7 @@ impl StackSymbolizer {
         holds.then(|| stack.clone())
     }
 
-    /// What is known about made code, at least of the time when the batch began.
+    /// Refreshes what is known of JIT code, once per batch, and returns its generation.
     fn look(&mut self, mappings: &Mappings) -> u64 {
         if let Some(generation) = self.generation {
             return generation;
@@ -187,7 +187,7 @@ impl StackSymbolizer {
         generation
     }
 
-    /// With how long the names hold, where that is not for ever.
+    /// The stack, and how long its names hold if they are of JIT code.
     fn named(&mut self, raw: &RawStack, time_ns: u64) -> (Stack, Option<Validity>) {
         self.set_mappings(&raw.mappings);
         let mut validity = None;
@@ -198,7 +198,7 @@ impl StackSymbolizer {
                 Some(frame) => frame,
                 None => self.jit_frame(&raw.mappings, address, time_ns, &mut validity),
             });
-            // One that has not called yet may still be on the stack of its caller.
+            // A first function that has not called yet may still be on the stack of its caller.
             let function = frames.last().and_then(|frame| frame.functions.last());
             if !address.exact && function.is_some_and(|function| is_first(&function.name)) {
                 is_complete = true;
@@ -215,7 +215,7 @@ impl StackSymbolizer {
         (Stack { frames }, validity)
     }
 
-    /// A frame of a file's code; `None`: it is none.
+    /// A frame of a file's code; `None`: the address is in no file's code.
     fn frame(&mut self, mappings: &Mappings, address: CodeAddress) -> Option<Frame> {
         if let Some(frame) = self.frames.get(&address) {
             return Some(frame.clone());
@@ -237,7 +237,7 @@ impl StackSymbolizer {
         Some(frame)
     }
 
-    /// A frame of code without a file. Narrows how long what is known of the stack holds.
+    /// A frame of code without a file. Narrows `validity` to the time in which its name holds.
     fn jit_frame(
         &mut self,
         mappings: &Mappings,
@@ -252,7 +252,7 @@ impl StackSymbolizer {
             let times = &mut validity.times;
             *times = times.start.max(found.valid.start)..times.end.min(found.valid.end);
         } else {
-            // There may have been something before.
+            // Other code may have been there before.
             validity.times.start = validity.times.start.max(time_ns);
         }
         let code = mappings.find(inside(address));
@@ -272,7 +272,7 @@ impl StackSymbolizer {
         }
     }
 
-    /// What is at an address of an object, as its file tells.
+    /// The functions at an address of an object, by its file.
     pub fn functions(&mut self, symbols: &Symbols, address: CodeAddress) -> Arc<[Function]> {
         let lookup = if address.exact { Lookup::Pc } else { Lookup::ReturnAddress };
         let in_file = address.address.wrapping_sub(symbols.bias);
@@ -287,8 +287,8 @@ impl StackSymbolizer {
     }
 }
 
-/// Why the walk ended, as the names of its frames tell: [`Stop::Root`] at a function that nobody
-/// called.
+/// Why the walk ended; [`Stop::Root`] also where the names show that it reached its thread's first
+/// function.
 pub fn stop_of(raw: &RawStack, stack: &Stack) -> Stop {
     match stack.frames.last() {
         Some(frame) if frame.kind != FrameKind::Note => Stop::Root,
@@ -296,7 +296,7 @@ pub fn stop_of(raw: &RawStack, stack: &Stack) -> Stop {
     }
 }
 
-/// An address of the instruction: a call may be the last of its mapping.
+/// An address inside the instruction: a call may be the last instruction of its mapping.
 fn inside(address: CodeAddress) -> u64 {
     if address.exact { address.address } else { address.address.saturating_sub(1) }
 }

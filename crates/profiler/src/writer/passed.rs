@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swipr_formats::PtrCache;
 use swipr_formats::model::{Stack, State, Summary};
 
-/// See the module's text. One a recording.
+/// A recording's filter of samples, and the number that it did not let pass.
 #[derive(Debug)]
 pub struct Passed {
     filter: Filter,
@@ -41,12 +41,12 @@ impl Passed {
         is_wanted
     }
 
-    /// How many were not.
+    /// How many samples did not pass.
     pub fn filtered(&self) -> u64 {
         self.filtered
     }
 
-    /// The recording's figures, with what was left out.
+    /// The recording's figures, less the samples that did not pass.
     pub fn told(&self, summary: Summary) -> Summary {
         let samples = summary.samples.saturating_sub(self.filtered);
         Summary { samples, filtered: self.filtered, ..summary }

@@ -67,7 +67,8 @@ fn bytes(reader: &mut PipeReader) -> usize {
     reader.take(&mut vec![], usize::MAX)
 }
 
-/// Formats that stream wrote their header, which made 200 of what should have been 422.
+/// Regression: formats that stream wrote their header, and the answer had status 200 instead of
+/// 422.
 #[test]
 fn a_recording_that_found_nothing_writes_no_byte_in_any_format() {
     for format in swipr_formats::FORMATS {
@@ -138,8 +139,8 @@ fn the_figures_tell_what_this_recording_cost_and_why_its_stacks_were_cut() {
     assert_eq!(text.lines().last(), Some(&*format!("# swipr: {}", swipr_formats::stats_line(&summary))));
 }
 
-/// Where recordings shared sweeps, the reckoned time of a thread's rest was before that of its last
-/// sample.
+/// Regression: where recordings shared sweeps, the computed time of a thread's last ticks was
+/// before that of its previous sample.
 #[test]
 fn the_times_of_a_threads_samples_never_go_back() {
     let (writer, sender, mut reader) = writer("perf");

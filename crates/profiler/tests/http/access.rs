@@ -1,4 +1,4 @@
-//! Who may ask, by TCP and by abstract sockets.
+//! Authorization, by TCP and by abstract sockets.
 
 use super::support::{BOUND, Client, Player, serve};
 use std::io::{Read, Write};
@@ -39,7 +39,8 @@ fn a_web_page_cannot_ask_by_tcp() {
     }
 }
 
-/// An `<img>` sends no `Origin`: a page that somebody looked at filled all recordings at 9 kHz.
+/// Regression: an `<img>` sends no `Origin`. A page in a user's browser took all recordings, at
+/// 9 kHz.
 #[test]
 fn a_web_page_cannot_have_a_picture_a_frame_or_a_link_ask_by_tcp() {
     let (_server, address) = tcp(None);
@@ -174,8 +175,8 @@ fn a_stranger_is_refused_by_tcp_unless_allowed_or_in_the_know() {
     assert_eq!(status_for_user(12345, connect), 41, "401: a token would do, whoever sends it");
 }
 
-/// A socket of mode 0600 cannot be reached by the users that `SWIPR_ALLOW_UID` lists: they were let
-/// in and shut out.
+/// Regression: the users in `SWIPR_ALLOW_UID` were authorized, but could not open the socket of
+/// mode 0600.
 #[test]
 fn users_that_are_allowed_reach_the_socket_by_its_path() {
     use std::os::unix::fs::PermissionsExt;

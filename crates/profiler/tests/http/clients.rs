@@ -124,9 +124,9 @@ fn requests_for_recordings() -> Vec<String> {
     gets.chain([post, ahead]).collect()
 }
 
-/// A client that left by TCP before the first byte of its answer was not missed until the
-/// recording's end: of eight recordings by `go tool pprof` that were given up, the ninth was told
-/// to come again for ten minutes.
+/// Regression: a client that left by TCP before the first byte of its answer was not noticed until
+/// the recording's end. After eight abandoned recordings by `go tool pprof`, a ninth was refused
+/// for ten minutes.
 #[test]
 fn a_client_that_goes_away_ends_its_recording() {
     let any_port = Place::Tcp("127.0.0.1:0".parse().unwrap());

@@ -1,5 +1,5 @@
-//! The server as clients meet it: a real one on a real socket, with a recorder that
-//! does what the request's title tells it to.
+//! The server as clients see it: a real one on a real socket, with a recorder that does what the
+//! request's title says.
 
 mod access;
 mod clients;

@@ -24,7 +24,7 @@ pub struct Player {
     closed: Mutex<usize>,
     closing: Condvar,
     pub started: AtomicUsize,
-    /// How often the server thread said that it woke.
+    /// How often the server thread has woken up.
     pub attended: AtomicUsize,
     /// What all recordings play, whatever their titles say.
     part: Mutex<Option<&'static str>>,
@@ -140,7 +140,7 @@ fn play(part: &str, request: &Request, mut output: Box<dyn Output>, player: &Pla
             player.saw_closed();
         }
         "silent" => {
-            // As a sampler between two far ticks: it looks, it does not write.
+            // Like a writer between two distant ticks: it polls, it does not write.
             while !output.is_closed() {
                 thread::yield_now();
             }
@@ -280,7 +280,7 @@ impl<S: Read + Write> Client<S> {
             Ok(count) => count,
             // A read with a time limit is not restarted after a signal (signal(7)).
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return true,
-            // A server that closes with bytes of ours unread.
+            // A server that closes before it has read everything.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
             Err(error) => panic!("{error}"),
         };

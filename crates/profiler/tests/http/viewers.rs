@@ -1,4 +1,4 @@
-//! Routes of viewers and of other projects' tools: what they ask, and what they check of the
+//! Routes of viewers and of other projects' tools: what they request, and what they check of the
 //! answer.
 
 use super::support::Stage;

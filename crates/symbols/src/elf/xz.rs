@@ -1,5 +1,5 @@
 //! The container of xz streams (the .xz file format, version 1.2): what is read is one stream of
-//! blocks that are compressed by LZMA2 alone, as `xz` writes them unless it is told otherwise.
+//! blocks that are compressed by LZMA2 alone, as `xz` writes them by default.
 //! Checks are not verified: a damaged stream gives damaged symbols, which are not trusted anyhow.
 
 use lzma_rust2::Lzma2Reader;
@@ -11,7 +11,7 @@ const STREAM_FLAGS: usize = 6;
 const LZMA2: u64 = 0x21;
 /// Memory for a dictionary, at most: `xz -9` takes 64 MiB.
 const MAX_DICTIONARY: u32 = 64 << 20;
-/// Bytes of a check by its kind.
+/// Bytes of a check, by the kind of check.
 const CHECK_BYTES: [usize; 16] = [0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64];
 
 /// Decompresses a stream; stops when there are more than `limit` bytes.

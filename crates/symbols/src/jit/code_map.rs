@@ -1,8 +1,8 @@
-//! Functions by address and time: run-time compilers use the same memory again and again.
+//! Functions by address and time: JIT compilers use the same memory again and again.
 //!
-//! What holds now is in one sorted map without overlaps: a new function takes the place of whatever
-//! was there. What was displaced is remembered for a while, because samples are looked up a little
-//! after they were taken.
+//! What holds now is in one sorted map without overlaps: a new function replaces whatever was
+//! there. Displaced code is remembered for a while, because samples are looked up a little after
+//! they were taken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

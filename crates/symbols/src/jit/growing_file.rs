@@ -1,7 +1,7 @@
 //! A file that another party appends to: what is new of it, piece by piece.
 //!
-//! Anybody can put a file into a shared directory: it must be a regular one, no link, and belong to
-//! who runs the program or to root. It is opened for each look and never mapped.
+//! Any user can put a file into a shared directory. So the file must be a regular one, no link, and
+//! belong to the program's user or to root. It is opened for each look and never mapped.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes that are read at one look; the rest at the next ones.
 const MAX_AT_ONCE: u64 = 32 << 20;
-/// Bytes before the place that was reached: they tell whether the file was written anew.
+/// Bytes before the place that was reached: they show whether the file was rewritten.
 const TAIL_BYTES: usize = 64;
 
-/// Who takes what is new.
+/// Takes what is new in the file.
 pub trait Consumer {
-    /// The file was written anew, or is another one: what was told of it holds no more.
+    /// The file was rewritten, or is another one: what was read of it is no longer valid.
     fn begin(&mut self);
     /// The next bytes; how many of them were whole records. The rest comes again, with more behind
     /// it.
@@ -63,9 +63,9 @@ impl GrowingFile {
         &self.path
     }
 
-    /// Hands on what is new; whether there was anything, or all is to be forgotten. A file that is
-    /// not there, or not to be trusted, has nothing new. `unwritten` tells, for an open file, what
-    /// is to be written behind its end.
+    /// Hands on what is new; returns whether there was anything, or the file was rewritten. A file
+    /// that is not there, or not to be trusted, has nothing new. `unwritten` returns, for an open
+    /// file, what is to be written behind its end.
     pub fn look(&mut self, consumer: &mut dyn Consumer, unwritten: &dyn Fn(&File) -> Vec<u8>) -> bool {
         let Some((file, inode)) = self.open() else { return false };
         let Some(whole) = Whole::of(file, unwritten) else { return false };
@@ -130,8 +130,7 @@ struct Whole {
 
 impl Whole {
     fn of(file: File, unwritten: &dyn Fn(&File) -> Vec<u8>) -> Option<Whole> {
-        // The buffer may be written while we look: then it is looked at again, or left for the next
-        // time.
+        // The buffer may be written meanwhile: then it is read again, or left for the next time.
         for _ in 0..3 {
             let size = file.metadata().ok()?.len();
             let unwritten = unwritten(&file);
@@ -174,7 +173,7 @@ mod tests {
     use std::io::Write;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Lines, and a `!` where it began anew.
+    /// Lines, and a `!` where the file was rewritten.
     #[derive(Default)]
     struct Lines(Vec<u8>);
 

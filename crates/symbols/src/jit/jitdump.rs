@@ -1,8 +1,8 @@
 //! jitdump files (`tools/perf/Documentation/jitdump-specification.txt` of Linux), read record by
 //! record as they grow.
 //!
-//! A torn end is left for the next time; what is no record ends the reading for good, as nothing
-//! tells where the next one begins. Only little-endian files are read.
+//! A torn end is left for the next time. Anything else that is no record ends the reading for good:
+//! where the next record begins is not known. Only little-endian files are read.
 
 mod lines;
 
@@ -11,11 +11,11 @@ use lines::FileNames;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// "JiTD", in the order of bytes of who wrote it.
+/// "JiTD", in the byte order of the file's writer.
 const MAGIC: u32 = 0x4a69_5444;
 const HEADER_BYTES: usize = 40;
 const PREFIX_BYTES: usize = 16;
-/// Times of the processor's own counter: nobody here can compare them.
+/// Times of the processor's own counter: they cannot be compared here.
 const ARCH_TIMESTAMPS: u64 = 1;
 /// A larger record is a damaged one: code caches are smaller.
 pub const MAX_RECORD_BYTES: usize = 64 << 20;

@@ -5,7 +5,7 @@
 use super::code_map::{CodeMap, Function};
 use std::sync::Arc;
 
-/// Longer names are cut: nobody reads them, and a file without an end of a line has one.
+/// Longer names are cut: they are of no use, and a file without an end of a line has one.
 pub const MAX_NAME_BYTES: usize = 4096;
 /// A line that is longer than this has no end.
 pub const MAX_LINE_BYTES: usize = 256 << 10;

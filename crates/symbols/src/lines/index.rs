@@ -46,7 +46,7 @@ impl Index {
         let listed = listed(dwarf, &mut index.ranges);
         let mut next = RANGES_AT_ONCE;
         for &start in index.starts.iter().filter(|start| !listed.contains(start)) {
-            // Units without code are not asked for addresses; others may refer to them.
+            // Units without code have no addresses; others may refer to them.
             if let Some(parts) = parts(dwarf, start) {
                 let part = |(begin, end)| IndexPart { begin, end, highest: 0, unit: start };
                 index.ranges.extend(parts.into_iter().map(part));

@@ -14,7 +14,7 @@ const MAX_LOOKS: usize = 1 << 20;
 /// Entries and parts of a function that are kept. More are read again for each address.
 const MAX_TREE: usize = 1 << 16;
 
-/// A function's name, or who has it.
+/// A function's name, or the entry that has it.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     linkage: Option<PagedReader>,

@@ -1,6 +1,7 @@
-//! A unit's table of lines, as the program that makes it (DWARF 5, 6.2): run once to see at which
-//! places of the program which addresses begin, and from then on only from the nearest such place
-//! on. The whole table would be ten times larger than the program, which is in the file anyhow.
+//! A unit's line table, as the program that makes it (DWARF 5, 6.2). The program is run once, to
+//! record which addresses begin at which places of it. After that it runs only from the nearest
+//! such place on. The whole table would be ten times larger than the program, which is in the file
+//! anyhow.
 //!
 //! gimli reads the table's header; it cannot run a program from a place in its middle.
 
@@ -8,7 +9,7 @@ use super::window::Window;
 use crate::pages::PagedReader;
 use gimli::{DwLne, DwLns, LineProgramHeader, Reader};
 
-/// Bytes of the program between two places where it is taken up.
+/// Bytes of the program between two places from which it can be resumed.
 const STRETCH_BYTES: usize = 1 << 10;
 /// Bytes without a row that are passed over: more is no table of lines.
 const MAX_BYTES_BETWEEN_ROWS: usize = 64 << 10;
@@ -32,7 +33,7 @@ pub(super) struct LineSequence {
     pub(super) end: u64,
     file: u32,
     line: u32,
-    /// Where the program goes on behind the first row.
+    /// Where the program continues behind the first row.
     from: u32,
     behind: u32,
 }

@@ -37,7 +37,7 @@ impl Split {
         Split { files, package, max_bytes, max_memory, held, refused }
     }
 
-    /// Files that were found and are not what was asked for, since the last time.
+    /// Files that were found and are not the right ones, since the last call.
     pub(super) fn take_refused(&self) -> u64 {
         self.refused.take()
     }

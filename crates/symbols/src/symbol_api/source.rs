@@ -1,5 +1,5 @@
-//! `/source/v1`: a source file. Only one that the debug information of the very address that is
-//! asked about names: no other file of the machine can be had.
+//! `/source/v1`: a source file. It is sent only if the debug information of the requested address
+//! names it: no other file of the machine can be read.
 
 use super::Modules;
 use serde_json::{Value, json};

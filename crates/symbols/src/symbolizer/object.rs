@@ -20,7 +20,7 @@ const ANSWER_BYTES: usize = 64;
 /// What is known of one object. Empty if its file could not be used.
 #[derive(Default)]
 pub(super) struct Object {
-    /// When it was last asked, in look-ups.
+    /// When it was last used, in look-ups.
     pub(super) last_use: u64,
     symbols: SymbolTable,
     dwarf: Dwarf,
@@ -48,7 +48,7 @@ enum Dwarf {
     /// There is none, or it cannot be used.
     #[default]
     None,
-    /// Nobody has asked for it: the file that has it, and the object's path.
+    /// Not read yet: the file that has it, and the object's path.
     Closed(Box<(ElfFile, PathBuf)>),
     /// Its units are known.
     Open(Box<Lines>),
@@ -214,8 +214,8 @@ impl Object {
     }
 
     /// The name of the function that has the code. DWARF's, if that is what the linker uses or one
-    /// of several names that it knows; else the symbol's, which tells namespaces, clones and cold
-    /// parts apart.
+    /// of several names that it knows. Else the symbol's, which distinguishes namespaces, clones
+    /// and cold parts.
     fn outer_name<'a>(&self, dwarf: Option<&'a str>, found: Option<&'a FoundSymbol>) -> Option<&'a str> {
         match (dwarf, found) {
             (Some(dwarf), _) if is_mangled(dwarf) => Some(dwarf),

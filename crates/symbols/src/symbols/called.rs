@@ -1,6 +1,6 @@
-//! Where code begins that instructions call, or whose address they take. This tells hand-written
-//! functions apart that have neither a size nor unwind information. Instructions are not decoded in
-//! order: bytes that only look like a call end a name too early, and nothing else.
+//! Where code begins that instructions call, or whose address they take. This separates
+//! hand-written functions that have neither a size nor unwind information. Instructions are not
+//! decoded in order: bytes that only look like a call end a name too early, and nothing else.
 
 use super::function_at;
 use crate::elf::{ElfFile, Section};

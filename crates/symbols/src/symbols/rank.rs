@@ -12,7 +12,7 @@ pub(super) struct Rank {
     pub(super) is_unsized: bool,
 }
 
-/// Who sees a symbol, the better first.
+/// Where a symbol is visible, the better first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Binding {
     Global,

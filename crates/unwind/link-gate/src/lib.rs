@@ -60,8 +60,8 @@ pub unsafe extern "C" fn gate_walk(
     ) as u32
 }
 
-/// Whoever writes the statics: without it the compiler would see that there never are tables or
-/// slots, drop the walk, and the gate would prove nothing.
+/// Writes the statics. Without it the compiler would see that there never are tables or slots, drop
+/// the walk, and the gate would prove nothing.
 ///
 /// # Safety
 /// As `published::publish` and `slot::add_chunk` ask.

@@ -1,6 +1,5 @@
-//! One place of a cache: tag and value in one atomic word, so that a reader sees a whole entry or
-//! another whole entry, and relaxed loads and stores are enough. Which tags and values there are is
-//! not known here.
+//! One entry of a cache: tag and value in one atomic word. A reader always sees a whole entry, so
+//! relaxed loads and stores are enough. The caches decide what tags and values are.
 
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,7 +8,7 @@ use crate::atomic::{AtomicU64, Ordering::Relaxed};
 pub(super) struct Entry(pub(super) AtomicU64);
 
 impl Entry {
-    /// What was put last, or something before it.
+    /// The last word, or an earlier one.
     #[inline(always)]
     pub(super) fn get(&self) -> u64 {
         self.0.load(Relaxed)

@@ -1,5 +1,5 @@
-//! (pc, register) -> where it is saved, in front of the frame descriptions; as the rules' cache,
-//! and cleared with it.
+//! (pc, register) -> where it is saved, in front of the frame descriptions. Built like the cache of
+//! rules, and cleared with it.
 //!
 //! An entry is one word: 37 bits of tag and 5 of the register, two bits of how, 20 of an offset.
 //! What does not fit (an expression, another register) is read again each time.
@@ -22,9 +22,9 @@ pub(super) struct SavedCache {
     entries: [Entry; ENTRIES],
 }
 
-/// Its place, and what its entry begins with; `None`: such a pc or register is not remembered. The
-/// register moves the place, which is a sum with the pc's lowest bits: where place and register are
-/// the same, these are as well.
+/// The place, and what its entry begins with; `None`: such a pc or register is not cached. The
+/// place is a sum of the pc's lowest bits and a multiple of the register: where place and register
+/// are the same, the lowest bits are, too.
 fn place(pc: u64, register: u8) -> Option<(usize, u64)> {
     let (pc, register) = (pc >> Native::PC_SHIFT, u64::from(register));
     let tag = pc >> BITS;

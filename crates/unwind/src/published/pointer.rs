@@ -1,4 +1,4 @@
-//! The pointer to what is published. Why both sides are SeqCst is told in `published`.
+//! The pointer to the published snapshot. `published` explains why both sides are SeqCst.
 
 use crate::atomic::{AtomicPtr, Ordering::SeqCst};
 
@@ -7,12 +7,12 @@ use crate::atomic::{AtomicPtr, Ordering::SeqCst};
 pub(crate) struct Pointer<T>(pub(crate) AtomicPtr<T>);
 
 impl<T> Pointer<T> {
-    /// Puts `new` in the place of what is returned.
+    /// Stores `new` and returns the pointer before.
     pub(crate) fn publish(&self, new: *mut T) -> *mut T {
         self.0.swap(new, SeqCst)
     }
 
-    /// Takes `old` away, unless it is not there any more.
+    /// Clears the pointer, unless it is not `old` any more.
     pub(crate) fn unpublish(&self, old: *mut T) {
         let _ = self.0.compare_exchange(old, core::ptr::null_mut(), SeqCst, SeqCst);
     }

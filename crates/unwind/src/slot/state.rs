@@ -1,5 +1,5 @@
-//! The state of one slot: a word of phase and generation, changed by compare-and-swap only. What it
-//! means is told in `slot`.
+//! The state of one slot: a word of phase and generation, changed by compare-and-swap only. `slot`
+//! explains the phases.
 
 use crate::atomic::{AtomicU64, Ordering, Ordering::*};
 
@@ -29,12 +29,12 @@ impl State {
         (word & 3 == FREE).then_some((word >> 2) as u32)
     }
 
-    /// Sampler: lends what is free, and releases what was written for the handler.
+    /// Sampler: lends a free slot; releases what was written for the handler.
     pub(crate) fn acquire(&self, generation: u32) -> bool {
         self.advance(generation, FREE, LENT, Release)
     }
 
-    /// Handler: takes what was lent.
+    /// Handler: claims a lent slot.
     #[inline(always)]
     pub(crate) fn begin(&self, generation: u32) -> bool {
         self.advance(generation, LENT, WRITTEN, SeqCst)
@@ -51,17 +51,17 @@ impl State {
         self.0.load(Acquire) == word(generation, DONE)
     }
 
-    /// Sampler: what was answered is free.
+    /// Sampler: frees an answered slot.
     pub(crate) fn release(&self, generation: u32) -> bool {
         self.advance(generation, DONE, FREE, Release)
     }
 
-    /// Sampler: what was answered is lent again, with what was written for the handler since.
+    /// Sampler: lends an answered slot again; releases what was written for the handler since.
     pub(crate) fn again(&self, generation: u32) -> bool {
         self.advance(generation, DONE, LENT, Release)
     }
 
-    /// Sampler: what was lent and not taken is free.
+    /// Sampler: frees a lent slot that no handler has claimed.
     pub(crate) fn cancel(&self, generation: u32) -> bool {
         self.advance(generation, LENT, FREE, AcqRel)
     }
@@ -71,7 +71,7 @@ impl State {
         self.0.load(SeqCst) & 3 == WRITTEN
     }
 
-    /// Free, whatever it was.
+    /// Frees the slot in whatever phase it is.
     pub(crate) fn reset(&self) {
         let generation = (self.0.load(Relaxed) >> 2) as u32;
         self.0.store(word(generation.wrapping_add(1), FREE), Relaxed);

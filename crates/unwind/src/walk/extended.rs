@@ -10,8 +10,8 @@ use crate::published::Rules;
 use crate::registers::of_context;
 use crate::rule::{CfaRule, Expression, Rule, ValueRule};
 
-/// Leaves a frame whose `rule` is an extended one. [`StepError::Needs`]: with the value of that
-/// register among `known` it can be tried again.
+/// Steps to the caller by an extended rule. After [`StepError::Needs`] it can be tried again with
+/// that register's value among `known`.
 #[inline(never)]
 pub(super) fn step<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -61,7 +61,7 @@ struct Here<'a> {
     frame: &'a Frame,
     known: Known<'a>,
     expressions: &'a [u8],
-    /// A register that was asked for and may be found.
+    /// A register that was needed and may still be found.
     missing: Option<u8>,
     stack: &'a mut Stack,
     cfa: Option<u64>,
@@ -108,7 +108,7 @@ impl Here<'_> {
     }
 }
 
-/// A register's value in `frame`; notes it as missing where it may still be found.
+/// A register's value in `frame`; records it as `missing` where it may still be found.
 #[inline(never)]
 fn register<A: Arch, M: Memory>(
     frame: &Frame,
@@ -129,7 +129,7 @@ fn register<A: Arch, M: Memory>(
     } else if at.context != 0 {
         of_context::<A, M>(memory, at.context, number)
     } else {
-        // Not only those that the ABI lets calls keep: see `recovery`.
+        // Any register, not only those that the ABI lets calls keep: see `recovery`.
         A::context_offset(number)?;
         let known = known.value(number);
         if known.is_none() {

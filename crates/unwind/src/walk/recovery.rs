@@ -1,18 +1,18 @@
-//! Registers of frames further out, one at a time and only when a rule asks.
+//! Registers of outer frames, one at a time and only when a rule needs one.
 //!
 //! The walk follows pc, sp and fp only. A few functions keep their CFA in another register (glibc's
 //! `_dl_runtime_resolve`, which binds a function at its first call, in rbx; hand-written assembly
-//! in r12 or r13). Its value in that frame is where the inner frames saved it: the walk is done
-//! once more from its origin, the last place where registers were known, and each frame's
+//! in r12 or r13). Its value in that frame is where the inner frames saved it. So the walk is
+//! repeated from its origin, the last place where all registers were known, and each frame's
 //! description is read for this one register.
 //!
-//! A register of which a description says nothing keeps its value, also one that the ABI lets calls
-//! change: OpenSSL's `aesni_gcm_encrypt` has its CFA in rax and calls assembly that leaves rax
-//! alone. libgcc has it so as well.
+//! A register that a description does not mention keeps its value, even one that the ABI lets calls
+//! change. OpenSSL's `aesni_gcm_encrypt` has its CFA in rax and calls assembly that leaves rax
+//! alone. libgcc does the same.
 //!
-//! Bounded: so many registers from one origin, so many descriptions (but for those that are in the
-//! cache) and steps in a whole walk. Not recursive: frames that needed such a register themselves
-//! find it among those recovered before.
+//! Bounded: registers from one origin; descriptions (but for cached ones) and steps of a whole
+//! walk. Not recursive: a frame that needed such a register itself finds it among those recovered
+//! before.
 
 use super::workspace::{Scratch, WalkState};
 use super::{Frame, step};
@@ -41,7 +41,7 @@ struct Recovered {
     value: u64,
 }
 
-/// Where a walk began, or went on behind a signal frame, and what was recovered since.
+/// Where a walk began or resumed behind a signal frame, and what was recovered since.
 pub(super) struct Origin {
     start: Frame,
     /// Frames of the walk before this origin.
@@ -51,7 +51,7 @@ pub(super) struct Origin {
     left: Left,
 }
 
-/// What may still be done in this walk.
+/// What is left of this walk's bounds.
 struct Left {
     descriptions: u16,
     steps: u16,
@@ -69,7 +69,7 @@ impl Origin {
         }
     }
 
-    /// Registers are known again, in the frame that will be the walk's `number`-th.
+    /// All registers are known again in the walk's `number`-th frame.
     pub(super) fn move_to(&mut self, start: &Frame, number: usize) {
         self.start = *start;
         (self.first, self.count) = (number, 0);
@@ -103,7 +103,7 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// `None`: it was not tried; `Some(None)`: in vain.
+    /// `None`: not tried yet; `Some(None)`: tried, and not found.
     pub(super) fn value(&self, register: u8) -> Option<Option<u64>> {
         let mut all = self.recovered.iter();
         let found = all.find(|known| known.frame == self.frame && known.register == register)?;
@@ -111,9 +111,9 @@ impl Known<'_> {
     }
 }
 
-/// Finds the value of `register` in the frame at which the walk stands, or that it cannot be found;
-/// `false`: too many were sought already. Inlined, as the walk itself: what it calls begins at the
-/// same depth of the handler's short stack.
+/// Finds the value of `register` in the walk's current frame, or records that it cannot be found;
+/// `false`: too many were sought already. Inlined, as the walk itself: what it calls then begins no
+/// deeper on the handler's short stack.
 #[inline(always)]
 pub(super) fn recover<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -143,8 +143,8 @@ pub(super) fn recover<A: Arch, M: Memory>(
     origin.note(*number, register, again.value)
 }
 
-/// Where the function at `pc` saves `register`; `None`: nothing says it, or nothing is `left` of
-/// what this walk may do.
+/// Where the function at `pc` saves `register`; `None`: nothing says it, or the walk's bounds are
+/// reached.
 fn saved_in<M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
@@ -168,7 +168,7 @@ fn saved_in<M: Memory>(
     Some(saved)
 }
 
-/// A walk that is done once more.
+/// A walk that is repeated for one register.
 pub(super) struct Again {
     before: Frame,
     frame: Frame,
@@ -189,7 +189,7 @@ impl Again {
         place.write(Again { before: *start, frame: *start, value })
     }
 
-    /// Goes by what the frame that was just left says of the register.
+    /// Follows the register through the frame that was just left.
     #[inline(always)]
     fn read<A: Arch, M: Memory>(&mut self, memory: &mut M, saved: Saved, scratch: &mut Scratch) {
         let cfa = self.frame.at.sp;

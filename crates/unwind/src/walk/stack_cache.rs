@@ -1,13 +1,12 @@
-//! The steps of the walk before, in the order of the stack.
+//! The stack cache: the steps of the last walk, in the order of the stack.
 //!
-//! Observation: most frames of a stack were there at the sample before, too. Rules are looked up by
-//! pc, and the pc has to be read from the stack first: for each frame two reads, one after the
-//! other, of memory that the program has pushed out of the processor's caches meanwhile. Idea: the
-//! steps of the last walk lie here one behind the other. As long as each is for the very frame at
-//! which the walk stands, all addresses follow from them alone, so the processor reads for many
-//! frames at once, and there is next to nothing to compute. Assumption: a step is only believed for
-//! its pc and until the cache is cleared, so a trail has a say in how fast a walk is, and not in
-//! where it goes.
+//! Observation: most frames of a stack were there at the sample before, too. For each frame a walk
+//! makes two reads, one after the other: the pc from the stack, then its rule. The program has
+//! pushed that memory out of the processor's caches meanwhile. Idea: the steps of the last walk are
+//! kept in one array. As long as each one is for the very frame that the walk is at, all addresses
+//! follow from the steps alone. So the processor reads for many frames at once, and there is next
+//! to nothing to compute. Assumption: a step counts only for its pc and until the rule cache is
+//! cleared. So the stack cache changes how fast a walk is, and not where it leads.
 
 use super::{CODE, Frame};
 use crate::arch::Arch;
@@ -17,13 +16,12 @@ use crate::published::Rules;
 use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
 
-/// Frames that are remembered of a stack; one with more is not.
+/// Steps that are kept of one stack. A walk with more new ones keeps none.
 const STEPS: usize = 512;
 
-/// How a walk gets its rules.
+/// Where a walk gets its rules from.
 pub(super) trait Look {
-    /// Leaves frames, and pushes them, as long as that is known without the tables. How many it
-    /// were.
+    /// Steps to callers, and pushes frames, as long as that needs no tables; returns how many.
     fn replay<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize;
     /// The rule of a frame.
     fn rule(&mut self, frame: &Frame) -> Rule;
@@ -50,21 +48,21 @@ impl Look for Tables<'_> {
     }
 }
 
-/// By a trail first.
+/// By the stack cache first.
 pub(super) struct Remembering<'t> {
     rules: &'t Rules<'t>,
     trail: &'t mut StackCache,
 }
 
 impl<'t> Remembering<'t> {
-    /// The trail was told to begin.
+    /// [`StackCache::begin`] was called for this walk.
     #[inline(always)]
     pub(super) fn new(rules: &'t Rules<'t>, trail: &'t mut StackCache) -> Remembering<'t> {
         Remembering { rules, trail }
     }
 }
 
-/// Its caller is compiled as a jump, as by `core::hint::cold_path`, which needs Rust 1.95.
+/// Makes the branch that calls it a cold jump, as `core::hint::cold_path`, which needs Rust 1.95.
 #[cold]
 #[inline]
 fn unusual() {}
@@ -84,8 +82,8 @@ impl Look for Remembering<'_> {
         {
             let mut base = sp;
             if step.rule.kind() == Kind::Fp {
-                // A jump, which is foretold: to choose without one, all would wait for the frame
-                // pointer's read.
+                // A predicted jump: with a conditional move, every step would wait for the read of
+                // the frame pointer.
                 unusual();
                 base = fp;
             }
@@ -136,10 +134,10 @@ impl Look for Remembering<'_> {
     }
 }
 
-/// How a frame was left that had one of the usual rules.
+/// A step from a frame with one of the usual rules.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// The address that was looked up; 0: none was.
+    /// The address that was looked up; 0: an empty entry.
     pc: u64,
     /// The stack pointer's lower half, to find the frame again.
     sp: u32,
@@ -154,30 +152,30 @@ impl Step {
         self.pc == pc && self.sp == sp as u32
     }
 
-    /// Whether the frame is one that a frame with this stack pointer has called.
+    /// Whether this step's frame lies below `sp`: it has returned by now.
     #[inline(always)]
     fn is_below(&self, sp: u64) -> bool {
         (self.sp.wrapping_sub(sp as u32) as i32) < 0
     }
 }
 
-/// See the module's text. For a walk at a time; memory of zeroes is an empty one.
+/// See the module's text. For one walk at a time; zeroed memory is an empty cache.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct StackCache {
-    /// The cache's, when the first step was put here.
+    /// The rule cache's epoch in which the steps were made.
     epoch: u64,
     /// Steps in `path`.
     length: usize,
-    /// As many of them, from the outermost on, may still be met by the walk.
+    /// `path[..ahead]`: frames not yet passed.
     ahead: usize,
-    /// As many were, when the walk met them first after `fresh`; 0: it has not.
+    /// `ahead` when the walk first rejoined `path`, after `fresh`; 0: it has not.
     met: usize,
-    /// Steps in `fresh`; more than it has room for: some are not there.
+    /// Steps of `fresh`. More than it has room for: some were not stored.
     added: usize,
-    /// Of the walk before, the outermost first.
+    /// Steps of the walk before, the outermost first.
     path: [Step; STEPS],
-    /// Of the walk that goes on, as far as it did not meet `path`: the innermost first.
+    /// Steps of the current walk until it rejoined `path`, the innermost first.
     fresh: [Step; STEPS],
 }
 
@@ -187,7 +185,7 @@ impl StackCache {
         StackCache { epoch: 0, length: 0, ahead: 0, met: 0, added: 0, path: steps, fresh: steps }
     }
 
-    /// Another walk begins; what is left of the one before is its path.
+    /// Begins a walk: the steps of the walk before become its path.
     #[inline(always)]
     pub(super) fn begin(&mut self, epoch: u64) {
         self.length = self.met.min(STEPS);
@@ -200,12 +198,12 @@ impl StackCache {
         (self.ahead, self.met, self.added) = (self.length, 0, 0);
     }
 
-    /// Puts what is fresh behind the path.
+    /// Appends `fresh`, in reverse, to the path.
     #[inline(never)]
     fn turn_fresh(&mut self) {
         let fresh = self.fresh.get(..self.added).unwrap_or(&[]);
         if fresh.is_empty() {
-            self.length = 0; // without its outer frames a path is met by nobody
+            self.length = 0; // a path without its outer frames is never rejoined
         }
         let room = self.path.iter_mut().skip(self.length);
         for (place, step) in room.zip(fresh.iter().rev()) {
@@ -214,7 +212,7 @@ impl StackCache {
         }
     }
 
-    /// Passes by frames that are not there any more; how many of the path are ahead then.
+    /// Passes by frames that have returned; returns how many of the path are ahead then.
     #[inline(always)]
     fn skip_to(&mut self, sp: u64) -> usize {
         while let Some(step) = self.ahead.checked_sub(1).and_then(|at| self.path.get(at))
@@ -225,7 +223,7 @@ impl StackCache {
         self.ahead
     }
 
-    /// The walk went along the path until so many steps are ahead.
+    /// The walk replayed the path until `ahead` steps were left.
     #[inline(always)]
     fn went(&mut self, ahead: usize) {
         if self.met == 0 {
@@ -234,7 +232,7 @@ impl StackCache {
         self.ahead = ahead;
     }
 
-    /// The walk made a step beside the path.
+    /// The walk made a step that is not on the path.
     #[inline(always)]
     fn add(&mut self, step: Step) {
         if self.met != 0 {
@@ -246,7 +244,7 @@ impl StackCache {
         self.added += 1;
     }
 
-    /// What it went along is behind it, and no end of a path any more.
+    /// The replayed steps become part of the new path: a new step follows them.
     #[cold]
     #[inline(never)]
     fn leave_path(&mut self) {
@@ -276,7 +274,7 @@ mod tests {
     /// Frames of the stack, 32 bytes each.
     const FRAMES: usize = 8;
 
-    /// A stack whose return addresses are all [`PC`], and what walks over it remember.
+    /// A stack whose return addresses are all [`PC`], and the caches of its walks.
     struct World {
         words: Box<[u64; 4 * FRAMES]>,
         cache: Box<Cache>,
@@ -291,12 +289,12 @@ mod tests {
             world
         }
 
-        /// That is what the tables say of the code at `pc`.
+        /// Sets the rule of the code before the return address `pc`.
         fn is_left_by(&self, pc: u64, rule: Rule) {
             self.cache.put(pc - 1, rule);
         }
 
-        /// Walks from this frame on, and how many rules had to be looked up.
+        /// Walks from this frame on; returns how many rules had to be looked up.
         fn walk(&mut self, first: usize) -> usize {
             let rules = Rules { snapshot: &Snapshot { objects: &[], executable: &[] }, cache: &self.cache };
             self.trail.begin(self.cache.epoch());
@@ -370,7 +368,7 @@ mod tests {
 
     #[test]
     fn steps_end_where_the_stack_ends() {
-        // The frame pointer is said to be saved above, or below what is known.
+        // The frame pointer's place is above, or below, the known memory.
         for (words, saved) in [(4, 8 * 28), (4, -8 * 40)] {
             let mut world = World::new(Rule::sp(8 * words, saved).unwrap());
             assert_eq!([0, 0].map(|first| world.walk(first)), [FRAMES, FRAMES]);

@@ -183,7 +183,7 @@ fn a_return_address_belongs_to_the_call_before_it() {
     assert_eq!(result, (vec![TEXT, TEXT + 0x20, TEXT + 0x41], Stop::Root));
 }
 
-/// Go's runtime preempts a goroutine by a signal whose handler goes on in `asyncPreempt`, as if the
+/// Go's runtime preempts a goroutine by a signal whose handler resumes in `asyncPreempt`, as if the
 /// interrupted instruction had called it. Here it is the first one of its function.
 #[test]
 fn what_a_handler_entered_did_not_leave_its_caller_by_a_call() {
@@ -246,8 +246,8 @@ fn a_signal_frame_leads_to_the_interrupted_pc_itself() {
 
 #[test]
 fn the_trampoline_behind_a_handler_stands_at_its_first_instruction() {
-    // Its description begins one byte early, for those who look a return address up (as glibc's
-    // does).
+    // Its description begins one byte early, for unwinders that look up return addresses minus one
+    // (glibc's does).
     let rows = [(0, Rule::SIGNAL), (0x10, sp(8, 0)), (0x40, Rule::END)];
     let mut stack = vec![0; 40];
     stack[0] = TEXT + 1;
@@ -273,8 +273,8 @@ fn code_without_a_table_is_left_by_its_frame_pointer() {
     assert_eq!(lost, (vec![TEXT + jit], Stop::NoTable));
 }
 
-/// libx264's assembly uses the frame pointer as it likes: one sample in fifty of ffmpeg ended there
-/// and was called complete.
+/// Regression: libx264's assembly uses the frame pointer freely. One sample in fifty of ffmpeg
+/// ended there and was reported as complete.
 #[test]
 fn a_frame_pointer_of_zero_does_not_complete_a_stack() {
     let rows = [(0, sp(8, 0)), (0x40, Rule::NONE), (0x60, Rule::END)];
@@ -420,8 +420,8 @@ fn a_prologue_that_does_not_fit_the_caller_is_not_believed() {
     let to_another = [0xe8, 0xbb, 0xfd, 0xff, 0xff]; // call 0x0
     assert_eq!(blocked_under_a_frame_pointer(to_another, &[]), cut);
     assert_eq!(blocked_under_a_frame_pointer([0x90; 5], &[]), cut, "no call at all");
-    // Room on the stack that is not cleared has return addresses of earlier calls in it, which were
-    // taken for this one's: wrong stacks, and not cut.
+    // Regression: room on the stack that is not cleared holds return addresses of earlier calls.
+    // They were taken for this call's: the stacks were wrong, and not cut.
     let indirect = [0x90, 0x90, 0x90, 0xff, 0xd0];
     assert_eq!(blocked_under_a_frame_pointer(indirect, &[0x48, 0x29, 0xc4]), cut, "sub %rax,%rsp: alloca");
 }
@@ -545,7 +545,7 @@ fn a_cfa_in_a_callee_saved_register_is_found_where_the_callee_keeps_it() {
     assert_eq!(under_a_cfa_in_rbx(&other, interrupted()), (complete, Stop::Root));
 }
 
-/// Nobody would notice an overflow but the walk itself, whose state lies behind that stack.
+/// Nothing would report an overflow: below that stack lie the slot's frames, and no guard page.
 #[test]
 fn rarer_steps_leave_most_of_their_own_stack_unused() {
     // rbx and r12 where expressions say; and a description that is long before it says it.
@@ -563,8 +563,8 @@ fn rarer_steps_leave_most_of_their_own_stack_unused() {
     assert!(used <= bound, "{used} bytes");
 }
 
-/// Stacks through OpenSSL's assembly ended in objects linked without a search table, and in code of
-/// a `.debug_frame`.
+/// Regression: stacks through OpenSSL's assembly ended in objects linked without a search table,
+/// and in code of a `.debug_frame`.
 #[test]
 fn without_a_search_table_registers_are_where_the_tables_own_rows_say() {
     let row = |register, start, how, value| SavedRow { start, register, how, length: 0, value };

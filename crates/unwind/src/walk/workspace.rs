@@ -1,6 +1,6 @@
-//! Room for what a walk has to remember. It lies beside the frames and not on the stack: a handler
-//! may run on an alternate stack that has little more room than the kernel's own frame needs. For
-//! the same reason the rarer steps, which call deeper, have a stack of their own here.
+//! Room for what a walk has to remember. It lies beside the frames, not on the thread's stack: a
+//! handler may run on an alternate stack with little more room than the kernel's own frame needs.
+//! For the same reason the rarer steps, which call deeper, have a stack of their own here.
 
 use super::Frame;
 use super::recovery::{Again, Origin};
@@ -15,18 +15,17 @@ use core::mem::MaybeUninit;
 /// Bytes of an expression that are read out of a frame description.
 const EXPRESSION: usize = 32;
 
-/// Bytes of the stack for the rarer steps. Their frames add up to less than 1000 where the compiler
-/// optimizes, to many more where it does not; nothing else runs there, see
-/// [`super::walk_interrupted`].
+/// Bytes of the stack for the rarer steps. Their frames add up to less than 1000 bytes in optimized
+/// builds, and to many more in others. Nothing else runs there, see [`super::walk_interrupted`].
 const STACK: usize = if cfg!(debug_assertions) { 32 * 1024 } else { 8 * 1024 };
 
-/// Room for one walk at a time; memory of zeroes is good for it, too.
+/// Room for one walk at a time; zeroed memory is valid, too.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Workspace {
     stack: MaybeUninit<[u8; STACK]>,
     state: MaybeUninit<WalkState>,
-    /// Where a walk of the usual kind stands.
+    /// The current frame of a walk that has met the usual rules only.
     frame: MaybeUninit<Frame>,
     trail: StackCache,
 }
@@ -42,23 +41,23 @@ impl Workspace {
         }
     }
 
-    /// A place for the frame, and what walks remember of those before.
+    /// Begins a walk with the usual rules: a place for its frame, and the stack cache.
     #[inline(always)]
     pub(super) fn start(&mut self, start: Frame) -> (&mut Frame, &mut StackCache) {
         (self.frame.write(start), &mut self.trail)
     }
 
-    /// Out of line: what it builds on the stack is gone before the walk goes on.
+    /// Not inlined: its temporaries are off the stack before the walk begins.
     #[inline(never)]
     pub(super) fn begin(&mut self, start: Frame) {
         self.write(start, start, 0);
     }
 
-    /// A walk from the `ucontext` at `context` has come to the frame of [`Workspace::start`];
-    /// `None`: the context cannot be read.
+    /// Writes the full state of the walk that began with [`Workspace::start`] and is at its
+    /// `number`-th frame. `context` is where it started; `None`: that cannot be read.
     ///
     /// # Safety
-    /// It was started.
+    /// [`Workspace::start`] was called.
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn begin_at<A: Arch, M: Memory>(
@@ -90,7 +89,7 @@ impl Workspace {
         });
     }
 
-    /// The walk's state, its trail, and the upper end of the stack for the rarer steps.
+    /// The walk's state, its stack cache, and the upper end of the stack for the rarer steps.
     ///
     /// # Safety
     /// A walk was begun.
@@ -136,7 +135,7 @@ pub(super) struct WalkState {
     pub(super) scratch: Scratch,
 }
 
-/// Written by the step that needs it, and of no meaning for the next: most walks need none of it.
+/// Each step writes what it needs of it, and reads nothing of an earlier one.
 pub(super) struct Scratch {
     pub(super) descriptions: MaybeUninit<Descriptions>,
     pub(super) expression: MaybeUninit<[u8; EXPRESSION]>,

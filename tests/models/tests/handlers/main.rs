@@ -42,7 +42,7 @@ impl Slot {
         })
     }
 
-    /// Sampler: lends it with bounds that tell the generation, and sends the signal.
+    /// Sampler: lends it with bounds that encode the generation, and sends the signal.
     fn ask(&self) -> u32 {
         let generation = self.state.free().unwrap();
         self.bounds.store(10 + u64::from(generation), Relaxed);
@@ -51,14 +51,14 @@ impl Slot {
         generation
     }
 
-    /// Handler: answers what it was asked, if that still holds.
+    /// Handler: answers the request, if that is still valid.
     fn answer(&self) {
         let Some(generation) = self.signal.load(Relaxed).checked_sub(1) else { return };
         let generation = generation as u32;
         if self.state.begin(generation) {
             let bounds = self.bounds.load(Relaxed);
             assert!([10 + u64::from(generation), 20].contains(&bounds), "the bounds it was lent with");
-            // SAFETY: `begin` says that nobody else has it; loom sees to it.
+            // SAFETY: `begin` says that nothing else has it; loom checks that.
             self.workspace.with_mut(|place| unsafe { *place = bounds });
             self.answer.store(bounds, Relaxed);
             self.state.end(generation);

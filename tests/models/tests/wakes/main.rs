@@ -21,7 +21,7 @@ use loom::thread;
 use pending::Pending;
 use std::time::Duration;
 
-/// Nobody waits so long: who is not woken stands still, and loom says so.
+/// Longer than any wait: a thread that is not woken blocks for ever, and loom reports that.
 const FOR_EVER: Duration = Duration::from_secs(1 << 20);
 
 #[test]
@@ -107,7 +107,8 @@ fn who_took_itself_out_is_asked_no_more_when_it_goes_on() {
     loom::model(|| {
         let asked = Arc::new(AtomicU32::new(0));
         let byte = Arc::new(AtomicU8::new(0));
-        // Written by who asks, and by the thread behind its wait: loom finds both at once.
+        // Written by the requesting thread, and by the thread behind its wait: loom finds both at
+        // once.
         let question = Arc::new(UnsafeCell::new(0));
         let (asks, bits, sent) = (asked.clone(), byte.clone(), question.clone());
         let sampler = thread::spawn(move || {

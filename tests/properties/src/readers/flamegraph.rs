@@ -1,4 +1,4 @@
-//! What FlameGraph's two programs make of text, by their rules, written down here anew:
+//! What FlameGraph's two programs make of text, by their rules, rewritten here:
 //! `stackcollapse-perf.pl` of perf script text, and `flamegraph.pl` of folded stacks. Whatever they
 //! would warn of, or pass over, is an error.
 

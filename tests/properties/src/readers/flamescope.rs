@@ -1,4 +1,4 @@
-//! What flamescope makes of perf script text, by its rules, written down here anew.
+//! What flamescope makes of perf script text, by its rules, rewritten here.
 
 /// A sample as flamescope draws it.
 #[derive(Debug)]

@@ -176,7 +176,7 @@ pub struct Mapped {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Who has it: it is always at the same address.
+/// Held by the one user of the memory: it is always at the same address.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const PAGES: u64 = 5;

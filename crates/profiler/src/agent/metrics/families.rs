@@ -10,13 +10,13 @@ pub struct Family {
     pub name: &'static str,
     pub kind: MetricKind,
     pub help: &'static str,
-    /// The label that tells its samples apart; empty where there is one only.
+    /// The label that distinguishes its samples; empty where there is one only.
     pub label: &'static str,
     pub sources: &'static [Source],
 }
 
-/// Where a value stands in `/status`: a number, an object (a sample for each of its numbers), or a
-/// list (its length).
+/// Where a value is in `/status`: a number, an object (a sample for each of its numbers), or a list
+/// (its length).
 #[derive(Debug)]
 pub struct Source {
     /// A JSON pointer.
@@ -261,7 +261,7 @@ pub static HISTOGRAMS: &[Named] = &[
     ("swipr_sweep_seconds", "How long a pass over the threads took.", |counters| &counters.sweep),
 ];
 
-/// Figures of `/status` that no metric tells: identities, and percentiles of what are histograms
+/// Figures of `/status` that are no metrics: identities, and percentiles of what are histograms
 /// here.
 #[cfg(test)]
 pub const NOT_METRICS: &[&str] = &["/pid", "/not_listening", "/signal", "/held", "/sweep"];

@@ -49,7 +49,7 @@ fn a_thread_whose_clock_stood_still_was_where_it_is_however_seldom_it_was_looked
     assert!(Arc::ptr_eq(&told[0].stack, &place));
 }
 
-/// It ran for 3 of each 10 ms, and half of that at each of two places; its sleep is at one.
+/// The thread runs 3 of each 10 ms, half of that in each of two stacks, and sleeps in a third.
 #[test]
 fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() {
     let mut account = Account::new(moment(0, 0, 0));
@@ -72,7 +72,7 @@ fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() 
     assert_eq!((at(&parse), at(&render), at(&sleep)), (15, 15, 70));
 }
 
-/// The first hit after a pause had all the time of the pause.
+/// Regression: the first hit after a pause got the time of the whole pause.
 #[test]
 fn hits_weigh_alike_and_sum_to_the_cpu_clock() {
     let mut account = Account::new(moment(0, 0, 0));
@@ -144,7 +144,7 @@ fn all_ticks_are_told_whatever_the_clocks_say() {
     }
 }
 
-/// Every thread's stack now: there is no time yet that clocks could tell.
+/// A snapshot: no time has passed yet that clocks could measure.
 #[test]
 fn the_first_tick_is_where_the_thread_was_found() {
     for hit in [true, false] {
@@ -197,7 +197,7 @@ fn windows_are_short_first_and_wait_for_hits_later() {
     assert!(account.is_full(2100 * MS));
 }
 
-/// Many windows, of clocks that have nothing to do with each other.
+/// Many windows, with clocks that do not fit each other.
 #[test]
 fn no_tick_is_lost_or_made_up_between_windows() {
     let mut account = Account::new(moment(0, 0, 0));
@@ -216,8 +216,8 @@ fn no_tick_is_lost_or_made_up_between_windows() {
     assert_eq!(told, 400);
 }
 
-/// xz -T2 used 4.4 s of CPU time. Its threads block all signals: a handful of samples from before
-/// stood for all of it.
+/// Regression: xz -T2 used 4.4 s of CPU time in threads that block all signals. A handful of
+/// earlier samples stood for all of it.
 #[test]
 fn what_a_thread_uses_while_it_cannot_be_hit_is_not_given_to_its_hits() {
     for mode in [Mode::Cpu, Mode::Wall] {

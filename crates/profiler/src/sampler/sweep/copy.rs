@@ -1,8 +1,7 @@
 //! The stack of a blocked thread, without touching the thread.
 //!
-//! The kernel tells where it is blocked; its stack is copied while it stands still. That it did
-//! stand still is proved by its CPU clock, read before and after: a thread that ran meanwhile used
-//! time.
+//! The kernel says where the thread is blocked; the sampler copies its stack. The thread's CPU
+//! clock, read before and after, proves that the thread did not run meanwhile.
 
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
@@ -19,17 +18,16 @@ use swipr_unwind::published;
 use swipr_unwind::registers::Registers;
 use swipr_unwind::walk::{Stop, Workspace, walk};
 
-/// Bytes of stack copied at once: most of the stacks that threads wait on whole, and little that is
-/// not read. Of memory that is in no cache, which that of a waiting thread is, a copy of 16 KiB
-/// takes twice as long.
+/// Bytes of stack copied at once: most stacks of waiting threads as a whole, and little that is not
+/// read. The stack of a waiting thread is in no cache: a copy of 16 KiB takes twice as long.
 const WINDOW_BYTES: usize = 4 << 10;
 
 /// Why there is no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCopied {
-    /// The thread has gone on.
+    /// The thread has run meanwhile.
     HasMoved,
-    /// There is nothing to walk with.
+    /// There are no unwind tables.
     NoTables,
 }
 
@@ -53,8 +51,8 @@ impl RemoteWalker {
         }
     }
 
-    /// Walks the stack of a thread that was blocked at `start` when its clock
-    /// stood at `thread.cpu_ns`.
+    /// Walks the stack of a thread that was blocked at `start` when its clock was at
+    /// `thread.cpu_ns`.
     pub fn copy(
         &mut self,
         thread: &ThreadState,
@@ -74,8 +72,8 @@ impl RemoteWalker {
             counters.moved.add(1);
             return Err(NotCopied::HasMoved);
         }
-        // Who has never run is shown in the call that makes it, on a stack with nothing on it: what
-        // lies there is somebody else's.
+        // A thread that never ran is still inside clone(2). Its stack is uninitialised: keep only
+        // the top frame.
         let has_run = has_run(thread.cpu_ns, state);
         let (total, stop) =
             if has_run { (frames.total(), stop) } else { (frames.total().min(1), Stop::Root) };
@@ -87,8 +85,8 @@ impl RemoteWalker {
     }
 }
 
-/// Whether a thread has been on a CPU at all. Its clock alone does not tell: where a hypervisor
-/// takes CPUs away (steal time), a run of some microseconds may count for nothing.
+/// Whether a thread has been on a CPU at all. Its clock alone does not prove it: where a hypervisor
+/// takes CPUs away (steal time), a run of some microseconds may not be counted.
 fn has_run(cpu_ns: u64, state: State) -> bool {
     let is_made = |call: u32| [libc::SYS_clone, libc::SYS_clone3].contains(&i64::from(call));
     cpu_ns != 0 || !matches!(state, State::Blocked(Some(call)) if is_made(call))

@@ -1,5 +1,4 @@
-//! Which threads a recording is of: those whose name passes its filter, from when it does until it
-//! does not any more.
+//! A recording's thread filter, evaluated when a thread is found and when it is renamed.
 
 use super::finalize::finalize_thread;
 use crate::sampler::account::{Account, Found, Moment};
@@ -8,8 +7,8 @@ use crate::sampler::threads::ThreadState;
 use swipr_os::process::monotonic_ns;
 use swipr_os::threads::cpu_ns;
 
-/// To be called when a thread is found, and when it has got another name. `from_cpu_ns`: what it
-/// has used until then, on its CPU clock, is none of the recording's.
+/// To be called when a thread is found, and when it is renamed. `from_cpu_ns`: the CPU time until
+/// this value of its clock is not the recording's.
 pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, from_cpu_ns: u64) {
     let request = recording.request();
     let (threads, tids) = (request.threads.as_ref(), &request.filter.tids);
@@ -18,7 +17,7 @@ pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, 
     let is_in = thread.recordings & recording.bit() != 0;
     if passes && !is_in && recording.is_sampling() {
         thread.recordings |= recording.bit();
-        // A sweep that is about to look at it has begun its tick already.
+        // A sweep that is about to observe the thread has begun its tick already.
         let (passed, late) = recording.passed();
         let ticks = passed - u64::from(recording.is_in_sweep());
         let (cpu_ns, delay_ns) = (from_cpu_ns, thread.delay_ns);
@@ -79,7 +78,8 @@ mod tests {
         apply_filter(thread, recording, clock_ns);
     }
 
-    /// The first sample after its return stood for the CPU time of its absence, too.
+    /// Regression: the first sample after its return also stood for the CPU time under another
+    /// name.
     #[test]
     fn a_thread_that_was_somebody_else_for_a_while_brings_no_cpu_time_of_that() {
         let (mut recording, receiver) = recording(Mode::Cpu, "^in$");

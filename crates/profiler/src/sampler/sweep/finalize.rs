@@ -1,4 +1,4 @@
-//! When a thread or a recording ends: what has not been told yet is.
+//! When a thread or a recording ends: emits the samples that are still pending.
 
 use super::observe::Look;
 use super::{account_of, moment};
@@ -19,7 +19,7 @@ pub fn finalize_end(thread: &mut ThreadState, timers: &mut Timers, recordings: &
     timers.remove(thread);
 }
 
-/// A recording is told the rest of a thread, and from now on nothing of it.
+/// Emits the rest of a thread's samples to a recording, then takes the thread out of it.
 pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecording, found: Found) {
     let now = moment(thread, recording, process::monotonic_ns());
     let Some(account) = account_of(thread, recording) else { return };
@@ -29,7 +29,7 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
     emit_tail(thread, recording);
 }
 
-/// What was seen of a thread until it was looked at last, and nothing from now on.
+/// Emits a thread's samples up to its last observation, then takes the thread out of the recording.
 pub fn emit_tail(thread: &mut ThreadState, recording: &mut RunningRecording) {
     let Some(mut account) = thread.accounts.get_mut(recording.place()).and_then(Option::take) else { return };
     let told = account.close(recording.request().mode, recording.interval_ns(), true);
@@ -37,8 +37,8 @@ pub fn emit_tail(thread: &mut ThreadState, recording: &mut RunningRecording) {
     thread.recordings &= !recording.bit();
 }
 
-/// A snapshot wants a stack of each thread: those that were neither hit nor found blocked are
-/// looked at again, and asked again. Whether there are any.
+/// A snapshot wants a stack of each thread. Observes those again that were neither hit nor found
+/// blocked, and arms the timers of those that are not blocked now. Returns whether any was armed.
 pub fn ask_the_rest(
     threads: &mut Threads,
     recording: &RunningRecording,
@@ -67,7 +67,7 @@ pub fn ask_the_rest(
     waits
 }
 
-/// What is known of all threads at a recording's end.
+/// Emits the rest of all threads' samples at a recording's end.
 pub fn finalize_recording(threads: &mut Threads, recording: &mut RunningRecording) {
     let program_used_ns = recording.program_used_ns();
     for thread in threads.iter_mut() {

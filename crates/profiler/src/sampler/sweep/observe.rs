@@ -1,4 +1,5 @@
-//! What a thread is doing: what its CPU clock, then the kernel, tell of it, without touching it.
+//! What a thread is doing, by its CPU clock and then by its files in /proc, without touching the
+//! thread.
 
 use super::copy::{NotCopied, RemoteWalker};
 use crate::counters::AgentCounters;
@@ -12,18 +13,18 @@ use swipr_unwind::arch::Native;
 use swipr_unwind::registers::Registers;
 use swipr_unwind::walk::Stop;
 
-/// So often at most at a thread that moves whenever it is looked at.
+/// Attempts to observe a thread that moves at each.
 const LOOKS: usize = 3;
 
-/// What became of a look at a thread.
+/// The result of an observation.
 pub enum Look {
     There(Found),
-    /// The first thread has ended and others go on: it stays listed.
+    /// The first thread has ended while others still run: it stays listed.
     Ended,
     Gone,
 }
 
-/// Looks at a thread; `wall`: somebody wants to know where it is blocked.
+/// Observes a thread; `wall`: also where it is blocked.
 pub fn look(
     thread: &mut ThreadState,
     wall: bool,
@@ -81,22 +82,24 @@ fn observe_once(
     })
 }
 
-/// Whether it is where the handler reads memory (`guarded_copy` of `swipr_unwind`), and waits for
-/// the process' memory map: the program does not. Its timer may be gone by now.
+/// Whether the thread is in the signal handler's process_vm_readv(2) (`guarded_copy` of
+/// `swipr_unwind`), which names the thread's own id, and waits for the lock of the memory map. The
+/// program makes no such call. Its slot cannot be used to find out: the timer may be gone by now.
 fn is_answering(thread: &ThreadState, activity: Activity) -> bool {
     const READ: u32 = libc::SYS_process_vm_readv as u32;
     let own = u64::from(thread.tid());
     matches!(activity, Activity::Blocked { system_call: Some(READ), first_argument, .. } if first_argument == own)
 }
 
-/// A thread that waits for signals must not be handed ours, see `timers.rs`.
+/// Notes whether the thread is in sigtimedwait(2): it must not get the sampling signal there, see
+/// `timers.rs`.
 pub fn set_waits_for_signals(thread: &mut ThreadState, activity: &io::Result<Activity>) {
     const SIGTIMEDWAIT: u32 = libc::SYS_rt_sigtimedwait as u32;
     thread.waits_for_signals |=
         matches!(activity, Ok(Activity::Blocked { system_call: Some(SIGTIMEDWAIT), .. }));
 }
 
-/// Whether a stack ends in code that nothing is known of.
+/// Whether a stack ends in code without an unwind table.
 pub fn is_in_unknown_code(found: &Found) -> bool {
     matches!(found, Found::At(_, stack) if stack.stop == Stop::NoTable)
 }

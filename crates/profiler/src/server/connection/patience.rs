@@ -1,4 +1,4 @@
-//! How long a connection may take for what it is doing, and what becomes of it then.
+//! A connection's time-outs: how long it may take for what it is doing, and what happens then.
 
 use super::{Connection, ConnectionLife, ConnectionState, ServerContext};
 use crate::server::Settings;
@@ -37,8 +37,7 @@ impl Connection {
         self.go_on(around, now)
     }
 
-    /// Since when a client has been connected that has not completed a single request; `None`: it
-    /// has.
+    /// When the client connected, if it has not completed a single request.
     pub(in crate::server) fn silent_since(&self) -> Option<Instant> {
         (self.answered == 0 && matches!(self.state, ConnectionState::Head | ConnectionState::Body(..)))
             .then_some(self.connected)

@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// The client ended in the middle, or before it began.
+    /// The client has shut down its sending, within a request or between two.
     fn cut_short(&mut self, now: Instant) -> Step {
         if self.input.is_empty() && matches!(self.state, ConnectionState::Head) {
             return Step::Ends;
@@ -205,7 +205,7 @@ impl Connection {
         self.finished(head.keep, now);
     }
 
-    /// An answer is written; what comes next.
+    /// An answer is written: goes to the next state.
     pub(super) fn finished(&mut self, keep: Keep, now: Instant) {
         self.answered += 1;
         self.since = now;
@@ -215,8 +215,8 @@ impl Connection {
         };
     }
 
-    /// An answer after which nothing more is understood. What was asked for is not known: the
-    /// example is any.
+    /// Answers with an error and closes the connection. The request is not known, so the example is
+    /// a fixed one.
     pub(super) fn respond_and_close(&mut self, mut answer: Answer, now: Instant) {
         if answer.status == 400 {
             answer = answer.example(routes::example("/dump", &self.address));

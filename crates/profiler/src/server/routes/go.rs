@@ -2,7 +2,7 @@
 //! expect them.
 //!
 //! Profiles come with 200 also when they are empty, with the reason in a comment of the profile:
-//! scrapers ask idle programs, too. Errors are one line, with `X-Go-Pprof: 1`. A query that Go
+//! scrapers poll idle programs, too. Errors are one line, with `X-Go-Pprof: 1`. A query that Go
 //! would not understand gets Go's defaults.
 
 use super::recordings::STANDARD;
@@ -104,7 +104,7 @@ pub(super) fn symbol_by_body(asked: RouteContext<'_>) -> Result<Outcome, Answer>
     symbol(asked, &body)
 }
 
-/// Whoever asks for nothing wants to know whether there are names to be had.
+/// A request without addresses checks whether names can be had at all.
 fn symbol(mut asked: RouteContext<'_>, text: &str) -> Result<Outcome, Answer> {
     let number = |word: &str| u64::from_str_radix(word.trim().trim_start_matches("0x"), 16).ok();
     let addresses: Vec<u64> = text.split('+').filter_map(number).take(MAX_ADDRESSES).collect();

@@ -6,7 +6,7 @@ use crate::server::help;
 
 pub(super) fn help(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     if asked.wants_page {
-        // Nobody else's page may have it in a frame.
+        // No other page may have it in a frame.
         let policy = format!("{}; frame-ancestors 'none'", swipr_formats::LIVE_POLICY);
         let page = Answer::bytes("text/html; charset=utf-8", swipr_formats::live_page().into_bytes());
         let page = page.header("Content-Security-Policy", policy).header("Referrer-Policy", "no-referrer");

@@ -24,7 +24,7 @@ const NAMED: &[(&str, &str)] = &[
 ];
 
 impl RouteContext<'_> {
-    /// A recording of wall-clock time, in that format, unless something else was asked for.
+    /// A recording of wall-clock time, in that format, unless the request says something else.
     fn request(&mut self, length: Length, format: &'static str) -> Result<Box<Request>, Answer> {
         let wish = std::mem::take(&mut self.wish);
         let request = wish.into_request(Defaults { length, mode: Mode::Wall, format });
