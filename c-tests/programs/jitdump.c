@@ -10,7 +10,7 @@
 // expect: every sample of dumped has stack dumped_main;Ion:first;burn
 // expect: every sample of dumped is complete
 // expect: every sample of moved has stack Ion:moved;burn
-#include "made_code.h"
+#include "jit_code.h"
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -5,7 +5,7 @@
 // libs: -lgcc_s
 // record: samples=600&hz=500
 // expect: share of again with stack again_main;work_a_while >= 0.6
-#include "made_code.h"
+#include "jit_code.h"
 
 static volatile uint64_t sink;
 

@@ -2,7 +2,7 @@
  * recording of the child must show complete stacks: what the parent registered holds in the child, too. */
 // cflags: -O2 -fomit-frame-pointer
 // libs: -lgcc_s
-#include "made_code.h"
+#include "jit_code.h"
 #include <sys/wait.h>
 
 static volatile uint64_t sink;

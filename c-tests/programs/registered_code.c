@@ -11,7 +11,7 @@
 // expect: every sample of single is complete
 // expect: every sample of lent has stack lent_main;wait_for_answer
 // expect: every sample of lent is complete
-#include "made_code.h"
+#include "jit_code.h"
 
 static volatile uint64_t sink;
 static int ends[2];

@@ -6,7 +6,7 @@ mod agent;
 use crate::args::Doctor;
 use crate::error::{Error, Exit};
 use crate::find::{self};
-use crate::loadable;
+use crate::preload_check;
 use crate::process::Process;
 use crate::{endpoint::Endpoint, library};
 use std::fmt::Write;
@@ -68,7 +68,7 @@ fn for_starting(findings: &mut Findings) -> Result<(), Why> {
             return why(error.what, error.next);
         }
     }
-    match crate::private::Folder::new() {
+    match crate::temp_dir::Folder::new() {
         Ok(folder) => findings.ok(format!(
             "sockets can be made in {}",
             folder.path().parent().unwrap_or(Path::new("/")).display()
@@ -152,7 +152,7 @@ fn loads(process: &Process, findings: &mut Findings) -> Verdict {
             },
         );
     };
-    if let Some(obstacle) = loadable::obstacle_of(&process.folder().join("exe")) {
+    if let Some(obstacle) = preload_check::obstacle_of(&process.folder().join("exe")) {
         let shown = format!("/proc/{pid}/exe");
         let what = obstacle.what.replace(&shown, &executable.display().to_string());
         findings.no(&what);

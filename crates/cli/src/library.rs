@@ -66,7 +66,7 @@ fn unpacked() -> Option<PathBuf> {
 #[cfg(feature = "embed")]
 fn unpacked() -> Option<PathBuf> {
     static LIBRARY: &[u8] = include_bytes!(env!("SWIPR_EMBED_LIBRARY"));
-    crate::private::folders().into_iter().find_map(|folder| unpack(&folder, LIBRARY).ok())
+    crate::temp_dir::folders().into_iter().find_map(|folder| unpack(&folder, LIBRARY).ok())
 }
 
 /// Writes the library under a name that is a hash of its content: another version is another file,

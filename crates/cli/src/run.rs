@@ -3,21 +3,21 @@
 //! itself prints goes to standard error. A recording that fails changes nothing of that.
 
 mod child;
-mod newcomers;
+mod socket_watch;
 
 use crate::args::Run;
 use crate::client::{Client, Status};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Exit};
 use crate::library;
-use crate::loadable::{self, PreloadProblem};
-use crate::private::Folder;
+use crate::preload_check::{self, PreloadProblem};
 use crate::process::Process;
 use crate::record::progress::{Progress, Talk};
 use crate::record::session::{Over, Session};
 use crate::record::{Plan, root, tell};
 use crate::say;
 use crate::signals::{Signals, end_by};
+use crate::temp_dir::Folder;
 use child::{Child, ChildExit, Children, Start};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -56,18 +56,18 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
             "set XDG_RUNTIME_DIR to one that is writable",
         )
     })?;
-    let newcomers = newcomers::watch(folder.path()).map_err(|error| {
+    let new_sockets = socket_watch::watch(folder.path()).map_err(|error| {
         Error::new(
             format!("cannot watch {}: {error}", folder.path().display()),
             "raise fs.inotify.max_user_instances",
         )
     })?;
     let program = Path::new(arguments.command.first().map_or("".as_ref(), |first| first.as_os_str()));
-    let Some(file) = loadable::find_program(program) else {
+    let Some(file) = preload_check::find_program(program) else {
         let what = format!("there is no program {}", program.display());
         return Err(Error::new(what, "check its name, or give its path").exit(Exit::NoProgram));
     };
-    let obstacle = loadable::obstacle_of(&file);
+    let obstacle = preload_check::obstacle_of(&file);
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let plan = Plan::new(&arguments.output, &name, std::process::id())?;
     if let Some(PreloadProblem { what, next }) = &obstacle {
@@ -82,7 +82,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         signals,
         library: obstacle.is_none().then_some(library),
         folder,
-        newcomers,
+        new_sockets,
         session: Some(session),
         plan,
         arriving: Vec::new(),
@@ -127,7 +127,7 @@ struct Runner {
     /// `None`: it cannot be loaded into this program.
     library: Option<PathBuf>,
     folder: Folder,
-    newcomers: Receiver<PathBuf>,
+    new_sockets: Receiver<PathBuf>,
     /// Until it is written.
     session: Option<Session>,
     plan: Plan,
@@ -183,7 +183,7 @@ impl Runner {
                     None
                 }
             };
-            while let Ok(socket) = self.newcomers.try_recv() {
+            while let Ok(socket) = self.new_sockets.try_recv() {
                 self.meet(&socket, pid);
             }
             self.attach();

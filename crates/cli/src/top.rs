@@ -3,10 +3,10 @@
 //! one of CPU time, one by the clock on the wall. Samples come all the time; the picture changes
 //! once in a while, or with a key.
 
+mod aggregate;
 mod draw;
 mod flame;
 mod keys;
-mod tally;
 
 use crate::args::Top;
 use crate::error::{Error, Exit};
@@ -14,6 +14,7 @@ use crate::event::OwnedSample;
 use crate::find::{self, Found};
 use crate::record::source::{Message, Running, Source};
 use crate::shape::{Files, Shape};
+use aggregate::Aggregate;
 use keys::{Act, TopView};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::crossterm::{execute, terminal};
@@ -22,7 +23,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
-use tally::Tally;
 
 /// Batches that may wait to be counted.
 const BATCHES: usize = 256;
@@ -35,7 +35,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Screen {
     title: String,
-    tally: Tally,
+    aggregate: Aggregate,
     view: TopView,
     /// Whether waiting and blocked time is shown.
     waits: bool,
@@ -68,7 +68,7 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
     let (wall, of_wall) = record(&found, &arguments, looks, "wall")?;
     let mut screen = Screen {
         title: format!("{} ({})", found.name(), found.pid()),
-        tally: Tally::new(Duration::from_secs(1) / looks),
+        aggregate: Aggregate::new(Duration::from_secs(1) / looks),
         view: TopView::Functions,
         waits: true,
         lines: false,
@@ -146,15 +146,15 @@ fn show(
                 _ => {}
             }
         }
-        take(screen, of_cpu, |tally, sample| tally.count_cpu(sample));
-        take(screen, of_wall, |tally, sample| tally.count_wall(&sample));
+        take(screen, of_cpu, |aggregate, sample| aggregate.count_cpu(sample));
+        take(screen, of_wall, |aggregate, sample| aggregate.count_wall(&sample));
         if Instant::now() >= next {
             next = Instant::now() + delay;
             let losses = running.losses();
             let lost = (losses.dropped, losses.late);
             screen.losses = (losses.uncounted == 0).then_some(lost);
             if !screen.paused {
-                screen.tally.turn();
+                screen.aggregate.turn();
             }
             changed = true;
         }
@@ -165,11 +165,11 @@ fn show(
 }
 
 /// Counts what has come. While the picture stands still nothing is counted, and nothing waits.
-fn take(screen: &mut Screen, messages: &Receiver<Message>, count: impl Fn(&mut Tally, OwnedSample)) {
+fn take(screen: &mut Screen, messages: &Receiver<Message>, count: impl Fn(&mut Aggregate, OwnedSample)) {
     loop {
         match messages.try_recv() {
             Ok(Message::Samples(samples)) if !screen.paused => {
-                samples.into_iter().for_each(|sample| count(&mut screen.tally, sample));
+                samples.into_iter().for_each(|sample| count(&mut screen.aggregate, sample));
             }
             Ok(Message::Ended(_, ended)) => {
                 let why = ended.error.map_or_else(|| "the process has ended".to_owned(), |error| error.what);

@@ -13,12 +13,12 @@ use std::fmt;
 
 use crate::Weight;
 use crate::category::Class;
+use crate::display::DisplayFrame;
 use crate::json::{Members, string};
 use crate::model::State;
 use crate::names;
 use crate::page_data::{Columns, Numbers};
 use crate::picture::{Baseline, Picture};
-use crate::shown::DisplayFrame;
 use crate::svg::{self, Palette, Texts};
 use crate::template::Template;
 

@@ -4,10 +4,10 @@
 //! Stacks are kept as shown, samples by thread, state and time in bounded memory. Not here: the
 //! page (`html/`).
 
+use crate::display::DisplayTree;
 use crate::json::string;
 use crate::model::{Header, Sample, Summary};
 use crate::page_data::{Columns, Numbers, about};
-use crate::shown::ShownTree;
 use crate::stats::{stats_line, why_empty};
 use crate::template::Template;
 use crate::timeline::{Span, Timeline};
@@ -20,7 +20,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Html {
         options: options.clone(),
         header: None,
-        stacks: ShownTree::new(options),
+        stacks: DisplayTree::new(options),
         timeline: Timeline::new(),
         has_times: false,
     })
@@ -29,7 +29,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
 struct Html {
     options: Options,
     header: Option<Header>,
-    stacks: ShownTree,
+    stacks: DisplayTree,
     timeline: Timeline,
     /// Whether a sample has a time.
     has_times: bool,

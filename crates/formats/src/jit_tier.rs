@@ -71,7 +71,7 @@ pub(crate) fn tier(name: &str) -> Option<Tier> {
 mod tests {
     use super::*;
     #[test]
-    fn names_of_made_code_tell_their_tier() {
+    fn names_of_jit_code_tell_their_tier() {
         for (name, expected) in [
             ("JS:~f /a.js:1:1", Some(Tier::Interpreter)),
             ("JS:^f /a.js:1:1", Some(Tier::Baseline)),

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
+use crate::display::DisplayTree;
 use crate::intern::ThreadNumbers;
 use crate::json::{Members, string};
 use crate::model::{Header, Sample, Summary, Thread};
 use crate::page_data::{Columns, Numbers, about};
-use crate::shown::ShownTree;
 use crate::stats::stats_line;
 use crate::template::Template;
 use crate::{Format, FormatInfo, Options};
@@ -39,7 +39,7 @@ fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Live {
         options: options.clone(),
         start_ns: 0,
-        stacks: ShownTree::new(options),
+        stacks: DisplayTree::new(options),
         columns: Columns::new(),
         ids: ThreadNumbers::new(),
         threads: Vec::new(),
@@ -51,7 +51,7 @@ fn make(options: &Options) -> Box<dyn Format> {
 struct Live {
     options: Options,
     start_ns: u64,
-    stacks: ShownTree,
+    stacks: DisplayTree,
     columns: Columns,
     ids: ThreadNumbers,
     threads: Vec<Arc<Thread>>,

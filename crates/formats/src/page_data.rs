@@ -10,11 +10,11 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use crate::display::DisplayFrame;
 use crate::intern::Interner;
 use crate::json::{Members, string};
 use crate::model::{Header, Mode, State, Thread};
 use crate::names;
-use crate::shown::DisplayFrame;
 use crate::state;
 use crate::tree::Tree;
 use crate::{Options, clock};

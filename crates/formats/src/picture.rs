@@ -1,8 +1,8 @@
 //! Weighted stacks as boxes with places: what a flame graph that is drawn here needs. Not here: how
 //! boxes look.
 
+use crate::display::DisplayFrame;
 use crate::order::sorted;
-use crate::shown::DisplayFrame;
 use crate::tree::{ROOT, Tree};
 
 /// A box: all stacks that have the same frames up to here.

@@ -1,5 +1,5 @@
 //! Recorded stacks in a tree of their frames, for formats that write addresses. Not here: names
-//! (`shown.rs`).
+//! (`display.rs`).
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

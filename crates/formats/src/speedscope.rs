@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use crate::display::{DisplayFrame, DisplayTree};
 use crate::json::{Members, string};
 use crate::model::{Header, Sample, Summary, Thread};
 use crate::page_data::Numbers;
-use crate::shown::{DisplayFrame, ShownTree};
 use crate::stats::{stats_line, why_empty};
 use crate::timeline::{Span, Timeline, by_thread};
 use crate::{Format, Options, names};
@@ -18,7 +18,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Speedscope {
         options: options.clone(),
         header: None,
-        stacks: ShownTree::new(options),
+        stacks: DisplayTree::new(options),
         timeline: Timeline::new(),
         merged: Arc::new(Thread { tid: 0, name: String::new() }),
     })
@@ -27,7 +27,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
 struct Speedscope {
     options: Options,
     header: Option<Header>,
-    stacks: ShownTree,
+    stacks: DisplayTree,
     timeline: Timeline,
     /// Stands for all threads where they are merged.
     merged: Arc<Thread>,

@@ -11,11 +11,11 @@ use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
 use crate::category::Class;
+use crate::display::{DisplayFrame, DisplayTree};
 use crate::intern::ThreadNumbers;
 use crate::jit_tier::{Tier, tier};
 use crate::model::{Header, Mode, Sample, Summary};
 use crate::picture::{Baseline, Box, Picture};
-use crate::shown::{DisplayFrame, ShownTree};
 use crate::stats::{stats_line, why_empty};
 use crate::template::escaped;
 use crate::{Format, Options, names};
@@ -35,7 +35,7 @@ pub(crate) fn make(options: &Options) -> std::boxed::Box<dyn Format> {
     std::boxed::Box::new(Svg {
         options: options.clone(),
         header: None,
-        stacks: ShownTree::new(options),
+        stacks: DisplayTree::new(options),
         threads: ThreadNumbers::new(),
         sums: FxHashMap::default(),
     })
@@ -44,7 +44,7 @@ pub(crate) fn make(options: &Options) -> std::boxed::Box<dyn Format> {
 struct Svg {
     options: Options,
     header: Option<Header>,
-    stacks: ShownTree,
+    stacks: DisplayTree,
     threads: ThreadNumbers,
     /// By thread and node.
     sums: FxHashMap<(usize, u32), Sum>,

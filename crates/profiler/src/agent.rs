@@ -13,7 +13,7 @@ use crate::mappings::Mappings;
 use crate::recording::{MAX_RECORDINGS, Output, Question, Recorder, Request, StartError, WriterTask};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, RunningRecording};
-use crate::writer::{Figures, Kept, NameSources, Writer, write_last};
+use crate::writer::{Figures, NameSources, SharedFlightRecorder, Writer, write_flight_record};
 use crate::{agent_threads, symbol_server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -24,7 +24,7 @@ use swipr_os::process::EpochClock;
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
 /// Each source of JIT code may use one part in so many of the memory for names.
-const MADE_SHARE: usize = 4;
+const JIT_SHARE: usize = 4;
 
 /// How often the server checks whether it is to end, where it may not be possible to wake it.
 const LOOK_WHERE_DEAF: Duration = Duration::from_millis(20);
@@ -72,8 +72,8 @@ pub struct Agent {
     sampler: sampler::Handle,
     counters: Arc<AgentCounters>,
     symbolizer: Arc<Mutex<Symbolizer>>,
-    kept: Kept,
-    made_code: Arc<Mutex<JitCode>>,
+    flight_recorder: SharedFlightRecorder,
+    jit_code: Arc<Mutex<JitCode>>,
     symbol_time: Duration,
     running: Mutex<Vec<Running>>,
     /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
@@ -97,15 +97,15 @@ impl Agent {
         let memory_bytes = config.symbol_memory_mib.saturating_mul(1 << 20);
         let mut symbolizer = Symbolizer::new(Budget { memory_bytes, ..Budget::default() });
         symbolizer.set_swift_demangler(swipr_os::swift::demangle);
-        let made_code = JitCode::new(memory_bytes / MADE_SHARE);
+        let jit_code = JitCode::new(memory_bytes / JIT_SHARE);
         Agent {
             log: config.log,
-            sampler: sampler::Handle::new(config.signal, made_code.frames()),
+            sampler: sampler::Handle::new(config.signal, jit_code.frames()),
             counters: Arc::default(),
             symbolizer: Arc::new(Mutex::new(symbolizer)),
-            made_code: Arc::new(Mutex::new(made_code)),
+            jit_code: Arc::new(Mutex::new(jit_code)),
             symbol_time: config.symbol_time,
-            kept: Arc::default(),
+            flight_recorder: Arc::default(),
             running: Mutex::default(),
             ended: RecordingCounters::default(),
             submitted: Mutex::default(),
@@ -187,8 +187,8 @@ impl Agent {
     }
 
     fn names(&self, clock: EpochClock) -> NameSources {
-        let (symbolizer, made_code) = (self.symbolizer.clone(), self.made_code.clone());
-        NameSources { symbolizer, made_code, latest: self.latest.clone(), clock }
+        let (symbolizer, jit_code) = (self.symbolizer.clone(), self.jit_code.clone());
+        NameSources { symbolizer, jit_code, latest: self.latest.clone(), clock }
     }
 
     /// Hands a question to the symbol server's thread, which is started if there is none.
@@ -232,8 +232,8 @@ impl Agent {
         if let Some(mut symbolizer) = lock(&self.symbolizer) {
             symbolizer.drop_all();
         }
-        if let Some(mut made_code) = lock(&self.made_code) {
-            made_code.clear();
+        if let Some(mut jit_code) = lock(&self.jit_code) {
+            jit_code.clear();
         }
     }
 
@@ -300,15 +300,18 @@ impl Agent {
         request: Request,
         output: Box<dyn Output>,
     ) -> Result<(), (StartError, Box<dyn Output>)> {
-        if lock(&self.kept).is_none_or(|kept| kept.is_none()) {
-            return Err((StartError::NothingKept, output));
+        if lock(&self.flight_recorder).is_none_or(|shared| shared.is_none()) {
+            return Err((StartError::NoFlightRecorder, output));
         }
         let place = match self.take_place(&Arc::default(), &Arc::default()) {
             Ok(place) => place,
             Err(error) => return Err((error, output)),
         };
-        let (kept, names, symbol_time) = (self.kept.clone(), self.names(EpochClock::now()), self.symbol_time);
-        self.start_writer(move |_| write_last(&request, output, &kept, names, symbol_time, place));
+        let (flight_recorder, names, symbol_time) =
+            (self.flight_recorder.clone(), self.names(EpochClock::now()), self.symbol_time);
+        self.start_writer(move |_| {
+            write_flight_record(&request, output, &flight_recorder, names, symbol_time, place)
+        });
         Ok(())
     }
 
@@ -337,10 +340,20 @@ impl Agent {
         let names = self.names(clock);
         let of_agent = self.counters.clone();
         let figures = Figures::new(&of_agent);
-        let kept = self.kept.clone();
+        let flight_recorder = self.flight_recorder.clone();
         let symbol_time = self.symbol_time;
-        let writer =
-            Writer { request, samples, output, counters, of_agent, figures, stop, names, symbol_time, kept };
+        let writer = Writer {
+            request,
+            samples,
+            output,
+            counters,
+            of_agent,
+            figures,
+            stop,
+            names,
+            symbol_time,
+            flight_recorder,
+        };
         let started = self.start_writer(|agent| {
             let samples = writer.run(place);
             // The sampler may sleep until a distant tick. Before it wakes, it has no place for
@@ -352,18 +365,22 @@ impl Agent {
             return Ok(());
         }
         if self.sampler.add(active) {
-            let agent = self.clone();
-            self.counters.start_anew();
-            let started = agent_threads::start("sampler", move || {
-                sampler::run(&agent.sampler, &agent.counters, || agent.drop_symbols());
-            });
-            if let Err(error) = started {
-                self.counters.fail(format_args!("cannot start the sampler thread: {error}"));
-                self.sampler.abandon();
-                self.log.line(format_args!("cannot start the sampler thread: {error}"));
-            }
+            self.start_sampler();
         }
         Ok(())
+    }
+
+    fn start_sampler(self: &Arc<Self>) {
+        let agent = self.clone();
+        self.counters.start_anew();
+        let started = agent_threads::start("sampler", move || {
+            sampler::run(&agent.sampler, &agent.counters, || agent.drop_symbols());
+        });
+        if let Err(error) = started {
+            self.counters.fail(format_args!("cannot start the sampler thread: {error}"));
+            self.sampler.abandon();
+            self.log.line(format_args!("cannot start the sampler thread: {error}"));
+        }
     }
 }
 
@@ -415,7 +432,7 @@ impl Recorder for SharedAgent {
                 output.finish(Err(match error {
                     StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
                     StartError::Stopping => "the agent is stopping".into(),
-                    StartError::NothingKept => "nothing is kept".into(),
+                    StartError::NoFlightRecorder => "nothing is kept".into(),
                     StartError::Off(_) => disabled::message().unwrap_or_default(),
                     StartError::NoThread(reason) | StartError::Failed(reason) => reason,
                 }));
@@ -482,7 +499,7 @@ mod tests {
             interval_ns: 10_000_000,
             mode: Mode::Wall,
         };
-        *agent.kept.lock().unwrap() = Some(AddressRecorder::new(header, Duration::from_secs(1)));
+        *agent.flight_recorder.lock().unwrap() = Some(AddressRecorder::new(header, Duration::from_secs(1)));
         let all_write = Arc::new(Barrier::new(MAX_RECORDINGS + 1));
         let ask = || agent.begin(last(), Box::new(Deaf(all_write.clone())), Arc::default());
         for _ in 0..MAX_RECORDINGS {

@@ -26,7 +26,7 @@ const MAX_DUMPS: usize = 16;
 
 /// A function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MadeFunction {
+pub struct JitFunction {
     /// As its compiler calls it.
     pub name: Arc<str>,
     /// Where it begins.
@@ -97,14 +97,14 @@ impl JitCode {
     }
 
     /// The function at an address at a monotonic time.
-    pub fn find(&self, address: u64, time_ns: u64) -> Option<MadeFunction> {
+    pub fn find(&self, address: u64, time_ns: u64) -> Option<JitFunction> {
         let maps =
             self.dumps.iter().map(Dump::code).chain([self.objects.code()]).chain(self.perf_map.codes());
         let Found { function, start, valid } =
             maps.into_iter().find_map(|map: &CodeMap| map.find(address, time_ns))?;
         let place = function.place(address - start);
         let (file, line) = place.map_or((None, None), |(file, line)| (Some(file.clone()), Some(line)));
-        Some(MadeFunction { name: function.name.clone(), start, file, line, valid })
+        Some(JitFunction { name: function.name.clone(), start, file, line, valid })
     }
 
     /// Memory in use, about.

@@ -31,7 +31,7 @@ use swipr_unwind::slot::{Extent, StackBounds};
 /// Readings of the mappings until all objects are in one.
 const MAX_READINGS: usize = 3;
 /// How often new unwind tables of JIT code are published, at most.
-const MADE_AGAIN: Duration = Duration::from_millis(100);
+const JIT_TABLES_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A piece of executable memory.
 #[derive(Clone, Debug)]
@@ -138,9 +138,9 @@ pub struct Tables {
     registered: Registered,
     /// Unwind tables of JIT code that writers found; the generation that is published; and when
     /// that was.
-    made: Arc<JitTables>,
-    made_seen: u64,
-    made_looked: Option<Instant>,
+    jit_tables: Arc<JitTables>,
+    jit_generation: u64,
+    jit_tables_taken: Option<Instant>,
     publication: Publication,
     memory_file: i32,
     figures: TableFigures,
@@ -149,11 +149,11 @@ pub struct Tables {
 impl Tables {
     /// Nothing is known yet; `memory_file` as for [`swipr_unwind::memory::guarded_copy_or_file`].
     pub fn new(memory_file: i32) -> Tables {
-        Tables::with_made_code(memory_file, Arc::default())
+        Tables::with_jit_tables(memory_file, Arc::default())
     }
 
     /// The same, with the unwind tables of JIT code that writers find.
-    pub fn with_made_code(memory_file: i32, made: Arc<JitTables>) -> Tables {
+    pub fn with_jit_tables(memory_file: i32, jit_tables: Arc<JitTables>) -> Tables {
         Tables {
             seen: None,
             objects: vec![],
@@ -162,9 +162,9 @@ impl Tables {
             executable: vec![],
             current: Arc::default(),
             registered: Registered::default(),
-            made,
-            made_seen: 0,
-            made_looked: None,
+            jit_tables,
+            jit_generation: 0,
+            jit_tables_taken: None,
             publication: Publication::default(),
             memory_file,
             figures: TableFigures::default(),
@@ -187,11 +187,11 @@ impl Tables {
     pub fn refresh(&mut self) {
         self.publication.free_retired();
         let started = Instant::now();
-        let is_registered_anew = self.registered.refresh(self.memory_file) | self.is_made_anew();
+        let has_new_frames = self.registered.refresh(self.memory_file) | self.has_new_jit_tables();
         let changes = objects::changes().filter(|changes| self.seen != Some(*changes));
         let Some((changes, list)) = changes.and_then(|changes| Some((changes, objects::list()?))) else {
             let is_first = self.maps.is_empty() && self.read_maps();
-            if is_registered_anew || is_first {
+            if has_new_frames || is_first {
                 self.publish();
                 self.figures.build_ns += started.elapsed().as_nanos() as u64;
             }
@@ -222,12 +222,14 @@ impl Tables {
 
     /// Whether there are new unwind tables of JIT code. Not at every tick: a compiler at work
     /// always has new ones.
-    fn is_made_anew(&mut self) -> bool {
-        let generation = self.made.generation();
-        if generation == self.made_seen || self.made_looked.is_some_and(|last| last.elapsed() < MADE_AGAIN) {
+    fn has_new_jit_tables(&mut self) -> bool {
+        let generation = self.jit_tables.generation();
+        if generation == self.jit_generation
+            || self.jit_tables_taken.is_some_and(|last| last.elapsed() < JIT_TABLES_INTERVAL)
+        {
             return false;
         }
-        (self.made_seen, self.made_looked) = (generation, Some(Instant::now()));
+        (self.jit_generation, self.jit_tables_taken) = (generation, Some(Instant::now()));
         true
     }
 
@@ -292,7 +294,7 @@ impl Tables {
             objects.iter().filter_map(|object| object.table().cloned()).collect();
         self.figures.failed = (objects.len() - tables.len()) as u64;
         tables.extend(self.registered.outside(&tables));
-        tables.extend(self.made.list());
+        tables.extend(self.jit_tables.list());
         tables.sort_by_key(|table| table.text().start);
         tables.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.figures.objects = tables.len() as u64;

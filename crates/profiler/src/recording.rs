@@ -114,7 +114,7 @@ pub enum StartError {
     /// The agent is stopping.
     Stopping,
     /// There is no flight recorder.
-    NothingKept,
+    NoFlightRecorder,
     /// There is no such thread; the text lists the threads.
     NoThread(String),
     /// The agent is disabled, for this reason.

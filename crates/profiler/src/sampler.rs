@@ -64,13 +64,14 @@ pub struct Handle {
     /// The user's choice of a signal.
     wanted_signal: Option<i32>,
     /// Unwind tables of JIT code, from writers.
-    made: Arc<JitTables>,
+    jit_tables: Arc<JitTables>,
 }
 
 impl Handle {
-    /// No recording yet; `wanted_signal`: the user's choice; `made`: unwind tables of JIT code.
-    pub fn new(wanted_signal: Option<i32>, made: Arc<JitTables>) -> Handle {
-        Handle { wanted_signal, made, ..Handle::default() }
+    /// No recording yet. `wanted_signal`: the user's choice.
+    /// `jit_tables`: unwind tables of JIT code.
+    pub fn new(wanted_signal: Option<i32>, jit_tables: Arc<JitTables>) -> Handle {
+        Handle { wanted_signal, jit_tables, ..Handle::default() }
     }
 
     /// Hands a recording over; `true`: the caller must start the thread with [`run`].
@@ -167,7 +168,7 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
 
 /// Samples until there was nothing to do for a while, or all is over.
 fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()> {
-    let mut sweeper = Sweeper::new(handle.wanted_signal, handle.made.clone(), counters.clone())?;
+    let mut sweeper = Sweeper::new(handle.wanted_signal, handle.jit_tables.clone(), counters.clone())?;
     let mut recordings: Vec<RunningRecording> = vec![];
     let mut housekeeping = 0;
     let mut idle_until = None;

@@ -3,12 +3,12 @@
 //! symbolization delays no other thread.
 
 mod figures;
-mod kept;
-mod last;
+mod flight_record;
+mod flight_recorder;
 mod late_names;
 mod lookups;
 mod names;
-mod passed;
+mod sample_filter;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -17,12 +17,12 @@ use crate::counters::{AgentCounters, RecordingCounters};
 use crate::recording::{Closed, Output, Request, SampleSource, WriterTask};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
-use kept::UnusedSymbols;
-pub use kept::{AddressRecorder, Kept};
-pub use last::write_last;
+pub use flight_record::write_flight_record;
+use flight_recorder::UnusedSymbols;
+pub use flight_recorder::{AddressRecorder, SharedFlightRecorder};
 pub use names::NameSources;
 use names::{StackSymbolizer, stop_of};
-use passed::Passed;
+use sample_filter::SampleFilter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
@@ -67,7 +67,7 @@ pub struct Writer {
     /// How long the writer may run to find lines.
     pub symbol_time: Duration,
     /// The flight recorder, for a recording that feeds it.
-    pub kept: Kept,
+    pub flight_recorder: SharedFlightRecorder,
 }
 
 impl Writer {
@@ -108,14 +108,14 @@ impl Writer {
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
         let mut names = StackSymbolizer::new(self.names.clone(), self.request.symbolize, self.symbol_time);
         let mut times = Times::default();
-        let mut passed = Passed::new(&self.request.filter);
+        let mut passed = SampleFilter::new(&self.request.filter);
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
         let header = header(&self.request);
-        let mut kept = None;
+        let mut flight_recorder = None;
         if let WriterTask::Keep(keep) = self.request.purpose {
-            kept = Some(self.kept.clone());
-            if let Some(mut place) = lock(&self.kept) {
+            flight_recorder = Some(self.flight_recorder.clone());
+            if let Some(mut place) = lock(&self.flight_recorder) {
                 *place = Some(AddressRecorder::new(header.clone(), keep));
             }
         }
@@ -172,8 +172,8 @@ impl Writer {
                         weight_ns: event.weight_ns,
                         stack: &stack,
                     };
-                    match kept {
-                        Some(_) => with_kept(&kept, |kept| kept.recorder.add(&sample)),
+                    match flight_recorder {
+                        Some(_) => with_recorder(&flight_recorder, |shared| shared.recorder.add(&sample)),
                         None => format.sample(&sample, &mut bytes),
                     }
                     if bytes.len() >= FLUSH_BYTES {
@@ -181,12 +181,12 @@ impl Writer {
                     }
                 }
             }
-            if kept.is_some() {
+            if flight_recorder.is_some() {
                 let (met, figures) = (names.take_met(), self.counters.summary());
-                with_kept(&kept, |kept| {
-                    kept.recorder.set_figures(figures);
+                with_recorder(&flight_recorder, |shared| {
+                    shared.recorder.set_figures(figures);
                     if !met.is_empty() {
-                        kept.met(met);
+                        shared.met(met);
                     }
                 });
                 names.keep_at_most(MAX_KEPT_STACKS);
@@ -221,8 +221,8 @@ impl Writer {
     }
 }
 
-fn with_kept(kept: &Option<Kept>, change: impl FnOnce(&mut AddressRecorder)) {
-    if let Some(mut place) = kept.as_ref().and_then(|kept| lock(kept))
+fn with_recorder(flight_recorder: &Option<SharedFlightRecorder>, change: impl FnOnce(&mut AddressRecorder)) {
+    if let Some(mut place) = flight_recorder.as_ref().and_then(|shared| lock(shared))
         && let Some(samples) = place.as_mut()
     {
         change(samples);

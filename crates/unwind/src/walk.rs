@@ -20,7 +20,7 @@ use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
 use core::ffi::c_void;
 use recovery::Known;
-use stack_cache::{Look, Remembering, Tables};
+use stack_cache::{CachedRules, RuleSource, UncachedRules};
 use workspace::{Scratch, WalkState};
 
 /// Frames that a walk follows at most.
@@ -159,7 +159,7 @@ impl Frame {
 
     /// Makes the caller the current frame.
     #[inline(always)]
-    fn ascend(&mut self, pc: u64, sp: u64, fp: Option<u64>) {
+    fn set_caller(&mut self, pc: u64, sp: u64, fp: Option<u64>) {
         self.at = Registers { pc, sp, fp, link: None, context: 0 };
         self.exact = false;
     }
@@ -179,10 +179,10 @@ pub fn walk<A: Arch, M: Memory>(
     workspace.begin(Frame::new(start, high));
     // SAFETY: begun in the line above.
     let (state, ..) = unsafe { workspace.parts() };
-    let mut tables = Tables(rules);
+    let mut tables = UncachedRules(rules);
     loop {
-        let outcome = follow::<A, M, _>(&mut tables, memory, state, frames)
-            .and_then(|rule| leave_rarely::<A, M>(rules, memory, state, rule, frames));
+        let outcome = resume_fast::<A, M, _>(&mut tables, memory, state, frames)
+            .and_then(|rule| step_slow::<A, M>(rules, memory, state, rule, frames));
         if let Err(stop) = outcome {
             return stop;
         }
@@ -203,21 +203,21 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     frames: &mut Frames<'_>,
     workspace: &mut Workspace,
 ) -> Stop {
-    let mut rule = match follow_interrupted::<A, M>(rules, memory, context, high, frames, workspace) {
+    let mut rule = match begin_fast::<A, M>(rules, memory, context, high, frames, workspace) {
         Ok(rule) => rule,
         Err(stop) => return stop,
     };
-    // SAFETY: `follow_interrupted` has begun it where it gives a rule.
-    let (state, trail, top) = unsafe { workspace.parts() };
+    // SAFETY: `begin_fast` has begun it where it gives a rule.
+    let (state, stack_cache, top) = unsafe { workspace.parts() };
     loop {
         let mut job = SlowStep { rules, memory, state, frames, rule, outcome: Ok(()) };
         // SAFETY: the job has these very types. The stack is the workspace's own, and many times as
         // large as what these steps use. No signal handler runs, says the caller.
-        unsafe { arch::call_on_stack(top, leave_there::<A, M>, (&raw mut job).cast()) };
+        unsafe { arch::call_on_stack(top, step_on_own_stack::<A, M>, (&raw mut job).cast()) };
         let outcome = job.outcome;
-        match outcome
-            .and_then(|()| follow::<A, M, _>(&mut Remembering::new(rules, trail), memory, state, frames))
-        {
+        match outcome.and_then(|()| {
+            resume_fast::<A, M, _>(&mut CachedRules::new(rules, stack_cache), memory, state, frames)
+        }) {
             Ok(next) => rule = next,
             Err(stop) => return stop,
         }
@@ -227,7 +227,7 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
 /// The first part of a walk, and mostly all of it: up to the first frame with a rarer rule. The
 /// workspace's state is written only then: its memory is not in this processor's caches.
 #[inline(never)]
-fn follow_interrupted<A: Arch, M: Memory>(
+fn begin_fast<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
     context: u64,
@@ -236,16 +236,16 @@ fn follow_interrupted<A: Arch, M: Memory>(
     workspace: &mut Workspace,
 ) -> Result<Rule, Stop> {
     let start = Registers::from_context::<A, M>(memory, context).ok_or(Stop::OutOfBounds)?;
-    let (frame, trail) = workspace.start(Frame::new(start, high));
-    trail.begin(rules.cache.epoch());
-    let mut look = Remembering::new(rules, trail);
-    let (rule, number) = go_on::<A, M, _>(&mut look, memory, frame, 0, frames)?;
+    let (frame, stack_cache) = workspace.start(Frame::new(start, high));
+    stack_cache.begin(rules.cache.epoch());
+    let mut source = CachedRules::new(rules, stack_cache);
+    let (rule, number) = unwind_fast::<A, M, _>(&mut source, memory, frame, 0, frames)?;
     // SAFETY: started above.
     unsafe { workspace.begin_at::<A, M>(memory, context, high, number) }.ok_or(Stop::OutOfBounds)?;
     Ok(rule)
 }
 
-/// Arguments and result of [`leave_rarely`].
+/// Arguments and result of [`step_slow`].
 struct SlowStep<'j, 'r, 'f, M> {
     rules: &'j Rules<'r>,
     memory: &'j mut M,
@@ -257,15 +257,15 @@ struct SlowStep<'j, 'r, 'f, M> {
 
 /// # Safety
 /// `job` is the address of a [`SlowStep`] with this memory.
-unsafe extern "C" fn leave_there<A: Arch, M: Memory>(job: *mut c_void) {
+unsafe extern "C" fn step_on_own_stack<A: Arch, M: Memory>(job: *mut c_void) {
     // SAFETY: says the caller.
     let job = unsafe { &mut *job.cast::<SlowStep<'_, '_, '_, M>>() };
-    job.outcome = leave_rarely::<A, M>(job.rules, job.memory, job.state, job.rule, job.frames);
+    job.outcome = step_slow::<A, M>(job.rules, job.memory, job.state, job.rule, job.frames);
 }
 
 /// Steps from the current frame to its caller by `rule`, one of the rarer ones.
 #[inline(never)]
-fn leave_rarely<A: Arch, M: Memory>(
+fn step_slow<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
     state: &mut WalkState,
@@ -275,7 +275,7 @@ fn leave_rarely<A: Arch, M: Memory>(
     // Each round recovers one more register, and there are not many.
     loop {
         let WalkState { frame, number, origin, scratch, .. } = &mut *state;
-        match leave::<A, M>(rules, memory, frame, rule, origin.known(*number), scratch) {
+        match step_rare::<A, M>(rules, memory, frame, rule, origin.known(*number), scratch) {
             Ok(()) => break,
             Err(StepError::Stop(stop)) => return Err(stop),
             Err(StepError::Needs(register)) => {
@@ -298,22 +298,22 @@ fn leave_rarely<A: Arch, M: Memory>(
 
 /// Steps to callers as long as frames have the usual rules; returns the first other rule.
 #[inline(never)]
-fn follow<A: Arch, M: Memory, L: Look>(
-    look: &mut L,
+fn resume_fast<A: Arch, M: Memory, L: RuleSource>(
+    source: &mut L,
     memory: &mut M,
     state: &mut WalkState,
     frames: &mut Frames<'_>,
 ) -> Result<Rule, Stop> {
     // The frame is not copied: a copy takes an eighth of the stack that a handler may need.
-    let (rule, number) = go_on::<A, M, L>(look, memory, &mut state.frame, state.number, frames)?;
+    let (rule, number) = unwind_fast::<A, M, L>(source, memory, &mut state.frame, state.number, frames)?;
     state.number = number;
     Ok(rule)
 }
 
-/// As [`follow`]; also returns the number of the frame whose rule it is.
+/// As [`resume_fast`]; also returns the number of the frame whose rule it is.
 #[inline(always)]
-fn go_on<A: Arch, M: Memory, L: Look>(
-    look: &mut L,
+fn unwind_fast<A: Arch, M: Memory, L: RuleSource>(
+    source: &mut L,
     memory: &mut M,
     frame: &mut Frame,
     number: usize,
@@ -321,28 +321,32 @@ fn go_on<A: Arch, M: Memory, L: Look>(
 ) -> Result<(Rule, usize), Stop> {
     let mut number = number;
     while number < MAX_FRAMES {
-        number += look.replay::<A>(memory.plain(), frame, frames);
+        number += source.replay::<A>(memory.plain(), frame, frames);
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
-        let rule = look.rule(frame);
+        let rule = source.rule(frame);
         let is_first_instruction = A::CALL_PUSHES && frame.is_first_instruction(rule);
-        if !leave_usually::<A, M>(memory, frame, rule)? {
-            return if frame.is_outermost(look.rules(), rule) { Err(Stop::Root) } else { Ok((rule, number)) };
+        if !step_fast::<A, M>(memory, frame, rule)? {
+            return if frame.is_outermost(source.rules(), rule) {
+                Err(Stop::Root)
+            } else {
+                Ok((rule, number))
+            };
         }
         if is_first_instruction {
-            frame.exact = frame.was_not_left_by_a_call(look.rules(), memory);
+            frame.exact = frame.was_not_left_by_a_call(source.rules(), memory);
         }
         number += 1;
     }
     Err(Stop::TooDeep)
 }
 
-/// Steps to the caller by one of the usual rules; `false`: `rule` is another one. Not inlined, and
-/// neither is what [`go_on`] calls beside it: stack frames of calls that follow one another take
-/// the same room.
+/// Steps to the caller by one of the usual rules; `false`: `rule` is another one. Not inlined. Nor
+/// is what [`unwind_fast`] calls beside it: stack frames of calls that follow one another take the
+/// same room.
 #[inline(never)]
-fn leave_usually<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame, rule: Rule) -> Result<bool, Stop> {
+fn step_fast<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame, rule: Rule) -> Result<bool, Stop> {
     match cfa(frame, rule) {
-        Some(cfa) => ascend::<A, M>(memory, frame, cfa, rule.fp_offset()).map(|()| true),
+        Some(cfa) => step_to_caller::<A, M>(memory, frame, cfa, rule.fp_offset()).map(|()| true),
         None => Ok(false),
     }
 }
@@ -368,14 +372,14 @@ fn step<A: Arch, M: Memory>(
 ) -> Result<(), StepError> {
     let rule = rules.rule(frame.look_up());
     match cfa(frame, rule) {
-        Some(cfa) => Ok(ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?),
-        None => leave::<A, M>(rules, memory, frame, rule, known, scratch),
+        Some(cfa) => Ok(step_to_caller::<A, M>(memory, frame, cfa, rule.fp_offset())?),
+        None => step_rare::<A, M>(rules, memory, frame, rule, known, scratch),
     }
 }
 
 /// Steps to the caller by one of the rarer rules. Inlined: the two calls then begin less deep.
 #[inline(always)]
-fn leave<A: Arch, M: Memory>(
+fn step_rare<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -386,13 +390,13 @@ fn leave<A: Arch, M: Memory>(
     if rule.kind() == Kind::Extended {
         extended::step::<A, M>(rules, memory, frame, rule, known, scratch)
     } else {
-        step_rarely::<A, M>(rules, memory, frame, rule)
+        step_special::<A, M>(rules, memory, frame, rule)
     }
 }
 
 /// Steps to the caller of a frame whose CFA is known and that saved registers as compilers do.
 #[inline(always)]
-fn ascend<A: Arch, M: Memory>(
+fn step_to_caller<A: Arch, M: Memory>(
     memory: &mut M,
     frame: &mut Frame,
     cfa: u64,
@@ -423,13 +427,13 @@ fn enter_caller<A: Arch>(frame: &mut Frame, pc: u64, cfa: u64, fp: Option<u64>) 
         // Thread entries without unwind information begin their stacks with a zero.
         return Err(if pc == 0 { Stop::Root } else { Stop::OutOfBounds });
     }
-    frame.ascend(pc, cfa, fp);
+    frame.set_caller(pc, cfa, fp);
     Ok(())
 }
 
 #[cold]
 #[inline(never)]
-fn step_rarely<A: Arch, M: Memory>(
+fn step_special<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -440,7 +444,7 @@ fn step_rarely<A: Arch, M: Memory>(
         Kind::Plt => {
             let pushed = frame.at.pc & 15 >= rule.plt_threshold();
             let cfa = frame.at.sp.wrapping_add(if pushed { 16 } else { 8 });
-            Ok(ascend::<A, M>(memory, frame, cfa, 0)?)
+            Ok(step_to_caller::<A, M>(memory, frame, cfa, 0)?)
         }
         Kind::Deref => {
             let fp = frame.at.fp.ok_or(Stop::FramePointerUnknown)?;
@@ -456,7 +460,7 @@ fn step_rarely<A: Arch, M: Memory>(
             let look_up = frame.look_up();
             let cfa =
                 prologue::cfa(rules, memory, look_up, frame.at.sp, rule).ok_or(Stop::FramePointerUnknown)?;
-            Ok(ascend::<A, M>(memory, frame, cfa, rule.fp_offset())?)
+            Ok(step_to_caller::<A, M>(memory, frame, cfa, rule.fp_offset())?)
         }
         Kind::Signal => Err(StepError::Signal),
         Kind::None | Kind::Sp | Kind::End | Kind::Extended => {
@@ -498,7 +502,7 @@ fn step_without_table<A: Arch, M: Memory>(
         && rules.snapshot.is_executable(pc)
     {
         let caller_fp = memory.word(fp).ok_or(Stop::OutOfBounds)?;
-        frame.ascend(pc, fp + 16, Some(caller_fp));
+        frame.set_caller(pc, fp + 16, Some(caller_fp));
         return Ok(());
     }
     if frame.exact {
@@ -507,7 +511,7 @@ fn step_without_table<A: Arch, M: Memory>(
         if let Some(pc) = pc
             && rules.snapshot.is_executable(pc & A::ADDRESS_MASK)
         {
-            frame.ascend(pc & A::ADDRESS_MASK, caller_sp, frame.at.fp);
+            frame.set_caller(pc & A::ADDRESS_MASK, caller_sp, frame.at.fp);
             return Ok(());
         }
     }

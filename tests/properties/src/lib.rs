@@ -14,8 +14,8 @@ pub mod counting;
 mod expressions;
 mod frame_section;
 pub mod hostile;
+mod jit_code;
 mod look_ups;
-mod made_code;
 pub mod meaning;
 mod names;
 mod objects;
@@ -52,9 +52,9 @@ pub static PROPERTIES: &[Property] = &[
     property("frame_rows", rows::sound, 5_000),
     property("frame_sections", rows::any, 10_000),
     property("object_file", objects::check, 1_000),
-    property("perf_map", made_code::perf_map, 5_000),
-    property("jitdump", made_code::jitdump, 5_000),
-    property("made_object", made_code::object, 2_000),
+    property("perf_map", jit_code::perf_map, 5_000),
+    property("jitdump", jit_code::jitdump, 5_000),
+    property("jit_object", jit_code::object, 2_000),
     property("demangle", names::check, 5_000),
     property("table_look_up", look_ups::check, 10_000),
     property("expression", expressions::check, 50_000),

@@ -2,7 +2,7 @@
 //! secret is in no argument, which others could see.
 
 use crate::http::{self, Answer};
-use crate::private::Folder;
+use crate::temp_dir::Folder;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The picture: a head of three lines, and one of the views below.
 
+use super::aggregate::{Row, StateFilter, ThreadRow};
 use super::keys::{KEYS, Sort, TopView};
-use super::tally::{Row, StateFilter, ThreadRow};
 use super::{Screen, flame};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -38,9 +38,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
 }
 
 fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
-    let tally = &screen.tally;
+    let aggregate = &screen.aggregate;
     let count =
-        |which: fn(&State) -> bool| tally.threads.values().filter(|thread| which(&thread.state)).count();
+        |which: fn(&State) -> bool| aggregate.threads.values().filter(|thread| which(&thread.state)).count();
     let running = count(|state| matches!(state, State::Running));
     let runnable = count(|state| matches!(state, State::Runnable));
     let blocked = count(|state| matches!(state, State::Blocked(_)));
@@ -49,16 +49,16 @@ fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
         (None, true) => Span::from("  standing still").yellow().bold(),
         (None, false) => Span::from(""),
     };
-    let cpu = 100.0 * tally.cpu_ns as f64 / tally.turn_ns.max(1) as f64;
+    let cpu = 100.0 * aggregate.cpu_ns as f64 / aggregate.turn_ns.max(1) as f64;
     let losses = match screen.losses {
         Some((lost, late)) => format!("lost {lost}, late ticks {late}"),
         None => "losses not known yet".to_owned(),
     };
-    let seconds = tally.total_ns as f64 / 1e9;
-    let figures = format!("CPU {cpu:.1} %; {} samples in {seconds:.0} s, {losses}", tally.samples);
+    let seconds = aggregate.total_ns as f64 / 1e9;
+    let figures = format!("CPU {cpu:.1} %; {} samples in {seconds:.0} s, {losses}", aggregate.samples);
     let states = format!(
         "{} threads: {running} running, {runnable} waiting for a CPU, {blocked} blocked",
-        tally.threads.len()
+        aggregate.threads.len()
     );
     let mode = match (screen.view, screen.waits, shown(screen)) {
         (TopView::Flame, _, StateFilter::Cpu) => "flame graph of CPU time",
@@ -103,7 +103,7 @@ fn shown(screen: &Screen) -> StateFilter {
 
 /// Rows of functions, in their order.
 fn function_rows(screen: &Screen) -> Vec<&Row> {
-    let table = if screen.lines { &screen.tally.lines } else { &screen.tally.functions };
+    let table = if screen.lines { &screen.aggregate.lines } else { &screen.aggregate.functions };
     let filter = &screen.filter;
     let wanted = |row: &&Row| filter.is_empty() || row.name.contains(filter) || row.place.contains(filter);
     let counts = |row: &&Row| match screen.waits {
@@ -111,7 +111,7 @@ fn function_rows(screen: &Screen) -> Vec<&Row> {
         false => row.total.ns(StateFilter::Cpu) > 0,
     };
     let mut rows: Vec<&Row> = table.rows.iter().filter(wanted).filter(counts).collect();
-    let cpu = |time: super::tally::Time| time.ns(StateFilter::Cpu);
+    let cpu = |time: super::aggregate::Time| time.ns(StateFilter::Cpu);
     let key = |row: &Row| match screen.sort {
         Sort::Own => (cpu(row.own_now), cpu(row.own)),
         Sort::Total => (cpu(row.total_now), cpu(row.total)),
@@ -125,7 +125,7 @@ fn function_rows(screen: &Screen) -> Vec<&Row> {
 }
 
 fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
-    let turn_ns = screen.tally.turn_ns.max(1);
+    let turn_ns = screen.aggregate.turn_ns.max(1);
     let [title, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let column =
         |name: &str, sort: Sort| if screen.sort == sort { format!("{name}↓") } else { name.to_owned() };
@@ -182,13 +182,13 @@ fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
 }
 
 fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
-    let turn_ns = screen.tally.turn_ns.max(1);
+    let turn_ns = screen.aggregate.turn_ns.max(1);
     let filter = &screen.filter;
     let wanted = |thread: &&ThreadRow| {
         let is_found = filter.is_empty() || thread.name.contains(filter) || thread.doing.contains(filter);
         is_found && (screen.waits || thread.now.ns(StateFilter::Cpu) > 0)
     };
-    let mut rows: Vec<&ThreadRow> = screen.tally.threads.values().filter(wanted).collect();
+    let mut rows: Vec<&ThreadRow> = screen.aggregate.threads.values().filter(wanted).collect();
     let key = |thread: &ThreadRow| match shown(screen) {
         StateFilter::Cpu => {
             [StateFilter::Cpu, StateFilter::Waits, StateFilter::Blocked].map(|doing| thread.now.ns(doing))
@@ -228,7 +228,7 @@ fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
 }
 
 fn flame_graph(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
-    let tree = flame::tree(&screen.tally, shown(screen));
+    let tree = flame::tree(&screen.aggregate, shown(screen));
     let lines = visible(flame::lines(&tree, area.width), &mut screen.scroll, area.height);
     for (row, bars) in (area.y..area.y.saturating_add(area.height)).zip(lines) {
         for bar in bars {

@@ -1,7 +1,7 @@
 //! A flame graph in characters: the stacks since the beginning as a tree, a line for each depth,
 //! roots on top.
 
-use super::tally::{StateFilter, Tally, names};
+use super::aggregate::{Aggregate, StateFilter, names};
 use std::collections::BTreeMap;
 use swipr_formats::model::FrameKind;
 
@@ -24,9 +24,9 @@ pub(super) struct Bar {
 }
 
 /// The tree of all stacks by the time that was spent so.
-pub(super) fn tree(tally: &Tally, doing: StateFilter) -> Node {
+pub(super) fn tree(aggregate: &Aggregate, doing: StateFilter) -> Node {
     let mut root = Node::default();
-    for (stack, time) in tally.stacks() {
+    for (stack, time) in aggregate.stacks() {
         let ns = time.ns(doing);
         if ns == 0 {
             continue;

@@ -91,7 +91,7 @@ pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Act {
         }
         KeyCode::Char('l' | 'L') => screen.lines = !screen.lines,
         KeyCode::Char('p' | ' ') => screen.paused = !screen.paused,
-        KeyCode::Char('r' | 'R') => screen.tally.reset(),
+        KeyCode::Char('r' | 'R') => screen.aggregate.reset(),
         KeyCode::Char('f' | 'F') => show(screen, TopView::Functions),
         KeyCode::Char('t' | 'T' | 'H') => show(screen, TopView::Threads),
         KeyCode::Char('g' | 'G') => show(screen, TopView::Flame),

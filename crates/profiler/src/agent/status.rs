@@ -35,7 +35,7 @@ pub fn json(agent: &Agent) -> Value {
         }
         Err(_) => json!("busy"),
     };
-    let made_code = match agent.made_code.try_lock() {
+    let jit_code = match agent.jit_code.try_lock() {
         Ok(made) => json!({ "bytes": made.bytes(), "refused": made.refused() }),
         Err(_) => json!("busy"),
     };
@@ -80,7 +80,7 @@ pub fn json(agent: &Agent) -> Value {
             "registrations_not_noted": registered_frames::not_noted(),
         },
         "symbols": symbols,
-        "made_code": made_code,
+        "jit_code": jit_code,
     })
 }
 

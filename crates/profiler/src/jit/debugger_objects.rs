@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use swipr_symbols::jit::CodeMap;
-use swipr_symbols::jit::objects::{self, MadeObject};
+use swipr_symbols::jit::objects::{self, JitObject};
 use swipr_symbols::symbolizer::address_of;
 use swipr_unwind::memory::guarded_copy;
 
@@ -87,7 +87,7 @@ impl DebuggerObjects {
         is_new
     }
 
-    fn add(&mut self, object: MadeObject, since: u64, frames: &JitTables) {
+    fn add(&mut self, object: JitObject, since: u64, frames: &JitTables) {
         for (code, function) in object.functions {
             self.code.insert(code.start, code.end - code.start, since, function);
         }

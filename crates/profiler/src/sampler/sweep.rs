@@ -76,7 +76,7 @@ impl Sweeper {
     /// Installs the signal handler.
     pub fn new(
         wanted_signal: Option<i32>,
-        made: Arc<JitTables>,
+        jit_tables: Arc<JitTables>,
         counters: Arc<AgentCounters>,
     ) -> io::Result<Sweeper> {
         swipr_unwind::memory::set_process(process::pid() as i32);
@@ -88,7 +88,7 @@ impl Sweeper {
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         Ok(Sweeper {
             threads: Threads::new()?,
-            tables: Tables::with_made_code(fd, made),
+            tables: Tables::with_jit_tables(fd, jit_tables),
             copier: RemoteWalker::new(fd),
             timers: Timers::new(signal),
             preempter: Preempter::default(),

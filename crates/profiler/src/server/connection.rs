@@ -1,12 +1,12 @@
 //! One client: its requests one after the other, and its answers.
 //!
 //! Nothing here waits. Not here: which socket is ready (`event_loop.rs`), reading and sending
-//! (`connection/bytes.rs`), time limits (`connection/patience.rs`), requests
+//! (`connection/bytes.rs`), time limits (`connection/timeouts.rs`), requests
 //! (`connection/requests.rs`).
 
 mod bytes;
-mod patience;
 mod requests;
+mod timeouts;
 
 use super::Settings;
 use super::answer::Answer;

@@ -1,6 +1,6 @@
 //! Symbolizes stacks that the flight recorder has kept as addresses.
 
-use super::kept::Places;
+use super::flight_recorder::Places;
 use super::names::StackSymbolizer;
 use crate::stack::CodeAddress;
 use rustc_hash::FxHashMap;
@@ -90,7 +90,7 @@ mod tests {
         let code = tables.mappings().find(here).unwrap();
         let sources = NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
-            made_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
+            jit_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
             latest: Arc::default(),
             clock: EpochClock::now(),
         };

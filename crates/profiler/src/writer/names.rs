@@ -27,7 +27,7 @@ pub struct NameSources {
     /// Of files.
     pub symbolizer: Arc<Mutex<Symbolizer>>,
     /// Of JIT code.
-    pub made_code: Arc<Mutex<JitCode>>,
+    pub jit_code: Arc<Mutex<JitCode>>,
     /// The mappings at the last sample, for later requests.
     pub latest: Arc<Mutex<Option<Arc<Mappings>>>>,
     /// For the times of samples.
@@ -182,7 +182,7 @@ impl StackSymbolizer {
         if let Some(generation) = self.generation {
             return generation;
         }
-        let generation = lock(&self.sources.made_code).map_or(0, |mut made| made.look(mappings));
+        let generation = lock(&self.sources.jit_code).map_or(0, |mut made| made.look(mappings));
         self.generation = Some(generation);
         generation
     }
@@ -247,7 +247,7 @@ impl StackSymbolizer {
     ) -> Frame {
         let generation = self.look(mappings);
         let validity = validity.get_or_insert(Validity { generation, times: 0..u64::MAX });
-        let found = lock(&self.sources.made_code).and_then(|made| made.find(inside(address), time_ns));
+        let found = lock(&self.sources.jit_code).and_then(|made| made.find(inside(address), time_ns));
         if let Some(found) = &found {
             let times = &mut validity.times;
             *times = times.start.max(found.valid.start)..times.end.min(found.valid.end);
@@ -331,7 +331,7 @@ mod tests {
             when_the_time_is_used_up_frames_have_names_without_lines_and_are_counted as *const () as u64;
         let sources = NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
-            made_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
+            jit_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
             latest: Arc::default(),
             clock: EpochClock::now(),
         };

@@ -42,12 +42,12 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         stop: Arc::default(),
         names: NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
-            made_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
+            jit_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),
             latest: Arc::default(),
             clock: EpochClock::now(),
         },
         symbol_time: Duration::from_secs(1),
-        kept: Arc::default(),
+        flight_recorder: Arc::default(),
     };
     (writer, sender, reader)
 }

@@ -23,7 +23,7 @@ const MAX_LINES: usize = 1 << 16;
 
 /// What an object in memory says. See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MadeObject {
+pub struct JitObject {
     /// Where functions are, and what they are.
     pub functions: Vec<(Range<u64>, Function)>,
     /// From the first to behind the last byte of code.
@@ -33,9 +33,9 @@ pub struct MadeObject {
 }
 
 /// Reads an object.
-pub fn read(image: Arc<[u8]>) -> Result<MadeObject, Error> {
+pub fn read(image: Arc<[u8]>) -> Result<JitObject, Error> {
     let file = ElfFile::from_memory(image)?;
-    let mut made = MadeObject::default();
+    let mut made = JitObject::default();
     let code = || file.sections().iter().filter(|section| section.is_executable() && section.size != 0);
     made.text = code().map(|section| section.address).min().unwrap_or(0)
         ..code().map(|section| section.address.saturating_add(section.size)).max().unwrap_or(0);

@@ -20,7 +20,7 @@ use crate::rule::{Kind, Rule};
 const STEPS: usize = 512;
 
 /// Where a walk gets its rules from.
-pub(super) trait Look {
+pub(super) trait RuleSource {
     /// Steps to callers, and pushes frames, as long as that needs no tables; returns how many.
     fn replay<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize;
     /// The rule of a frame.
@@ -30,9 +30,9 @@ pub(super) trait Look {
 }
 
 /// By the tables alone, through their cache.
-pub(super) struct Tables<'t>(pub(super) &'t Rules<'t>);
+pub(super) struct UncachedRules<'t>(pub(super) &'t Rules<'t>);
 
-impl Look for Tables<'_> {
+impl RuleSource for UncachedRules<'_> {
     #[inline(always)]
     fn replay<A: Arch>(&mut self, _: Plain<'_>, _: &mut Frame, _: &mut Frames<'_>) -> usize {
         0
@@ -49,16 +49,16 @@ impl Look for Tables<'_> {
 }
 
 /// By the stack cache first.
-pub(super) struct Remembering<'t> {
+pub(super) struct CachedRules<'t> {
     rules: &'t Rules<'t>,
-    trail: &'t mut StackCache,
+    stack_cache: &'t mut StackCache,
 }
 
-impl<'t> Remembering<'t> {
+impl<'t> CachedRules<'t> {
     /// [`StackCache::begin`] was called for this walk.
     #[inline(always)]
-    pub(super) fn new(rules: &'t Rules<'t>, trail: &'t mut StackCache) -> Remembering<'t> {
-        Remembering { rules, trail }
+    pub(super) fn new(rules: &'t Rules<'t>, stack_cache: &'t mut StackCache) -> CachedRules<'t> {
+        CachedRules { rules, stack_cache }
     }
 }
 
@@ -67,16 +67,16 @@ impl<'t> Remembering<'t> {
 #[inline]
 fn unusual() {}
 
-impl Look for Remembering<'_> {
+impl RuleSource for CachedRules<'_> {
     #[inline(never)]
     fn replay<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize {
         let Frame { at: Registers { mut pc, mut sp, fp: Some(mut fp), .. }, exact: false, limit } = *frame
         else {
             return 0;
         };
-        let first = self.trail.skip_to(sp);
+        let first = self.stack_cache.skip_to(sp);
         let mut next = first;
-        while let Some(step) = next.checked_sub(1).and_then(|at| self.trail.path.get(at))
+        while let Some(step) = next.checked_sub(1).and_then(|at| self.stack_cache.path.get(at))
             && step.is_for(pc.wrapping_sub(1), sp)
             && frames.total() < BEFORE_ELIDED
         {
@@ -114,8 +114,8 @@ impl Look for Remembering<'_> {
             next -= 1;
         }
         if next != first {
-            frame.ascend(pc, sp, Some(fp));
-            self.trail.went(next);
+            frame.set_caller(pc, sp, Some(fp));
+            self.stack_cache.went(next);
         }
         first - next
     }
@@ -124,7 +124,7 @@ impl Look for Remembering<'_> {
     fn rule(&mut self, frame: &Frame) -> Rule {
         let rule = self.rules.rule(frame.look_up());
         if !frame.exact && matches!(rule.kind(), Kind::Sp | Kind::Fp) {
-            self.trail.add(Step { pc: frame.look_up(), sp: frame.at.sp as u32, rule });
+            self.stack_cache.add(Step { pc: frame.look_up(), sp: frame.at.sp as u32, rule });
         }
         rule
     }
@@ -278,13 +278,13 @@ mod tests {
     struct World {
         words: Box<[u64; 4 * FRAMES]>,
         cache: Box<Cache>,
-        trail: StackCache,
+        stack_cache: StackCache,
     }
 
     impl World {
         fn new(rule: Rule) -> World {
             let words = Box::new(core::array::from_fn(|n| if n % 4 == 3 { PC } else { 0 }));
-            let world = World { words, cache: Box::new(Cache::new()), trail: StackCache::new() };
+            let world = World { words, cache: Box::new(Cache::new()), stack_cache: StackCache::new() };
             world.is_left_by(PC, rule);
             world
         }
@@ -297,8 +297,8 @@ mod tests {
         /// Walks from this frame on; returns how many rules had to be looked up.
         fn walk(&mut self, first: usize) -> usize {
             let rules = Rules { snapshot: &Snapshot { objects: &[], executable: &[] }, cache: &self.cache };
-            self.trail.begin(self.cache.epoch());
-            let mut look = Remembering::new(&rules, &mut self.trail);
+            self.stack_cache.begin(self.cache.epoch());
+            let mut source = CachedRules::new(&rules, &mut self.stack_cache);
             let low = self.words.as_ptr() as u64;
             let high = low + size_of_val(&*self.words) as u64;
             // SAFETY: there is no context.
@@ -321,10 +321,10 @@ mod tests {
             let (mut at, mut looked_up) = (first, 0);
             while at < FRAMES {
                 let mut now = frame(at);
-                at += look.replay::<X86_64>(memory.plain(), &mut now, &mut frames);
+                at += source.replay::<X86_64>(memory.plain(), &mut now, &mut frames);
                 if at < FRAMES {
                     assert_eq!((now.at.pc, now.at.sp), (frame(at).at.pc, frame(at).at.sp));
-                    look.rule(&now);
+                    source.rule(&now);
                     (looked_up, at) = (looked_up + 1, at + 1);
                 }
             }
@@ -357,12 +357,12 @@ mod tests {
 
     #[test]
     fn stacks_that_are_too_deep_are_forgotten() {
-        let mut trail = StackCache::new();
+        let mut stack_cache = StackCache::new();
         for (depth, remembered) in [(STEPS, STEPS), (STEPS + 1, 0)] {
-            trail.begin(0);
-            (0..depth).for_each(|n| trail.add(Step { sp: n as u32, ..Step::NONE }));
-            trail.begin(0);
-            assert_eq!(trail.length, remembered);
+            stack_cache.begin(0);
+            (0..depth).for_each(|n| stack_cache.add(Step { sp: n as u32, ..Step::NONE }));
+            stack_cache.begin(0);
+            assert_eq!(stack_cache.length, remembered);
         }
     }
 

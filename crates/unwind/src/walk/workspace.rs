@@ -27,7 +27,7 @@ pub struct Workspace {
     state: MaybeUninit<WalkState>,
     /// The current frame of a walk that has met the usual rules only.
     frame: MaybeUninit<Frame>,
-    trail: StackCache,
+    stack_cache: StackCache,
 }
 
 impl Workspace {
@@ -37,14 +37,14 @@ impl Workspace {
             stack: MaybeUninit::uninit(),
             state: MaybeUninit::uninit(),
             frame: MaybeUninit::uninit(),
-            trail: StackCache::new(),
+            stack_cache: StackCache::new(),
         }
     }
 
     /// Begins a walk with the usual rules: a place for its frame, and the stack cache.
     #[inline(always)]
     pub(super) fn start(&mut self, start: Frame) -> (&mut Frame, &mut StackCache) {
-        (self.frame.write(start), &mut self.trail)
+        (self.frame.write(start), &mut self.stack_cache)
     }
 
     /// Not inlined: its temporaries are off the stack before the walk begins.
@@ -98,7 +98,7 @@ impl Workspace {
         let end = self.stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
         let top = end.wrapping_sub(end.addr() % 16);
         // SAFETY: both ways to begin write it.
-        (unsafe { self.state.assume_init_mut() }, &mut self.trail, top)
+        (unsafe { self.state.assume_init_mut() }, &mut self.stack_cache, top)
     }
 }
 

@@ -92,7 +92,7 @@ properties! {
     object_file: object_file_holds_for_what_is_kept, object_file_holds_for_changes;
     perf_map: perf_map_holds_for_what_is_kept, perf_map_holds_for_changes;
     jitdump: jitdump_holds_for_what_is_kept, jitdump_holds_for_changes;
-    made_object: made_object_holds_for_what_is_kept, made_object_holds_for_changes;
+    jit_object: jit_object_holds_for_what_is_kept, jit_object_holds_for_changes;
     demangle: demangle_holds_for_what_is_kept, demangle_holds_for_changes;
     table_look_up: table_look_up_holds_for_what_is_kept, table_look_up_holds_for_changes;
     expression: expression_holds_for_what_is_kept, expression_holds_for_changes;

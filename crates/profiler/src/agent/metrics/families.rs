@@ -240,15 +240,15 @@ pub static FAMILIES: &[Family] = &[
         "Object files whose symbols were given up for want of memory.",
     ),
     one(
-        "swipr_made_code_bytes",
+        "swipr_jit_code_bytes",
         Gauge,
-        &at("/made_code/bytes"),
+        &at("/jit_code/bytes"),
         "Memory that names of code made at run time take.",
     ),
     one(
-        "swipr_made_code_refused_total",
+        "swipr_jit_code_refused_total",
         Counter,
-        &at("/made_code/refused"),
+        &at("/jit_code/refused"),
         "Functions made at run time that have no name for want of memory.",
     ),
 ];

@@ -152,7 +152,7 @@ impl Connection {
                     Err(StartError::Failed(reason) | StartError::NoThread(reason)) => {
                         Answer::problem(500, reason)
                     }
-                    Err(StartError::NothingKept) => Answer::problem(404, "nothing is kept"),
+                    Err(StartError::NoFlightRecorder) => Answer::problem(404, "nothing is kept"),
                 }
             }
         };
@@ -187,7 +187,7 @@ impl Connection {
                 let what = format!("{MAX_RECORDINGS} recordings are running, which is the most");
                 Answer::problem(429, what).header("Retry-After", "5")
             }
-            Err(StartError::NothingKept) => {
+            Err(StartError::NoFlightRecorder) => {
                 let what = "nothing is kept: the program has to be started with SWIPR_CONTINUOUS=1";
                 Answer::problem(422, what)
             }

@@ -16,7 +16,7 @@ const UNUSED: Duration = Duration::from_secs(60);
 pub type Places = FxHashMap<Arc<Module>, Arc<Symbols>>;
 
 /// The flight recorder; `None`: there is none.
-pub type Kept = Arc<Mutex<Option<AddressRecorder>>>;
+pub type SharedFlightRecorder = Arc<Mutex<Option<AddressRecorder>>>;
 
 /// A flight recorder of addresses.
 #[derive(Debug)]

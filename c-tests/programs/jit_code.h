@@ -1,6 +1,6 @@
 /* Code made at run time that keeps no frame pointer (it holds zero there), and what the C++ runtime is told of its frames. */
-#ifndef SWIPR_C_TESTS_MADE_CODE_H
-#define SWIPR_C_TESTS_MADE_CODE_H
+#ifndef SWIPR_C_TESTS_JIT_CODE_H
+#define SWIPR_C_TESTS_JIT_CODE_H
 
 #include "host.h"
 #include <sys/mman.h>

@@ -36,7 +36,7 @@ impl DisplayFrame {
 }
 
 /// See the module's text.
-pub(crate) struct ShownTree {
+pub(crate) struct DisplayTree {
     options: Options,
     pid: u32,
     mode: Mode,
@@ -46,11 +46,11 @@ pub(crate) struct ShownTree {
     recent: PtrCache<Stack, u32>,
 }
 
-impl ShownTree {
+impl DisplayTree {
     pub(crate) fn new(options: &Options) -> Self {
         let (shown, recent) = <_>::default();
         let options = options.clone();
-        ShownTree { options, pid: 0, mode: Mode::Wall, tree: Tree::new(), shown, recent }
+        DisplayTree { options, pid: 0, mode: Mode::Wall, tree: Tree::new(), shown, recent }
     }
 
     pub(crate) fn begin(&mut self, header: &Header) {

@@ -7,17 +7,17 @@ use swipr_formats::model::{Stack, State, Summary};
 
 /// A recording's filter of samples, and the number that it did not let pass.
 #[derive(Debug)]
-pub struct Passed {
+pub struct SampleFilter {
     filter: Filter,
     /// Whether a stack's frames pass.
     stacks: PtrCache<Stack, bool, 4096>,
     filtered: u64,
 }
 
-impl Passed {
+impl SampleFilter {
     /// Nothing has come yet.
-    pub fn new(filter: &Filter) -> Passed {
-        Passed { filter: filter.clone(), stacks: PtrCache::default(), filtered: 0 }
+    pub fn new(filter: &Filter) -> SampleFilter {
+        SampleFilter { filter: filter.clone(), stacks: PtrCache::default(), filtered: 0 }
     }
 
     /// Whether samples with that state and that stack are wanted; they are counted if not.
@@ -77,7 +77,7 @@ mod tests {
             exclude: regex("free$"),
             ..Filter::default()
         };
-        let mut passed = Passed::new(&filter);
+        let mut passed = SampleFilter::new(&filter);
         for (state, names, expected) in [
             (State::Running, ["read", "parse_all"], true),
             (State::Runnable, ["read", "parse_all"], true),
@@ -89,7 +89,7 @@ mod tests {
         }
         let told = passed.told(Summary { samples: 10, ..Summary::default() });
         assert_eq!((told.samples, told.filtered), (4, 6));
-        let mut all = Passed::new(&Filter::default());
+        let mut all = SampleFilter::new(&Filter::default());
         assert!(all.is_wanted(State::Blocked(None), &stack(&[]), 1));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::late_names::LateNames;
 use super::names::StackSymbolizer;
-use super::passed::Passed;
-use super::{Kept, NameSources};
+use super::sample_filter::SampleFilter;
+use super::{NameSources, SharedFlightRecorder};
 use crate::recording::{Output, Request, Symbolize, WriterTask};
 use std::time::Duration;
 use swipr_os::locks::lock;
@@ -16,32 +16,32 @@ const SLACK_NS: u64 = 2_000_000_000;
 /// The body of a thread of its own. Symbolizes now, for at most `symbol_time` with lines. The
 /// flight recorder's writer waits while its samples are written; the sampler does not. Drops
 /// `place` before it reports the end.
-pub fn write_last(
+pub fn write_flight_record(
     request: &Request,
     mut output: Box<dyn Output>,
-    kept: &Kept,
+    flight_recorder: &SharedFlightRecorder,
     sources: NameSources,
     symbol_time: Duration,
     place: impl Sized,
 ) {
     let WriterTask::Last(time) = request.purpose else { return };
     let mut format = (request.format.format.make)(&request.format.options);
-    let mut passed = Passed::new(&request.filter);
+    let mut passed = SampleFilter::new(&request.filter);
     let mut bytes = vec![];
     let asked_ns = time.min(Duration::from_secs(86_400)).as_nanos() as u64;
     let since_ns = process::epoch_ns().saturating_sub(asked_ns);
     let (threads, tids) = (&request.threads, &request.filter.tids);
     let names = StackSymbolizer::new(sources, request.symbolize, symbol_time);
-    let (mut late, frames) = match lock(kept).as_ref().and_then(|kept| kept.as_ref()) {
-        Some(kept) if request.symbolize == Symbolize::Now => {
-            (LateNames::new(names, kept.places.clone()), kept.recorder.frames())
+    let (mut late, frames) = match lock(flight_recorder).as_ref().and_then(|shared| shared.as_ref()) {
+        Some(shared) if request.symbolize == Symbolize::Now => {
+            (LateNames::new(names, shared.places.clone()), shared.recorder.frames())
         }
         _ => (LateNames::new(names, Default::default()), vec![]),
     };
     // Files are read before the lock is held for the samples: that takes long.
     frames.into_iter().for_each(|frame| drop(late.frame(frame, false)));
-    let summary = lock(kept).as_ref().and_then(|kept| kept.as_ref()).map(|kept| {
-        kept.recorder.write(
+    let summary = lock(flight_recorder).as_ref().and_then(|shared| shared.as_ref()).map(|shared| {
+        shared.recorder.write(
             since_ns,
             format.as_mut(),
             |stack| late.stack(stack),

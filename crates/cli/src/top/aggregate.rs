@@ -93,7 +93,7 @@ pub(super) struct Rows {
 
 /// See the module's text.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct Aggregate {
     interval: Duration,
     pub(super) functions: Rows,
     pub(super) lines: Rows,
@@ -111,9 +111,9 @@ pub(super) struct Tally {
     pub(super) total_ns: u64,
 }
 
-impl Tally {
-    pub(super) fn new(interval: Duration) -> Tally {
-        Tally {
+impl Aggregate {
+    pub(super) fn new(interval: Duration) -> Aggregate {
+        Aggregate {
             interval,
             functions: Rows::default(),
             lines: Rows::default(),
@@ -131,7 +131,7 @@ impl Tally {
 
     /// Empties it.
     pub(super) fn reset(&mut self) {
-        *self = Tally::new(self.interval);
+        *self = Aggregate::new(self.interval);
     }
 
     /// Takes a sample of CPU time.
@@ -304,7 +304,7 @@ mod tests {
     /// A thread that slept most of the time was `133 % clock_nanosleep`.
     #[test]
     fn cpu_time_is_that_of_the_clocks_and_waits_are_told_apart() {
-        let mut tally = Tally::new(Duration::from_millis(10));
+        let mut aggregate = Aggregate::new(Duration::from_millis(10));
         let (deep, sleep) = (stack(&["leaf", "again", "again", "main"]), stack(&["nanosleep", "main"]));
         // Two looks at the thread met it running, and it has used 15 of 100 ms.
         for (time_ms, state, stack) in [
@@ -312,13 +312,14 @@ mod tests {
             (1050, State::Blocked(None), &sleep),
             (1100, State::Running, &deep),
         ] {
-            tally.count_wall(&sample(time_ms, state, stack));
+            aggregate.count_wall(&sample(time_ms, state, stack));
         }
-        tally.count_wall(&sample(1100, State::Runnable, &deep));
-        tally.count_cpu(OwnedSample { weight_ns: 15_000_000, ..sample(1060, State::Running, &deep) });
-        tally.count_cpu(sample(1110, State::Running, &deep));
-        tally.turn();
-        let row = |name: &str| tally.functions.rows.iter().find(|row| row.name == name).expect(name).clone();
+        aggregate.count_wall(&sample(1100, State::Runnable, &deep));
+        aggregate.count_cpu(OwnedSample { weight_ns: 15_000_000, ..sample(1060, State::Running, &deep) });
+        aggregate.count_cpu(sample(1110, State::Running, &deep));
+        aggregate.turn();
+        let row =
+            |name: &str| aggregate.functions.rows.iter().find(|row| row.name == name).expect(name).clone();
         let times = |time: Time| {
             [StateFilter::Cpu, StateFilter::Waits, StateFilter::Blocked]
                 .map(|doing| time.ns(doing) / 1_000_000)
@@ -327,21 +328,21 @@ mod tests {
         assert_eq!(times(row("nanosleep").own_now), [0, 0, 10]);
         assert_eq!((times(row("again").own), times(row("again").total)), ([0; 3], [15, 10, 0]), "once");
         assert_eq!(times(row("main").total_now), [15, 10, 10]);
-        assert_eq!(times(tally.threads[&1].now), [15, 10, 10]);
-        assert_eq!((tally.cpu_ns, tally.turn_ns), (15_000_000, 100_000_000));
-        tally.turn();
-        assert_eq!(tally.cpu_ns, 0, "what is later than the last look is of a later turn");
+        assert_eq!(times(aggregate.threads[&1].now), [15, 10, 10]);
+        assert_eq!((aggregate.cpu_ns, aggregate.turn_ns), (15_000_000, 100_000_000));
+        aggregate.turn();
+        assert_eq!(aggregate.cpu_ns, 0, "what is later than the last look is of a later turn");
     }
 
     #[test]
     fn a_turn_forgets_what_was_before_and_threads_that_are_gone() {
-        let mut tally = Tally::new(Duration::from_millis(10));
-        tally.count_wall(&sample(1000, State::Blocked(None), &stack(&["a"])));
-        tally.turn();
-        assert_eq!(tally.threads.len(), 1);
-        tally.turn();
-        assert!(!tally.functions.rows[0].own_now.is_some());
-        assert_eq!(tally.functions.rows[0].own.ns(StateFilter::Blocked), 10_000_000);
-        assert!(tally.threads.is_empty());
+        let mut aggregate = Aggregate::new(Duration::from_millis(10));
+        aggregate.count_wall(&sample(1000, State::Blocked(None), &stack(&["a"])));
+        aggregate.turn();
+        assert_eq!(aggregate.threads.len(), 1);
+        aggregate.turn();
+        assert!(!aggregate.functions.rows[0].own_now.is_some());
+        assert_eq!(aggregate.functions.rows[0].own.ns(StateFilter::Blocked), 10_000_000);
+        assert!(aggregate.threads.is_empty());
     }
 }
