@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 static atomic_bool slow;
+static atomic_int seconds = 4;
 static atomic_int begun, waited, bound;
 
 static bool is_profiled(void)
@@ -29,7 +30,7 @@ static void wait_for(atomic_int *count)
 /* The C library's, for all who call it in this process. */
 int bind(int descriptor, const struct sockaddr *address, socklen_t length)
 {
-    struct timespec pause = {4, 0};
+    struct timespec pause = {atomic_load(&seconds), 0};
     if (atomic_load(&slow)) {
         atomic_fetch_add(&begun, 1);
         /* setresuid(2) interrupts it: glibc has each thread make the call. */
@@ -48,6 +49,20 @@ static void changes_users(void)
 static void keeps_capabilities(void)
 {
     HOST_CHECK(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0);
+}
+/* The agent's thread loses the right to change users by the first change, and the caller keeps it. glibc aborts the
+ * process if that thread is still there at the second change. */
+static void changes_users_twice(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{.effective = 1u << CAP_SETUID, .permitted = 1u << CAP_SETUID}};
+    if (geteuid() != 0)
+        _exit(0);
+    keeps_capabilities();
+    HOST_CHECK(setresuid(1000, 1000, 1000) == 0);
+    HOST_CHECK(syscall(SYS_capset, &header, data) == 0);
+    HOST_CHECK(setresuid(33, 33, 33) == 0);
+    _exit(0);
 }
 static void drops_capabilities(void)
 {
@@ -82,6 +97,8 @@ int main(void)
     in_child(keeps_capabilities);
     in_child(drops_capabilities);
     in_child(leaves);
+    atomic_store(&seconds, 1);
+    in_child(changes_users_twice);
     atomic_store(&slow, false);
     pthread_t burner = burner_begin();
     host_say("ready");

@@ -468,12 +468,13 @@ fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Rec
     host::finish_recording(answer, query)
 }
 
-/// Regression: the thread was killed at its next sample, and the host with it.
+/// Regression: the thread was killed at its next sample, and the host with it. (Few samples: a
+/// kernel tick between the call and the wait after it kills the host, see docs/limits.md.)
 #[test]
-fn a_thread_that_enters_a_sandbox_unseen_is_not_asked_when_it_computes_again() {
+fn a_thread_that_enters_a_sandbox_by_inline_system_calls_is_not_signalled_when_it_computes_again() {
     let (_directory, program) = compiled("sandbox_unseen");
     let mut host = Host::start(&program);
-    let query = "seconds=4&hz=500&format=perf";
+    let query = "seconds=4&hz=10&format=perf";
     let mut answer = host.begin_recording(query);
     read_until_stack(&mut answer, "unseen_main;compute");
     host.tell("enter");

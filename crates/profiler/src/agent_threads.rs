@@ -2,13 +2,15 @@
 
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use swipr_os::disabled;
 use swipr_os::own_threads::{self, PREFIX};
 use swipr_os::{process, signals, threads};
 
 /// CPU time of those that ended.
 static ENDED_NS: AtomicU64 = AtomicU64::new(0);
+/// Threads that were asked for and have no name yet.
+static UNNAMED: AtomicUsize = AtomicUsize::new(0);
 /// Symbolizing descends into DWARF trees.
 const STACK_BYTES: usize = 1 << 20;
 
@@ -48,12 +50,16 @@ pub fn exit_thread() -> ! {
 pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = move || {
         let _registered = register(name);
+        UNNAMED.fetch_sub(1, AcqRel);
         // Where the agent has no panic hook, this is where a panic is seen first.
         if panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
             disabled::disable(format_args!("a panic on the thread {PREFIX}{name}"));
         }
     };
-    signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)))
+    UNNAMED.fetch_add(1, AcqRel);
+    signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body))).inspect_err(|_| {
+        UNNAMED.fetch_sub(1, AcqRel);
+    })
 }
 
 /// Makes the calling thread, which was not started by [`start`], one of the agent's, `swipr-` and
@@ -70,6 +76,32 @@ pub fn count() -> u64 {
     own_threads::ids().filter(|&tid| threads::cpu_ns(tid).is_some()).count() as u64
 }
 
+/// Whether the host has no thread but the calling one. Known by the names of threads: a thread of
+/// the agent has its name until the kernel has ended it.
+pub fn host_has_one_thread() -> bool {
+    // Read first: a thread that gets its name afterwards is counted twice, none is left out.
+    let unnamed = UNNAMED.load(Acquire);
+    others().is_some_and(|(_, hosts)| hosts <= unnamed)
+}
+
+/// Whether there is a thread of the agent, also one that is just starting or ending.
+pub fn exist() -> bool {
+    UNNAMED.load(Acquire) > 0 || others().is_some_and(|(agents, _)| agents > 0)
+}
+
+/// How many threads beside the calling one have a name of the agent's threads, and how many have
+/// another. `None` without /proc.
+fn others() -> Option<(usize, usize)> {
+    let mut tids = vec![];
+    threads::TaskDirectory::open().and_then(|tasks| tasks.list(&mut tids)).ok()?;
+    let own = process::tid();
+    let names = tids.iter().filter(|&&tid| tid != own).map(|&tid| threads::name(tid));
+    let is_agents: Vec<bool> =
+        names.filter(|name| !name.is_empty()).map(|name| own_threads::has_agent_name(&name)).collect();
+    let agents = is_agents.iter().filter(|&&is_agents| is_agents).count();
+    Some((agents, is_agents.len() - agents))
+}
+
 /// CPU time that the agent's threads have used, nanoseconds.
 pub fn cpu_ns() -> u64 {
     own_threads::ids().filter_map(threads::cpu_ns).sum::<u64>() + ENDED_NS.load(Relaxed)
@@ -78,5 +110,6 @@ pub fn cpu_ns() -> u64 {
 /// After fork, in the child: none of them exists here.
 pub fn forget_after_fork() {
     own_threads::clear();
+    UNNAMED.store(0, Release);
     ENDED_NS.store(0, Relaxed);
 }

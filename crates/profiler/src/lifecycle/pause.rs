@@ -5,16 +5,15 @@ use crate::{agent_threads, signal_exclusion};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use swipr_os::own_threads;
-use swipr_os::{process, threads};
+use swipr_os::process;
 
 /// How long the agent's threads may take to be gone once the agent has ended.
 const LINGERING: Duration = Duration::from_secs(1);
 /// How often a waiting thread checks.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
-/// A thread of the agent that is just starting or exiting looks like one of the host's. So the
-/// threads are counted up to so many times, for some 15 ms. (Three times were too few on a busy
-/// machine: a thread of the agent kept what the host gave up, and glibc aborted the process.)
-const LOOKS: u32 = 100;
+/// How often a call of the host's checks whether a start that was given up has ended: that takes 15
+/// ms. Counted, not timed, as in `phase`.
+const LOOKS_OF_THE_HOST: u32 = 100;
 
 /// The agent ran, and is paused now.
 #[derive(Debug)]
@@ -27,20 +26,31 @@ impl Paused {
     }
 }
 
-/// The host is about to change what the process may do: waits a moment for a start that is under
-/// way.
+/// The host is about to change its users. Waits a moment for a start that is under way.
+///
+/// Waits longer for threads of an agent that was given up: they have no capabilities that the host
+/// kept, and glibc aborts a process in which one thread may not do what the others may.
 pub fn settle_before_change() {
     if may_run_here() {
         STATE.settled_soon();
+    } else if is_hosts_thread() && agent_threads::count() > 0 {
+        let deadline = Instant::now() + TIMEOUT;
+        while agent_threads::exist() && Instant::now() < deadline {
+            process::sleep(POLL_INTERVAL);
+        }
     }
 }
 
 /// Whether there may be an agent in this process, and the calling thread is the host's.
 fn may_run_here() -> bool {
+    STATE.phase() != Phase::Idle && is_hosts_thread()
+}
+
+/// Whether the agent was started in this process, and the calling thread is the host's.
+fn is_hosts_thread() -> bool {
     // A child by vfork has its parent's memory, and one by clone(2) a copy of it in which there is
     // no agent.
-    STATE.phase() != Phase::Idle
-        && !signal_exclusion::is_in_sandbox()
+    !signal_exclusion::is_in_sandbox()
         && PROCESS.load(Relaxed) == process::pid()
         && !own_threads::contains(process::tid())
 }
@@ -55,10 +65,9 @@ pub fn pause() -> Option<Paused> {
 }
 
 fn end() -> Option<Paused> {
-    let of_agent: Vec<u32> = own_threads::ids().collect();
     stop().ok()?;
     let deadline = Instant::now() + LINGERING;
-    while of_agent.iter().any(|&tid| threads::cpu_ns(tid).is_some()) && Instant::now() < deadline {
+    while agent_threads::exist() && Instant::now() < deadline {
         process::sleep(POLL_INTERVAL);
     }
     Some(Paused(()))
@@ -71,21 +80,17 @@ pub fn pause_if_only_thread() -> Option<Paused> {
         return None;
     }
     let phase = STATE.settled_soon();
-    let is_only = || {
-        (0..LOOKS).any(|look| {
-            if look > 0 {
-                process::sleep(POLL_INTERVAL);
-            }
-            threads::count().is_some_and(|count| count <= agent_threads::count() + 1)
-        })
-    };
-    if !matches!(phase, Phase::Starting | Phase::Running) || !is_only() {
+    if !matches!(phase, Phase::Starting | Phase::Running) || !agent_threads::host_has_one_thread() {
         return None;
     }
     if STATE.give_up_start() {
         super::log_line(
             "not profiled: the agent had not started when the program changed its rights or name spaces",
         );
+        let mut looks = 0..LOOKS_OF_THE_HOST;
+        while agent_threads::exist() && looks.next().is_some() {
+            process::sleep(POLL_INTERVAL);
+        }
         return None;
     }
     end()
