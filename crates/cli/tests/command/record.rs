@@ -38,7 +38,7 @@ fn the_files_name_says_the_format_and_f_goes_before_it() {
     let record = |name: &str, more: &[&str]| {
         let path = directory.path().join(name);
         let file = path.display().to_string();
-        let arguments = ["record", &pid, "-d", "300ms", "-o", &file].into_iter().chain(more.iter().copied());
+        let arguments = ["record", &pid, "-d", "1s", "-o", &file].into_iter().chain(more.iter().copied());
         let said = says(arguments).well();
         assert!(said.errors.contains(&format!("wrote {file}")) && said.errors.contains("next: "), "{said:?}");
         std::fs::read(path).expect("a file")
@@ -49,7 +49,7 @@ fn the_files_name_says_the_format_and_f_goes_before_it() {
     assert!(record("a.pb.gz", &[]).starts_with(&[0x1f, 0x8b]));
     assert!(text(record("a.jsonl", &[])).contains("{\"type\":\"end\""));
     assert!(text(record("a.folded.perf", &["-f", "raw"])).starts_with("{\"type\":\"header\""));
-    let said = says(["record", &pid, "-d", "300ms", "-o", "/dev/null", "-f", "folded"]).well();
+    let said = says(["record", &pid, "-d", "1s", "-o", "/dev/null", "-f", "folded"]).well();
     assert!(said.errors.contains("wrote /dev/null") && !said.errors.contains("next: "), "{said:?}");
     host.end();
 }
@@ -107,7 +107,7 @@ fn threads_are_drawn_where_asked_and_merged_where_not() {
     let host = running_burner();
     let pid = host.pid().to_string();
     let folded = |more: &[&str]| {
-        let arguments = ["record", &pid, "-d", "300ms", "-o", "-", "-f", "collapsed", "--silent"];
+        let arguments = ["record", &pid, "-d", "1s", "-o", "-", "-f", "collapsed", "--silent"];
         let said = says(arguments.iter().chain(more)).well();
         assert_eq!(said.errors, "");
         said.out
@@ -122,7 +122,7 @@ fn function_and_nolineno_take_lines_and_places_away() {
     let host = running_burner();
     let pid = host.pid().to_string();
     let raw = |more: &[&str]| {
-        let arguments = ["record", &pid, "-d", "300ms", "-o", "-", "-f", "raw"];
+        let arguments = ["record", &pid, "-d", "1s", "-o", "-", "-f", "raw"];
         says(arguments.iter().chain(more)).well().out
     };
     let whole = raw(&[]);

@@ -31,7 +31,8 @@ const FEWEST_EXPECTED: f64 = 25.0;
 const STOPPED_NS: u64 = 250_000_000;
 /// Blocked ticks count as a moment if they are at most one in so many of the account's ticks.
 const MOMENT: u64 = 20;
-/// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time.
+/// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time, and
+/// blocks if it is blocked for more than that.
 const ALONE: u64 = 50;
 
 /// A point in time, by a thread's clocks and a recording's ticks.
@@ -158,7 +159,7 @@ pub struct Account {
     /// Time carried over from earlier windows, by kind, in nanoseconds.
     left_ns: [f64; 3],
     /// Running hits to be expected by the CPU clock, and running hits that came: in this window,
-    /// and in the earlier windows in which the thread had a CPU for itself.
+    /// and in the earlier windows in which the thread had a CPU for itself and blocked.
     expected: [f64; 2],
     came: [f64; 2],
     /// The kernel ticks of these hits.
@@ -324,8 +325,10 @@ impl Account {
     pub fn close(&mut self, mode: Mode, interval_ns: u64, ends: bool) -> Vec<Weighted> {
         let times_ns = self.times_ns();
         let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
-        // A thread that shares its CPU is preempted at kernel ticks. That is no rhythm of its own.
-        if times_ns[1] <= times_ns.iter().sum::<u64>() / ALONE {
+        // A thread that shares its CPU is preempted at kernel ticks, and one that never blocks is hit
+        // whenever it is asked. That is no rhythm of their own.
+        let few_ns = times_ns.iter().sum::<u64>() / ALONE;
+        if times_ns[1] <= few_ns && times_ns[2] > few_ns {
             self.expected[1] += expected;
             self.came[1] += came;
             let [new, all] = &mut self.steps;

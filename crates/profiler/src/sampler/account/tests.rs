@@ -185,6 +185,23 @@ fn a_thread_that_no_tick_of_the_kernel_ever_hits_is_in_step_with_it_and_one_with
     assert!(told[0].stack.remark().is_some_and(|remark| remark.contains("in step")));
 }
 
+/// Regression: busy threads of a loaded machine were shown as in step, because the sampler's own
+/// delays go with the tick.
+#[test]
+fn a_thread_that_never_blocks_is_not_in_step() {
+    let in_step_if_used = |cpu_ms: u64| {
+        let mut account = Account::new(moment(0, 0, 0));
+        for tick in 1..=500 {
+            account.look(moment(tick * 10, tick * cpu_ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+            account.ran(&stack(), tick * 10 * MS, tick * 2);
+        }
+        cpu(&mut account, false);
+        account.is_in_step()
+    };
+    assert!(in_step_if_used(9));
+    assert!(!in_step_if_used(10));
+}
+
 #[test]
 fn windows_are_short_first_and_wait_for_hits_later() {
     let mut account = Account::new(moment(0, 0, 0));
