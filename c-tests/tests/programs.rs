@@ -54,17 +54,12 @@ programs! {
     each_of_2000_threads_is_seen => "many_threads",
     no_blocked_call_is_interrupted => "blocked_threads",
     no_thread_that_is_just_going_to_sleep_is_interrupted => "going_to_sleep",
-    no_wait_that_is_over_is_interrupted => "woken_at_their_time",
     nobody_writes_below_the_stack_pointer_of_a_small_coroutine => "small_coroutine",
     a_call_that_the_kernel_remembers_goes_on_where_handlers_keep_our_signal => "goes_on",
     no_time_out_of_a_socket_is_an_interrupt => "time_outs_of_sockets",
     who_waits_for_its_own_handlers_goes_on_when_they_have_run => "waits_for_handlers",
-    what_a_handler_notes_is_seen_by_who_waits_for_it => "handlers_end_waits",
-    a_call_that_a_handler_has_cut_short_is_not_made_again_when_the_handler_is_gone => "handler_once",
     a_call_that_a_handler_has_cut_short_ends_however_short_the_handler_was_there => "handler_leaves_early",
-    who_sleeps_by_a_call_without_a_name_never_sleeps_in_our_handler => "sleeps_by_number",
     threads_that_wait_are_cancelled => "cancelled_threads",
-    a_call_that_shares_its_instruction_with_another_is_not_made_again_as_that => "merged_calls",
     no_poll_that_does_not_wait_is_interrupted => "poll_without_waiting",
     errno_is_kept_across_samples => "errno_kept",
     vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",
@@ -484,14 +479,13 @@ fn a_thread_that_enters_a_sandbox_by_inline_system_calls_is_not_signalled_when_i
 }
 
 /// Regression: in 4 of 60 starts on a busy machine the socket's directory became unwritable before
-/// the socket was made. (A recording of a second each: in a shorter one not all of so many busy
-/// hosts get a CPU.)
+/// the socket was made.
 #[test]
 fn hosts_that_give_up_their_rights_at_once_have_their_sockets() {
     let (_directory, program) = compiled("not_dumpable");
     let hosts: Vec<Host> = (0..16).map(|_| Host::start(&program)).collect();
     for host in hosts {
-        host.record("samples=100&hz=100");
+        assert!(http::get(&host.socket(), "/status").is_ok());
         host.end();
     }
 }
@@ -587,15 +581,15 @@ fn recordings_by_timers_and_by_preemption_have_all_their_samples_beside_each_oth
     let host = Host::start(&program);
     let (of_wall, of_cpu) = ("mode=wall&format=perf", "mode=cpu&format=folded");
     for (preempting, timed) in [(of_cpu, of_wall), (of_wall, of_cpu)] {
-        let preempting_query = format!("seconds=6&hz=250&source=preempt&{preempting}");
-        let timed_query = format!("seconds=4&hz=250&source=timer&{timed}");
+        let preempting_query = format!("seconds=4&hz=250&source=preempt&{preempting}");
+        let timed_query = format!("seconds=2&hz=250&source=timer&{timed}");
         let before_ns = cpu_ns_of(&host, "burner");
         let asked = std::time::Instant::now();
         let preempting = host.begin_recording(&preempting_query);
         let timed = host.begin_recording(&timed_query);
         let begun_ns = cpu_ns_of(&host, "burner");
         // Both recordings are still running.
-        std::thread::sleep(Duration::from_millis(3980).saturating_sub(asked.elapsed()));
+        std::thread::sleep(Duration::from_millis(1980).saturating_sub(asked.elapsed()));
         let least_ns = cpu_ns_of(&host, "burner") - begun_ns;
         let timed = host::finish_recording(timed, &timed_query);
         let preempting = host::finish_recording(preempting, &preempting_query);

@@ -325,7 +325,7 @@ impl Account {
     pub fn close(&mut self, mode: Mode, interval_ns: u64, ends: bool) -> Vec<Weighted> {
         let times_ns = self.times_ns();
         let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
-        // A thread that shares its CPU is preempted at kernel ticks, and one that never blocks is hit
+        // A thread that shares its CPU is preempted at kernel ticks. One that never blocks is hit
         // whenever it is asked. That is no rhythm of their own.
         let few_ns = times_ns.iter().sum::<u64>() / ALONE;
         if times_ns[1] <= few_ns && times_ns[2] > few_ns {
