@@ -183,6 +183,12 @@ fn share_of_named(recording: &Recording, module: &str) -> Result<f64, String> {
     Ok(named as f64 / frames.len() as f64)
 }
 
+/// Fails with everything that does not hold.
+pub fn expect(recording: &Recording, lines: &[&str]) {
+    let failures: Vec<_> = lines.iter().filter_map(|line| check(line, recording).err()).collect();
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,7 @@
 //! ```
 
 use crate::agent;
+use crate::directory::Directory;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -92,6 +93,13 @@ impl Program {
             steps: directives.steps,
         }
     }
+}
+
+/// Compiles a program of `programs`. The directory must live as long as the program is used.
+pub fn compiled(name: &str) -> (Directory, Program) {
+    let directory = Directory::new();
+    let program = Program::compile(name, directory.path());
+    (directory, program)
 }
 
 /// Compiler flags for a program that is linked with the agent.

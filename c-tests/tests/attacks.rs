@@ -12,13 +12,7 @@ use swipr_c_tests::directory::Directory;
 use swipr_c_tests::expectation::check;
 use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
 use swipr_c_tests::http;
-use swipr_c_tests::program::Program;
-
-fn compiled(name: &str) -> (Directory, Program) {
-    let directory = Directory::new();
-    let program = Program::compile(name, directory.path());
-    (directory, program)
-}
+use swipr_c_tests::program::compiled;
 
 /// The folder of the agent's server thread in /proc.
 fn server_thread(host: &Host) -> String {

@@ -10,25 +10,13 @@ use std::process::Command;
 use std::time::Duration;
 use swipr_c_tests::agent::library;
 use swipr_c_tests::directory::Directory;
-use swipr_c_tests::expectation::check;
+use swipr_c_tests::expectation::expect;
 use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
 use swipr_c_tests::http;
-use swipr_c_tests::program::{Program, compile, sources};
-use swipr_c_tests::recording::Recording;
-
-fn compiled(name: &str) -> (Directory, Program) {
-    let directory = Directory::new();
-    let program = Program::compile(name, directory.path());
-    (directory, program)
-}
+use swipr_c_tests::program::{Program, compile, compiled, sources};
 
 fn started(program: &Program, agent: Agent) -> Host {
     Host::start_with(Start { program, arguments: &[], agent })
-}
-
-fn expect(recording: &Recording, lines: &[&str]) {
-    let failures: Vec<_> = lines.iter().filter_map(|line| check(line, recording).err()).collect();
-    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
 fn not_run(what: &str) {

@@ -7,10 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use swipr_c_tests::agent::{FAULT_VARIABLE, faulty_library, library};
-use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Host, wait_until};
 use swipr_c_tests::http;
-use swipr_c_tests::program::Program;
+use swipr_c_tests::program::{Program, compiled};
 
 /// A program under an agent that has the fault.
 fn start(program: &Program, fault: &str) -> Host {
@@ -19,12 +18,6 @@ fn start(program: &Program, fault: &str) -> Host {
     let mut host = Host::spawn(command);
     host.wait_for("ready");
     host
-}
-
-fn compiled(name: &str) -> (Directory, Program) {
-    let directory = Directory::new();
-    let program = Program::compile(name, directory.path());
-    (directory, program)
 }
 
 /// Everything that comes for a request up to the connection's end; nothing if no server listens.

@@ -1,0 +1,62 @@
+//! What a recording counts when the process was stopped, or another one begins.
+
+use crate::figure;
+use crate::read_until_stack;
+use std::time::Duration;
+use swipr_c_tests::expectation::expect;
+use swipr_c_tests::host::{self, Host};
+use swipr_c_tests::program::compiled;
+use swipr_c_tests::recording;
+
+/// Stops the program for so long while it is recorded.
+fn record_stopped(host: &Host, query: &str, stopped: Duration) -> recording::Recording {
+    let mut answer = host.begin_recording(query);
+    read_until_stack(&mut answer, "burner_main;burn");
+    for signal in [libc::SIGSTOP, libc::SIGCONT] {
+        // SAFETY: a child of this process that has not been waited for.
+        assert_eq!(unsafe { libc::kill(host.pid() as i32, signal) }, 0);
+        if signal == libc::SIGSTOP {
+            std::thread::sleep(stopped);
+        }
+    }
+    host::finish_recording(answer, query)
+}
+
+/// Regression: ticks after the recording's end were counted as late, and busy threads were shown as
+/// running while their process was stopped.
+#[test]
+fn a_program_that_was_stopped_has_its_ticks_counted_and_did_not_run_meanwhile() {
+    let (_directory, program) = compiled("cpu_and_wall");
+    let host = Host::start(&program);
+    let within = record_stopped(&host, "seconds=3&hz=100&format=perf", Duration::from_secs(2));
+    let (ticks, late) = (figure(&within, "ticks"), figure(&within, "late"));
+    assert!((299..=300).contains(&(ticks + late)) && late >= 150, "{ticks} ticks, {late} late");
+    expect(&within, &["every tick is accounted for"]);
+    let ran = within.samples.iter().filter(|sample| sample.thread == "burner").count() as u64;
+    assert!(ran + 100 <= ticks + late, "{ran} samples of a busy thread: {:?}", within.stats);
+
+    let beyond = record_stopped(&host, "seconds=1&hz=100&format=perf", Duration::from_secs(3));
+    let ticks = figure(&beyond, "ticks") + figure(&beyond, "late");
+    assert!((99..=100).contains(&ticks), "{ticks} ticks: {:?}", beyond.stats);
+
+    let used = record_stopped(&host, "seconds=3&hz=100&mode=cpu&format=perf", Duration::from_secs(2));
+    assert!(used.count() <= figure(&used, "ticks") * 2, "{:?}", used.stats);
+    host.end();
+}
+
+/// Regression: each recording that began took from the others what their threads had waited since
+/// their last observation.
+#[test]
+fn recordings_that_begin_take_nothing_of_the_waits_that_another_counts() {
+    let (_directory, program) = compiled("waiting_for_cpu");
+    let host = Host::start(&program);
+    let query = "seconds=3&hz=2&format=folded";
+    let socket = host.socket();
+    let long = std::thread::spawn(move || host::record(&socket, query));
+    while !long.is_finished() {
+        host.record("samples=1&hz=1000&format=folded");
+    }
+    let long = long.join().expect("the recording");
+    expect(&long, &["stats cpu_wait_ns >= 3000000000"]);
+    host.end();
+}

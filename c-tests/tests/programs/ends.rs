@@ -1,0 +1,101 @@
+//! How recorded programs end: as they would without the agent.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::{Agent, Host, Start};
+use swipr_c_tests::program::compiled;
+
+#[test]
+fn the_last_threads_end_ends_the_process_with_the_hosts_files() {
+    let (_directory, program) = compiled("last_thread_ends");
+    let files = Directory::new();
+    let file = files.path().join("file");
+    let host =
+        Host::start_with(Start { program: &program, arguments: &[file.as_os_str()], agent: Agent::Loaded });
+    std::fs::remove_file(host.socket()).expect("the socket");
+    host.end();
+    assert_eq!(std::fs::read_to_string(file).expect("the file"), "main\nworker\nexit\n");
+}
+
+/// Regression: such a process never ended, because the agent's threads kept it alive. Strict
+/// seccomp leaves no other way to end.
+#[test]
+fn a_first_thread_that_ends_by_the_system_call_ends_the_process_with_its_status() {
+    let (_directory, program) = compiled("first_thread_exits");
+    let mut host = Host::start(&program);
+    assert_eq!(host.ended().code(), Some(5));
+}
+
+/// Ends the program in one way, with and without the agent: the status is the same.
+fn ends_as_without_the_agent(how: &str) -> Host {
+    let (_directory, program) = compiled("exit_while_recording");
+    let start = |agent| Host::start_with(Start { program: &program, arguments: &[OsStr::new(how)], agent });
+    let alone = start(Agent::Absent).ended();
+    let mut host = start(Agent::Loaded);
+    let answer = host.begin_recording("seconds=60&hz=500&format=perf");
+    let recorded = host.ended();
+    assert_eq!(
+        (recorded.code(), recorded.signal()),
+        (alone.code(), alone.signal()),
+        "the status of a program that ends by {how}"
+    );
+    // The client sees the end of its connection, with a whole answer or not.
+    if let Err(error) = answer.read_all() {
+        let silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        assert!(!silent, "the recording did not end: {error}");
+    }
+    host
+}
+
+/// No socket is left in the program's directory.
+fn left_no_socket(host: &Host) {
+    let left = std::fs::read_dir(host.directory()).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "files left in the directory of the sockets");
+}
+
+#[test]
+fn exit_while_recording_keeps_the_status_and_removes_the_socket() {
+    left_no_socket(&ends_as_without_the_agent("exit"));
+}
+
+#[test]
+fn returning_from_main_while_recording_keeps_the_status_and_removes_the_socket() {
+    left_no_socket(&ends_as_without_the_agent("return"));
+}
+
+#[test]
+fn the_last_thread_ends_the_process_while_recording() {
+    left_no_socket(&ends_as_without_the_agent("last-thread"));
+}
+
+#[test]
+fn ending_without_handlers_while_recording_keeps_the_status() {
+    ends_as_without_the_agent("_exit");
+}
+
+#[test]
+fn quick_exit_while_recording_keeps_the_status() {
+    ends_as_without_the_agent("quick_exit");
+}
+
+#[test]
+fn an_abort_while_recording_stays_one() {
+    ends_as_without_the_agent("abort");
+}
+
+#[test]
+fn a_crash_while_recording_stays_one() {
+    ends_as_without_the_agent("crash");
+}
+
+#[test]
+fn a_crash_with_a_reporter_is_reported_and_stays_one() {
+    ends_as_without_the_agent("reported");
+}
+
+#[test]
+fn sigterm_ends_a_recorded_process() {
+    ends_as_without_the_agent("sigterm");
+}

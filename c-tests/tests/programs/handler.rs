@@ -1,0 +1,84 @@
+//! The signal, its handler, and threads that may not have one.
+
+use crate::figure;
+use crate::read_until_stack;
+use std::ffi::OsStr;
+use swipr_c_tests::expectation::expect;
+use swipr_c_tests::host::{self, Agent, Host, Start};
+use swipr_c_tests::program::compiled;
+
+/// Regression: the thread was killed at its next sample, and the host with it. (Few samples: a
+/// kernel tick between the call and the wait after it kills the host, see docs/limits.md.)
+#[test]
+fn a_thread_that_enters_a_sandbox_by_inline_system_calls_is_not_signalled_when_it_computes_again() {
+    let (_directory, program) = compiled("sandbox_unseen");
+    let mut host = Host::start(&program);
+    let query = "seconds=4&hz=10&format=perf";
+    let mut answer = host.begin_recording(query);
+    read_until_stack(&mut answer, "unseen_main;compute");
+    host.tell("enter");
+    let recording = host::finish_recording(answer, query);
+    assert!(figure(&recording, "unsampled_cpu_ns") > 0, "{:?}", recording.stats);
+    host.end();
+}
+
+#[test]
+fn a_host_with_its_own_sigurg_sees_every_one() {
+    let (_directory, program) = compiled("own_sigurg");
+    let host = Host::start(&program);
+    let recording = host.record("samples=1000&hz=1000");
+    expect(&recording, &["share of raiser with stack raiser_main;raise_signals >= 0.9"]);
+    host.end();
+}
+
+#[test]
+fn a_host_may_take_a_signal_that_the_agent_has_used() {
+    let (_directory, program) = compiled("own_sigurg");
+    let mut host =
+        Host::start_with(Start { program: &program, arguments: &[OsStr::new("late")], agent: Agent::Loaded });
+    expect(&host.record("samples=500&hz=500"), &["samples >= 20"]);
+    host.tell("install");
+    host.wait_for("installed");
+    // The first of these notices that the signal is no longer the agent's.
+    host.record("samples=500&hz=500");
+    let recording = host.record("samples=1000&hz=1000");
+    expect(&recording, &["share of raiser with stack raiser_main;raise_signals >= 0.9"]);
+    host.end();
+}
+
+/// With a stack this small left, a thread is still safe.
+const HANDLER_STACK_BYTES: u64 = 512;
+
+#[test]
+fn the_handler_needs_little_stack() {
+    let (_directory, program) = compiled("handler_stack");
+    let mut host = Host::start(&program);
+    let recording = host.record("seconds=2&hz=2000&format=folded&inline=false&threads=runner%7Cwaiter");
+    expect(&recording, &["samples >= 500"]);
+    host.tell_end();
+    let used: u64 = host.wait_for("used").parse().expect("a number");
+    assert!(host.ended().success());
+    println!("the handler used {used} bytes of stack below the kernel's frame");
+    assert!(used > 0, "the handler ran somewhere else");
+    assert!(used <= HANDLER_STACK_BYTES, "{used} bytes below the kernel's frame");
+}
+
+#[test]
+fn the_handler_makes_no_system_call() {
+    let (_directory, program) = compiled("no_system_calls");
+    let mut host = Host::start(&program);
+    let expected = [
+        "share of closed with stack closed_main;compute;compute >= 0.9",
+        "every sample of closed is complete",
+    ];
+    // The handler reads the stack by a system call until the sampler knows where the stack is.
+    let query = "seconds=1&hz=500&format=perf";
+    let mut answer = host.begin_recording(query);
+    read_until_stack(&mut answer, "closed_main;compute");
+    // From here on the thread may make none. Up to a second later the sampler sees that, and arms
+    // its timer no more.
+    host.tell("close");
+    host.wait_for("done");
+    expect(&host::finish_recording(answer, query), &expected);
+    host.end();
+}

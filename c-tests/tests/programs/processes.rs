@@ -1,0 +1,119 @@
+//! Children, and programs that execute others.
+
+use std::io::ErrorKind;
+use std::process::Command;
+use swipr_c_tests::agent;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::expectation::expect;
+use swipr_c_tests::host::{self, Host};
+use swipr_c_tests::http::{self};
+use swipr_c_tests::program::compiled;
+
+#[test]
+fn a_forked_child_has_its_own_socket_and_is_sampled() {
+    let (_directory, program) = compiled("fork_child");
+    let host = Host::start(&program);
+    let child = host.heard("child ").trim().parse().expect("a process id");
+    let of_child = host::record(&host.socket_of(child), "samples=200&hz=200");
+    let of_parent = host.record("samples=200&hz=200");
+    expect(
+        &of_child,
+        &[
+            "thread childworker has stack child_main;child_work",
+            "every sample of childworker is complete",
+            "thread burner is not sampled",
+        ],
+    );
+    expect(
+        &of_parent,
+        &[
+            "every sample of burner has stack burner_main;parent_work",
+            "every sample of burner is complete",
+            "thread childworker is not sampled",
+        ],
+    );
+    assert!(of_child.samples.iter().all(|sample| sample.pid == child));
+    host.end();
+}
+
+#[test]
+fn what_a_program_registered_before_a_fork_holds_in_the_child() {
+    let (_directory, program) = compiled("registered_before_fork");
+    let host = Host::start(&program);
+    let child = host.heard("child ").trim().parse().expect("a process id");
+    let of_child = host::record(&host.socket_of(child), "samples=200&hz=200");
+    expect(
+        &of_child,
+        &["every sample of child has stack child_main;call;burn", "every sample of child is complete"],
+    );
+    host.end();
+}
+
+#[test]
+fn forking_and_spawning_go_on_while_recorded() {
+    let (_directory, program) = compiled("fork_child");
+    let mut host = Host::start(&program);
+    for what in ["forks", "spawns"] {
+        host.while_recorded("seconds=60&hz=1000&format=perf", |host| {
+            host.tell(what);
+            host.wait_for(&format!("{what} done"));
+        });
+        let after = host.record("samples=500&hz=500");
+        expect(&after, &["every sample of burner has stack burner_main;parent_work"]);
+    }
+    host.end();
+}
+
+#[test]
+fn a_program_that_executes_another_is_not_killed_by_a_late_signal() {
+    let (_directory, program) = compiled("exec_chain");
+    let host = Host::start(&program);
+    let socket = host.socket();
+    for _ in 0..40 {
+        // Each program of the chain ends its recording; between two of them no server listens.
+        if let Err(error) = http::get(&socket, "/profile?seconds=5&hz=2000&format=perf") {
+            assert!(error.kind() != ErrorKind::TimedOut, "{error}");
+        }
+        if std::fs::read_to_string(format!("/proc/{}/cmdline", host.pid()))
+            .is_ok_and(|line| line.ends_with("\x000\0"))
+        {
+            break;
+        }
+    }
+    host.end();
+}
+
+/// Runs a shell whose children find the shell's socket where theirs should be; returns what is on
+/// stderr.
+fn errors_of_children(variable: &str, value: &str) -> String {
+    errors_of_shell("(exec sleep 0.2); (exec sleep 0.2); :", variable, value)
+}
+
+fn errors_of_shell(script: &str, variable: &str, value: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .env("LD_PRELOAD", agent::library())
+        .env(variable, value)
+        .output()
+        .expect("a shell");
+    assert!(output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
+    let directory = Directory::new();
+    let socket = directory.path().join("fixed.sock");
+    assert_eq!(errors_of_children("SWIPR_SOCKET", &socket.to_string_lossy()), "");
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_told_without_being_asked() {
+    let errors = errors_of_children("SWIPR_SIGNAL", "SIGKILL");
+    let told = errors.matches("not profiled: cannot use SWIPR_SIGNAL=SIGKILL: ").count();
+    // Regression: every command of a script said it once more.
+    assert_eq!(told, 1, "{errors}");
+    let errors = errors_of_shell("SWIPR_SIGNAL=SIGKILL sleep 0; :", "SWIPR_FOLLOW", "all");
+    assert_eq!(errors.matches("not profiled").count(), 1, "a value of the child's own: {errors}");
+    assert!(errors_of_children("SWIPR_AUTOSTART", "x").contains("cannot use SWIPR_AUTOSTART=x"));
+}
