@@ -21,7 +21,8 @@
 typedef int32_t swipr_status;
 
 // Options of `swipr_start`: `swipr_options options = SWIPR_OPTIONS_INIT;`, then the fields that
-// matter. Later versions add fields at the end.
+// matter. Later versions add fields at the end; a library that does not know them refuses them
+// unless they are 0.
 typedef struct {
   // `sizeof(swipr_options)`.
   size_t size;
@@ -129,7 +130,7 @@ swipr_status swipr_record_to_file(const char *path,
                                   uint64_t count,
                                   uint64_t interval_us);
 
-// The same as its options say: which threads, how often, with which title.
+// As `swipr_record_to_file`, with options: which threads, how often, with which title.
 //
 // `options` may be NULL for the defaults. `count` is from 1 to 10 million.
 //
@@ -152,8 +153,8 @@ swipr_status swipr_recording_begin(const char *path,
                                    uint64_t interval_us,
                                    uint64_t *recording);
 
-// The same as its options say: which threads, how often, with which title. `options` may be NULL
-// for the defaults.
+// As `swipr_recording_begin`, with options: which threads, how often, with which title. `options`
+// may be NULL for the defaults.
 //
 // Pointers:
 // `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a

@@ -1,6 +1,7 @@
 //! The C interface: `include/swipr.h` is made from this file.
 //!
-//! Every entry point checks its pointers, runs inside one panic boundary and returns a status.
+//! What can fail checks its pointers, runs inside one panic boundary and returns a status.
+//! Functions that only read return a value.
 
 use crate::last_error::{self, LastError};
 use crate::prepare;
@@ -41,7 +42,8 @@ pub const SWIPR_RECORDING_FAILED: swipr_status = 5;
 pub const SWIPR_FAILED: swipr_status = 6;
 
 /// Options of `swipr_start`: `swipr_options options = SWIPR_OPTIONS_INIT;`, then the fields that
-/// matter. Later versions add fields at the end.
+/// matter. Later versions add fields at the end; a library that does not know them refuses them
+/// unless they are 0.
 #[repr(C)]
 #[allow(non_camel_case_types)]
 #[derive(Debug)]
@@ -177,10 +179,16 @@ unsafe fn optional<'a>(text: *const c_char, name: &str) -> Result<Option<&'a str
     (!text.is_null()).then(|| unsafe { required(text, name) }).transpose()
 }
 
+/// No version has options as large as this.
+const MAX_OPTIONS_BYTES: usize = 4096;
+
 /// The options at that address, unless it is NULL. `T` is a C struct whose first field is its size.
 ///
+/// Fields of a later version are refused unless they are 0, which stands for the default.
+///
 /// # Safety
-/// `options` is NULL or points to a `T`, or to a `size_t` that is less than the size of a `T`.
+/// `options` is NULL or points to a `size_t`, and to as many bytes as that says if there may be so
+/// many.
 unsafe fn sized<'a, T>(options: *const T, name: &str) -> Result<Option<&'a T>, Failure> {
     if options.is_null() {
         return Ok(None);
@@ -191,7 +199,15 @@ unsafe fn sized<'a, T>(options: *const T, name: &str) -> Result<Option<&'a T>, F
     if size < least {
         return Err(invalid(format!("options->size is {size}, but must be sizeof({name}) = {least}")));
     }
-    // SAFETY: of this size, so a `T`.
+    if size > MAX_OPTIONS_BYTES {
+        return Err(invalid(format!("options->size is {size}: {name} was not initialized")));
+    }
+    // SAFETY: the caller's contract.
+    let later = unsafe { std::slice::from_raw_parts(options.cast::<u8>().add(least), size - least) };
+    if later.iter().any(|&byte| byte != 0) {
+        return Err(invalid(format!("{name} has fields that this version of the library does not know")));
+    }
+    // SAFETY: at least of this size, so a `T`.
     Ok(Some(unsafe { &*options }))
 }
 
@@ -406,7 +422,7 @@ pub unsafe extern "C" fn swipr_record_to_file(
     boundary(|| unsafe { record(path, format, count, RecordingOptions::every(interval_us)?) })
 }
 
-/// The same as its options say: which threads, how often, with which title.
+/// As `swipr_record_to_file`, with options: which threads, how often, with which title.
 ///
 /// `options` may be NULL for the defaults. `count` is from 1 to 10 million.
 ///
@@ -441,8 +457,8 @@ pub unsafe extern "C" fn swipr_recording_begin(
     boundary(|| unsafe { begin(path, format, RecordingOptions::every(interval_us)?, recording) })
 }
 
-/// The same as its options say: which threads, how often, with which title. `options` may be NULL
-/// for the defaults.
+/// As `swipr_recording_begin`, with options: which threads, how often, with which title. `options`
+/// may be NULL for the defaults.
 ///
 /// # Safety
 /// `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a

@@ -12,7 +12,7 @@
 // record: samples=200&hz=200&mode=wall&format=folded
 // expect: every sample of sleeper has stack sleeper_main;sleep_long
 // expect: every sample of burner has stack burner_main;burn
-// record: samples=3000&hz=10000
+// record: samples=10000&hz=10000
 // expect: every tick is accounted for
 // expect: every sample of sleeper has stack sleeper_main;sleep_long
 // expect: every sample of burner has stack burner_main;burn

@@ -1,7 +1,7 @@
 /* 5,000 frames, more than a sample holds: both ends are kept, with a remark between
  * them on how many frames were left out. Once blocked (main), once running (burner). */
 // cflags: -O2
-// record: samples=60&hz=100
+// record: samples=100&hz=100
 // expect: every sample of main has stack main;descend;descend;[*elided*];descend;descend;bottom
 // expect: every sample of main is complete
 // expect: depth of main >= 1024

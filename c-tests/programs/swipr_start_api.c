@@ -182,7 +182,22 @@ int main(int count, char **arguments)
     options.size = 1;
     HOST_CHECK(swipr_start(&options) != SWIPR_OK);
     check_error_text(NULL);
+    options.size = (size_t)-1;
+    HOST_CHECK(swipr_start(&options) != SWIPR_OK);
+    check_error_text("was not initialized");
+
+    /* Options of a later version. */
+    struct {
+        swipr_options known;
+        long later;
+    } larger = {{sizeof larger, NULL}, 1};
+    HOST_CHECK(swipr_start(&larger.known) == SWIPR_INVALID_ARGUMENT);
+    check_error_text("does not know");
+    larger.later = 0;
     snprintf(path, sizeof path, "%s/no/such/directory.sock", arguments[1]);
+    larger.known.socket = path;
+    HOST_CHECK(swipr_start(&larger.known) == SWIPR_CANNOT_LISTEN);
+    check_error_text("no/such/directory.sock");
     options = (swipr_options){.size = sizeof options, .socket = path};
     HOST_CHECK(swipr_start(&options) != SWIPR_OK);
     check_error_text("no/such/directory.sock");

@@ -2,7 +2,7 @@
  * made by clone(2), of which the threads library knows nothing, on a stack that ends right above its first
  * function's argument. Their stacks end where the C library's first instructions for them are. */
 // cflags: -O2 -fomit-frame-pointer
-// record: samples=1000&hz=2000
+// record: samples=4000&hz=2000
 // expect: every sample of brief is complete
 // expect: every sample of raw has stack raw_main;burn
 // expect: every sample of raw is complete
