@@ -33,7 +33,7 @@ const STOPPED_NS: u64 = 250_000_000;
 const MOMENT: u64 = 20;
 /// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time, and
 /// blocks if it is blocked for more than that.
-const ALONE: u64 = 50;
+const NEGLIGIBLE_SHARE: u64 = 50;
 
 /// A point in time, by a thread's clocks and a recording's ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,6 +170,8 @@ pub struct Account {
     was_refused: bool,
     /// The kernel does not say where it is blocked.
     is_blind: bool,
+    /// The last window that was closed was in step with the kernel's tick.
+    was_in_step: bool,
 }
 
 impl Account {
@@ -306,9 +308,14 @@ impl Account {
         self.place.is_some() && !self.is_full(now_ns)
     }
 
+    /// Whether the thread ran in step with the kernel's tick in the last window that was closed.
+    pub fn was_in_step(&self) -> bool {
+        self.was_in_step
+    }
+
     /// Whether hits and CPU clock disagree beyond chance, or the hits are always at the same ticks
     /// of a period: the thread runs in step with the kernel's tick.
-    pub fn is_in_step(&self) -> bool {
+    fn is_regular(&self) -> bool {
         let ([_, expected], [_, came]) = (self.expected, self.came);
         let counts_differ = expected.max(came) >= FEWEST_EXPECTED
             && (came - expected).abs() > DEVIATIONS * expected.max(1.0).sqrt()
@@ -327,8 +334,9 @@ impl Account {
         let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
         // A thread that shares its CPU is preempted at kernel ticks. One that never blocks is hit
         // whenever it is asked. That is no rhythm of their own.
-        let few_ns = times_ns.iter().sum::<u64>() / ALONE;
-        if times_ns[1] <= few_ns && times_ns[2] > few_ns {
+        let [_, waiting_ns, blocked_ns] = times_ns;
+        let few_ns = times_ns.iter().sum::<u64>() / NEGLIGIBLE_SHARE;
+        if waiting_ns <= few_ns && blocked_ns > few_ns {
             self.expected[1] += expected;
             self.came[1] += came;
             let [new, all] = &mut self.steps;
@@ -336,6 +344,8 @@ impl Account {
         } else {
             self.steps[0] = Steps::default();
         }
+        // A thread that had a rhythm and now computes has none.
+        self.was_in_step = blocked_ns > few_ns && self.is_regular();
         let mut told = match mode {
             Mode::Cpu => self.cpu_samples(times_ns[0], ends),
             Mode::Wall => self.wall_samples(times_ns, interval_ns.max(1), ends),
@@ -367,7 +377,7 @@ impl Account {
         let total_ns = running_ns - unasked_ns + std::mem::take(&mut self.left_ns[0]) as u64;
         let mut told = vec![self.without_stack(Kind::Running, self.unasked(), 1, unasked_ns)];
         let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
-        if self.is_in_step() {
+        if self.was_in_step {
             told.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
         } else if !hits.is_empty() {
             told.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| Weighted {
@@ -405,7 +415,7 @@ impl Account {
                     / u128::from(running_ns.max(1));
                 told.push(self.without_stack(kind, self.unasked(), in_ticks(unasked as u64), 0));
                 ticks -= unasked as u64;
-                if self.is_in_step() {
+                if self.was_in_step {
                     told.push(self.without_stack(kind, RawStack::in_step(), in_ticks(ticks), 0));
                     continue;
                 }

@@ -160,7 +160,7 @@ impl Sweeper {
             if thread.is_sandboxed || signal_exclusion::is_excluded(thread.tid()) {
                 not_asked.push(thread.thread.name.clone());
             }
-            if thread.accounts.iter().flatten().any(|account| account.is_in_step()) {
+            if thread.accounts.iter().flatten().any(|account| account.was_in_step()) {
                 in_step.push(thread.thread.name.clone());
             }
             // The stack's memory may have been unmapped and used for something else.

@@ -175,7 +175,7 @@ fn a_thread_that_no_tick_of_the_kernel_ever_hits_is_in_step_with_it_and_one_with
             }
         }
         let told = cpu(&mut account, false);
-        (account.is_in_step(), told)
+        (account.was_in_step(), told)
     };
     for (hits, is_in_step) in [(0, true), (40, false), (50, false), (75, false), (100, true)] {
         assert_eq!(of_hits(hits).0, is_in_step, "{hits}");
@@ -196,10 +196,32 @@ fn a_thread_that_never_blocks_is_not_in_step() {
             account.ran(&stack(), tick * 10 * MS, tick * 2);
         }
         cpu(&mut account, false);
-        account.is_in_step()
+        account.was_in_step()
     };
     assert!(in_step_if_used(9));
     assert!(!in_step_if_used(10));
+}
+
+/// Regression: a thread that had kept time with the kernel's tick never had stacks again.
+#[test]
+fn a_thread_that_was_in_step_and_then_computes_has_its_stacks() {
+    let mut account = Account::new(moment(0, 0, 0));
+    let mut told_of = |ticks: std::ops::RangeInclusive<u64>, used_ms: u64| {
+        for tick in ticks {
+            let cpu_ms = tick + tick.saturating_sub(500) * (used_ms - 1);
+            account.look(moment(tick * 10, cpu_ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+            if used_ms == 10 {
+                account.ran(&stack(), tick * 10 * MS, any_tick(tick));
+            }
+        }
+        (cpu(&mut account, false), account.was_in_step())
+    };
+    let (in_step, was_in_step) = told_of(1..=500, 1);
+    assert!(was_in_step && in_step.iter().all(|sample| sample.stack.is_none()), "{in_step:?}");
+    let (computing, was_in_step) = told_of(501..=600, 10);
+    assert!(!was_in_step, "{computing:?}");
+    assert_eq!(computing.iter().map(|sample| sample.cpu_ns).sum::<u64>(), 1000 * MS);
+    assert!(computing.iter().all(|sample| !sample.stack.is_none()), "{computing:?}");
 }
 
 #[test]
