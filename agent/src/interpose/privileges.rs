@@ -1,5 +1,5 @@
 //! Calls by which a program gives up privileges, interposed where the library is preloaded: they
-//! wait for a start of the agent that is in progress.
+//! wait a moment for a start of the agent that is in progress (`lifecycle/pause.rs`).
 //!
 //! The agent starts beside the program. A service may become an ordinary user, or change to another
 //! root directory, in its first millisecond, before the socket is there. The socket would then be
@@ -62,5 +62,6 @@ stand_in_front! {
     setregid SETREGID c"setregid",
     setresuid SETRESUID c"setresuid",
     setresgid SETRESGID c"setresgid",
+    setgroups SETGROUPS c"setgroups",
     chroot CHROOT c"chroot",
 }

@@ -40,17 +40,24 @@ impl TidBlock {
 /// free.
 static PLACES: TidBlock = TidBlock::new();
 
+/// Threads that are not the agent's own any more, but may still be ending. Not longer: the agent
+/// must not allocate where a thread ends.
+static ENDING: TidBlock = TidBlock::new();
+
 fn tids() -> impl Iterator<Item = &'static AtomicU32> {
     std::iter::successors(Some(&PLACES), |places| places.next()).flat_map(|places| &places.tids)
 }
 
+impl TidBlock {
+    fn put(&self, tid: u32) -> bool {
+        self.tids.iter().any(|place| place.compare_exchange(0, tid, AcqRel, Relaxed).is_ok())
+    }
+}
+
 /// A thread of the agent begins.
 pub fn add(tid: u32) {
-    let is_put = |places: &TidBlock| {
-        places.tids.iter().any(|place| place.compare_exchange(0, tid, Relaxed, Relaxed).is_ok())
-    };
     let mut places = &PLACES;
-    while !is_put(places) {
+    while !places.put(tid) {
         match places.next() {
             Some(next) => places = next,
             None => places.add(),
@@ -60,7 +67,18 @@ pub fn add(tid: u32) {
 
 /// A thread of the agent ends: its id may soon be another thread's.
 pub fn remove(tid: u32) {
-    tids().find(|place| place.compare_exchange(tid, 0, Relaxed, Relaxed).is_ok());
+    ENDING.put(tid);
+    tids().find(|place| place.compare_exchange(tid, 0, AcqRel, Relaxed).is_ok());
+}
+
+/// How many of the threads that were removed the kernel still has: it has those that are `there`.
+pub fn ending(there: impl Fn(u32) -> bool) -> u64 {
+    let is_left = |place: &&AtomicU32| match place.load(Acquire) {
+        0 => false,
+        tid if there(tid) => true,
+        tid => place.compare_exchange(tid, 0, Relaxed, Relaxed).is_err(),
+    };
+    ENDING.tids.iter().filter(is_left).count() as u64
 }
 
 /// Whether a thread is the agent's own.
@@ -80,7 +98,7 @@ pub fn has_agent_name(name: &str) -> bool {
 
 /// After fork, in the child: none of the parent's agent threads exists here.
 pub fn clear() {
-    tids().for_each(|place| place.store(0, Relaxed));
+    tids().chain(&ENDING.tids).for_each(|place| place.store(0, Relaxed));
 }
 
 #[cfg(test)]
@@ -97,5 +115,8 @@ mod tests {
         assert!(few.clone().all(contains));
         few.clone().for_each(remove);
         assert!(!few.clone().any(contains));
+        assert_eq!(ending(|tid| tid == (1 << 24) + 1), 1);
+        assert_eq!(ending(|_| true), 1, "the others are gone for good");
+        assert_eq!(ending(|_| false), 0);
     }
 }

@@ -9,7 +9,7 @@ use swipr_os::{process, signals, threads};
 
 /// CPU time of those that ended.
 static ENDED_NS: AtomicU64 = AtomicU64::new(0);
-/// Threads that were asked for and have no name yet.
+/// Threads that were asked for and are not registered yet.
 static UNNAMED: AtomicUsize = AtomicUsize::new(0);
 /// Symbolizing descends into DWARF trees.
 const STACK_BYTES: usize = 1 << 20;
@@ -73,33 +73,30 @@ pub fn register(name: &str) -> OwnThread {
 
 /// How many there are.
 pub fn count() -> u64 {
-    own_threads::ids().filter(|&tid| threads::cpu_ns(tid).is_some()).count() as u64
+    own_threads::ids().filter(|&tid| is_there(tid)).count() as u64
 }
 
-/// Whether the host has no thread but the calling one. Known by the names of threads: a thread of
-/// the agent has its name until the kernel has ended it.
+/// Whether the kernel has the thread. Asks its clock, which needs neither /proc nor a descriptor.
+fn is_there(tid: u32) -> bool {
+    threads::cpu_ns(tid).is_some()
+}
+
+/// How many there are, with those that are just starting or ending.
+fn count_all() -> u64 {
+    // In this order: a thread is moved on from one to the next, and may be counted twice.
+    UNNAMED.load(Acquire) as u64 + count() + own_threads::ending(is_there)
+}
+
+/// Whether the host may have no thread but the calling one. `false` without /proc.
 pub fn host_has_one_thread() -> bool {
-    // Read first: a thread that gets its name afterwards is counted twice, none is left out.
-    let unnamed = UNNAMED.load(Acquire);
-    others().is_some_and(|(_, hosts)| hosts <= unnamed)
+    // Twice: one may start or end between two looks.
+    let (before, threads, after) = (count_all(), threads::count(), count_all());
+    threads.is_some_and(|threads| threads <= 1 + before.max(after))
 }
 
 /// Whether there is a thread of the agent, also one that is just starting or ending.
-pub fn exist() -> bool {
-    UNNAMED.load(Acquire) > 0 || others().is_some_and(|(agents, _)| agents > 0)
-}
-
-/// How many threads beside the calling one have a name of the agent's threads, and how many have
-/// another. `None` without /proc.
-fn others() -> Option<(usize, usize)> {
-    let mut tids = vec![];
-    threads::TaskDirectory::open().and_then(|tasks| tasks.list(&mut tids)).ok()?;
-    let own = process::tid();
-    let names = tids.iter().filter(|&&tid| tid != own).map(|&tid| threads::name(tid));
-    let is_agents: Vec<bool> =
-        names.filter(|name| !name.is_empty()).map(|name| own_threads::has_agent_name(&name)).collect();
-    let agents = is_agents.iter().filter(|&&is_agents| is_agents).count();
-    Some((agents, is_agents.len() - agents))
+pub fn any_exists() -> bool {
+    count_all() > 0
 }
 
 /// CPU time that the agent's threads have used, nanoseconds.

@@ -164,8 +164,11 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
             let file = live.files.first().cloned();
             LIVE.store(Box::into_raw(Box::new(live)), Release);
             if !STATE.change(life, Phase::Starting, Phase::Running) {
+                LIVE.store(std::ptr::null_mut(), Release);
+                drop(event_loop);
+                STATE.change(life, Phase::GivenUp, Phase::Idle);
                 let _ = report.send(Err(LifeError::NotRunning));
-                return; // given up
+                return;
             }
             let _ = report.send(Ok(()));
             if let (Some(Place::Default), Some(file)) = (config.places.first(), file) {
@@ -184,7 +187,8 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
             // Only if logging is on: with a fixed place, every child of the host would write
             // this to the host's stderr.
             config.log.line(format_args!("not profiled: {error}"));
-            STATE.change(life, Phase::Starting, Phase::Idle);
+            let _ = STATE.change(life, Phase::Starting, Phase::Idle)
+                || STATE.change(life, Phase::GivenUp, Phase::Idle);
             let _ = report.send(Err(error));
         }
     }
@@ -230,7 +234,10 @@ fn tell_not_listening(reasons: &[String], config: &Config) {
 
 /// Stops the agent: ends its recordings, removes its socket, ends its threads.
 pub fn stop() -> Result<(), LifeError> {
-    let deadline = Instant::now() + TIMEOUT;
+    stop_until(Instant::now() + TIMEOUT)
+}
+
+fn stop_until(deadline: Instant) -> Result<(), LifeError> {
     STATE.settled(deadline);
     let life = STATE.begin_stop().ok_or(LifeError::NotRunning)?;
     let live = live().ok_or(LifeError::NotRunning)?;

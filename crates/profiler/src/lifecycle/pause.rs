@@ -1,14 +1,12 @@
 //! Pauses the agent while its threads would be in the way of something that the host does.
 
-use super::{PROCESS, Phase, STATE, TIMEOUT, start_again, stop};
+use super::{PROCESS, Phase, STATE, TIMEOUT, start_again, stop_until};
 use crate::{agent_threads, signal_exclusion};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use swipr_os::own_threads;
 use swipr_os::process;
 
-/// How long the agent's threads may take to be gone once the agent has ended.
-const LINGERING: Duration = Duration::from_secs(1);
 /// How often a waiting thread checks.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// How often a call of the host's checks whether a start that was given up has ended: that takes 15
@@ -31,19 +29,9 @@ impl Paused {
 /// Waits longer for threads of an agent that was given up: they have no capabilities that the host
 /// kept, and glibc aborts a process in which one thread may not do what the others may.
 pub fn settle_before_change() {
-    if may_run_here() {
-        STATE.settled_soon();
-    } else if is_hosts_thread() && agent_threads::count() > 0 {
-        let deadline = Instant::now() + TIMEOUT;
-        while agent_threads::exist() && Instant::now() < deadline {
-            process::sleep(POLL_INTERVAL);
-        }
+    if is_hosts_thread() && matches!(STATE.settled_soon(), Phase::GivenUp | Phase::Idle) {
+        wait_until_gone(Instant::now() + TIMEOUT);
     }
-}
-
-/// Whether there may be an agent in this process, and the calling thread is the host's.
-fn may_run_here() -> bool {
-    STATE.phase() != Phase::Idle && is_hosts_thread()
 }
 
 /// Whether the agent was started in this process, and the calling thread is the host's.
@@ -55,28 +43,33 @@ fn is_hosts_thread() -> bool {
         && !own_threads::contains(process::tid())
 }
 
+/// Waits until none of the agent's threads is left.
+fn wait_until_gone(deadline: Instant) {
+    while agent_threads::any_exists() && Instant::now() < deadline {
+        process::sleep(POLL_INTERVAL);
+    }
+}
+
 /// Ends the agent if it runs in this process. Returns when none of its threads is left, or after a
 /// bounded time. `None`: there was none, or it does not end (then it stays off). Waits for a start
 /// that is under way: else the host's next call would have the agent's threads killed, and the host
 /// with them.
 pub fn pause() -> Option<Paused> {
-    let runs = may_run_here() && STATE.settled(Instant::now() + TIMEOUT) == Phase::Running;
-    if runs { end() } else { None }
+    let deadline = Instant::now() + TIMEOUT;
+    let runs = is_hosts_thread() && STATE.settled(deadline) == Phase::Running;
+    if runs { end(deadline) } else { None }
 }
 
-fn end() -> Option<Paused> {
-    stop().ok()?;
-    let deadline = Instant::now() + LINGERING;
-    while agent_threads::exist() && Instant::now() < deadline {
-        process::sleep(POLL_INTERVAL);
-    }
+fn end(deadline: Instant) -> Option<Paused> {
+    stop_until(deadline).ok()?;
+    wait_until_gone(deadline);
     Some(Paused(()))
 }
 
 /// The same, if the host has no thread but the calling one. A start that takes longer than a moment
 /// is given up: its threads would keep what the host is about to give up.
 pub fn pause_if_only_thread() -> Option<Paused> {
-    if !may_run_here() {
+    if !is_hosts_thread() {
         return None;
     }
     let phase = STATE.settled_soon();
@@ -88,10 +81,10 @@ pub fn pause_if_only_thread() -> Option<Paused> {
             "not profiled: the agent had not started when the program changed its rights or name spaces",
         );
         let mut looks = 0..LOOKS_OF_THE_HOST;
-        while agent_threads::exist() && looks.next().is_some() {
+        while agent_threads::any_exists() && looks.next().is_some() {
             process::sleep(POLL_INTERVAL);
         }
         return None;
     }
-    end()
+    end(Instant::now() + TIMEOUT)
 }

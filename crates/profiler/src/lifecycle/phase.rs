@@ -20,6 +20,8 @@ pub enum Phase {
     Idle,
     /// It does not listen yet.
     Starting,
+    /// It did not listen yet, and will not: its thread ends as soon as it can.
+    GivenUp,
     /// It listens.
     Running,
     /// It is being stopped.
@@ -32,7 +34,7 @@ use Phase::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life(u64);
 
-/// The word: the life's number, and its phase in the last two bits.
+/// The word: the life's number, and its phase in the last three bits.
 #[derive(Debug)]
 pub struct State(AtomicU64);
 
@@ -43,13 +45,14 @@ impl State {
     }
 
     fn word(life: Life, phase: Phase) -> u64 {
-        life.0 << 2 | phase as u64
+        life.0 << 3 | phase as u64
     }
 
     fn read(&self) -> (Life, Phase) {
         let word = self.0.load(Acquire);
-        let phase = [Idle, Starting, Running, Stopping].into_iter().find(|&phase| phase as u64 == word & 3);
-        (Life(word >> 2), phase.unwrap_or(Idle))
+        let phases = [Idle, Starting, GivenUp, Running, Stopping];
+        let phase = phases.into_iter().find(|&phase| phase as u64 == word & 7);
+        (Life(word >> 3), phase.unwrap_or(Idle))
     }
 
     /// The phase now.
@@ -76,10 +79,10 @@ impl State {
     }
 
     /// Gives up a life that does not run yet. Returns whether there was one. Its thread finds out
-    /// by [`State::change`].
+    /// by [`State::change`], and the next life cannot begin before it has.
     pub fn give_up_start(&self) -> bool {
         let (life, _) = self.read();
-        self.change(life, Starting, Idle)
+        self.change(life, Starting, GivenUp)
     }
 
     /// Begins a life, if there is none.
@@ -107,7 +110,7 @@ impl State {
     pub fn end_in_child(&self) -> bool {
         let (life, phase) = self.read();
         self.0.store(State::word(life, Idle), Release);
-        phase != Idle
+        !matches!(phase, Idle | GivenUp)
     }
 }
 
@@ -152,6 +155,7 @@ mod tests {
         assert_eq!(state.settled_soon(), Starting);
         assert!(state.give_up_start());
         assert!(!state.change(life, Starting, Running) && !state.give_up_start());
-        assert_eq!(state.phase(), Idle);
+        assert_eq!(state.begin(), None, "its thread has not ended");
+        assert!(state.change(life, GivenUp, Idle) && state.begin().is_some());
     }
 }
