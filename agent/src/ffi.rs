@@ -180,7 +180,7 @@ unsafe fn optional<'a>(text: *const c_char, name: &str) -> Result<Option<&'a str
 }
 
 /// No version has options as large as this.
-const MAX_OPTIONS_BYTES: usize = 4096;
+const MAX_OPTIONS_BYTES: usize = 256;
 
 /// The options at that address, unless it is NULL. `T` is a C struct whose first field is its size.
 ///

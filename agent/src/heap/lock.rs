@@ -15,6 +15,8 @@ use swipr_os::{locks, process};
 /// How long a thread waits before it checks whether the holder exists. The lock is held for
 /// microseconds.
 const TIMEOUT: Duration = Duration::from_millis(20);
+/// How often it checks: for five seconds. A holder that a filter has killed never lets go.
+const CHECKS: u32 = 250;
 
 struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 
@@ -44,7 +46,7 @@ impl Drop for HeapHeld {
     }
 }
 
-/// Waits for the lock. `None`: its holder does not exist in this process.
+/// Waits for the lock. `None`: its holder does not exist in this process, or does not let go.
 pub fn hold() -> Option<HeapHeld> {
     if IS_LOST.load(Relaxed) {
         return None;
@@ -63,7 +65,7 @@ fn hold_later() -> Option<HeapHeld> {
     if signal_exclusion::is_in_sandbox() {
         return locks::spin(try_hold);
     }
-    loop {
+    for _ in 0..CHECKS {
         let end_ns = process::epoch_ns() + TIMEOUT.as_nanos() as u64;
         let end = libc::timespec {
             tv_sec: (end_ns / 1_000_000_000) as libc::time_t,
@@ -78,6 +80,7 @@ fn hold_later() -> Option<HeapHeld> {
             return None;
         }
     }
+    None
 }
 
 /// Makes forks hold it. To be called before any other fork handler of the agent is registered, so
