@@ -38,7 +38,7 @@ typedef int32_t swipr_mode;
 
 // Options of a recording: `swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;`, then
 // the fields that matter. A field that is 0 or NULL has its default. Later versions add fields at
-// the end.
+// the end; a library that does not know them refuses them unless they are 0.
 typedef struct {
   // `sizeof(swipr_recording_options)`.
   size_t size;

@@ -68,7 +68,7 @@ pub const SWIPR_MODE_CPU: swipr_mode = 1;
 
 /// Options of a recording: `swipr_recording_options options = SWIPR_RECORDING_OPTIONS_INIT;`, then
 /// the fields that matter. A field that is 0 or NULL has its default. Later versions add fields at
-/// the end.
+/// the end; a library that does not know them refuses them unless they are 0.
 #[repr(C)]
 #[allow(non_camel_case_types)]
 #[derive(Debug)]

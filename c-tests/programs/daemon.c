@@ -49,7 +49,7 @@ int main(void)
     HOST_CHECK(chdir("/") == 0);
     umask(0);
     HOST_CHECK(dup2(ended[1], 2) == 2);
-    /* What closefrom(3) does: whatever is open, ours or not. */
+    /* As closefrom(3): closes every descriptor, the agent's too if there are any. */
     for (int fd = 3; fd < 1024; fd++)
         close(fd);
     int first = open("/dev/null", O_RDWR);

@@ -22,7 +22,7 @@ FRAME static void crash(void)
     volatile int *volatile nothing = NULL;
     *nothing = 1;
 }
-/* What crash reporters do: the frames of who crashed, for a while, then as if it had not been handled. */
+/* As crash reporters do: reads the crashed thread's frames for a while, then raises the signal again. */
 static void report(int number)
 {
     void *frames[32];

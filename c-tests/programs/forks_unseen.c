@@ -1,5 +1,5 @@
-/* Children that the C library's fork handlers do not see: of _Fork(3), of clone(2), and one that shares the memory of its parent under a process id
- * of its own. They compute, end in every way there is, and fork by fork(3) in turn; the parent is recorded meanwhile. */
+/* Children that run no fork handlers: made by a raw clone(2), as by _Fork(3), and one that shares its parent's memory
+ * under its own process id. They compute, end in every way there is, and fork by fork(3) in turn; the parent is recorded meanwhile. */
 // cflags: -O2
 // record: samples=1000&hz=1000
 // expect: every sample of burner has stack burner_main;work

@@ -135,7 +135,7 @@ FRAME static void *waits(void *argument)
     free(alternate.ss_sp);
     return argument;
 }
-/* Sleeps until somebody wakes it by a signal. */
+/* Sleeps until a signal ends the call. */
 FRAME static void *is_woken(void *argument)
 {
     const struct timespec forever = {LONG_S, 0};

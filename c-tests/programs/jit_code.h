@@ -1,4 +1,4 @@
-/* Code made at run time that keeps no frame pointer (it holds zero there), and what the C++ runtime is told of its frames. */
+/* JIT code without a frame pointer (rbp is zero in it), and its unwind tables for __register_frame. */
 #ifndef SWIPR_C_TESTS_JIT_CODE_H
 #define SWIPR_C_TESTS_JIT_CODE_H
 

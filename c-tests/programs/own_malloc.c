@@ -61,7 +61,7 @@ int main(void)
     host_say("ready");
     host_wait_for_end();
     pthread_join(allocator, NULL);
-    host_say("%ld visits, the last of %s; %ld of who starts threads", atomic_load(&visits), visitor, atomic_load(&of_starters));
+    host_say("%ld visits, the last of %s; %ld by threads that start threads", atomic_load(&visits), visitor, atomic_load(&of_starters));
     HOST_CHECK(atomic_load(&visits) == 0 && atomic_load(&of_starters) <= 8);
     return host_end();
 }

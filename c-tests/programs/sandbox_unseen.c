@@ -12,7 +12,7 @@
 
 static atomic_bool enters, has_ended;
 
-/* Nobody stands in front of it. */
+/* By an inline system call, which no interposed function sees. */
 static long call(long number, long first, long second, long third)
 {
 #if defined __x86_64__

@@ -244,7 +244,7 @@ int main(int count, char **arguments)
     HOST_CHECK(swipr_recording_begin(path, "perf", 1000, &recording) == SWIPR_RECORDING_FAILED);
     check_error_text("no/such/directory.perf: No such file");
     HOST_CHECK(swipr_record_to_file(NULL, "perf", 1, 1000) != SWIPR_OK);
-    /* A full disk, and a file that may not become longer: nobody gets SIGXFSZ. */
+    /* A full disk, and a file at its size limit: no thread gets SIGXFSZ. */
     HOST_CHECK(swipr_record_to_file("/dev/full", "folded", 5, 2000) != SWIPR_OK);
     check_error_text("/dev/full");
     struct rlimit size, none;

@@ -1,5 +1,5 @@
 /* Threads at their very edges: those that do nothing but begin and end, sampled wherever they are met, and one
- * made by clone(2), of which the threads library knows nothing, on a stack that ends right above its first
+ * made by clone(2), of which the C library does not know, on a stack that ends right above its first
  * function's argument. Their stacks end where the C library's first instructions for them are. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=4000&hz=2000

@@ -123,7 +123,7 @@ TREE_5(PLAIN, h_)
 FRAME static void on_timer(int number)
 {
     int kept = errno;
-    /* Not always the same path; nobody else reads it. */
+    /* A different path at each call. Only this handler uses the seed. */
     static _Atomic uint64_t seed = 88172645463325252u;
     struct walk walk = {atomic_fetch_add(&seed, 0x9e3779b97f4a7c15u) | 1, (seed & 3) == 0, 0};
     (void)number;

@@ -432,7 +432,7 @@ impl Recorder for SharedAgent {
                 output.finish(Err(match error {
                     StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
                     StartError::Stopping => "the agent is stopping".into(),
-                    StartError::NoFlightRecorder => "nothing is kept".into(),
+                    StartError::NoFlightRecorder => "there is no flight recorder".into(),
                     StartError::Off(_) => disabled::message().unwrap_or_default(),
                     StartError::NoThread(reason) | StartError::Failed(reason) => reason,
                 }));

@@ -180,7 +180,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "symbolizer",
         values: "native, lazy, fake",
-        meaning: "`fake` looks no names up: frames have their address and module, in `folded` the module only; `lazy` only those of code made at run time, for `raw` to be named elsewhere",
+        meaning: "`fake` looks no names up: frames have their address and module, in `folded` the module only; `lazy` only those of JIT code, for `raw` to be named elsewhere",
         set: |wish, text| once(&mut wish.symbolize, values::choice(text, &SYMBOLIZERS)),
     },
     Parameter {

@@ -54,7 +54,7 @@ pub fn write_flight_record(
         )
     });
     let Some(mut summary) = summary else {
-        return output.finish(Err("nothing is kept any more".into()));
+        return output.finish(Err("there is no flight recorder any more".into()));
     };
     // Samples that passed the filter are counted already.
     summary.filtered = passed.filtered();

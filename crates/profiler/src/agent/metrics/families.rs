@@ -239,17 +239,12 @@ pub static FAMILIES: &[Family] = &[
         &at("/symbols/dropped_objects"),
         "Object files whose symbols were given up for want of memory.",
     ),
-    one(
-        "swipr_jit_code_bytes",
-        Gauge,
-        &at("/jit_code/bytes"),
-        "Memory that names of code made at run time take.",
-    ),
+    one("swipr_jit_code_bytes", Gauge, &at("/jit_code/bytes"), "Memory that names of JIT code take."),
     one(
         "swipr_jit_code_refused_total",
         Counter,
         &at("/jit_code/refused"),
-        "Functions made at run time that have no name for want of memory.",
+        "Functions of JIT code that have no name for want of memory.",
     ),
 ];
 

@@ -152,7 +152,7 @@ impl Connection {
                     Err(StartError::Failed(reason) | StartError::NoThread(reason)) => {
                         Answer::problem(500, reason)
                     }
-                    Err(StartError::NoFlightRecorder) => Answer::problem(404, "nothing is kept"),
+                    Err(StartError::NoFlightRecorder) => Answer::problem(404, "there is no flight recorder"),
                 }
             }
         };
@@ -188,7 +188,8 @@ impl Connection {
                 Answer::problem(429, what).header("Retry-After", "5")
             }
             Err(StartError::NoFlightRecorder) => {
-                let what = "nothing is kept: the program has to be started with SWIPR_CONTINUOUS=1";
+                let what =
+                    "there is no flight recorder: the program has to be started with SWIPR_CONTINUOUS=1";
                 Answer::problem(422, what)
             }
             Err(StartError::NoThread(what)) => Answer::problem(400, what),
