@@ -25,7 +25,7 @@ use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::disabled;
 use swipr_os::locks::{after_waiting, lock};
 use swipr_os::process::monotonic_ns;
-use swipr_os::threads::ask_for_short_slices;
+use swipr_os::threads::{SHORTEST_SLICE_NS, ask_for_slices};
 
 /// How long the sampler and its tables stay after the last recording.
 const LINGER: Duration = Duration::from_secs(60);
@@ -151,7 +151,7 @@ impl Handle {
 
 /// The thread's body. `when_idle` is called before it ends.
 pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn()) {
-    ask_for_short_slices();
+    ask_for_slices(SHORTEST_SLICE_NS);
     loop {
         // The sweeper, with the tables that handlers read, is gone before another thread may make
         // one.
@@ -172,7 +172,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
     let mut recordings: Vec<RunningRecording> = vec![];
     let mut housekeeping = 0;
     let mut idle_until = None;
-    let measure_at = monotonic_ns() + HOUSEKEEPING_NS;
+    let mut measure_at = monotonic_ns() + HOUSEKEEPING_NS;
     loop {
         let lingering = recordings.is_empty();
         let now = monotonic_ns();
@@ -210,6 +210,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         sweeper.retire(&mut recordings, now);
         if recordings.is_empty() || now >= measure_at && has_time(&recordings) {
             sweeper.measure_delivery();
+            measure_at = now + HOUSEKEEPING_NS;
         }
         if recordings.is_empty() && idle_until.is_some_and(|until| until <= now) {
             return Ok(());

@@ -121,11 +121,13 @@ pub fn reset_scheduling() {
     }
 }
 
-/// Asks for the calling thread to be run soon after it wakes, for a short time: a slice of its own
-/// for ordinary threads (sched_setattr(2), `sched_runtime` of SCHED_OTHER since Linux 6.12). It
-/// gets no more CPU time than others. Elsewhere nothing changes.
-pub fn ask_for_short_slices() {
-    const SHORTEST_NS: u64 = 100_000;
+/// A slice for [`ask_for_slices`]: the thread runs soon after it wakes.
+pub const SHORTEST_SLICE_NS: u64 = 100_000;
+
+/// Asks for the calling thread to be run for so long at a time: a slice of its own for ordinary
+/// threads (sched_setattr(2), `sched_runtime` of SCHED_OTHER since Linux 6.12). It gets no more CPU
+/// time than others. Elsewhere nothing changes.
+pub fn ask_for_slices(slice_ns: u64) {
     #[repr(C)]
     struct Attributes {
         size: u32,
@@ -146,7 +148,7 @@ pub fn ask_for_short_slices() {
         flags: 0,
         nice,
         priority: 0,
-        runtime: SHORTEST_NS,
+        runtime: slice_ns,
         deadline: 0,
         period: 0,
     };

@@ -179,9 +179,9 @@ impl Sweeper {
         self.counters.set_in_step(in_step);
     }
 
-    /// Finds out, once, whether timers cut system calls short on this kernel.
+    /// Finds out whether timers cut system calls short on this kernel.
     pub fn measure_delivery(&self) {
-        timer_delivery::measure_once(self.signal, || acquire_slot(process::tid(), StackBounds::default()));
+        timer_delivery::measure(self.signal, || acquire_slot(process::tid(), StackBounds::default()));
     }
 
     fn read_maps(&mut self) -> bool {
