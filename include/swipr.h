@@ -154,7 +154,7 @@ swipr_status swipr_recording_begin(const char *path,
                                    uint64_t *recording);
 
 // As `swipr_recording_begin`, with options: which threads, how often, with which title. `options`
-// may be NULL for the defaults.
+// may be NULL for the defaults. Threads that `options->threads` matches may begin later.
 //
 // Pointers:
 // `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a

@@ -9,7 +9,7 @@ use crate::recording_handles::{self, RecordingHandle};
 use profiler::for_library::config::Config;
 use profiler::for_library::lifecycle::{self, Wait};
 use profiler::for_library::output::{self, Completion, FileOutput};
-use profiler::for_library::recording::{Length, Request};
+use profiler::for_library::recording::{Filter, Length, Request};
 use profiler::for_library::server::{regex, title};
 use regex_lite::Regex;
 use std::ffi::{CStr, c_char};
@@ -348,7 +348,7 @@ unsafe fn submit(
         source: Default::default(),
         format: swipr_formats::Selection { format, options },
         threads,
-        filter: Default::default(),
+        filter: Filter { may_come: matches!(length, Length::Open), ..Filter::default() },
         purpose: Default::default(),
         symbolize: Default::default(),
     };
@@ -458,7 +458,7 @@ pub unsafe extern "C" fn swipr_recording_begin(
 }
 
 /// As `swipr_recording_begin`, with options: which threads, how often, with which title. `options`
-/// may be NULL for the defaults.
+/// may be NULL for the defaults. Threads that `options->threads` matches may begin later.
 ///
 /// # Safety
 /// `path` and `format` are NULL (an error) or C strings; `options` is NULL or points to a

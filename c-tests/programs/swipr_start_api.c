@@ -72,6 +72,13 @@ static void *idle_main(void *argument)
     return argument;
 }
 
+static void *later_main(void *argument)
+{
+    code_between();
+    NOT_A_TAIL_CALL();
+    return argument;
+}
+
 /* Recordings as their options say. */
 static void with_options(const char *directory)
 {
@@ -120,6 +127,14 @@ static void with_options(const char *directory)
     HOST_CHECK(file_holds(path, "code_between"));
     sem_post(&end_of_idle);
     pthread_join(idle, NULL);
+
+    /* A thread that begins after the recording has. */
+    options.threads = "^later$";
+    snprintf(path, sizeof path, "%s/later.folded", directory);
+    HOST_CHECK(swipr_recording_begin_with(path, "folded", &options, &recording) == SWIPR_OK);
+    pthread_join(host_thread("later", later_main, NULL), NULL);
+    HOST_CHECK(swipr_recording_end(recording) == SWIPR_OK);
+    HOST_CHECK(file_holds(path, "later_main"));
 }
 
 /* Options that are wrong are refused, with the field's name, before a file is made. */

@@ -204,6 +204,14 @@ pub struct Summary {
     pub cost: Option<Cost>,
 }
 
+impl Summary {
+    /// Whether the agent got too little CPU time to sample the threads: most ticks were late, or
+    /// none was taken in a second and more.
+    pub fn is_starved(&self) -> bool {
+        self.late > self.ticks || self.ticks == 0 && self.duration_ns > 1_000_000_000
+    }
+}
+
 /// What sampling took while a recording ran, nanoseconds. Recordings that run at the same time
 /// share it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

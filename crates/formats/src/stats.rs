@@ -83,7 +83,9 @@ pub fn read_stats_line(line: &str) -> Option<Summary> {
 
 /// Why a recording has no sample, in words.
 pub(crate) fn why_empty(summary: &Summary) -> &'static str {
-    if summary.ticks == 0 {
+    if summary.is_starved() {
+        "the agent got too little CPU time to sample the threads"
+    } else if summary.ticks == 0 {
         "no tick happened: the recording was too short, or the agent could not run"
     } else if summary.dropped > 0 {
         "every sample was dropped: the output was read too slowly"
@@ -113,5 +115,18 @@ mod tests {
         assert_eq!(read_stats_line(&stats_line(&summary)).as_ref(), Some(&summary));
         assert_eq!(read_stats_line("threads=many"), None);
         assert_eq!(read_stats_line("title: an app"), None);
+    }
+
+    /// Said "no thread used CPU time" of 10 ticks with 2,990 late ones.
+    #[test]
+    fn an_agent_without_a_cpu_is_told_from_threads_that_used_none() {
+        let why = |ticks, late, duration_ns| {
+            why_empty(&Summary { threads: 1, ticks, late, duration_ns, ..Summary::default() })
+        };
+        for (ticks, late) in [(10, 2_990), (0, 0)] {
+            assert!(why(ticks, late, 30_000_000_000).starts_with("the agent got too little CPU time"));
+        }
+        assert!(why(0, 0, 5_000_000).starts_with("no tick happened"));
+        assert!(why(3_000, 10, 30_000_000_000).starts_with("no thread used CPU time"));
     }
 }

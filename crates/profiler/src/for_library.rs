@@ -33,7 +33,7 @@ pub mod output {
 }
 
 pub mod recording {
-    pub use crate::recording::{Length, Request};
+    pub use crate::recording::{Filter, Length, Request};
 }
 
 pub mod registered_frames {

@@ -257,6 +257,12 @@ impl Recorded {
 
     fn why(&self, summary: &Summary) -> String {
         match (&self.about.threads, self.about.mode) {
+            _ if summary.is_starved() => {
+                let Summary { ticks, late, .. } = summary;
+                format!(
+                    "the agent got too little CPU time to sample: {ticks} ticks were taken, {late} came too late"
+                )
+            }
             _ if summary.ticks == 0 => {
                 "it was over before its first tick; make it longer or the interval shorter".into()
             }
