@@ -147,8 +147,9 @@ static void start_timer(void)
 
 enum { RUNNERS = 1, WAITERS = 8, THREADS = RUNNERS + WAITERS };
 
-/* Where ALTERNATE_STACKS is defined: each thread has a painted one, on which there are no handlers but a profiler's, so that what such a
- * handler writes below the kernel's frame can be seen in the end. */
+/* With an argument each thread has a painted alternate stack, on which there are no handlers but a profiler's. What
+ * such a handler writes below the kernel's frame can be seen in the end. */
+static bool has_painted_stacks;
 enum { STACK_WORDS = 8192 };
 #define PAINT 0x7061696e74656421u
 static uint64_t signal_stacks[THREADS][STACK_WORDS];
@@ -156,13 +157,13 @@ static uint64_t signal_stacks[THREADS][STACK_WORDS];
 static _Atomic uintptr_t kernel_frames[THREADS];
 static _Thread_local int thread_number;
 
-FRAME UNUSED static void on_probe(int number)
+FRAME static void on_probe(int number)
 {
     (void)number;
     /* Above it there is the return address, where calls push it. */
     atomic_store(&kernel_frames[thread_number], (uintptr_t)__builtin_frame_address(0) + sizeof(void *));
 }
-UNUSED static void use_painted_stack(void)
+static void use_painted_stack(void)
 {
     static atomic_int next;
     const struct sigaction probe = {.sa_handler = on_probe, .sa_flags = SA_ONSTACK};
@@ -177,7 +178,7 @@ UNUSED static void use_painted_stack(void)
         ((volatile uint64_t *)stack)[i] = PAINT;
 }
 /* The most that was written below the kernel's frame on any of the stacks. */
-UNUSED static long painted_over(void)
+static long painted_over(void)
 {
     long most = 0;
     for (int thread = 0; thread < THREADS; thread++) {
@@ -194,9 +195,8 @@ UNUSED static long painted_over(void)
 FRAME static void *thread_main(void *waits)
 {
     struct walk walk = {(uint64_t)(uintptr_t)&walk | 1, waits != NULL, 0};
-#ifdef ALTERNATE_STACKS
-    use_painted_stack();
-#endif
+    if (has_painted_stacks)
+        use_painted_stack();
     start_timer();
     host_arrive();
     while (!atomic_load(&host_ending)) {
@@ -207,8 +207,10 @@ FRAME static void *thread_main(void *waits)
     return NULL;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    (void)arguments;
+    has_painted_stacks = count > 1;
     const struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
     pthread_t threads[THREADS];
     host_begin();
@@ -222,8 +224,7 @@ int main(void)
     host_wait_for_end();
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-#ifdef ALTERNATE_STACKS
-    host_say("used %ld", painted_over());
-#endif
+    if (has_painted_stacks)
+        host_say("used %ld", painted_over());
     return host_end();
 }

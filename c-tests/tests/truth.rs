@@ -2,10 +2,13 @@
 //! they are sampled, and every stack is judged by its names alone. A few seconds here;
 //! `benches/verify/truth` takes a million stacks by the same test.
 
+use std::ffi::OsStr;
+use std::sync::LazyLock;
 use swipr_c_tests::directory::Directory;
-use swipr_c_tests::host::Host;
+use swipr_c_tests::expectation::expect;
+use swipr_c_tests::host::{Agent, Host, Start};
 use swipr_c_tests::http;
-use swipr_c_tests::program::Program;
+use swipr_c_tests::program::{Program, compiled};
 use swipr_c_tests::truth::{Jumps, Verdict, judge};
 
 /// How many stacks to take of each program: walked, not used again, and to their roots.
@@ -64,13 +67,15 @@ impl Tally {
     }
 }
 
-fn stress(name: &str, jumps: Jumps) {
+/// Compiling it takes longer than anything else.
+static OPTIMISED: LazyLock<(Directory, Program)> = LazyLock::new(|| compiled("truth"));
+
+fn stress(program: &Program, jumps: Jumps) {
     let wanted = std::env::var(STACKS_VARIABLE).ok().map_or(STACKS, |text| text.parse().expect("a number"));
-    let directory = Directory::new();
-    let program = Program::compile(name, directory.path());
+    let name = &program.name;
     let mut tally = Tally::default();
     while tally.whole < wanted {
-        let host = Host::start(&program);
+        let host = Host::start(program);
         for _ in 0..ROUNDS {
             ["wall", "cpu"].into_iter().for_each(|mode| tally.record(&host, mode, jumps));
             if tally.whole >= wanted {
@@ -100,10 +105,29 @@ fn stress(name: &str, jumps: Jumps) {
 
 #[test]
 fn no_stack_of_optimised_code_is_wrong() {
-    stress("truth", Jumps::Taken);
+    stress(&OPTIMISED.1, Jumps::Taken);
 }
 
 #[test]
 fn no_stack_of_unoptimised_code_is_wrong() {
-    stress("truth_unoptimised", Jumps::AreCalls);
+    stress(&compiled("truth_unoptimised").1, Jumps::AreCalls);
+}
+
+/// With a stack this small left, a thread is still safe.
+const HANDLER_STACK_BYTES: u64 = 512;
+
+/// Threads with alternate stacks of their own, interrupted everywhere, with everything that an
+/// unwinder meets there, cold and warm.
+#[test]
+fn the_handler_needs_little_stack() {
+    let start = Start { program: &OPTIMISED.1, arguments: &[OsStr::new("painted")], agent: Agent::Loaded };
+    let mut host = Host::start_with(start);
+    let recording = host.record("seconds=2&hz=2000&format=folded&inline=false&threads=runner%7Cwaiter");
+    expect(&recording, &["samples >= 500"]);
+    host.tell_end();
+    let used: u64 = host.wait_for("used").parse().expect("a number");
+    assert!(host.ended().success());
+    println!("the handler used {used} bytes of stack below the kernel's frame");
+    assert!(used > 0, "the handler ran somewhere else");
+    assert!(used <= HANDLER_STACK_BYTES, "{used} bytes below the kernel's frame");
 }

@@ -46,23 +46,6 @@ fn a_host_may_take_a_signal_that_the_agent_has_used() {
     host.end();
 }
 
-/// With a stack this small left, a thread is still safe.
-const HANDLER_STACK_BYTES: u64 = 512;
-
-#[test]
-fn the_handler_needs_little_stack() {
-    let (_directory, program) = compiled("handler_stack");
-    let mut host = Host::start(&program);
-    let recording = host.record("seconds=2&hz=2000&format=folded&inline=false&threads=runner%7Cwaiter");
-    expect(&recording, &["samples >= 500"]);
-    host.tell_end();
-    let used: u64 = host.wait_for("used").parse().expect("a number");
-    assert!(host.ended().success());
-    println!("the handler used {used} bytes of stack below the kernel's frame");
-    assert!(used > 0, "the handler ran somewhere else");
-    assert!(used <= HANDLER_STACK_BYTES, "{used} bytes below the kernel's frame");
-}
-
 #[test]
 fn the_handler_makes_no_system_call() {
     let (_directory, program) = compiled("no_system_calls");

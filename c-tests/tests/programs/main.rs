@@ -133,7 +133,6 @@ const WRITTEN_OUT: &[&str] = &[
     "first_thread_exits",
     "last_thread_ends",
     "fork_child",
-    "handler_stack",
     // In attacks.rs.
     "hostile_files",
     "hot_reload",
