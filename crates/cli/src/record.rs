@@ -5,6 +5,7 @@ mod losses;
 pub mod progress;
 pub mod session;
 pub mod source;
+pub mod unrecorded;
 mod written;
 
 pub use descendants::Descendants;
@@ -19,6 +20,7 @@ use progress::Progress;
 use session::{Over, Session};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use unrecorded::Member;
 
 /// How long to wait for samples before signals and the clock are looked at again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -53,9 +55,10 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     };
     let reuse = arguments.output.reuse();
     let own_root = descendants.as_ref().map(|_| root(&found.name(), found.pid(), reuse));
+    let own = || Member { pid: found.pid(), name: found.name(), root: own_root.clone() };
     // Its children may have the threads that it has not.
     let query = if descendants.is_some() { sampling.query_of_any(left()) } else { sampling.query(left()) };
-    let mut main = session.add(found.client.clone(), found.status.clone(), query, own_root.clone())?;
+    let mut main = session.add(found.client.clone(), found.status.clone(), query, own())?;
     let mut main_runs = true;
     let mut progress = Progress::new(plan.talk);
     let what = format!("{} ({})", found.name(), found.pid());
@@ -64,9 +67,8 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
             // Longer than an agent records at a time: again.
             Some((id, Over::Whole)) if id == main && deadline.is_none() => {
                 let status = found.client.status();
-                let mut again = |status| {
-                    session.add(found.client.clone(), status, sampling.query_of_any(None), own_root.clone())
-                };
+                let mut again =
+                    |status| session.add(found.client.clone(), status, sampling.query_of_any(None), own());
                 match status.and_then(&mut again) {
                     Ok(id) => main = id,
                     Err(_) => main_runs = false,
@@ -86,9 +88,10 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         }
         if left().is_none_or(|left| !left.is_zero()) {
             for child in descendants.iter_mut().flat_map(Descendants::new_ones) {
-                let root = root(&child.name(), child.pid(), reuse);
+                let (pid, name) = (child.pid(), child.name());
+                let process = Member { pid, root: Some(root(&name, pid, reuse)), name };
                 // One that ended meanwhile is no reason to end.
-                let _ = session.add(child.client, child.status, sampling.query_of_any(left()), Some(root));
+                let _ = session.add(child.client, child.status, sampling.query_of_any(left()), process);
             }
         }
         progress.show(&what, || session.figures());

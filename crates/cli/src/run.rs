@@ -14,12 +14,12 @@ use crate::preload_check::{self, PreloadProblem};
 use crate::process::Process;
 use crate::record::progress::{Progress, Talk};
 use crate::record::session::{Over, Session};
+use crate::record::unrecorded::{Member, listed, tell_unrecorded};
 use crate::record::{Plan, root, tell};
 use crate::say;
 use crate::signals::{Signals, end_by};
 use crate::temp_dir::Folder;
 use child::{Child, ChildExit, Children, Start};
-use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,8 +34,6 @@ const ENDING: Duration = Duration::from_millis(300);
 /// A socket's file exists before the agent listens: for a moment, or where CPUs are scarce for
 /// seconds.
 const BINDING: Duration = Duration::from_secs(10);
-/// Names of processes that are printed at most.
-const MAX_NAMES: usize = 8;
 /// What to do about processes that the program left running.
 const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
 
@@ -86,8 +84,6 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         session: Some(session),
         plan,
         arriving: Vec::new(),
-        recorded: FxHashSet::default(),
-        unrecorded: BTreeMap::new(),
         children: 0,
         left: BTreeMap::new(),
         label: name,
@@ -135,10 +131,6 @@ struct Runner {
     deadline: Option<Instant>,
     /// Sockets at which no agent has answered yet.
     arriving: Vec<Arriving>,
-    /// Processes that are or were recorded.
-    recorded: FxHashSet<u32>,
-    /// Processes that were to be recorded and gave no answer, with their names.
-    unrecorded: BTreeMap<u32, String>,
     /// Child processes with an agent that were not to be recorded.
     children: u32,
     /// Those that run on after the program, with their names.
@@ -250,14 +242,16 @@ impl Runner {
             let Some(session) = &mut self.session else { return };
             let follows = self.arguments.sampling.subprocesses;
             let root = follows.then(|| root(name, *pid, self.arguments.output.reuse()));
+            let process = Member { pid: *pid, name: name.clone(), root };
             let client = Client::new(Endpoint::Path(socket.clone()));
             let query = self.arguments.sampling.query_of_any(left);
-            if session.add(client, Status::default(), query, root).is_ok() {
-                self.recorded.insert(*pid);
-            } else if Instant::now() < *until && socket.exists() && Process::new(*pid).is_some() {
+            if session.add(client, Status::default(), query, process).is_ok() {
+                continue;
+            }
+            if Instant::now() < *until && socket.exists() && Process::new(*pid).is_some() {
                 self.arriving.push(arriving);
             } else {
-                self.unrecorded.insert(*pid, arriving.name);
+                session.unrecorded.add(*pid, arriving.name);
             }
         }
     }
@@ -291,15 +285,17 @@ impl Runner {
     /// Writes the recording, once.
     fn write(&mut self) {
         self.progress.clear();
-        let Some(session) = self.session.take() else { return };
+        let Some(mut session) = self.session.take() else { return };
+        let stopped = session.stop();
+        let unrecorded = self.unrecorded(&mut session);
         let left = (!self.left.is_empty())
             .then(|| format!("the program has ended, and left running: {}", listed(&self.left)));
-        let done = session.finish().map(|summary| tell(&self.plan, &summary));
+        let done = stopped.and_then(|()| session.finish()).map(|summary| tell(&self.plan, &summary));
         self.outcome = Some(done.map_err(|error| match &left {
             Some(left) => Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error },
             None => error,
         }));
-        self.tell_unrecorded();
+        tell_unrecorded(&unrecorded, self.plan.talk);
         if self.plan.talk == Talk::Quiet {
             return;
         }
@@ -317,28 +313,18 @@ impl Runner {
         }
     }
 
-    /// Names the processes that are not in the recording, though they should be.
-    fn tell_unrecorded(&mut self) {
-        let arriving = self.arriving.drain(..).map(|arriving| (arriving.pid, arriving.name));
-        self.unrecorded.extend(arriving);
-        self.unrecorded.retain(|pid, _| !self.recorded.contains(pid) && !self.left.contains_key(pid));
-        if self.unrecorded.is_empty() || self.plan.talk == Talk::Quiet {
-            return;
+    /// The processes that are not in the recording, though they should be, with their names.
+    fn unrecorded(&mut self, session: &mut Session) -> BTreeMap<u32, String> {
+        for arriving in self.arriving.drain(..) {
+            session.unrecorded.add(arriving.pid, arriving.name);
         }
-        let count = self.unrecorded.len();
-        let noun = if count == 1 { "process" } else { "processes" };
-        let names = listed(&self.unrecorded);
-        say(format_args!(
-            "swipr: not recorded: {count} {noun} that ended before their agent could be asked: {names}\n\
-             next: run it again with less beside it"
-        ));
+        for pid in self.left.keys() {
+            session.unrecorded.leave_out(*pid);
+        }
+        match self.arguments.sampling.subprocesses {
+            true => session.unrecorded.names().clone(),
+            // Of the program alone, its recording says so.
+            false => BTreeMap::new(),
+        }
     }
-}
-
-/// `make (12), cc (13)`, and `…` where there are more.
-fn listed(processes: &BTreeMap<u32, String>) -> String {
-    let named = processes.iter().take(MAX_NAMES);
-    let mut names: Vec<String> = named.map(|(pid, name)| format!("{name} ({pid})")).collect();
-    names.extend((processes.len() > MAX_NAMES).then(|| "…".to_owned()));
-    names.join(", ")
 }

@@ -2,6 +2,7 @@
 
 use super::progress::grouped;
 use super::source::{Ended, Message, Running, Source};
+use super::unrecorded::{Member, Unrecorded};
 use crate::client::{Client, Status};
 use crate::error::{Error, Exit};
 use crate::shape::Shape;
@@ -29,6 +30,8 @@ pub struct Session {
     messages: Receiver<Message>,
     running: BTreeMap<usize, Running>,
     started: usize,
+    /// Processes that gave nothing.
+    pub unrecorded: Unrecorded,
     ended: Summary,
     errors: Vec<Error>,
     /// Why threads that ran could not be sampled, and what to do, if an agent said.
@@ -56,6 +59,7 @@ impl Session {
             messages,
             running: BTreeMap::new(),
             started: 0,
+            unrecorded: Unrecorded::default(),
             ended: Summary::default(),
             errors: Vec::new(),
             hindrance: None,
@@ -70,11 +74,13 @@ impl Session {
         client: Client,
         before: Status,
         query: String,
-        root: Option<String>,
+        process: Member,
     ) -> Result<usize, Error> {
         let id = self.started;
+        let Member { pid, name, root } = process;
         let source = Source { id, client, before, query, shape: Arc::clone(&self.shape), root };
         let running = source.start(self.sender.clone())?;
+        self.unrecorded.started(id, pid, name);
         self.started += 1;
         self.running.insert(id, running);
         Ok(id)
@@ -101,9 +107,14 @@ impl Session {
         }
     }
 
-    fn end(&mut self, id: usize, ended: Box<Ended>) -> Over {
+    fn end(&mut self, id: usize, mut ended: Box<Ended>) -> Over {
         let hindrance = self.running.remove(&id).and_then(|running| running.hindrance());
         self.hindrance = self.hindrance.take().or(hindrance);
+        if ended.gave_nothing {
+            self.unrecorded.gave_nothing(id);
+            // `figures` counts it, unless its process begins again.
+            ended.summary.uncounted = 0;
+        }
         add(&mut self.ended, &ended.summary);
         self.errors.extend(ended.error);
         if ended.whole { Over::Whole } else { Over::Cut }
@@ -120,6 +131,7 @@ impl Session {
         for running in self.running.values() {
             add(&mut sum, &running.losses());
         }
+        sum.uncounted += self.unrecorded.names().len() as u64;
         sum.samples = self.writer.samples;
         sum.duration_ns = self.begun.elapsed().as_nanos() as u64;
         sum

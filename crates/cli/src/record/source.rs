@@ -40,6 +40,8 @@ pub struct Ended {
     pub summary: Summary,
     /// Whether the recording is whole: its time was over.
     pub whole: bool,
+    /// Whether not one sample came, and no figures say that there was none.
+    pub gave_nothing: bool,
     /// Why there is nothing, or not all.
     pub error: Option<Error>,
 }
@@ -95,19 +97,18 @@ impl Source {
     ) -> Ended {
         let begun = Instant::now();
         let target = format!("/profile?format=raw&{}", self.query);
-        let ended = |summary, error| Ended { summary, whole: false, error };
         let answer = match self.client.ask_on(connection, &target) {
             Ok(answer) => answer,
-            Err(error) => return ended(Summary::default(), Some(error)),
+            Err(error) => return without_samples(losses, Some(error)),
         };
         // There was nothing to record: the figures say why.
         let nothing = (answer.status == 422).then(|| answer.field("x-swipr-stats")).flatten();
         if let Some(summary) = nothing.and_then(swipr_formats::read_stats_line) {
-            return ended(summary, None);
+            return Ended { summary, whole: false, gave_nothing: false, error: None };
         }
         let mut answer = match self.client.accepted(answer) {
             Ok(answer) => answer,
-            Err(error) => return ended(Summary::default(), Some(error)),
+            Err(error) => return Ended { gave_nothing: true, ..without_samples(losses, Some(error)) },
         };
         let mut reader = RawReader::new(self.shape, self.root);
         let (mut lines, mut buffer) = (Lines::default(), vec![0; 64 << 10]);
@@ -148,16 +149,25 @@ impl Source {
             }
         };
         match summary {
-            Some(summary) => Ended { summary, whole: true, error },
+            Some(summary) => Ended { summary, whole: true, gave_nothing: false, error },
+            None if samples == 0 => without_samples(losses, error),
             None => {
                 let mut summary = losses.summary();
                 summary.samples = samples;
                 summary.threads = reader.threads() as u64;
                 summary.duration_ns = begun.elapsed().as_nanos() as u64;
-                Ended { summary, whole: false, error }
+                Ended { summary, whole: false, gave_nothing: false, error }
             }
         }
     }
+}
+
+/// A recording that was cut before its first sample. The agent's figures may say that there was
+/// none.
+fn without_samples(losses: &Losses, error: Option<Error>) -> Ended {
+    let summary = losses.summary();
+    let gave_nothing = summary.uncounted > 0 || losses.taken() > 0;
+    Ended { summary, whole: false, gave_nothing, error }
 }
 
 impl Running {

@@ -17,4 +17,5 @@ mod run;
 mod served;
 mod support;
 mod top;
+mod unrecorded;
 mod weights;

@@ -1,0 +1,80 @@
+//! Which processes of a recording gave no sample, with no figures that say why. They are named, and
+//! counted as processes whose losses are unknown.
+
+use super::progress::Talk;
+use crate::say;
+use std::collections::BTreeMap;
+
+/// Names of processes that are printed at most.
+const MAX_NAMES: usize = 8;
+
+/// A process of a recording.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// A remark that becomes the outermost frame of its stacks.
+    pub root: Option<String>,
+}
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Unrecorded {
+    /// Sources that gave something, or may still do so, and their processes.
+    sources: BTreeMap<usize, (u32, String)>,
+    names: BTreeMap<u32, String>,
+}
+
+impl Unrecorded {
+    /// A source of this process has started. After exec(2) a process has another source: what the
+    /// one before gave does not matter.
+    pub fn started(&mut self, source: usize, pid: u32, name: String) {
+        self.sources.retain(|_, (other, _)| *other != pid);
+        self.names.remove(&pid);
+        self.sources.insert(source, (pid, name));
+    }
+
+    /// The source has ended, and nothing came.
+    pub fn gave_nothing(&mut self, source: usize) {
+        self.names.extend(self.sources.remove(&source));
+    }
+
+    /// This process could not be asked.
+    pub fn add(&mut self, pid: u32, name: String) {
+        self.names.insert(pid, name);
+    }
+
+    /// This process is named elsewhere.
+    pub fn leave_out(&mut self, pid: u32) {
+        self.names.remove(&pid);
+    }
+
+    /// The processes, with their names.
+    pub fn names(&self) -> &BTreeMap<u32, String> {
+        &self.names
+    }
+}
+
+/// Names the processes that are not in the recording, though they should be.
+pub fn tell_unrecorded(names: &BTreeMap<u32, String>, talk: Talk) {
+    if names.is_empty() || talk == Talk::Quiet {
+        return;
+    }
+    let (count, names) = (names.len(), listed(names));
+    let processes = if count == 1 { "process" } else { "processes" };
+    say(format_args!(
+        "swipr: not recorded: {count} {processes} without an answer or a sample until the end: {names}\n\
+         next: run it again with less beside it; a process that ends by _exit or a signal has samples \
+         after its first quarter of a second"
+    ));
+}
+
+/// `make (12), cc (13)`, and `…` where there are more.
+pub fn listed(processes: &BTreeMap<u32, String>) -> String {
+    let named = processes.iter().take(MAX_NAMES);
+    let mut names: Vec<String> = named.map(|(pid, name)| format!("{name} ({pid})")).collect();
+    names.extend((processes.len() > MAX_NAMES).then(|| "…".to_owned()));
+    names.join(", ")
+}

@@ -1,0 +1,62 @@
+//! Processes that a recording with children has no sample of are named, and their losses unknown.
+
+use crate::support::*;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::wait_until;
+
+/// Says that a process of this name was not recorded, and not that nothing was lost.
+fn names_the_unrecorded(said: &Said, name: &str) {
+    let (_, named) = said.errors.split_once("not recorded: ").unwrap_or_else(|| panic!("{said:?}"));
+    assert!(named.contains(name) && !said.errors.contains("lost 0"), "{said:?}");
+    let end: serde_json::Value =
+        serde_json::from_str(said.out.lines().last().expect("its end")).expect("JSON");
+    assert!(end["uncounted"].as_u64() >= Some(1) && end["dropped"].is_null(), "{end}");
+}
+
+/// They were neither named nor counted, and `lost 0` was said.
+#[test]
+fn children_that_end_before_their_first_sample_is_handed_over_are_named() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let script = format!("{}; sh -c 'kill -9 $$'; true", hot.display());
+    let said = says(["run", "-s", "-f", "raw", "-o", "-", "--", "sh", "-c", &script]).well();
+    names_the_unrecorded(&said, ": sh (");
+}
+
+/// The same was said of those whose agent refused.
+#[test]
+fn children_whose_agent_refuses_are_named() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let mut command = swipr(["run", "-s", "-f", "raw", "-o", "-", "--"]);
+    command.arg(&hot).env("XDG_RUNTIME_DIR", directory.path());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the command");
+    let folder = directory.path().join(format!("swipr-run-{}-0", child.id()));
+    let has_program = || std::fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_some());
+    wait_until("the program's socket", has_program);
+    // It says to be this process's agent.
+    let pid = std::process::id();
+    let agent = UnixListener::bind(folder.join(format!("{pid}-1.sock"))).expect("a socket");
+    let (mut asked, _) = agent.accept().expect("a request");
+    let _ = asked.read(&mut [0; 4096]).expect("a request");
+    let refusal = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\nConnection: close\r\n\r\noff\n";
+    asked.write_all(refusal.as_bytes()).expect("an answer");
+    // The program ends with its input.
+    drop(child.stdin.take());
+    let said = Said::of(child.wait_with_output().expect("its end")).well();
+    names_the_unrecorded(&said, &format!("({pid})"));
+}
+
+/// A shell's copy ends its recording in order to become the program.
+#[test]
+fn a_process_that_becomes_another_program_is_recorded() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let script = format!("exec {}", hot.display());
+    let said = says(["run", "-s", "-f", "raw", "-o", "-", "--", "sh", "-c", &script]).well();
+    assert!(said.errors.contains("lost 0") && !said.errors.contains("not recorded"), "{said:?}");
+}
