@@ -28,6 +28,16 @@ pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
         let next = "record both with the same --mode";
         return Err(Error::new(format!("cannot compare: {first}, {second}"), next).exit(Exit::Usage));
     }
+    for (path, mode) in [(&arguments.after, after_mode), (&arguments.before, before_mode)] {
+        if mode.is_none() {
+            crate::say(format_args!(
+                "swipr: {} does not say whether it is of CPU time or of wall-clock time\n\
+                 next: see that both are of the same --mode; raw, perf and pprof files say it",
+                path.display()
+            ));
+            break;
+        }
+    }
     let title = arguments.title.unwrap_or_else(|| {
         format!("{} compared with {}", arguments.after.display(), arguments.before.display())
     });
@@ -86,6 +96,7 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     let stacks = Stacks::read(&bytes).map_err(|error| cannot(read::unreadable(error.to_string())))?;
     let unit = Some(weight.unwrap_or(Weight::of(mode)));
     let waits = || stacks.weights.keys().filter_map(|stack| stack.last()).any(|leaf| read::is_waiting(leaf));
-    let is_known = found != Readable::Folded || waits();
+    // Large counts are nanoseconds, of CPU time; small ones may be anything.
+    let is_known = found != Readable::Folded || mode == Mode::Cpu || waits();
     Ok((Stacks { unit, ..stacks }, is_known.then_some(mode)))
 }

@@ -38,6 +38,25 @@ fn a_folded_file_with_threads_that_wait_is_of_wall_clock_time() {
     }
 }
 
+/// Nanoseconds were compared with samples of wall-clock time, and nothing was said.
+#[test]
+fn a_folded_file_of_nanoseconds_is_of_cpu_time_and_one_that_does_not_say_is_named() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let diff = |before: &str, after: &str| says(["diff", &path(before), &path(after)]);
+    std::fs::write(path("cpu.folded"), "main;parse 70000000\nmain;draw 10000000\n").expect("a file");
+    std::fs::write(path("wall.folded"), "main;poll;[blocked] 3\n").expect("a file");
+    std::fs::write(path("plain.folded"), "main;poll 3\n").expect("a file");
+    diff("cpu.folded", "wall.folded").refuses(2, &["cpu.folded is of CPU time", "is of wall-clock time"]);
+    let said = diff("cpu.folded", "cpu.folded").well();
+    assert_eq!(said.errors, "", "{said:?}");
+    for (before, after) in [("cpu.folded", "plain.folded"), ("plain.folded", "plain.folded")] {
+        let said = diff(before, after).well();
+        let told = said.errors.lines().filter(|line| line.contains("plain.folded does not say")).count();
+        assert_eq!(told, 1, "{said:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_compared_is_told() {
     let directory = Directory::new();
