@@ -52,9 +52,10 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     if let Some(error) = failure {
         return Err(error);
     }
-    read.map_err(|error| cannot_read(&arguments.input, error))?;
+    let cannot = |error| not_read(&arguments.input, error, "--from");
+    read.map_err(cannot)?;
     if writer.samples == 0 {
-        return Err(cannot_read(&arguments.input, read::unreadable("there is no sample in it")));
+        return Err(cannot(read::unreadable("there is no sample in it")));
     }
     summary.samples = writer.samples;
     writer.finish(&summary)?;
@@ -117,9 +118,14 @@ pub fn name_of(path: &Path) -> String {
     if stem == "-" { "profile".to_owned() } else { stem.to_owned() }
 }
 
-/// The same with the file's name.
+/// The same with the file's name, and what says its format, in another verb's hint.
 pub fn cannot_read(path: &Path, error: Error) -> Error {
-    Error { what: format!("cannot read {}: {}", path.display(), error.what), ..error }
+    not_read(path, error, "`swipr convert --from`")
+}
+
+fn not_read(path: &Path, error: Error, from: &str) -> Error {
+    let what = format!("cannot read {}: {}", path.display(), error.what);
+    Error { what, next: format!("{}; {from} says which it is", error.next), ..error }
 }
 
 /// Whether a function of the frame has a demangled name, and no other.

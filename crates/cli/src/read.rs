@@ -118,9 +118,7 @@ pub fn recording(
 /// Why a file is not read, and which are.
 pub fn unreadable(why: impl Into<String>) -> Error {
     let names: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
-    let next =
-        format!("recordings can be read in {}; `swipr convert --from` says which it is", names.join(", "));
-    Error::new(why, next)
+    Error::new(why, format!("recordings can be read in {}", names.join(", ")))
 }
 
 /// A header for formats that have none. `pid` is 0 where it is not known.

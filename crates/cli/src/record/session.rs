@@ -25,6 +25,7 @@ const ENDING: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Session {
     writer: Writer,
+    verb: Verb,
     shape: Arc<Shape>,
     sender: SyncSender<Message>,
     messages: Receiver<Message>,
@@ -39,6 +40,25 @@ pub struct Session {
     begun: Instant,
 }
 
+/// Who records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// `swipr run`.
+    Run,
+    /// `swipr record`.
+    Record,
+}
+
+impl Verb {
+    /// What runs a program often.
+    fn iteration_count(self) -> &'static str {
+        match self {
+            Verb::Run => "--iteration-count",
+            Verb::Record => "`swipr run --iteration-count`",
+        }
+    }
+}
+
 /// How a source ended that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
@@ -50,10 +70,11 @@ pub enum Over {
 
 impl Session {
     /// Writes to `writer`.
-    pub fn new(writer: Writer, shape: Shape) -> Session {
+    pub fn new(writer: Writer, shape: Shape, verb: Verb) -> Session {
         let (sender, messages) = sync_channel(BATCHES);
         Session {
             writer,
+            verb,
             shape: Arc::new(shape),
             sender,
             messages,
@@ -162,14 +183,14 @@ impl Session {
         if summary.samples == 0 {
             // An agent that answered and does not any more has ended: that alone is no failure.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
-            return Err(reasons.next().unwrap_or_else(|| nothing(&summary, self.hindrance)));
+            return Err(reasons.next().unwrap_or_else(|| nothing(&summary, self.hindrance, self.verb)));
         }
         let has_stacks = self.writer.has_stacks;
         self.writer.finish(&summary)?;
         // Its file has the CPU time, and nothing else.
         match has_stacks || summary.unsampled_cpu_ns == 0 {
             true => Ok(summary),
-            false => Err(nothing(&summary, self.hindrance)),
+            false => Err(nothing(&summary, self.hindrance, self.verb)),
         }
     }
 }
@@ -181,24 +202,27 @@ const LONG_NS: u64 = 1_000_000_000;
 const SHORT_CPU_NS: u64 = 100_000_000;
 
 /// Why there is not a single sample, by the figures, and by what agents said of threads that ran.
-fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>) -> Error {
+fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, verb: Verb) -> Error {
     let seconds = summary.duration_ns as f64 / 1e9;
     let (looks, late) = (grouped(summary.ticks), grouped(summary.late));
     let starved = "give the program more CPU (its cgroup's quota, the machine's load), or try again";
+    let often = verb.iteration_count();
+    let short_programs = format!("a higher -r and {often} are for short programs");
     let (why, next) = match summary {
-        Summary { ticks: 0, .. } if summary.duration_ns > LONG_NS => {
-            (format!("its agent got no CPU to look at the threads, in {seconds:.1} s (starved)"), starved)
-        }
+        Summary { ticks: 0, .. } if summary.duration_ns > LONG_NS => (
+            format!("its agent got no CPU to look at the threads, in {seconds:.1} s (starved)"),
+            starved.to_owned(),
+        ),
         Summary { ticks: 0, .. } => (
             "the process ended before its first sample, or its agent got no CPU".to_owned(),
-            "--iteration-count of `swipr run` runs a short program often",
+            format!("{often} runs a short program often"),
         ),
         _ if summary.dropped > 0 => {
-            ("the samples came faster than they were read".to_owned(), "take a lower -r")
+            ("the samples came faster than they were read".to_owned(), "take a lower -r".to_owned())
         }
         _ if summary.late > summary.ticks => (
             format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
-            starved,
+            starved.to_owned(),
         ),
         _ if summary.samples > 0 => {
             let cpu = summary.unsampled_cpu_ns as f64 / 1e9;
@@ -206,16 +230,17 @@ fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>) -> Erro
                 "{cpu:.3} s of CPU time were used, in {seconds:.1} s, while no thread could be sampled"
             );
             match hindrance {
-                Some((reason, next)) => (format!("{why}: {reason}"), next),
-                None if summary.unsampled_cpu_ns < SHORT_CPU_NS => {
-                    (why, "a higher -r and --iteration-count of `swipr run` are for short programs")
-                }
-                None => (why, "`swipr doctor` names threads that block signals, while the program runs"),
+                Some((reason, next)) => (format!("{why}: {reason}"), next.to_owned()),
+                None if summary.unsampled_cpu_ns < SHORT_CPU_NS => (why, short_programs),
+                None => (
+                    why,
+                    "`swipr doctor` names threads that block signals, while the program runs".to_owned(),
+                ),
             }
         }
         _ => (
             format!("no thread used the CPU at {looks} looks, in {seconds:.1} s (idle)"),
-            "--idle records threads that wait, too; a higher -r and --iteration-count of `swipr run` are for short programs",
+            format!("--idle records threads that wait, too; {short_programs}"),
         ),
     };
     Error::new(format!("not a single sample came: {why}"), next)
@@ -269,12 +294,12 @@ mod tests {
     #[test]
     fn why_nothing_was_recorded_is_told_by_the_figures() {
         let long = Summary { duration_ns: 3_000_000_000, ..Summary::default() };
-        let why = |summary: &Summary| nothing(summary, None).what;
+        let why = |summary: &Summary| nothing(summary, None, Verb::Run).what;
         assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
         assert!(why(&Summary::default()).contains("ended before its first sample"));
         let idle = Summary { ticks: 300, ..long.clone() };
         assert!(why(&idle).contains("no thread used the CPU at 300 looks, in 3.0 s (idle)"));
-        assert!(nothing(&idle, None).next.contains("--idle"));
+        assert!(nothing(&idle, None, Verb::Run).next.contains("--idle"));
         assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
     }
 
@@ -283,11 +308,19 @@ mod tests {
     fn what_hindered_the_agent_goes_before_advice_for_short_programs() {
         let hindered =
             |unsampled_cpu_ns| Summary { samples: 1, ticks: 90, unsampled_cpu_ns, ..Summary::default() };
-        assert!(nothing(&hindered(9_000_000), None).next.contains("short programs"));
-        assert!(!nothing(&hindered(900_000_000), None).next.contains("short programs"));
+        assert!(nothing(&hindered(9_000_000), None, Verb::Run).next.contains("short programs"));
+        assert!(!nothing(&hindered(900_000_000), None, Verb::Run).next.contains("short programs"));
         let refused = Stacks { timers_refused: 90, ..Stacks::default() };
         let status = Status { stacks: refused, ..Status::default() };
-        let said = nothing(&hindered(900_000_000), status.hindrance());
+        let said = nothing(&hindered(900_000_000), status.hindrance(), Verb::Run);
         assert!(said.what.contains("refuses the timers") && said.next.contains("ulimit -i"), "{said}");
+    }
+
+    /// `swipr run` said "--iteration-count of `swipr run`".
+    #[test]
+    fn a_hint_does_not_name_its_own_command() {
+        let next = |verb| nothing(&Summary::default(), None, verb).next;
+        assert_eq!(next(Verb::Run), "--iteration-count runs a short program often");
+        assert_eq!(next(Verb::Record), "`swipr run --iteration-count` runs a short program often");
     }
 }

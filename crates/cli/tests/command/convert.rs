@@ -191,7 +191,10 @@ fn what_cannot_be_read_is_told() {
         path.display().to_string()
     };
     says(["convert", "/no/such/file", "-f", "perf"]).refuses(1, &["/no/such/file"]);
-    says(["convert", &file("a", "nonsense"), "-f", "perf", "-o", "-"]).refuses(1, &["cannot read", "--from"]);
+    let said = says(["convert", &file("a", "nonsense"), "-f", "perf", "-o", "-"]);
+    said.refuses(1, &["cannot read", "; --from says"]);
+    assert!(!said.errors.contains("swipr convert"), "{said:?}");
+    says(["diff", &file("a", "nonsense"), &file("a", "nonsense")]).refuses(1, &["`swipr convert --from`"]);
     says(["convert", &file("b", "a;b 1\n"), "-f", "gif"]).refuses(2, &["gif"]);
     says(["convert", &file("b", "a;b 1\n"), "--from", "gif", "-f", "perf"]).refuses(2, &["gif", "pprof"]);
     says(["convert", &file("c", "a;b 1\na;c x\n"), "-f", "perf", "-o", "-"]).refuses(1, &["line 2"]);
