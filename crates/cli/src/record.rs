@@ -20,7 +20,7 @@ use progress::Progress;
 use session::{Over, Session, Verb};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use unrecorded::Member;
+use unrecorded::{Member, tell_unrecorded};
 
 /// How long to wait for samples before signals and the clock are looked at again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -87,19 +87,28 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
             break;
         }
         if left().is_none_or(|left| !left.is_zero()) {
-            for child in descendants.iter_mut().flat_map(Descendants::new_ones) {
-                let (pid, name) = (child.pid(), child.name());
-                let process = Member { pid, root: Some(root(&name, pid, reuse)), name };
-                // One that ended meanwhile is no reason to end.
-                let _ = session.add(child.client, child.status, sampling.query_of_any(left()), process);
-            }
+            let children = descendants.iter_mut().flat_map(Descendants::new_ones);
+            children.for_each(|child| add_child(&mut session, child, sampling.query_of_any(left()), reuse));
         }
         progress.show(&what, || session.figures());
     }
     progress.clear();
-    let summary = session.finish()?;
-    tell(&plan, &summary);
-    Ok(ExitCode::SUCCESS)
+    session.stop()?;
+    let unrecorded = session.unrecorded.names().clone();
+    let done = session.finish().map(|summary| tell(&plan, &summary));
+    if descendants.is_some() {
+        tell_unrecorded(&unrecorded, plan.talk);
+    }
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+/// A child that ended meanwhile is no reason to end.
+fn add_child(session: &mut Session, child: Found, query: String, reuse: ReuseThreads) {
+    let (pid, name) = (child.pid(), child.name());
+    let process = Member { pid, name: name.clone(), root: Some(root(&name, pid, reuse)) };
+    if session.add(child.client, child.status, query, process).is_err() {
+        session.unrecorded.add(pid, name);
+    }
 }
 
 /// The remark that is the outermost frame of a process's stacks. Where threads of one name are one,

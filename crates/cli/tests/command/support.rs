@@ -128,11 +128,15 @@ pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathB
     program
 }
 
+/// What an agent says of itself.
+pub fn status(socket: &Path) -> serde_json::Value {
+    let answer = http::get(socket, "/status").and_then(http::Answer::read_all).expect("an answer");
+    serde_json::from_slice(&answer.body).expect("JSON")
+}
+
 /// How many samples an agent has taken.
 pub fn samples_taken(socket: &Path) -> u64 {
-    let answer = http::get(socket, "/status").and_then(http::Answer::read_all).expect("an answer");
-    let status: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
-    status["samples"]["taken"].as_u64().expect("a number")
+    status(socket)["samples"]["taken"].as_u64().expect("a number")
 }
 
 /// A file's text.

@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 use swipr_c_tests::directory::Directory;
-use swipr_c_tests::host::wait_until;
+use swipr_c_tests::host::{Host, begin_recording, wait_until};
+use swipr_c_tests::http;
 
 /// Says that a process of this name was not recorded, and not that nothing was lost.
 fn names_the_unrecorded(said: &Said, name: &str) {
@@ -49,6 +50,24 @@ fn children_whose_agent_refuses_are_named() {
     drop(child.stdin.take());
     let said = Said::of(child.wait_with_output().expect("its end")).well();
     names_the_unrecorded(&said, &format!("({pid})"));
+}
+
+/// `swipr record -s` named nobody.
+#[test]
+fn children_of_a_running_process_are_named_too() {
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "sleep 60 & echo child $!; while :; do :; done"]);
+    shell.env("LD_PRELOAD", swipr_c_tests::agent::library());
+    let mut host = Host::spawn(shell);
+    let child: u32 = host.wait_for("child ").trim_start_matches("child ").trim().parse().expect("an id");
+    let socket = host.socket_of(child);
+    // Its agent makes no more than that.
+    let recordings: Vec<http::Answer> = (0..8).map(|_| begin_recording(&socket, "seconds=60")).collect();
+    let said = says(["record", &host.pid().to_string(), "-s", "-d", "1", "-o", "-", "-f", "raw"]).well();
+    names_the_unrecorded(&said, &format!(": sleep ({child})"));
+    drop(recordings);
+    // SAFETY: kill(2) takes no pointer; the child is the shell's, which has not waited for it.
+    unsafe { libc::kill(child.cast_signed(), libc::SIGKILL) };
 }
 
 /// A shell's copy ends its recording in order to become the program.
