@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
-use swipr_symbols::first_functions::is_signal_return;
+use swipr_symbols::first_functions::{is_first, is_signal_return};
 use swipr_symbols::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
 
 /// What became of a recording's frames.
@@ -61,14 +61,22 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
+    /// The stack with names. It ends at its thread's first function.
     fn stack(&mut self, stack: &Stack) -> Stack {
         // The innermost frame was interrupted, unless the stack was cut there.
         let mut is_exact = true;
         let mut frames = Vec::with_capacity(stack.frames.len());
-        for frame in &stack.frames {
+        let mut rest = stack.frames.iter();
+        while let Some(frame) = rest.next() {
             let frame = self.frame(frame, is_exact);
-            is_exact = frame.functions.last().is_some_and(|it| is_signal_return(&it.name));
+            let name = frame.functions.last().map_or("", |function| &function.name);
+            let (is_last, is_return) = (!is_exact && is_first(name), is_signal_return(name));
             frames.push(frame);
+            is_exact = is_return;
+            if is_last {
+                frames.extend(outermost_remarks(rest.as_slice()).cloned());
+                break;
+            }
         }
         Stack { frames }
     }
@@ -130,6 +138,13 @@ pub(crate) fn place_of(module: &Module, search: &SearchPath, bias: Option<u64>) 
     };
     let path = Path::new(&path).canonicalize().ok()?;
     Some((ObjectKey::at(&path.to_string_lossy(), &module.build_id), bias))
+}
+
+/// What is remarked of the whole stack, as its process. It is not truncated.
+fn outermost_remarks(frames: &[Frame]) -> impl Iterator<Item = &Frame> {
+    let count = frames.iter().rev().take_while(|frame| frame.kind == FrameKind::Note).count();
+    let remarks = frames.iter().skip(frames.len() - count);
+    remarks.filter(|frame| !frame.functions.iter().any(|text| text.name.starts_with("[truncated: ")))
 }
 
 fn function(symbol: &Symbol) -> Function {

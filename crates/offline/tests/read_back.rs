@@ -51,6 +51,13 @@ fn raw(path: &str, build_id: &str) -> String {
     )
 }
 
+/// Where `runtime.mcall` is: its name ends the stack, as that of Go's function does.
+#[inline(never)]
+#[unsafe(export_name = "runtime.mcall")]
+extern "C" fn known_first_function() -> u64 {
+    std::hint::black_box(8)
+}
+
 fn folded(recording: &Recording) -> String {
     let selection = Selection { format: find("folded").unwrap(), options: Options::default() };
     String::from_utf8(recording.write(&selection)).unwrap()
@@ -70,6 +77,32 @@ fn a_raw_recording_gets_its_names_elsewhere_and_becomes_any_format() {
     assert!(text.contains("[blocked in futex] 1\n") && text.contains("ma\"in"), "{text}");
     let function = recording.stacks[0].frames[0].functions.last().unwrap();
     assert!(function.file.as_ref().unwrap().ends_with("read_back.rs") && function.line.is_some());
+}
+
+/// A stack went on behind a known first function, in what is no caller of it, and was marked as
+/// truncated.
+#[test]
+fn a_stack_ends_at_a_known_first_function() {
+    let (path, low, high, _) = own_code();
+    let first = known_first_function as *const () as u64;
+    assert!((low..high).contains(&first));
+    let caller = format!("{:#x}", known_function as *const () as u64 + 1);
+    // Behind the one that is called: the first function, and what is there by chance.
+    let stack = format!("{:#x}\",\"module\":0}},{{\"address\":\"{caller}", first + 1);
+    let process = r#"0}]},{"address":"0x0","kind":"note","functions":[{"name":"[process 7]","offset":0}]}]}"#;
+    let text = raw(&path, &build_id(&path)).replace(&caller, &stack).replace("0}]}]}", process);
+    let mut recording = read(&text).unwrap();
+    assert_eq!(recording.stacks[0].frames.len(), 5);
+    symbolize(&mut recording, &SearchPath::default(), Budget::default());
+    let text = folded(&recording);
+    assert!(text.contains("[process 7];runtime.mcall;read_back::known_function"), "{text}");
+    assert!(!text.contains("truncated") && text.matches("known_function").count() == 2, "{text}");
+    // The innermost function may not have called yet: its caller is still there.
+    let innermost = format!("{:#x}", known_function as *const () as u64);
+    let text = raw(&path, &build_id(&path)).replace(&format!("\"{innermost}\""), &format!("\"{first:#x}\""));
+    let mut recording = read(&text).unwrap();
+    symbolize(&mut recording, &SearchPath::default(), Budget::default());
+    assert_eq!(recording.stacks[0].frames.len(), 3);
 }
 
 #[test]
