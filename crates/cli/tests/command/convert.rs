@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Stdio;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::http;
@@ -251,15 +252,22 @@ fn process_mode_and_time_stay_from_format_to_format() {
         for suffix in ["perf", "pb.gz"] {
             says(["convert", &file("jsonl"), "-o", &file(suffix)]).well();
         }
+        let raw = read(Path::new(&file("jsonl")));
+        let line = |line: Option<&str>| -> serde_json::Value {
+            serde_json::from_str(line.expect("a line")).expect("JSON")
+        };
+        let start_ns = line(raw.lines().next())["start_ns"].as_u64().expect("a time");
+        let duration_ns = line(raw.lines().last())["duration_ns"].as_u64().expect("a time");
         for from in ["jsonl", "perf", "pb.gz"] {
             let json = says(["convert", &file(from), "-f", "json", "-o", "-", "-q"]).well().out;
             let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
             assert_eq!((&json["pid"], &json["mode"]), (&pid.into(), &mode.into()), "{from}");
             let name = json["process_name"].as_str().expect("a name");
             assert!(name.starts_with("no_frame_point"), "{from}: {name}");
-            let when = json["start_ns"].as_u64().expect("a time") / 1_000_000_000;
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time");
-            assert!(now.as_secs() - when < 600, "{from}: {when}");
+            // perf's text has the times of samples only.
+            let end_ns = if from == "perf" { start_ns + duration_ns } else { start_ns };
+            let when = json["start_ns"].as_u64().expect("a time");
+            assert!((start_ns..=end_ns).contains(&when), "{from}: {when} {start_ns} {end_ns}");
             let page = says(["convert", &file(from), "-f", "svg", "-o", "-", "-q"]).well().out;
             assert!(page.contains(&format!(" ({pid})</title>")), "{from}");
         }
@@ -331,6 +339,27 @@ fn mangled_recording(directory: &Directory) -> String {
     raw.display().to_string()
 }
 
+/// The same program's, as swift-profile-recorder writes it, into `zoo.samples`.
+fn recorders_lines(directory: &Directory) {
+    let raw: Vec<serde_json::Value> = read(&directory.path().join("zoo.jsonl"))
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let address = raw[3]["frames"][0]["address"].as_str().expect("an address");
+    let program = raw[1]["path"].as_str().expect("a path");
+    let text = format!(
+        r#"[SWIPR] VERS {{"version":1}}
+[SWIPR] CONF {{"currentTimeSeconds":1700000000,"currentTimeNanoseconds":5,"microSecondsBetweenSamples":100000,"sampleCount":1,}}
+[SWIPR] VMAP {{"path":"{program}","architecture":"x86_64","fileMappedAddress":"0x0","segmentStartAddress":"0x400000","segmentEndAddress":"0x500000"}}
+[SWIPR] SMPL {{"pid": 7, "tid": 7, "name": "zoo", "timeSec": 1700000000, "timeNSec": 7}}
+[SWIPR] STCK {{"ip":"{address}", "sp":"0x1"}}
+[SWIPR] STCK {{"ip":"{address}", "sp":"0x1"}}
+[SWIPR] DONE
+"#
+    );
+    std::fs::write(directory.path().join("zoo.samples"), text).expect("a file");
+}
+
 #[test]
 fn linkers_names_can_be_had_of_every_input() {
     let directory = Directory::new();
@@ -356,6 +385,16 @@ fn linkers_names_can_be_had_of_every_input() {
         assert!(folded(&path(name), &["--names", "mangled"]).out.contains("_ZN3zoo6sortedEi "), "{name}");
         assert!(folded(&path(name), &["--names", "raw"]).out.contains("zoo::sorted(int) "), "{name}");
         assert!(folded(&path(name), &[]).out.contains("zoo::sorted "), "{name}");
+    }
+    // Both kinds of names are in a raw recording, and swift-profile-recorder's lines get theirs.
+    says(["convert", &raw, "-o", &path("named.jsonl"), "--names", "safe"]).well();
+    assert!(read(&directory.path().join("named.jsonl")).contains("_ZN3zoo6sortedEi"));
+    recorders_lines(&directory);
+    for (name, more) in [("named.jsonl", &["--symbolizer", "fake"][..]), ("zoo.samples", &[])] {
+        let with = |names: &str| folded(&path(name), &[more, &["--names", names]].concat()).out;
+        assert!(with("mangled").contains("_ZN3zoo6sortedEi "), "{name}: {}", with("mangled"));
+        assert!(with("raw").contains("zoo::sorted(int) "), "{name}: {}", with("raw"));
+        assert!(with("safe").contains("zoo::sorted "), "{name}: {}", with("safe"));
     }
     // What has readable names only says so.
     says(["convert", &raw, "-o", &path("e.perf")]).well();

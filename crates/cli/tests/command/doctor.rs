@@ -1,7 +1,9 @@
 //! `swipr doctor`: each reason in words.
 
 use crate::support::*;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Host, wait_until};
 use swipr_c_tests::{agent, program};
@@ -97,7 +99,6 @@ fn an_agent_that_cannot_listen_is_told() {
 
 /// Has the command run under a seccomp filter, one that lets every call pass.
 fn filtered(command: &mut Command) -> &mut Command {
-    use std::os::unix::process::CommandExt;
     let enter = || {
         let mut allow = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
         let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
@@ -149,27 +150,31 @@ fn a_socket_that_was_removed_is_told() {
 
 #[test]
 fn a_process_of_another_user_is_told() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_swipr"));
-    command.args(["doctor", "1"]);
     // SAFETY: geteuid(2) takes nothing and cannot fail.
-    if unsafe { libc::geteuid() } == 0 {
-        use std::os::unix::process::CommandExt;
-        let directory = Directory::new();
-        let copy = directory.path().join("swipr");
-        std::fs::copy(env!("CARGO_BIN_EXE_swipr"), &copy).expect("a copy");
-        assert!(
-            Command::new("chmod")
-                .arg("755")
-                .args([directory.path(), &copy])
-                .status()
-                .is_ok_and(|s| s.success())
-        );
-        command = Command::new(&copy);
-        command.args(["doctor", "1"]).uid(65_534).gid(65_534);
-        said(&mut command).refuses(3, &["belongs to another user, 0"]);
-    } else {
-        said(&mut command).refuses(3, &["belongs to another user"]);
+    if unsafe { libc::geteuid() } != 0 {
+        for verb in ["doctor", "record", "dump", "top"] {
+            says([verb, "1"]).refuses(3, &["belongs to another user"]);
+        }
+        return;
     }
+    let directory = Directory::new();
+    let copy = directory.path().join("swipr");
+    std::fs::copy(env!("CARGO_BIN_EXE_swipr"), &copy).expect("a copy");
+    let made = Command::new("chmod").arg("755").args([directory.path(), &copy]).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let nobody_says = |arguments: &[&str]| said(Command::new(&copy).args(arguments).uid(65_534).gid(65_534));
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    // Without an agent, and with one.
+    for target in ["1", &pid] {
+        for verb in ["doctor", "record", "dump", "top"] {
+            nobody_says(&[verb, target]).refuses(3, &["belongs to another user, 0"]);
+        }
+    }
+    let said = nobody_says(&["ls"]);
+    let row = said.out.lines().find(|line| line.trim_start().starts_with(&pid));
+    assert!(row.is_some_and(|row| row.contains("belongs to another user, 0")), "{said:?}");
+    host.end();
 }
 
 #[test]
@@ -221,7 +226,6 @@ fn an_agent_that_has_turned_itself_off_is_told_with_its_reason() {
 /// Doctor said that it can be profiled, and record gave advice for short programs.
 #[test]
 fn timers_that_the_kernel_refuses_are_told() {
-    use std::os::unix::process::CommandExt;
     let mut command = Command::new(&burner().executable);
     command.env("LD_PRELOAD", agent::library());
     let none_pending = || {
@@ -243,15 +247,24 @@ fn timers_that_the_kernel_refuses_are_told() {
     host.end();
 }
 
-/// What each verb says of a process; it names every way to look but itself.
+/// Less than the 15 seconds that an agent has for an answer.
+const SOON: Duration = Duration::from_secs(4);
+
+/// What each verb says of a process, soon; it names every way to look but itself.
 fn all_say(pid: u32, parts: &[&str]) {
     let target = pid.to_string();
+    let soon = |arguments: &[&str]| {
+        let begun = Instant::now();
+        let said = says(arguments);
+        assert!(begun.elapsed() < SOON, "{arguments:?} took {:?}", begun.elapsed());
+        said
+    };
     for verb in ["doctor", "record", "dump", "top"] {
-        let said = says([verb, &target]);
+        let said = soon(&[verb, &target]);
         said.refuses(3, parts);
         assert!(!said.errors.contains(&format!("swipr {verb}")), "{said:?}");
     }
-    let said = says(["ls"]).well();
+    let said = soon(&["ls"]).well();
     let row = said.out.lines().find(|line| line.trim_start().starts_with(&target)).expect("its line");
     assert!(parts.iter().all(|part| row.contains(part)), "{row}");
 }
