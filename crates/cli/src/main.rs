@@ -34,7 +34,8 @@ mod write;
 
 use args::{Cli, SampleConv, Verb};
 use clap::Parser;
-use error::Error;
+use clap::error::ErrorKind;
+use error::{Error, Exit};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -45,9 +46,13 @@ const SAMPLE_CONV: &str = "swipr-sample-conv";
 fn main() -> ExitCode {
     let called = std::env::args_os().next().unwrap_or_default();
     if Path::new(&called).file_name().is_some_and(|name| name == SAMPLE_CONV) {
-        return ended(convert::convert(SampleConv::parse().into()));
+        return parsed(SAMPLE_CONV)
+            .map_or_else(|code| code, |own: SampleConv| ended(convert::convert(own.into())));
     }
-    let cli = Cli::parse();
+    let cli: Cli = match parsed("swipr") {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     let done = match cli.verb {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Record(arguments) => record::record(arguments),
@@ -64,6 +69,21 @@ fn main() -> ExitCode {
         Verb::Man(arguments) => docs::man(arguments),
     };
     ended(done)
+}
+
+/// The command line. Where it is wrong, that was said, and what to do next.
+fn parsed<T: Parser>(command: &str) -> Result<T, ExitCode> {
+    T::try_parse().map_err(|error| {
+        let _ = error.print();
+        let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        if error.use_stderr() && !is_help {
+            let verb = std::env::args_os().nth(1).and_then(|word| word.into_string().ok());
+            let verb = verb.filter(|word| T::command().find_subcommand(word).is_some());
+            let verb = verb.map_or_else(String::new, |verb| format!("{verb} "));
+            say(format_args!("next: {command} {verb}--help"));
+        }
+        ExitCode::from(error.exit_code().try_into().unwrap_or(Exit::Usage as u8))
+    })
 }
 
 /// Says what went wrong, if anything did.

@@ -8,6 +8,7 @@ mod documents;
 mod dump;
 mod examples;
 mod ls;
+mod options;
 mod otlp;
 mod pages;
 mod pipelines;
