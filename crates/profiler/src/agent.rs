@@ -429,13 +429,7 @@ impl Recorder for SharedAgent {
         };
         for Submitted { request, output, stop } in submitted {
             if let Err((error, output)) = self.0.begin(request, output, stop) {
-                output.finish(Err(match error {
-                    StartError::TooMany => format!("{MAX_RECORDINGS} recordings are running already"),
-                    StartError::Stopping => "the agent is stopping".into(),
-                    StartError::NoFlightRecorder => "there is no flight recorder".into(),
-                    StartError::Off(_) => disabled::message().unwrap_or_default(),
-                    StartError::NoThread(reason) | StartError::Failed(reason) => reason,
-                }));
+                output.finish(Err(error.to_string()));
             }
         }
     }

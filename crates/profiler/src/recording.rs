@@ -1,6 +1,7 @@
 //! Requests for recordings, and the interface between the server, which parses requests and moves
 //! bytes, and the agent, which makes recordings.
 
+use std::fmt;
 use std::time::Duration;
 use swipr_formats::Format;
 use swipr_formats::model::{Mode, Summary};
@@ -121,6 +122,23 @@ pub enum StartError {
     Off(&'static str),
     /// The operating system refused something; the text says what.
     Failed(String),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::TooMany => {
+                write!(f, "{MAX_RECORDINGS} recordings are running, which is the most")
+            }
+            StartError::Stopping => f.write_str("the agent is stopping"),
+            StartError::NoFlightRecorder => f.write_str(
+                "there is no flight recorder: the program has to be started with SWIPR_CONTINUOUS=1",
+            ),
+            StartError::Off(reason) => write!(f, "the agent has turned itself off: {reason}"),
+            StartError::NoThread(what) => f.write_str(what),
+            StartError::Failed(reason) => write!(f, "the recording could not be started: {reason}"),
+        }
+    }
 }
 
 /// The reader of an output is gone.

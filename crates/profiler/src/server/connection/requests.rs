@@ -3,7 +3,7 @@
 
 use super::{ClientAccess, Connection, ConnectionState, ServerContext, Step};
 use crate::pipe::pipe;
-use crate::recording::{MAX_RECORDINGS, Question, Request, StartError};
+use crate::recording::{Question, Request, StartError};
 use crate::server::access;
 use crate::server::answer::{Answer, Form};
 use crate::server::asked::DeferredResponse;
@@ -17,6 +17,19 @@ use std::time::Instant;
 
 /// Bytes between a recording and its answer.
 const PIPE_BYTES: usize = 256 * 1024;
+
+/// The answer where nothing was started.
+fn refusal(error: &StartError) -> Answer {
+    let status = match error {
+        StartError::TooMany => 429,
+        StartError::NoFlightRecorder => 422,
+        StartError::NoThread(_) => 400,
+        StartError::Stopping | StartError::Off(_) => 503,
+        StartError::Failed(_) => 500,
+    };
+    let answer = Answer::problem(status, error.to_string());
+    if status == 429 { answer.header("Retry-After", "5") } else { answer }
+}
 
 impl Connection {
     pub(super) fn read_head(&mut self, now: Instant) -> Step {
@@ -147,12 +160,7 @@ impl Connection {
                         let answer = Answer::problem(429, "too many questions wait for their answers");
                         answer.header("Retry-After", "1")
                     }
-                    Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
-                    Err(StartError::Off(reason)) => routes::off(reason),
-                    Err(StartError::Failed(reason) | StartError::NoThread(reason)) => {
-                        Answer::problem(500, reason)
-                    }
-                    Err(StartError::NoFlightRecorder) => Answer::problem(404, "there is no flight recorder"),
+                    Err(error) => refusal(&error),
                 }
             }
         };
@@ -183,21 +191,7 @@ impl Connection {
                 self.state = ConnectionState::Recording(Box::new(Recorded::new(reader, about)));
                 return;
             }
-            Err(StartError::TooMany) => {
-                let what = format!("{MAX_RECORDINGS} recordings are running, which is the most");
-                Answer::problem(429, what).header("Retry-After", "5")
-            }
-            Err(StartError::NoFlightRecorder) => {
-                let what =
-                    "there is no flight recorder: the program has to be started with SWIPR_CONTINUOUS=1";
-                Answer::problem(422, what)
-            }
-            Err(StartError::NoThread(what)) => Answer::problem(400, what),
-            Err(StartError::Stopping) => Answer::problem(503, "the agent is stopping"),
-            Err(StartError::Off(reason)) => routes::off(reason),
-            Err(StartError::Failed(reason)) => {
-                Answer::problem(500, format!("the recording could not be started: {reason}"))
-            }
+            Err(error) => refusal(&error),
         };
         if strictness == Strictness::Go {
             answer = answer.header("X-Go-Pprof", "1");
