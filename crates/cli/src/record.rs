@@ -17,7 +17,7 @@ use crate::find::{self, Found};
 use crate::shape::ReuseThreads;
 use crate::signals::Signals;
 use progress::Progress;
-use session::{Over, Session, Verb};
+use session::{Over, Recorder, Session};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use unrecorded::{Member, tell_unrecorded};
@@ -35,7 +35,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         return Err(off(&found, why));
     }
     let plan = Plan::new(&arguments.output, &found.name(), found.pid())?;
-    let mut session = Session::new(plan.open()?, arguments.output.shape(), Verb::Record);
+    let mut session = Session::new(plan.open()?, arguments.output.shape(), Recorder::Record);
     let sampling = &arguments.sampling;
     let deadline = sampling.duration.map(|duration| Instant::now() + duration);
     let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

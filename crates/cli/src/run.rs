@@ -13,7 +13,7 @@ use crate::library;
 use crate::preload_check::{self, PreloadProblem};
 use crate::process::Process;
 use crate::record::progress::{Progress, Talk};
-use crate::record::session::{Over, Session, Verb};
+use crate::record::session::{Over, Recorder, Session};
 use crate::record::unrecorded::{Member, listed, tell_unrecorded};
 use crate::record::{Plan, root, tell};
 use crate::say;
@@ -71,7 +71,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     if let Some(PreloadProblem { what, next }) = &obstacle {
         say(format_args!("swipr: warning: {what}; it runs without being recorded\nnext: {next}"));
     }
-    let session = Session::new(plan.open()?, arguments.output.shape(), Verb::Run);
+    let session = Session::new(plan.open()?, arguments.output.shape(), Recorder::Run);
     let requires_samples = arguments.require_samples;
     let mut runner = Runner {
         deadline: arguments.sampling.duration.map(|duration| Instant::now() + duration),

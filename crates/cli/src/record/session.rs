@@ -25,7 +25,7 @@ const ENDING: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Session {
     writer: Writer,
-    verb: Verb,
+    recorder: Recorder,
     shape: Arc<Shape>,
     sender: SyncSender<Message>,
     messages: Receiver<Message>,
@@ -42,19 +42,19 @@ pub struct Session {
 
 /// Who records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum Recorder {
     /// `swipr run`.
     Run,
     /// `swipr record`.
     Record,
 }
 
-impl Verb {
+impl Recorder {
     /// What runs a program often.
     fn iteration_count(self) -> &'static str {
         match self {
-            Verb::Run => "--iteration-count",
-            Verb::Record => "`swipr run --iteration-count`",
+            Recorder::Run => "--iteration-count",
+            Recorder::Record => "`swipr run --iteration-count`",
         }
     }
 }
@@ -70,11 +70,11 @@ pub enum Over {
 
 impl Session {
     /// Writes to `writer`.
-    pub fn new(writer: Writer, shape: Shape, verb: Verb) -> Session {
+    pub fn new(writer: Writer, shape: Shape, recorder: Recorder) -> Session {
         let (sender, messages) = sync_channel(BATCHES);
         Session {
             writer,
-            verb,
+            recorder,
             shape: Arc::new(shape),
             sender,
             messages,
@@ -183,14 +183,14 @@ impl Session {
         if summary.samples == 0 {
             // An agent that answered and does not any more has ended: that alone is no failure.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
-            return Err(reasons.next().unwrap_or_else(|| nothing(&summary, self.hindrance, self.verb)));
+            return Err(reasons.next().unwrap_or_else(|| nothing(&summary, self.hindrance, self.recorder)));
         }
         let has_stacks = self.writer.has_stacks;
         self.writer.finish(&summary)?;
         // Its file has the CPU time, and nothing else.
         match has_stacks || summary.unsampled_cpu_ns == 0 {
             true => Ok(summary),
-            false => Err(nothing(&summary, self.hindrance, self.verb)),
+            false => Err(nothing(&summary, self.hindrance, self.recorder)),
         }
     }
 }
@@ -202,11 +202,11 @@ const LONG_NS: u64 = 1_000_000_000;
 const SHORT_CPU_NS: u64 = 100_000_000;
 
 /// Why there is not a single sample, by the figures, and by what agents said of threads that ran.
-fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, verb: Verb) -> Error {
+fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, recorder: Recorder) -> Error {
     let seconds = summary.duration_ns as f64 / 1e9;
     let (looks, late) = (grouped(summary.ticks), grouped(summary.late));
     let starved = "give the program more CPU (its cgroup's quota, the machine's load), or try again";
-    let often = verb.iteration_count();
+    let often = recorder.iteration_count();
     let short_programs = format!("a higher -r and {often} are for short programs");
     let (why, next) = match summary {
         Summary { ticks: 0, .. } if summary.duration_ns > LONG_NS => (
@@ -294,12 +294,12 @@ mod tests {
     #[test]
     fn why_nothing_was_recorded_is_told_by_the_figures() {
         let long = Summary { duration_ns: 3_000_000_000, ..Summary::default() };
-        let why = |summary: &Summary| nothing(summary, None, Verb::Run).what;
+        let why = |summary: &Summary| nothing(summary, None, Recorder::Run).what;
         assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
         assert!(why(&Summary::default()).contains("ended before its first sample"));
         let idle = Summary { ticks: 300, ..long.clone() };
         assert!(why(&idle).contains("no thread used the CPU at 300 looks, in 3.0 s (idle)"));
-        assert!(nothing(&idle, None, Verb::Run).next.contains("--idle"));
+        assert!(nothing(&idle, None, Recorder::Run).next.contains("--idle"));
         assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
     }
 
@@ -308,19 +308,19 @@ mod tests {
     fn what_hindered_the_agent_goes_before_advice_for_short_programs() {
         let hindered =
             |unsampled_cpu_ns| Summary { samples: 1, ticks: 90, unsampled_cpu_ns, ..Summary::default() };
-        assert!(nothing(&hindered(9_000_000), None, Verb::Run).next.contains("short programs"));
-        assert!(!nothing(&hindered(900_000_000), None, Verb::Run).next.contains("short programs"));
+        assert!(nothing(&hindered(9_000_000), None, Recorder::Run).next.contains("short programs"));
+        assert!(!nothing(&hindered(900_000_000), None, Recorder::Run).next.contains("short programs"));
         let refused = Stacks { timers_refused: 90, ..Stacks::default() };
         let status = Status { stacks: refused, ..Status::default() };
-        let said = nothing(&hindered(900_000_000), status.hindrance(), Verb::Run);
+        let said = nothing(&hindered(900_000_000), status.hindrance(), Recorder::Run);
         assert!(said.what.contains("refuses the timers") && said.next.contains("ulimit -i"), "{said}");
     }
 
     /// `swipr run` said "--iteration-count of `swipr run`".
     #[test]
     fn a_hint_does_not_name_its_own_command() {
-        let next = |verb| nothing(&Summary::default(), None, verb).next;
-        assert_eq!(next(Verb::Run), "--iteration-count runs a short program often");
-        assert_eq!(next(Verb::Record), "`swipr run --iteration-count` runs a short program often");
+        let next = |recorder| nothing(&Summary::default(), None, recorder).next;
+        assert_eq!(next(Recorder::Run), "--iteration-count runs a short program often");
+        assert_eq!(next(Recorder::Record), "`swipr run --iteration-count` runs a short program often");
     }
 }
