@@ -148,15 +148,19 @@ fn children_are_left_out_with_a_hint_and_merged_where_asked() {
     }
 }
 
+/// For recordings of wall-clock time, which have samples of what gets no CPU, too.
+const SHORT: [&str; 2] = ["-DSTATUS=0", "-DSECONDS=0.2"];
+
 #[test]
 fn several_runs_are_merged_and_threads_of_one_name_with_them() {
     let directory = Directory::new();
-    let hot = short_program(&directory, "hot", &[]);
+    let hot = short_program(&directory, "hot", &SHORT);
     let script = format!("{}; true", hot.display());
     let runs = directory.path().join("runs");
     let script = format!("echo >> {}; {script}", runs.display());
     let tids = |more: &[&str]| {
-        let arguments = ["run", "--iteration-count", "3", "-s", "-f", "raw", "-o", "-"].iter().chain(more);
+        let arguments =
+            ["run", "--iteration-count", "3", "-s", "--idle", "-f", "raw", "-o", "-"].iter().chain(more);
         let said = says(arguments.chain(&["--", "sh", "-c", &script])).well();
         let threads: Vec<String> = said
             .out
@@ -175,10 +179,11 @@ fn several_runs_are_merged_and_threads_of_one_name_with_them() {
 #[test]
 fn processes_of_one_name_become_one_where_threads_do() {
     let directory = Directory::new();
-    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let hot = short_program(&directory, "hot", &SHORT);
     let script = format!("{}; true", hot.display());
     let roots = |more: &[&str]| {
-        let arguments = ["run", "--iteration-count", "2", "-s", "-f", "folded", "-o", "-"].iter().chain(more);
+        let arguments =
+            ["run", "--iteration-count", "2", "-s", "--idle", "-f", "folded", "-o", "-"].iter().chain(more);
         let said = says(arguments.chain(&["--", "sh", "-c", &script])).well();
         let mut roots: Vec<String> = said
             .out
@@ -279,9 +284,9 @@ fn a_program_whose_children_did_the_work_is_told_that_they_were_not_recorded() {
 #[test]
 fn the_status_is_the_programs_also_when_the_recording_fails() {
     let directory = Directory::new();
-    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
+    let hot = short_program(&directory, "hot", &SHORT);
     let hot = hot.display().to_string();
-    let full = ["-f", "perf", "-o", "/dev/full", "--", &hot];
+    let full = ["--idle", "-f", "perf", "-o", "/dev/full", "--", &hot];
     says(["run"].iter().chain(&full)).refuses(0, &["/dev/full"]);
     says(["run", "--require-samples"].iter().chain(&full)).refuses(125, &["/dev/full"]);
     let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -367,7 +372,7 @@ fn make_executable(file: &std::path::Path) {
 fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
     let directory = Directory::new();
     let run = |program: &std::path::Path| says(["run".as_ref(), program.as_os_str()]);
-    let fixed = short_program(&directory, "static", &["-static"]);
+    let fixed = short_program(&directory, "static", &["-static", "-DSECONDS=0"]);
     let said = run(&fixed);
     said.refuses(5, &["warning: ", "is a static program"]);
     assert_eq!(said.errors.matches("next: ").count(), 1, "{said:?}");
@@ -376,14 +381,14 @@ fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
     std::fs::write(&script, line).expect("a script");
     make_executable(&script);
     run(&script).refuses(5, &["is a static program"]);
-    let setuid = short_program(&directory, "setuid", &[]);
+    let setuid = short_program(&directory, "setuid", &["-DSECONDS=0"]);
     let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&setuid).expect("the program"));
     if std::os::unix::fs::chown(&setuid, Some(own + 1), None).is_ok() {
         assert!(Command::new("chmod").arg("4755").arg(&setuid).status().is_ok_and(|status| status.success()));
         let said = run(&setuid);
         assert!(said.errors.contains("is setuid to user"), "{said:?}");
     }
-    let foreign = short_program(&directory, "foreign", &[]);
+    let foreign = short_program(&directory, "foreign", &["-DSECONDS=0"]);
     let mut bytes = std::fs::read(&foreign).expect("the program");
     bytes[18] = 243; // e_machine: RISC-V
     std::fs::write(&foreign, bytes).expect("the program");

@@ -95,8 +95,9 @@ pub fn check_perf(text: &str, expectations: &[&str]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A C program of so many lines that burns CPU in a function `hot`, so long that it is sampled on a
-/// virtual machine whose CPUs others have most of the time, too, and exits with 5.
+/// A C program that burns CPU in a function `hot`, and exits with 5. It does so for so long that it
+/// is sampled on a virtual machine whose CPUs others have most of the time, too; `-DSECONDS=` makes
+/// it shorter.
 pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathBuf {
     let source = directory.path().join(format!("{name}.c"));
     let text = r#"
@@ -104,6 +105,9 @@ pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathB
         #include <time.h>
         #ifndef STATUS
         #define STATUS 5
+        #endif
+        #ifndef SECONDS
+        #define SECONDS 1.2
         #endif
         static volatile unsigned long sink;
         __attribute__((noinline)) void hot(double seconds)
@@ -115,7 +119,7 @@ pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathB
         int main(void)
         {
             int c;
-            hot(1.2);
+            hot(SECONDS);
             while ((c = getchar()) != EOF)
                 putchar(c);
             return STATUS;
