@@ -37,7 +37,7 @@ fn finds_abstract_sockets_and_tcp_by_what_the_kernel_says() {
         let row = row(&said, host.pid()).expect("its line");
         assert!(row.contains(&listen.replace("{PID}", &host.pid().to_string()).replace(":0", ":")), "{row}");
         let place = row.split_whitespace().nth(5).expect("a place").to_owned();
-        let said = says(["record", &place, "-d", "300ms", "-o", "-", "-f", "perf"]).well();
+        let said = says(["record", &place, "-d", "1s", "-o", "-", "-f", "perf"]).well();
         check_perf(&said.out, &[BURNS]);
         host.end();
     }

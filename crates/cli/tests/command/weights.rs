@@ -86,32 +86,31 @@ fn threads_have_their_share_of_the_cpu_and_the_process_its_time_by_http_and_by_t
     let directory = Directory::new();
     let host = light_threads(&directory);
     let (pid, socket) = (host.pid().to_string(), host.socket());
-    let get = &|more: &str| {
+    let get = |more: &str| {
         let target = format!("/profile.folded?seconds=2&hz=100&mode=cpu{more}");
         let answer = http::get(&socket, &target).and_then(http::Answer::read_all).expect("an answer");
         String::from_utf8(answer.body).expect("text")
     };
-    let record = &|more: &[&str]| {
+    let record = |more: &[&str]| {
         let arguments = ["record", &pid, "-d", "2s", "-r", "100", "-q", "-f", "folded", "-o", "-"];
         says(arguments.iter().chain(more)).well().out
     };
-    // All at the same time.
-    let all: Vec<(&str, String)> = std::thread::scope(|scope| {
-        let started = ["", "ns", "samples"].map(|weight| {
-            let (parameter, options) = match weight {
-                "" => (String::new(), vec![]),
-                _ => (format!("&weight={weight}"), vec!["--weight", weight]),
-            };
-            let requested = scope.spawn(move || (weight, get(&parameter)));
-            [requested, scope.spawn(move || (weight, record(&options)))]
+    for weight in ["", "ns", "samples"] {
+        let (parameter, options) = match weight {
+            "" => (String::new(), vec![]),
+            _ => (format!("&weight={weight}"), vec!["--weight", weight]),
+        };
+        // Both at the same time.
+        let both = std::thread::scope(|scope| {
+            let requested = scope.spawn(|| get(&parameter));
+            [record(&options), requested.join().expect("a recording")]
         });
-        started.into_iter().flatten().map(|one| one.join().expect("a recording")).collect()
-    });
-    for (weight, folded) in &all {
-        assert!(share(folded, "light_main") < 0.7, "{weight} {folded}");
-        // Two seconds of one processor, in nanoseconds; a hundred samples a second of each thread.
-        let expected = if *weight == "samples" { 1..100_000 } else { 100_000_000..5_000_000_000 };
-        assert!(expected.contains(&sum(folded)), "{weight} {folded}");
+        for folded in both {
+            assert!(share(&folded, "light_main") < 0.7, "{weight} {folded}");
+            // Two seconds of a processor in nanoseconds; a hundred samples a second and thread.
+            let expected = if weight == "samples" { 1..100_000 } else { 100_000_000..5_000_000_000 };
+            assert!(expected.contains(&sum(&folded)), "{weight} {folded}");
+        }
     }
     host.end();
 }
