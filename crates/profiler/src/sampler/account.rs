@@ -240,6 +240,16 @@ impl Account {
         self.last = now;
     }
 
+    /// The thread has ended: its clocks say nothing of the time since the last observation. In wall
+    /// mode it did what it was seen doing then. CPU time is not made up.
+    pub fn end(&mut self, now: Moment, mode: Mode) {
+        let waits = self.waits_since_ns.is_some();
+        let ran = self.place.is_none() && !waits && mode == Mode::Wall;
+        let ran_ns = if ran { now.ns.saturating_sub(self.last.ns) } else { 0 };
+        let found = if waits { Found::Waiting } else { Found::Elsewhere };
+        self.look(Moment { cpu_ns: now.cpu_ns + ran_ns, ..now }, found, TimerState::No);
+    }
+
     /// Records a repeated observation for a snapshot, which found no hit before.
     pub fn found(&mut self, state: State, stack: &Arc<RawStack>, ns: u64) {
         self.hit(state, stack, 1, ns);

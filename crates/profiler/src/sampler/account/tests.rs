@@ -276,3 +276,28 @@ fn what_a_thread_uses_while_it_cannot_be_hit_is_not_given_to_its_hits() {
         assert!((18..=21).contains(&hit) && hit + unasked >= 99, "{mode:?} {hit} {unasked}");
     }
 }
+
+/// Regression: threads that only computed, and ended between two observations, were shown as
+/// blocked.
+#[test]
+fn a_thread_that_ended_did_what_it_was_seen_doing() {
+    let mut account = Account::new(moment(0, 0, 0));
+    account.look(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.end(moment(20, 10, 0), Mode::Wall);
+    assert_eq!(ticks(&wall(&mut account), State::Running), 2);
+
+    let mut account = Account::new(moment(0, 0, 0));
+    account.look(moment(10, 0, 0), Found::At(FUTEX, stack()), TimerState::No);
+    account.end(moment(20, 0, 0), Mode::Wall);
+    assert_eq!(ticks(&wall(&mut account), FUTEX), 2);
+
+    let mut account = Account::new(moment(0, 0, 0));
+    account.look(moment(10, 0, 0), Found::Waiting, TimerState::No);
+    account.end(moment(20, 0, 0), Mode::Wall);
+    assert_eq!(ticks(&wall(&mut account), State::Runnable), 2);
+
+    let mut account = Account::new(moment(0, 0, 0));
+    account.look(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.end(moment(20, 10, 0), Mode::Cpu);
+    assert_eq!(cpu(&mut account, true).iter().map(|sample| sample.cpu_ns).sum::<u64>(), 10 * MS);
+}

@@ -14,7 +14,12 @@ use swipr_os::threads::cpu_ns;
 /// A thread ended.
 pub fn finalize_end(thread: &mut ThreadState, timers: &mut Timers, recordings: &mut [RunningRecording]) {
     for recording in recordings.iter_mut() {
-        finalize_thread(thread, recording, Found::Elsewhere);
+        let now = moment(thread, recording, process::monotonic_ns());
+        let Some(account) = account_of(thread, recording) else { continue };
+        let news = account.news(now);
+        account.end(now, recording.request().mode);
+        recording.count(news);
+        emit_tail(thread, recording);
     }
     timers.remove(thread);
 }
