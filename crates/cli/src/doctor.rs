@@ -89,12 +89,11 @@ fn of_target(target: &str, findings: &mut Findings) -> Result<(String, Verdict),
         return Ok((endpoint.to_string(), agent::answers(&endpoint, findings)));
     }
     let process = match target.parse::<u32>() {
-        Ok(pid) => Process::new(pid).ok_or_else(|| find::of_pid(pid).err()),
-        Err(_) => find::named(target).into_iter().next().ok_or_else(|| find::one(target).err()),
-    };
-    let process = match process {
-        Ok(process) => process,
-        Err(error) => return Err(error.unwrap_or_else(|| Error::new("it has ended", "try again"))),
+        Ok(pid) => match Process::new(pid) {
+            Some(process) => process,
+            None => return Err(find::no_process(pid)),
+        },
+        Err(_) => find::only(target)?,
     };
     let uid = process.uid().map_or_else(String::new, |uid| format!(", user {uid}"));
     let title = format!("process {} ({}){uid}", process.pid, process.name());

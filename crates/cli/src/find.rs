@@ -51,46 +51,45 @@ pub fn one(target: &str) -> Result<Found, Error> {
     if let Ok(pid) = target.parse::<u32>() {
         return of_pid(pid);
     }
-    let named = named(target);
-    let mut with_agent = named.iter().filter(|process| !process.agent_threads().is_empty());
-    match (with_agent.next(), with_agent.next()) {
-        (Some(process), None) => of_pid(process.pid),
-        (Some(_), Some(_)) => {
-            let pids: Vec<String> = named
-                .iter()
-                .filter(|process| !process.agent_threads().is_empty())
-                .map(|process| process.pid.to_string())
-                .collect();
+    of_pid(only(target)?.pid)
+}
+
+/// The one process of a name; of several, the one that has an agent.
+pub fn only(name: &str) -> Result<Process, Error> {
+    let named = named(name);
+    let (with_agent, without): (Vec<_>, Vec<_>) =
+        named.into_iter().partition(|process| !process.agent_threads().is_empty());
+    let (what, found) = match with_agent.is_empty() {
+        true => ("are", without),
+        false => ("that can be profiled are", with_agent),
+    };
+    match found.as_slice() {
+        [process] => Ok(process.clone()),
+        [] => Err(Error::new(
+            format!("no process is called {name}"),
+            "`swipr ls` shows those that can be profiled; `swipr run -- CMD` starts one",
+        )
+        .exit(Exit::NotProfilable)),
+        several => {
+            let pids: Vec<String> = several.iter().map(|process| process.pid.to_string()).collect();
             Err(Error::new(
-                format!(
-                    "{} processes that can be profiled are called {target}: {}",
-                    pids.len(),
-                    pids.join(", ")
-                ),
+                format!("{} processes {what} called {name}: {}", pids.len(), pids.join(", ")),
                 "give one of these ids instead of the name",
             )
             .exit(Exit::Usage))
         }
-        (None, _) => match named.first() {
-            Some(process) => Err(no_agent(process)),
-            None => Err(Error::new(
-                format!("no process is called {target}"),
-                "`swipr ls` shows those that can be profiled; `swipr run -- CMD` starts one",
-            )
-            .exit(Exit::NotProfilable)),
-        },
     }
+}
+
+/// Why there is no agent: there is no process of this id.
+pub fn no_process(pid: u32) -> Error {
+    let next = "`swipr ls` shows those that can be profiled";
+    Error::new(format!("there is no process {pid}"), next).exit(Exit::NotProfilable)
 }
 
 /// The agent of a process.
 pub fn of_pid(pid: u32) -> Result<Found, Error> {
-    let Some(process) = Process::new(pid) else {
-        return Err(Error::new(
-            format!("there is no process {pid}"),
-            "`swipr ls` shows those that can be profiled",
-        )
-        .exit(Exit::NotProfilable));
-    };
+    let Some(process) = Process::new(pid) else { return Err(no_process(pid)) };
     let (mut failure, begun) = (None, Instant::now());
     for endpoint in sockets::of_process(&process) {
         match at(endpoint, Some(process.clone())) {
@@ -131,7 +130,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Processes of that name, or of an executable of that name.
-pub fn named(name: &str) -> Vec<Process> {
+fn named(name: &str) -> Vec<Process> {
     let own = std::process::id();
     let has_name = |process: &Process| {
         let file = process.executable();

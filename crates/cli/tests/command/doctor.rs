@@ -308,3 +308,18 @@ fn an_agent_that_does_not_answer_is_told() {
     unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0, 0) };
     host.end();
 }
+
+/// Took the first, without a word.
+#[test]
+fn of_two_processes_of_one_name_it_asks_which() {
+    let directory = Directory::new();
+    // No other process has this name.
+    let name = format!("twin-{}", std::process::id());
+    let path = directory.path().join(&name);
+    std::fs::copy("/bin/sleep", &path).expect("a copy");
+    let [one, other] = [(), ()].map(|()| Running::start(Command::new(&path).arg("60")));
+    says(["doctor", &name])
+        .refuses(2, &["2 processes are called", &one.pid(), &other.pid(), "one of these ids"]);
+    drop(other);
+    says(["doctor", &name]).refuses(3, &["was started without swipr"]);
+}
