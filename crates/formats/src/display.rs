@@ -103,7 +103,7 @@ impl DisplayTree {
             functions.rev().map(|(index, function)| self.function(frame, function, index)).collect();
         if all.is_empty() {
             all.push(DisplayFrame {
-                name: names::unnamed(frame, self.pid).into(),
+                name: names::unnamed(frame).into(),
                 class: category::of(frame, false),
                 module: module(frame),
                 file: Arc::default(),
@@ -124,7 +124,7 @@ impl DisplayTree {
         let inlined = self.options.inline && index < last;
         let name = names::symbol(function, self.options.names);
         DisplayFrame {
-            name: name.unwrap_or_else(|| names::unnamed(frame, self.pid)).into(),
+            name: name.unwrap_or_else(|| names::unnamed(frame)).into(),
             class: category::of(frame, inlined),
             module: module(frame),
             file: function.file.as_deref().map(|file| names::printable(file).into()).unwrap_or_default(),

@@ -119,6 +119,6 @@ impl GoText {
             Some((file, line)) => format!("{}:{line}", names::path(file)),
             None => format!("{}:0", names::module(frame, self.pid)),
         };
-        (name.unwrap_or_else(|| names::unnamed(frame, self.pid)), place)
+        (name.unwrap_or_else(|| names::unnamed(frame)), place)
     }
 }

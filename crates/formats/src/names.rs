@@ -35,9 +35,13 @@ pub fn note(text: &str) -> String {
     if text.is_empty() { UNKNOWN.to_owned() } else { text }
 }
 
-/// A frame's name where no function is known: its module in brackets.
-pub fn unnamed(frame: &Frame, pid: u32) -> String {
-    let module = module(frame, pid);
+/// A frame's name where no function is known: its module in brackets. JIT code has none: it must
+/// have one name in two recordings.
+pub fn unnamed(frame: &Frame) -> String {
+    if frame.kind == FrameKind::Jit {
+        return "[JIT]".to_owned();
+    }
+    let module = module(frame, 0);
     let file = module.rsplit('/').find(|part| !part.is_empty());
     match file {
         Some(file) if file.starts_with('[') => file.to_owned(),

@@ -204,7 +204,7 @@ impl<'a> ThreadTables<'a> {
                         function.file.as_deref().map_or(NONE, |file| self.text(&names::printable(file)));
                     (name, file, function.line.map_or(NONE, u64::from))
                 }
-                None => (self.text(&names::unnamed(frame, self.header.pid)), NONE, NONE),
+                None => (self.text(&names::unnamed(frame)), NONE, NONE),
             };
             let class = match frame.kind {
                 FrameKind::Note if is_waiting(frame) => Class::Waiting,
@@ -226,7 +226,7 @@ impl<'a> ThreadTables<'a> {
             FrameKind::Note => Some(names::note(&function.name)),
             FrameKind::Native | FrameKind::Jit => names::symbol(function, self.options.names),
         };
-        self.text(&name.unwrap_or_else(|| names::unnamed(frame, self.header.pid)))
+        self.text(&name.unwrap_or_else(|| names::unnamed(frame)))
     }
 
     fn tables(&self, thread: Members) -> Members {

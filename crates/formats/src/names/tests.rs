@@ -174,10 +174,13 @@ fn module_paths_become_one_word_without_parentheses() {
     assert_eq!(native("(deleted)"), "%28deleted%29");
     assert_eq!(module(&frame(FrameKind::Native, None), 7), "[unknown]");
     assert_eq!(module(&frame(FrameKind::Jit, None), 7), "/tmp/perf-7.map");
-    let unnamed = |path| unnamed(&frame(FrameKind::Native, Some(path)), 7);
+    let unnamed = |path| unnamed(&frame(FrameKind::Native, Some(path)));
     assert_eq!(unnamed("/lib/libc.so.6"), "[libc.so.6]");
     assert_eq!(unnamed("[vdso]"), "[vdso]");
     assert_eq!(unnamed("///"), "[unknown]");
+    let jit = frame(FrameKind::Jit, None);
+    assert_eq!(super::unnamed(&jit), "[JIT]");
+    assert_eq!(module(&jit, 7), "/tmp/perf-7.map");
 }
 
 #[test]

@@ -117,8 +117,9 @@ impl<'a> Tables<'a> {
         for function in shown_functions(frame, self.options) {
             let name = match frame.kind {
                 FrameKind::Note => names::note(&function.name),
-                FrameKind::Native | FrameKind::Jit => names::symbol(function, self.options.names)
-                    .unwrap_or_else(|| names::unnamed(frame, self.header.pid)),
+                FrameKind::Native | FrameKind::Jit => {
+                    names::symbol(function, self.options.names).unwrap_or_else(|| names::unnamed(frame))
+                }
             };
             let system_name = function.mangled.as_deref().unwrap_or(&function.name);
             let file = function.file.as_deref().unwrap_or("");
