@@ -99,14 +99,14 @@ static void with_options(const char *directory)
     options.threads = "^(burner|idle)$";
     options.lines = 1;
     snprintf(path, sizeof path, "%s/options.perf", directory);
-    HOST_CHECK(swipr_record_to_file_with(path, "perf", 100, &options) == SWIPR_OK);
+    HOST_CHECK(swipr_record_to_file_with(path, "perf", 250, &options) == SWIPR_OK);
     HOST_CHECK(file_holds(path, "api_burn"));
     HOST_CHECK(file_holds(path, "swipr_start_api.c:"));
     HOST_CHECK(!file_holds(path, " idle_main"));
     HOST_CHECK(!file_holds(path, " main+0x"));
     options.mode = SWIPR_MODE_WALL;
     options.lines = 0;
-    HOST_CHECK(swipr_record_to_file_with(path, "perf", 100, &options) == SWIPR_OK);
+    HOST_CHECK(swipr_record_to_file_with(path, "perf", 250, &options) == SWIPR_OK);
     HOST_CHECK(!file_holds(path, "swipr_start_api.c:"));
     HOST_CHECK(file_holds(path, " idle_main"));
     HOST_CHECK(!file_holds(path, " main+0x"));
@@ -229,11 +229,11 @@ int main(int count, char **arguments)
     host_wait_for_end();
 
     snprintf(path, sizeof path, "%s/whole.perf", arguments[1]);
-    HOST_CHECK(swipr_record_to_file(path, "perf", 50, 2000) == SWIPR_OK);
+    HOST_CHECK(swipr_record_to_file(path, "perf", 250, 2000) == SWIPR_OK);
     HOST_CHECK(file_holds(path, " api_burn+0x"));
     HOST_CHECK(file_holds(path, "burner"));
     snprintf(path, sizeof path, "%s/whole.folded", arguments[1]);
-    HOST_CHECK(swipr_record_to_file(path, "folded", 50, 2000) == SWIPR_OK);
+    HOST_CHECK(swipr_record_to_file(path, "folded", 250, 2000) == SWIPR_OK);
     HOST_CHECK(file_holds(path, "burner_main;api_burn"));
 
     /* A recording around a piece of code has that code in it. */
@@ -285,7 +285,7 @@ int main(int count, char **arguments)
     HOST_CHECK(strstr(again, "/again-") != NULL && strchr(again, '{') == NULL);
     HOST_CHECK(stat(again, &file) == 0 && S_ISSOCK(file.st_mode));
     snprintf(path, sizeof path, "%s/again.folded", arguments[1]);
-    HOST_CHECK(swipr_record_to_file(path, "folded", 20, 2000) == SWIPR_OK);
+    HOST_CHECK(swipr_record_to_file(path, "folded", 250, 2000) == SWIPR_OK);
     HOST_CHECK(file_holds(path, "burner_main;api_burn"));
     HOST_CHECK(swipr_stop() == SWIPR_OK);
 

@@ -58,7 +58,7 @@ fn programs_are_sampled_as_anywhere_else() -> Result<(), NotRun> {
         "thread_churn",
     ];
     std::thread::scope(|scope| {
-        for some in programs.chunks(4) {
+        for some in programs.chunks(7) {
             scope.spawn(|| some.iter().for_each(|name| records_as_expected(name, &[])));
         }
     });

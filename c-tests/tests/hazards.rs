@@ -420,6 +420,23 @@ fn a_process_without_proc_lives_whoever_asks() {
     host.end();
 }
 
+/// Regression: it was recorded, without a stack, and the advice was to look for blocked signals.
+#[test]
+fn a_process_that_sees_the_ids_of_another_pid_namespace_is_not_recorded_and_says_why() {
+    if !Command::new("unshare").args(["-pf", "true"]).status().is_ok_and(|status| status.success()) {
+        return not_run("/proc of another PID namespace: the tests may not make one");
+    }
+    let mut command = Command::new("unshare");
+    command.args(["-pf", "sh", "-c", "echo ready; read -r line; echo ok"]).env("LD_PRELOAD", library());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let answer = http::get(&host.socket_of(1), "/profile?samples=200&hz=200&format=folded");
+    let answer = answer.and_then(http::Answer::read_all).expect("an answer");
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    assert!(answer.status == 500 && text.contains("another PID namespace"), "{} {text}", answer.status);
+    host.end();
+}
+
 /// How long the storms last, in seconds; a program lives a minute.
 const STORM_VARIABLE: &str = "SWIPR_STORM_SECONDS";
 

@@ -17,9 +17,17 @@ pub struct TaskDirectory {
 }
 
 impl TaskDirectory {
-    /// Opens it; fails where /proc is not mounted.
+    /// Opens it; fails where /proc is not mounted, or shows another PID namespace's ids
+    /// (pid_namespaces(7)), by which no thread can be found.
     pub fn open() -> io::Result<TaskDirectory> {
-        Ok(TaskDirectory { file: File::open("/proc/self/task")? })
+        let file = File::open("/proc/self/task")?;
+        let own = std::fs::read_link("/proc/self").ok();
+        match own.and_then(|own| own.to_str()?.parse::<u32>().ok()) {
+            Some(pid) if pid != super::process::pid() => {
+                Err(io::Error::other("/proc is another PID namespace's: mount the process's own there"))
+            }
+            _ => Ok(TaskDirectory { file }),
+        }
     }
 
     /// How many threads there are, without listing them: the directory's link count.
