@@ -21,6 +21,7 @@ use crate::signals::{Signals, end_by};
 use crate::temp_dir::Folder;
 use child::{Child, ChildExit, Children, Start};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
@@ -48,7 +49,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         Error::new(format!("cannot wait for signals: {error}"), "look at this machine's limits (ulimit -a)")
     })?;
     let library = library::find(arguments.lib.as_deref())?;
-    let folder = Folder::new().map_err(|error| {
+    let folder = Folder::for_sockets().map_err(|error| {
         Error::new(
             format!("cannot make a folder for sockets: {error}"),
             "set XDG_RUNTIME_DIR to one that is writable",
@@ -106,6 +107,13 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         }
         ChildExit::Status(status) => Ok(ExitCode::from(status)),
     }
+}
+
+/// Whether a socket with a process's id was made by a user who is neither root nor the process's.
+fn is_anothers(socket: &Path, pid: u32) -> bool {
+    let owner = std::fs::symlink_metadata(socket).map(|found| found.uid());
+    let uid = Process::new(pid).and_then(|process| process.uid());
+    matches!((owner, uid), (Ok(owner), Some(uid)) if owner != 0 && owner != uid)
 }
 
 /// A process whose socket has appeared.
@@ -215,6 +223,9 @@ impl Runner {
     fn meet(&mut self, socket: &Path, main: u32) {
         let name = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some(pid) = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { return };
+        if is_anothers(socket, pid) {
+            return;
+        }
         let follows = self.arguments.sampling.subprocesses;
         if pid != main && !follows {
             self.children += 1;

@@ -1,21 +1,24 @@
-//! Folders that no other user can write to.
+//! Folders in which no other user can change what is there.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A new folder of mode 0700 with a short path, removed with all that is in it when dropped.
+/// A new folder with a short path, removed with all that is in it when dropped. Its mode is 0700.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
     /// Makes one.
     pub fn new() -> io::Result<Folder> {
-        let runtime =
-            std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        Folder::below(runtime.filter(|path| path.is_absolute()))
+    }
+
+    fn below(first: Option<PathBuf>) -> io::Result<Folder> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for parent in runtime.into_iter().chain([std::env::temp_dir(), "/tmp".into(), "/dev/shm".into()]) {
+        for parent in first.into_iter().chain([std::env::temp_dir(), "/tmp".into(), "/dev/shm".into()]) {
             for attempt in 0..100 {
                 let path = parent.join(format!("swipr-run-{}-{attempt}", std::process::id()));
                 match DirBuilder::new().mode(0o700).create(&path) {
@@ -29,6 +32,19 @@ impl Folder {
             }
         }
         Err(last)
+    }
+
+    /// For the sockets of programs that are started. Root's may change their user and execute
+    /// another program: any user may make a socket in it, and take no other user's away.
+    pub fn for_sockets() -> io::Result<Folder> {
+        // SAFETY: it takes nothing and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            return Folder::new();
+        }
+        // Not below $XDG_RUNTIME_DIR, which no other user may enter.
+        let folder = Folder::below(None)?;
+        std::fs::set_permissions(&folder.0, Permissions::from_mode(0o1733))?;
+        Ok(folder)
     }
 
     /// Where it is.

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Host, wait_until};
-use swipr_c_tests::program;
+use swipr_c_tests::{agent, program};
 
 #[test]
 fn a_program_is_recorded_from_start_to_end_and_keeps_its_streams_and_its_status() {
@@ -125,6 +125,26 @@ fn a_program_that_is_executed_in_the_place_of_another_is_recorded() {
     let hot = short_program(&directory, "hot", &[]);
     let script = format!("exec {}", hot.display());
     let said = says(["run", "-o", "-", "-f", "folded", "--", "sh", "-c", &script]);
+    assert_eq!(said.status, Some(5), "{said:?}");
+    assert!(said.out.contains(";main;hot"), "{said:?}");
+}
+
+/// Regression: its agent could not make a socket in the folder of `swipr run`, which was said to be
+/// a lack of CPUs.
+#[test]
+fn a_program_that_root_starts_as_another_user_is_recorded() {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &[]);
+    let library = directory.path().join("libswipr.so");
+    std::fs::copy(agent::library(), &library).expect("a copy");
+    let opened = Command::new("chmod").arg("755").args([directory.path(), &hot, &library]).status();
+    assert!(opened.is_ok_and(|status| status.success()));
+    let arguments = ["run", "-o", "-", "-f", "folded", "--", "setpriv", "--reuid=65534", "--clear-groups"];
+    let said = said(swipr(arguments).arg(&hot).env("SWIPR_LIBRARY", &library));
     assert_eq!(said.status, Some(5), "{said:?}");
     assert!(said.out.contains(";main;hot"), "{said:?}");
 }
