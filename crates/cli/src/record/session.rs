@@ -201,6 +201,9 @@ const LONG_NS: u64 = 1_000_000_000;
 /// A program that used less CPU time than this is a short one.
 const SHORT_CPU_NS: u64 = 100_000_000;
 
+/// A program is idle that uses a CPU for less than one part in so many of the time.
+const IDLE_SHARE: u64 = 100;
+
 /// Why there is not a single sample, by the figures, and by what agents said of threads that ran.
 fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, recorder: Recorder) -> Error {
     let seconds = summary.duration_ns as f64 / 1e9;
@@ -223,6 +226,14 @@ fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, recorde
         _ if summary.late > summary.ticks => (
             format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
             starved.to_owned(),
+        ),
+        _ if summary.threads == 0 => (
+            "no thread has the name or the id that was asked for".to_owned(),
+            "`swipr dump` lists the threads of a running process".to_owned(),
+        ),
+        _ if summary.samples > 0 && summary.unsampled_cpu_ns < summary.duration_ns / IDLE_SHARE => (
+            format!("its threads waited for nearly all of the {seconds:.1} s (idle)"),
+            format!("--idle records threads that wait, too; {short_programs}"),
         ),
         _ if summary.samples > 0 => {
             let cpu = summary.unsampled_cpu_ns as f64 / 1e9;
@@ -297,17 +308,28 @@ mod tests {
         let why = |summary: &Summary| nothing(summary, None, Recorder::Run).what;
         assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
         assert!(why(&Summary::default()).contains("ended before its first sample"));
-        let idle = Summary { ticks: 300, ..long.clone() };
+        let idle = Summary { ticks: 300, threads: 1, ..long.clone() };
         assert!(why(&idle).contains("no thread used the CPU at 300 looks, in 3.0 s (idle)"));
         assert!(nothing(&idle, None, Recorder::Run).next.contains("--idle"));
+        // Its threads woke for moments, and one blocks signals.
+        let nearly = Summary { samples: 1, unsampled_cpu_ns: 3_000_000, ..idle.clone() };
+        let said = nothing(&nearly, Some(("a thread blocks signals".into(), "")), Recorder::Record);
+        assert!(said.what.contains("(idle)") && said.next.contains("--idle"), "{said}");
+        let filtered = why(&Summary { threads: 0, ..idle });
+        assert!(filtered.contains("no thread has the name"), "{filtered}");
         assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
     }
 
     /// Advice for short programs was given after a second of CPU time.
     #[test]
     fn what_hindered_the_agent_goes_before_advice_for_short_programs() {
-        let hindered =
-            |unsampled_cpu_ns| Summary { samples: 1, ticks: 90, unsampled_cpu_ns, ..Summary::default() };
+        let hindered = |unsampled_cpu_ns| Summary {
+            samples: 1,
+            threads: 1,
+            ticks: 90,
+            unsampled_cpu_ns,
+            ..Summary::default()
+        };
         assert!(nothing(&hindered(9_000_000), None, Recorder::Run).next.contains("short programs"));
         assert!(!nothing(&hindered(900_000_000), None, Recorder::Run).next.contains("short programs"));
         let refused = Stacks { timers_refused: 90, ..Stacks::default() };
