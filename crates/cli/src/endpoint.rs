@@ -37,7 +37,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Reads a socket's path (with a slash), `@name`, `unix:///path`, `http://host:port`,
+    /// Reads a socket's path (with a slash, or a name in `.sock`), `@name`, `unix:///path`, `http://host:port`,
     /// `host:port`. None for what is none of these: a process's id or name.
     pub fn parse(text: &str) -> Option<Result<Endpoint, Error>> {
         if let Some(path) = text.strip_prefix("unix://") {
@@ -49,7 +49,7 @@ impl Endpoint {
         if let Some(authority) = text.strip_prefix("http://").or_else(|| text.strip_prefix("tcp://")) {
             return Some(tcp(authority.trim_end_matches('/')));
         }
-        if text.contains('/') {
+        if text.contains('/') || text.ends_with(".sock") {
             return Some(Ok(Endpoint::Path(text.into())));
         }
         let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(parsed("kworker:0x"), None);
         for (text, shown) in [
             ("./a.sock", "./a.sock"),
+            ("app.sock", "app.sock"),
             ("unix:///run/a.sock", "/run/a.sock"),
             ("@app", "@app"),
             ("127.0.0.1:80", "127.0.0.1:80"),
