@@ -4,13 +4,18 @@ use crate::agent;
 use crate::harness::NotRun;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Installations that run at the same time overwrite each other's files.
+static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// Where a package is, in a folder that is kept between runs of the tests; it is installed if need
 /// be.
 pub fn installed(package: &str) -> Result<PathBuf, NotRun> {
-    let folder = agent::target().join("npm");
-    let installed = folder.join("node_modules").join(package);
-    if !installed.join("package.json").exists() {
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = agent::target().join("npm").join(package);
+    let complete = folder.join("complete");
+    if !complete.exists() {
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).arg(package);
         let done = npm.env_remove("LD_PRELOAD").stdin(Stdio::null()).output();
@@ -18,6 +23,8 @@ pub fn installed(package: &str) -> Result<PathBuf, NotRun> {
         if !done.status.success() {
             return Err(format!("npm does not give {package}: {}", String::from_utf8_lossy(&done.stderr)));
         }
+        std::fs::write(complete, "")
+            .map_err(|error| format!("cannot note that {package} is there: {error}"))?;
     }
-    Ok(installed)
+    Ok(folder.join("node_modules").join(package))
 }
