@@ -37,8 +37,8 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Reads a socket's path (with a slash, or a name in `.sock`), `@name`, `unix:///path`, `http://host:port`,
-    /// `host:port`. None for what is none of these: a process's id or name.
+    /// Reads a socket's path (with a slash, or `NAME.sock`), `@name`, `unix:///path`,
+    /// `http://host:port`, `host:port`. None for what is none of these: a process's id or name.
     pub fn parse(text: &str) -> Option<Result<Endpoint, Error>> {
         if let Some(path) = text.strip_prefix("unix://") {
             return Some(Ok(Endpoint::Path(path.into())));
