@@ -5,7 +5,7 @@
 // cflags: -O2
 // record: samples=4000&hz=2000
 // expect: samples >= 4000
-// record: samples=3000&hz=2000&mode=cpu
+// record: samples=8000&hz=2000&mode=cpu
 // expect: samples >= 100
 #include "host.h"
 

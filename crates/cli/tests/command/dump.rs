@@ -27,6 +27,7 @@ fn a_thread_that_cannot_be_asked_is_shown_without_a_stack() {
     let directory = Directory::new();
     let host = Host::start(&Program::compile("signals_blocked", directory.path()));
     let pid = host.pid().to_string();
+    host.socket(); // waits for the agent
     wait_until("the thread computes with all signals blocked", || {
         let said = says(["dump", &pid]).well();
         let (_, thread) = said.out.split_once("\"changing\" tid ").expect("every thread is shown");
