@@ -231,10 +231,15 @@ fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, recorde
             "no thread has the name or the id that was asked for".to_owned(),
             "`swipr dump` lists the threads of a running process".to_owned(),
         ),
-        _ if summary.samples > 0 && summary.unsampled_cpu_ns < summary.duration_ns / IDLE_SHARE => (
-            format!("its threads waited for nearly all of the {seconds:.1} s (idle)"),
-            format!("--idle records threads that wait, too; {short_programs}"),
-        ),
+        _ if summary.samples > 0
+            && summary.duration_ns > LONG_NS
+            && summary.unsampled_cpu_ns < summary.duration_ns / IDLE_SHARE =>
+        {
+            (
+                format!("its threads waited for nearly all of the {seconds:.1} s (idle)"),
+                format!("--idle records threads that wait, too; {short_programs}"),
+            )
+        }
         _ if summary.samples > 0 => {
             let cpu = summary.unsampled_cpu_ns as f64 / 1e9;
             let why = format!(

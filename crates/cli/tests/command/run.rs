@@ -507,7 +507,11 @@ fn nothing_is_left_behind_and_an_existing_preload_comes_second() {
     let other = directory.path().join("other.so");
     program::compile(&source, &other, &["-shared".into(), "-fPIC".into()], &[]);
     let mut command = swipr(["run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"]);
-    command.env("LD_PRELOAD", &other).env("XDG_RUNTIME_DIR", directory.path()).current_dir(directory.path());
+    command
+        .env("LD_PRELOAD", &other)
+        .env("XDG_RUNTIME_DIR", directory.path())
+        .env("TMPDIR", directory.path());
+    command.current_dir(directory.path());
     let said = said(&mut command);
     let library = std::fs::canonicalize(swipr_c_tests::agent::library()).expect("the library");
     assert_eq!(said.out, format!("{}:{}\n", library.display(), other.display()), "{said:?}");

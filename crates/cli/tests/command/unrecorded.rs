@@ -33,7 +33,7 @@ fn children_whose_agent_refuses_are_named() {
     let directory = Directory::new();
     let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
     let mut command = swipr(["run", "-s", "-f", "raw", "-o", "-", "--"]);
-    command.arg(&hot).env("XDG_RUNTIME_DIR", directory.path());
+    command.arg(&hot).env("XDG_RUNTIME_DIR", directory.path()).env("TMPDIR", directory.path());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the command");
     let folder = directory.path().join(format!("swipr-run-{}-0", child.id()));
