@@ -1,7 +1,7 @@
 //! A recording's thread filter, evaluated when a thread is found and when it is renamed.
 
 use super::finalize::finalize_thread;
-use crate::sampler::account::{Account, Found, Moment};
+use crate::sampler::account::{Account, Moment};
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
 use swipr_os::process::monotonic_ns;
@@ -27,7 +27,7 @@ pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, 
         }
     } else if !passes && is_in {
         thread.cpu_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-        finalize_thread(thread, recording, Found::Elsewhere);
+        finalize_thread(thread, recording, false);
     }
 }
 

@@ -14,22 +14,20 @@ use swipr_os::threads::cpu_ns;
 /// A thread ended.
 pub fn finalize_end(thread: &mut ThreadState, timers: &mut Timers, recordings: &mut [RunningRecording]) {
     for recording in recordings.iter_mut() {
-        let now = moment(thread, recording, process::monotonic_ns());
-        let Some(account) = account_of(thread, recording) else { continue };
-        let news = account.news(now);
-        account.end(now, recording.request().mode);
-        recording.count(news);
-        emit_tail(thread, recording);
+        finalize_thread(thread, recording, true);
     }
     timers.remove(thread);
 }
 
 /// Emits the rest of a thread's samples to a recording, then takes the thread out of it.
-pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecording, found: Found) {
+pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecording, has_ended: bool) {
     let now = moment(thread, recording, process::monotonic_ns());
     let Some(account) = account_of(thread, recording) else { return };
     let news = account.news(now);
-    account.look(now, found, TimerState::No);
+    match has_ended {
+        true => account.end(now, recording.request().mode),
+        false => account.look(now, Found::Elsewhere, TimerState::No),
+    }
     recording.count(news);
     emit_tail(thread, recording);
 }
@@ -77,12 +75,12 @@ pub fn finalize_recording(threads: &mut Threads, recording: &mut RunningRecordin
     let program_used_ns = recording.program_used_ns();
     for thread in threads.iter_mut() {
         if account_of(thread, recording).is_some() {
-            let before_ns = thread.cpu_ns;
-            thread.cpu_ns = cpu_ns(thread.tid()).unwrap_or(before_ns);
+            let (before_ns, now_ns) = (thread.cpu_ns, cpu_ns(thread.tid()));
+            thread.cpu_ns = now_ns.unwrap_or(before_ns);
             if thread.cpu_ns != before_ns {
                 thread.add_delay_ns();
             }
-            finalize_thread(thread, recording, Found::Elsewhere);
+            finalize_thread(thread, recording, now_ns.is_none());
         }
     }
     if recording.request().mode == Mode::Cpu {
