@@ -109,11 +109,17 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     }
 }
 
-/// Whether a socket with a process's id was made by a user who is neither root nor the process's.
-fn is_anothers(socket: &Path, pid: u32) -> bool {
-    let owner = std::fs::symlink_metadata(socket).map(|found| found.uid());
-    let uid = Process::new(pid).and_then(|process| process.uid());
-    matches!((owner, uid), (Ok(owner), Some(uid)) if owner != 0 && owner != uid)
+/// Whether a socket in the folder is one of the program's. Any user can make one where root runs a
+/// program: another user's must be that of a descendant that became this user.
+fn is_of_program(socket: &Path, pid: u32, main: u32) -> bool {
+    let Ok(owner) = std::fs::symlink_metadata(socket).map(|found| found.uid()) else { return true };
+    // SAFETY: it takes nothing and cannot fail.
+    if owner == unsafe { libc::geteuid() } {
+        return true;
+    }
+    let parent = |process: &Process| process.parent().and_then(Process::new);
+    let process = Process::new(pid).filter(|process| process.uid() == Some(owner));
+    std::iter::successors(process, parent).any(|process| process.pid == main)
 }
 
 /// A process whose socket has appeared.
@@ -223,7 +229,7 @@ impl Runner {
     fn meet(&mut self, socket: &Path, main: u32) {
         let name = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some(pid) = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { return };
-        if is_anothers(socket, pid) {
+        if !is_of_program(socket, pid, main) {
             return;
         }
         let follows = self.arguments.sampling.subprocesses;
