@@ -3,8 +3,8 @@
 # exports nothing but swipr_* and the functions that it stands in front of and passes on (see
 # ARCHITECTURE.md), needs nothing but the C library's family, binds at load time, cannot be unloaded,
 # has nothing for tests in it, takes next to nothing of every thread's stack, is small when stripped,
-# and, if a version is named, needs no newer glibc than that and no libgcc_s, and has a version of its
-# own in its SONAME.
+# and, if a version is named, needs no newer glibc than that, no libgcc_s and no loader, and has a
+# version of its own in its SONAME.
 set -eu
 library=$1
 glibc=${2-}
@@ -32,7 +32,7 @@ done
 if [ -n "$glibc" ]; then
   newest=$(readelf -VW "$library" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)
   [ "$(printf '%s\n' "$newest" "$glibc" | sort -V | tail -1)" = "$glibc" ] || fail "needs glibc $newest; $glibc is the newest that it may"
-  case $needed in *libgcc_s*) fail "needs libgcc_s.so.1" ;; esac
+  case $needed in *libgcc_s* | *ld-linux*) fail "needs $(echo $needed): musl's loader refuses more than the C library" ;; esac
   soname=$(readelf -dW "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
   case $soname in libswipr.so.[0-9]*) ;; *) fail "is called $soname, without a version" ;; esac
   [ "$library" -ef "$(dirname "$library")/$soname" ] || fail "is not beside itself under its SONAME, $soname"

@@ -22,6 +22,11 @@ ctor::declarative::ctor! {
 }
 
 fn on_load() {
+    // A child of a profiled program may be for musl. Its loader takes a library for glibc; there the
+    // library does nothing, and its interposed functions pass their calls on.
+    if !has_glibc() {
+        return;
+    }
     errno::kept(|| {
         let _ = std::panic::catch_unwind(|| {
             atfork::prepare();
@@ -48,6 +53,13 @@ fn on_load() {
 /// Whether the parent has the library and the same wrong value: then it has reported it.
 fn was_told(error: &ConfigError) -> bool {
     process::has_profiled_parent() && process::has_parent_with(&format!("{}={}", error.variable, error.value))
+}
+
+/// Whether the C library is the one that the library is linked for.
+fn has_glibc() -> bool {
+    // SAFETY: a C string; the answer is null or the address of the function.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()) };
+    !found.is_null()
 }
 
 /// ThreadSanitizer knows one table of descriptors. It takes the agent's descriptors, which have the

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Host, wait_until};
@@ -416,6 +417,20 @@ fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
     assert!(said.errors.contains("is for riscv"), "{said:?}");
 }
 
+/// Its parent is preloaded, and the variable is inherited.
+fn musl_child(program: &Path) {
+    if std::env::var_os("SWIPR_TEST_LIBRARY").is_none() {
+        return eprintln!("not tried: only the library in the packages loads under musl (packages/build)");
+    }
+    let script = format!("{}; exit 3", program.display());
+    for options in [&["run"][..], &["run", "-s"]] {
+        let said = says([options, &["--", "sh", "-c", &script]].concat());
+        assert_eq!(said.status, Some(3), "{said:?}");
+        assert!(said.out.contains("libswipr"), "{said:?}");
+        assert!(!said.errors.contains("Error"), "{said:?}");
+    }
+}
+
 /// A program of musl's ended with 127 before its first instruction: its loader cannot load what is
 /// made for glibc.
 #[test]
@@ -444,6 +459,7 @@ fn programs_that_cannot_be_preloaded_are_started_as_they_are_and_keep_their_stat
         Ok(status) => {
             assert!(status.success());
             runs_as_it_is("musl", "uses musl's C library", "nothing\n");
+            musl_child(&musl);
         }
         Err(_) => eprintln!("not tried: there is no musl-gcc (Debian package musl-tools)"),
     }
