@@ -3,9 +3,9 @@
  * EINTR. The hazard: the agent's signal finds a thread in such a call, and the kernel ends the call. (Seen with perl,
  * whose select came back early and whose sleep was cut short.) */
 // cflags: -O2
-// record: samples=4000&hz=2000
-// expect: samples >= 4000
-// record: samples=12000&hz=2000&mode=cpu
+// record: samples=2000&hz=2000
+// expect: samples >= 2000
+// record: samples=4000&hz=2000&mode=cpu
 // expect: samples >= 100
 #include "host.h"
 

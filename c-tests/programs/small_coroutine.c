@@ -1,7 +1,7 @@
 /* A coroutine whose stack has as much room as its calls need and no more, above memory that cannot be written, in a thread with an alternate
  * stack for signals. It computes and sleeps all the time. The hazard: a handler that writes below the coroutine's stack pointer crashes it. */
 // cflags: -O2
-// record: samples=16000&hz=4000&mode=cpu
+// record: samples=8000&hz=4000&mode=cpu
 // expect: samples >= 100
 #include "host.h"
 

@@ -3,9 +3,9 @@
  * end of its time-out and has to wait for a processor looks as if it ran. A signal then makes its call fail with EINTR,
  * though its time is over, or though something has come. */
 // cflags: -O2
-// record: samples=4000&hz=2000
-// expect: samples >= 4000
-// record: samples=6000&hz=2000&mode=cpu
+// record: samples=2000&hz=2000
+// expect: samples >= 2000
+// record: samples=3000&hz=2000&mode=cpu
 // expect: samples >= 100
 #include "host.h"
 

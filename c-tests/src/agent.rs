@@ -18,7 +18,7 @@ pub fn checkout() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// The shared library, built on the first call.
+/// The shared library under test: the one that is named, or the one that is built.
 pub fn library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(build).clone()
@@ -35,10 +35,10 @@ pub fn target() -> PathBuf {
         .to_path_buf()
 }
 
-/// The same library with faults built in, of which [`FAULT_VARIABLE`] selects one.
+/// The library that tests build. It has faults built in, of which [`FAULT_VARIABLE`] selects one.
 pub fn faulty_library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| cargo_build(Some("fault-injection"))).clone()
+    LIBRARY.get_or_init(cargo_build).clone()
 }
 
 /// `memory:N` or `panic:THREAD`.
@@ -50,29 +50,15 @@ fn build() -> PathBuf {
         assert!(library.is_file(), "{LIBRARY_VARIABLE} names {}, which is no file", library.display());
         return library;
     }
-    cargo_build(None)
+    faulty_library()
 }
 
-/// Builds the library, and puts it into a folder named after its feature: each build leaves
-/// its result at the same place, and test programs run side by side.
-fn cargo_build(feature: Option<&str>) -> PathBuf {
-    let profile = target().join(PROFILE);
-    let folder = profile.join(feature.unwrap_or("as-it-is"));
-    std::fs::create_dir_all(&folder).expect("a folder for the library");
-    let lock = std::fs::File::create(profile.join("library.lock")).expect("a file to lock");
-    lock.lock().expect("the file can be locked");
+/// Builds the library.
+fn cargo_build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args([
-            "build",
-            "-p",
-            "libswipr",
-            "--profile",
-            PROFILE,
-            "--features",
-            feature.unwrap_or(""),
-            "--target-dir",
-        ])
+        .args(["build", "-p", "libswipr", "--profile", PROFILE, "--features", "fault-injection"])
+        .arg("--target-dir")
         .arg(target())
         .current_dir(checkout())
         .output()
@@ -83,14 +69,5 @@ fn cargo_build(feature: Option<&str>) -> PathBuf {
         String::from_utf8_lossy(&output.stderr)
     );
     let name = if cfg!(target_os = "macos") { "libswipr.dylib" } else { "libswipr.so" };
-    let (built, library) = (profile.join(name), folder.join(name));
-    let is_new = std::fs::metadata(&library).and_then(|old| old.modified()).ok()
-        < std::fs::metadata(&built).and_then(|new| new.modified()).ok();
-    if is_new {
-        // By renaming: programs of other tests may run with the old one.
-        let beside = folder.join("new");
-        std::fs::copy(&built, &beside).expect("the library can be copied");
-        std::fs::rename(&beside, &library).expect("the library can be put in its place");
-    }
-    library
+    target().join(PROFILE).join(name)
 }

@@ -12,7 +12,6 @@ use swipr_c_tests::program::Program;
 
 swipr_c_tests::tests! {
     no_thread_that_is_just_going_to_sleep_is_interrupted,
-    no_poll_that_does_not_wait_is_interrupted,
     threads_that_wait_are_cancelled,
     who_waits_for_its_own_handlers_goes_on_when_they_have_run,
     its_malloc_is_not_entered_by_threads_of_ours,
@@ -34,16 +33,12 @@ fn no_thread_that_is_just_going_to_sleep_is_interrupted() -> Result<(), NotRun> 
     run(&["going_to_sleep"])
 }
 
-fn no_poll_that_does_not_wait_is_interrupted() -> Result<(), NotRun> {
-    run(&["poll_without_waiting"])
-}
-
 fn threads_that_wait_are_cancelled() -> Result<(), NotRun> {
     run(&["cancelled_threads"])
 }
 
 fn who_waits_for_its_own_handlers_goes_on_when_they_have_run() -> Result<(), NotRun> {
-    run(&["waits_for_handlers", "handler_leaves_early", "goes_on"])
+    run(&["waits_for_handlers"])
 }
 
 /// No debug files of the library are installed: the agent searches for them.

@@ -14,7 +14,7 @@ use swipr_c_tests::truth::{Jumps, Verdict, judge};
 /// How many stacks to take of each program: walked, not used again, and to their roots.
 const STACKS_VARIABLE: &str = "SWIPR_TRUTH_STACKS";
 /// Where it is not set.
-const STACKS: u64 = 10_000;
+const STACKS: u64 = 5_000;
 /// A program lives a minute: so many recordings of each, twice.
 const ROUNDS: usize = 4;
 
@@ -47,7 +47,7 @@ impl Tally {
             [whole, by("copy"), by("signal"), by("reuse")]
         };
         let before = figures();
-        let query = "seconds=3&hz=5000&format=folded&inline=false&threads=runner%7Cwaiter";
+        let query = "seconds=2&hz=5000&format=folded&inline=false&threads=runner%7Cwaiter";
         let recording = host.record(&format!("{query}&mode={mode}"));
         let figures = figures().into_iter().zip(before).map(|(after, before)| after - before);
         let sums = [&mut self.whole, &mut self.copied, &mut self.interrupted, &mut self.reused];

@@ -107,7 +107,7 @@ pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathB
         #define STATUS 5
         #endif
         #ifndef SECONDS
-        #define SECONDS 1.2
+        #define SECONDS 0.7
         #endif
         static volatile unsigned long sink;
         __attribute__((noinline)) void hot(double seconds)
