@@ -22,8 +22,8 @@ ctor::declarative::ctor! {
 }
 
 fn on_load() {
-    // A child of a profiled program may be for musl. Its loader takes a library for glibc; there the
-    // library does nothing, and its interposed functions pass their calls on.
+    // A child of a profiled program may be for musl, whose loader takes the packaged library. There
+    // it does nothing, and its interposed functions pass their calls on.
     if !has_glibc() {
         return;
     }

@@ -6,7 +6,7 @@
 // record: samples=2000&hz=2000
 // expect: samples >= 2000
 // record: samples=4000&hz=2000&mode=cpu
-// expect: samples >= 100
+// expect: samples >= 30
 #include "host.h"
 
 #include <poll.h>
