@@ -29,9 +29,7 @@ pub fn symbolize(recording: &mut Recording, search: &SearchPath, budget: Budget)
 /// This crate's own, for these directories.
 pub(crate) fn symbolizer(search: &SearchPath, budget: Budget) -> Symbolizer {
     let mut symbolizer = Symbolizer::new(budget);
-    if let Some(root) = search.directories().first() {
-        symbolizer.set_debug_root(root);
-    }
+    symbolizer.add_debug_roots(search.directories());
     symbolizer
 }
 
@@ -82,7 +80,8 @@ impl Names<'_> {
     }
 
     fn frame(&mut self, frame: &Frame, is_exact: bool) -> Frame {
-        let wanted = frame.kind == FrameKind::Native && frame.functions.is_empty();
+        let is_nameless = frame.functions.is_empty() || self.may_have_a_better_name(frame);
+        let wanted = frame.kind == FrameKind::Native && is_nameless;
         let Some(module) = frame.module.as_ref().filter(|_| wanted) else { return frame.clone() };
         let seen = (Arc::as_ptr(module).addr(), frame.address, is_exact);
         let functions = match self.known.get(&seen) {
@@ -94,11 +93,25 @@ impl Names<'_> {
                 found
             }
         };
-        match functions.is_empty() {
-            true => self.outcome.unknown += 1,
-            false => self.outcome.named += 1,
+        if functions.is_empty() {
+            self.outcome.unknown += 1;
+            return frame.clone();
         }
+        self.outcome.named += 1;
         Frame { functions, ..frame.clone() }
+    }
+
+    /// Whether it was named by its address where it was recorded (`module+0x…`), and there are
+    /// directories that may know more.
+    fn may_have_a_better_name(&self, frame: &Frame) -> bool {
+        let Some(module) = frame.module.as_ref().filter(|_| !self.search.directories().is_empty()) else {
+            return false;
+        };
+        let file = module.path.rsplit('/').next().unwrap_or_default();
+        let is_address = |function: &Function| {
+            function.name.strip_prefix(file).is_some_and(|offset| offset.starts_with("+0x"))
+        };
+        frame.functions.iter().all(is_address)
     }
 
     fn functions(&mut self, key: &ObjectKey, address: u64, is_exact: bool) -> Arc<[Function]> {

@@ -63,8 +63,8 @@ fn real_path(path: &Path) -> Option<PathBuf> {
 
 /// Finds the files that belong to an object besides its own.
 pub struct Finder<'a> {
-    /// Where debug files are installed.
-    pub root: &'a Path,
+    /// Where debug files are installed, the best first.
+    pub roots: &'a [PathBuf],
     /// Bytes of a file above which it is refused.
     pub max_bytes: u64,
     /// Hears of files that were found and do not belong to the object.
@@ -75,8 +75,9 @@ impl Finder<'_> {
     /// Opens the separate debug file of the object at `path`, if there is one that belongs to it.
     pub fn debug_file(&mut self, object: &ElfFile, path: &Path) -> Option<ElfFile> {
         let build_id = object.build_id().unwrap_or_default();
-        if let Some(by_id) = build_id_path(self.root, build_id)
-            && let Some(file) = self.keep(open_with_build_id(&by_id, build_id, self.max_bytes))
+        let mut by_id = self.roots.iter().filter_map(|root| build_id_path(root, build_id));
+        if let Some(file) =
+            by_id.find_map(|place| self.keep(open_with_build_id(&place, build_id, self.max_bytes)))
         {
             return Some(file);
         }
@@ -86,8 +87,9 @@ impl Finder<'_> {
         let mut directories = vec![path.parent()?.to_owned()];
         directories.extend(real_path(path).and_then(|path| path.parent().map(Path::to_owned)));
         directories.dedup();
-        let below_root =
-            directories.iter().filter_map(|it| Some(self.root.join(it.strip_prefix("/").ok()?).join(&name)));
+        let below_root = self.roots.iter().flat_map(|root| {
+            directories.iter().filter_map(|it| Some(root.join(it.strip_prefix("/").ok()?).join(&name)))
+        });
         let beside = directories.iter().flat_map(|it| [it.join(&name), it.join(".debug").join(&name)]);
         let places: Vec<_> = beside.chain(below_root).collect();
         places.iter().filter(|place| *place != path).find_map(|place| {
@@ -110,7 +112,8 @@ impl Finder<'_> {
         // A relative name is one of a file beside the debug file, whatever links led to that.
         let beside = debug.path().and_then(|path| Some(real_path(path)?.parent()?.join(name)));
         let named = beside.filter(|_| !build_id.is_empty());
-        let places = named.into_iter().chain(build_id_path(self.root, build_id));
+        let by_id = self.roots.iter().filter_map(|root| build_id_path(root, build_id));
+        let places = named.into_iter().chain(by_id);
         let mut places = places.collect::<Vec<_>>().into_iter();
         places.find_map(|place| self.keep(open_with_build_id(&place, build_id, self.max_bytes)))
     }
@@ -175,13 +178,13 @@ mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         let (one, other) = (compile(&directory, "one", 1), compile(&directory, "other", 2));
         let object = ElfFile::open(&one, LIMIT).unwrap();
-        let root = directory.join("root");
-        let place = build_id_path(&root, object.build_id().unwrap()).unwrap();
+        let roots = [directory.join("root")];
+        let place = build_id_path(&roots[0], object.build_id().unwrap()).unwrap();
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         let mut refused = Vec::new();
         let mut find = || {
             let on_refusal = &mut |error| refused.push(error);
-            let mut finder = Finder { root: &root, max_bytes: LIMIT, on_refusal };
+            let mut finder = Finder { roots: &roots, max_bytes: LIMIT, on_refusal };
             let found = finder.debug_file(&object, &one).is_some();
             (found, std::mem::take(&mut refused).len())
         };

@@ -177,7 +177,7 @@ pub struct Stats {
 /// Finds names, files and lines for addresses. See the module's text.
 pub struct Symbolizer {
     budget: Budget,
-    debug_root: PathBuf,
+    debug_roots: Vec<PathBuf>,
     names: StringInterner,
     objects: HashMap<ObjectKey, Object>,
     /// Bytes of all objects.
@@ -191,7 +191,7 @@ impl Symbolizer {
     pub fn new(budget: Budget) -> Symbolizer {
         Symbolizer {
             budget,
-            debug_root: separate::DEBUG_ROOT.into(),
+            debug_roots: vec![separate::DEBUG_ROOT.into()],
             names: StringInterner::default(),
             objects: HashMap::new(),
             bytes: 0,
@@ -208,9 +208,9 @@ impl Symbolizer {
         }
     }
 
-    /// Where separate debug files are installed (`/usr/lib/debug` at first).
-    pub fn set_debug_root(&mut self, root: &Path) {
-        self.debug_root = root.to_owned();
+    /// Where separate debug files are installed, besides `/usr/lib/debug`: these come first.
+    pub fn add_debug_roots(&mut self, roots: &[PathBuf]) {
+        self.debug_roots.splice(0..0, roots.iter().cloned());
     }
 
     /// Sets the demangler of Swift's names (there is none at first).
@@ -234,7 +234,7 @@ impl Symbolizer {
     ) -> Arc<[Symbol]> {
         self.now += 1;
         if !self.objects.contains_key(key) {
-            let object = Object::load(key, &self.debug_root, &self.budget, &mut self.stats);
+            let object = Object::load(key, &self.debug_roots, &self.budget, &mut self.stats);
             self.bytes += object.bytes();
             self.objects.insert(key.clone(), object);
         }
@@ -248,7 +248,7 @@ impl Symbolizer {
         let before = object.bytes();
         let symbols = {
             let question = (address, lookup, detail);
-            object.resolve(question, &mut self.names, &self.debug_root, &self.budget, &mut self.stats)
+            object.resolve(question, &mut self.names, &self.debug_roots, &self.budget, &mut self.stats)
         };
         self.bytes = self.bytes - before + object.bytes();
         self.keep_within_budget(key);

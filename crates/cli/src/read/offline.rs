@@ -40,7 +40,7 @@ pub(super) fn read(
     to: &mut dyn FnMut(Event) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut recording = swipr_offline::read(text).map_err(|error| error.to_string())?;
-    if recording.stacks.iter().any(|stack| has_unnamed(stack)) {
+    if !symbols.directories.is_empty() || recording.stacks.iter().any(|stack| has_unnamed(stack)) {
         let search = SearchPath::new(symbols.directories.iter().cloned());
         let named = match &mut symbols.by {
             By::Us => symbolize(&mut recording, &search, Budget::OF_ITS_OWN),

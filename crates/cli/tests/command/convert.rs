@@ -145,6 +145,32 @@ fn frames_without_names_are_named_from_files_and_those_that_are_missing_are_told
     assert!(said.out.contains("burner_main;first;second;third;burn"), "{said:?}");
 }
 
+/// The option did nothing: the names by address of a stripped program counted as names.
+#[test]
+fn functions_that_were_recorded_by_address_are_named_from_a_folder() {
+    let directory = Directory::new();
+    let (stripped, symbols) = (directory.path().join("stripped"), directory.path().join("symbols"));
+    std::fs::create_dir(&symbols).expect("a folder");
+    let mut strip = std::process::Command::new("strip");
+    let strip = strip.arg("-o").arg(&stripped).arg(&burner().executable).status();
+    assert!(strip.is_ok_and(|status| status.success()), "strip (Debian package binutils)");
+    std::fs::copy(&burner().executable, symbols.join("stripped")).expect("a copy");
+    let stripped = swipr_c_tests::program::Program { executable: stripped, ..burner().clone() };
+    let host = swipr_c_tests::host::Host::start(&stripped);
+    let raw = directory.path().join("a.jsonl");
+    let target = "/profile?samples=200&hz=200&mode=cpu&format=raw";
+    let answer = http::get(&host.socket(), target).and_then(http::Answer::read_all).expect("a recording");
+    host.end();
+    std::fs::write(&raw, &answer.body).expect("a file");
+    let folded = |more: &[&str]| {
+        says(["convert", &raw.display().to_string(), "-f", "folded", "-o", "-"].iter().chain(more)).well().out
+    };
+    assert!(folded(&[]).contains(";stripped+0x"), "{}", folded(&[]));
+    let named = folded(&["--symbols", &symbols.display().to_string()]);
+    assert!(named.contains("burner_main;first;second;third;burn"), "{named}");
+    assert!(!named.contains("stripped+0x"), "{named}");
+}
+
 #[test]
 fn what_comes_by_standard_input_is_read_and_named_by_from() {
     let text = "main;a 5\nmain;b 7\n";

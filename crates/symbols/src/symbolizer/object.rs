@@ -56,7 +56,7 @@ enum Dwarf {
 
 impl Object {
     /// Reads what the object's file, and its debug file, have to say.
-    pub(super) fn load(key: &ObjectKey, root: &Path, budget: &Budget, stats: &mut Stats) -> Object {
+    pub(super) fn load(key: &ObjectKey, roots: &[PathBuf], budget: &Budget, stats: &mut Stats) -> Object {
         let path = Path::new(&*key.path);
         let opened = match &key.image {
             Some(image) => ElfFile::from_memory(image.clone()),
@@ -73,7 +73,7 @@ impl Object {
             }
         };
         let mut finder =
-            Finder { root, max_bytes: budget.file_bytes, on_refusal: &mut |error| count(&error, stats) };
+            Finder { roots, max_bytes: budget.file_bytes, on_refusal: &mut |error| count(&error, stats) };
         let is_stripped = key.image.is_none() && !Lines::are_in(&file);
         let debug = if is_stripped { finder.debug_file(&file, path) } else { None };
         let memory = budget.memory_bytes as u64;
@@ -139,11 +139,11 @@ impl Object {
     }
 
     /// Looks at the units of the DWARF, unless that was done.
-    fn open_lines(&mut self, root: &Path, budget: &Budget, stats: &mut Stats) {
+    fn open_lines(&mut self, roots: &[PathBuf], budget: &Budget, stats: &mut Stats) {
         let Dwarf::Closed(closed) = &self.dwarf else { return };
         let (main, path) = &**closed;
         let mut finder =
-            Finder { root, max_bytes: budget.file_bytes, on_refusal: &mut |error| count(&error, stats) };
+            Finder { roots, max_bytes: budget.file_bytes, on_refusal: &mut |error| count(&error, stats) };
         let alternate = finder.alternate(main);
         let files = Files { main, alternate: alternate.as_ref(), path };
         let room = budget.memory_bytes / 4 * 3;
@@ -162,12 +162,12 @@ impl Object {
         &mut self,
         (address, lookup, detail): (u64, Lookup, Detail),
         names: &mut StringInterner,
-        root: &Path,
+        roots: &[PathBuf],
         budget: &Budget,
         stats: &mut Stats,
     ) -> Arc<[Symbol]> {
         if detail == Detail::Lines {
-            self.open_lines(root, budget, stats);
+            self.open_lines(roots, budget, stats);
         }
         let probe = match lookup {
             Lookup::Pc => address,
