@@ -32,10 +32,6 @@ mod tests {
     use super::*;
     use std::fmt::Write;
 
-    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
-    const BEGIN: &str = "<!-- verbs: generated -->\n";
-    const END: &str = "<!-- end -->";
-
     /// Every verb and its options, as tables.
     fn tables() -> String {
         let mut out = String::new();
@@ -64,14 +60,6 @@ mod tests {
 
     #[test]
     fn the_verbs_and_options_in_the_documentation_are_those_of_the_command() {
-        let text = std::fs::read_to_string(PAGE).expect("docs/cli.md");
-        let (before, rest) = text.split_once(BEGIN).expect("where it begins");
-        let (found, after) = rest.split_once(END).expect("where it ends");
-        let wanted = tables();
-        if std::env::var_os("SWIPR_BLESS").is_some() {
-            std::fs::write(PAGE, format!("{before}{BEGIN}{wanted}{END}{after}")).expect("written");
-        } else {
-            assert_eq!(found, wanted, "docs/cli.md is not up to date; SWIPR_BLESS=1 rewrites it");
-        }
+        crate::generated::assert_generated("docs/cli.md", "verbs: generated", &tables());
     }
 }

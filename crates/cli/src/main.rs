@@ -14,6 +14,9 @@ mod endpoint;
 mod error;
 mod event;
 mod find;
+#[cfg(test)]
+#[path = "../../../tests/generated.rs"]
+mod generated;
 mod http;
 mod library;
 mod ls;

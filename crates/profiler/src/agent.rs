@@ -14,7 +14,7 @@ use crate::recording::{MAX_RECORDINGS, Output, Question, Recorder, Request, Star
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, RunningRecording};
 use crate::writer::{Figures, NameSources, SharedFlightRecorder, Writer, write_flight_record};
-use crate::{agent_threads, symbol_server};
+use crate::{agent_threads, last_thread, symbol_server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -146,6 +146,16 @@ impl Agent {
         match lock(&self.submitted) {
             Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
             None => output.finish(Err(disabled::message().unwrap_or_default())),
+        }
+    }
+
+    /// Starts what was submitted. For the server thread.
+    pub fn start_submitted(self: &Arc<Self>) {
+        let submitted = lock(&self.submitted).map(|mut submitted| std::mem::take(&mut *submitted));
+        for Submitted { request, output, stop } in submitted.into_iter().flatten() {
+            if let Err((error, output)) = self.begin(request, output, stop) {
+                output.finish(Err(error.to_string()));
+            }
         }
     }
 
@@ -419,19 +429,13 @@ impl Recorder for SharedAgent {
     }
 
     fn attend_within(&self) -> Option<Duration> {
-        MAY_BE_DEAF.load(Relaxed).then_some(LOOK_WHERE_DEAF)
+        let where_deaf = MAY_BE_DEAF.load(Relaxed).then_some(LOOK_WHERE_DEAF);
+        [where_deaf, last_thread::timeout()].into_iter().flatten().min()
     }
 
     fn attend(&self) {
-        let Some(submitted) = lock(&self.0.submitted).map(|mut submitted| std::mem::take(&mut *submitted))
-        else {
-            return;
-        };
-        for Submitted { request, output, stop } in submitted {
-            if let Err((error, output)) = self.0.begin(request, output, stop) {
-                output.finish(Err(error.to_string()));
-            }
-        }
+        last_thread::look();
+        self.0.start_submitted();
     }
 }
 

@@ -4,10 +4,10 @@
 //! At exit the process waits until the file is complete, at most 2 seconds. A process without such
 //! a file does not wait. Not here: the flight recorder's memory (`swipr_formats::FlightRecorder`).
 
-use crate::agent::{Agent, SharedAgent};
+use crate::agent::Agent;
 use crate::config::{Config, LifeFile};
 use crate::output::{self, Completion, FileOutput};
-use crate::recording::{Closed, Length, Output, Recorder, Request, Symbolize, WriterTask};
+use crate::recording::{Closed, Length, Output, Request, Symbolize, WriterTask};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub fn begin(agent: &Arc<Agent>, config: &Config) {
         begin_file(agent, file);
     }
     if config.continuous.is_some() || config.life_file.is_some() {
-        SharedAgent(agent.clone()).attend();
+        agent.start_submitted();
     }
 }
 

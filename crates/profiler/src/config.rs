@@ -10,10 +10,10 @@ mod recorder;
 mod signal;
 
 pub use continuous::{Continuous, LifeFile};
-pub use place::{Identity, Pattern, Place};
 pub use programs::{Follow, Programs};
 pub use recorder::WaitingFor;
 
+use crate::listen::Place;
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -243,7 +243,7 @@ impl Config {
         };
         let mut places = vec![main];
         if let Some(text) = reader.text("SWIPR_LISTEN", place::LISTEN_EXAMPLE)? {
-            let place = Place::from_listen(&text, exposure);
+            let place = place::from_listen(&text, exposure);
             places.push(reader.check("SWIPR_LISTEN", &text, place, place::LISTEN_EXAMPLE)?);
         }
         Ok(Config {
@@ -331,29 +331,29 @@ impl VariableReader<'_> {
     /// What `options->socket` of `swipr_start` says.
     fn given_place(&self, socket: &str, exposure: place::Exposure) -> Result<Place, ConfigError> {
         let place = match socket.contains("://") {
-            true => Place::from_url(socket, place::Braces::AreText, exposure),
-            false => Place::from_path(socket.as_bytes()),
+            true => place::from_url(socket, place::Braces::AreText, exposure),
+            false => place::from_path(socket.as_bytes()),
         };
         self.check(SOCKET_OPTION, socket, place, place::SOCKET_EXAMPLE)
     }
 
     fn main_place(&self, exposure: place::Exposure) -> Result<Place, ConfigError> {
         if let Some(value) = self.value("SWIPR_SOCKET") {
-            let place = Place::from_path(value.as_bytes());
+            let place = place::from_path(value.as_bytes());
             let shown = value.to_string_lossy();
             return self.check("SWIPR_SOCKET", &shown, place, place::SOCKET_EXAMPLE);
         }
         let literal = ["SWIPR_SAMPLING_SERVER_URL", "PROFILE_RECORDER_SERVER_URL"];
         for variable in literal {
             if let Some(url) = self.text(variable, place::URL_EXAMPLE)? {
-                let place = Place::from_url(&url, place::Braces::AreText, exposure);
+                let place = place::from_url(&url, place::Braces::AreText, exposure);
                 return self.check(variable, &url, place, place::URL_EXAMPLE);
             }
         }
         let patterns = ["SWIPR_SAMPLING_SERVER_URL_PATTERN", "PROFILE_RECORDER_SERVER_URL_PATTERN"];
         for variable in patterns {
             if let Some(url) = self.text(variable, place::URL_PATTERN_EXAMPLE)? {
-                let place = Place::from_url(&url, place::Braces::ArePlaceholders, exposure);
+                let place = place::from_url(&url, place::Braces::ArePlaceholders, exposure);
                 return self.check(variable, &url, place, place::URL_PATTERN_EXAMPLE);
             }
         }

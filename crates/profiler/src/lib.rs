@@ -43,6 +43,9 @@ pub mod config;
 mod counters;
 #[doc(hidden)]
 pub mod for_library;
+#[cfg(test)]
+#[path = "../../../tests/generated.rs"]
+mod generated;
 mod histogram;
 #[cfg(feature = "fault-injection")]
 mod injected;

@@ -9,10 +9,10 @@ pub use pause::{Paused, pause, pause_if_only_thread, settle_before_change};
 
 use crate::agent::{Agent, SharedAgent};
 use crate::channel::{Sender, channel};
-use crate::config::{Config, Follow, Identity, Place};
-use crate::listen::{Address, Directories, Listener, Reach, SocketFile, remove_neighbours};
+use crate::config::{Config, Follow};
+use crate::listen::{Address, Directories, Identity, Listener, Place, Reach, SocketFile, remove_neighbours};
 use crate::recording::{Output, Request};
-use crate::server::{Server, Settings};
+use crate::server::{Limits, Server, Settings};
 use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder, wake_server};
 use phase::{Life, Phase, State};
 use std::fmt;
@@ -215,7 +215,13 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::
     let agent = Arc::new(Agent::new(config));
     agent.set_addresses(&addresses, not_listening);
     let recorder = Arc::new(SharedAgent(agent.clone()));
-    let (server, event_loop) = Server::new(listeners, recorder, Settings::from(config))
+    let settings = Settings {
+        token: config.token.clone(),
+        allowed_uids: config.allowed_uids.clone(),
+        log: config.log,
+        limits: Limits::default(),
+    };
+    let (server, event_loop) = Server::new(listeners, recorder, settings)
         .map_err(|error| LifeError::Failed(format!("cannot make the server: {error}")))?;
     Ok((Live { agent, server, address, files }, event_loop))
 }

@@ -10,14 +10,16 @@ mod directory;
 mod error;
 mod file;
 mod identity;
+mod place;
 mod stale;
 
 pub(crate) use address::{connect, local as local_address, peer as peer_address};
 pub use error::ListenError;
 pub use file::SocketFile;
+pub use identity::Identity;
+pub use place::{Pattern, Place};
 pub use stale::remove_neighbours;
 
-use crate::config::{Identity, Place};
 use nix::sys::socket::{Backlog, listen};
 use std::ffi::OsStr;
 use std::fmt;

@@ -10,8 +10,9 @@ mod report;
 pub use self::criterion::BenchProfiler;
 pub use report::{Frames, Key, Report};
 
-use crate::config::{Config, Pattern, Place};
+use crate::config::Config;
 use crate::lifecycle::{self, Wait};
+use crate::listen::{Pattern, Place};
 use crate::output::Completion;
 use crate::recording::{Filter, Length, Request, Symbolize};
 use kept_output::MemoryOutput;

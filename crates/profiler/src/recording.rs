@@ -196,7 +196,8 @@ pub trait Recorder: Send + Sync {
     fn ask(&self, _question: Question) -> Result<(), StartError> {
         Err(StartError::Failed("there is nobody who looks names up".into()))
     }
-    /// The server thread woke up: starts the recordings that other threads have submitted.
+    /// The server thread woke up. Starts the recordings that other threads have submitted, and looks
+    /// whether the process should end.
     fn attend(&self) {}
     /// How soon the server thread must wake up without being woken.
     fn attend_within(&self) -> Option<Duration> {

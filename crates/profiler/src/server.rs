@@ -1,5 +1,5 @@
-//! The HTTP server on the agent's socket: one thread. It sleeps while no client sends, except for a
-//! check once a second (`last_thread.rs`).
+//! The HTTP server on the agent's socket: one thread. It sleeps while no client sends, except for
+//! what the recorder does once a second ([`Recorder::attend`]).
 //!
 //! It reads requests, has a [`Recorder`] make recordings and moves their bytes. It never makes a
 //! sample, looks up no name, reads no file of the host, and waits nowhere but in its poller. The
@@ -30,7 +30,6 @@ mod values;
 pub use event_loop::EventLoop;
 pub use parameters::{regex, title};
 
-use crate::config::Config;
 use crate::listen::Listener;
 use crate::recording::Recorder;
 use connection::ServerContext;
@@ -85,17 +84,6 @@ impl Default for Limits {
             stall: Duration::from_secs(30),
             linger: Duration::from_secs(5),
             connections: 64,
-        }
-    }
-}
-
-impl From<&Config> for Settings {
-    fn from(config: &Config) -> Self {
-        Settings {
-            token: config.token.clone(),
-            allowed_uids: config.allowed_uids.clone(),
-            log: config.log,
-            limits: Limits::default(),
         }
     }
 }
@@ -202,21 +190,3 @@ impl fmt::Debug for EventLoop {
 
 #[cfg(test)]
 mod tests;
-
-/// Compares a part of a page, between `<!-- NAME: generated -->` and `<!-- end -->`, with the
-/// expected text. With `SWIPR_BLESS=1` writes it.
-#[cfg(test)]
-pub(crate) fn assert_generated(page: &str, name: &str, expected: &str) {
-    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock();
-    let text = std::fs::read_to_string(page).unwrap();
-    let mark = format!("<!-- {name}: generated -->\n");
-    let (before, rest) = text.split_once(&mark).unwrap();
-    let (found, after) = rest.split_once("<!-- end -->").unwrap();
-    if std::env::var_os("SWIPR_BLESS").is_some() {
-        let text = format!("{before}{mark}{expected}<!-- end -->{after}");
-        std::fs::write(page, text).unwrap();
-    } else {
-        assert_eq!(found, expected, "{page} is not up to date; SWIPR_BLESS=1 rewrites it");
-    }
-}

@@ -7,6 +7,8 @@ mod doctor;
 mod documents;
 mod dump;
 mod examples;
+#[path = "../../../../tests/generated.rs"]
+mod generated;
 mod ls;
 mod options;
 mod otlp;

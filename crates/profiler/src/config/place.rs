@@ -1,5 +1,6 @@
 //! Places to listen at, as variables spell them. Not here: opening them.
 
+use crate::listen::{Pattern, Place};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The port of `http://HOST` without one.
@@ -9,19 +10,6 @@ pub(super) const SOCKET_EXAMPLE: &str = "/tmp/app-{PID}.sock";
 pub(super) const URL_EXAMPLE: &str = "unix:///tmp/app.sock";
 pub(super) const URL_PATTERN_EXAMPLE: &str = "unix:///tmp/app-{PID}.sock";
 pub(super) const LISTEN_EXAMPLE: &str = "127.0.0.1:7377";
-
-/// A place to listen at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A Unix socket in the first of [`super::DEFAULT_PLACES`] that works.
-    Default,
-    /// A Unix socket with this path.
-    Path(Pattern),
-    /// A Unix socket with this name in the kernel's abstract namespace (unix(7)).
-    Abstract(Pattern),
-    /// TCP.
-    Tcp(SocketAddr),
-}
 
 /// Which TCP addresses are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,57 +27,55 @@ pub(super) enum Braces {
     ArePlaceholders,
 }
 
-impl Place {
-    pub(super) fn from_path(path: &[u8]) -> Result<Place, String> {
-        if path.starts_with(b"@") {
-            return Err("abstract sockets are asked for with SWIPR_LISTEN".to_owned());
-        }
-        no_nul(path)?;
-        Pattern::parse(path).map(Place::Path)
+pub(super) fn from_path(path: &[u8]) -> Result<Place, String> {
+    if path.starts_with(b"@") {
+        return Err("abstract sockets are asked for with SWIPR_LISTEN".to_owned());
     }
+    no_nul(path)?;
+    Pattern::parse(path).map(Place::Path)
+}
 
-    pub(super) fn from_url(url: &str, braces: Braces, exposure: Exposure) -> Result<Place, String> {
-        let Some((scheme, rest)) = url.split_once("://") else {
-            return Err("it is not a URL".to_owned());
-        };
-        let path = match scheme.to_ascii_lowercase().as_str() {
-            "http" => return tcp(rest, exposure),
-            "unix" => {
-                if !rest.starts_with('/') {
-                    return Err("unix:// is followed by an absolute path".to_owned());
-                }
-                percent_decode(rest)?
+pub(super) fn from_url(url: &str, braces: Braces, exposure: Exposure) -> Result<Place, String> {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Err("it is not a URL".to_owned());
+    };
+    let path = match scheme.to_ascii_lowercase().as_str() {
+        "http" => return tcp(rest, exposure),
+        "unix" => {
+            if !rest.starts_with('/') {
+                return Err("unix:// is followed by an absolute path".to_owned());
             }
-            "http+unix" => {
-                // The path is in the place of the host name; a URL path may follow.
-                let host = rest.split('/').next().unwrap_or(rest);
-                let path = percent_decode(if host.is_empty() { rest } else { host })?;
-                if !path.starts_with(b"/") {
-                    return Err("http+unix:// is followed by an absolute path".to_owned());
-                }
-                path
-            }
-            other => {
-                return Err(format!("{other}:// is not known (unix://, http+unix:// and http:// are)"));
-            }
-        };
-        no_nul(&path)?;
-        match braces {
-            Braces::AreText => Ok(Place::Path(Pattern::literal(&path))),
-            Braces::ArePlaceholders => Pattern::parse(&path).map(Place::Path),
+            percent_decode(rest)?
         }
+        "http+unix" => {
+            // The path is in the place of the host name; a URL path may follow.
+            let host = rest.split('/').next().unwrap_or(rest);
+            let path = percent_decode(if host.is_empty() { rest } else { host })?;
+            if !path.starts_with(b"/") {
+                return Err("http+unix:// is followed by an absolute path".to_owned());
+            }
+            path
+        }
+        other => {
+            return Err(format!("{other}:// is not known (unix://, http+unix:// and http:// are)"));
+        }
+    };
+    no_nul(&path)?;
+    match braces {
+        Braces::AreText => Ok(Place::Path(Pattern::literal(&path))),
+        Braces::ArePlaceholders => Pattern::parse(&path).map(Place::Path),
     }
+}
 
-    pub(super) fn from_listen(text: &str, exposure: Exposure) -> Result<Place, String> {
-        if let Some(name) = text.strip_prefix('@') {
-            if name.is_empty() {
-                return Err("@ is followed by a name".to_owned());
-            }
-            no_nul(name.as_bytes())?;
-            return Pattern::parse(name.as_bytes()).map(Place::Abstract);
+pub(super) fn from_listen(text: &str, exposure: Exposure) -> Result<Place, String> {
+    if let Some(name) = text.strip_prefix('@') {
+        if name.is_empty() {
+            return Err("@ is followed by a name".to_owned());
         }
-        tcp(text.strip_prefix("http://").unwrap_or(text), exposure)
+        no_nul(name.as_bytes())?;
+        return Pattern::parse(name.as_bytes()).map(Place::Abstract);
     }
+    tcp(text.strip_prefix("http://").unwrap_or(text), exposure)
 }
 
 /// `HOST[:PORT][/]`. Names are not looked up: that could wait for a name server.
@@ -141,93 +127,4 @@ fn no_nul(bytes: &[u8]) -> Result<(), String> {
 fn percent_decode(text: &str) -> Result<Vec<u8>, String> {
     crate::percent::percent_decode(text.as_bytes())
         .ok_or_else(|| "a % is not followed by two hexadecimal digits".to_owned())
-}
-
-/// What placeholders stand for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// `{PID}`: as the process itself sees it.
-    pub pid: u32,
-    /// `{UUID}`: random, new for every process.
-    pub uuid: String,
-    /// `{HOSTNAME}`.
-    pub hostname: String,
-    /// `{COMM}`: the calling thread's name, which at start is the program's.
-    pub comm: String,
-}
-
-/// A path or name with placeholders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(Vec<Piece>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
-    Text(Vec<u8>),
-    Pid,
-    Uuid,
-    Hostname,
-    Comm,
-}
-
-impl Pattern {
-    /// A pattern without placeholders, whatever `text` has in it.
-    pub fn literal(text: &[u8]) -> Pattern {
-        Pattern(vec![Piece::Text(text.to_vec())])
-    }
-
-    /// Reads `{PID}`, `{UUID}`, `{HOSTNAME}` and `{COMM}`. Other words in braces are
-    /// an error, so that a slip of the pen does not become part of a path.
-    pub fn parse(text: &[u8]) -> Result<Pattern, String> {
-        let mut pieces = Vec::new();
-        let mut rest = text;
-        while let Some(open) = rest.iter().position(|b| *b == b'{') {
-            let (before, from_brace) = rest.split_at(open);
-            let Some(close) = from_brace.iter().position(|b| *b == b'}') else {
-                return Err("a { is not closed".to_owned());
-            };
-            let (word, after) = from_brace.split_at(close + 1);
-            if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_vec()));
-            }
-            pieces.push(match word {
-                b"{PID}" => Piece::Pid,
-                b"{UUID}" => Piece::Uuid,
-                b"{HOSTNAME}" => Piece::Hostname,
-                b"{COMM}" => Piece::Comm,
-                other => {
-                    return Err(format!(
-                        "{} is not one of {{PID}}, {{UUID}}, {{HOSTNAME}}, {{COMM}}",
-                        String::from_utf8_lossy(other)
-                    ));
-                }
-            });
-            rest = after;
-        }
-        if !rest.is_empty() {
-            pieces.push(Piece::Text(rest.to_vec()));
-        }
-        Ok(Pattern(pieces))
-    }
-
-    /// The pattern with its placeholders filled in. Slashes and NUL bytes of names
-    /// become `_`: a thread's name must not choose a directory.
-    pub fn expand(&self, identity: &Identity) -> Vec<u8> {
-        let mut out = Vec::new();
-        let name = |text: &str, out: &mut Vec<u8>| {
-            out.extend(text.bytes().map(|b| match b {
-                b'/' | 0 => b'_',
-                other => other,
-            }));
-        };
-        for piece in &self.0 {
-            match piece {
-                Piece::Text(text) => out.extend_from_slice(text),
-                Piece::Pid => out.extend_from_slice(identity.pid.to_string().as_bytes()),
-                Piece::Uuid => name(&identity.uuid, &mut out),
-                Piece::Hostname => name(&identity.hostname, &mut out),
-                Piece::Comm => name(&identity.comm, &mut out),
-            }
-        }
-        out
-    }
 }

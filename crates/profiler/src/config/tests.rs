@@ -1,4 +1,5 @@
 use super::*;
+use crate::listen::{Identity, Pattern};
 use std::net::SocketAddr;
 
 fn parse(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -201,8 +202,7 @@ fn the_table_in_the_documentation_is_the_list() {
     for v in VARIABLES {
         table += &format!("| `{}` | {} | {} |\n", v.name, v.default, v.meaning);
     }
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-    crate::server::assert_generated(page, "variables", &table);
+    crate::generated::assert_generated("docs/configuration.md", "variables: generated", &table);
 }
 
 /// Regression: the given place switched `SWIPR_LISTEN` off, and its errors named `SWIPR_SOCKET`.

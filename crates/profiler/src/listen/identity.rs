@@ -1,8 +1,20 @@
 //! The values of placeholders in this process, found without opening a file.
 
-use crate::config::Identity;
 use nix::sys::prctl;
 use nix::unistd::gethostname;
+
+/// What placeholders stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// `{PID}`: as the process itself sees it.
+    pub pid: u32,
+    /// `{UUID}`: random, new for every process.
+    pub uuid: String,
+    /// `{HOSTNAME}`.
+    pub hostname: String,
+    /// `{COMM}`: the calling thread's name, which at start is the program's.
+    pub comm: String,
+}
 
 impl Identity {
     /// This process's.

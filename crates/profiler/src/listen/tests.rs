@@ -1,5 +1,4 @@
 use super::*;
-use crate::config::Pattern;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};

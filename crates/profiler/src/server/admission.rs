@@ -2,12 +2,23 @@
 //! Not here: what requests must have (`access.rs`).
 
 use super::answer::Answer;
-use super::connection::ClientAccess;
 use super::{Settings, access, tcp_peer};
 use crate::listen::{Address, local_address, peer_address};
 use std::io;
+use std::net::SocketAddr;
 use swipr_os::process;
 use swipr_os::socket::Socket;
+
+/// What a client may do, by its connection.
+#[derive(Debug)]
+pub(super) enum ClientAccess {
+    /// Its requests are answered.
+    Open,
+    /// Every request gets this answer.
+    Refused(Answer),
+    /// It came by TCP to this address of the agent: each request is checked.
+    Tcp(SocketAddr),
+}
 
 /// Checks a client that has just connected.
 pub(super) fn gate(socket: &Socket, address: &Address, settings: &Settings) -> ClientAccess {

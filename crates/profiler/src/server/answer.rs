@@ -10,6 +10,9 @@ const JSON: &str = "application/json";
 /// How an example begins in a text.
 pub(super) const EXAMPLE: &str = "example: ";
 
+/// The page of the Firefox Profiler.
+pub(super) const FIREFOX_PROFILER: &str = "https://profiler.firefox.com";
+
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
@@ -167,7 +170,7 @@ pub(super) fn head(
         text += &format!("{name}: {value}\r\n");
     }
     if form.readers == Readers::FirefoxProfiler {
-        text += &format!("Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n", super::page::ORIGIN);
+        text += &format!("Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n", FIREFOX_PROFILER);
     }
     if form.keep == Keep::Close {
         text += "Connection: close\r\n";

@@ -9,7 +9,7 @@ mod requests;
 mod timeouts;
 
 use super::Settings;
-use super::answer::Answer;
+use super::admission::ClientAccess;
 use super::asked::DeferredResponse;
 use super::chunked::Decoder;
 use super::head::Head;
@@ -17,7 +17,6 @@ use super::recorded::{Progress, Recorded};
 use crate::listen::Address;
 use crate::pipe::Wake;
 use crate::recording::Recorder;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use swipr_os::socket::Socket;
@@ -35,17 +34,6 @@ pub(super) struct ServerContext {
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) settings: Settings,
     pub(super) wake: Wake,
-}
-
-/// What a client may do, by its connection.
-#[derive(Debug)]
-pub(super) enum ClientAccess {
-    /// Its requests are answered.
-    Open,
-    /// Every request gets this answer.
-    Refused(Answer),
-    /// It came by TCP to this address of the agent: each request is checked.
-    Tcp(SocketAddr),
 }
 
 /// Whether to keep a connection.

@@ -8,7 +8,6 @@ use super::connection::{Connection, ConnectionLife, ServerContext};
 use super::control::{Control, OpenDescriptor};
 use super::listening::{Acceptor, REST};
 use super::poller::Poller;
-use crate::last_thread;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -78,7 +77,6 @@ impl EventLoop {
         if let Some(place) = waker {
             self.waker_happened(self.poller.readiness(place));
         }
-        last_thread::look();
         self.around.recorder.attend();
         let now = Instant::now();
         if let Some(first) = first_client {
@@ -118,8 +116,7 @@ impl EventLoop {
         let listeners = self.listening.iter().map(Acceptor::look_at);
         let first = deadlines.chain(listeners).flatten().min();
         let time = first.map(|time| time.saturating_duration_since(Instant::now()));
-        let time =
-            [time, last_thread::timeout(), self.around.recorder.attend_within()].into_iter().flatten().min();
+        let time = [time, self.around.recorder.attend_within()].into_iter().flatten().min();
         match self.clients.iter().any(|c| c.connection.is_recording()) {
             true => Some(time.map_or(POLL_INTERVAL, |time| time.min(POLL_INTERVAL))),
             false => time,

@@ -97,10 +97,10 @@ pub(super) fn text(address: &Address, recorder: &dyn Recorder) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::assert_generated;
+    use crate::generated::assert_generated;
     use crate::server::sample_request::FIELDS;
 
-    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md");
+    const PAGE: &str = "docs/http.md";
 
     #[test]
     fn the_routes_in_the_documentation_are_the_list() {
@@ -114,7 +114,7 @@ mod tests {
             let (method, does) = (route.method_name(), route.does);
             let _ = writeln!(table, "| {method} | {paths} | {does} | {parameters} |");
         }
-        assert_generated(PAGE, "routes", &table);
+        assert_generated(PAGE, "routes: generated", &table);
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
             let (values, meaning) = (parameter.values, parameter.meaning);
             let _ = writeln!(table, "| {name} | {field} | {values} | {meaning} |");
         }
-        assert_generated(PAGE, "parameters", &table);
+        assert_generated(PAGE, "parameters: generated", &table);
     }
 
     #[test]
@@ -145,8 +145,7 @@ mod tests {
                 format.description
             );
         }
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats.md");
-        assert_generated(page, "formats", &table);
+        assert_generated("docs/formats.md", "formats: generated", &table);
     }
 
     #[test]

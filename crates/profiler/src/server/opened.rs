@@ -2,7 +2,8 @@
 //! must hold whatever clients send.
 
 use super::Settings;
-use super::connection::{ClientAccess, Connection, ConnectionLife, ServerContext};
+use super::admission::ClientAccess;
+use super::connection::{Connection, ConnectionLife, ServerContext};
 use super::head::{self, Framing, Parsed};
 use super::routes::{self, Outcome};
 use super::sample_request;

@@ -3,15 +3,13 @@
 //! cannot use these paths, and no other web page can read an answer.
 
 use super::access;
-use super::answer::{Answer, Readers};
+use super::answer::{Answer, FIREFOX_PROFILER, Readers};
 use super::head::{Head, Method};
-use crate::config::Identity;
+use crate::listen::Identity;
 use crate::recording::QuestionKind;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 
-/// The page.
-pub(super) const ORIGIN: &str = "https://profiler.firefox.com";
 /// Paths of the symbol server, and the kind of question that each one is.
 static QUESTIONS: [(&str, QuestionKind); 3] = [
     ("/symbolicate/v5", QuestionKind::Symbolicate),
@@ -46,10 +44,12 @@ pub(super) fn firefox_request(head: &Head) -> Option<Head> {
 
 /// Whether a request by TCP to the agent's address `local` may be answered.
 pub(super) fn check_tcp(head: &Head, local: SocketAddr) -> Result<(), Answer> {
-    let is_page = head.origin.as_deref().is_none_or(|origin| origin == ORIGIN);
+    let is_page = head.origin.as_deref().is_none_or(|origin| origin == FIREFOX_PROFILER);
     match is_page && access::is_our_name(head.host.as_deref().unwrap_or_default(), local) {
         true => Ok(()),
-        false => Err(Answer::problem(403, format!("only {ORIGIN} may ask here, and by this address"))),
+        false => {
+            Err(Answer::problem(403, format!("only {FIREFOX_PROFILER} may ask here, and by this address")))
+        }
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn link(here: &str) -> String {
     let quoted =
         |text: &str| text.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F").replace('=', "%3D");
     let (profile, symbols) = (quoted(&format!("{under}{PROFILE}?seconds=10")), quoted(&under));
-    format!("{ORIGIN}/from-url/{profile}/?symbolServer={symbols}")
+    format!("{FIREFOX_PROFILER}/from-url/{profile}/?symbolServer={symbols}")
 }
 
 #[cfg(test)]

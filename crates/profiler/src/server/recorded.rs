@@ -6,7 +6,7 @@
 
 use super::answer::{self, Answer, Content, Form};
 use super::head::{Head, Keep, Version};
-use super::routes::Strictness;
+use super::routes::{Empty, File, ResponseOptions, Strictness};
 use crate::pipe::PipeReader;
 use crate::recording::Request;
 use swipr_formats::model::{Mode, Summary};
@@ -22,41 +22,8 @@ const MAX_HELD_BYTES: usize = 1024 * 1024;
 /// Largest chunk.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// How a recording is sent as an answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ResponseOptions {
-    pub(super) file: File,
-    pub(super) empty: Empty,
-}
-
-/// The name of the file that an answer is saved as.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum File {
-    /// None: the answer is to be shown.
-    None,
-    /// Process, id, time, and the format's suffix.
-    OfProcess,
-    /// This one.
-    Named(&'static str),
-}
-
-/// How a recording that found nothing is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Empty {
-    /// With an error that says why.
-    IsTold,
-    /// As any other: its body says why, or never has samples.
-    IsFine,
-}
-
 /// Longest name of a process in a file's name.
 const MAX_NAME_BYTES: usize = 64;
-
-impl Default for ResponseOptions {
-    fn default() -> ResponseOptions {
-        ResponseOptions { file: File::OfProcess, empty: Empty::IsTold }
-    }
-}
 
 /// An answer under way.
 #[derive(Debug)]

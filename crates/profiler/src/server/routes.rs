@@ -12,7 +12,6 @@ use super::answer::{Answer, EXAMPLE};
 use super::head::{Head, Method};
 use super::help;
 use super::parameters::RecordingParams;
-use super::recorded::ResponseOptions;
 use super::sample_request;
 use crate::listen::Address;
 use crate::percent;
@@ -65,6 +64,39 @@ pub(super) enum Outcome {
     Answer(Answer),
     /// A recording is to be made.
     Record(Box<Request>, ResponseOptions),
+}
+
+/// How a recording is sent as an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResponseOptions {
+    pub(super) file: File,
+    pub(super) empty: Empty,
+}
+
+/// The name of the file that an answer is saved as.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum File {
+    /// None: the answer is to be shown.
+    None,
+    /// Process, id, time, and the format's suffix.
+    OfProcess,
+    /// This one.
+    Named(&'static str),
+}
+
+/// How a recording that found nothing is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Empty {
+    /// With an error that says why.
+    IsTold,
+    /// As any other: its body says why, or never has samples.
+    IsFine,
+}
+
+impl Default for ResponseOptions {
+    fn default() -> ResponseOptions {
+        ResponseOptions { file: File::OfProcess, empty: Empty::IsTold }
+    }
 }
 
 /// Finds the route of a request and follows it.

@@ -1,8 +1,7 @@
 //! What a host may do to the server's descriptors.
 
 use super::*;
-use crate::config::{Identity, Pattern, Place};
-use crate::listen::{Directories, Reach};
+use crate::listen::{Directories, Identity, Pattern, Place, Reach};
 use crate::recording::{Output, Request, StartError};
 use std::io::{Read, Write};
 use std::os::fd::RawFd;

@@ -4,7 +4,7 @@ use super::support::{BOUND, Client, Player, serve};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use swipr::config::{Pattern, Place};
+use swipr::listen::{Pattern, Place};
 use swipr::server::{Server, Settings};
 
 fn tcp(token: Option<&str>) -> (Server, String) {

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
-use swipr::config::Place;
+use swipr::listen::Place;
 use swipr::server::{Limits, Settings};
 
 const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";

@@ -4,9 +4,6 @@
 use crate::support::read;
 use swipr_c_tests::agent::checkout;
 
-const BEGIN: &str = "<!-- costs: rows of docs/performance.md -->\n";
-const END: &str = "<!-- end -->";
-
 /// README's words, the figure's name in the page, and what stands behind the number.
 const ROWS: [(&str, &str, &str); 8] = [
     (
@@ -50,14 +47,6 @@ fn table(page: &str) -> String {
 
 #[test]
 fn the_costs_in_the_readme_are_those_that_were_measured() {
-    let path = checkout().join("README.md");
-    let text = read(&path);
-    let (before, rest) = text.split_once(BEGIN).expect("where it begins");
-    let (found, after) = rest.split_once(END).expect("where it ends");
     let wanted = table(&read(&checkout().join("docs/performance.md")));
-    if std::env::var_os("SWIPR_BLESS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGIN}{wanted}{END}{after}")).expect("written");
-    } else {
-        assert_eq!(found, wanted, "README.md is not up to date; SWIPR_BLESS=1 rewrites it");
-    }
+    crate::generated::assert_generated("README.md", "costs: rows of docs/performance.md", &wanted);
 }

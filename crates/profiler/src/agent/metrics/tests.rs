@@ -2,10 +2,10 @@ use super::families::NOT_METRICS;
 use super::*;
 use crate::agent::{Agent, status};
 use crate::config::Config;
-use crate::server::assert_generated;
+use crate::generated::assert_generated;
 use std::collections::BTreeMap;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md");
+const PAGE: &str = "docs/http.md";
 
 /// `name{labels}` and value of every sample, after a check of each line by the rules of the format.
 fn parsed(text: &str) -> BTreeMap<String, f64> {
@@ -142,5 +142,5 @@ fn the_metrics_in_the_documentation_are_the_list() {
     for (name, help, _) in HISTOGRAMS {
         let _ = writeln!(table, "| `{name}` | histogram | `le` | {help} |");
     }
-    assert_generated(PAGE, "metrics", &table);
+    assert_generated(PAGE, "metrics: generated", &table);
 }

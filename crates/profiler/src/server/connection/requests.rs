@@ -1,17 +1,18 @@
 //! A connection's requests: from bytes to heads and bodies, and on to their answers.
 //! Not here: sockets and time (`connection.rs`), what routes do (`routes.rs`).
 
-use super::{ClientAccess, Connection, ConnectionState, ServerContext, Step};
+use super::{Connection, ConnectionState, ServerContext, Step};
 use crate::pipe::pipe;
 use crate::recording::{Question, Request, StartError};
 use crate::server::access;
+use crate::server::admission::ClientAccess;
 use crate::server::answer::{Answer, Form};
 use crate::server::asked::DeferredResponse;
 use crate::server::chunked::{Bad, Decoder};
 use crate::server::head::{self, Framing, Head, Keep, MAX_HEAD_BYTES, Parsed};
 use crate::server::page;
-use crate::server::recorded::{About, Empty, Recorded, ResponseOptions};
-use crate::server::routes::{self, Outcome, Strictness};
+use crate::server::recorded::{About, Recorded};
+use crate::server::routes::{self, Empty, Outcome, ResponseOptions, Strictness};
 use std::sync::Arc;
 use std::time::Instant;
 

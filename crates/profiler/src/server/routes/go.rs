@@ -6,11 +6,10 @@
 //! would not understand gets Go's defaults.
 
 use super::recordings::STANDARD;
-use super::{Outcome, RouteContext};
+use super::{Empty, File, Outcome, ResponseOptions, RouteContext};
 use crate::recording::{Length, Request, Symbolize, WriterTask};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
-use crate::server::recorded::{Empty, File, ResponseOptions};
 use std::os::unix::ffi::OsStrExt;
 use swipr_formats::model::Mode;
 use swipr_formats::{FormatInfo, GOROUTINE_STACKS, GOROUTINES, GPERFTOOLS};

@@ -1,10 +1,9 @@
 //! Routes that are answered with a recording.
 
-use super::{Outcome, RouteContext};
+use super::{Empty, File, Outcome, ResponseOptions, RouteContext};
 use crate::recording::{Length, Request, WriterTask};
 use crate::server::answer::Answer;
 use crate::server::parameters::Defaults;
-use crate::server::recorded::{Empty, File, ResponseOptions};
 use crate::server::sample_request;
 use std::time::Duration;
 use swipr_formats::model::Mode;
