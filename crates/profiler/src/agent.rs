@@ -8,9 +8,7 @@ use crate::channel::{Receiver, Sender, channel};
 use crate::config::Config;
 use crate::counters::{AgentCounters, RecordingCounters};
 use crate::jit::JitCode;
-use crate::listen::Address;
 use crate::mappings::Mappings;
-use crate::recording::{MAX_RECORDINGS, Output, Question, Recorder, Request, StartError, WriterTask};
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, RunningRecording};
 use crate::writer::{Figures, NameSources, SharedFlightRecorder, Writer, write_flight_record};
@@ -21,6 +19,8 @@ use std::time::{Duration, Instant};
 use swipr_os::disabled;
 use swipr_os::locks::lock;
 use swipr_os::process::EpochClock;
+use swipr_server::listen::Address;
+use swipr_server::recording::{MAX_RECORDINGS, Output, Question, Recorder, Request, StartError, WriterTask};
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
 /// Each source of JIT code may use one part in so many of the memory for names.
@@ -442,10 +442,10 @@ impl Recorder for SharedAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::Closed;
     use crate::writer::AddressRecorder;
     use std::sync::Barrier;
     use swipr_formats::model::{Header, Mode, Summary};
+    use swipr_server::recording::Closed;
 
     /// A client that does not read.
     struct Deaf(Arc<Barrier>);
@@ -470,7 +470,7 @@ mod tests {
     fn last() -> Request {
         Request {
             interval: Duration::from_millis(10),
-            length: crate::recording::Length::Open,
+            length: swipr_server::recording::Length::Open,
             mode: Mode::Wall,
             source: Default::default(),
             format: swipr_formats::Selection {

@@ -7,7 +7,6 @@
 use crate::agent::Agent;
 use crate::config::{Config, LifeFile};
 use crate::output::{self, Completion, FileOutput};
-use crate::recording::{Closed, Length, Output, Request, Symbolize, WriterTask};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use swipr_formats::Selection;
 use swipr_formats::model::{Mode, Summary};
 use swipr_os::log;
 use swipr_os::process;
+use swipr_server::recording::{Closed, Length, Output, Request, Symbolize, WriterTask};
 
 /// How long the end of the process may wait for its file.
 const TIMEOUT: Duration = Duration::from_secs(2);

@@ -13,7 +13,6 @@ pub use continuous::{Continuous, LifeFile};
 pub use programs::{Follow, Programs};
 pub use recorder::WaitingFor;
 
-use crate::listen::Place;
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -21,6 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use swipr_os::log::Log;
+use swipr_server::listen::Place;
 
 /// An environment variable that the agent reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub mod output {
 }
 
 pub mod recording {
-    pub use crate::recording::{Filter, Length, Request};
+    pub use swipr_server::recording::{Filter, Length, Request};
 }
 
 pub mod registered_frames {
@@ -45,7 +45,7 @@ pub mod sampler {
 }
 
 pub mod server {
-    pub use crate::server::{regex, title};
+    pub use swipr_server::{regex, title};
 }
 
 pub mod signal_exclusion {

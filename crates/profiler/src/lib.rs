@@ -53,25 +53,16 @@ mod jit;
 mod last_thread;
 mod lifecycle;
 #[doc(hidden)]
-pub mod listen;
-#[doc(hidden)]
 pub mod mappings;
 mod output;
-mod percent;
-mod pipe;
 mod profiler;
-#[doc(hidden)]
-pub mod recording;
 mod registered_frames;
 mod sample_queue;
 mod sampler;
-#[doc(hidden)]
-pub mod server;
 mod signal_exclusion;
 mod stack;
 mod symbol_server;
 mod wait_for_recorder;
-mod wake_server;
 mod writer;
 
 #[cfg(feature = "criterion")]

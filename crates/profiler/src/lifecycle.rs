@@ -10,10 +10,7 @@ pub use pause::{Paused, pause, pause_if_only_thread, settle_before_change};
 use crate::agent::{Agent, SharedAgent};
 use crate::channel::{Sender, channel};
 use crate::config::{Config, Follow};
-use crate::listen::{Address, Directories, Identity, Listener, Place, Reach, SocketFile, remove_neighbours};
-use crate::recording::{Output, Request};
-use crate::server::{Limits, Server, Settings};
-use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder, wake_server};
+use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder};
 use phase::{Life, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
@@ -21,6 +18,12 @@ use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 use swipr_os::{descriptors, loader_lock, process};
 use swipr_os::{disabled, log};
+use swipr_server::listen::{
+    Address, Directories, Identity, Listener, Place, Reach, SocketFile, remove_neighbours,
+};
+use swipr_server::recording::{Output, Request};
+use swipr_server::wake_server;
+use swipr_server::{Limits, Server, Settings};
 
 /// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every
 /// other call of the C interface for a start that is under way.
@@ -194,7 +197,7 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
     }
 }
 
-fn listen(config: &Config, identity: &Identity) -> Result<(Live, crate::server::EventLoop), LifeError> {
+fn listen(config: &Config, identity: &Identity) -> Result<(Live, swipr_server::EventLoop), LifeError> {
     let directories = Directories::system(config.runtime_directory.clone());
     let (mut listeners, mut not_listening) = (vec![], vec![]);
     for place in &config.places {

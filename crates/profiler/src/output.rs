@@ -1,6 +1,5 @@
 //! A recording's output into a file, and waiting for its end.
 
-use crate::recording::{Closed, Output};
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use std::fs::File;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
 use swipr_os::disabled;
 use swipr_os::locks::after_waiting;
+use swipr_server::recording::{Closed, Output};
 
 /// How often a waiting thread checks whether the agent is disabled.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

@@ -12,9 +12,7 @@ pub use report::{Frames, Key, Report};
 
 use crate::config::Config;
 use crate::lifecycle::{self, Wait};
-use crate::listen::{Pattern, Place};
 use crate::output::Completion;
-use crate::recording::{Filter, Length, Request, Symbolize};
 use kept_output::MemoryOutput;
 use regex_lite::Regex;
 use std::fmt;
@@ -23,6 +21,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{MemoryRecording, Selection};
+use swipr_server::listen::{Pattern, Place};
+use swipr_server::recording::{Filter, Length, Request, Symbolize};
 
 /// How finely the time of samples is kept.
 const SLICE_NS: u64 = 1_000_000_000;

@@ -16,7 +16,6 @@ pub use active::RunningRecording;
 
 use crate::counters::AgentCounters;
 use crate::mappings::JitTables;
-use crate::recording::MAX_RECORDINGS;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -26,6 +25,7 @@ use swipr_os::disabled;
 use swipr_os::locks::{after_waiting, lock};
 use swipr_os::process::monotonic_ns;
 use swipr_os::threads::{SHORTEST_SLICE_NS, ask_for_slices};
+use swipr_server::recording::MAX_RECORDINGS;
 
 /// How long the sampler and its tables stay after the last recording.
 const LINGER: Duration = Duration::from_secs(60);

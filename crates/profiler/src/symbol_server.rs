@@ -3,19 +3,19 @@
 //!
 //! Modules are those of the last recording. Addresses are those that swipr's profiles have: offsets
 //! in the module's file. A thread of its own answers. It ends, and drops what it has read, a minute
-//! after the last question. Not here: authorization (`server/page.rs`).
+//! after the last question. Not here: authorization (`routes/page.rs`).
 
 mod assembly;
 mod modules;
 
 use crate::channel::Receiver;
-use crate::recording::{Question, QuestionKind};
 use crate::writer::NameSources;
 use modules::Modules;
 use serde_json::Value;
 use std::time::Duration;
 use swipr_formats::model::Summary;
 use swipr_os::locks::lock;
+use swipr_server::recording::{Question, QuestionKind};
 use swipr_symbols::symbol_api;
 
 /// Questions that may wait; one more is refused.

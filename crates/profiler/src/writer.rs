@@ -14,7 +14,6 @@ mod tests;
 mod times;
 
 use crate::counters::{AgentCounters, RecordingCounters};
-use crate::recording::{Closed, Output, Request, SampleSource, WriterTask};
 use crate::sample_queue::SampleReceiver;
 pub use figures::Figures;
 pub use flight_record::write_flight_record;
@@ -33,6 +32,7 @@ use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::disabled;
 use swipr_os::locks::lock;
 use swipr_os::process;
+use swipr_server::recording::{Closed, Output, Request, SampleSource, WriterTask};
 use swipr_unwind::walk::Stop;
 use times::Times;
 

@@ -4,9 +4,9 @@
 use crate::choices::Choices;
 use std::sync::Arc;
 use std::time::Duration;
-use swipr::recording::{Length, Output, Recorder, Request, StartError};
-use swipr::server::opened::{self, ParsedHead};
 use swipr_formats::model::Summary;
+use swipr_server::opened::{self, ParsedHead};
+use swipr_server::recording::{Length, Output, Recorder, Request, StartError};
 
 /// Longest of an input that is sent in pieces; each piece costs system calls.
 const MAX_BYTES: usize = 2048;

@@ -2,9 +2,9 @@
 //! before it begins, and the answer lists the threads. Not here: the filter of a running recording
 //! (`sampler/sweep/filter.rs`).
 
-use crate::recording::{Request, WriterTask};
 use swipr_os::own_threads;
 use swipr_os::threads::{TaskDirectory, name};
+use swipr_server::recording::{Request, WriterTask};
 
 /// Names of threads that an error lists.
 const MAX_NAMES: usize = 20;

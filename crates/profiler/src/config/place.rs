@@ -1,7 +1,7 @@
 //! Places to listen at, as variables spell them. Not here: opening them.
 
-use crate::listen::{Pattern, Place};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use swipr_server::listen::{Pattern, Place};
 
 /// The port of `http://HOST` without one.
 const DEFAULT_PORT: u16 = 7377;
@@ -125,6 +125,6 @@ fn no_nul(bytes: &[u8]) -> Result<(), String> {
 }
 
 fn percent_decode(text: &str) -> Result<Vec<u8>, String> {
-    crate::percent::percent_decode(text.as_bytes())
+    swipr_server::percent::percent_decode(text.as_bytes())
         .ok_or_else(|| "a % is not followed by two hexadecimal digits".to_owned())
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::listen::{Identity, Pattern};
 use std::net::SocketAddr;
+use swipr_server::listen::{Identity, Pattern};
 
 fn parse(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::parse(|name| {

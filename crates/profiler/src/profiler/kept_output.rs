@@ -1,10 +1,10 @@
 //! A recording's output that takes samples as they are, instead of bytes.
 
 use crate::output::Completion;
-use crate::recording::{Closed, Output};
 use std::sync::{Arc, Mutex, PoisonError};
 use swipr_formats::model::{Header, Sample, Summary};
 use swipr_formats::{Format, MemoryRecording};
+use swipr_server::recording::{Closed, Output};
 
 /// Keeps what was sampled.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
-use crate::recording::{Length, Request, SampleSource};
 use crate::sample_queue::{Batch, Event, Refused, SampleSender};
 use crate::sampler::account::{News, Weighted};
 use crate::sampler::ticks::Ticks;
@@ -12,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::{Mode, State, Thread};
 use swipr_os::process::{EpochClock, clock_ns, monotonic_ns, pid};
+use swipr_server::recording::{Length, Request, SampleSource};
 
 /// More late ticks in a row are counted, but get no samples: a process that was stopped for long,
 /// or starved, does not get thousands of ticks at once.
@@ -344,7 +344,7 @@ mod tests {
             threads: None,
             filter: Default::default(),
             purpose: Default::default(),
-            symbolize: crate::recording::Symbolize::Never,
+            symbolize: swipr_server::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
         let mut recording = RunningRecording::new(

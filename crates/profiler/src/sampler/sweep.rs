@@ -16,7 +16,6 @@ use super::timers::{Timers, acquire_slot};
 use crate::counters::AgentCounters;
 use crate::mappings::JitTables;
 use crate::mappings::Tables;
-use crate::recording::MAX_RECORDINGS;
 use crate::signal_exclusion;
 use copy::RemoteWalker;
 use filter::apply_filter;
@@ -30,6 +29,7 @@ use swipr_formats::model::Mode;
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::threads::cpu_ns;
 use swipr_os::{process, signals, timer_delivery};
+use swipr_server::recording::MAX_RECORDINGS;
 use swipr_unwind::slot::StackBounds;
 use swipr_unwind::walk::Stop;
 

@@ -1,6 +1,5 @@
 //! The threads that are sampled, and what is known of each.
 
-use crate::recording::MAX_RECORDINGS;
 use crate::sampler::account::Account;
 use crate::sampler::idle_backoff::Rest;
 use crate::sampler::preempt::Preempted;
@@ -16,6 +15,7 @@ use swipr_os::own_threads;
 use swipr_os::process::monotonic_ns;
 use swipr_os::run_delay::RunDelay;
 use swipr_os::threads::{self, Activity, ActivityFile, TaskDirectory};
+use swipr_server::recording::MAX_RECORDINGS;
 use swipr_unwind::slot::StackBounds;
 
 /// The agent's threads are unregistered for a moment at their start and exit, longer if starved of

@@ -4,10 +4,10 @@ use super::late_names::LateNames;
 use super::names::StackSymbolizer;
 use super::sample_filter::SampleFilter;
 use super::{NameSources, SharedFlightRecorder};
-use crate::recording::{Output, Request, Symbolize, WriterTask};
 use std::time::Duration;
 use swipr_os::locks::lock;
 use swipr_os::process;
+use swipr_server::recording::{Output, Request, Symbolize, WriterTask};
 
 /// A flight record may be shorter than requested by this much: it begins and ends with a sample,
 /// and its beginning is cut by the second.

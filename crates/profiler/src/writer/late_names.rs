@@ -74,11 +74,11 @@ mod tests {
     use super::*;
     use crate::jit::JitCode;
     use crate::mappings::Tables;
-    use crate::recording::Symbolize;
     use crate::writer::NameSources;
     use std::sync::Mutex;
     use std::time::Duration;
     use swipr_os::process::{self, EpochClock};
+    use swipr_server::recording::Symbolize;
     use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
     #[test]

@@ -2,10 +2,10 @@
 //! addresses, and a list of all code.
 
 use super::names::StackSymbolizer;
-use crate::recording::WriterTask;
 use crate::stack::CodeAddress;
 use std::fmt::Write;
 use swipr_formats::names::{UNKNOWN, printable};
+use swipr_server::recording::WriterTask;
 
 /// The answer as text, for pprof's symbol protocol and for people.
 pub fn answer(purpose: &WriterTask, names: &mut StackSymbolizer) -> String {

@@ -2,7 +2,6 @@
 
 use crate::jit::JitCode;
 use crate::mappings::{Code, Mappings, Symbols};
-use crate::recording::Symbolize;
 use crate::stack::{CodeAddress, RawStack};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -12,6 +11,7 @@ use swipr_formats::PtrCache;
 use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
 use swipr_os::locks::lock;
 use swipr_os::process::{self, EpochClock};
+use swipr_server::recording::Symbolize;
 use swipr_symbols::first_functions::is_first;
 use swipr_symbols::symbolizer::{Detail, Lookup, Symbol, Symbolizer};
 use swipr_unwind::frames::BEFORE_ELIDED;

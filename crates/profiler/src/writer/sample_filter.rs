@@ -1,9 +1,9 @@
 //! Which samples a recording's filter lets pass, and how many it does not.
 
-use crate::recording::{Filter, StateFilter};
 use std::sync::Arc;
 use swipr_formats::PtrCache;
 use swipr_formats::model::{Stack, State, Summary};
+use swipr_server::recording::{Filter, StateFilter};
 
 /// A recording's filter of samples, and the number that it did not let pass.
 #[derive(Debug)]

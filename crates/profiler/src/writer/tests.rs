@@ -1,7 +1,5 @@
 use super::*;
 use crate::jit::JitCode;
-use crate::pipe::{PipeReader, pipe};
-use crate::recording::Length;
 use crate::sample_queue::Event;
 use crate::sample_queue::{QUEUE_BYTES, SampleSender, sample_queue};
 use crate::stack::RawStack;
@@ -10,6 +8,8 @@ use std::thread;
 use swipr_formats::Selection;
 use swipr_formats::model::{Mode, State, Thread};
 use swipr_os::process::EpochClock;
+use swipr_server::pipe::{PipeReader, pipe};
+use swipr_server::recording::Length;
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 use swipr_unwind::frames::Storage;
 use swipr_unwind::walk;
@@ -26,7 +26,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         threads: None,
         filter: Default::default(),
         purpose: Default::default(),
-        symbolize: crate::recording::Symbolize::Never,
+        symbolize: swipr_server::recording::Symbolize::Never,
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
     let (output, reader) = pipe(1 << 20, Arc::new(|| {}));

@@ -9,7 +9,7 @@ mod event;
 mod futex;
 #[path = "../../../../crates/profiler/src/signal_exclusion/handshake.rs"]
 mod handshake;
-#[path = "../../../../crates/profiler/src/server/poller/pending.rs"]
+#[path = "../../../../crates/server/src/event_loop/poller/pending.rs"]
 mod pending;
 
 use atomic::{AtomicU8, AtomicU32};

@@ -34,13 +34,13 @@ pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{Length, Request};
     use crate::sample_queue::{QUEUE_BYTES, SampleReceiver, sample_queue};
     use crate::sampler::threads::Threads;
     use std::sync::Arc;
     use std::time::Duration;
     use swipr_formats::model::{Mode, Thread};
     use swipr_os::process::tid;
+    use swipr_server::recording::{Length, Request};
 
     fn recording(mode: Mode, threads: &str) -> (RunningRecording, SampleReceiver) {
         let format = swipr_formats::find("perf").unwrap();
@@ -53,7 +53,7 @@ mod tests {
             threads: Some(regex_lite::Regex::new(threads).unwrap()),
             filter: Default::default(),
             purpose: Default::default(),
-            symbolize: crate::recording::Symbolize::Never,
+            symbolize: swipr_server::recording::Symbolize::Never,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
         let mut recording = RunningRecording::new(

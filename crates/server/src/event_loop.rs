@@ -1,0 +1,203 @@
+//! The server thread: waits for its sockets, and has connections handle what is ready.
+//!
+//! Not here: requests (`connection.rs`).
+
+pub(crate) mod control;
+pub(crate) mod listening;
+pub(crate) mod poller;
+
+use crate::auth::admission;
+use crate::connection::{Connection, ConnectionLife, ServerContext};
+use crate::proto::answer::{Answer, Form};
+use control::{Control, OpenDescriptor};
+use listening::{Acceptor, REST};
+use poller::Poller;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use swipr_os::disabled;
+use swipr_os::socket::Socket;
+
+/// Connections accepted in one iteration.
+const ACCEPTS: usize = 16;
+/// How often the loop checks a running recording without being woken: the host may have closed the
+/// waker.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often waiting may fail in a row.
+const MAX_FAILED_WAITS: u32 = 10;
+
+/// The server's loop; runs on a thread of its own.
+pub struct EventLoop {
+    pub(super) listening: Vec<Acceptor>,
+    pub(super) clients: Vec<Client>,
+    pub(super) sleeper: Option<Socket>,
+    pub(super) sleeper_noted: Option<OpenDescriptor>,
+    pub(super) around: ServerContext,
+    pub(super) control: Arc<Control>,
+    pub(super) poller: Poller,
+    pub(super) failed_waits: u32,
+}
+
+/// A connection and its entry in the list of open sockets.
+pub(super) struct Client {
+    connection: Connection,
+    _noted: Option<OpenDescriptor>,
+}
+
+impl EventLoop {
+    /// Serves until the server is stopped. The listeners' files are removed and all
+    /// connections are closed, which ends their recordings, when this returns.
+    pub fn run(mut self) {
+        while !self.control.is_stopping() {
+            self.turn();
+        }
+        let control = Arc::clone(&self.control);
+        drop(self);
+        control.done();
+    }
+
+    fn turn(&mut self) {
+        self.poller.clear();
+        let waker = self.sleeper.as_ref().map(|s| self.poller.add(s, libc::POLLIN));
+        let mut places = Vec::with_capacity(self.listening.len());
+        for (index, listening) in self.listening.iter().enumerate() {
+            if let Some(socket) = listening.socket() {
+                places.push((index, self.poller.add(socket, libc::POLLIN)));
+            }
+        }
+        let first_client = self.clients.first().map(|first| {
+            let place = self.poller.add(&first.connection.socket, first.connection.events());
+            for client in self.clients.iter().skip(1) {
+                let connection = &client.connection;
+                self.poller.add(&connection.socket, connection.events());
+            }
+            place
+        });
+        match self.poller.wait(self.timeout()) {
+            Ok(()) => self.failed_waits = 0,
+            Err(error) => self.waiting_failed(&error),
+        }
+        if let Some(place) = waker {
+            self.waker_happened(self.poller.readiness(place));
+        }
+        self.around.recorder.attend();
+        let now = Instant::now();
+        if let Some(first) = first_client {
+            self.clients_happened(first, now);
+        }
+        for (index, place) in places {
+            if self.poller.readiness(place) != 0 {
+                self.accept(index, now);
+            }
+        }
+        let log = self.around.settings.log;
+        self.listening.iter_mut().for_each(|listening| listening.look_after(&self.control, log, now));
+        self.control.set_recording(self.clients.iter().any(|client| client.connection.has_unsent()));
+    }
+
+    /// There is no memory, or the host lowered a limit, or it closed the poller's descriptor. Waits
+    /// instead of spinning, and makes another poller. After too many failures in a row the agent is
+    /// disabled.
+    fn waiting_failed(&mut self, error: &io::Error) {
+        self.failed_waits += 1;
+        if self.failed_waits > MAX_FAILED_WAITS {
+            disabled::disable(format_args!("cannot wait for sockets: {error}"));
+            self.control.stop();
+            return;
+        }
+        std::thread::sleep(REST);
+        if let Ok(poller) = Poller::new() {
+            // Not dropped: the old descriptor's number may be the host's by now.
+            std::mem::forget(std::mem::replace(&mut self.poller, poller));
+        }
+    }
+
+    /// How long the loop may wait.
+    fn timeout(&self) -> Option<Duration> {
+        let settings = &self.around.settings;
+        let deadlines = self.clients.iter().map(|c| c.connection.deadline(settings));
+        let listeners = self.listening.iter().map(Acceptor::look_at);
+        let first = deadlines.chain(listeners).flatten().min();
+        let time = first.map(|time| time.saturating_duration_since(Instant::now()));
+        let time = [time, self.around.recorder.attend_within()].into_iter().flatten().min();
+        match self.clients.iter().any(|c| c.connection.is_recording()) {
+            true => Some(time.map_or(POLL_INTERVAL, |time| time.min(POLL_INTERVAL))),
+            false => time,
+        }
+    }
+
+    fn waker_happened(&mut self, events: i16) {
+        if events & !libc::POLLIN != 0 {
+            self.sleeper = None;
+            self.sleeper_noted = None;
+        } else if let Some(sleeper) = self.sleeper.as_ref().filter(|_| events != 0) {
+            self.control.waker.drain(sleeper);
+            if !sleeper.is_ours() {
+                self.sleeper = None;
+                self.sleeper_noted = None;
+            }
+        }
+    }
+
+    fn clients_happened(&mut self, first: usize, now: Instant) {
+        let mut place = first;
+        let EventLoop { clients, poller, around, .. } = self;
+        clients.retain_mut(|client| {
+            let events = poller.readiness(place);
+            place += 1;
+            let connection = &mut client.connection;
+            let mut life = ConnectionLife::GoesOn;
+            if events != 0 {
+                life = connection.on_ready(events, around, now);
+            } else if connection.is_recording() {
+                // Its pipe may have something. To try costs less than to know.
+                life = connection.go_on(around, now);
+            }
+            let deadline = connection.deadline(&around.settings);
+            if life == ConnectionLife::GoesOn && deadline.is_some_and(|deadline| deadline <= now) {
+                life = connection.out_of_time(around, now);
+            }
+            life == ConnectionLife::GoesOn
+        });
+    }
+
+    fn accept(&mut self, index: usize, now: Instant) {
+        let Some(listening) = self.listening.get_mut(index) else {
+            return;
+        };
+        for _ in 0..ACCEPTS {
+            let Some(socket) = listening.next(now) else { return };
+            if !make_room(&mut self.clients, self.around.settings.limits.connections) {
+                let mut bytes = Vec::new();
+                Answer::problem(503, "there are too many connections")
+                    .header("Retry-After", "5")
+                    .encode(Form::CLOSE, &mut bytes);
+                let _ = socket.send(&bytes);
+                continue;
+            }
+            let gate = admission::gate(&socket, listening.address(), &self.around.settings);
+            self.clients.push(Client {
+                _noted: self.control.note(&socket),
+                connection: Connection::new(socket, Arc::clone(listening.address()), gate, now),
+            });
+        }
+    }
+}
+
+/// Whether one more client fits. If not, drops the oldest client that has never completed a
+/// request: clients that only connect, or send a head byte by byte, cannot keep others out.
+fn make_room(clients: &mut Vec<Client>, most: usize) -> bool {
+    if clients.len() < most {
+        return true;
+    }
+    let silent =
+        clients.iter().enumerate().filter_map(|(at, client)| Some((client.connection.silent_since()?, at)));
+    match silent.min() {
+        Some((_, at)) => {
+            clients.remove(at);
+            true
+        }
+        None => false,
+    }
+}

@@ -1,0 +1,106 @@
+//! An acceptor: a listener in the server's loop. It accepts clients, backs off on errors, and opens
+//! the socket again after the host closed it. Not here: the client's user (`admission.rs`), opening
+//! the first time (`listen.rs`).
+
+use super::control::{Control, OpenDescriptor};
+use crate::listen::{Address, Listener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use swipr_os::log::Log;
+use swipr_os::socket::Socket;
+
+/// How long an acceptor backs off that lacks descriptors or memory.
+pub(crate) const REST: Duration = Duration::from_secs(1);
+/// How often a listener that the host closed is opened again, in a row.
+const REOPENINGS: u32 = 10;
+/// How often accepting is tried if clients have gone meanwhile.
+const TRIES: usize = 16;
+
+/// Accepts the clients of a listener.
+pub(crate) struct Acceptor {
+    listener: Listener,
+    address: Arc<Address>,
+    health: Health,
+    _noted: Option<OpenDescriptor>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Well,
+    /// Backs off until then.
+    Rests(Instant),
+    /// The host closed the socket. When to open it again, and how many attempts have failed.
+    Lost(Instant, u32),
+    /// Given up.
+    Dead,
+}
+
+impl Acceptor {
+    pub(crate) fn new(listener: Listener, control: &Arc<Control>) -> Acceptor {
+        Acceptor {
+            address: Arc::new(listener.address().clone()),
+            health: Health::Well,
+            _noted: control.note(listener.socket()),
+            listener,
+        }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &Arc<Address> {
+        &self.address
+    }
+
+    /// The socket to wait for, unless the acceptor backs off or has lost it.
+    pub(crate) fn socket(&self) -> Option<&Socket> {
+        (self.health == Health::Well).then(|| self.listener.socket())
+    }
+
+    /// When to call [`Acceptor::look_after`].
+    pub(crate) fn look_at(&self) -> Option<Instant> {
+        match self.health {
+            Health::Rests(until) | Health::Lost(until, _) => Some(until),
+            Health::Well | Health::Dead => None,
+        }
+    }
+
+    /// Accepts the next client, if there is one.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Socket> {
+        for _ in 0..TRIES {
+            match self.listener.socket().accept().map_err(|error| error.raw_os_error()) {
+                Ok(socket) => return Some(socket),
+                Err(Some(libc::EAGAIN)) => return None,
+                Err(Some(libc::EINTR | libc::ECONNABORTED)) => {}
+                Err(Some(libc::EBADF | libc::ENOTSOCK | libc::EINVAL)) => {
+                    self.health = Health::Lost(now, 0);
+                    return None;
+                }
+                // EMFILE, ENFILE, ENOBUFS, ENOMEM, a firewall's EPERM …
+                Err(_) => {
+                    self.health = Health::Rests(now + REST);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Ends a back-off, or opens a lost socket again, if it is time.
+    pub(crate) fn look_after(&mut self, control: &Arc<Control>, log: Log, now: Instant) {
+        match self.health {
+            Health::Rests(until) if until <= now => self.health = Health::Well,
+            Health::Lost(at, times) if at <= now => match self.listener.reopen() {
+                Ok(listener) => {
+                    control.replace_file(&self.listener, &listener);
+                    *self = Acceptor::new(listener, control);
+                    log.line(format_args!("opened {} again", self.address));
+                }
+                Err(_) if times < REOPENINGS => self.health = Health::Lost(now + REST, times + 1),
+                Err(error) => {
+                    log.line(error);
+                    self.health = Health::Dead;
+                }
+            },
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The parameters of recordings: one list, for queries, for the JSON body, and for the help. Not
+//! here: which route takes which of them (`routes.rs`).
+
+use super::values::{self, MAX_DURATION_NS, MAX_TICKS, SECOND_NS};
+use crate::recording::{Filter, Length, Request, SampleSource, StateFilter, Symbolize, WriterTask};
+use std::time::Duration;
+use swipr_formats::model::Mode;
+use swipr_formats::{FORMATS, FormatInfo, Names, Options, Selection, Weight};
+
+/// A parameter of a recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) values: &'static str,
+    pub(crate) meaning: &'static str,
+    set: fn(&mut RecordingParams, &str) -> Result<(), String>,
+}
+
+/// Names of [`Symbolize`].
+const SYMBOLIZERS: [(&str, Symbolize); 3] =
+    [("native", Symbolize::Now), ("lazy", Symbolize::Lazy), ("fake", Symbolize::Never)];
+
+/// Longest regular expression and longest title, in bytes.
+const MAX_TEXT_BYTES: usize = 1000;
+
+/// Every parameter.
+pub(crate) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "seconds",
+        values: "number",
+        meaning: "how long (30 unless `samples` is given; `swipr record`: until Ctrl-C), at most 86400",
+        set: |wish, text| once(&mut wish.duration_ns, values::duration(text, SECOND_NS)),
+    },
+    Parameter {
+        name: "samples",
+        values: "number",
+        meaning: "how many ticks, instead of `seconds`; at most 10000000",
+        set: |wish, text| once(&mut wish.ticks, values::count(text, 1..=MAX_TICKS)),
+    },
+    Parameter {
+        name: "hz",
+        values: "number",
+        meaning: "ticks a second (100), at most 10000",
+        set: |wish, text| once(&mut wish.interval_ns, values::interval_of_hertz(text)),
+    },
+    Parameter {
+        name: "rate",
+        values: "number",
+        meaning: "another name of `hz`",
+        set: |wish, text| once(&mut wish.interval_ns, values::interval_of_hertz(text)),
+    },
+    Parameter {
+        name: "interval",
+        values: "time",
+        meaning: "time between ticks, instead of `hz`: `10ms`, `500us`, `0.5s`; from 100us to 1h",
+        set: |wish, text| once(&mut wish.interval_ns, values::interval(text)),
+    },
+    Parameter {
+        name: "mode",
+        values: "wall, cpu",
+        meaning: "every thread by the clock on the wall (wall, the default: what hangs uses no CPU), or those that use CPU \
+                  time (cpu, the default of Go's /debug/pprof/profile and of `swipr record`, as of py-spy)",
+        set: |wish, text| {
+            let mode = values::choice(text, &[("wall", Mode::Wall), ("cpu", Mode::Cpu)]);
+            once(&mut wish.mode, mode)
+        },
+    },
+    Parameter {
+        name: "source",
+        values: "timer, preempt",
+        meaning: "what hits running threads: a timer on the thread's CPU clock at the kernel's ticks (timer), or a signal at any \
+                  moment (preempt): also threads in step with the tick, but it may end a system call early",
+        set: |wish, text| {
+            let sources = [("timer", SampleSource::Timer), ("preempt", SampleSource::Preempt)];
+            once(&mut wish.source, values::choice(text, &sources))
+        },
+    },
+    Parameter {
+        name: "format",
+        values: "see formats",
+        meaning: "what comes back",
+        set: |wish, text| once(&mut wish.format, format(text)),
+    },
+    Parameter {
+        name: "threads",
+        values: "regex",
+        meaning: "only threads whose name matches",
+        set: |wish, text| once(&mut wish.threads, regex(text)),
+    },
+    Parameter {
+        name: "tid",
+        values: "numbers",
+        meaning: "only these threads, by their kernel ids, separated by commas",
+        set: |wish, text| once(&mut wish.tids, tids(text)),
+    },
+    Parameter {
+        name: "may_come",
+        values: "true, false",
+        meaning: "threads that `threads` or `tid` ask for may come later; else there must be one now (false)",
+        set: |wish, text| once(&mut wish.may_come, values::switch(text)),
+    },
+    Parameter {
+        name: "state",
+        values: "running, waiting, blocked",
+        meaning: "only samples of threads that run, wait for a CPU, or are blocked; several separated by commas",
+        set: |wish, text| once(&mut wish.states, states(text)),
+    },
+    Parameter {
+        name: "include",
+        values: "regex",
+        meaning: "only stacks with a function whose name matches",
+        set: |wish, text| once(&mut wish.include, regex(text)),
+    },
+    Parameter {
+        name: "exclude",
+        values: "regex",
+        meaning: "no stacks with a function whose name matches",
+        set: |wish, text| once(&mut wish.exclude, regex(text)),
+    },
+    Parameter {
+        name: "names",
+        values: "safe, raw, mangled",
+        meaning: "function names: shortened, as demangled, or as in the object file",
+        set: |wish, text| {
+            let names = [("safe", Names::Safe), ("raw", Names::Raw), ("mangled", Names::Mangled)];
+            once(&mut wish.names, values::choice(text, &names))
+        },
+    },
+    Parameter {
+        name: "lines",
+        values: "true, false",
+        meaning: "write source files and lines where they are known (false)",
+        set: |wish, text| once(&mut wish.lines, values::switch(text)),
+    },
+    Parameter {
+        name: "inline",
+        values: "true, false",
+        meaning: "show inlined functions as frames of their own (true)",
+        set: |wish, text| once(&mut wish.inline, values::switch(text)),
+    },
+    Parameter {
+        name: "max_depth",
+        values: "number",
+        meaning: "keep so many frames of a stack, from 2; the middle goes",
+        set: |wish, text| once(&mut wish.max_depth, values::count(text, 2..=1_000_000)),
+    },
+    Parameter {
+        name: "title",
+        values: "text",
+        meaning: "a title, where the format has room for one",
+        set: |wish, text| once(&mut wish.title, title(text)),
+    },
+    Parameter {
+        name: "merge_threads",
+        values: "true, false",
+        meaning: "do not tell threads apart (false)",
+        set: |wish, text| once(&mut wish.merge_threads, values::switch(text)),
+    },
+    Parameter {
+        name: "weight",
+        values: "samples, ns",
+        meaning: "what the counts of `folded` count (samples in wall mode, nanoseconds of CPU time in CPU mode)",
+        set: |wish, text| {
+            let weights = [("samples", Weight::Samples), ("ns", Weight::Nanoseconds)];
+            once(&mut wish.weight, values::choice(text, &weights))
+        },
+    },
+    Parameter {
+        name: "states",
+        values: "true, false",
+        meaning: "wall mode, `perf` and `folded`: the leaf tells what a thread waits for, `[blocked in futex]` (true)",
+        set: |wish, text| once(&mut wish.leaf_states, values::switch(text)),
+    },
+    Parameter {
+        name: "compat",
+        values: "true, false",
+        meaning: "perf text in swift-profile-recorder's shape, without periods (true for its JSON in wall mode, else false)",
+        set: |wish, text| once(&mut wish.compat, values::switch(text)),
+    },
+    Parameter {
+        name: "symbolizer",
+        values: "native, lazy, fake",
+        meaning: "`fake` looks no names up: frames have their address and module, in `folded` the module only; `lazy` only those of JIT code, for `raw` to be named elsewhere",
+        set: |wish, text| once(&mut wish.symbolize, values::choice(text, &SYMBOLIZERS)),
+    },
+    Parameter {
+        name: "symbolize",
+        values: "native, lazy, fake",
+        meaning: "another name of `symbolizer`",
+        set: |wish, text| once(&mut wish.symbolize, values::choice(text, &SYMBOLIZERS)),
+    },
+    Parameter {
+        name: "duration_ms",
+        values: "number",
+        meaning: "how long, in milliseconds",
+        set: |wish, text| once(&mut wish.duration_ns, values::duration(text, SECOND_NS / 1000)),
+    },
+];
+
+/// The parameters that a client has given so far; `None`: not given.
+#[derive(Debug, Default)]
+pub(crate) struct RecordingParams {
+    pub(crate) interval_ns: Option<u64>,
+    pub(crate) ticks: Option<u64>,
+    pub(crate) duration_ns: Option<u64>,
+    pub(crate) format: Option<&'static FormatInfo>,
+    pub(crate) mode: Option<Mode>,
+    source: Option<SampleSource>,
+    threads: Option<regex_lite::Regex>,
+    tids: Option<Vec<u32>>,
+    may_come: Option<bool>,
+    states: Option<Vec<StateFilter>>,
+    include: Option<regex_lite::Regex>,
+    exclude: Option<regex_lite::Regex>,
+    symbolize: Option<Symbolize>,
+    names: Option<Names>,
+    lines: Option<bool>,
+    inline: Option<bool>,
+    max_depth: Option<u64>,
+    title: Option<String>,
+    merge_threads: Option<bool>,
+    weight: Option<Weight>,
+    leaf_states: Option<bool>,
+    pub(crate) compat: Option<bool>,
+}
+
+/// What holds for things a client did not mention.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) length: Length,
+    pub(crate) mode: Mode,
+    pub(crate) format: &'static str,
+}
+
+impl RecordingParams {
+    /// Sets a parameter of that name; the error says what is wrong with the value.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let known = PARAMETERS.iter().find(|parameter| parameter.name == name);
+        let known = known.ok_or_else(|| "there is no such parameter".to_owned())?;
+        (known.set)(self, value)
+    }
+
+    /// The request; the error says which parameters do not go together.
+    pub(crate) fn into_request(self, defaults: Defaults) -> Result<Request, String> {
+        let interval_ns = self.interval_ns.unwrap_or(10_000_000);
+        let length = match (self.ticks, self.duration_ns) {
+            (Some(_), Some(_)) => {
+                return Err("both a time and a number of samples are given: only one can hold".to_owned());
+            }
+            (Some(ticks), None) => Length::Ticks(ticks),
+            (None, Some(ns)) => Length::Time(Duration::from_nanos(ns)),
+            (None, None) => defaults.length,
+        };
+        match length {
+            Length::Ticks(ticks) if ticks.saturating_mul(interval_ns) > MAX_DURATION_NS => {
+                return Err(format!(
+                    "{ticks} samples every {:?} take longer than 24 h, which is the most",
+                    Duration::from_nanos(interval_ns)
+                ));
+            }
+            _ => {}
+        }
+        let format = match self.format {
+            Some(format) => format,
+            None => self::format(defaults.format)?,
+        };
+        let standard = Options::default();
+        Ok(Request {
+            interval: Duration::from_nanos(interval_ns),
+            length,
+            mode: self.mode.unwrap_or(defaults.mode),
+            source: self.source.unwrap_or_default(),
+            format: Selection {
+                format,
+                options: Options {
+                    names: self.names.unwrap_or(standard.names),
+                    lines: self.lines.unwrap_or(standard.lines),
+                    inline: self.inline.unwrap_or(standard.inline),
+                    merge_threads: self.merge_threads.unwrap_or(standard.merge_threads),
+                    compat: self.compat.unwrap_or(standard.compat),
+                    max_depth: self.max_depth.and_then(|n| usize::try_from(n).ok()),
+                    title: self.title,
+                    weight: self.weight,
+                    states: self.leaf_states.unwrap_or(standard.states),
+                    snapshot: standard.snapshot,
+                },
+            },
+            threads: self.threads,
+            filter: Filter {
+                tids: self.tids.unwrap_or_default(),
+                states: self.states.unwrap_or_default(),
+                include: self.include,
+                exclude: self.exclude,
+                may_come: self.may_come.unwrap_or_default(),
+            },
+            purpose: WriterTask::Samples,
+            symbolize: self.symbolize.unwrap_or_default(),
+        })
+    }
+}
+
+/// Whether there is a parameter of that name.
+pub(crate) fn is_listed(name: &str) -> bool {
+    PARAMETERS.iter().any(|parameter| parameter.name == name)
+}
+
+fn once<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    match place.replace(value?) {
+        None => Ok(()),
+        Some(_) => Err("it is given twice, or together with another name of it".to_owned()),
+    }
+}
+
+fn format(text: &str) -> Result<&'static FormatInfo, String> {
+    swipr_formats::find(text).ok_or_else(|| {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        format!("\"{text}\" is not one of {}", names.join(", "))
+    })
+}
+
+/// The regular expression of a parameter, or what is wrong with it.
+pub fn regex(text: &str) -> Result<regex_lite::Regex, String> {
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!("it is longer than {MAX_TEXT_BYTES} bytes"));
+    }
+    regex_lite::Regex::new(text).map_err(|error| format!("\"{text}\" is no regular expression: {error}"))
+}
+
+fn tids(text: &str) -> Result<Vec<u32>, String> {
+    let one = |tid: &str| {
+        let wrong = || format!("\"{tid}\" is not a thread's id");
+        tid.trim().parse::<u32>().map_err(|_| wrong())
+    };
+    text.split(',').map(one).collect()
+}
+
+fn states(text: &str) -> Result<Vec<StateFilter>, String> {
+    let known = [
+        ("running", StateFilter::Running),
+        ("waiting", StateFilter::Waiting),
+        ("blocked", StateFilter::Blocked),
+    ];
+    text.split(',').map(|state| values::choice(state.trim(), &known)).collect()
+}
+
+/// The title of a parameter, or what is wrong with it.
+pub fn title(text: &str) -> Result<String, String> {
+    match text.len() > MAX_TEXT_BYTES || text.chars().any(char::is_control) {
+        true => Err(format!("it has control characters or more than {MAX_TEXT_BYTES} bytes")),
+        false => Ok(text.to_owned()),
+    }
+}
