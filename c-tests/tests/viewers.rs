@@ -223,8 +223,8 @@ fn a_page_of_two_recordings_shows_what_has_grown() -> Result<(), NotRun> {
     use swipr_formats::{Diff, Stacks};
     let mut browser = browser()?;
     let directory = Directory::new();
-    let before = Stacks::read(b"main;parse 50\nmain;write 50\n").expect("folded");
-    let after = Stacks::read(b"main;parse 50\nmain;write 50\nmain;</script>zip 100\n").expect("folded");
+    let before = Stacks::read("main;parse 50\nmain;write 50\n").expect("folded");
+    let after = Stacks::read("main;parse 50\nmain;write 50\nmain;</script>zip 100\n").expect("folded");
     let diff = Diff { before, after, title: "</title> before and after".to_owned() };
     let page = directory.path().join("diff.html");
     std::fs::write(&page, diff.html()).expect("the file can be written");

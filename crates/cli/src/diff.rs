@@ -93,7 +93,8 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
         return Err(cannot(read::unreadable("there is no sample in it")));
     }
     writer.finish(&Default::default(), &mut bytes);
-    let stacks = Stacks::read(&bytes).map_err(|error| cannot(read::unreadable(error.to_string())))?;
+    let stacks = Stacks::read(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| cannot(read::unreadable(error.to_string())))?;
     let unit = Some(weight.unwrap_or(Weight::of(mode)));
     let waits = || stacks.weights.keys().filter_map(|stack| stack.last()).any(|leaf| read::is_waiting(leaf));
     // Large counts are nanoseconds, of CPU time; small ones may be anything.

@@ -1,11 +1,9 @@
 //! Two recordings side by side: what takes more of the whole than before, and what less. As a flame
 //! graph (page or picture) and as text.
 //!
-//! Recordings are read back from folded stacks and from pprof profiles. Both wholes count the same,
-//! however long each recording was. Not here: reading (`diff/folded.rs`, `diff/pprof.rs`).
+//! Recordings are read back from folded stacks. Both wholes count the same, however long each
+//! recording was. Not here: other formats, which the command makes folded stacks of.
 
-mod folded;
-mod pprof;
 mod text;
 
 use std::collections::BTreeMap;
@@ -22,7 +20,7 @@ use crate::picture::{Baseline, Picture};
 use crate::svg::{self, Palette, Texts};
 use crate::template::Template;
 
-/// Stacks and what they weigh, read from a file.
+/// Stacks and what they weigh.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
     /// Outermost frame first; of formats that know threads, the thread's name comes before it.
@@ -31,39 +29,31 @@ pub struct Stacks {
     pub unit: Option<Weight>,
 }
 
-/// Why a file is not read.
+/// A line that is no folded stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadError {
-    /// It is neither folded stacks nor a pprof profile.
-    Unknown(String),
-    /// It is a pprof profile that is not whole.
-    Broken(&'static str),
-}
+pub struct ReadError(String);
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::Unknown(line) => {
-                write!(
-                    f,
-                    "neither folded stacks nor a pprof profile: a line is \"{}\"",
-                    names::printable(line)
-                )
-            }
-            ReadError::Broken(what) => write!(f, "a pprof profile that is not whole: {what}"),
-        }
+        write!(f, "no folded stacks: a line is \"{}\"", names::printable(&self.0))
     }
 }
 
 impl std::error::Error for ReadError {}
 
 impl Stacks {
-    /// Reads folded stacks, or a pprof profile, compressed or not.
-    pub fn read(bytes: &[u8]) -> Result<Stacks, ReadError> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) if !bytes.starts_with(&[0x1f, 0x8b]) => folded::read(text),
-            _ => pprof::read(bytes),
+    /// Reads folded stacks: `a;b;c 12`, a line each.
+    pub fn read(text: &str) -> Result<Stacks, ReadError> {
+        let mut stacks = Stacks::default();
+        for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with("# "))
+        {
+            let unknown = || ReadError(line.chars().take(60).collect());
+            let (stack, count) = line.rsplit_once(' ').ok_or_else(unknown)?;
+            let count: u64 = count.parse().map_err(|_| unknown())?;
+            let sum = stacks.weights.entry(stack.split(';').map(str::to_owned).collect()).or_default();
+            *sum = sum.saturating_add(count);
         }
+        Ok(stacks)
     }
 
     /// The sum.

@@ -1,14 +1,13 @@
 //! Two recordings side by side.
 
-use swipr_formats::model::{Mode, State};
-use swipr_formats::{Diff, Options, ReadError, Stacks};
+use swipr_formats::{Diff, Options, Stacks};
+use swipr_properties::readers::pprof::{ValueType, decode};
 use swipr_properties::readers::viewers;
 
 use crate::cases;
-use swipr_properties::recording::{Recording, function, module, native, stack, thread};
 
 fn read(text: &str) -> Stacks {
-    Stacks::read(text.as_bytes()).unwrap()
+    Stacks::read(text).unwrap()
 }
 
 fn diff() -> Diff {
@@ -18,31 +17,21 @@ fn diff() -> Diff {
 }
 
 #[test]
-fn folded_stacks_and_a_pprof_profile_of_one_recording_are_the_same() {
+fn folded_stacks_and_a_pprof_profile_of_one_recording_weigh_the_same() {
     for recording in [cases::everything(), cases::cpu(), cases::deep()] {
         let options = Options::default();
-        let folded = Stacks::read(&recording.write("folded", &options)).unwrap();
+        let folded = read(&recording.text("folded", &options));
+        let profile = decode(&recording.write("pprof", &options));
         assert!(folded.whole() > 0);
-        let pprof = Stacks::read(&recording.write("pprof", &options)).unwrap();
-        let known = |stacks: &Stacks| stacks.weights.values().copied().collect::<Vec<_>>();
-        assert_eq!(known(&folded).len(), known(&pprof).len(), "{folded:?} {pprof:?}");
-        assert_eq!(folded.whole(), pprof.whole());
+        assert_eq!(folded.weights.len(), profile.sample.len(), "{folded:?} {profile:?}");
+        // Nanoseconds of CPU time where there are some, else samples.
+        let is_cpu = |kind: &ValueType| profile.string(kind.kind) == "cpu";
+        let value = profile.sample_type.iter().position(is_cpu).unwrap_or(0);
+        assert_eq!(
+            folded.whole(),
+            profile.sample.iter().map(|sample| sample.value[value] as u64).sum::<u64>()
+        );
     }
-    let mut recording = Recording::new(Mode::Wall);
-    let app = module("/usr/bin/app", 0x1000);
-    let frames = vec![
-        native(0x1001, &app, vec![function("wait", 1)]),
-        native(0x1002, &app, vec![function("main", 2)]),
-    ];
-    recording.add(&thread(1, "my worker"), State::Blocked(Some(9999)), 10_000_000, &stack(frames));
-    recording.add(&thread(1, "my worker"), State::Runnable, 10_000_000, &stack(vec![]));
-    let read = |format| Stacks::read(&recording.write(format, &Options::default())).unwrap();
-    let expected: Vec<Vec<&str>> = vec![
-        vec!["my_worker", "[no stack]", "[waiting for a CPU]"],
-        vec!["my_worker", "main", "wait", "[blocked in 9999]"],
-    ];
-    let names: Vec<Vec<String>> = read("pprof").weights.into_keys().collect();
-    assert_eq!(names, expected);
 }
 
 #[test]
@@ -74,21 +63,7 @@ fn a_picture_and_a_page_have_both_recordings() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
-    for (bytes, error) in [
-        (&b"main;f x\n"[..], "neither folded stacks nor a pprof profile: a line is \"main;f x\""),
-        (b"\x1f\x8b\x08\x00", "a pprof profile that is not whole: it cannot be unpacked"),
-        (b"\x12\xff\xff", "a pprof profile that is not whole: it ends in the middle of a field"),
-        (
-            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-            "a pprof profile that is not whole: a number is too long",
-        ),
-    ] {
-        assert_eq!(Stacks::read(bytes).unwrap_err().to_string(), error);
-    }
-    let whole = cases::everything().write("pprof", &Options::default());
-    for length in 0..whole.len() {
-        let cut = Stacks::read(&whole[..length]);
-        assert!(length == 0 || matches!(cut, Err(ReadError::Broken(_) | ReadError::Unknown(_))), "{length}");
-    }
+fn what_is_no_folded_stack_is_refused() {
+    let error = Stacks::read("main 1\nmain;f x\n").unwrap_err();
+    assert_eq!(error.to_string(), "no folded stacks: a line is \"main;f x\"");
 }
