@@ -3,6 +3,7 @@
 
 use std::io;
 use swipr_os::{memory, process};
+use swipr_unwind::handler::TimerSignal;
 use swipr_unwind::slot::{self, CHUNK_BYTES, StackBounds, Ticket};
 
 /// A slot for a thread whose stack is there. There is one question at a time, so the first chunk is
@@ -36,25 +37,12 @@ pub fn send(tid: u32, signal: i32) {
 /// The number of the timer that signals seem to come from.
 const TIMER: i32 = 1;
 
-/// Linux' siginfo_t for a timer's signal, in full size.
-#[repr(C)]
-struct Info {
-    signal: i32,
-    errno: i32,
-    code: i32,
-    padding: i32,
-    timer: i32,
-    overrun: i32,
-    value: u64,
-    rest: [u64; 12],
-}
-
 /// Sends a signal with a slot, as a timer of the agent does (rt_tgsigqueueinfo(2)).
 pub fn ask(tid: u32, signal: i32, ticket: Ticket) {
-    const SI_TIMER: i32 = -2;
-    let value = ticket.to_value();
-    let info =
-        Info { signal, errno: 0, code: SI_TIMER, padding: 0, timer: TIMER, overrun: 0, value, rest: [0; 12] };
+    /// Linux' siginfo_t, in full size.
+    #[repr(C)]
+    struct Info(TimerSignal, [u64; 12]);
+    let info = Info(TimerSignal::new(signal, TIMER, ticket.to_value()), [0; 12]);
     let pid = process::pid() as i32;
     // SAFETY: `info` is a complete siginfo_t of 128 bytes.
     unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid as i32, signal, &raw const info) };

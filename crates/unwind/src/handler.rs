@@ -31,6 +31,13 @@ pub struct TimerSignal {
     value: u64,
 }
 
+impl TimerSignal {
+    /// That of a timer of this number which was made with `value`.
+    pub const fn new(signal: i32, timer: i32, value: u64) -> TimerSignal {
+        TimerSignal { signal, errno: 0, code: SI_TIMER, padding: 0, timer, overrun: 0, value }
+    }
+}
+
 /// Signals there are (signal(7)), and the unused number 0.
 const SIGNALS: usize = 65;
 /// The host's handlers, by signal.

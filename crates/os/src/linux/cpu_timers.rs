@@ -6,6 +6,7 @@
 
 use nix::time::ClockId;
 use std::io;
+use swipr_unwind::handler::TimerSignal;
 
 /// `SIGEV_THREAD_ID` of Linux' asm-generic/siginfo.h.
 const THREAD_ID: libc::c_int = 4;
@@ -55,27 +56,9 @@ impl CpuTimer {
     pub fn raise(&self, tid: u32, signal: i32, value: u64) -> bool {
         /// The kernel's `siginfo_t` (sigaction(2)), 128 bytes.
         #[repr(C)]
-        struct Info {
-            signal: i32,
-            errno: i32,
-            code: i32,
-            padding: i32,
-            timer: i32,
-            overrun: i32,
-            value: u64,
-            rest: [u64; 12],
-        }
+        struct Info(TimerSignal, [u64; 12]);
         const { assert!(size_of::<Info>() == size_of::<libc::siginfo_t>()) };
-        let info = Info {
-            signal,
-            errno: 0,
-            code: libc::SI_TIMER,
-            padding: 0,
-            timer: self.id,
-            overrun: 0,
-            value,
-            rest: [0; 12],
-        };
+        let info = Info(TimerSignal::new(signal, self.id, value), [0; 12]);
         let process = super::process::pid();
         // SAFETY: the kernel reads a siginfo. A process may send itself any code.
         unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, tid, signal, &raw const info) == 0 }
