@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -58,6 +59,20 @@ fn becomes_healthy(path: &Path) -> bool {
     false
 }
 
+/// Runs a test in a process of its own: one that closes descriptors by their numbers may close, or
+/// serve, what a test beside it has opened meanwhile under the same number.
+fn alone(test: impl FnOnce()) {
+    const ALONE: &str = "SWIPR_TEST_IS_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return test();
+    }
+    let current = thread::current();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", current.name().unwrap()]).env(ALONE, "1");
+    let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(output.contains("1 passed"), "{output}");
+}
+
 /// What a host does to a descriptor that it takes for its own.
 fn lost_to(name: &str, take: impl Fn(RawFd)) {
     let (listener, path) = listener(name);
@@ -74,70 +89,78 @@ fn lost_to(name: &str, take: impl Fn(RawFd)) {
 
 #[test]
 fn a_listener_that_the_host_closed_is_opened_again() {
-    lost_to("closed", |fd| {
-        // SAFETY: what the test is about: a close of a number that is not the caller's.
-        unsafe { libc::close(fd) };
+    alone(|| {
+        lost_to("closed", |fd| {
+            // SAFETY: what the test is about: a close of a number that is not the caller's.
+            unsafe { libc::close(fd) };
+        });
     });
 }
 
 #[test]
 fn a_listener_whose_number_the_host_took_is_opened_again_and_the_number_left_alone() {
-    let (hosts, peer) = swipr_os::socket::Socket::pair().unwrap();
-    peer.send(b"for the host").unwrap();
-    let number = std::cell::Cell::new(-1);
-    lost_to("taken", |fd| {
-        number.set(fd);
-        // SAFETY: dup2(2) takes no pointers; the host takes our number.
-        unsafe { libc::dup2(hosts.fd(), fd) };
+    alone(|| {
+        let (hosts, peer) = swipr_os::socket::Socket::pair().unwrap();
+        peer.send(b"for the host").unwrap();
+        let number = std::cell::Cell::new(-1);
+        lost_to("taken", |fd| {
+            number.set(fd);
+            // SAFETY: dup2(2) takes no pointers; the host takes our number.
+            unsafe { libc::dup2(hosts.fd(), fd) };
+        });
+        assert_eq!(swipr_os::socket::cookie(number.get()), Some(hosts.cookie()));
+        assert_eq!(hosts.receive(&mut [0; 64]).unwrap(), 12, "nothing was stolen");
+        // SAFETY: the number that dup2 made above, closed once.
+        unsafe { libc::close(number.get()) };
     });
-    assert_eq!(swipr_os::socket::cookie(number.get()), Some(hosts.cookie()));
-    assert_eq!(hosts.receive(&mut [0; 64]).unwrap(), 12, "nothing was stolen");
-    // SAFETY: the number that dup2 made above, closed once.
-    unsafe { libc::close(number.get()) };
 }
 
 #[test]
 fn the_child_of_a_fork_closes_its_copies_and_leaves_the_parent_its_server() {
-    let (listener, path) = listener("fork");
-    let fd = listener.socket().fd();
-    let settings = Settings::default();
-    let server = Server::start(vec![listener], Arc::new(Nobody), settings).unwrap();
-    // SAFETY: the child makes system calls only and leaves by _exit(2).
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        server.close_in_child();
-        let is_closed = swipr_os::socket::cookie(fd).is_none();
-        // SAFETY: _exit(2) does not return.
-        unsafe { libc::_exit(if is_closed { 7 } else { 8 }) };
-    }
-    let mut status = 0;
-    // SAFETY: waitpid(2) writes one int.
-    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-    assert_eq!(libc::WEXITSTATUS(status), 7);
-    assert!(is_healthy(&path));
-    drop(server);
-    assert!(!path.exists());
+    alone(|| {
+        let (listener, path) = listener("fork");
+        let fd = listener.socket().fd();
+        let settings = Settings::default();
+        let server = Server::start(vec![listener], Arc::new(Nobody), settings).unwrap();
+        // SAFETY: the child makes system calls only and leaves by _exit(2).
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            server.close_in_child();
+            let is_closed = swipr_os::socket::cookie(fd).is_none();
+            // SAFETY: _exit(2) does not return.
+            unsafe { libc::_exit(if is_closed { 7 } else { 8 }) };
+        }
+        let mut status = 0;
+        // SAFETY: waitpid(2) writes one int.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(libc::WEXITSTATUS(status), 7);
+        assert!(is_healthy(&path));
+        drop(server);
+        assert!(!path.exists());
+    });
 }
 
 #[test]
 fn a_waker_that_the_host_closed_does_not_stop_the_service() {
-    let (listener, path) = listener("waker");
-    let settings = Settings::default();
-    let (server, event_loop) = Server::new(vec![listener], Arc::new(Nobody), settings).unwrap();
-    for socket in event_loop.sleeper.iter().chain([server.control.waker.socket()]) {
-        // SAFETY: what the test is about: a close of a number that is not the caller's.
-        unsafe { libc::close(socket.fd()) };
-    }
-    let thread = thread::spawn(move || event_loop.run());
-    assert!(is_healthy(&path));
-    server.stop();
-    // The next thing that happens shows the loop that it should stop.
-    let begin = Instant::now();
-    while !thread.is_finished() && begin.elapsed() < BOUND {
-        thread::yield_now();
-        if !path.exists() {
-            break;
+    alone(|| {
+        let (listener, path) = listener("waker");
+        let settings = Settings::default();
+        let (server, event_loop) = Server::new(vec![listener], Arc::new(Nobody), settings).unwrap();
+        for socket in event_loop.sleeper.iter().chain([server.control.waker.socket()]) {
+            // SAFETY: what the test is about: a close of a number that is not the caller's.
+            unsafe { libc::close(socket.fd()) };
         }
-    }
-    assert!(!path.exists());
+        let thread = thread::spawn(move || event_loop.run());
+        assert!(is_healthy(&path));
+        server.stop();
+        // The next thing that happens shows the loop that it should stop.
+        let begin = Instant::now();
+        while !thread.is_finished() && begin.elapsed() < BOUND {
+            thread::yield_now();
+            if !path.exists() {
+                break;
+            }
+        }
+        assert!(!path.exists());
+    });
 }
