@@ -28,7 +28,7 @@ pub(super) struct Route {
     pub(super) paths: &'static [&'static str],
     pub(super) does: &'static str,
     /// Names of parameters that its query takes.
-    pub(super) parameters: &'static [&'static str],
+    parameters: table::Parameters,
     pub(super) strictness: Strictness,
     action: Action,
 }
@@ -150,14 +150,14 @@ impl RouteContext<'_> {
             if name == crate::auth::access::TOKEN_PARAMETER {
                 continue;
             }
-            if !route.parameters.contains(&name.as_str()) {
+            if !route.takes_parameter(&name) {
                 if self.strictness == Strictness::Go {
                     self.others.push((name, value));
                     continue;
                 }
-                let known = match route.parameters {
-                    [] => "none".to_owned(),
-                    names => names.join(", "),
+                let known = match route.parameters().collect::<Vec<_>>().join(", ") {
+                    none if none.is_empty() => "none".to_owned(),
+                    names => names,
                 };
                 let path = self.path;
                 return Err(
@@ -206,6 +206,15 @@ impl Route {
         self.method == method || (self.method == Method::Get && method == Method::Head)
     }
 
+    pub(super) fn takes_parameter(&self, name: &str) -> bool {
+        self.parameters().any(|known| known == name)
+    }
+
+    /// Names of parameters that its query takes.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        self.parameters.iter().copied().flatten().copied()
+    }
+
     /// Its method as HTTP spells it.
     pub(super) fn method_name(&self) -> &'static str {
         match self.method {
@@ -217,8 +226,10 @@ impl Route {
     /// Its parameters, in a few words where they are many: for the documentation.
     #[cfg(test)]
     pub(super) fn parameter_words(&self) -> String {
-        let code =
-            |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ");
+        let code = |groups: &[&[&str]]| {
+            let names = groups.iter().copied().flatten().map(|name| format!("`{name}`"));
+            names.collect::<Vec<_>>().join(" ")
+        };
         match self.parameters.strip_prefix(table::RECORDING) {
             Some(rest) if !self.paths.contains(&"/profile") => {
                 let more = if rest.is_empty() { String::new() } else { format!(", {}", code(rest)) };

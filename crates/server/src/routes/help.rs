@@ -82,9 +82,9 @@ pub(crate) fn text(address: &Address, recorder: &dyn Recorder) -> String {
         let _ = writeln!(out, "  {:4} {paths:24} {}", route.method_name(), route.does);
     }
     out += "\nparameters of /profile\n";
-    let known = ROUTES.iter().find(|route| route.paths.contains(&"/profile"));
-    let known = known.map_or(&[][..], |route| route.parameters);
-    for parameter in PARAMETERS.iter().filter(|p| known.contains(&p.name)) {
+    let profile = ROUTES.iter().find(|route| route.paths.contains(&"/profile"));
+    let knows = |name: &str| profile.is_some_and(|route| route.takes_parameter(name));
+    for parameter in PARAMETERS.iter().filter(|parameter| knows(parameter.name)) {
         let _ = writeln!(out, "  {:14} {} [{}]", parameter.name, parameter.meaning, parameter.values);
     }
     out += "\nformats\n";
@@ -123,7 +123,7 @@ mod tests {
         for parameter in PARAMETERS {
             let field = FIELDS.iter().find(|field| field.parameter == parameter.name);
             let field = field.map_or(String::new(), |field| format!("`{}`", field.name));
-            let asked = ROUTES.iter().any(|route| route.parameters.contains(&parameter.name));
+            let asked = ROUTES.iter().any(|route| route.takes_parameter(parameter.name));
             let name = if asked { format!("`{}`", parameter.name) } else { String::new() };
             let (values, meaning) = (parameter.values, parameter.meaning);
             let _ = writeln!(table, "| {name} | {field} | {values} | {meaning} |");
@@ -152,7 +152,7 @@ mod tests {
     fn every_name_in_the_lists_is_a_parameter() {
         let known = |name: &str| PARAMETERS.iter().any(|parameter| parameter.name == name);
         for route in ROUTES {
-            for name in route.parameters {
+            for name in route.parameters() {
                 assert!(known(name), "{name} of {:?}", route.paths);
             }
         }

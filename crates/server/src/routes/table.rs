@@ -3,92 +3,56 @@
 use super::{Route, Strictness, go, plain, recordings};
 use crate::proto::head::Method::{Get, Post};
 
+/// Names of parameters, in the groups that several routes take.
+pub(super) type Parameters = &'static [&'static [&'static str]];
+
+const THREADS: &[&str] = &["threads", "tid"];
+const LATER_THREADS: &[&str] = &["may_come"];
+const SAMPLES: &[&str] = &["state", "include", "exclude"];
+const FRAMES: &[&str] = &["names", "lines", "inline", "max_depth", "title"];
+const STACKS: &[&str] = &["merge_threads", "weight", "states"];
+const SYMBOLS: &[&str] = &["symbolizer", "symbolize"];
+
 /// Parameters of every recording but its format, which is the last of them.
-pub(super) const RECORDING: &[&str] = match WITH_FORMAT.split_last() {
+pub(super) const RECORDING: Parameters = match WITH_FORMAT.split_last() {
     Some((_format, others)) => others,
     None => &[],
 };
 
-const WITH_FORMAT: &[&str] = &[
-    "seconds",
-    "samples",
-    "hz",
-    "rate",
-    "interval",
-    "mode",
-    "source",
-    "threads",
-    "tid",
-    "may_come",
-    "state",
-    "include",
-    "exclude",
-    "names",
-    "lines",
-    "inline",
-    "max_depth",
-    "title",
-    "merge_threads",
-    "weight",
-    "states",
-    "compat",
-    "symbolizer",
-    "symbolize",
-    "format",
+const WITH_FORMAT: Parameters = &[
+    &["seconds", "samples", "hz", "rate", "interval", "mode", "source"],
+    THREADS,
+    LATER_THREADS,
+    SAMPLES,
+    FRAMES,
+    STACKS,
+    &["compat"],
+    SYMBOLS,
+    &["format"],
 ];
 
-const LAST: &[&str] = &[
-    "seconds",
-    "format",
-    "threads",
-    "tid",
-    "state",
-    "include",
-    "exclude",
-    "names",
-    "lines",
-    "inline",
-    "max_depth",
-    "title",
-    "merge_threads",
-    "weight",
-    "states",
+const LAST: Parameters = &[&["seconds", "format"], THREADS, SAMPLES, FRAMES, STACKS];
+
+const MOMENT: Parameters = &[&["format"], THREADS, SAMPLES, FRAMES, SYMBOLS];
+
+const GO: Parameters = &[
+    &["seconds", "hz", "rate", "mode", "source"],
+    THREADS,
+    LATER_THREADS,
+    SAMPLES,
+    &["merge_threads", "max_depth"],
 ];
 
-const MOMENT: &[&str] = &[
-    "format",
-    "threads",
-    "tid",
-    "state",
-    "include",
-    "exclude",
-    "names",
-    "lines",
-    "inline",
-    "max_depth",
-    "title",
-    "symbolizer",
-    "symbolize",
+const LIVE: Parameters = &[
+    &["seconds", "hz", "interval", "mode"],
+    THREADS,
+    LATER_THREADS,
+    SAMPLES,
+    &["lines", "inline", "max_depth"],
 ];
 
 /// pprof puts `symbol` where a profile's path ends.
 const SYMBOL: &[&str] = &["/debug/pprof/symbol", "/debug/pprof/symbolizer=fake/symbol", "/pprof/symbol"];
-
-const GO: &[&str] = &[
-    "seconds",
-    "hz",
-    "rate",
-    "mode",
-    "source",
-    "threads",
-    "tid",
-    "may_come",
-    "state",
-    "include",
-    "exclude",
-    "merge_threads",
-    "max_depth",
-];
 
 const fn get(paths: &'static [&'static str], does: &'static str, action: super::Action) -> Route {
     Route { method: Get, paths, does, parameters: &[], strictness: Strictness::Strict, action }
@@ -146,7 +110,7 @@ pub(crate) static ROUTES: &[Route] = &[
         ..get(&["/dump"], "every thread's stack now, as text or with format=json", recordings::dump)
     },
     Route {
-        parameters: &["threads", "tid", "state"],
+        parameters: &[THREADS, &["state"]],
         ..get(&["/threads"], "every thread's name, state and place now, as JSON", recordings::threads)
     },
     get(
@@ -155,21 +119,7 @@ pub(crate) static ROUTES: &[Route] = &[
         recordings::maps,
     ),
     Route {
-        parameters: &[
-            "seconds",
-            "hz",
-            "interval",
-            "mode",
-            "threads",
-            "tid",
-            "may_come",
-            "state",
-            "include",
-            "exclude",
-            "lines",
-            "inline",
-            "max_depth",
-        ],
+        parameters: LIVE,
         ..get(&["/live"], "what the live page draws: what is new, each second", recordings::live)
     },
     get(&["/health"], "OK, or why the agent has turned itself off", plain::health),
