@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// No answer may keep a test waiting longer than this between two bytes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// No answer may keep a test or a bench waiting longer than this between two bytes.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An answer whose head has come; the body follows through [`Answer::read_more`].
 #[derive(Debug)]
@@ -33,11 +33,17 @@ enum Framing {
 
 /// Sends `GET target` and waits for the answer's head.
 pub fn get(socket: &Path, target: &str) -> io::Result<Answer> {
+    send(socket, "GET", target, "")
+}
+
+/// Sends a request and waits for the answer's head.
+pub fn send(socket: &Path, method: &str, target: &str, body: &str) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
+    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{length}\r\n");
+    stream.write_all(format!("{head}{body}").as_bytes())?;
 
     let mut unread = Vec::new();
     let end = loop {

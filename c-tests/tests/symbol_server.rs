@@ -2,8 +2,6 @@
 //! served under a token, and nothing else is.
 
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use swipr_c_tests::directory::Directory;
@@ -11,26 +9,20 @@ use swipr_c_tests::host::Host;
 use swipr_c_tests::http;
 use swipr_c_tests::program::Program;
 
-/// Status, head and body of an answer.
-fn send(socket: &Path, method: &str, path: &str, body: &str) -> (u16, String, String) {
-    let mut stream = UnixStream::connect(socket).expect("the socket");
-    let length = body.len();
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: swipr\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).expect("a request");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    (status, head.to_owned(), body.to_owned())
+fn send(socket: &Path, method: &str, path: &str, body: &str) -> http::Answer {
+    http::send(socket, method, path, body).and_then(http::Answer::read_all).expect("an answer")
+}
+
+/// The page whose scripts may read an answer.
+fn readers(answer: &http::Answer) -> Option<&str> {
+    answer.field("access-control-allow-origin")
 }
 
 fn ask(socket: &Path, path: &str, question: &Value) -> Value {
-    let (status, head, body) = send(socket, "POST", path, &question.to_string());
-    assert_eq!(status, 200, "{path}: {body}");
-    assert!(head.contains("Access-Control-Allow-Origin: https://profiler.firefox.com"), "{head}");
-    serde_json::from_str(&body).expect("JSON")
+    let answer = send(socket, "POST", path, &question.to_string());
+    assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    assert_eq!(readers(&answer), Some("https://profiler.firefox.com"));
+    serde_json::from_slice(&answer.body).expect("JSON")
 }
 
 fn number(value: &Value) -> u64 {
@@ -46,7 +38,8 @@ fn debug_id(build_id: &str) -> String {
 
 /// The path under which the process answers symbol requests.
 fn token(socket: &Path) -> String {
-    let (_, _, help) = send(socket, "GET", "/", "");
+    let help = send(socket, "GET", "/", "").body;
+    let help = String::from_utf8(help).expect("text");
     let token = help.split("symbol server for profiler.firefox.com: ").nth(1);
     token.and_then(|rest| rest.lines().next()).expect("the help names the token").to_owned()
 }
@@ -142,16 +135,16 @@ fn names_and_sources_of_a_process_are_answered_under_its_token_and_no_other_file
     let assembly = ask(&socket, &format!("{token}/asm/v1"), &assembly);
     assert!(assembly["error"].as_str().is_some_and(|what| what.contains("feature asm")), "{assembly}");
 
-    let (status, head, profile) =
-        send(&socket, "GET", &format!("{token}/profile.json?seconds=0.2&hz=500"), "");
-    assert_eq!(status, 200, "{profile}");
-    assert!(head.contains("Access-Control-Allow-Origin: https://profiler.firefox.com"), "{head}");
+    let answer = send(&socket, "GET", &format!("{token}/profile.json?seconds=0.2&hz=500"), "");
+    let profile = String::from_utf8_lossy(&answer.body);
+    assert_eq!((answer.status, readers(&answer)), (200, Some("https://profiler.firefox.com")), "{profile}");
     assert!(profile.contains("\"preprocessedProfileVersion\"") && profile.contains("\"burn\""), "{profile}");
-    let (_, head, _) = send(&socket, "GET", "/profile.json?samples=5", "");
-    assert!(!head.contains("Access-Control"), "without the token no other page may read it: {head}");
+    let answer = send(&socket, "GET", "/profile.json?samples=5", "");
+    assert_eq!(readers(&answer), None, "without the token no other page may read it");
 
-    let (status, head, _) = send(&socket, "OPTIONS", &format!("{token}/source/v1"), "");
-    assert!(status == 200 && head.contains("Access-Control-Allow-Methods: POST"), "{head}");
+    let answer = send(&socket, "OPTIONS", &format!("{token}/source/v1"), "");
+    let methods = answer.field("access-control-allow-methods");
+    assert_eq!((answer.status, methods), (200, Some("POST, OPTIONS")));
     for (method, path, expected) in [
         ("POST", "/00000000-0000-4000-8000-000000000000/symbolicate/v5".to_owned(), 404),
         ("POST", "/symbolicate/v5".to_owned(), 404),
@@ -161,7 +154,7 @@ fn names_and_sources_of_a_process_are_answered_under_its_token_and_no_other_file
         ("GET", format!("{token}/dump"), 404),
         ("POST", format!("{token}/anything"), 404),
     ] {
-        assert_eq!(send(&socket, method, &path, "{}").0, expected, "{method} {path}");
+        assert_eq!(send(&socket, method, &path, "{}").status, expected, "{method} {path}");
     }
     host.end();
 }
