@@ -9,7 +9,7 @@ pub(crate) mod poller;
 use crate::auth::admission;
 use crate::connection::{Connection, ConnectionLife, ServerContext};
 use crate::proto::answer::{Answer, Form};
-use control::{Control, OpenDescriptor};
+use control::{Control, Done, OpenDescriptor};
 use listening::{Acceptor, REST};
 use poller::Poller;
 use std::io;
@@ -46,15 +46,15 @@ pub(super) struct Client {
 }
 
 impl EventLoop {
-    /// Serves until the server is stopped. The listeners' files are removed and all
-    /// connections are closed, which ends their recordings, when this returns.
-    pub fn run(mut self) {
-        while !self.control.is_stopping() {
-            self.turn();
+    /// Serves until the server is stopped. The listeners' files are removed and all connections are
+    /// closed, which ends their recordings, when this returns or panics.
+    pub fn run(self) {
+        let _done = Done(Arc::clone(&self.control));
+        // Dropped before `_done`: `Server::wait` returns when all is closed.
+        let mut event_loop = self;
+        while !event_loop.control.is_stopping() {
+            event_loop.turn();
         }
-        let control = Arc::clone(&self.control);
-        drop(self);
-        control.done();
     }
 
     fn turn(&mut self) {

@@ -122,16 +122,22 @@ impl Control {
         self.waker.wake();
     }
 
-    pub(crate) fn done(&self) {
-        *self.is_done.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.done.notify_all();
-    }
-
     /// Waits until the thread is done, at most so long; whether it is.
     pub(crate) fn wait(&self, bound: Duration) -> bool {
         let is_done = self.is_done.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.done.wait_timeout_while(is_done, bound, |done| !*done);
         *after_waiting(waited).0
+    }
+}
+
+/// The thread's work; dropping it says that it is done, also where a panic ends it.
+#[derive(Debug)]
+pub(crate) struct Done(pub(crate) Arc<Control>);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        *self.0.is_done.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.done.notify_all();
     }
 }
 

@@ -164,3 +164,33 @@ fn a_waker_that_the_host_closed_does_not_stop_the_service() {
         assert!(!path.exists());
     });
 }
+
+struct Panics;
+
+impl Recorder for Panics {
+    fn start(&self, _: Request, _: Box<dyn Output>) -> Result<(), StartError> {
+        Err(StartError::Stopping)
+    }
+
+    fn attend(&self) {
+        panic!("as the test wants it");
+    }
+
+    fn status(&self) -> String {
+        String::new()
+    }
+
+    fn metrics(&self) -> String {
+        String::new()
+    }
+}
+
+/// Regression: `swipr_stop` waited its five seconds for a thread that had ended.
+#[test]
+fn a_server_whose_thread_panicked_is_done_and_its_socket_is_removed() {
+    let (listener, path) = listener("panics");
+    let server = Server::start(vec![listener], Arc::new(Panics), Settings::default()).unwrap();
+    server.wake();
+    assert!(server.wait(BOUND));
+    assert!(!path.exists());
+}
