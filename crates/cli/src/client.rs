@@ -46,6 +46,8 @@ pub struct Status {
     pub ticks: Ticks,
     /// How stacks were had.
     pub stacks: Stacks,
+    /// The CPU time of the agent's own threads.
+    pub agent_cpu_ns: u64,
     /// How the kernel raises timers' signals: `task work`, or in an `interrupt`.
     pub timer_signals_are_raised_by: Option<String>,
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The names of the agent's threads.
 const AGENT_THREADS: [&str; 4] = ["swipr-server", "swipr-sampler", "swipr-writer", "swipr-exit"];
@@ -103,6 +104,17 @@ impl Process {
         let others = [std::process::id()].into_iter().chain(self.parent()).filter_map(Process::new);
         let beside = others.filter(|other| other.namespace("pid") == self.namespace("pid"));
         beside.map(|other| filters(&other)).max().is_some_and(|most| filters(self) > most)
+    }
+
+    /// The CPU time of its threads, those that have ended, too; not that of its children.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let stat = read_trimmed(&self.folder.join("stat"));
+        // Fields 14 and 15 of proc(5). The name is the second one, and may have blanks.
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+        let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+        // SAFETY: it takes a number and cannot fail.
+        let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+        Some(Duration::from_nanos((ticks * 1_000_000_000).checked_div(per_second)?))
     }
 
     /// How many threads it has, without the agent's.

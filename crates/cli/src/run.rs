@@ -35,8 +35,14 @@ const ENDING: Duration = Duration::from_millis(300);
 /// A socket's file exists before the agent listens: for a moment, or where CPUs are scarce for
 /// seconds.
 const BINDING: Duration = Duration::from_secs(10);
+/// CPU time that may be missing without a word: the kernel counts it in hundredths of a second, and
+/// the loader's is not recorded.
+const TOLERATED: Duration = Duration::from_millis(150);
 /// What to do about processes that the program left running.
 const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
+
+/// What to do about samples that were lost at the program's end.
+const FULL_END: &str = "a program that ends by exit(3), and not by a signal or _exit(2), hands over its last samples; a higher -r loses less";
 
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<ExitCode, Error> {
@@ -88,6 +94,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         children: 0,
         left: BTreeMap::new(),
         label: name,
+        used: None,
         outcome: None,
     };
     let ended = runner.all_iterations()?;
@@ -150,6 +157,8 @@ struct Runner {
     /// Those that run on after the program, with their names.
     left: BTreeMap<u32, String>,
     label: String,
+    /// The CPU time of the iterations that have ended.
+    used: Option<Duration>,
     /// What became of the recording, once it is over.
     outcome: Option<Result<(), Error>>,
 }
@@ -194,6 +203,7 @@ impl Runner {
             }
             self.attach();
             child.hand_on(&self.signals);
+            self.used = child.cpu_time().map_or(self.used, |used| Some(self.used.unwrap_or_default() + used));
             if let Some(ended) = child.ended() {
                 if let Err(error) = self.settle() {
                     self.fail(error);
@@ -299,11 +309,23 @@ impl Runner {
         }
     }
 
+    /// How much of the program's CPU time is not in the recording, and how much it used; `None`:
+    /// hardly any, or not all of it was to be recorded.
+    fn missing(&self, recorded: Duration) -> Option<(Duration, Duration)> {
+        let sampling = &self.arguments.sampling;
+        let is_of_all =
+            sampling.duration.is_none() && sampling.thread_name.is_none() && !sampling.subprocesses;
+        let used = self.used.filter(|_| is_of_all)?;
+        let missing = used.checked_sub(recorded)?;
+        (missing > TOLERATED && missing > used / 20).then_some((missing, used))
+    }
+
     /// Writes the recording, once.
     fn write(&mut self) {
         self.progress.clear();
         let Some(mut session) = self.session.take() else { return };
         let stopped = session.stop();
+        let missing = self.missing(session.running_time());
         let unrecorded = self.unrecorded(&mut session);
         let left = (!self.left.is_empty())
             .then(|| format!("the program has ended, and left running: {}", listed(&self.left)));
@@ -313,6 +335,12 @@ impl Runner {
             None => error,
         }));
         tell_unrecorded(&unrecorded, self.plan.talk);
+        if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet) {
+            let (missing, used) = (missing.as_secs_f64(), used.as_secs_f64());
+            say(format_args!(
+                "swipr: {missing:.1} of {used:.1} s of the program's CPU time are not in the recording\nnext: {FULL_END}"
+            ));
+        }
         if self.plan.talk == Talk::Quiet {
             return;
         }

@@ -5,7 +5,7 @@ use crate::event::OwnedSample;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use swipr_formats::model::{FrameKind, Header, Sample, Summary};
+use swipr_formats::model::{FrameKind, Header, Sample, State, Summary};
 use swipr_formats::{FORMATS, Format, FormatInfo, Selection};
 
 /// Output is written at the latest when there is so much of it.
@@ -73,6 +73,8 @@ pub struct Writer {
     pub samples: u64,
     /// One of them has a stack: it is not only CPU time of which nothing is known.
     pub has_stacks: bool,
+    /// The running time that they stand for.
+    pub running_ns: u64,
 }
 
 impl std::fmt::Debug for Writer {
@@ -101,7 +103,15 @@ impl Writer {
             OutputTarget::File(place) => destination(place).map_err(|error| cannot_write(place, &error))?,
         };
         let format = (selection.format.make)(&selection.options);
-        Ok(Writer { format, bytes: Vec::new(), to, has_begun: false, samples: 0, has_stacks: false })
+        Ok(Writer {
+            format,
+            bytes: Vec::new(),
+            to,
+            has_begun: false,
+            samples: 0,
+            has_stacks: false,
+            running_ns: 0,
+        })
     }
 
     /// A recording begins. That of further ones, which are merged into the first, is left out.
@@ -115,6 +125,9 @@ impl Writer {
     /// Takes a sample.
     pub fn sample(&mut self, sample: &OwnedSample) -> Result<(), Error> {
         self.samples += u64::from(sample.ticks);
+        if sample.state == State::Running {
+            self.running_ns += sample.weight_ns.saturating_mul(sample.ticks.into());
+        }
         self.has_stacks |= sample.stack.frames.iter().any(|frame| frame.kind != FrameKind::Note);
         // One that stands for millions of ticks has a line for each in some formats.
         let mut left = sample.ticks;

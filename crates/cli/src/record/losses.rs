@@ -50,6 +50,11 @@ impl Losses {
         looks.last.samples.taken.saturating_sub(looks.first.samples.taken)
     }
 
+    /// The CPU time of the agent's own threads, when it was asked last.
+    pub fn agent_cpu_ns(&self) -> u64 {
+        self.looks().last.agent_cpu_ns
+    }
+
     /// Why threads that ran could not be sampled, and what to do, if the agent said.
     pub fn hindrance(&self) -> Option<(String, &'static str)> {
         self.looks().last.hindrance()

@@ -34,6 +34,8 @@ pub struct Session {
     /// Processes that gave nothing.
     pub unrecorded: Unrecorded,
     ended: Summary,
+    /// CPU time of the agents that have ended.
+    agents_ns: u64,
     errors: Vec<Error>,
     /// Why threads that ran could not be sampled, and what to do, if an agent said.
     hindrance: Option<(String, &'static str)>,
@@ -82,6 +84,7 @@ impl Session {
             started: 0,
             unrecorded: Unrecorded::default(),
             ended: Summary::default(),
+            agents_ns: 0,
             errors: Vec::new(),
             hindrance: None,
             begun: Instant::now(),
@@ -129,7 +132,10 @@ impl Session {
     }
 
     fn end(&mut self, id: usize, mut ended: Box<Ended>) -> Over {
-        let hindrance = self.running.remove(&id).and_then(|running| running.hindrance());
+        let running = self.running.remove(&id);
+        let told = ended.summary.cost.map_or(0, |cost| cost.agent_cpu_ns);
+        self.agents_ns += running.as_ref().map_or(0, Running::agent_cpu_ns).max(told);
+        let hindrance = running.and_then(|running| running.hindrance());
         self.hindrance = self.hindrance.take().or(hindrance);
         if ended.gave_nothing {
             self.unrecorded.gave_nothing(id);
@@ -139,6 +145,11 @@ impl Session {
         add(&mut self.ended, &ended.summary);
         self.errors.extend(ended.error);
         if ended.whole { Over::Whole } else { Over::Cut }
+    }
+
+    /// The running time that is in the recording, with the agents' own.
+    pub fn running_time(&self) -> Duration {
+        Duration::from_nanos(self.writer.running_ns + self.agents_ns)
     }
 
     /// How many sources run.

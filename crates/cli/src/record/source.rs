@@ -197,6 +197,11 @@ impl Running {
         self.watch.losses().summary()
     }
 
+    /// The CPU time of the agent's own threads, when it was asked last.
+    pub fn agent_cpu_ns(&self) -> u64 {
+        self.watch.losses().agent_cpu_ns()
+    }
+
     /// Why threads that ran could not be sampled, and what to do, if the agent said.
     pub fn hindrance(&self) -> Option<(String, &'static str)> {
         self.watch.losses().hindrance()

@@ -1,6 +1,7 @@
 //! The program that runs: started with the library, sent this command's signals, waited for.
 
 use crate::error::{Error, Exit};
+use crate::process::Process;
 use crate::signals::Signals;
 use std::ffi::OsString;
 use std::io;
@@ -101,6 +102,18 @@ impl Child {
                 unsafe { libc::kill(self.pid().cast_signed(), signal.number) };
             }
         }
+    }
+
+    /// The CPU time of all its threads, once it has ended and until [`Child::ended`] says so.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        // SAFETY: zeros are valid; waitid(2) writes to it.
+        let mut about: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: waitid(2) writes to `about`. The child stays to be waited for.
+        let found = unsafe { libc::waitid(libc::P_PID, self.pid(), &mut about, options) };
+        // SAFETY: waitid(2) wrote it.
+        let has_ended = found == 0 && unsafe { about.si_pid() } != 0;
+        Process::new(self.pid()).filter(|_| has_ended)?.cpu_time()
     }
 
     /// How it ended, if it has.

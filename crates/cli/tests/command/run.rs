@@ -96,6 +96,19 @@ fn the_signal_that_ends_the_program_ends_the_command() {
     assert!(read(&file).contains("hot"), "what was recorded is there");
 }
 
+/// `lost 0` was said of a program that was killed before its last samples were there.
+#[test]
+fn cpu_time_that_a_killed_program_took_with_it_is_told() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DKILLED"]);
+    // Few samples: a window of time stays open for longer than the program lives.
+    let said = says(["run", "-r", "3", "-o", "-", "-f", "folded", "--", &hot.display().to_string()]);
+    assert!(said.errors.contains("s of the program's CPU time are not in the recording\nnext: "), "{said:?}");
+    let ends = short_program(&directory, "ends", &[]);
+    let said = says(["run", "-r", "3", "-o", "-", "-f", "folded", "--", &ends.display().to_string()]);
+    assert!(!said.errors.contains("are not in the recording"), "{said:?}");
+}
+
 #[test]
 fn signals_to_the_command_go_to_the_program_and_its_profile_is_written() {
     let directory = Directory::new();

@@ -101,6 +101,7 @@ pub fn check_perf(text: &str, expectations: &[&str]) {
 pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathBuf {
     let source = directory.path().join(format!("{name}.c"));
     let text = r#"
+        #include <signal.h>
         #include <stdio.h>
         #include <time.h>
         #ifndef STATUS
@@ -120,6 +121,9 @@ pub fn short_program(directory: &Directory, name: &str, flags: &[&str]) -> PathB
         {
             int c;
             hot(SECONDS);
+        #ifdef KILLED
+            raise(SIGKILL);
+        #endif
             while ((c = getchar()) != EOF)
                 putchar(c);
             return STATUS;
