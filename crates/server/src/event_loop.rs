@@ -11,7 +11,7 @@ use crate::connection::{Connection, ConnectionLife, ServerContext};
 use crate::proto::answer::{Answer, Form};
 use control::{Control, Done, OpenDescriptor};
 use listening::{Acceptor, REST};
-use poller::Poller;
+use poller::{Poller, Watch};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +24,11 @@ const ACCEPTS: usize = 16;
 /// waker.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Tokens of the waker's socket, the listeners', and the clients', each of which has a new one.
+const WAKER: usize = 0;
+const FIRST_LISTENER: usize = 1;
+pub(super) const FIRST_CLIENT: usize = 1 << 16;
+
 /// How often waiting may fail in a row.
 const MAX_FAILED_WAITS: u32 = 10;
 
@@ -31,7 +36,10 @@ const MAX_FAILED_WAITS: u32 = 10;
 pub struct EventLoop {
     pub(super) listening: Vec<Acceptor>,
     pub(super) clients: Vec<Client>,
+    /// The token of the last client.
+    pub(super) last_id: usize,
     pub(super) sleeper: Option<Socket>,
+    pub(super) sleeper_watch: Watch,
     pub(super) sleeper_noted: Option<OpenDescriptor>,
     pub(super) around: ServerContext,
     pub(super) control: Arc<Control>,
@@ -41,6 +49,8 @@ pub struct EventLoop {
 
 /// A connection and its entry in the list of open sockets.
 pub(super) struct Client {
+    id: usize,
+    watch: Watch,
     connection: Connection,
     _noted: Option<OpenDescriptor>,
 }
@@ -58,42 +68,53 @@ impl EventLoop {
     }
 
     fn turn(&mut self) {
-        self.poller.clear();
-        let waker = self.sleeper.as_ref().map(|s| self.poller.add(s, libc::POLLIN));
-        let mut places = Vec::with_capacity(self.listening.len());
-        for (index, listening) in self.listening.iter().enumerate() {
-            if let Some(socket) = listening.socket() {
-                places.push((index, self.poller.add(socket, libc::POLLIN)));
-            }
-        }
-        let first_client = self.clients.first().map(|first| {
-            let place = self.poller.add(&first.connection.socket, first.connection.events());
-            for client in self.clients.iter().skip(1) {
-                let connection = &client.connection;
-                self.poller.add(&connection.socket, connection.events());
-            }
-            place
-        });
-        match self.poller.wait(self.timeout()) {
+        let timeout = if self.arm() { self.timeout() } else { Some(Duration::ZERO) };
+        match self.poller.wait(timeout) {
             Ok(()) => self.failed_waits = 0,
             Err(error) => self.waiting_failed(&error),
         }
-        if let Some(place) = waker {
-            self.waker_happened(self.poller.readiness(place));
-        }
+        self.report();
+        let events = self.sleeper_watch.take_ready();
+        self.waker_happened(events);
         self.around.recorder.attend();
         let now = Instant::now();
-        if let Some(first) = first_client {
-            self.clients_happened(first, now);
-        }
-        for (index, place) in places {
-            if self.poller.readiness(place) != 0 {
-                self.accept(index, now);
-            }
+        self.clients_happened(now);
+        for index in 0..self.listening.len() {
+            self.accept(index, now);
         }
         let log = self.around.settings.log;
         self.listening.iter_mut().for_each(|listening| listening.look_after(&self.control, log, now));
         self.control.set_recording(self.clients.iter().any(|client| client.connection.has_unsent()));
+    }
+
+    /// Registers what is new, and arms again what was ready. Returns whether all could be.
+    fn arm(&mut self) -> bool {
+        let EventLoop { poller, sleeper, sleeper_watch, listening, clients, .. } = self;
+        let mut all =
+            sleeper.as_ref().is_none_or(|sleeper| poller.arm(sleeper, WAKER, libc::POLLIN, sleeper_watch));
+        for (index, acceptor) in listening.iter_mut().enumerate() {
+            all &= acceptor.arm(poller, FIRST_LISTENER + index);
+        }
+        for Client { id, watch, connection, .. } in clients {
+            all &= poller.arm(&connection.socket, *id, connection.events(), watch);
+        }
+        all
+    }
+
+    /// Hands out what the poller says is ready. A client that is gone may still be reported: a
+    /// forked child may hold its socket open.
+    fn report(&mut self) {
+        let EventLoop { poller, sleeper_watch, listening, clients, .. } = self;
+        for (token, readiness) in poller.ready() {
+            let watch = match token {
+                WAKER => Some(&mut *sleeper_watch),
+                FIRST_LISTENER..FIRST_CLIENT => {
+                    listening.get_mut(token - FIRST_LISTENER).map(|acceptor| &mut acceptor.watch)
+                }
+                id => clients.iter_mut().find(|client| client.id == id).map(|client| &mut client.watch),
+            };
+            watch.into_iter().for_each(|watch| watch.report(readiness));
+        }
     }
 
     /// There is no memory, or the host lowered a limit, or it closed the poller's descriptor. Waits
@@ -110,6 +131,9 @@ impl EventLoop {
         if let Ok(poller) = Poller::new() {
             // Not dropped: the old descriptor's number may be the host's by now.
             std::mem::forget(std::mem::replace(&mut self.poller, poller));
+            self.sleeper_watch = Watch::default();
+            self.listening.iter_mut().for_each(|acceptor| acceptor.watch = Watch::default());
+            self.clients.iter_mut().for_each(|client| client.watch = Watch::default());
         }
     }
 
@@ -140,12 +164,10 @@ impl EventLoop {
         }
     }
 
-    fn clients_happened(&mut self, first: usize, now: Instant) {
-        let mut place = first;
-        let EventLoop { clients, poller, around, .. } = self;
+    fn clients_happened(&mut self, now: Instant) {
+        let EventLoop { clients, around, .. } = self;
         clients.retain_mut(|client| {
-            let events = poller.readiness(place);
-            place += 1;
+            let events = client.watch.take_ready();
             let connection = &mut client.connection;
             let mut life = ConnectionLife::GoesOn;
             if events != 0 {
@@ -166,6 +188,9 @@ impl EventLoop {
         let Some(listening) = self.listening.get_mut(index) else {
             return;
         };
+        if listening.watch.take_ready() == 0 {
+            return;
+        }
         for _ in 0..ACCEPTS {
             let Some(socket) = listening.next(now) else { return };
             if !make_room(&mut self.clients, self.around.settings.limits.connections) {
@@ -177,7 +202,10 @@ impl EventLoop {
                 continue;
             }
             let gate = admission::gate(&socket, listening.address(), &self.around.settings);
+            self.last_id += 1;
             self.clients.push(Client {
+                id: self.last_id,
+                watch: Watch::default(),
                 _noted: self.control.note(&socket),
                 connection: Connection::new(socket, Arc::clone(listening.address()), gate, now),
             });

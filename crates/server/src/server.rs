@@ -2,10 +2,10 @@
 
 use crate::Settings;
 use crate::connection::ServerContext;
-use crate::event_loop::EventLoop;
 use crate::event_loop::control::{Control, OpenDescriptor};
 use crate::event_loop::listening::Acceptor;
-use crate::event_loop::poller::{self, Poller};
+use crate::event_loop::poller::{self, Poller, Watch};
+use crate::event_loop::{EventLoop, FIRST_CLIENT};
 use crate::listen::Listener;
 use crate::recording::Recorder;
 use std::fmt;
@@ -44,7 +44,9 @@ impl Server {
         let event_loop = EventLoop {
             listening: listening.collect(),
             clients: Vec::new(),
+            last_id: FIRST_CLIENT,
             around: ServerContext { recorder, settings, wake: Arc::new(move || waking.waker.wake()) },
+            sleeper_watch: Watch::default(),
             sleeper_noted: control.note(&sleeper),
             sleeper: Some(sleeper),
             poller: Poller::new()?,

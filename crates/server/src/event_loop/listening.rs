@@ -3,6 +3,7 @@
 //! the first time (`listen.rs`).
 
 use super::control::{Control, OpenDescriptor};
+use super::poller::{Poller, Watch};
 use crate::listen::{Address, Listener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ pub(crate) struct Acceptor {
     listener: Listener,
     address: Arc<Address>,
     health: Health,
+    pub(super) watch: Watch,
     _noted: Option<OpenDescriptor>,
 }
 
@@ -40,6 +42,7 @@ impl Acceptor {
         Acceptor {
             address: Arc::new(listener.address().clone()),
             health: Health::Well,
+            watch: Watch::default(),
             _noted: control.note(listener.socket()),
             listener,
         }
@@ -50,9 +53,11 @@ impl Acceptor {
         &self.address
     }
 
-    /// The socket to wait for, unless the acceptor backs off or has lost it.
-    pub(crate) fn socket(&self) -> Option<&Socket> {
-        (self.health == Health::Well).then(|| self.listener.socket())
+    /// Has the poller report clients, unless the acceptor backs off or has lost its socket. Returns
+    /// whether it can.
+    pub(super) fn arm(&mut self, poller: &Poller, token: usize) -> bool {
+        self.health != Health::Well
+            || poller.arm(self.listener.socket(), token, libc::POLLIN, &mut self.watch)
     }
 
     /// When to call [`Acceptor::look_after`].

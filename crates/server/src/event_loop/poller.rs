@@ -1,8 +1,11 @@
 //! Waits for sockets, with a waker for other threads.
 //!
-//! mio is edge-triggered, but a connection that leaves bytes unread must be reported again. So
-//! every wait registers its sockets again: a registration reports what is ready already. There are
-//! never more than some seventy. Not here: what connections do with their sockets.
+//! A socket is registered once. mio is edge-triggered, but a connection that leaves bytes unread
+//! must be reported again: a socket that was reported is armed again before the next wait, which
+//! reports what is ready then. Not here: what connections do with their sockets.
+//!
+//! The waker is not mio's: that writes to a descriptor by its number, which may be the host's file
+//! by now, in a thread of the host.
 
 mod pending;
 
@@ -10,76 +13,78 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pending::Pending;
 use std::io;
-use std::os::fd::RawFd;
 use std::time::Duration;
 use swipr_os::socket::Socket;
 
-/// The sockets of a wait, and what is ready.
+/// Registered sockets, and what is ready.
 #[derive(Debug)]
 pub(crate) struct Poller {
     poll: Poll,
     events: Events,
-    entries: Vec<Entry>,
 }
 
-/// One descriptor of a wait.
-#[derive(Debug)]
-struct Entry {
-    fd: RawFd,
-    events: i16,
-    happened: i16,
+/// What a poller knows of a socket.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    is_registered: bool,
+    /// What is waited for; `None`: it is to be armed again.
+    armed: Option<i16>,
+    ready: i16,
+}
+
+impl Watch {
+    /// Takes what was ready. If that is anything, the socket is armed again before the next wait.
+    pub(crate) fn take_ready(&mut self) -> i16 {
+        if self.ready != 0 {
+            self.armed = None;
+        }
+        std::mem::take(&mut self.ready)
+    }
+
+    /// What a poller reports of it.
+    pub(crate) fn report(&mut self, readiness: i16) {
+        self.ready |= readiness & (self.armed.unwrap_or(0) | libc::POLLHUP | libc::POLLERR);
+    }
 }
 
 impl Poller {
     /// Waits for nothing yet.
     pub(crate) fn new() -> io::Result<Poller> {
-        Ok(Poller { poll: Poll::new()?, events: Events::with_capacity(128), entries: Vec::new() })
+        Ok(Poller { poll: Poll::new()?, events: Events::with_capacity(128) })
     }
 
-    /// Starts a new list.
-    pub(crate) fn clear(&mut self) {
-        self.entries.clear();
-    }
-
-    /// Adds a socket; returns its place in the list. Without any `events` only its
-    /// end is waited for (`POLLHUP`, `POLLERR`, `POLLNVAL`).
-    pub(crate) fn add(&mut self, socket: &Socket, events: i16) -> usize {
-        self.entries.push(Entry { fd: socket.fd(), events, happened: 0 });
-        self.entries.len() - 1
+    /// Has a socket reported under a token. Without any `events` only its end is waited for
+    /// (`POLLHUP`, `POLLERR`). Returns whether it can be: the host may have closed it, which no
+    /// poller reports, or put a file on its number. Then it is ready with `POLLNVAL`.
+    pub(crate) fn arm(&self, socket: &Socket, token: usize, events: i16, watch: &mut Watch) -> bool {
+        let mut is_armed = socket.is_ours();
+        if is_armed && watch.armed != Some(events) {
+            let (registry, fd) = (self.poll.registry(), socket.fd());
+            let (source, token, interest) = (&mut SourceFd(&fd), Token(token), interest(events));
+            let result = match watch.is_registered {
+                true => registry.reregister(source, token, interest),
+                false => registry.register(source, token, interest),
+            };
+            is_armed = result.is_ok();
+        }
+        *watch = match is_armed {
+            true => Watch { is_registered: true, armed: Some(events), ready: 0 },
+            false => Watch { ready: libc::POLLNVAL, ..Watch::default() },
+        };
+        is_armed
     }
 
     /// Waits until something happens, or for `timeout` (`None`: for ever).
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        let mut timeout = timeout;
-        for (place, entry) in self.entries.iter_mut().enumerate() {
-            entry.happened = 0;
-            let source = &mut SourceFd(&entry.fd);
-            if self.poll.registry().register(source, Token(place), interest(entry.events)).is_err() {
-                entry.happened = libc::POLLNVAL; // the host closed it, or put a file on its number
-                timeout = Some(Duration::ZERO);
-            }
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
         }
-        let waited = self.poll.poll(&mut self.events, timeout);
-        for entry in self.entries.iter().filter(|entry| entry.happened != libc::POLLNVAL) {
-            // Fails for what was closed meanwhile, which took it off the list as well.
-            let _ = self.poll.registry().deregister(&mut SourceFd(&entry.fd));
-        }
-        match waited {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        for event in &self.events {
-            if let Some(entry) = self.entries.get_mut(event.token().0) {
-                entry.happened |= readiness(event) & (entry.events | libc::POLLHUP | libc::POLLERR);
-            }
-        }
-        Ok(())
     }
 
-    /// What happened at that place.
-    pub(crate) fn readiness(&self, place: usize) -> i16 {
-        self.entries.get(place).map_or(0, |entry| entry.happened)
+    /// Tokens of sockets that are ready, and with what.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = (usize, i16)> {
+        self.events.iter().map(|event| (event.token().0, readiness(event)))
     }
 }
 
@@ -149,19 +154,19 @@ mod tests {
     #[test]
     fn a_wake_before_the_wait_is_not_lost_and_many_are_one() {
         let (waker, sleeper) = waker().unwrap();
-        let mut poller = Poller::new().unwrap();
+        let (mut poller, mut watch) = (Poller::new().unwrap(), Watch::default());
         for _ in 0..3 {
             for _ in 0..100_000 {
                 waker.wake();
             }
-            poller.clear();
-            let place = poller.add(&sleeper, libc::POLLIN);
+            assert!(poller.arm(&sleeper, 7, libc::POLLIN, &mut watch));
             poller.wait(None).unwrap();
-            assert_eq!(poller.readiness(place), libc::POLLIN);
+            assert_eq!(poller.ready().collect::<Vec<_>>(), [(7, libc::POLLIN)]);
+            poller.ready().for_each(|(_, readiness)| watch.report(readiness));
+            assert_eq!(watch.take_ready(), libc::POLLIN);
             waker.drain(&sleeper);
             poller.wait(Some(Duration::ZERO)).unwrap();
-            assert_eq!(poller.readiness(place), 0);
-            poller.clear();
+            assert_eq!(poller.ready().next(), None);
         }
     }
 
@@ -185,12 +190,12 @@ mod tests {
                     }
                 });
             }
-            let mut poller = Poller::new().unwrap();
+            let (mut poller, mut watch) = (Poller::new().unwrap(), Watch::default());
             while heard.iter().any(|heard| heard.load(Ordering::Relaxed) < ROUNDS) {
-                poller.clear();
-                let place = poller.add(&sleeper, libc::POLLIN);
+                assert!(poller.arm(&sleeper, 0, libc::POLLIN, &mut watch));
                 poller.wait(Some(Duration::from_secs(10))).unwrap();
-                if poller.readiness(place) == 0 {
+                poller.ready().for_each(|(_, readiness)| watch.report(readiness));
+                if watch.take_ready() == 0 {
                     failed.store(true, Ordering::Relaxed);
                     break;
                 }
