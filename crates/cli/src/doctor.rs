@@ -10,7 +10,7 @@ use crate::preload_check;
 use crate::process::Process;
 use crate::{endpoint::Endpoint, library};
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What is found out, in order: what holds, what is worth knowing, and what does not hold.
@@ -115,6 +115,23 @@ fn of_process(process: &Process, findings: &mut Findings) -> Verdict {
 
 /// Whether the library is in the process, and if not, why.
 fn loads(process: &Process, findings: &mut Findings) -> Verdict {
+    let executable = visible_executable(process, findings)?;
+    if let Some(obstacle) = preload_check::obstacle_of(&process.folder().join("exe")) {
+        let shown = format!("/proc/{}/exe", process.pid);
+        let what = obstacle.what.replace(&shown, &executable.display().to_string());
+        findings.no(&what);
+        return why(what, obstacle.next);
+    }
+    findings.ok(format!("{} can be preloaded", executable.display()));
+    if process.has_library() == Some(true) {
+        findings.ok("libswipr is in its memory");
+        return Ok(());
+    }
+    not_loaded(process, findings)
+}
+
+/// The program's file, if the process is one that can be looked at.
+fn visible_executable(process: &Process, findings: &mut Findings) -> Result<PathBuf, Why> {
     let (pid, name) = (process.pid, process.name());
     let state = process.status("State").unwrap_or_default();
     if state.starts_with('Z') {
@@ -141,30 +158,24 @@ fn loads(process: &Process, findings: &mut Findings) -> Verdict {
         );
     }
     findings.ok("it is ours to look at");
-    let Some(executable) = process.executable() else {
-        findings.no("the kernel does not let us see it (it has more rights than we, or is not dumpable)");
-        return why(
-            format!("process {pid} ({name}) may not be looked at"),
-            match own {
-                0 => "have CAP_SYS_PTRACE where it runs, or ask from there (docker exec, kubectl exec)",
-                _ => "be root, or have CAP_SYS_PTRACE",
-            },
-        );
-    };
-    if let Some(obstacle) = preload_check::obstacle_of(&process.folder().join("exe")) {
-        let shown = format!("/proc/{pid}/exe");
-        let what = obstacle.what.replace(&shown, &executable.display().to_string());
-        findings.no(&what);
-        return why(what, obstacle.next);
+    if let Some(executable) = process.executable() {
+        return Ok(executable);
     }
-    findings.ok(format!("{} can be preloaded", executable.display()));
+    findings.no("the kernel does not let us see it (it has more rights than we, or is not dumpable)");
+    why(
+        format!("process {pid} ({name}) may not be looked at"),
+        match own {
+            0 => "have CAP_SYS_PTRACE where it runs, or ask from there (docker exec, kubectl exec)",
+            _ => "be root, or have CAP_SYS_PTRACE",
+        },
+    )
+}
+
+/// Why the library is not in its memory.
+fn not_loaded(process: &Process, findings: &mut Findings) -> Verdict {
+    let (pid, name) = (process.pid, process.name());
     let preload = process.variable("LD_PRELOAD").unwrap_or_default();
     let ours = preload.split([':', ' ']).find(|path| is_library(path));
-    let mapped = process.has_library();
-    if mapped == Some(true) {
-        findings.ok("libswipr is in its memory");
-        return Ok(());
-    }
     let Some(library) = ours else {
         findings.no("it was started without LD_PRELOAD=…/libswipr.so, and has not loaded it since");
         return why(

@@ -47,9 +47,7 @@ struct Delivered {
 
 /// Runs the verb.
 pub fn push(arguments: Push) -> Result<ExitCode, Error> {
-    let signals = Signals::take().map_err(|error| {
-        Error::new(format!("cannot wait for signals: {error}"), "look at this machine's limits (ulimit -a)")
-    })?;
+    let signals = Signals::take()?;
     let found = find::one(&arguments.target.text())?;
     let service = arguments.service.clone().unwrap_or_else(|| found.name());
     let destination = Destination::new(&arguments, service)?;

@@ -27,9 +27,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs the verb.
 pub fn record(arguments: Record) -> Result<ExitCode, Error> {
-    let signals = Signals::take().map_err(|error| {
-        Error::new(format!("cannot wait for signals: {error}"), "look at this machine's limits (ulimit -a)")
-    })?;
+    let signals = Signals::take()?;
     let found = find::one(&arguments.target.text())?;
     if let Some(why) = &found.status.off {
         return Err(off(&found, why));
@@ -39,20 +37,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     let sampling = &arguments.sampling;
     let deadline = sampling.duration.map(|duration| Instant::now() + duration);
     let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    let mut descendants = match (sampling.subprocesses, &found.process) {
-        (true, Some(process)) => Some(Descendants::of(process)),
-        (true, None) => {
-            return Err(Error::new(
-                format!(
-                    "the process behind {} cannot be seen from here, nor its children",
-                    found.client.endpoint()
-                ),
-                "record where the process runs, or without --subprocesses",
-            )
-            .exit(Exit::NotProfilable));
-        }
-        (false, _) => None,
-    };
+    let mut descendants = if sampling.subprocesses { Some(descendants_of(&found)?) } else { None };
     let reuse = arguments.output.reuse();
     let own_root = descendants.as_ref().map(|_| root(&found.name(), found.pid(), reuse));
     let own = || Member { pid: found.pid(), name: found.name(), root: own_root.clone() };
@@ -100,6 +85,15 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         tell_unrecorded(&unrecorded, plan.talk);
     }
     done.map(|()| ExitCode::SUCCESS)
+}
+
+fn descendants_of(found: &Found) -> Result<Descendants, Error> {
+    let unseen = || {
+        let endpoint = found.client.endpoint();
+        let what = format!("the process behind {endpoint} cannot be seen from here, nor its children");
+        Error::new(what, "record where the process runs, or without --subprocesses").exit(Exit::NotProfilable)
+    };
+    found.process.as_ref().map(Descendants::of).ok_or_else(unseen)
 }
 
 /// A child that ended meanwhile is no reason to end.

@@ -51,22 +51,9 @@ pub fn run(arguments: Run) -> Result<ExitCode, Error> {
 }
 
 fn run_all(arguments: Run) -> Result<ExitCode, Error> {
-    let signals = Signals::take().map_err(|error| {
-        Error::new(format!("cannot wait for signals: {error}"), "look at this machine's limits (ulimit -a)")
-    })?;
+    let signals = Signals::take()?;
     let library = library::find(arguments.lib.as_deref())?;
-    let folder = Folder::for_sockets().map_err(|error| {
-        Error::new(
-            format!("cannot make a folder for sockets: {error}"),
-            "set XDG_RUNTIME_DIR to one that is writable",
-        )
-    })?;
-    let new_sockets = socket_watch::watch(folder.path()).map_err(|error| {
-        Error::new(
-            format!("cannot watch {}: {error}", folder.path().display()),
-            "raise fs.inotify.max_user_instances",
-        )
-    })?;
+    let (folder, new_sockets) = sockets()?;
     let program = Path::new(arguments.command.first().map_or("".as_ref(), |first| first.as_os_str()));
     let Some(file) = preload_check::find_program(program) else {
         let what = format!("there is no program {}", program.display());
@@ -114,6 +101,23 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         }
         ChildExit::Status(status) => Ok(ExitCode::from(status)),
     }
+}
+
+/// A folder for the agents' sockets, and those that appear in it.
+fn sockets() -> Result<(Folder, Receiver<PathBuf>), Error> {
+    let folder = Folder::for_sockets().map_err(|error| {
+        Error::new(
+            format!("cannot make a folder for sockets: {error}"),
+            "set XDG_RUNTIME_DIR to one that is writable",
+        )
+    })?;
+    let new_sockets = socket_watch::watch(folder.path()).map_err(|error| {
+        Error::new(
+            format!("cannot watch {}: {error}", folder.path().display()),
+            "raise fs.inotify.max_user_instances",
+        )
+    })?;
+    Ok((folder, new_sockets))
 }
 
 /// Whether a socket in the folder is one of the program's. Any user can make one where root runs a

@@ -2,6 +2,7 @@
 //! the kernel sent it. Blocked from the start in all threads; programs that are started must be
 //! given their own mask back ([`Signals::unblocked`]).
 
+use crate::error::Error;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -38,7 +39,12 @@ pub struct Signals {
 
 impl Signals {
     /// To be called before any thread is started.
-    pub fn take() -> io::Result<Signals> {
+    pub fn take() -> Result<Signals, Error> {
+        let what = |error| format!("cannot wait for signals: {error}");
+        Signals::block().map_err(|error| Error::new(what(error), "look at this machine's limits (ulimit -a)"))
+    }
+
+    fn block() -> io::Result<Signals> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: sigemptyset(3) initialises the set; the numbers are valid; pthread_sigmask(3) and

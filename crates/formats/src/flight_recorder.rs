@@ -123,17 +123,8 @@ impl FlightRecorder {
         frames.map(|known| known.0.clone()).collect()
     }
 
-    /// Writes what was sampled from that time on, as a recording: `name` gives stacks their names,
-    /// then `is_wanted` filters. Returns its figures. Losses are those of all threads, but for
-    /// stacks that their names show to be whole.
-    pub fn write(
-        &self,
-        since_ns: u64,
-        format: &mut dyn Format,
-        mut name: impl FnMut(Stack) -> Stack,
-        mut is_wanted: impl FnMut(&Sample<'_>) -> bool,
-        out: &mut Vec<u8>,
-    ) -> Summary {
+    /// When what is kept since then begins, and its figures but for samples and threads.
+    fn summary(&self, since_ns: u64) -> (u64, Summary) {
         let all = || self.generations.iter().flat_map(|generation| generation.slices.iter());
         let wanted = || all().filter(|slice| slice.end_ns >= since_ns);
         let start_ns = wanted().next().map_or(since_ns, |slice| slice.start_ns);
@@ -142,7 +133,7 @@ impl FlightRecorder {
         let before = wanted().next().map_or(&none, |first| &first.before);
         let since = |of: fn(&Summary) -> u64| of(now).saturating_sub(of(before));
         let unkept = wanted().map(|slice| slice.dropped).sum::<u64>();
-        let mut summary = Summary {
+        let summary = Summary {
             duration_ns: end_ns.saturating_sub(start_ns),
             ticks: since(|figures| figures.ticks),
             late: since(|figures| figures.late),
@@ -154,6 +145,21 @@ impl FlightRecorder {
             cpu_wait_ns: since(|figures| figures.cpu_wait_ns),
             ..Summary::default()
         };
+        (start_ns, summary)
+    }
+
+    /// Writes what was sampled from that time on, as a recording: `name` gives stacks their names,
+    /// then `is_wanted` filters. Returns its figures. Losses are those of all threads, but for
+    /// stacks that their names show to be whole.
+    pub fn write(
+        &self,
+        since_ns: u64,
+        format: &mut dyn Format,
+        mut name: impl FnMut(Stack) -> Stack,
+        mut is_wanted: impl FnMut(&Sample<'_>) -> bool,
+        out: &mut Vec<u8>,
+    ) -> Summary {
+        let (start_ns, mut summary) = self.summary(since_ns);
         format.begin(&Header { start_ns, ..self.header.clone() }, out);
         let mut tids = rustc_hash::FxHashSet::default();
         for generation in &self.generations {

@@ -14,7 +14,7 @@ mod tests;
 mod times;
 
 use crate::counters::{AgentCounters, RecordingCounters};
-use crate::sample_queue::SampleReceiver;
+use crate::sample_queue::{Batch, SampleReceiver};
 pub use figures::Figures;
 pub use flight_record::write_flight_record;
 use flight_recorder::UnusedSymbols;
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use swipr_formats::Format;
-use swipr_formats::model::{Header, Sample, Summary};
+use swipr_formats::model::{Header, Summary};
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::disabled;
 use swipr_os::locks::lock;
@@ -40,8 +40,6 @@ use times::Times;
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Output of this size is handed on before the batch is over.
 const FLUSH_BYTES: usize = 32 << 10;
-/// A sample of more ticks is written in parts.
-const TICKS_AT_ONCE: u32 = 16;
 /// Stacks cached by the flight recorder's writer, which runs for ever. Enough for idle threads.
 const MAX_KEPT_STACKS: usize = 1024;
 
@@ -103,6 +101,40 @@ impl Writer {
         }
     }
 
+    /// The next samples; `None`: there are no more.
+    fn next_batch(&self) -> Result<Option<Batch>, Closed> {
+        loop {
+            match self.samples.receive(POLL_INTERVAL) {
+                Ok(batch) => return Ok(Some(batch)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if self.output.is_closed() => return Err(Closed),
+                Err(RecvTimeoutError::Timeout) if disabled::is_disabled() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// For a recording that feeds the flight recorder.
+    fn new_flight_recorder(&self, header: &Header) -> Option<SharedFlightRecorder> {
+        let WriterTask::Keep(keep) = self.request.purpose else { return None };
+        if let Some(mut place) = lock(&self.flight_recorder) {
+            *place = Some(AddressRecorder::new(header.clone(), keep));
+        }
+        Some(self.flight_recorder.clone())
+    }
+
+    /// Tells the flight recorder, besides samples, where their names are and what was lost.
+    fn feed(&self, flight_recorder: &Option<SharedFlightRecorder>, names: &mut StackSymbolizer) {
+        let (met, figures) = (names.take_met(), self.counters.summary());
+        with_recorder(flight_recorder, |shared| {
+            shared.recorder.set_figures(figures);
+            if !met.is_empty() {
+                shared.met(met);
+            }
+        });
+        names.keep_at_most(MAX_KEPT_STACKS);
+    }
+
     /// Nothing is handed on before the first sample, unless the output takes empty recordings: a
     /// client gets an error then, and no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
@@ -112,30 +144,11 @@ impl Writer {
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
         let header = header(&self.request);
-        let mut flight_recorder = None;
-        if let WriterTask::Keep(keep) = self.request.purpose {
-            flight_recorder = Some(self.flight_recorder.clone());
-            if let Some(mut place) = lock(&self.flight_recorder) {
-                *place = Some(AddressRecorder::new(header.clone(), keep));
-            }
-        }
+        let flight_recorder = self.new_flight_recorder(&header);
         let mut unused = UnusedSymbols::new();
         let wants_samples = matches!(self.request.purpose, WriterTask::Samples | WriterTask::Keep(_));
         format.begin(&header, &mut bytes);
-        loop {
-            let batch = match self.samples.receive(POLL_INTERVAL) {
-                Ok(batch) => batch,
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {
-                    if self.output.is_closed() {
-                        return Err(Closed);
-                    }
-                    if disabled::is_disabled() {
-                        break;
-                    }
-                    continue;
-                }
-            };
+        while let Some(batch) = self.next_batch()? {
             #[cfg(feature = "fault-injection")]
             crate::injected::may_panic(if found_something { "writer" } else { "" });
             names.begin_batch();
@@ -152,26 +165,7 @@ impl Writer {
                 let stop = stop_of(&event.stack, &stack);
                 self.counters.truncated.add(if stop == Stop::Root { 0 } else { u64::from(event.ticks) });
                 self.figures.stopped(stop, event.ticks);
-                let last_ns = times.last_of(event.thread.tid, event.time_ns);
-                let mut left = event.ticks;
-                while left > 0 {
-                    let time_of = |later: u32| {
-                        let back_ns = u64::from(later).saturating_mul(event.weight_ns);
-                        event.time_ns.saturating_sub(back_ns)
-                    };
-                    // The format computes the times of the ticks that it gets at once.
-                    let is_back = time_of(left - 1) < *last_ns;
-                    let ticks = if is_back { 1 } else { left.min(TICKS_AT_ONCE) };
-                    left -= ticks;
-                    *last_ns = time_of(left).max(*last_ns);
-                    let sample = Sample {
-                        time_ns: *last_ns,
-                        ticks,
-                        thread: &event.thread,
-                        state: event.state,
-                        weight_ns: event.weight_ns,
-                        stack: &stack,
-                    };
+                for sample in times.samples(&event, &stack) {
                     match flight_recorder {
                         Some(_) => with_recorder(&flight_recorder, |shared| shared.recorder.add(&sample)),
                         None => format.sample(&sample, &mut bytes),
@@ -182,14 +176,7 @@ impl Writer {
                 }
             }
             if flight_recorder.is_some() {
-                let (met, figures) = (names.take_met(), self.counters.summary());
-                with_recorder(&flight_recorder, |shared| {
-                    shared.recorder.set_figures(figures);
-                    if !met.is_empty() {
-                        shared.met(met);
-                    }
-                });
-                names.keep_at_most(MAX_KEPT_STACKS);
+                self.feed(&flight_recorder, &mut names);
                 unused.look(&self.names.symbolizer);
             }
             if found_something {

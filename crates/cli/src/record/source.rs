@@ -72,6 +72,26 @@ pub struct Running {
     heard: Arc<AtomicU64>,
 }
 
+/// The header and the samples in these bytes, and whether they could be read.
+fn pieces(
+    bytes: &[u8],
+    lines: &mut Lines,
+    reader: &mut RawReader,
+    end: &mut Option<Summary>,
+) -> (Option<Header>, Vec<OwnedSample>, Result<(), String>) {
+    let (mut header, mut batch) = (None, Vec::new());
+    let taken = lines.take(bytes, |line| {
+        match reader.line(line)? {
+            Some(Event::Header(begins)) => header = Some(begins),
+            Some(Event::Sample(sample)) => batch.push(sample),
+            Some(Event::End(summary)) => *end = Some(summary),
+            None => {}
+        }
+        Ok(())
+    });
+    (header, batch, taken)
+}
+
 impl Source {
     /// Connects, and starts the thread that reads.
     pub fn start(self, to: SyncSender<Message>) -> Result<Running, Error> {
@@ -124,25 +144,13 @@ impl Source {
                     break why.map(|why| Error::new(why, "`swipr doctor` tells how the agent is doing"));
                 }
             };
-            let (mut batch, mut header) = (Vec::new(), None);
-            let taken = lines.take(buffer.get(..got).unwrap_or_default(), |line| {
-                match reader.line(line)? {
-                    Some(Event::Header(begins)) => header = Some(begins),
-                    Some(Event::Sample(sample)) => batch.push(sample),
-                    Some(Event::End(end)) => summary = Some(end),
-                    None => {}
-                }
-                Ok::<(), String>(())
-            });
+            let bytes = buffer.get(..got).unwrap_or_default();
+            let (begins, batch, taken) = pieces(bytes, &mut lines, &mut reader, &mut summary);
             samples += batch.len() as u64;
             heard.store(samples, Relaxed);
-            let begins = header.map(Message::Began);
             let batch = (!batch.is_empty()).then_some(Message::Samples(batch));
-            for message in begins.into_iter().chain(batch) {
-                if to.send(message).is_err() {
-                    break;
-                }
-            }
+            // Nobody may wait for them any more.
+            begins.map(Message::Began).into_iter().chain(batch).try_for_each(|message| to.send(message)).ok();
             if let Err(why) = taken {
                 let what = format!("cannot understand the agent at {}: {why}", self.client.endpoint());
                 break Some(Error::new(what, "use the library that came with this command"));

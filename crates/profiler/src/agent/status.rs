@@ -19,26 +19,6 @@ pub fn json(agent: &Agent) -> Value {
     let [objects, rows, bytes, build_ns, failed] = counters.tables.each_ref().map(|counter| counter.get());
     let unreadable = counters.unreadable.get();
     let signal = counters.signal.get();
-    // A writer may be symbolizing right now; the server does not wait for it.
-    let symbols = match agent.symbolizer.try_lock() {
-        Ok(symbolizer) => {
-            let stats = symbolizer.stats();
-            json!({
-                "objects": stats.objects,
-                "bytes": stats.bytes,
-                "refused_files": stats.refused_files,
-                "unreadable_files": stats.unreadable_files,
-                "without_symbols": stats.without_symbols,
-                "without_lines": stats.without_lines,
-                "dropped_objects": stats.dropped_objects,
-            })
-        }
-        Err(_) => json!("busy"),
-    };
-    let jit_code = match agent.jit_code.try_lock() {
-        Ok(made) => json!({ "bytes": made.bytes(), "refused": made.refused() }),
-        Err(_) => json!("busy"),
-    };
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::pid(),
@@ -79,9 +59,33 @@ pub fn json(agent: &Agent) -> Value {
             "objects": objects, "without": failed, "rows": rows, "bytes": bytes, "build_ns": build_ns,
             "registrations_not_noted": registered_frames::not_noted(),
         },
-        "symbols": symbols,
-        "jit_code": jit_code,
+        "symbols": symbols(agent),
+        "jit_code": jit_code(agent),
     })
+}
+
+/// What is held of object files. A writer may be symbolizing right now; the server does not wait
+/// for it.
+fn symbols(agent: &Agent) -> Value {
+    let Ok(symbolizer) = agent.symbolizer.try_lock() else { return json!("busy") };
+    let stats = symbolizer.stats();
+    json!({
+        "objects": stats.objects,
+        "bytes": stats.bytes,
+        "refused_files": stats.refused_files,
+        "unreadable_files": stats.unreadable_files,
+        "without_symbols": stats.without_symbols,
+        "without_lines": stats.without_lines,
+        "dropped_objects": stats.dropped_objects,
+    })
+}
+
+/// What is held of JIT code.
+fn jit_code(agent: &Agent) -> Value {
+    match agent.jit_code.try_lock() {
+        Ok(made) => json!({ "bytes": made.bytes(), "refused": made.refused() }),
+        Err(_) => json!("busy"),
+    }
 }
 
 /// What handlers and sweeps took.

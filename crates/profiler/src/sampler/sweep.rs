@@ -7,9 +7,9 @@ mod filter;
 mod finalize;
 mod observe;
 
-use super::account::{Moment, TimerState};
+use super::account::{Found, Moment, TimerState};
 use super::active::RunningRecording;
-use super::idle_backoff::sweeps_per_check;
+use super::idle_backoff::{Rest, sweeps_per_check};
 use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
 use super::timers::{Timers, acquire_slot};
@@ -292,15 +292,7 @@ impl Sweeper {
                     continue;
                 }
             };
-            let has_run = thread.cpu_ns != cpu_before_ns || thread.looked_ns == 0;
-            thread.looked_ns = due.tick_ns;
-            if has_run {
-                rest.has_run();
-                thread.ran_ns = due.tick_ns;
-                thread.add_delay_ns();
-            } else {
-                rest.was_idle(thread.tid(), due.sweeps_per_check);
-            }
+            set_activity(thread, rest, cpu_before_ns, due);
             *unknown_code |= is_in_unknown_code(&found);
             let ran_lately = due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
             let now_ns = process::monotonic_ns();
@@ -318,18 +310,8 @@ impl Sweeper {
                 false => TimerState::No,
             };
             for recording in of(recordings, wanted) {
-                count_thread(thread, recording);
-                let now = moment(thread, recording, due.tick_ns);
-                let Some(account) = account_of(thread, recording) else { continue };
-                let news = account.news(now);
                 let asked = preempted.filter(|_| recording.bit() & preempt != 0).unwrap_or(timed);
-                account.look(now, found.clone(), asked);
-                recording.count(news);
-                let Some(account) = account_of(thread, recording) else { continue };
-                if account.is_full(due.tick_ns) {
-                    let told = account.close(recording.request().mode, recording.interval_ns(), false);
-                    recording.take(&thread.thread, told);
-                }
+                add_observation(thread, recording, due.tick_ns, found.clone(), asked);
             }
         }
     }
@@ -430,6 +412,40 @@ fn account_of<'a>(
     recording: &RunningRecording,
 ) -> Option<&'a mut super::account::Account> {
     thread.accounts.get_mut(recording.place())?.as_deref_mut()
+}
+
+/// Records whether the thread has run since the last observation.
+fn set_activity(thread: &mut ThreadState, rest: &mut Rest, cpu_before_ns: u64, due: Due) {
+    let has_run = thread.cpu_ns != cpu_before_ns || thread.looked_ns == 0;
+    thread.looked_ns = due.tick_ns;
+    if has_run {
+        rest.has_run();
+        thread.ran_ns = due.tick_ns;
+        thread.add_delay_ns();
+    } else {
+        rest.was_idle(thread.tid(), due.sweeps_per_check);
+    }
+}
+
+/// Adds an observation to a recording's account of the thread.
+fn add_observation(
+    thread: &mut ThreadState,
+    recording: &mut RunningRecording,
+    tick_ns: u64,
+    found: Found,
+    asked: TimerState,
+) {
+    count_thread(thread, recording);
+    let now = moment(thread, recording, tick_ns);
+    let Some(account) = account_of(thread, recording) else { return };
+    let news = account.news(now);
+    account.look(now, found, asked);
+    recording.count(news);
+    let Some(account) = account_of(thread, recording) else { return };
+    if account.is_full(tick_ns) {
+        let told = account.close(recording.request().mode, recording.interval_ns(), false);
+        recording.take(&thread.thread, told);
+    }
 }
 
 fn moment(thread: &ThreadState, recording: &RunningRecording, ns: u64) -> Moment {

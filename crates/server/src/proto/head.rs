@@ -156,44 +156,12 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
         wants_picture: false,
         readers: Readers::Own,
     };
-    let mut length = None;
-    let mut chunked = false;
+    let mut body = BodyFields::default();
     for header in request.headers.iter() {
-        let name = header.name.to_ascii_lowercase();
         let value = String::from_utf8_lossy(header.value);
-        let value = value.trim();
-        match name.as_str() {
-            "host" => once(&mut head.host, "Host", value)?,
-            "origin" => once(&mut head.origin, "Origin", value)?,
-            "authorization" => once(&mut head.authorization, "Authorization", value)?,
-            "sec-fetch-site" => once(&mut head.fetch_site, "Sec-Fetch-Site", value)?,
-            "content-length" => once(&mut length, "Content-Length", value)?,
-            "transfer-encoding" => {
-                if chunked || !value.eq_ignore_ascii_case("chunked") {
-                    let what = "the only transfer encoding known here is chunked";
-                    return Err(Answer::problem(501, what));
-                }
-                chunked = true;
-            }
-            "connection" if has_word(value, "close") => head.keep = Keep::Close,
-            "expect" => {
-                if !value.eq_ignore_ascii_case("100-continue") {
-                    let what = "the only expectation known here is 100-continue";
-                    return Err(Answer::problem(417, what));
-                }
-                head.waits = version == Version::Http11;
-            }
-            "accept" => {
-                if has_word(value, "application/json") {
-                    head.errors = Errors::Json;
-                }
-                head.wants_page |= has_word(value, "text/html");
-                head.wants_picture |= is_list_of_pictures(value);
-            }
-            _ => {}
-        }
+        field(&mut head, &mut body, &header.name.to_ascii_lowercase(), value.trim())?;
     }
-    head.framing = match (length, chunked) {
+    head.framing = match (body.length, body.is_chunked) {
         (Some(_), true) => {
             let what = "both Content-Length and Transfer-Encoding: the body has no clear end";
             return Err(Answer::problem(400, what));
@@ -203,6 +171,47 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
         (Some(text), false) => Framing::Length(content_length(&text, most_body_bytes(&head.path))?),
     };
     Ok(head)
+}
+
+/// What a head says of its body's end.
+#[derive(Default)]
+struct BodyFields {
+    length: Option<String>,
+    is_chunked: bool,
+}
+
+fn field(head: &mut Head, body: &mut BodyFields, name: &str, value: &str) -> Result<(), Answer> {
+    match name {
+        "host" => once(&mut head.host, "Host", value)?,
+        "origin" => once(&mut head.origin, "Origin", value)?,
+        "authorization" => once(&mut head.authorization, "Authorization", value)?,
+        "sec-fetch-site" => once(&mut head.fetch_site, "Sec-Fetch-Site", value)?,
+        "content-length" => once(&mut body.length, "Content-Length", value)?,
+        "transfer-encoding" => {
+            if body.is_chunked || !value.eq_ignore_ascii_case("chunked") {
+                let what = "the only transfer encoding known here is chunked";
+                return Err(Answer::problem(501, what));
+            }
+            body.is_chunked = true;
+        }
+        "connection" if has_word(value, "close") => head.keep = Keep::Close,
+        "expect" => {
+            if !value.eq_ignore_ascii_case("100-continue") {
+                let what = "the only expectation known here is 100-continue";
+                return Err(Answer::problem(417, what));
+            }
+            head.waits = head.version == Version::Http11;
+        }
+        "accept" => {
+            if has_word(value, "application/json") {
+                head.errors = Errors::Json;
+            }
+            head.wants_page |= has_word(value, "text/html");
+            head.wants_picture |= is_list_of_pictures(value);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn once(place: &mut Option<String>, name: &str, value: &str) -> Result<(), Answer> {
