@@ -21,7 +21,7 @@ fn records_a_process_by_its_id_its_name_and_its_socket() {
     named.socket();
     let pid = host.pid().to_string();
     for target in [&["--pid", &pid][..], &[&pid], &[name], &[&socket], &[&format!("unix://{socket}")]] {
-        let arguments = ["record", "-d", "500ms", "-o", "-", "-f", "perf"].iter().chain(target);
+        let arguments = ["record", "-d", "1s", "-o", "-", "-f", "perf"].iter().chain(target);
         let said = says(arguments).well();
         check_perf(&said.out, &[BURNS]);
         assert!(said.errors.contains(", lost "), "{said:?}");
@@ -90,7 +90,7 @@ fn without_idle_only_threads_that_use_the_cpu_are_there() {
     let host = running_burner();
     let pid = host.pid().to_string();
     let threads = |more: &[&str]| {
-        let arguments = ["record", &pid, "-d", "500ms", "-o", "-", "-f", "folded", "-t"];
+        let arguments = ["record", &pid, "-d", "1s", "-o", "-", "-f", "folded", "-t"];
         says(arguments.iter().chain(more)).well().out
     };
     let main = "no_frame_pointer"; // its first thread waits for the end
