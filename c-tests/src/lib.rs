@@ -16,6 +16,7 @@ pub mod firefox;
 pub mod harness;
 pub mod host;
 pub mod http;
+pub mod interpreted;
 pub mod newer_c_library;
 pub mod npm;
 pub mod program;

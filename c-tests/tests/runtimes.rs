@@ -32,6 +32,8 @@ impl Runtime {
         }
         let mut command = Command::new(program);
         command.args(arguments).current_dir(directory.path()).env("LD_PRELOAD", library());
+        // Here they have names by what they write for profilers.
+        command.env("SWIPR_RUNTIMES", "off");
         let mut host = Host::spawn(command);
         host.wait_for("ready");
         Some(Runtime { host, _directory: directory })

@@ -50,6 +50,8 @@ pub struct Status {
     pub agent_cpu_ns: u64,
     /// How the kernel raises timers' signals: `task work`, or in an `interrupt`.
     pub timer_signals_are_raised_by: Option<String>,
+    /// The interpreter whose frames are read, or why they are not.
+    pub interpreter: Option<String>,
 }
 
 /// Recordings of an agent.

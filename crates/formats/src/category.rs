@@ -1,7 +1,7 @@
 //! What kind of code a shown frame is, for the colours of flame graphs and the categories of
 //! Firefox Profiler.
 
-use crate::model::{Frame, FrameKind};
+use crate::model::{Frame, FrameKind, Language};
 
 /// The kinds with colours of their own. Their numbers are written into HTML files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,11 +18,20 @@ pub(crate) enum Class {
     Waiting = 4,
     /// Not code: a remark.
     Note = 5,
+    /// A function written in Python.
+    Python = 6,
 }
 
 impl Class {
-    pub(crate) const ALL: [Class; 6] =
-        [Class::Native, Class::Inlined, Class::Jit, Class::Interpreter, Class::Waiting, Class::Note];
+    pub(crate) const ALL: [Class; 7] = [
+        Class::Native,
+        Class::Inlined,
+        Class::Jit,
+        Class::Interpreter,
+        Class::Waiting,
+        Class::Note,
+        Class::Python,
+    ];
 
     /// For legends.
     pub(crate) fn label(self) -> &'static str {
@@ -33,6 +42,7 @@ impl Class {
             Class::Interpreter => "interpreter",
             Class::Waiting => "waiting",
             Class::Note => "remark",
+            Class::Python => "Python",
         }
     }
 }
@@ -58,6 +68,7 @@ pub(crate) fn of(frame: &Frame, inlined: bool) -> Class {
     match frame.kind {
         FrameKind::Note => Class::Note,
         FrameKind::Jit => Class::Jit,
+        FrameKind::Interpreted(Language::Python) => Class::Python,
         FrameKind::Native if inlined => Class::Inlined,
         FrameKind::Native if frame.module.as_ref().is_some_and(|module| is_interpreter(&module.path)) => {
             Class::Interpreter

@@ -145,6 +145,7 @@ fn categories() -> String {
         Class::Interpreter => "purple",
         Class::Waiting => "blue",
         Class::Note => "grey",
+        Class::Python => "lightblue",
     };
     // Behind the one that every category has, the tiers in their order.
     let tiers = Tier::ALL.into_iter().map(|tier| string(tier.word()));

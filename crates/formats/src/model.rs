@@ -45,9 +45,33 @@ pub enum FrameKind {
     Native,
     /// JIT code: machine code without a file.
     Jit,
+    /// A function of an interpreted program. It has no module, and its address is that of the
+    /// interpreter's code that runs it, the same for all.
+    Interpreted(Language),
     /// Not code but a remark, `[truncated: …]` or `[9 frames elided]`:
     /// `functions` has one entry with that text, the address is 0.
     Note,
+}
+
+/// What an interpreted program is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// Python, run by CPython.
+    Python,
+}
+
+impl Language {
+    /// As formats write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Language::Python => "python",
+        }
+    }
+
+    /// From what formats write.
+    pub fn from_word(word: &str) -> Option<Language> {
+        (word == Language::Python.word()).then_some(Language::Python)
+    }
 }
 
 /// One frame of a stack.

@@ -56,6 +56,7 @@ pub fn unnamed(frame: &Frame) -> String {
 pub fn module(frame: &Frame, pid: u32) -> String {
     match (frame.kind, &frame.module) {
         (FrameKind::Jit, _) => format!("/tmp/perf-{pid}.map"),
+        (FrameKind::Interpreted(language), _) => format!("[{}]", language.word()),
         (FrameKind::Note, _) | (FrameKind::Native, None) => UNKNOWN.to_owned(),
         (FrameKind::Native, Some(module)) => path(&module.path),
     }

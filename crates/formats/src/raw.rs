@@ -169,6 +169,7 @@ pub(crate) fn frame_object(frame: &Frame, module: Option<impl std::fmt::Display>
     let kind = match frame.kind {
         FrameKind::Native => None,
         FrameKind::Jit => Some(string("jit")),
+        FrameKind::Interpreted(language) => Some(string(language.word())),
         FrameKind::Note => Some(string("note")),
     };
     let functions = frame

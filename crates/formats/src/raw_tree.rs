@@ -18,7 +18,7 @@ impl Hash for Known {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.address.hash(state);
         // Remarks and interpreted functions have no address of their own.
-        if self.0.address == 0 {
+        if self.0.address == 0 || matches!(self.0.kind, FrameKind::Interpreted(_)) {
             self.0.functions.first().map(|function| &function.name).hash(state);
         }
     }

@@ -13,6 +13,7 @@ pub use continuous::{Continuous, LifeFile};
 pub use programs::{Follow, Programs};
 pub use recorder::WaitingFor;
 
+use crate::interpreters::Wanted;
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -40,6 +41,7 @@ const fn variable(name: &'static str, default: &'static str, meaning: &'static s
 /// The variable of the shared library's constructor.
 pub const AUTOSTART: &str = "SWIPR_AUTOSTART";
 
+const RUNTIMES: &str = "SWIPR_RUNTIMES";
 const SYMBOL_MEMORY: &str = "SWIPR_SYMBOL_MEMORY";
 const SYMBOL_SECONDS: &str = "SWIPR_SYMBOL_SECONDS";
 
@@ -79,6 +81,11 @@ pub const VARIABLES: &[Variable] = &[
         "SWIPR_SIGNAL",
         "chosen at the first recording",
         "Signal to sample with: a number or a name such as `SIGURG`, `SIGPROF`, `SIGRTMIN+2`.",
+    ),
+    variable(
+        RUNTIMES,
+        "python",
+        "Interpreters whose functions are shown between the native ones: `python`, or `off`.",
     ),
     variable(
         "SWIPR_FOLLOW",
@@ -157,6 +164,8 @@ pub struct Config {
     pub allowed_uids: Vec<u32>,
     /// The signal to sample with, if one is configured.
     pub signal: Option<i32>,
+    /// The interpreters whose frames are read.
+    pub interpreters: Wanted,
     /// Which children have an agent.
     pub follow: Follow,
     /// Which executables have an agent, where the library is preloaded.
@@ -252,6 +261,7 @@ impl Config {
             token,
             allowed_uids: reader.uids()?,
             signal: reader.signal()?,
+            interpreters: reader.interpreters()?,
             follow: Follow::named(reader.choice("SWIPR_FOLLOW", &Follow::NAMES)?.unwrap_or(0)),
             programs: Programs { only: reader.patterns("SWIPR_ONLY")?, skip: reader.patterns("SWIPR_SKIP")? },
             continuous: match reader.text("SWIPR_CONTINUOUS", continuous::CONTINUOUS_EXAMPLE)? {
@@ -271,10 +281,7 @@ impl Config {
             awaited: reader.awaited()?,
             symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, "64")? as usize,
             symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, "20")?),
-            log: match reader.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
-                Some(1 | 2) => Log::Stderr,
-                _ => Log::Off,
-            },
+            log: reader.log()?,
         })
     }
 }
@@ -376,6 +383,20 @@ impl VariableReader<'_> {
             return Ok(None);
         };
         self.check("SWIPR_RECORDER", &text, WaitingFor::parse(&text), "all:1234").map(Some)
+    }
+
+    fn log(&self) -> Result<Log, ConfigError> {
+        Ok(match self.choice("SWIPR_LOG", &["0", "1", "stderr"])? {
+            Some(1 | 2) => Log::Stderr,
+            _ => Log::Off,
+        })
+    }
+
+    fn interpreters(&self) -> Result<Wanted, ConfigError> {
+        Ok(match self.choice(RUNTIMES, &["off", "python"])? {
+            Some(0) => Wanted::Off,
+            _ => Wanted::Python,
+        })
     }
 
     fn patterns(&self, variable: &'static str) -> Result<Vec<String>, ConfigError> {

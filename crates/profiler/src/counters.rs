@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use swipr_formats::model::Summary;
 use swipr_os::locks::lock;
+use swipr_runtimes::room::End;
 use swipr_unwind::walk::Stop;
 
 /// A number that one thread adds to and others read.
@@ -111,6 +112,8 @@ pub struct AgentCounters {
     /// Objects with an unwind table, their rows, bytes, and the time it took to build them.
     pub tables: [Counter; 5],
     stops: [Counter; Stop::ALL.len()],
+    interpreted: [Counter; End::ALL.len()],
+    interpreter: Mutex<Option<String>>,
     /// How long signal handlers took.
     pub held: Histogram,
     /// How long a pass over the threads took.
@@ -147,6 +150,30 @@ impl AgentCounters {
     pub fn stopped(&self, stop: Stop) {
         if let Some(counter) = self.stops.get(stop as usize) {
             counter.add(1);
+        }
+    }
+
+    /// Counts a walk of an interpreter's frames that ended so.
+    pub fn interpreted(&self, end: End) {
+        if let Some(counter) = self.interpreted.get(end as usize) {
+            counter.add(1);
+        }
+    }
+
+    /// How often these walks ended in each way.
+    pub fn interpreted_ends(&self) -> impl Iterator<Item = (End, u64)> + '_ {
+        End::ALL.iter().zip(&self.interpreted).map(|(&end, counter)| (end, counter.get()))
+    }
+
+    /// The interpreter whose frames are read, or why they are not.
+    pub fn interpreter(&self) -> Option<String> {
+        lock(&self.interpreter).and_then(|text| text.clone())
+    }
+
+    /// See [`AgentCounters::interpreter`].
+    pub fn set_interpreter(&self, text: Option<String>) {
+        if let Some(mut known) = lock(&self.interpreter) {
+            *known = text;
         }
     }
 

@@ -49,6 +49,7 @@ mod generated;
 mod histogram;
 #[cfg(feature = "fault-injection")]
 mod injected;
+mod interpreters;
 mod jit;
 mod last_thread;
 mod lifecycle;

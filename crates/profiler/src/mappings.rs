@@ -14,6 +14,7 @@ mod published_table;
 mod reader;
 mod registered;
 
+use crate::interpreters::{Interpreters, Wanted};
 pub use jit_tables::JitTables;
 use loaded::LoadedObject;
 use publication::Publication;
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Changes};
+use swipr_runtimes::merge::RuntimeCode;
 use swipr_symbols::symbolizer::ObjectKey;
 use swipr_unwind::published::Range;
 use swipr_unwind::slot::{Extent, StackBounds};
@@ -79,6 +81,8 @@ impl JitDump {
 pub struct Mappings {
     code: Vec<Code>,
     jit_dumps: Vec<JitDump>,
+    /// The interpreter whose frames are read.
+    pub interpreter: Option<Arc<RuntimeCode>>,
 }
 
 impl Mappings {
@@ -142,6 +146,7 @@ pub struct Tables {
     jit_generation: u64,
     jit_tables_taken: Option<Instant>,
     publication: Publication,
+    interpreters: Arc<Interpreters>,
     memory_file: i32,
     figures: TableFigures,
 }
@@ -149,11 +154,12 @@ pub struct Tables {
 impl Tables {
     /// Nothing is known yet; `memory_file` as for [`swipr_unwind::memory::guarded_copy_or_file`].
     pub fn new(memory_file: i32) -> Tables {
-        Tables::with_jit_tables(memory_file, Arc::default())
+        Tables::with(memory_file, Arc::default(), Wanted::default())
     }
 
-    /// The same, with the unwind tables of JIT code that writers find.
-    pub fn with_jit_tables(memory_file: i32, jit_tables: Arc<JitTables>) -> Tables {
+    /// The same, with the unwind tables of JIT code that writers find, and with the interpreters
+    /// whose frames are read.
+    pub fn with(memory_file: i32, jit_tables: Arc<JitTables>, wanted: Wanted) -> Tables {
         Tables {
             seen: None,
             objects: vec![],
@@ -166,6 +172,7 @@ impl Tables {
             jit_generation: 0,
             jit_tables_taken: None,
             publication: Publication::default(),
+            interpreters: Arc::new(Interpreters::new(wanted, memory_file)),
             memory_file,
             figures: TableFigures::default(),
         }
@@ -174,6 +181,11 @@ impl Tables {
     /// The view at the time of the last refresh.
     pub fn mappings(&self) -> &Arc<Mappings> {
         &self.current
+    }
+
+    /// The interpreters in this process.
+    pub fn interpreters(&self) -> &Arc<Interpreters> {
+        &self.interpreters
     }
 
     /// See [`TableFigures`].
@@ -186,6 +198,7 @@ impl Tables {
     /// holds, or at the beginning the mappings alone.
     pub fn refresh(&mut self) {
         self.publication.free_retired();
+        self.interpreters.free_retired();
         let started = Instant::now();
         let has_new_frames = self.registered.refresh(self.memory_file) | self.has_new_jit_tables();
         let changes = objects::changes().filter(|changes| self.seen != Some(*changes));
@@ -289,7 +302,8 @@ impl Tables {
         code.sort_by_key(|code| code.low);
         self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
         let jit_dumps = self.maps.iter().filter_map(JitDump::of).collect();
-        self.current = Arc::new(Mappings { code, jit_dumps });
+        let interpreter = self.interpreters.refresh(self.objects.iter().map(|object| object.source()));
+        self.current = Arc::new(Mappings { code, jit_dumps, interpreter });
         let mut tables: Vec<Arc<PublishedTable>> =
             objects.iter().filter_map(|object| object.table().cloned()).collect();
         self.figures.failed = (objects.len() - tables.len()) as u64;

@@ -106,7 +106,8 @@ mod tests {
 
     fn batch(frames: usize) -> Batch {
         let storage: Box<Storage> = Box::new([const { std::sync::atomic::AtomicU64::new(0) }; 1024]);
-        let stack = Arc::new(RawStack::new(&storage, frames, Stop::Root, &Arc::default()));
+        let stack =
+            Arc::new(RawStack::new(&storage, frames, Stop::Root, &Arc::default(), Default::default()));
         let thread = Arc::new(Thread { tid: 1, name: "t".into() });
         vec![Event { thread, state: State::Running, time_ns: 0, ticks: 1, weight_ns: 0, stack }]
     }

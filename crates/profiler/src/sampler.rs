@@ -15,6 +15,7 @@ mod timers;
 pub use active::RunningRecording;
 
 use crate::counters::AgentCounters;
+use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
@@ -65,13 +66,15 @@ pub struct Handle {
     wanted_signal: Option<i32>,
     /// Unwind tables of JIT code, from writers.
     jit_tables: Arc<JitTables>,
+    /// The interpreters whose frames are read.
+    interpreters: Wanted,
 }
 
 impl Handle {
     /// No recording yet. `wanted_signal`: the user's choice.
-    /// `jit_tables`: unwind tables of JIT code.
-    pub fn new(wanted_signal: Option<i32>, jit_tables: Arc<JitTables>) -> Handle {
-        Handle { wanted_signal, jit_tables, ..Handle::default() }
+    /// `jit_tables`: unwind tables of JIT code. `interpreters`: whose frames are read.
+    pub fn new(wanted_signal: Option<i32>, jit_tables: Arc<JitTables>, interpreters: Wanted) -> Handle {
+        Handle { wanted_signal, jit_tables, interpreters, ..Handle::default() }
     }
 
     /// Hands a recording over; `true`: the caller must start the thread with [`run`].
@@ -168,7 +171,8 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
 
 /// Samples until there was nothing to do for a while, or all is over.
 fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()> {
-    let mut sweeper = Sweeper::new(handle.wanted_signal, handle.jit_tables.clone(), counters.clone())?;
+    let mut sweeper =
+        Sweeper::new(handle.wanted_signal, handle.jit_tables.clone(), handle.interpreters, counters.clone())?;
     let mut recordings: Vec<RunningRecording> = vec![];
     let mut housekeeping = 0;
     let mut idle_until = None;

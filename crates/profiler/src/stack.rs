@@ -1,5 +1,6 @@
 //! A stack as it was walked: addresses, not yet names.
 
+use crate::interpreters::Interpreted;
 use crate::mappings::Mappings;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use swipr_unwind::walk::Stop;
 pub struct RawStack {
     /// Addresses; [`EXACT`] marks those that are no return addresses.
     words: Box<[u64]>,
+    /// The frames of an interpreter among them.
+    pub interpreted: Interpreted,
     /// Frames left out behind the first [`frames::BEFORE_ELIDED`].
     pub elided: usize,
     /// Why the walk ended.
@@ -30,13 +33,27 @@ pub struct CodeAddress {
     pub exact: bool,
 }
 
+impl CodeAddress {
+    /// An address inside the instruction: a call may be the last instruction of its mapping.
+    pub fn inside(self) -> u64 {
+        if self.exact { self.address } else { self.address.saturating_sub(1) }
+    }
+}
+
 impl RawStack {
     /// Of what a walk left in `storage`.
-    pub fn new(storage: &Storage, total: usize, stop: Stop, mappings: &Arc<Mappings>) -> RawStack {
+    pub fn new(
+        storage: &Storage,
+        total: usize,
+        stop: Stop,
+        mappings: &Arc<Mappings>,
+        interpreted: Interpreted,
+    ) -> RawStack {
         let mut words = Vec::with_capacity(total - frames::elided(total));
         words.extend(frames::kept(storage, total));
         RawStack {
             words: words.into(),
+            interpreted,
             elided: frames::elided(total),
             stop,
             mappings: mappings.clone(),
@@ -63,6 +80,7 @@ impl RawStack {
     fn not_sampled(remark: &'static str) -> RawStack {
         RawStack {
             words: Box::default(),
+            interpreted: Interpreted::default(),
             elided: 0,
             stop: Stop::Root,
             mappings: Arc::default(),
@@ -87,13 +105,14 @@ impl RawStack {
 
     /// Memory that this takes.
     pub fn bytes(&self) -> usize {
-        size_of::<RawStack>() + size_of_val(&*self.words)
+        size_of::<RawStack>() + size_of_val(&*self.words) + size_of_val(&*self.interpreted.frames)
     }
 }
 
 impl PartialEq for RawStack {
     fn eq(&self, other: &RawStack) -> bool {
         self.words == other.words
+            && self.interpreted == other.interpreted
             && self.remark == other.remark
             && self.elided == other.elided
             && self.stop == other.stop
@@ -107,5 +126,6 @@ impl Hash for RawStack {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.words.hash(state);
         self.elided.hash(state);
+        self.interpreted.hash(state);
     }
 }

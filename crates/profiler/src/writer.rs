@@ -5,6 +5,7 @@
 mod figures;
 mod flight_record;
 mod flight_recorder;
+mod interpreted;
 mod late_names;
 mod lookups;
 mod names;

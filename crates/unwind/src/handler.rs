@@ -4,11 +4,12 @@
 //! Other signals of the same number go to the host's handler.
 
 use crate::arch::{self, Arch, Native};
-use crate::frames::Frames;
+use crate::frames::{self, Frames};
 use crate::memory::OwnStack;
 use crate::published;
+use crate::published::interpreter::{self, Interpreter, Interrupted};
 use crate::registers::of_context;
-use crate::slot::{self, Ticket};
+use crate::slot::{self, Slot, Ticket};
 use crate::walk::{Stop, walk_interrupted};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
@@ -109,11 +110,37 @@ unsafe fn answer(ticket: Ticket, context: u64) {
         };
         total = frames.total();
         slot.sp.store(sp, Relaxed);
+        // SAFETY: the slot is marked as being written.
+        if let Some(interpreter) = unsafe { interpreter::current() } {
+            // SAFETY: the slot is marked as being written, by this handler, and the walk is over.
+            unsafe { read_interpreter(interpreter, slot, total) };
+        }
     }
     slot.at.store(started, Relaxed);
     slot.total.store(total as u32, Relaxed);
     slot.stop.store(stop as u32, Relaxed);
     slot.held.store(arch::ticks().wrapping_sub(started).min(u64::from(u32::MAX)) as u32, Relaxed);
+}
+
+/// Reads the frames of an interpreter, if the native ones say that there are some.
+///
+/// # Safety
+/// The slot is marked as being written, by this thread, and nothing else uses its workspace.
+#[cold]
+#[inline(never)]
+unsafe fn read_interpreter(interpreter: &Interpreter, slot: &Slot, total: usize) {
+    let room = slot.room.load(Relaxed);
+    let mut native = frames::kept(&slot.frames, total);
+    if room.is_null() || !native.any(|word| interpreter.runs(word & !frames::EXACT)) {
+        return;
+    }
+    let (data, thread_pointer, tid) = (interpreter.data, arch::thread_pointer(), slot.tid());
+    let mut interrupted = Interrupted { data, room, thread_pointer, tid };
+    // SAFETY: says the caller.
+    let top = unsafe { slot.workspace() }.stack_top();
+    // SAFETY: the stack is the workspace's own, which nothing else uses now; all signals are
+    // blocked. What was published is for this argument.
+    unsafe { arch::call_on_stack(top, interpreter.read, (&raw mut interrupted).cast()) };
 }
 
 /// # Safety

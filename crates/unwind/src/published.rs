@@ -6,6 +6,7 @@
 //! sees the new pointer, or the sampler sees the mark when it then looks at the slots. If no slot
 //! is being written after a swap (`slot::any_written`), no handler holds the old snapshot.
 
+pub mod interpreter;
 mod pointer;
 
 use crate::atomic::AtomicPtr;

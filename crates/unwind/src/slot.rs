@@ -23,6 +23,7 @@ mod state;
 use crate::frames::Storage;
 use crate::walk::Workspace;
 use core::cell::UnsafeCell;
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use state::State;
 
@@ -55,6 +56,9 @@ pub struct Slot {
     pub stop: AtomicU32,
     /// Frames of the stack, kept or not.
     pub total: AtomicU32,
+    /// Sampler to handler: room for the frames of an interpreter; null: there is none. Its content
+    /// belongs to the handler between [`begin`] and [`end`]. The memory stays for ever.
+    pub room: AtomicPtr<c_void>,
     /// The frames.
     pub frames: Storage,
     /// The handler's own, between [`begin`] and [`end`].
@@ -105,6 +109,11 @@ impl Slot {
     /// be called while the slot is lent: until then no signal is answered.
     pub fn set_owner(&self, tid: u32, timer: i32) {
         self.owner.store(u64::from(tid) << 32 | u64::from(timer as u32), Relaxed);
+    }
+
+    /// The thread whose stack is in it.
+    pub fn tid(&self) -> u32 {
+        (self.owner.load(Relaxed) >> 32) as u32
     }
 
     /// Handler: whether the signal of this timer is for this slot.
@@ -366,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 56 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 64 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 50 * 1024 } else { 26 * 1024 });
     }
 }

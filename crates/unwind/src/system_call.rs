@@ -46,10 +46,14 @@ fn checked(result: isize) -> Result<usize, Errno> {
     if result < 0 { Err(-result as Errno) } else { Ok(result as usize) }
 }
 
+/// A piece of memory (readv(2)).
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct IoVec {
-    base: usize,
-    length: usize,
+pub struct IoVec {
+    /// Its address.
+    pub base: usize,
+    /// Its bytes.
+    pub length: usize,
 }
 
 /// The calling thread's id (gettid(2)).
@@ -66,6 +70,18 @@ pub fn process_vm_readv(tid: i32, address: u64, buffer: &mut [u8]) -> Result<usi
     let remote = IoVec { base: address as usize, length: buffer.len() };
     let arguments = [tid as usize, &raw const local as usize, 1, &raw const remote as usize, 1, 0];
     // SAFETY: `local` describes `buffer`, which is ours to write; the kernel checks `remote`.
+    checked(unsafe { call6(number::PROCESS_VM_READV, arguments) })
+}
+
+/// As [`process_vm_readv`], from several places to as many others. The copy ends where one of them
+/// cannot be read.
+///
+/// # Safety
+/// `into` describes memory that is the caller's to write.
+pub unsafe fn process_vm_readv_many(tid: i32, from: &[IoVec], into: &[IoVec]) -> Result<usize, Errno> {
+    let (local, remote) = (into.as_ptr() as usize, from.as_ptr() as usize);
+    let arguments = [tid as usize, local, into.len(), remote, from.len(), 0];
+    // SAFETY: the caller vouches for `into`; the kernel checks `from`.
     checked(unsafe { call6(number::PROCESS_VM_READV, arguments) })
 }
 

@@ -8,13 +8,14 @@ use swipr_layers::rules::{
 use swipr_layers::{list, workspace};
 
 /// Packages that users get. The others are tests.
-const PRODUCTS: [&str; 10] = [
+const PRODUCTS: [&str; 11] = [
     "swipr-unwind",
     "swipr-unwind-tables",
     "swipr-symbols",
     "swipr-formats",
     "swipr-offline",
     "swipr-os",
+    "swipr-runtimes",
     "swipr-server",
     "swipr",
     "libswipr",

@@ -123,6 +123,7 @@ fn assert_frame(found: &Value, frame: &Frame, functions: &[swipr_formats::model:
     let kind = match frame.kind {
         FrameKind::Native => Value::Null,
         FrameKind::Jit => "jit".into(),
+        FrameKind::Interpreted(language) => language.word().into(),
         FrameKind::Note => "note".into(),
     };
     assert_eq!(found["kind"], kind);

@@ -2,7 +2,7 @@
 //! reached, or has turned itself off.
 
 use super::{Findings, Verdict, why};
-use crate::client::{Client, NO_TIMERS};
+use crate::client::{Client, NO_TIMERS, Status};
 use crate::endpoint::Endpoint;
 use crate::find::{LONG, sockets};
 use crate::process::Process;
@@ -144,11 +144,19 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
         findings
             .note("the kernel does not say where threads are blocked (the process is not dumpable): what waits has no stack");
     }
+    note_surroundings(&status, findings);
+    findings.ok("it can be profiled");
+    Ok(())
+}
+
+/// What kernel and runtime mean for its recordings.
+fn note_surroundings(status: &Status, findings: &mut Findings) {
     if status.timer_signals_are_raised_by.as_deref() == Some("interrupt") {
         findings.note(
             "this kernel (before Linux 5.11) may, rarely, cut a system call of the program short while it is recorded",
         );
     }
-    findings.ok("it can be profiled");
-    Ok(())
+    if let Some(interpreter) = &status.interpreter {
+        findings.note(format!("interpreter: {interpreter}"));
+    }
 }

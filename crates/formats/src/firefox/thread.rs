@@ -224,7 +224,9 @@ impl<'a> ThreadTables<'a> {
     fn name(&mut self, frame: &Frame, function: &Function) -> u64 {
         let name = match frame.kind {
             FrameKind::Note => Some(names::note(&function.name)),
-            FrameKind::Native | FrameKind::Jit => names::symbol(function, self.options.names),
+            FrameKind::Native | FrameKind::Jit | FrameKind::Interpreted(_) => {
+                names::symbol(function, self.options.names)
+            }
         };
         self.text(&name.unwrap_or_else(|| names::unnamed(frame)))
     }

@@ -117,7 +117,7 @@ impl<'a> Tables<'a> {
         for function in shown_functions(frame, self.options) {
             let name = match frame.kind {
                 FrameKind::Note => names::note(&function.name),
-                FrameKind::Native | FrameKind::Jit => {
+                FrameKind::Native | FrameKind::Jit | FrameKind::Interpreted(_) => {
                     names::symbol(function, self.options.names).unwrap_or_else(|| names::unnamed(frame))
                 }
             };

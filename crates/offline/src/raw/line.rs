@@ -4,7 +4,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use swipr_formats::model::{Cost, Frame, FrameKind, Function, Header, Mode, Module, Summary};
+use swipr_formats::model::{Cost, Frame, FrameKind, Function, Header, Language, Mode, Module, Summary};
 
 #[derive(Deserialize)]
 pub(super) struct Kind {
@@ -125,7 +125,7 @@ impl FrameField {
         let kind = match self.kind.as_str() {
             "jit" => FrameKind::Jit,
             "note" => FrameKind::Note,
-            _ => FrameKind::Native,
+            word => Language::from_word(word).map_or(FrameKind::Native, FrameKind::Interpreted),
         };
         let functions = self.functions.into_iter().map(FunctionField::into_function).collect();
         Ok(Frame { address: number(&self.address)?, kind, module, functions })

@@ -17,6 +17,8 @@ pub fn json(agent: &Agent) -> Value {
     let stops: Map<String, Value> =
         counters.stops().map(|(stop, count)| (stop.text().into(), count.into())).collect();
     let [objects, rows, bytes, build_ns, failed] = counters.tables.each_ref().map(|counter| counter.get());
+    let interpreted: Map<String, Value> =
+        counters.interpreted_ends().map(|(end, count)| (end.text().into(), count.into())).collect();
     let unreadable = counters.unreadable.get();
     let signal = counters.signal.get();
     json!({
@@ -61,6 +63,8 @@ pub fn json(agent: &Agent) -> Value {
         },
         "symbols": symbols(agent),
         "jit_code": jit_code(agent),
+        "interpreter": counters.interpreter(),
+        "interpreted_stacks": interpreted,
     })
 }
 

@@ -12,7 +12,7 @@
 //! sees that, and the agent's handlers are registered again. Only the outermost do anything.
 
 use crate::lifecycle;
-use crate::{agent_threads, jit, sampler, signal_exclusion};
+use crate::{agent_threads, interpreters, jit, sampler, signal_exclusion};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{MutexGuard, OnceLock};
@@ -112,9 +112,13 @@ unsafe extern "C" fn in_child() {
     contained(|| {
         signal_exclusion::forget_after_fork();
         slot::reset_after_fork();
+        interpreters::reset_after_fork();
         agent_threads::forget_after_fork();
-        // SAFETY: null; the old snapshot is leaked with its owner.
-        unsafe { published::publish(std::ptr::null_mut()) };
+        // SAFETY: null; the old ones are leaked with their owners.
+        unsafe {
+            published::publish(std::ptr::null_mut());
+            published::interpreter::publish(std::ptr::null_mut());
+        }
         published::clear_cache();
         // In a sandbox there will be no agent, and not even these calls may be allowed.
         if !signal_exclusion::is_in_sandbox() {

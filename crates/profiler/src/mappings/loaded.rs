@@ -129,6 +129,11 @@ impl LoadedObject {
         self.source == *object
     }
 
+    /// How the loader describes it, and its code.
+    pub fn source(&self) -> (&Object, Range<u64>) {
+        (&self.source, self.text.clone())
+    }
+
     /// Whether its file is the same as when it was loaded: the loader may have unloaded it and
     /// loaded another file of the same size and name to the same place.
     pub fn is_unchanged(&self, maps: &[Mapping], memory_file: i32) -> bool {

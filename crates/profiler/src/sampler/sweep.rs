@@ -14,6 +14,7 @@ use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
 use super::timers::{Timers, acquire_slot};
 use crate::counters::AgentCounters;
+use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
 use crate::mappings::Tables;
 use crate::signal_exclusion;
@@ -77,6 +78,7 @@ impl Sweeper {
     pub fn new(
         wanted_signal: Option<i32>,
         jit_tables: Arc<JitTables>,
+        interpreters: Wanted,
         counters: Arc<AgentCounters>,
     ) -> io::Result<Sweeper> {
         swipr_unwind::memory::set_process(process::pid() as i32);
@@ -86,11 +88,13 @@ impl Sweeper {
         super::set_signal(signal);
         let memory_file = process::open_own("mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
+        let tables = Tables::with(fd, jit_tables, interpreters);
+        let timers = Timers::new(signal, tables.interpreters().clone());
         Ok(Sweeper {
             threads: Threads::new()?,
-            tables: Tables::with_jit_tables(fd, jit_tables),
+            tables,
             copier: RemoteWalker::new(fd),
-            timers: Timers::new(signal),
+            timers,
             preempter: Preempter::default(),
             counters,
             signal,
@@ -107,6 +111,7 @@ impl Sweeper {
         self.tables.refresh();
         let figures = self.tables.figures();
         let values = [figures.objects, figures.rows, figures.bytes, figures.build_ns, figures.failed];
+        self.counters.set_interpreter(self.tables.interpreters().text());
         self.counters.tables.iter().zip(values).for_each(|(counter, value)| counter.set(value));
     }
 

@@ -7,6 +7,7 @@
 
 use super::threads::ThreadState;
 use crate::counters::AgentCounters;
+use crate::interpreters::Interpreters;
 use crate::mappings::Tables;
 use crate::signal_exclusion;
 use crate::stack::RawStack;
@@ -78,6 +79,7 @@ enum Raised {
 #[derive(Debug)]
 pub struct Timers {
     signal: i32,
+    interpreters: Arc<Interpreters>,
     scale: TickScale,
     valid_ns: u64,
     /// How often in a row a thread's mask must let the signal through before it gets a timer.
@@ -132,9 +134,10 @@ pub fn acquire_slot(tid: u32, bounds: StackBounds) -> Option<Ticket> {
 
 impl Timers {
     /// Timers that send that signal.
-    pub fn new(signal: i32) -> Timers {
+    pub fn new(signal: i32, interpreters: Arc<Interpreters>) -> Timers {
         let mut timers = Timers {
             signal,
+            interpreters,
             scale: TickScale::default(),
             valid_ns: hit_within_ns(),
             clean_looks: 1,
@@ -287,7 +290,9 @@ impl Timers {
             slot::release(ticket);
             return None;
         };
-        ticket.slot()?.set_owner(thread.tid(), timer.id());
+        let slot = ticket.slot()?;
+        self.interpreters.prepare(slot, thread.tid());
+        slot.set_owner(thread.tid(), timer.id());
         Some(ThreadTimer { timer, ticket, expires_ns: 0, asked_ns: 0, recordings: 0, armed_cpu_ns: 0 })
     }
 
@@ -396,7 +401,8 @@ impl Timers {
         let slot = timer.ticket.slot()?;
         let stop = Stop::from_number(slot.stop.load(Relaxed));
         let total = slot.total.load(Relaxed) as usize;
-        let stack = RawStack::new(&slot.frames, total, stop, tables.mappings());
+        let interpreted = self.interpreters.take(slot, thread.tid(), counters);
+        let stack = RawStack::new(&slot.frames, total, stop, tables.mappings(), interpreted);
         let sp = slot.sp.load(Relaxed);
         let held = u64::from(slot.held.load(Relaxed));
         let ago_ns = self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed)));
@@ -405,6 +411,7 @@ impl Timers {
         if !thread.stack_bounds.contains(sp) {
             thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
         }
+        self.interpreters.prepare(slot, thread.tid());
         slot::again(timer.ticket, thread.stack_bounds);
         counters.answered.add(1);
         counters.held.add(self.scale.ns(held));
@@ -424,7 +431,7 @@ mod tests {
     /// been hit. On an overloaded machine that took a tenth of a CPU.
     #[test]
     fn a_hit_that_was_put_off_is_looked_for_one_tick_later() {
-        let mut timers = Timers::new(libc::SIGPROF);
+        let mut timers = Timers::new(libc::SIGPROF, Arc::default());
         let now_ns = process::monotonic_ns();
         assert_eq!(timers.expire_at(), None);
         timers.put_back(vec![1], now_ns);

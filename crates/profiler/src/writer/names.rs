@@ -1,5 +1,6 @@
 //! From addresses to named frames, with a cache per stack and per address.
 
+use super::interpreted;
 use crate::jit::JitCode;
 use crate::mappings::{Code, Mappings, Symbols};
 use crate::stack::{CodeAddress, RawStack};
@@ -205,6 +206,7 @@ impl StackSymbolizer {
                 break;
             }
         }
+        interpreted::insert(raw, is_complete, &mut frames);
         frames.extend(raw.remark().map(|remark| note(remark.into())));
         if raw.elided > 0 && frames.len() > BEFORE_ELIDED {
             frames.insert(BEFORE_ELIDED, note(format!("[{} frames elided]", raw.elided)));
@@ -220,7 +222,7 @@ impl StackSymbolizer {
         if let Some(frame) = self.frames.get(&address) {
             return Some(frame.clone());
         }
-        let code = mappings.find(inside(address)).filter(|code| code.symbols.is_some())?;
+        let code = mappings.find(address.inside()).filter(|code| code.symbols.is_some())?;
         let functions = match code.symbols.as_ref().filter(|_| self.symbolize == Symbolize::Now) {
             Some(symbols) => self.functions(symbols, address),
             None => Arc::from([]),
@@ -247,7 +249,7 @@ impl StackSymbolizer {
     ) -> Frame {
         let generation = self.look(mappings);
         let validity = validity.get_or_insert(Validity { generation, times: 0..u64::MAX });
-        let found = lock(&self.sources.jit_code).and_then(|made| made.find(inside(address), time_ns));
+        let found = lock(&self.sources.jit_code).and_then(|made| made.find(address.inside(), time_ns));
         if let Some(found) = &found {
             let times = &mut validity.times;
             *times = times.start.max(found.valid.start)..times.end.min(found.valid.end);
@@ -255,7 +257,7 @@ impl StackSymbolizer {
             // Other code may have been there before.
             validity.times.start = validity.times.start.max(time_ns);
         }
-        let code = mappings.find(inside(address));
+        let code = mappings.find(address.inside());
         let is_made = code.is_some() || found.is_some();
         let function = found.filter(|_| self.symbolize != Symbolize::Never).map(|found| Function {
             name: found.name,
@@ -296,11 +298,6 @@ pub fn stop_of(raw: &RawStack, stack: &Stack) -> Stop {
     }
 }
 
-/// An address inside the instruction: a call may be the last instruction of its mapping.
-fn inside(address: CodeAddress) -> u64 {
-    if address.exact { address.address } else { address.address.saturating_sub(1) }
-}
-
 fn function(symbol: &Symbol) -> Function {
     Function {
         name: symbol.name.clone(),
@@ -311,7 +308,8 @@ fn function(symbol: &Symbol) -> Function {
     }
 }
 
-fn note(text: String) -> Frame {
+/// A remark as a frame.
+pub fn note(text: String) -> Frame {
     let function = Function { name: text.into(), mangled: None, offset: 0, file: None, line: None };
     Frame { address: 0, kind: FrameKind::Note, module: None, functions: Arc::from([function]) }
 }

@@ -58,7 +58,7 @@ fn event() -> Event {
 
 fn event_that_ends(stop: walk::Stop) -> Event {
     let storage: Box<Storage> = Box::new([const { std::sync::atomic::AtomicU64::new(0) }; 1024]);
-    let stack = Arc::new(RawStack::new(&storage, 1, stop, &Arc::default()));
+    let stack = Arc::new(RawStack::new(&storage, 1, stop, &Arc::default(), Default::default()));
     let thread = Arc::new(Thread { tid: 1, name: "t".into() });
     Event { thread, state: State::Running, time_ns: 0, ticks: 1, weight_ns: 0, stack }
 }

@@ -1,5 +1,5 @@
-//! Proves by linking that `swipr-unwind` needs nothing that is forbidden in a
-//! signal handler. The library below uses all of it, and is linked with no other
+//! Proves by linking that `swipr-unwind` and the walk of `swipr-runtimes` need nothing that is
+//! forbidden in a signal handler. The library below uses all of it, and is linked with no other
 //! library and no undefined symbol allowed. A panic would call a function that
 //! exists nowhere; so would an allocation or a libc call. Only the four memory functions
 //! that compilers emit by themselves are supplied.
@@ -30,6 +30,12 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn gate_handler() -> usize {
     handler::on_signal as *const () as usize
+}
+
+/// What the handler calls for an interpreter's frames.
+#[unsafe(no_mangle)]
+pub extern "C" fn gate_interpreter() -> usize {
+    swipr_runtimes::reader::read as *const () as usize
 }
 
 /// The walk of another thread's stack.
@@ -64,16 +70,18 @@ pub unsafe extern "C" fn gate_walk(
 /// the walk, and the gate would prove nothing.
 ///
 /// # Safety
-/// As `published::publish` and `slot::add_chunk` ask.
+/// As `published::publish`, `published::interpreter::publish` and `slot::add_chunk` ask.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gate_publish(
     snapshot: *mut published::Snapshot<'static>,
+    interpreter: *mut published::interpreter::Interpreter,
     chunk: usize,
     memory: *mut u8,
 ) {
     // SAFETY: the caller's contract.
     unsafe {
         published::publish(snapshot);
+        published::interpreter::publish(interpreter);
         slot::add_chunk(chunk, memory);
     }
 }

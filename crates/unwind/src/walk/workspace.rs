@@ -89,14 +89,20 @@ impl Workspace {
         });
     }
 
+    /// The upper end of the stack for the rarer steps.
+    #[inline(always)]
+    pub(crate) fn stack_top(&mut self) -> *mut u8 {
+        let end = self.stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
+        end.wrapping_sub(end.addr() % 16)
+    }
+
     /// The walk's state, its stack cache, and the upper end of the stack for the rarer steps.
     ///
     /// # Safety
     /// A walk was begun.
     #[inline(always)]
     pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut StackCache, *mut u8) {
-        let end = self.stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
-        let top = end.wrapping_sub(end.addr() % 16);
+        let top = self.stack_top();
         // SAFETY: both ways to begin write it.
         (unsafe { self.state.assume_init_mut() }, &mut self.stack_cache, top)
     }

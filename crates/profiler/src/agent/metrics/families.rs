@@ -184,6 +184,13 @@ pub static FAMILIES: &[Family] = &[
         label: "end",
         sources: &at("/walks_ended"),
     },
+    Family {
+        name: "swipr_interpreted_walks_total",
+        kind: Counter,
+        help: "Walks of an interpreter's frames, by how they ended.",
+        label: "end",
+        sources: &at("/interpreted_stacks"),
+    },
     one(
         "swipr_agent_cpu_seconds_total",
         Counter,

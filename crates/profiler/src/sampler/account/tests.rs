@@ -15,7 +15,7 @@ const READ: State = State::Blocked(Some(0));
 
 fn stack() -> Arc<RawStack> {
     let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; CAPACITY]);
-    Arc::new(RawStack::new(&storage, 1, Stop::Root, &Arc::default()))
+    Arc::new(RawStack::new(&storage, 1, Stop::Root, &Arc::default(), Default::default()))
 }
 
 fn moment(ms: u64, cpu_ms: u64, delay_ms: u64) -> Moment {

@@ -4,6 +4,7 @@
 //! clock, read before and after, proves that the thread did not run meanwhile.
 
 use crate::counters::AgentCounters;
+use crate::interpreters::Interpreted;
 use crate::mappings::Tables;
 use crate::sampler::threads::{BlockedStack, ThreadState};
 use crate::stack::RawStack;
@@ -12,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 use swipr_formats::model::State;
 use swipr_os::threads::cpu_ns;
 use swipr_unwind::arch::Native;
-use swipr_unwind::frames::{CAPACITY, Frames, Storage};
+use swipr_unwind::frames::{self, CAPACITY, EXACT, Frames, Storage};
 use swipr_unwind::memory::OtherStack;
 use swipr_unwind::published;
 use swipr_unwind::registers::Registers;
@@ -21,6 +22,9 @@ use swipr_unwind::walk::{Stop, Workspace, walk};
 /// Bytes of stack copied at once: most stacks of waiting threads as a whole, and little that is not
 /// read. The stack of a waiting thread is in no cache: a copy of 16 KiB takes twice as long.
 const WINDOW_BYTES: usize = 4 << 10;
+
+/// A reading that no CPU clock has.
+const NEVER: u64 = u64::MAX;
 
 /// Why there is no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +72,8 @@ impl RemoteWalker {
         let high = if thread.stack_bounds.contains(start.sp) { thread.stack_bounds.high } else { 0 };
         let workspace = &mut *self.workspace;
         let stop = walk::<Native, _>(&rules, &mut memory, start, high, &mut frames, workspace);
+        let native = frames::kept(&self.frames, frames.total()).map(|word| word & !EXACT);
+        let interpreted = tables.interpreters().read_blocked(thread.tid(), native, counters);
         if cpu_ns(thread.tid()) != Some(thread.cpu_ns) {
             counters.moved.add(1);
             return Err(NotCopied::HasMoved);
@@ -80,8 +86,11 @@ impl RemoteWalker {
         let state = if has_run { state } else { State::Runnable };
         counters.copied.add(1);
         counters.stopped(stop);
-        let stack = RawStack::new(&self.frames, total, stop, tables.mappings());
-        Ok(BlockedStack { cpu_ns: thread.cpu_ns, state, stack: Arc::new(stack) })
+        let interpreted = if has_run { interpreted } else { Interpreted::default() };
+        // What is incomplete is not kept for as long as the thread is blocked.
+        let cpu_ns = if interpreted.is_unknown { NEVER } else { thread.cpu_ns };
+        let stack = RawStack::new(&self.frames, total, stop, tables.mappings(), interpreted);
+        Ok(BlockedStack { cpu_ns, state, stack: Arc::new(stack) })
     }
 }
 

@@ -1,0 +1,130 @@
+//! Stacks in which functions of Python stand between native ones, out of a recording in JSON lines.
+
+use crate::agent::library;
+use crate::host::Host;
+use crate::http;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The function; empty if it has no name.
+    pub name: String,
+    /// `python`, or empty for machine code, or what else the recording says.
+    pub kind: String,
+    /// Its file as it is written.
+    pub file: String,
+    /// Its line; 0: none.
+    pub line: u64,
+}
+
+/// A stack, root first, and the id of its thread.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// The thread.
+    pub tid: u64,
+    /// Whether the thread ran.
+    pub is_running: bool,
+    /// The frames.
+    pub frames: Arc<[Frame]>,
+}
+
+impl Frame {
+    /// Whether it is a function of Python.
+    pub fn is_python(&self) -> bool {
+        self.kind == "python"
+    }
+}
+
+impl Stack {
+    /// The functions of Python, root first.
+    pub fn python(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().filter(|frame| frame.is_python())
+    }
+
+    /// For messages.
+    pub fn text(&self) -> String {
+        let frame = |frame: &Frame| match frame.line {
+            0 => frame.name.clone(),
+            line => format!("{} {}:{line}", frame.name, frame.file),
+        };
+        self.frames.iter().map(frame).collect::<Vec<_>>().join(";")
+    }
+}
+
+/// Every sample of a recording.
+pub fn record(host: &Host, query: &str) -> Vec<Stack> {
+    let answer = http::get(&host.socket(), &format!("/profile?{query}&format=raw"));
+    let answer = answer.and_then(http::Answer::read_all).expect("a recording");
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    let (mut threads, mut stacks, mut samples) = (HashMap::new(), HashMap::new(), vec![]);
+    for line in text.lines() {
+        let record: Value = serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"));
+        let id = record["id"].as_u64();
+        match record["type"].as_str() {
+            Some("thread") => _ = threads.insert(id, record["tid"].as_u64().unwrap_or(0)),
+            Some("stack") => {
+                let frames = record["frames"].as_array().expect("frames");
+                _ = stacks.insert(id, Arc::from_iter(frames.iter().rev().map(frame)));
+            }
+            Some("sample") => samples.push(Stack {
+                tid: threads[&record["thread"].as_u64()],
+                is_running: record["state"] == "running",
+                frames: Arc::clone(&stacks[&record["stack"].as_u64()]),
+            }),
+            _ => {}
+        }
+    }
+    samples
+}
+
+fn frame(frame: &Value) -> Frame {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // Not the functions inlined into it.
+    let function = frame["functions"].as_array().and_then(|functions| functions.last());
+    let member = |name: &str| function.map_or(Value::Null, |function| function[name].clone());
+    Frame {
+        name: text(&member("name")),
+        kind: text(&frame["kind"]),
+        file: text(&member("file")),
+        line: member("line").as_u64().unwrap_or(0),
+    }
+}
+
+/// The Pythons of these minor versions that are in the search path or beside one of pyenv's; a line
+/// reports those that are not there.
+pub fn pythons(minors: impl Iterator<Item = u32>) -> Vec<(u32, PathBuf)> {
+    let of_pyenv = std::env::var("HOME").map(|home| Path::new(&home).join(".pyenv/versions")).ok();
+    let of_pyenv =
+        of_pyenv.and_then(|versions| std::fs::read_dir(versions).ok()).into_iter().flatten().flatten();
+    let mut directories: Vec<PathBuf> = of_pyenv.map(|version| version.path().join("bin")).collect();
+    directories.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    // Pyenv's own scripts, which choose a version.
+    directories.retain(|directory| !directory.ends_with("shims"));
+    let mut found = vec![];
+    for minor in minors {
+        let paths = directories.iter().map(|directory| directory.join(format!("python3.{minor}")));
+        let mut paths: Vec<PathBuf> = paths.filter_map(|path| path.canonicalize().ok()).collect();
+        paths.sort();
+        paths.dedup();
+        if paths.is_empty() {
+            println!("not run: python3.{minor} is not installed");
+        }
+        found.extend(paths.into_iter().map(|path| (minor, path)));
+    }
+    found
+}
+
+/// Starts a script of `runtimes/` with the agent in it and waits for its `ready`.
+pub fn start(python: &Path, script: &str, arguments: &[&str]) -> Host {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("runtimes").join(script);
+    let mut command = Command::new(python);
+    command.arg(script).args(arguments).env("LD_PRELOAD", library());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    host
+}

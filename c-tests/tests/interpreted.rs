@@ -1,0 +1,184 @@
+//! Functions of Python between native frames: programs of which every possible stack is known, and
+//! points at which Python itself says what its stack is. A version that is not installed is
+//! reported by a line, `not run: …`.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use swipr_c_tests::interpreted::{Frame, Stack, pythons, record, start};
+
+/// Versions whose frames are read.
+const READ: std::ops::RangeInclusive<u32> = 11..=13;
+/// Points at which a program is stopped.
+const POINTS: usize = 40;
+/// Lines of the functions in `known_stacks.py`, from first to last.
+const LINES: [(char, u64, u64); 4] = [('r', 2, 3), ('f', 5, 8), ('g', 10, 12), ('h', 14, 18)];
+
+/// Whether the program can have this stack: `None`, or what is wrong with it.
+fn fault(stack: &Stack) -> Option<String> {
+    let python: Vec<&Frame> = stack.python().collect();
+    let is_cut = stack.frames.iter().any(|frame| frame.name.starts_with("[truncated"));
+    let (Some(module), false) = (python.first(), is_cut) else { return Some("no Python".into()) };
+    if module.name != "<module>" || !module.file.ends_with("known_stacks.py") {
+        return Some("another root".into());
+    }
+    let mut of = None;
+    let mut order = "rfgh".chars().peekable();
+    for (at, frame) in python.iter().enumerate().skip(1) {
+        let own = frame.file.ends_with("known_stacks.py");
+        let Some(k) = frame.file.strip_prefix("family_").filter(|_| !own) else {
+            // The program itself, and the library of Python below it.
+            if of.is_some() {
+                return Some(format!("{} inside a family", frame.name));
+            }
+            continue;
+        };
+        let k = k.strip_suffix(".py")?;
+        if *of.get_or_insert(k) != k {
+            return Some("two families".into());
+        }
+        if frame.name == "<module>" {
+            continue;
+        }
+        let (letter, number) = frame.name.split_once('_')?;
+        let letter = letter.chars().next()?;
+        if number != k {
+            return Some(format!("{} is in {}", frame.name, frame.file));
+        }
+        // Only `r` may be left out above, or repeated.
+        while order.peek().is_some_and(|next| *next != letter && matches!(next, 'r')) {
+            order.next();
+        }
+        if letter != 'r' && order.next() != Some(letter) || letter == 'r' && order.peek() != Some(&'r') {
+            return Some(format!("{} out of order", frame.name));
+        }
+        let (_, first, last) = LINES.into_iter().find(|(name, ..)| *name == letter)?;
+        let is_leaf = at + 1 == python.len();
+        // Some instructions that the compiler adds have no line.
+        let has_none = is_leaf && frame.line == 0;
+        if !has_none && !(first..=last).contains(&frame.line) {
+            return Some(format!("{} at line {}", frame.name, frame.line));
+        }
+        if !is_leaf && frame.line == first {
+            return Some(format!("{} calls in its first line", frame.name));
+        }
+    }
+    None
+}
+
+/// No stack that the program cannot have; nearly all are complete; all families are met.
+fn expect_known_stacks(how: &str) {
+    for (minor, python) in pythons(READ) {
+        let mut host = start(&python, "known_stacks.py", &[how]);
+        let pid = u64::from(host.pid());
+        let stacks = record(&host, "seconds=3&hz=1000&source=preempt&mode=cpu");
+        assert!(host.ended().success());
+        let stacks: Vec<Stack> =
+            stacks.into_iter().filter(|stack| stack.tid == pid && stack.frames.len() > 1).collect();
+        let with = stacks.iter().filter(|stack| stack.python().next().is_some()).count();
+        let what = format!("{how}, 3.{minor}: {with} of {} stacks", stacks.len());
+        assert!(stacks.len() > 100, "{what}");
+        assert!(with * 100 >= stacks.len() * 99, "{what} have functions of Python");
+        let with_python = stacks.iter().filter(|stack| stack.python().next().is_some());
+        let wrong: Vec<String> = with_python
+            .filter_map(|stack| fault(stack).map(|why| format!("{why}: {}", stack.text())))
+            .collect();
+        assert!(wrong.is_empty(), "{what}, {} impossible: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+        let names: BTreeSet<&str> =
+            stacks.iter().flat_map(Stack::python).map(|frame| frame.name.as_str()).collect();
+        let met = names.iter().filter(|name| name.starts_with("h_")).count();
+        assert!(met > 2, "{what}: {met} families");
+        println!("{what}");
+    }
+}
+
+#[test]
+fn no_stack_of_functions_that_call_each_other_is_impossible() {
+    expect_known_stacks("plain");
+}
+
+#[test]
+fn no_stack_through_callbacks_of_c_is_impossible() {
+    expect_known_stacks("callbacks");
+}
+
+#[test]
+fn no_stack_below_a_deep_recursion_is_impossible() {
+    expect_known_stacks("deep");
+}
+
+#[test]
+fn no_stack_of_code_that_is_made_and_dropped_all_the_time_is_impossible() {
+    expect_known_stacks("churn");
+}
+
+#[test]
+fn no_stack_of_functions_that_raise_is_impossible() {
+    expect_known_stacks("exceptions");
+}
+
+#[test]
+fn no_stack_of_generators_is_impossible() {
+    expect_known_stacks("generators");
+}
+
+/// Native frames named so are between a function of Python and the one that is called back, and
+/// nowhere else.
+fn expect_order(stack: &Stack) {
+    let mut callers = vec![];
+    let mut last = "";
+    for frame in stack.frames.iter() {
+        if frame.is_python() {
+            last = &frame.name;
+        } else if frame.name.starts_with("qsort") {
+            callers.push(last.to_owned());
+        }
+    }
+    let sorts = stack.python().filter(|frame| frame.name == "by_qsort").count();
+    callers.dedup();
+    assert!(callers.iter().all(|name| name == "by_qsort"), "{}", stack.text());
+    let called = stack.python().filter(|frame| frame.name.ends_with("compare")).count();
+    assert_eq!(sorts, called, "{}", stack.text());
+    if sorts > 0 {
+        assert!(!callers.is_empty(), "{}", stack.text());
+    }
+}
+
+#[test]
+fn stacks_of_blocked_threads_are_those_that_python_itself_sees() {
+    for (minor, python) in pythons(READ) {
+        let mut host = start(&python, "barriers.py", &[]);
+        let mut with_qsort = 0;
+        for _ in 0..POINTS {
+            host.tell("go");
+            let told: Value = serde_json::from_str(&host.wait_for("at ")).expect("a stack");
+            let expected: Vec<(String, String, u64)> = told[1]
+                .as_array()
+                .expect("frames")
+                .iter()
+                .map(|frame| (text(&frame[0]), text(&frame[1]), frame[2].as_u64().unwrap_or(0)))
+                .collect();
+            let stacks = record(&host, "samples=2&hz=100&mode=wall");
+            // Time without a stack may be the last that is told of a thread.
+            let of_thread = |stack: &&Stack| Some(stack.tid) == told[0].as_u64() && stack.frames.len() > 1;
+            let stack = stacks.iter().rfind(of_thread).expect("the thread");
+            let seen: Vec<(String, String, u64)> =
+                stack.python().map(|frame| (frame.name.clone(), frame.file.clone(), frame.line)).collect();
+            assert_eq!(
+                seen.iter().rev().collect::<Vec<_>>(),
+                expected.iter().collect::<Vec<_>>(),
+                "3.{minor}: {}",
+                stack.text()
+            );
+            expect_order(stack);
+            with_qsort += u32::from(stack.python().any(|frame| frame.name == "by_qsort"));
+            host.tell("on");
+            host.wait_for("gone");
+        }
+        assert!(with_qsort > 5, "{with_qsort}");
+        assert!(host.ended().success());
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

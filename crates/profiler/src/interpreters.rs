@@ -1,0 +1,212 @@
+//! Interpreters in this process: finds one when objects are loaded, gives the handlers what they
+//! read its frames with, and takes what they have read. Belongs to the sampler.
+//!
+//! A process without an interpreter has nothing of this but a few words that are read of each new
+//! object.
+
+mod exported;
+mod functions;
+mod publication;
+mod reading;
+mod thread_states;
+
+use crate::counters::AgentCounters;
+use exported::Exported;
+pub use functions::{Interpreted, InterpretedFrame};
+pub use publication::reset_after_fork;
+use reading::Reading;
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use swipr_os::locks::lock;
+use swipr_os::memory::map_forever;
+use swipr_os::objects::Object;
+use swipr_runtimes::merge::RuntimeCode;
+use swipr_runtimes::python::{Layout, Row};
+use swipr_runtimes::room::{End, Room};
+use swipr_unwind::memory::guarded_copy_or_file;
+use swipr_unwind::slot::Slot;
+
+/// Which interpreters' frames are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// None.
+    Off,
+    /// CPython's.
+    #[default]
+    Python,
+}
+
+/// The interpreter of this process, if there is one whose frames can be read.
+#[derive(Debug, Default)]
+pub struct Interpreters {
+    wanted: Wanted,
+    memory_file: i32,
+    state: Mutex<Discovery>,
+}
+
+#[derive(Debug, Default)]
+struct Discovery {
+    reading: Option<Reading>,
+    /// What there is, or why it is not read.
+    text: Option<String>,
+    /// The object that it is in.
+    found: Option<ObjectKey>,
+    /// Objects without one.
+    without: FxHashSet<ObjectKey>,
+}
+
+/// How an object is recognised: its bias, the end of its code, its name.
+type ObjectKey = (u64, u64, String);
+
+impl Interpreters {
+    /// None was looked for yet; `memory_file` as for
+    /// [`guarded_copy_or_file`](swipr_unwind::memory::guarded_copy_or_file).
+    pub fn new(wanted: Wanted, memory_file: i32) -> Interpreters {
+        Interpreters { wanted, memory_file, ..Interpreters::default() }
+    }
+
+    /// Looks for one among the loaded objects, given with their code. Returns where its code is.
+    pub fn refresh<'o>(
+        &self,
+        objects: impl Iterator<Item = (&'o Object, Range<u64>)>,
+    ) -> Option<Arc<RuntimeCode>> {
+        let mut state = lock(&self.state).filter(|_| self.wanted != Wanted::Off)?;
+        let mut without = FxHashSet::default();
+        for (object, text) in objects {
+            let key = (object.bias, text.end, object.name.clone());
+            if state.found.as_ref() == Some(&key) {
+                return state.reading.as_ref().map(|reading| reading.code.clone());
+            }
+            if !state.without.contains(&key)
+                && let Some(exported) = Exported::of(object, self.memory_file)
+                && let Some(runtime) = exported.find("_PyRuntime")
+            {
+                state.found = Some(key);
+                return self.take_up(&mut state, &exported, runtime.start, text);
+            }
+            without.insert(key);
+        }
+        *state = Discovery { without, ..Discovery::default() };
+        None
+    }
+
+    /// Begins to read the CPython in that object, if it can be read.
+    fn take_up(
+        &self,
+        state: &mut Discovery,
+        exported: &Exported,
+        runtime: u64,
+        text: Range<u64>,
+    ) -> Option<Arc<RuntimeCode>> {
+        state.reading = None;
+        match self.layout(exported, runtime, text) {
+            Ok((layout, code, name)) => {
+                state.text = Some(name);
+                state.reading = Some(Reading::new(layout, code, self.memory_file));
+            }
+            Err(why) => state.text = Some(why),
+        }
+        state.reading.as_ref().map(|reading| reading.code.clone())
+    }
+
+    /// What is read of the CPython in that object, and its version; or why it is not read.
+    fn layout(
+        &self,
+        exported: &Exported,
+        runtime: u64,
+        text: Range<u64>,
+    ) -> Result<(Layout, RuntimeCode, String), String> {
+        let copy = |address: u64, bytes: &mut [u8]| {
+            (guarded_copy_or_file(address, bytes, self.memory_file) == bytes.len()).then_some(())
+        };
+        let older = || "CPython before 3.11: shown as the interpreter's functions".to_owned();
+        let mut version = [0; 8];
+        let at = exported.find("Py_Version").ok_or_else(older)?;
+        copy(at.start, &mut version).ok_or_else(older)?;
+        let hex = u64::from_ne_bytes(version);
+        let (major, minor, micro) = (hex >> 24 & 0xff, hex >> 16 & 0xff, hex >> 8 & 0xff);
+        let name = format!("CPython {major}.{minor}.{micro}");
+        let not_read = |why: &str| format!("{name}: {why}: shown as the interpreter's functions");
+        let row = Row::of_version(minor as u8, |bytes| copy(runtime, bytes));
+        let row =
+            row.filter(|_| major == 3).ok_or_else(|| not_read("this version's structures are not known"))?;
+        let find =
+            |name: &str| exported.find(name).ok_or_else(|| not_read("it does not export what is needed"));
+        let evaluator = find("_PyEval_EvalFrameDefault")?;
+        let layout = Layout {
+            row,
+            runtime,
+            code_type: find("PyCode_Type")?.start,
+            text_type: find("PyUnicode_Type")?.start,
+            bytes_type: find("PyBytes_Type")?.start,
+        };
+        Ok((layout, RuntimeCode { evaluator, object: text }, name))
+    }
+
+    /// What there is, for the status.
+    pub fn text(&self) -> Option<String> {
+        lock(&self.state)?.text.clone()
+    }
+
+    /// Frees what handlers do not use any more.
+    pub fn free_retired(&self) {
+        if let Some(reading) = lock(&self.state).as_mut().and_then(|state| state.reading.as_mut()) {
+            reading.publication.free_retired();
+        }
+    }
+
+    /// Prepares a slot that no handler can claim now for the next answer of that thread.
+    pub fn prepare(&self, slot: &Slot, tid: u32) {
+        let mut state = lock(&self.state);
+        let Some(reading) = state.as_mut().and_then(|state| state.reading.as_mut()) else { return };
+        if slot.room.load(Relaxed).is_null() {
+            let Some(memory) = map_forever(size_of::<Room>()) else { return };
+            slot.room.store(memory.cast(), Relaxed);
+        }
+        // SAFETY: mapped above, for ever, and zeroed; no handler can claim the slot.
+        if let Some(room) = unsafe { slot.room.load(Relaxed).cast::<Room>().as_mut() } {
+            room.chain.begin();
+            room.state.store(reading.state_of(tid).unwrap_or(0), Relaxed);
+        }
+    }
+
+    /// Takes the frames that the handler has left in an answered slot.
+    pub fn take(&self, slot: &Slot, tid: u32, counters: &AgentCounters) -> Interpreted {
+        // SAFETY: a room stays for ever, and the slot is answered: no handler writes to it.
+        let room = unsafe { slot.room.load(Relaxed).cast::<Room>().as_ref() };
+        let Some(room) = room.filter(|room| room.chain.end() != End::NotAsked) else {
+            return Interpreted::default();
+        };
+        self.with(|reading| {
+            reading.remember(tid, room.thread_pointer.load(Relaxed));
+            reading.take(room, counters)
+        })
+    }
+
+    /// Reads the frames of a blocked thread. Whether it stood still, the caller finds out.
+    pub fn read_blocked(
+        &self,
+        tid: u32,
+        mut native: impl Iterator<Item = u64>,
+        counters: &AgentCounters,
+    ) -> Interpreted {
+        self.with(|reading| match native.any(|pc| reading.runs(pc)) {
+            true => reading.read_blocked(tid, counters),
+            false => Interpreted::default(),
+        })
+    }
+
+    fn with(&self, read: impl FnOnce(&mut Reading) -> Interpreted) -> Interpreted {
+        let Some(mut state) = lock(&self.state) else { return Interpreted::default() };
+        let Some(reading) = &mut state.reading else { return Interpreted::default() };
+        let interpreted = read(reading);
+        if reading.is_wrong_too_often() {
+            state.reading = None;
+            let name = state.text.take().unwrap_or_default();
+            state.text = Some(format!("{name}: given up, its frames could not be read too often"));
+        }
+        interpreted
+    }
+}

@@ -1,0 +1,133 @@
+//! Symbols that a loaded object exports, by the hash table that the loader uses (`DT_GNU_HASH`),
+//! out of memory. A few words are read for each look-up, however large the object is.
+
+use std::ops::Range;
+use swipr_os::objects::Object;
+use swipr_unwind::memory::guarded_copy_or_file;
+
+/// Entries of the dynamic section (elf(5)).
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_GNU_HASH: u64 = 0x6fff_fef5;
+/// Longer chains are damaged ones, and longer dynamic sections.
+const MAX_STEPS: u64 = 10_000;
+const MAX_DYNAMIC: u64 = 1 << 16;
+
+/// The tables of one object.
+#[derive(Debug)]
+pub struct Exported {
+    bias: u64,
+    strings: u64,
+    symbols: u64,
+    hashes: u64,
+    memory_file: i32,
+}
+
+impl Exported {
+    /// `None`: it has no such tables, or they cannot be read.
+    pub fn of(object: &Object, memory_file: i32) -> Option<Exported> {
+        let dynamic = object.segments.iter().find(|segment| segment.kind == libc::PT_DYNAMIC)?;
+        let mut found = Exported { bias: object.bias, strings: 0, symbols: 0, hashes: 0, memory_file };
+        let mut entries = vec![0; dynamic.bytes.min(MAX_DYNAMIC) as usize];
+        let read = guarded_copy_or_file(dynamic.address, &mut entries, memory_file);
+        for [tag, value] in entries.get(..read)?.as_chunks::<16>().0.iter().map(two) {
+            // glibc adds the bias in memory, other loaders do not.
+            let address = if value < object.base() { value.wrapping_add(object.bias) } else { value };
+            match tag {
+                0 => break,
+                DT_STRTAB => found.strings = address,
+                DT_SYMTAB => found.symbols = address,
+                DT_GNU_HASH => found.hashes = address,
+                _ => {}
+            }
+        }
+        (found.strings != 0 && found.symbols != 0 && found.hashes != 0).then_some(found)
+    }
+
+    fn copy<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        (guarded_copy_or_file(address, &mut bytes, self.memory_file) == N).then_some(bytes)
+    }
+
+    /// Two numbers in a row, of the size that `from` takes.
+    fn numbers<const N: usize, T>(&self, address: u64, from: fn([u8; N]) -> T) -> Option<[T; 2]> {
+        Some([from(self.copy(address)?), from(self.copy(address.checked_add(N as u64)?)?)])
+    }
+
+    /// Where the function or variable of this name is.
+    pub fn find(&self, name: &str) -> Option<Range<u64>> {
+        let hash = name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
+        let [buckets, first] = self.numbers(self.hashes, u32::from_ne_bytes)?;
+        let [bloom_words, shift] = self.numbers(self.hashes + 8, u32::from_ne_bytes)?;
+        let bloom = self.hashes + 16;
+        let word = bloom + 8 * u64::from((hash / 64).checked_rem(bloom_words)?);
+        let word = u64::from_ne_bytes(self.copy(word)?);
+        if word >> (hash % 64) & 1 == 0 || word >> (hash.checked_shr(shift)? % 64) & 1 == 0 {
+            return None;
+        }
+        let bucket_table = bloom + 8 * u64::from(bloom_words);
+        let bucket = bucket_table + 4 * u64::from(hash.checked_rem(buckets)?);
+        let start = u64::from(u32::from_ne_bytes(self.copy(bucket)?));
+        let chain = bucket_table + 4 * u64::from(buckets);
+        for symbol in start..start + MAX_STEPS {
+            let at = 4 * symbol.checked_sub(u64::from(first))?;
+            let found = u32::from_ne_bytes(self.copy(chain.checked_add(at)?)?);
+            if found | 1 == hash | 1
+                && let Some(range) = self.symbol(symbol, name)
+            {
+                return Some(range);
+            }
+            if found & 1 == 1 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The symbol with this number, if that is its name and it is defined here.
+    fn symbol(&self, number: u64, name: &str) -> Option<Range<u64>> {
+        let symbol: [u8; 24] = self.copy(self.symbols.checked_add(24 * number)?)?;
+        let [name_at, _, value, size] = symbol_parts(&symbol)?;
+        let mut bytes = vec![0; name.len() + 1];
+        let read = guarded_copy_or_file(self.strings.checked_add(name_at)?, &mut bytes, self.memory_file);
+        let is_it = read == bytes.len() && bytes.strip_suffix(&[0]) == Some(name.as_bytes());
+        let start = value.wrapping_add(self.bias);
+        (is_it && value != 0).then(|| start..start.saturating_add(size))
+    }
+}
+
+/// The two words of an entry of the dynamic section.
+fn two(entry: &[u8; 16]) -> [u64; 2] {
+    let [low, high] = [0, 64].map(|shift| (u128::from_le_bytes(*entry) >> shift) as u64);
+    [low, high]
+}
+
+/// `st_name`, `st_shndx` and the like as one number, `st_value`, `st_size` of an `Elf64_Sym`.
+fn symbol_parts(symbol: &[u8; 24]) -> Option<[u64; 4]> {
+    let words = symbol.as_chunks::<8>().0;
+    let [head, value, size] = [0, 1, 2].map(|at| words.get(at).map(|word| u64::from_le_bytes(*word)));
+    Some([head? & 0xffff_ffff, head? >> 32, value?, size?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swipr_os::{objects, process};
+
+    #[test]
+    fn symbols_of_the_c_library_are_found_where_the_loader_finds_them() {
+        swipr_unwind::memory::set_process(process::pid() as i32);
+        let list = objects::list().unwrap();
+        let found = |name: &str| -> Vec<Range<u64>> {
+            let exported = list.iter().filter_map(|object| Exported::of(object, -1));
+            exported.filter_map(|exported| exported.find(name)).collect()
+        };
+        for (name, address) in
+            [("qsort", libc::qsort as *const () as u64), ("waitpid", libc::waitpid as *const () as u64)]
+        {
+            let ranges = found(name);
+            assert!(ranges.iter().any(|range| range.start == address && !range.is_empty()), "{ranges:x?}");
+        }
+        assert_eq!(found("no_such_function"), []);
+    }
+}

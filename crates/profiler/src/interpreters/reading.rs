@@ -1,0 +1,167 @@
+//! An interpreter whose frames are read, and what was learned of it.
+
+use super::functions::{Functions, Interpreted};
+use super::publication::ReaderPublication;
+use super::thread_states::ThreadStates;
+use crate::counters::AgentCounters;
+use rustc_hash::FxHashMap;
+use std::alloc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use swipr_runtimes::blocks::{BlockMemory, Blocks};
+use swipr_runtimes::known::KnownKeys;
+use swipr_runtimes::merge::RuntimeCode;
+use swipr_runtimes::python::{self, Layout, ThreadKey};
+use swipr_runtimes::room::{End, Room};
+
+/// Places for known functions at the beginning.
+const PLACES: usize = 4096;
+/// Chains of which more than one in `TOLERATED` is wrong are too many.
+const CHECKED_WALKS: u64 = 1000;
+const TOLERATED: u64 = 20;
+/// Thread pointers that are remembered.
+const MAX_POINTERS: usize = 8192;
+
+/// A zeroed value on the heap, which is not built on the stack first.
+///
+/// # Safety
+/// Zeroed memory is a valid `T`, which is not of size 0.
+unsafe fn zeroed<T>() -> Box<T> {
+    let layout = alloc::Layout::new::<T>();
+    // SAFETY: the size is not 0, says the caller.
+    let memory = unsafe { alloc::alloc_zeroed(layout) };
+    if memory.is_null() {
+        alloc::handle_alloc_error(layout);
+    }
+    // SAFETY: allocated just now with the layout of `T`, and valid, says the caller.
+    unsafe { Box::from_raw(memory.cast()) }
+}
+
+/// A CPython that is read.
+#[derive(Debug)]
+pub struct Reading {
+    pub layout: Layout,
+    pub code: Arc<RuntimeCode>,
+    pub publication: ReaderPublication,
+    /// Places of what is published.
+    places: usize,
+    functions: Functions,
+    threads: ThreadStates,
+    /// By thread id, from the handlers.
+    pointers: FxHashMap<u32, u64>,
+    /// For blocked threads.
+    room: Option<Box<Room>>,
+    blocks: Box<Blocks>,
+    memory_file: i32,
+    walks: u64,
+    wrong: u64,
+}
+
+impl Reading {
+    /// Publishes it to the handlers.
+    pub fn new(layout: Layout, code: RuntimeCode, memory_file: i32) -> Reading {
+        let mut publication = ReaderPublication::default();
+        publication.publish(layout, &code.evaluator, PLACES);
+        // SAFETY: zeroed memory is a valid room, and valid blocks.
+        let (room, blocks) = unsafe { (zeroed(), zeroed()) };
+        Reading {
+            layout,
+            code: Arc::new(code),
+            publication,
+            places: PLACES,
+            functions: Functions::default(),
+            threads: ThreadStates::default(),
+            pointers: FxHashMap::default(),
+            room: Some(room),
+            blocks,
+            memory_file,
+            walks: 0,
+            wrong: 0,
+        }
+    }
+
+    /// Whether the code at `pc` runs its frames.
+    pub fn runs(&self, pc: u64) -> bool {
+        self.code.evaluator.contains(&pc)
+    }
+
+    /// Keeps what a handler said.
+    pub fn remember(&mut self, tid: u32, pointer: u64) {
+        if self.pointers.len() >= MAX_POINTERS {
+            self.pointers.clear();
+        }
+        self.pointers.insert(tid, pointer);
+    }
+
+    fn key(&self, tid: u32) -> ThreadKey {
+        ThreadKey { tid, pointer: self.pointers.get(&tid).copied().unwrap_or(0) }
+    }
+
+    /// See [`ThreadStates::find`].
+    pub fn state_of(&mut self, tid: u32) -> Option<u64> {
+        let key = self.key(tid);
+        self.threads.find(key, &self.layout, self.memory_file)
+    }
+
+    /// See [`super::Interpreters::read_blocked`].
+    pub fn read_blocked(&mut self, tid: u32, counters: &AgentCounters) -> Interpreted {
+        let (state, thread) = (self.state_of(tid), self.key(tid));
+        let is_unknown = state.is_none();
+        let state = state.unwrap_or(0);
+        let Some(mut room) = self.room.take() else { return Interpreted::default() };
+        let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
+        let known = self.publication.known().unwrap_or(KnownKeys::new(&[]));
+        python::walk(&self.layout, state, thread, &mut memory, known, &mut room.chain);
+        room.state.store(state, Relaxed);
+        let interpreted = self.take(&room, counters);
+        self.room = Some(room);
+        Interpreted { is_unknown, ..interpreted }
+    }
+
+    /// The frames in a room, and the functions that are new.
+    pub fn take(&mut self, room: &Room, counters: &AgentCounters) -> Interpreted {
+        let end = room.chain.end();
+        counters.interpreted(end);
+        self.walks += 1;
+        match end {
+            End::NoState => self.threads.forget(room.state.load(Relaxed)),
+            End::Unreadable | End::Inconsistent => self.wrong += 1,
+            End::NotAsked | End::Root | End::Full | End::NoPages => {}
+        }
+        let mut learned = vec![];
+        let taken = self.functions.take(&room.chain, |key| learned.push(key));
+        if !learned.is_empty() {
+            self.learn(&learned);
+        }
+        taken.unwrap_or_default()
+    }
+
+    /// Tells the handlers which functions are known.
+    fn learn(&mut self, keys: &[u64]) {
+        if self.functions.are_too_large() {
+            self.functions = Functions::default();
+            self.publish(PLACES);
+        } else if self.functions.len() > self.places / 2 {
+            self.publish(2 * self.places);
+        } else if let Some(known) = self.publication.known() {
+            keys.iter().for_each(|&key| _ = known.add(key));
+        }
+    }
+
+    fn publish(&mut self, places: usize) {
+        self.places = places;
+        self.publication.publish(self.layout, &self.code.evaluator, places);
+        if let Some(known) = self.publication.known() {
+            self.functions.keys().for_each(|key| _ = known.add(key));
+        }
+    }
+
+    /// Whether too many of the last chains were wrong.
+    pub fn is_wrong_too_often(&mut self) -> bool {
+        let is_too_often = self.wrong > CHECKED_WALKS / TOLERATED;
+        if self.walks >= CHECKED_WALKS {
+            (self.walks, self.wrong) = (0, 0);
+        }
+        is_too_often
+    }
+}

@@ -1,0 +1,228 @@
+//! Memory as a walk reads it: block by block through the kernel, which returns an error where a
+//! load would fault. What was read is kept for this walk: the structures of one thread lie close
+//! together. Blocks are small: what is copied is in no cache of the processor, and copying whole
+//! pages took more time than the system calls.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering::*};
+use swipr_unwind::memory::guarded_copy_or_file;
+use swipr_unwind::system_call::{IoVec, process_vm_readv, process_vm_readv_many, thread_id};
+
+/// Bytes of a block. A block lies in one page: it can be read, or not.
+const BLOCK: usize = 1024;
+/// Blocks that are kept.
+const BLOCKS: usize = 64;
+/// Blocks that one walk may read: its time is bounded by this.
+const MAX_READS: usize = 192;
+/// Places that are read by one system call: it takes a third of the time that single ones do.
+const BATCH: usize = 16;
+
+/// Room for what one walk reads at a time; zeroed memory is valid.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Blocks {
+    bytes: [[u8; BLOCK]; BLOCKS],
+    /// The address of each, and how many of its bytes are valid.
+    places: [(u64, usize); BLOCKS],
+}
+
+/// The memory of this process, as one walk reads it.
+#[derive(Debug)]
+pub struct BlockMemory<'b> {
+    blocks: &'b mut Blocks,
+    memory_file: i32,
+    tid: i32,
+    /// How many were read.
+    reads: usize,
+    last: usize,
+}
+
+impl<'b> BlockMemory<'b> {
+    /// Nothing was read yet. `memory_file` as for
+    /// [`guarded_copy_or_file`](swipr_unwind::memory::guarded_copy_or_file).
+    pub fn new(blocks: &'b mut Blocks, memory_file: i32) -> BlockMemory<'b> {
+        BlockMemory { blocks, memory_file, tid: thread_id(), reads: 0, last: 0 }
+    }
+
+    /// Whether nothing more may be read.
+    pub fn is_used_up(&self) -> bool {
+        self.reads >= MAX_READS
+    }
+
+    fn filled(&self) -> usize {
+        self.reads.min(BLOCKS)
+    }
+
+    /// What was read from `address` on.
+    fn known(&self, at: usize, address: u64) -> Option<&[u8]> {
+        let &(start, length) = self.blocks.places.get(at).filter(|_| at < self.filled())?;
+        let inside = address.checked_sub(start).filter(|&inside| inside < length as u64)?;
+        self.blocks.bytes.get(at)?.get(inside as usize..length)
+    }
+
+    /// As much as is known from `address` on; reads it, if nothing is.
+    fn bytes(&mut self, address: u64) -> Option<&[u8]> {
+        if self.known(self.last, address).is_none() {
+            let known = (0..self.filled()).find(|&at| self.known(at, address).is_some());
+            self.last = match known {
+                Some(at) => at,
+                None => self.read(address - address % BLOCK as u64)?,
+            };
+        }
+        self.known(self.last, address)
+    }
+
+    fn read(&mut self, address: u64) -> Option<usize> {
+        if self.is_used_up() {
+            return None;
+        }
+        let at = self.reads % BLOCKS;
+        let (place, bytes) = (self.blocks.places.get_mut(at)?, self.blocks.bytes.get_mut(at)?);
+        let read = match self.memory_file {
+            -1 => process_vm_readv(self.tid, address, bytes).unwrap_or(0),
+            file => guarded_copy_or_file(address, bytes, file),
+        };
+        *place = (address, if read == BLOCK { BLOCK } else { 0 });
+        self.reads += 1;
+        (read == BLOCK).then_some(at)
+    }
+
+    /// Reads `length` bytes at each of these addresses at once, as far as they can be read: those
+    /// that follow find them known.
+    pub fn prefetch(&mut self, addresses: impl Iterator<Item = u64>, length: usize) {
+        let length = length.min(BLOCK);
+        let (mut list, mut count) = ([IoVec { base: 0, length }; BATCH], 0);
+        for address in addresses {
+            let is_known = (0..self.filled()).any(|at| self.known(at, address).is_some());
+            let is_listed = list.iter().take(count).any(|place| place.base as u64 == address);
+            if let Some(place) = list.get_mut(count).filter(|_| !is_known && !is_listed) {
+                place.base = address as usize;
+                count += 1;
+            }
+        }
+        let at = self.reads % BLOCKS;
+        let count = count.min(BLOCKS - at).min(MAX_READS.saturating_sub(self.reads));
+        let Some(list) = list.get(..count).filter(|_| self.memory_file == -1 && count > 1) else { return };
+        let Some(free) = self.blocks.bytes.get_mut(at..at + count) else { return };
+        let mut into = [IoVec { base: 0, length }; BATCH];
+        for (into, block) in into.iter_mut().zip(free) {
+            into.base = block.as_mut_ptr() as usize;
+        }
+        // SAFETY: blocks of this memory, each at least as long.
+        let read = unsafe { process_vm_readv_many(self.tid, list, into.get(..count).unwrap_or_default()) };
+        let read = read.unwrap_or(0).checked_div(length).unwrap_or(0);
+        for (known, place) in self.blocks.places.iter_mut().skip(at).zip(list).take(read) {
+            *known = (place.base as u64, length);
+        }
+        self.reads += read;
+    }
+
+    /// Copies from `address` on; `None`: not all can be read.
+    pub fn copy(&mut self, address: u64, buffer: &mut [u8]) -> Option<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let part = self.bytes(address.checked_add(done as u64)?)?;
+            let to = buffer.get_mut(done..)?;
+            let length = part.len().min(to.len());
+            to.get_mut(..length)?.copy_from_slice(part.get(..length)?);
+            done += length;
+        }
+        Some(())
+    }
+
+    fn array<const N: usize>(&mut self, address: u64) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.copy(address, &mut bytes)?;
+        Some(bytes)
+    }
+
+    /// The eight bytes at `address`.
+    pub fn word(&mut self, address: u64) -> Option<u64> {
+        self.array(address).map(u64::from_ne_bytes)
+    }
+
+    /// The byte at `address`.
+    pub fn byte(&mut self, address: u64) -> Option<u8> {
+        self.array::<1>(address).map(|[byte]| byte)
+    }
+}
+
+/// Blocks for handlers: one that finds none free reads no frames.
+#[derive(Debug)]
+pub struct Pool {
+    taken: [AtomicBool; Pool::SIZE],
+    blocks: [UnsafeCell<Blocks>; Pool::SIZE],
+}
+
+// SAFETY: blocks are reached by the one thread that has set their `taken`.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    /// Handlers that can read at the same time.
+    pub const SIZE: usize = 8;
+
+    /// In a child of fork: handlers of threads that are not there have no blocks.
+    pub fn reset(&self) {
+        self.taken.iter().for_each(|taken| taken.store(false, Relaxed));
+    }
+
+    /// Calls `read` with blocks that nobody else uses meanwhile; `None`: there are none.
+    pub fn with<T>(&self, read: impl FnOnce(&mut Blocks) -> T) -> Option<T> {
+        let free = |taken: &&AtomicBool| taken.compare_exchange(false, true, Acquire, Relaxed).is_ok();
+        let at = self.taken.iter().position(|taken| free(&taken))?;
+        let (taken, blocks) = (self.taken.get(at)?, self.blocks.get(at)?);
+        // SAFETY: this thread has set `taken`, and nobody else uses them until it is cleared.
+        let result = read(unsafe { &mut *blocks.get() });
+        taken.store(false, Release);
+        Some(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zeroed() -> Box<Blocks> {
+        // SAFETY: zeroed memory is valid.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+
+    #[test]
+    fn what_spans_blocks_is_read_whole_and_each_block_once() {
+        let data: Vec<u8> = (0..3 * 4096).map(|n| (n * 7 % 251) as u8).collect();
+        let mut blocks = zeroed();
+        let mut memory = BlockMemory::new(&mut blocks, -1);
+        let start = data.as_ptr() as u64;
+        memory.prefetch([100, 5000, 100].map(|at| start + at).into_iter(), 200);
+        assert_eq!(memory.reads, 2);
+        let mut copy = vec![0; 8192];
+        for at in [0, 1, 4095, 77] {
+            memory.copy(start + at as u64, &mut copy).unwrap();
+            assert_eq!(copy, data[at..at + 8192]);
+        }
+        assert!(memory.reads <= 17, "{}", memory.reads);
+    }
+
+    #[test]
+    fn unmapped_memory_is_no_answer_and_the_number_of_reads_is_bounded() {
+        let mut blocks = zeroed();
+        let mut memory = BlockMemory::new(&mut blocks, -1);
+        memory.prefetch([8, 16, 4096].into_iter(), 64);
+        assert_eq!([8, 4090, u64::MAX - 7, u64::MAX - 4].map(|at| memory.word(at)), [None; 4]);
+        let data = vec![1u8; (MAX_READS + 2) * BLOCK];
+        let read = data.chunks(BLOCK).filter_map(|block| memory.byte(block.as_ptr() as u64)).count();
+        assert!((MAX_READS - 8..MAX_READS).contains(&read), "{read}");
+        assert!(memory.is_used_up());
+    }
+
+    #[test]
+    fn a_pool_lends_each_of_its_pages_to_one_at_a_time() {
+        // SAFETY: zeroed memory is valid.
+        let pool: Box<Pool> = unsafe { Box::new_zeroed().assume_init() };
+        fn nested(pool: &Pool, depth: usize) -> usize {
+            pool.with(|_| nested(pool, depth + 1)).unwrap_or(depth)
+        }
+        assert_eq!(nested(&pool, 0), Pool::SIZE);
+        assert_eq!(nested(&pool, 0), Pool::SIZE, "all were given back");
+    }
+}

@@ -1,0 +1,91 @@
+//! What a function is called, and its lines, from the content that a walk copied.
+
+use crate::lines;
+use crate::python::HEAD;
+use std::sync::Arc;
+
+/// A function of an interpreted program.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Code {
+    /// What the language calls it, with its class: `A.key`.
+    pub name: Arc<str>,
+    /// The file of its source.
+    pub file: Arc<str>,
+    first_line: u32,
+    table: Box<[u8]>,
+    /// All of its lines are known.
+    is_whole: bool,
+}
+
+impl Code {
+    /// Of a content that a walk left; `None`: it is damaged.
+    pub fn read(content: &[u8]) -> Option<Code> {
+        let (head, rest) = content.split_at_checked(HEAD)?;
+        let mut numbers = [0u32; HEAD / 4];
+        for (number, bytes) in numbers.iter_mut().zip(head.as_chunks::<4>().0) {
+            *number = u32::from_ne_bytes(*bytes);
+        }
+        let [first_line, name_kind, name_bytes, file_kind, file_bytes, total, kept] = numbers;
+        let (name, rest) = rest.split_at_checked(name_bytes as usize)?;
+        let (file, rest) = rest.split_at_checked(file_bytes as usize)?;
+        let table = rest.get(..kept as usize)?;
+        Some(Code {
+            name: text(name, name_kind).into(),
+            file: text(file, file_kind).into(),
+            first_line,
+            table: table.into(),
+            is_whole: kept == total,
+        })
+    }
+
+    /// The line of the instruction at `offset`; `None`: it has none, or it is not known.
+    pub fn line(&self, offset: i32) -> Option<u32> {
+        // The code begins with instructions of the `def` line.
+        match u32::try_from(offset) {
+            Ok(offset) => lines::locations(&self.table, self.first_line, offset),
+            Err(_) => Some(self.first_line),
+        }
+    }
+
+    /// Whether all of it was copied.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Code>() + self.name.len() + self.file.len() + self.table.len()
+    }
+}
+
+/// A string of `kind` bytes a character (PEP 393).
+fn text(bytes: &[u8], kind: u32) -> String {
+    let character = |code: u32| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+    match kind {
+        1 => bytes.iter().map(|&byte| char::from(byte)).collect(),
+        2 => bytes.as_chunks::<2>().0.iter().map(|two| character(u16::from_ne_bytes(*two).into())).collect(),
+        _ => bytes.as_chunks::<4>().0.iter().map(|four| character(u32::from_ne_bytes(*four))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_in_all_widths_of_characters() {
+        assert_eq!(text(b"caf\xe9", 1), "café");
+        assert_eq!(text(&"жук".encode_utf16().flat_map(u16::to_ne_bytes).collect::<Vec<u8>>(), 2), "жук");
+        assert_eq!(text(&"🐍".chars().flat_map(|c| (c as u32).to_ne_bytes()).collect::<Vec<u8>>(), 4), "🐍");
+        assert_eq!(text(&[0, 0xd8], 2), "\u{fffd}", "half of a pair");
+    }
+
+    #[test]
+    fn damaged_content_is_no_function() {
+        for length in 0..HEAD {
+            assert_eq!(Code::read(&vec![0; length]), None);
+        }
+        assert_eq!(Code::read(&[0xff; 200]), None);
+        assert!(Code::read(&[0; HEAD]).is_some());
+    }
+}

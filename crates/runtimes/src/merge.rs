@@ -1,0 +1,147 @@
+//! One stack out of native frames and a chain of interpreted ones.
+//!
+//! Each native call of the evaluator runs a segment of the chain, which takes its place. Other
+//! native frames stay where they are: between the function that called them and the one that they
+//! called. The runtime's own machinery between two segments is left out.
+
+use std::ops::Range;
+
+/// Where the code of a runtime is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuntimeCode {
+    /// The function that runs its frames.
+    pub evaluator: Range<u64>,
+    /// All code of the object that the evaluator is in.
+    pub object: Range<u64>,
+}
+
+/// An element of the one stack, by its number in the native frames or in the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A native frame.
+    Native(usize),
+    /// A frame of the chain.
+    Interpreted(usize),
+}
+
+/// The native frames and the chain, both leaf first.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// The addresses of the native frames: of the instruction, or of the call.
+    pub native: &'a [u64],
+    /// The native stack reaches the thread's first function.
+    pub is_complete: bool,
+    /// Which frames of the chain were entered from native code.
+    pub entries: &'a [bool],
+    /// The chain was cut before its root.
+    pub is_cut: bool,
+}
+
+/// The one stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Its frames, leaf first.
+    pub places: Vec<Place>,
+    /// Nothing says which native call ran which segment: all of the chain is in the place of the
+    /// innermost one.
+    pub is_uncertain: bool,
+}
+
+/// Merges the two.
+pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
+    let numbered = parts.native.iter().enumerate();
+    let mut calls: Vec<usize> =
+        numbered.filter(|(_, address)| code.evaluator.contains(address)).map(|(at, _)| at).collect();
+    let mut segments = segments(parts.entries);
+    // The evaluator was just entered, or is leaving: its frame is not there yet, or not any more.
+    let is_empty = calls.len() == segments.len() + 1 && calls.first() == Some(&0) && !parts.is_cut;
+    let dropped = is_empty.then(|| calls.remove(0));
+    let all = calls.first().copied().unwrap_or(0)..calls.last().map_or(0, |last| last + 1);
+    let mut hidden = all;
+    let is_uncertain = calls.len() != segments.len() && parts.is_complete && !parts.is_cut;
+    if is_uncertain {
+        calls.truncate(1);
+        segments = std::iter::once(0..parts.entries.len()).collect();
+    } else if calls.len() > segments.len() {
+        // The chain was cut: the calls further out stay as they are.
+        calls.truncate(segments.len());
+        hidden.end = calls.last().map_or(0, |last| last + 1);
+    }
+    let mut places = Vec::with_capacity(parts.native.len() + parts.entries.len());
+    let mut left = segments.into_iter();
+    for (at, address) in parts.native.iter().enumerate() {
+        if calls.contains(&at) {
+            places.extend(left.next().into_iter().flatten().map(Place::Interpreted));
+        } else if dropped != Some(at) && !(hidden.contains(&at) && code.object.contains(address)) {
+            places.push(Place::Native(at));
+        }
+    }
+    // The native walk did not get so far.
+    places.extend(left.flatten().map(Place::Interpreted));
+    Merged { places, is_uncertain }
+}
+
+/// The runs of frames that one native call of the evaluator made, leaf first: each ends with its
+/// entry.
+fn segments(entries: &[bool]) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let mut segments = vec![];
+    for (at, &is_entry) in entries.iter().enumerate() {
+        if is_entry || at + 1 == entries.len() {
+            segments.push(start..at + 1);
+            start = at + 1;
+        }
+    }
+    segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The evaluator is at 100..200, in an object at 0..1000; native code is above.
+    fn merged(native: &[u64], entries: &[bool], is_complete: bool, is_cut: bool) -> (String, bool) {
+        let code = RuntimeCode { evaluator: 100..200, object: 0..1000 };
+        let merged = merge(Parts { native, is_complete, entries, is_cut }, &code);
+        let text = |place: &Place| match place {
+            Place::Native(at) => format!("{}", native[*at]),
+            Place::Interpreted(at) => ["f", "g", "h", "i"][*at].to_owned(),
+        };
+        let places: Vec<String> = merged.places.iter().rev().map(text).collect();
+        (places.join(" "), merged.is_uncertain)
+    }
+
+    #[test]
+    fn each_segment_takes_the_place_of_its_native_call() {
+        let sure = |text: &str| (text.to_owned(), false);
+        // qsort (2000) calls back: machinery (300) between the segments is hidden, 2000 is not.
+        let native = [150, 300, 2000, 300, 150, 300, 400];
+        assert_eq!(merged(&native, &[false, true, true], true, false), sure("400 300 h 2000 g f"));
+        // What the interpreter does for the leaf is shown.
+        assert_eq!(merged(&[500, 150, 400], &[false, true], true, false), sure("400 g f 500"));
+        assert_eq!(merged(&[500, 400], &[], true, false), sure("400 500"));
+    }
+
+    #[test]
+    fn an_evaluator_without_a_frame_yet_is_left_out() {
+        let native = [150, 300, 150, 400];
+        assert_eq!(merged(&native, &[false, true], true, false).0, "400 g f 300");
+    }
+
+    #[test]
+    fn where_calls_and_segments_do_not_match_no_frame_is_lost_and_the_stack_is_marked() {
+        let native = [500, 150, 2000, 150, 300, 150, 400];
+        assert_eq!(merged(&native, &[true, true], true, false), ("400 2000 g f 500".to_owned(), true));
+        assert_eq!(merged(&[500, 150, 400], &[true, true], true, false), ("400 g f 500".to_owned(), true));
+    }
+
+    #[test]
+    fn what_was_cut_on_either_side_stays_in_order_from_the_leaf() {
+        let entries = [true, true, true];
+        assert_eq!(merged(&[150, 2000, 150], &entries, false, false).0, "h g 2000 f");
+        assert_eq!(
+            merged(&[150, 2000, 150, 400, 150, 400], &entries[..2], true, true).0,
+            "400 150 400 g 2000 f"
+        );
+    }
+}

@@ -1,0 +1,332 @@
+//! CPython: where a thread's frames are, and what they say.
+//!
+//! A thread state leads to the current frame, each frame to the one that called it. A native call
+//! of the evaluator runs a whole segment of frames.
+
+mod debug_offsets;
+mod rows;
+
+use crate::blocks::BlockMemory;
+use crate::known::KnownKeys;
+use crate::room::{Chain, End, Frame};
+use core::ops::Range;
+pub use rows::ROWS;
+
+/// Names and paths are kept up to these lengths in bytes, line tables up to this one.
+const MAX_NAME: usize = 512;
+const MAX_FILE: usize = 1024;
+const MAX_TABLE: usize = 16 * 1024;
+/// Bytes of a content's head: seven numbers of four bytes.
+pub(crate) const HEAD: usize = 28;
+/// Frames that are followed, shims included.
+const MAX_STEPS: usize = 8192;
+/// Bytes of a name that are read at once: its head and most names.
+const NAME_BYTES: usize = 112;
+/// Frames whose functions are read at once.
+const GROUP: usize = 16;
+/// From this owner on a frame stands for a native call of the evaluator, not for a function.
+const SHIM: u8 = 3;
+
+/// Where one minor version keeps what is read: bytes from the start of each structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the structures' own names, see generate/python.c
+pub struct Row {
+    pub minor: u8,
+    pub interpreters: u64,
+    pub interpreter_next: u64,
+    pub interpreter_threads: u64,
+    pub thread_next: u64,
+    pub thread_ident: u64,
+    pub thread_native: u64,
+    pub thread_frame: u64,
+    /// Where the structure between thread and frame has the frame, if there is such a structure.
+    pub c_frame: Option<u64>,
+    pub frame_code: u64,
+    pub frame_previous: u64,
+    pub frame_instruction: u64,
+    pub frame_owner: u64,
+    /// 0: shims tell where segments begin.
+    pub frame_is_entry: u64,
+    pub code_instructions: u64,
+    pub code_lines: u64,
+    pub code_name: u64,
+    pub code_file: u64,
+    /// A number that no two code objects of an interpreter have; 0: there is none.
+    pub code_version: u64,
+    pub code_first_line: u64,
+    pub object_type: u64,
+    pub text_length: u64,
+    pub text_state: u64,
+    pub text_ascii: u64,
+    pub text_compact: u64,
+    pub bytes_length: u64,
+    pub bytes_data: u64,
+}
+
+/// One CPython in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Of its version.
+    pub row: Row,
+    /// The address of `_PyRuntime`.
+    pub runtime: u64,
+    /// The addresses of `PyCode_Type`, `PyUnicode_Type` and `PyBytes_Type`.
+    pub code_type: u64,
+    /// See `code_type`.
+    pub text_type: u64,
+    /// See `code_type`.
+    pub bytes_type: u64,
+}
+
+/// How a thread is recognised: by the kernel's id, or by its pointer to its control block, which is
+/// what the C library calls it by. A forked child's first thread has a new id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadKey {
+    /// The id.
+    pub tid: u32,
+    /// The pointer; 0: not known.
+    pub pointer: u64,
+}
+
+impl Layout {
+    /// Whether `state` is the thread's; `None`: it cannot be read.
+    pub fn is_of(&self, state: u64, thread: ThreadKey, memory: &mut BlockMemory<'_>) -> Option<bool> {
+        let row = &self.row;
+        let ident = memory.word(state.checked_add(row.thread_ident)?)?;
+        if thread.pointer != 0 && ident == thread.pointer {
+            return Some(true);
+        }
+        let native = memory.word(state.checked_add(row.thread_native)?)?;
+        Some(thread.tid != 0 && native == u64::from(thread.tid))
+    }
+}
+
+/// Reads the frames of the thread whose state is at `state`. The thread stands still.
+pub fn walk(
+    layout: &Layout,
+    state: u64,
+    thread: ThreadKey,
+    memory: &mut BlockMemory<'_>,
+    known: KnownKeys<'_>,
+    chain: &mut Chain,
+) {
+    chain.begin();
+    let end = if state != 0 && layout.is_of(state, thread, memory) == Some(true) {
+        Walk { layout, memory, known, chain }.run(state)
+    } else {
+        End::NoState
+    };
+    chain.finish(end);
+}
+
+struct Walk<'w, 'p, 'k> {
+    layout: &'w Layout,
+    memory: &'w mut BlockMemory<'p>,
+    known: KnownKeys<'k>,
+    chain: &'w mut Chain,
+}
+
+impl Walk<'_, '_, '_> {
+    fn word(&mut self, structure: u64, at: u64) -> Result<u64, End> {
+        structure.checked_add(at).and_then(|at| self.memory.word(at)).ok_or(End::Unreadable)
+    }
+
+    fn byte(&mut self, structure: u64, at: u64) -> Result<u8, End> {
+        structure.checked_add(at).and_then(|at| self.memory.byte(at)).ok_or(End::Unreadable)
+    }
+
+    /// First the frames, which lie close together; then their functions, in groups.
+    fn run(&mut self, state: u64) -> End {
+        let followed = self.follow(state);
+        let mut end = followed.unwrap_or_else(|end| if self.memory.is_used_up() { End::Full } else { end });
+        let mut at = 0;
+        while at < self.chain.frames().len() && matches!(end, End::Root | End::Full) {
+            let group = at..at + GROUP;
+            self.prefetch(group.clone());
+            for at in group {
+                match self.name(at) {
+                    Ok(()) => {}
+                    Err(_) if self.memory.is_used_up() => {
+                        self.chain.truncate(at);
+                        end = End::Full;
+                    }
+                    Err(end) => return end,
+                }
+            }
+            at += GROUP;
+        }
+        end
+    }
+
+    /// Adds all frames, each with the address of its code for the key.
+    fn follow(&mut self, state: u64) -> Result<End, End> {
+        let row = self.layout.row;
+        let mut frame = self.word(state, row.thread_frame)?;
+        if let Some(current) = row.c_frame {
+            frame = self.word(frame, current)?;
+        }
+        for _ in 0..MAX_STEPS {
+            if frame == 0 {
+                return Ok(End::Root);
+            }
+            if !frame.is_multiple_of(8) {
+                return Err(End::Inconsistent);
+            }
+            if row.frame_is_entry == 0 && self.byte(frame, row.frame_owner)? >= SHIM {
+                self.chain.mark_entry();
+            } else {
+                let is_entry = match row.frame_is_entry {
+                    0 => false,
+                    at => self.byte(frame, at)? != 0,
+                };
+                // The low bits may be tags.
+                let code = self.word(frame, row.frame_code)? & !7;
+                let instruction = self.word(frame, row.frame_instruction)?;
+                let start = code.wrapping_add(row.code_instructions);
+                let offset = instruction.wrapping_sub(start) as i64 as i32;
+                if !self.chain.push(Frame { key: code, content: 0, offset, is_entry }) {
+                    return Ok(End::Full);
+                }
+            }
+            frame = self.word(frame, row.frame_previous)?;
+        }
+        Ok(End::Full)
+    }
+
+    /// Reads what the functions of a group of frames need, at once.
+    fn prefetch(&mut self, group: Range<usize>) {
+        let row = self.layout.row;
+        let frames = self.chain.frames().get(group.start..).unwrap_or_default();
+        let new = |code: &u64| self.chain.met(*code).is_none();
+        let codes = frames.iter().take(GROUP).map(|frame| frame.key).filter(new);
+        let head = row.code_instructions as usize;
+        self.memory.prefetch(codes, head);
+        if self.layout.row.code_version == 0 {
+            let mut names = [0; GROUP];
+            for (at, name) in group.zip(&mut names) {
+                let code = self.chain.frames().get(at).map(|frame| frame.key);
+                let code = code.filter(|&code| self.chain.met(code).is_none());
+                *name = code.and_then(|code| self.word(code, self.layout.row.code_name).ok()).unwrap_or(0);
+            }
+            self.memory.prefetch(names.into_iter().filter(|&name| name != 0), NAME_BYTES);
+        }
+    }
+
+    /// Puts the function of the frame with this number, if there is one, in the place of its code.
+    fn name(&mut self, at: usize) -> Result<(), End> {
+        let Some(frame) = self.chain.frames().get(at).copied() else { return Ok(()) };
+        let code = frame.key;
+        let function = match self.chain.met(code) {
+            Some(function) => function,
+            None => {
+                let function = self.function(code)?;
+                self.chain.remember(code, function);
+                function
+            }
+        };
+        self.chain.set(at, Frame { key: function.key, content: function.content, ..frame });
+        Ok(())
+    }
+
+    /// The function of a code object: its key, and its content if that is not known.
+    fn function(&mut self, code: u64) -> Result<Frame, End> {
+        let row = self.layout.row;
+        self.expect_type(code, self.layout.code_type)?;
+        let name = self.word(code, row.code_name)?;
+        let file = self.word(code, row.code_file)?;
+        let table = self.word(code, row.code_lines)?;
+        let first_line = self.word(code, row.code_first_line)? as u32;
+        let key = match row.code_version {
+            0 => {
+                let text = self.text(name, MAX_NAME)?;
+                let free = self.chain.free().get_mut(..text.bytes).ok_or(End::Full)?;
+                self.memory.copy(text.at, free).ok_or(End::Unreadable)?;
+                let size = self.memory.word(code + row.bytes_length).ok_or(End::Unreadable)?;
+                hash([code, name, file, table, u64::from(first_line), size, hash_of(free)])
+            }
+            at => hash([code, file, table, u64::from(first_line), self.word(code, at)? as u32 as u64]),
+        };
+        let is_known = self.known.has(key);
+        let content = if is_known { 0 } else { self.copy([name, file, table], first_line)? };
+        Ok(Frame { key, content, offset: 0, is_entry: false })
+    }
+
+    /// Copies the content of a function; returns where it is.
+    fn copy(&mut self, [name, file, table]: [u64; 3], first_line: u32) -> Result<u16, End> {
+        let (name, file) = (self.text(name, MAX_NAME)?, self.text(file, MAX_FILE)?);
+        self.expect_type(table, self.layout.bytes_type)?;
+        let total = self.word(table, self.layout.row.bytes_length)?;
+        let total = u32::try_from(total).map_err(|_| End::Inconsistent)?;
+        let free = self.chain.free();
+        let names = HEAD + name.bytes + file.bytes;
+        // Without room for the table the function has its name, and no lines.
+        let fits = |kept: usize| free.len() >= names + kept;
+        let kept = Some((total as usize).min(MAX_TABLE)).filter(|&kept| fits(kept)).unwrap_or(0);
+        let (name_bytes, file_bytes) = (name.bytes as u32, file.bytes as u32);
+        let head = [first_line, name.kind, name_bytes, file.kind, file_bytes, total, kept as u32];
+        let content = free.get_mut(..names + kept).ok_or(End::Full)?;
+        let (into_head, rest) = content.split_at_mut_checked(HEAD).ok_or(End::Full)?;
+        for (four, number) in into_head.chunks_exact_mut(4).zip(head) {
+            four.copy_from_slice(&number.to_ne_bytes());
+        }
+        let (into_name, rest) = rest.split_at_mut_checked(name.bytes).ok_or(End::Full)?;
+        let (into_file, into_table) = rest.split_at_mut_checked(file.bytes).ok_or(End::Full)?;
+        let table = table.wrapping_add(self.layout.row.bytes_data);
+        for (at, into) in [(name.at, into_name), (file.at, into_file), (table, into_table)] {
+            self.memory.copy(at, into).ok_or(End::Unreadable)?;
+        }
+        self.chain.keep(names + kept).ok_or(End::Full)
+    }
+
+    fn expect_type(&mut self, object: u64, expected: u64) -> Result<(), End> {
+        if !object.is_multiple_of(8) || self.word(object, self.layout.row.object_type)? != expected {
+            return Err(End::Inconsistent);
+        }
+        Ok(())
+    }
+
+    /// Where the characters of a string are.
+    fn text(&mut self, object: u64, at_most: usize) -> Result<Text, End> {
+        let row = self.layout.row;
+        self.expect_type(object, self.layout.text_type)?;
+        let length = self.word(object, row.text_length)?;
+        let state = self.word(object, row.text_state)? as u32;
+        // PEP 393: interned:2, kind:3, compact:1, ascii:1.
+        let (kind, is_compact, is_ascii) = (state >> 2 & 7, state >> 5 & 1 == 1, state >> 6 & 1 == 1);
+        match (kind, u32::try_from(length)) {
+            (1 | 2 | 4, Ok(length)) if is_compact => {
+                let at = object.wrapping_add(if is_ascii { row.text_ascii } else { row.text_compact });
+                // Whole characters.
+                let bytes = (length as usize).saturating_mul(kind as usize).min(at_most & !3);
+                Ok(Text { at, kind, bytes })
+            }
+            _ => Err(End::Inconsistent),
+        }
+    }
+}
+
+/// The characters of a string, `kind` bytes each.
+struct Text {
+    at: u64,
+    kind: u32,
+    bytes: usize,
+}
+
+/// Of these numbers; never 0.
+fn hash<const N: usize>(words: [u64; N]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = words.into_iter().fold(0u64, |hash, word| {
+        let hash = (hash ^ word).wrapping_mul(FACTOR);
+        hash ^ hash >> 29
+    });
+    mixed.max(1)
+}
+
+/// Of these bytes.
+fn hash_of(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    let words = words.iter().chain([&last]).map(|word| u64::from_ne_bytes(*word));
+    words.fold(bytes.len() as u64, |mixed, word| hash([mixed, word]))
+}
