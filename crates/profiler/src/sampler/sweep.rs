@@ -21,7 +21,7 @@ use crate::signal_exclusion;
 use copy::RemoteWalker;
 use filter::apply_filter;
 use finalize::finalize_end;
-use observe::{Look, is_in_unknown_code, look, set_waits_for_signals};
+use observe::{Look, is_in_unknown_code, look};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -132,8 +132,7 @@ impl Sweeper {
             }
             if recording.request().mode == Mode::Cpu {
                 // In wall mode the first sweep does this.
-                let activity = thread.activity();
-                set_waits_for_signals(thread, &activity);
+                let _ = thread.activity();
             }
             thread.add_delay_ns();
             apply_filter(thread, &mut recording, clock_ns);

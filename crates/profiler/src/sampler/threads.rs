@@ -125,13 +125,18 @@ impl ThreadState {
         self.thread.tid
     }
 
-    /// What the kernel says it is doing.
-    pub fn activity(&self) -> io::Result<Activity> {
-        match &self.activity {
+    /// What the kernel says it is doing. Notes whether it is in sigtimedwait(2): it must not get
+    /// the sampling signal there, see `timers.rs`.
+    pub fn activity(&mut self) -> io::Result<Activity> {
+        const SIGTIMEDWAIT: u32 = libc::SYS_rt_sigtimedwait as u32;
+        let activity = match &self.activity {
             Some(file) => file.read(),
             None if self.readable => ActivityFile::open(self.tid())?.read(),
             None => Err(io::ErrorKind::PermissionDenied.into()),
-        }
+        };
+        self.waits_for_signals |=
+            matches!(activity, Ok(Activity::Blocked { system_call: Some(SIGTIMEDWAIT), .. }));
+        activity
     }
 
     /// Adds to [`ThreadState::delay_ns`] what the kernel has counted since the last call.

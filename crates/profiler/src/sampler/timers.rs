@@ -107,7 +107,7 @@ pub struct TimerHit {
 }
 
 /// Whether a thread whose clock is at `cpu_ns` waits for a CPU.
-fn is_put_off(thread: &ThreadState, cpu_ns: u64) -> bool {
+fn is_put_off(thread: &mut ThreadState, cpu_ns: u64) -> bool {
     let waits = match thread.activity() {
         Ok(activity) => activity == Activity::Running,
         Err(_) => threads::is_awake(thread.tid()),
@@ -310,6 +310,9 @@ impl Timers {
             thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
             thread.blocks_signal = state.is_blocked;
             thread.clean_looks = if thread.blocks_signal { 0 } else { thread.clean_looks.saturating_add(1) };
+            if !thread.blocks_signal {
+                let _ = thread.activity(); // it notes a wait for signals
+            }
         }
         thread.clean_looks >= self.clean_looks && !thread.waits_for_signals && !thread.is_sandboxed
     }

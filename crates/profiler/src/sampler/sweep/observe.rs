@@ -6,7 +6,6 @@ use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::sampler::account::Found;
 use crate::sampler::threads::ThreadState;
-use std::io;
 use swipr_formats::model::State;
 use swipr_os::threads::{Activity, cpu_ns};
 use swipr_unwind::arch::Native;
@@ -57,9 +56,7 @@ fn observe_once(
     if !wall {
         return Some(Look::There(Found::Elsewhere));
     }
-    let activity = thread.activity();
-    set_waits_for_signals(thread, &activity);
-    Some(match activity {
+    Some(match thread.activity() {
         Ok(Activity::Gone) => Look::Ended,
         Ok(activity) if is_answering(thread, activity) => Look::There(Found::Elsewhere),
         Ok(Activity::Blocked { system_call, first_argument, sp, pc }) => {
@@ -89,14 +86,6 @@ fn is_answering(thread: &ThreadState, activity: Activity) -> bool {
     const READ: u32 = libc::SYS_process_vm_readv as u32;
     let own = u64::from(thread.tid());
     matches!(activity, Activity::Blocked { system_call: Some(READ), first_argument, .. } if first_argument == own)
-}
-
-/// Notes whether the thread is in sigtimedwait(2): it must not get the sampling signal there, see
-/// `timers.rs`.
-pub fn set_waits_for_signals(thread: &mut ThreadState, activity: &io::Result<Activity>) {
-    const SIGTIMEDWAIT: u32 = libc::SYS_rt_sigtimedwait as u32;
-    thread.waits_for_signals |=
-        matches!(activity, Ok(Activity::Blocked { system_call: Some(SIGTIMEDWAIT), .. }));
 }
 
 /// Whether a stack ends in code without an unwind table.
