@@ -33,8 +33,8 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         return Err(off(&found, why));
     }
     let plan = Plan::new(&arguments.output, &found.name(), found.pid())?;
-    let mut session = Session::new(plan.open()?, arguments.output.shape(), Recorder::Record);
-    let sampling = &arguments.sampling;
+    let (sampling, shape) = (&arguments.sampling, arguments.output.shape());
+    let mut session = Session::new(plan.open()?, shape, Recorder::Record, sampling);
     let deadline = sampling.duration.map(|duration| Instant::now() + duration);
     let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let mut descendants = if sampling.subprocesses { Some(descendants_of(&found)?) } else { None };

@@ -65,7 +65,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     if let Some(PreloadProblem { what, next }) = &obstacle {
         say(format_args!("swipr: warning: {what}; it runs without being recorded\nnext: {next}"));
     }
-    let session = Session::new(plan.open()?, arguments.output.shape(), Recorder::Run);
+    let session = Session::new(plan.open()?, arguments.output.shape(), Recorder::Run, &arguments.sampling);
     let requires_samples = arguments.require_samples;
     let mut runner = Runner {
         deadline: arguments.sampling.duration.map(|duration| Instant::now() + duration),

@@ -34,7 +34,7 @@ pub struct Run {
     #[arg(long, value_name = "PATH")]
     pub lib: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<std::ffi::OsString>,
 }
 

@@ -3,6 +3,7 @@
 use super::progress::grouped;
 use super::source::{Ended, Message, Running, Source};
 use super::unrecorded::{Member, Unrecorded};
+use crate::args::Sampling;
 use crate::client::{Client, Status};
 use crate::error::{Error, Exit};
 use crate::shape::Shape;
@@ -26,6 +27,8 @@ const ENDING: Duration = Duration::from_secs(5);
 pub struct Session {
     writer: Writer,
     recorder: Recorder,
+    /// Not all threads are recorded.
+    is_filtered: bool,
     shape: Arc<Shape>,
     sender: SyncSender<Message>,
     messages: Receiver<Message>,
@@ -72,11 +75,12 @@ pub enum Over {
 
 impl Session {
     /// Writes to `writer`.
-    pub fn new(writer: Writer, shape: Shape, recorder: Recorder) -> Session {
+    pub fn new(writer: Writer, shape: Shape, recorder: Recorder, sampling: &Sampling) -> Session {
         let (sender, messages) = sync_channel(BATCHES);
         Session {
             writer,
             recorder,
+            is_filtered: sampling.thread_name.is_some(),
             shape: Arc::new(shape),
             sender,
             messages,
@@ -194,14 +198,16 @@ impl Session {
         if summary.samples == 0 {
             // An agent that answered and does not any more has ended: that alone is no failure.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
-            return Err(reasons.next().unwrap_or_else(|| nothing(&summary, self.hindrance, self.recorder)));
+            return Err(reasons
+                .next()
+                .unwrap_or_else(|| nothing(&summary, self.hindrance, self.recorder, self.is_filtered)));
         }
         let has_stacks = self.writer.has_stacks;
         self.writer.finish(&summary)?;
         // Its file has the CPU time, and nothing else.
         match has_stacks || summary.unsampled_cpu_ns == 0 {
             true => Ok(summary),
-            false => Err(nothing(&summary, self.hindrance, self.recorder)),
+            false => Err(nothing(&summary, self.hindrance, self.recorder, self.is_filtered)),
         }
     }
 }
@@ -215,8 +221,16 @@ const SHORT_CPU_NS: u64 = 100_000_000;
 /// A program is idle that uses a CPU for less than one part in so many of the time.
 const IDLE_SHARE: u64 = 100;
 
+/// What to do where threads that ran could not be sampled.
+const DOCTOR: &str = "`swipr doctor` names threads that block signals, while the program runs";
+
 /// Why there is not a single sample, by the figures, and by what agents said of threads that ran.
-fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, recorder: Recorder) -> Error {
+fn nothing(
+    summary: &Summary,
+    hindrance: Option<(String, &'static str)>,
+    recorder: Recorder,
+    is_filtered: bool,
+) -> Error {
     let seconds = summary.duration_ns as f64 / 1e9;
     let (looks, late) = (grouped(summary.ticks), grouped(summary.late));
     let starved = "give the program more CPU (its cgroup's quota, the machine's load), or try again";
@@ -238,7 +252,7 @@ fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, recorde
             format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
             starved.to_owned(),
         ),
-        _ if summary.threads == 0 => (
+        _ if summary.threads == 0 && is_filtered => (
             "no thread has the name or the id that was asked for".to_owned(),
             "`swipr dump` lists the threads of a running process".to_owned(),
         ),
@@ -256,13 +270,10 @@ fn nothing(summary: &Summary, hindrance: Option<(String, &'static str)>, recorde
             let why = format!(
                 "{cpu:.3} s of CPU time were used, in {seconds:.1} s, while no thread could be sampled"
             );
+            let next = if summary.unsampled_cpu_ns < SHORT_CPU_NS { &short_programs } else { DOCTOR };
             match hindrance {
                 Some((reason, next)) => (format!("{why}: {reason}"), next.to_owned()),
-                None if summary.unsampled_cpu_ns < SHORT_CPU_NS => (why, short_programs),
-                None => (
-                    why,
-                    "`swipr doctor` names threads that block signals, while the program runs".to_owned(),
-                ),
+                None => (why, next.to_owned()),
             }
         }
         _ => (
@@ -321,18 +332,21 @@ mod tests {
     #[test]
     fn why_nothing_was_recorded_is_told_by_the_figures() {
         let long = Summary { duration_ns: 3_000_000_000, ..Summary::default() };
-        let why = |summary: &Summary| nothing(summary, None, Recorder::Run).what;
+        let why = |summary: &Summary| nothing(summary, None, Recorder::Run, true).what;
         assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
         assert!(why(&Summary::default()).contains("ended before its first sample"));
         let idle = Summary { ticks: 300, threads: 1, ..long.clone() };
         assert!(why(&idle).contains("no thread used the CPU at 300 looks, in 3.0 s (idle)"));
-        assert!(nothing(&idle, None, Recorder::Run).next.contains("--idle"));
+        assert!(nothing(&idle, None, Recorder::Run, false).next.contains("--idle"));
         // Its threads woke for moments, and one blocks signals.
         let nearly = Summary { samples: 1, unsampled_cpu_ns: 3_000_000, ..idle.clone() };
-        let said = nothing(&nearly, Some(("a thread blocks signals".into(), "")), Recorder::Record);
+        let said = nothing(&nearly, Some(("a thread blocks signals".into(), "")), Recorder::Record, false);
         assert!(said.what.contains("(idle)") && said.next.contains("--idle"), "{said}");
-        let filtered = why(&Summary { threads: 0, ..idle });
-        assert!(filtered.contains("no thread has the name"), "{filtered}");
+        let none = Summary { threads: 0, ..idle };
+        assert!(why(&none).contains("no thread has the name"), "{}", why(&none));
+        // A shell that waits for its child has not used the CPU since its recording began.
+        let waits = nothing(&none, None, Recorder::Run, false).what;
+        assert!(waits.contains("no thread used the CPU"), "{waits}");
         assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
     }
 
@@ -346,18 +360,18 @@ mod tests {
             unsampled_cpu_ns,
             ..Summary::default()
         };
-        assert!(nothing(&hindered(9_000_000), None, Recorder::Run).next.contains("short programs"));
-        assert!(!nothing(&hindered(900_000_000), None, Recorder::Run).next.contains("short programs"));
+        assert!(nothing(&hindered(9_000_000), None, Recorder::Run, false).next.contains("short programs"));
+        assert!(!nothing(&hindered(900_000_000), None, Recorder::Run, false).next.contains("short programs"));
         let refused = Stacks { timers_refused: 90, ..Stacks::default() };
         let status = Status { stacks: refused, ..Status::default() };
-        let said = nothing(&hindered(900_000_000), status.hindrance(), Recorder::Run);
+        let said = nothing(&hindered(900_000_000), status.hindrance(), Recorder::Run, false);
         assert!(said.what.contains("refuses the timers") && said.next.contains("ulimit -i"), "{said}");
     }
 
     /// `swipr run` said "--iteration-count of `swipr run`".
     #[test]
     fn a_hint_does_not_name_its_own_command() {
-        let next = |recorder| nothing(&Summary::default(), None, recorder).next;
+        let next = |recorder| nothing(&Summary::default(), None, recorder, false).next;
         assert_eq!(next(Recorder::Run), "--iteration-count runs a short program often");
         assert_eq!(next(Recorder::Record), "`swipr run --iteration-count` runs a short program often");
     }

@@ -484,6 +484,8 @@ fn programs_that_cannot_be_preloaded_are_started_as_they_are_and_keep_their_stat
 #[test]
 fn what_cannot_be_started_has_the_status_that_shells_give_it() {
     says(["run", "--", "no-such-program"]).refuses(127, &["no-such-program"]);
+    // It was taken for a program's name.
+    says(["run", "--rat", "100", "true"]).refuses(2, &["--rat", "--rate"]);
     says(["run", "--", "/etc/passwd"]).refuses(126, &["/etc/passwd"]);
     says(["run", "--lib", "/no/libswipr.so", "--", "true"]).refuses(125, &["/no/libswipr.so"]);
     says(["run", "--lib", "/bin/sh", "--", "true"]).refuses(125, &["must begin with libswipr"]);
