@@ -168,6 +168,20 @@ fn a_file_that_cannot_be_written_is_told_at_the_start() {
     }
 }
 
+/// Regression: nothing was said, and the half of a file was there.
+#[test]
+fn a_file_that_a_full_disk_cuts_is_told_at_the_end() {
+    let directory = Directory::new();
+    let (_built, executable) = built("mini_demo");
+    // The program has the shell's process id.
+    let script = r#"ln -s /dev/full "$1/life.$$.folded.part" && exec env LD_PRELOAD="$2" SWIPR_OUTPUT="$1/life.%p.folded" "$3" --burn-cpu --threads 1 --iterations 100"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).args([directory.path(), &agent::library(), &executable]);
+    let output = command.env_remove("LD_LIBRARY_PATH").stdin(Stdio::null()).output().expect("the program");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("]: SWIPR_OUTPUT: cannot write "), "{said}");
+}
+
 /// Regression: the agent listened on its socket alone, and did not say so. A child cannot have its
 /// parent's port, and must say nothing.
 #[test]

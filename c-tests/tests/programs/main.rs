@@ -62,7 +62,6 @@ programs! {
     a_thread_that_blocks_all_signals_is_seen_in_system_calls_and_nowhere_else => "signals_blocked",
     only_the_stack_in_use_is_read_as_if_it_were_sure => "stale_frame_pointer",
     who_waits_for_signals_gets_none_of_ours => "waits_for_signals",
-    threads_that_come_later_and_wait_for_signals_get_none_of_ours => "receivers_come_later",
     cpu_mode_shows_only_what_runs => "cpu_and_wall",
     cpu_time_is_what_folded_stacks_count_in_cpu_mode => "light_threads",
     a_program_whose_executable_was_deleted_has_names => "deleted_executable",

@@ -49,8 +49,8 @@ impl Log {
     }
 }
 
-/// Writes one line whatever `SWIPR_LOG` says: for the one line that says that a
-/// variable's value cannot be used. Never waits or allocates; not async-signal-safe.
+/// Writes one line whatever `SWIPR_LOG` says: for what a variable asks for and does not get.
+/// Never waits or allocates; not async-signal-safe.
 pub fn always(text: impl Display) {
     write_line(&text);
 }

@@ -321,11 +321,11 @@ fn watch_exit() {
             }
             // SAFETY: null, or leaked and never freed.
             let config = unsafe { CONFIG.load(Acquire).as_ref() }.filter(|config| config.life_file.is_some());
-            if let Some(config) = config {
+            if config.is_some() {
                 // A short program may end before its agent is there.
                 STATE.settled(Instant::now() + START_AT_EXIT);
                 let failed = live().and_then(|live| autostart::end(&live.agent));
-                failed.iter().for_each(|reason| config.log.line(reason));
+                failed.iter().for_each(|reason| log::always(format_args!("SWIPR_OUTPUT: {reason}")));
             }
             // The next agent in the default places removes what is left there.
             if let Some(live) = live() {
