@@ -105,7 +105,7 @@ fn cpu_time_that_a_killed_program_took_with_it_is_told() {
     // for a CPU most of the time.
     let mut is_told = false;
     for _ in 0..20 {
-        let said = says(["run", "-r", "3", "-o", "-", "-f", "folded", "--", &hot.display().to_string()]);
+        let said = says(["run", "-r", "1", "-o", "-", "-f", "folded", "--", &hot.display().to_string()]);
         is_told |= said.errors.contains("s of the program's CPU time are not in the recording\nnext: ");
         if is_told {
             break;
