@@ -3,7 +3,7 @@
  * only, each with the address that it touched. The hazard: the agent's signal finds no room on the stack, and so makes
  * a fault. */
 // cflags: -O2 -fno-optimize-sibling-calls -rdynamic
-// record: seconds=2&hz=1000
+// record: seconds=1&hz=1000
 // expect: thread recursing has stack recursing_main;recurse;recurse;recurse
 // expect: thread dereferencing has stack dereferencing_main
 #include "host.h"

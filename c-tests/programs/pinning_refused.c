@@ -3,14 +3,14 @@
  * running time is shown as `[not sampled: it cannot be preempted]`, and threads that sleep have their stacks. The
  * hazard: `source=preempt` cannot go to a thread's CPU. */
 // cflags: -O2
-// record: seconds=3&hz=200&mode=wall&source=preempt
+// record: seconds=1&hz=200&mode=wall&source=preempt
 // expect: every tick is accounted for
 // expect: every sample of sleeper has stack sleeper_main;sleep_long
 // expect: share of burner with stack [not*it*cannot*be*preempted] >= 0.9
-// record: seconds=3&hz=200&mode=cpu&source=preempt
+// record: seconds=1&hz=200&mode=cpu&source=preempt
 // expect: share of burner with stack [not*it*cannot*be*preempted] >= 0.9
 // expect: stats unsampled_cpu_ns >= 100000000
-// record: seconds=2&hz=200&mode=cpu
+// record: seconds=1&hz=200&mode=cpu
 // expect: every sample of burner has stack burner_main;work
 #include "burner.h"
 #include <linux/filter.h>

@@ -3,10 +3,10 @@
  * end of its time-out and has to wait for a processor looks as if it ran. A signal then makes its call fail with EINTR,
  * though its time is over, or though something has come. */
 // cflags: -O2
-// record: samples=2000&hz=2000
-// expect: samples >= 2000
-// record: samples=3000&hz=2000&mode=cpu
-// expect: samples >= 30
+// record: samples=1000&hz=2000
+// expect: samples >= 1000
+// record: samples=1500&hz=2000&mode=cpu
+// expect: samples >= 15
 #include "host.h"
 
 #include <arpa/inet.h>

@@ -3,8 +3,8 @@
  * when the handler has run. The hazard: the agent's signal hides that the handler ran, and the thread waits for a
  * signal that no thread sends. */
 // cflags: -O2
-// record: samples=3000&hz=1000
-// expect: samples >= 3000
+// record: samples=1500&hz=1000
+// expect: samples >= 1500
 #include "host.h"
 
 #include <poll.h>

@@ -2,11 +2,11 @@
  * whole count. The hazard: a signal ends a write early. Programs that take a part for the whole lose the rest, as
  * CPython with PYTHONUNBUFFERED does. */
 // cflags: -O2
-// record: samples=2000&hz=1000
+// record: samples=1000&hz=1000
 // expect: thread writer has stack writer_main;work
-// record: samples=2000&hz=1000&mode=cpu
+// record: samples=1000&hz=1000&mode=cpu
 // expect: thread writer has stack writer_main;work
-// record: samples=2000&hz=1000&mode=cpu&source=preempt
+// record: samples=1000&hz=1000&mode=cpu&source=preempt
 // expect: thread writer has stack writer_main
 #include "host.h"
 

@@ -219,11 +219,11 @@ fn hostile_files_and_names_are_no_danger_to_the_program_or_to_readers() {
             host.wait_for(&format!("{state} done"));
         }
         for (target, is_json) in [
-            ("/profile?samples=500&hz=500&format=perf&lines=1", false),
-            ("/profile?samples=500&hz=500&format=folded", false),
-            ("/profile?samples=500&hz=500&format=raw", true),
-            ("/profile?samples=500&hz=500&format=pprof", false),
-            ("/profile?samples=500&hz=500&mode=cpu&format=perf&names=raw", false),
+            ("/profile?samples=200&hz=1000&format=perf&lines=1", false),
+            ("/profile?samples=200&hz=1000&format=folded", false),
+            ("/profile?samples=200&hz=1000&format=raw", true),
+            ("/profile?samples=200&hz=1000&format=pprof", false),
+            ("/profile?samples=200&hz=1000&mode=cpu&format=perf&names=raw", false),
             ("/dump", false),
             ("/dump?format=json", true),
             ("/status", true),
@@ -251,7 +251,7 @@ fn hostile_files_and_names_are_no_danger_to_the_program_or_to_readers() {
             }
         }
     }
-    let recording = host::record(&socket, "samples=500&hz=500&format=perf");
+    let recording = host::record(&socket, "samples=200&hz=1000&format=perf");
     assert_eq!(check("threads = 7", &recording), Ok(()));
     host.end();
 }

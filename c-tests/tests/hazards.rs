@@ -301,7 +301,7 @@ fn another_allocator_may_be_preloaded_before_and_behind() {
         let (ours, other) = (library().display().to_string(), other.display().to_string());
         for list in [format!("{ours}:{other}"), format!("{other}:{ours}")] {
             let host = with_variables(&program, &[], &[("LD_PRELOAD", OsStr::new(&list))]);
-            let recording = host.record("seconds=1&hz=1000&format=folded");
+            let recording = host.record("samples=300&hz=1000&format=folded");
             expect(&recording, &["thread allocating has stack storm_main;allocate"]);
             host.end();
         }

@@ -92,7 +92,7 @@ fn a_heap_that_gives_nothing_any_more_ends_the_agent_and_never_the_program() {
     for calls in [0, 1, 3, 10, 30, 60, 100, 200, 300, 400, 600, 1000, 2000, 4000, 8000, 20_000] {
         let mut host = start(&program, &format!("memory:{calls}"));
         let socket = host.directory().join(format!("{}.sock", host.pid()));
-        let answers = ["/status", "/profile?samples=500&hz=500&format=pprof", "/health"].map(|target| {
+        let answers = ["/status", "/profile?samples=200&hz=500&format=pprof", "/health"].map(|target| {
             let answer = raw(&socket, target);
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 "), "{calls}: {answer}");
             answer
@@ -118,7 +118,7 @@ fn a_limit_on_address_space_ends_the_agent_and_never_the_program() {
         let socket = host.socket();
         host.tell(&spare_kib.to_string());
         host.wait_for("limited");
-        for target in ["/status", "/profile?samples=500&hz=500&format=pprof", "/dump", "/health"] {
+        for target in ["/status", "/profile?samples=200&hz=500&format=pprof", "/dump", "/health"] {
             // A client must not wait for ever; what its answer says does not matter here.
             let answer = raw(&socket, target);
             recorded += u32::from(answer.starts_with("HTTP/1.1 200 ") && target == "/dump");

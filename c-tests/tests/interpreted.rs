@@ -8,6 +8,10 @@ use swipr_c_tests::interpreted::{Frame, Stack, pythons, record, start};
 
 /// Versions whose frames are read.
 const READ: std::ops::RangeInclusive<u32> = 11..=13;
+/// Stacks that are wanted of each program, at least.
+const LEAST: usize = 100;
+/// Recordings of a second, on a machine whose CPUs others have most of the time.
+const TRIES: usize = 10;
 /// Points at which a program is stopped.
 const POINTS: usize = 40;
 /// Lines of the functions in `known_stacks.py`, from first to last.
@@ -70,13 +74,18 @@ fn expect_known_stacks(how: &str) {
     for (minor, python) in pythons(READ) {
         let mut host = start(&python, "known_stacks.py", &[how]);
         let pid = u64::from(host.pid());
-        let stacks = record(&host, "seconds=3&hz=1000&source=preempt&mode=cpu");
+        let mut stacks: Vec<Stack> = vec![];
+        for _ in 0..TRIES {
+            let more = record(&host, "seconds=1&hz=1000&source=preempt&mode=cpu");
+            stacks.extend(more.into_iter().filter(|stack| stack.tid == pid && stack.frames.len() > 1));
+            if stacks.len() > LEAST {
+                break;
+            }
+        }
         assert!(host.ended().success());
-        let stacks: Vec<Stack> =
-            stacks.into_iter().filter(|stack| stack.tid == pid && stack.frames.len() > 1).collect();
         let with = stacks.iter().filter(|stack| stack.python().next().is_some()).count();
         let what = format!("{how}, 3.{minor}: {with} of {} stacks", stacks.len());
-        assert!(stacks.len() > 100, "{what}");
+        assert!(stacks.len() > LEAST, "{what}");
         assert!(with * 100 >= stacks.len() * 99, "{what} have functions of Python");
         let with_python = stacks.iter().filter(|stack| stack.python().next().is_some());
         let wrong: Vec<String> = with_python

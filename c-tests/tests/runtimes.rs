@@ -12,7 +12,7 @@ use swipr_c_tests::http;
 use swipr_c_tests::recording::{Recording, Sample};
 
 /// CPU samples of a program that computes in one function.
-const QUERY: &str = "samples=600&hz=200&mode=cpu";
+const QUERY: &str = "samples=300&hz=200&mode=cpu";
 
 /// A runtime at work. What it leaves in the common temporary directory is removed.
 struct Runtime {

@@ -57,15 +57,15 @@ fn recordings_by_timers_and_by_preemption_have_all_their_samples_beside_each_oth
     let host = Host::start(&program);
     let (of_wall, of_cpu) = ("mode=wall&format=perf", "mode=cpu&format=folded");
     for (preempting, timed) in [(of_cpu, of_wall), (of_wall, of_cpu)] {
-        let preempting_query = format!("seconds=4&hz=250&source=preempt&{preempting}");
-        let timed_query = format!("seconds=2&hz=250&source=timer&{timed}");
+        let preempting_query = format!("seconds=2&hz=250&source=preempt&{preempting}");
+        let timed_query = format!("seconds=1&hz=250&source=timer&{timed}");
         let before_ns = cpu_ns_of(&host, "burner");
         let asked = std::time::Instant::now();
         let preempting = host.begin_recording(&preempting_query);
         let timed = host.begin_recording(&timed_query);
         let begun_ns = cpu_ns_of(&host, "burner");
         // Both recordings are still running.
-        std::thread::sleep(Duration::from_millis(1980).saturating_sub(asked.elapsed()));
+        std::thread::sleep(Duration::from_millis(980).saturating_sub(asked.elapsed()));
         let least_ns = cpu_ns_of(&host, "burner") - begun_ns;
         let timed = host::finish_recording(timed, &timed_query);
         let preempting = host::finish_recording(preempting, &preempting_query);

@@ -1,4 +1,5 @@
-/* A service to be profiled: one thread computes in parse(), others wait. Arguments are not looked at.
+/* A service to be profiled: one thread computes in parse() for a part of the time, others wait. Arguments are not
+ * looked at.
  * Runs for a second and a half; in the background, where a shell makes /dev/null its input, for a minute; and where its
  * input is a pipe until that is closed. */
 #define _GNU_SOURCE
@@ -20,8 +21,11 @@ __attribute__((noinline)) static void parse(void)
 static void *worker(void *name)
 {
     pthread_setname_np(pthread_self(), name);
-    for (;;)
+    const struct timespec pause = {0, 6000000};
+    for (;;) {
         parse();
+        nanosleep(&pause, NULL);
+    }
     return NULL;
 }
 
