@@ -88,8 +88,8 @@ fn translated(target: &str) -> String {
     };
     // Others than these are of Go's runtime.
     let known = |pair: &&str| ["seconds=", "hz=", "rate="].iter().any(|name| pair.starts_with(name));
-    let wished: String = query.split('&').filter(known).map(|pair| format!("&{pair}")).collect();
-    format!("/profile?format=pprof&mode={mode}{wished}")
+    let passed_on: String = query.split('&').filter(known).map(|pair| format!("&{pair}")).collect();
+    format!("/profile?format=pprof&mode={mode}{passed_on}")
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub(super) struct RouteContext<'a> {
     address: &'a Address,
     wants_page: bool,
     strictness: Strictness,
-    wish: RecordingParams,
+    params: RecordingParams,
     /// Names and values that the list of parameters does not know.
     others: Vec<(String, String)>,
 }
@@ -128,11 +128,11 @@ fn try_follow(
         let answer = Answer::problem(405, what).header("Allow", allowed);
         return Err(answer.example(example(path, address)));
     };
-    let (query, strictness, wish, others) =
+    let (query, strictness, params, others) =
         (&head.query, route.strictness, RecordingParams::default(), Vec::new());
     let wants_page = head.wants_page;
     let mut asked =
-        RouteContext { path, query, body, recorder, address, wants_page, strictness, wish, others };
+        RouteContext { path, query, body, recorder, address, wants_page, strictness, params, others };
     asked.read_query(route)?;
     (route.action)(asked)
 }
@@ -164,7 +164,7 @@ impl RouteContext<'_> {
                     self.wrong(format!("\"{name}\" is not a parameter of {path}, which knows {known}"))
                 );
             }
-            match self.wish.set(&name, &value) {
+            match self.params.set(&name, &value) {
                 Ok(()) => {}
                 // Go uses its default for a value that it cannot parse.
                 Err(_) if self.strictness == Strictness::Go && name == "seconds" => {}

@@ -23,13 +23,13 @@ fn manner(file: &'static str) -> ResponseOptions {
 
 impl RouteContext<'_> {
     fn for_go(&mut self, length: Length, mode: Mode, format: &'static str) -> Result<Box<Request>, Answer> {
-        let wish = std::mem::take(&mut self.wish);
-        let request = wish.into_request(Defaults { length, mode, format });
+        let params = std::mem::take(&mut self.params);
+        let request = params.into_request(Defaults { length, mode, format });
         request.map(Box::new).map_err(|what| self.wrong(what))
     }
 
     fn moment(&mut self, format: &'static FormatInfo) -> Result<Box<Request>, Answer> {
-        self.wish.duration_ns = None;
+        self.params.duration_ns = None;
         let mut request = self.for_go(Length::Ticks(1), Mode::Wall, "pprof")?;
         request.format.format = format;
         request.format.options.snapshot = true;

@@ -29,40 +29,40 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         name: "seconds",
         values: "number",
         meaning: "how long (30 unless `samples` is given; `swipr record`: until Ctrl-C), at most 86400",
-        set: |wish, text| once(&mut wish.duration_ns, values::duration(text, SECOND_NS)),
+        set: |params, text| once(&mut params.duration_ns, values::duration(text, SECOND_NS)),
     },
     Parameter {
         name: "samples",
         values: "number",
         meaning: "how many ticks, instead of `seconds`; at most 10000000",
-        set: |wish, text| once(&mut wish.ticks, values::count(text, 1..=MAX_TICKS)),
+        set: |params, text| once(&mut params.ticks, values::count(text, 1..=MAX_TICKS)),
     },
     Parameter {
         name: "hz",
         values: "number",
         meaning: "ticks a second (100), at most 10000",
-        set: |wish, text| once(&mut wish.interval_ns, values::interval_of_hertz(text)),
+        set: |params, text| once(&mut params.interval_ns, values::interval_of_hertz(text)),
     },
     Parameter {
         name: "rate",
         values: "number",
         meaning: "another name of `hz`",
-        set: |wish, text| once(&mut wish.interval_ns, values::interval_of_hertz(text)),
+        set: |params, text| once(&mut params.interval_ns, values::interval_of_hertz(text)),
     },
     Parameter {
         name: "interval",
         values: "time",
         meaning: "time between ticks, instead of `hz`: `10ms`, `500us`, `0.5s`; from 100us to 1h",
-        set: |wish, text| once(&mut wish.interval_ns, values::interval(text)),
+        set: |params, text| once(&mut params.interval_ns, values::interval(text)),
     },
     Parameter {
         name: "mode",
         values: "wall, cpu",
         meaning: "every thread by the clock on the wall (wall, the default: what hangs uses no CPU), or those that use CPU \
                   time (cpu, the default of Go's /debug/pprof/profile and of `swipr record`, as of py-spy)",
-        set: |wish, text| {
+        set: |params, text| {
             let mode = values::choice(text, &[("wall", Mode::Wall), ("cpu", Mode::Cpu)]);
-            once(&mut wish.mode, mode)
+            once(&mut params.mode, mode)
         },
     },
     Parameter {
@@ -70,130 +70,130 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         values: "timer, preempt",
         meaning: "what hits running threads: a timer on the thread's CPU clock at the kernel's ticks (timer), or a signal at any \
                   moment (preempt): also threads in step with the tick, but it may end a system call early",
-        set: |wish, text| {
+        set: |params, text| {
             let sources = [("timer", SampleSource::Timer), ("preempt", SampleSource::Preempt)];
-            once(&mut wish.source, values::choice(text, &sources))
+            once(&mut params.source, values::choice(text, &sources))
         },
     },
     Parameter {
         name: "format",
         values: "see formats",
         meaning: "what comes back",
-        set: |wish, text| once(&mut wish.format, format(text)),
+        set: |params, text| once(&mut params.format, format(text)),
     },
     Parameter {
         name: "threads",
         values: "regex",
         meaning: "only threads whose name matches",
-        set: |wish, text| once(&mut wish.threads, regex(text)),
+        set: |params, text| once(&mut params.threads, regex(text)),
     },
     Parameter {
         name: "tid",
         values: "numbers",
         meaning: "only these threads, by their kernel ids, separated by commas",
-        set: |wish, text| once(&mut wish.tids, tids(text)),
+        set: |params, text| once(&mut params.tids, tids(text)),
     },
     Parameter {
         name: "may_come",
         values: "true, false",
         meaning: "threads that `threads` or `tid` ask for may come later; else there must be one now (false)",
-        set: |wish, text| once(&mut wish.may_come, values::switch(text)),
+        set: |params, text| once(&mut params.may_come, values::switch(text)),
     },
     Parameter {
         name: "state",
         values: "running, waiting, blocked",
         meaning: "only samples of threads that run, wait for a CPU, or are blocked; several separated by commas",
-        set: |wish, text| once(&mut wish.states, states(text)),
+        set: |params, text| once(&mut params.states, states(text)),
     },
     Parameter {
         name: "include",
         values: "regex",
         meaning: "only stacks with a function whose name matches",
-        set: |wish, text| once(&mut wish.include, regex(text)),
+        set: |params, text| once(&mut params.include, regex(text)),
     },
     Parameter {
         name: "exclude",
         values: "regex",
         meaning: "no stacks with a function whose name matches",
-        set: |wish, text| once(&mut wish.exclude, regex(text)),
+        set: |params, text| once(&mut params.exclude, regex(text)),
     },
     Parameter {
         name: "names",
         values: "safe, raw, mangled",
         meaning: "function names: shortened, as demangled, or as in the object file",
-        set: |wish, text| {
+        set: |params, text| {
             let names = [("safe", Names::Safe), ("raw", Names::Raw), ("mangled", Names::Mangled)];
-            once(&mut wish.names, values::choice(text, &names))
+            once(&mut params.names, values::choice(text, &names))
         },
     },
     Parameter {
         name: "lines",
         values: "true, false",
         meaning: "write source files and lines where they are known (false)",
-        set: |wish, text| once(&mut wish.lines, values::switch(text)),
+        set: |params, text| once(&mut params.lines, values::switch(text)),
     },
     Parameter {
         name: "inline",
         values: "true, false",
         meaning: "show inlined functions as frames of their own (true)",
-        set: |wish, text| once(&mut wish.inline, values::switch(text)),
+        set: |params, text| once(&mut params.inline, values::switch(text)),
     },
     Parameter {
         name: "max_depth",
         values: "number",
         meaning: "keep so many frames of a stack, from 2; the middle goes",
-        set: |wish, text| once(&mut wish.max_depth, values::count(text, 2..=1_000_000)),
+        set: |params, text| once(&mut params.max_depth, values::count(text, 2..=1_000_000)),
     },
     Parameter {
         name: "title",
         values: "text",
         meaning: "a title, where the format has room for one",
-        set: |wish, text| once(&mut wish.title, title(text)),
+        set: |params, text| once(&mut params.title, title(text)),
     },
     Parameter {
         name: "merge_threads",
         values: "true, false",
         meaning: "do not tell threads apart (false)",
-        set: |wish, text| once(&mut wish.merge_threads, values::switch(text)),
+        set: |params, text| once(&mut params.merge_threads, values::switch(text)),
     },
     Parameter {
         name: "weight",
         values: "samples, ns",
         meaning: "what the counts of `folded` count (samples in wall mode, nanoseconds of CPU time in CPU mode)",
-        set: |wish, text| {
+        set: |params, text| {
             let weights = [("samples", Weight::Samples), ("ns", Weight::Nanoseconds)];
-            once(&mut wish.weight, values::choice(text, &weights))
+            once(&mut params.weight, values::choice(text, &weights))
         },
     },
     Parameter {
         name: "states",
         values: "true, false",
         meaning: "wall mode, `perf` and `folded`: the leaf tells what a thread waits for, `[blocked in futex]` (true)",
-        set: |wish, text| once(&mut wish.leaf_states, values::switch(text)),
+        set: |params, text| once(&mut params.leaf_states, values::switch(text)),
     },
     Parameter {
         name: "compat",
         values: "true, false",
         meaning: "perf text in swift-profile-recorder's shape, without periods (true for its JSON in wall mode, else false)",
-        set: |wish, text| once(&mut wish.compat, values::switch(text)),
+        set: |params, text| once(&mut params.compat, values::switch(text)),
     },
     Parameter {
         name: "symbolizer",
         values: "native, lazy, fake",
         meaning: "`fake` looks no names up: frames have their address and module, in `folded` the module only; `lazy` only those of JIT code, for `raw` to be named elsewhere",
-        set: |wish, text| once(&mut wish.symbolize, values::choice(text, &SYMBOLIZERS)),
+        set: |params, text| once(&mut params.symbolize, values::choice(text, &SYMBOLIZERS)),
     },
     Parameter {
         name: "symbolize",
         values: "native, lazy, fake",
         meaning: "another name of `symbolizer`",
-        set: |wish, text| once(&mut wish.symbolize, values::choice(text, &SYMBOLIZERS)),
+        set: |params, text| once(&mut params.symbolize, values::choice(text, &SYMBOLIZERS)),
     },
     Parameter {
         name: "duration_ms",
         values: "number",
         meaning: "how long, in milliseconds",
-        set: |wish, text| once(&mut wish.duration_ns, values::duration(text, SECOND_NS / 1000)),
+        set: |params, text| once(&mut params.duration_ns, values::duration(text, SECOND_NS / 1000)),
     },
 ];
 

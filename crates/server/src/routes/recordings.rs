@@ -25,8 +25,8 @@ const NAMED: &[(&str, &str)] = &[
 impl RouteContext<'_> {
     /// A recording of wall-clock time, in that format, unless the request says something else.
     fn request(&mut self, length: Length, format: &'static str) -> Result<Box<Request>, Answer> {
-        let wish = std::mem::take(&mut self.wish);
-        let request = wish.into_request(Defaults { length, mode: Mode::Wall, format });
+        let params = std::mem::take(&mut self.params);
+        let request = params.into_request(Defaults { length, mode: Mode::Wall, format });
         request.map(Box::new).map_err(|what| self.wrong(what))
     }
 
@@ -51,7 +51,7 @@ pub(super) fn named(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
 }
 
 pub(super) fn dump(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
-    if let Some(format) = asked.wish.format.filter(|format| !["dump", "json"].contains(&format.name)) {
+    if let Some(format) = asked.params.format.filter(|format| !["dump", "json"].contains(&format.name)) {
         return Err(asked.wrong(format!("format: \"{}\" is not one of dump, json", format.name)));
     }
     asked.record(Length::Ticks(1), "dump")

@@ -71,7 +71,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     let Value::Object(object) = value else {
         return Err("the body is JSON, but not an object".to_owned());
     };
-    let mut wish = RecordingParams::default();
+    let mut params = RecordingParams::default();
     for (name, value) in &object {
         let Some(field) = FIELDS.iter().find(|field| field.name == name) else {
             let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
@@ -81,22 +81,22 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         let wrong = |what: String| format!("\"{name}\": {what}");
         // null is as if it were not there.
         if let Some(text) = text(field.kind, value).map_err(wrong)? {
-            wish.set(field.parameter, &text).map_err(wrong)?;
+            params.set(field.parameter, &text).map_err(wrong)?;
         }
     }
-    if wish.ticks.is_none() && wish.duration_ns.is_none() {
+    if params.ticks.is_none() && params.duration_ns.is_none() {
         return Err("\"numberOfSamples\" is missing".to_owned());
     }
-    if wish.interval_ns.is_none() {
+    if params.interval_ns.is_none() {
         return Err("\"timeInterval\" is missing".to_owned());
     }
     // Its pipelines sum up periods if there are any, and multiply by the interval afterwards: so
     // there are none. In CPU mode, which its clients do not know, samples without periods would be
     // false.
-    if wish.mode != Some(Mode::Cpu) {
-        wish.compat.get_or_insert(true);
+    if params.mode != Some(Mode::Cpu) {
+        params.compat.get_or_insert(true);
     }
-    wish.into_request(Defaults { length: Length::Ticks(1), mode: Mode::Wall, format: "perf" })
+    params.into_request(Defaults { length: Length::Ticks(1), mode: Mode::Wall, format: "perf" })
 }
 
 /// Whether brackets nest deeper than any right request's. serde_json stops at a depth
