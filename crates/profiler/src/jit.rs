@@ -72,20 +72,20 @@ impl JitCode {
     }
 
     /// Reads what is new. Returns a generation, which changes when answers may have.
-    pub fn look(&mut self, mappings: &Mappings) -> u64 {
+    pub fn refresh(&mut self, mappings: &Mappings) -> u64 {
         let now = process::monotonic_ns();
         if now.saturating_sub(self.looked_ns) < LOOK_AGAIN_NS {
             return self.generation;
         }
         let last = std::mem::replace(&mut self.looked_ns, now);
-        let mut is_new = self.perf_map.look(last);
+        let mut is_new = self.perf_map.refresh(last);
         for marker in mappings.jit_dumps() {
             self.add_dump(marker);
         }
         for dump in &mut self.dumps {
-            is_new |= dump.look(&self.frames);
+            is_new |= dump.refresh(&self.frames);
         }
-        is_new |= self.objects.look(mappings, last, now, &self.frames);
+        is_new |= self.objects.refresh(mappings, last, now, &self.frames);
         self.generation += u64::from(is_new);
         self.generation
     }
@@ -119,7 +119,7 @@ impl JitCode {
         dumps + self.objects.code().refused() + self.perf_map.codes().map(CodeMap::refused).sum::<u64>()
     }
 
-    /// Forgets everything; [`JitCode::look`] reads it again.
+    /// Forgets everything; [`JitCode::refresh`] reads it again.
     pub fn clear(&mut self) {
         let frames = self.frames();
         frames.clear();

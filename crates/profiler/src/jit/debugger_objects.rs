@@ -54,7 +54,7 @@ impl DebuggerObjects {
 
     /// Reads the lists. New code may have been there since `last_ns`. Returns whether anything
     /// changed.
-    pub fn look(&mut self, mappings: &Mappings, last_ns: u64, now_ns: u64, frames: &JitTables) -> bool {
+    pub fn refresh(&mut self, mappings: &Mappings, last_ns: u64, now_ns: u64, frames: &JitTables) -> bool {
         if now_ns.saturating_sub(self.followed_ns) < FOLLOW_AGAIN_NS {
             return false;
         }

@@ -37,12 +37,12 @@ impl Dump {
     }
 
     /// Reads what was added to the file. Returns whether anything was new.
-    pub fn look(&mut self, frames: &JitTables) -> bool {
+    pub fn refresh(&mut self, frames: &JitTables) -> bool {
         if self.reader.has_ended() {
             return false;
         }
         let mut records = Records { reader: &mut self.reader, code: &mut self.code, frames };
-        self.file.look(&mut records, &stdio::unwritten)
+        self.file.refresh(&mut records, &stdio::unwritten)
     }
 
     /// The functions in the file.

@@ -56,9 +56,9 @@ impl PerfMap {
 
     /// Reads what was added to the maps. New code may have been there since `last_ns`. Returns
     /// whether anything was new.
-    pub fn look(&mut self, last_ns: u64) -> bool {
-        let inherited = self.inherited.as_mut().is_some_and(|map| map.look(0));
-        self.own.look(last_ns) | inherited
+    pub fn refresh(&mut self, last_ns: u64) -> bool {
+        let inherited = self.inherited.as_mut().is_some_and(|map| map.refresh(0));
+        self.own.refresh(last_ns) | inherited
     }
 
     /// The functions of the maps, the process's own first.
@@ -73,9 +73,9 @@ impl OneMap {
         OneMap { file: GrowingFile::new(&path, process::user(), file_bytes), code: CodeMap::new(max_bytes) }
     }
 
-    fn look(&mut self, last_ns: u64) -> bool {
+    fn refresh(&mut self, last_ns: u64) -> bool {
         let mut lines = Lines { code: &mut self.code, time_ns: last_ns };
-        self.file.look(&mut lines, &stdio::unwritten)
+        self.file.refresh(&mut lines, &stdio::unwritten)
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         std::fs::write(&own, "6000 100 own\n").unwrap();
         let mut map = PerfMap::new(1 << 20);
-        assert!(map.look(0));
+        assert!(map.refresh(0));
         std::fs::remove_file(&path).unwrap();
         std::fs::remove_file(&own).unwrap();
         PARENT.store(0, Relaxed);

@@ -181,7 +181,7 @@ impl Account {
     }
 
     /// Records an observation. `asked`: whether the thread will be hit from now on.
-    pub fn look(&mut self, now: Moment, found: Found, asked: TimerState) {
+    pub fn observe(&mut self, now: Moment, found: Found, asked: TimerState) {
         let ticks = u32::try_from(now.ticks.saturating_sub(self.last.ticks)).unwrap_or(u32::MAX);
         let passed_ns = now.ns.saturating_sub(self.last.ns);
         let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
@@ -204,15 +204,15 @@ impl Account {
             (Some((state, stack)), found) => {
                 let earlier = ticks.saturating_sub(1) / 2;
                 self.hit(state, &stack, earlier, self.last.ns);
-                self.look_here(now, found, ticks - earlier, used_ns, true);
+                self.add(now, found, ticks - earlier, used_ns, true);
                 return;
             }
             (None, found) => found,
         };
-        self.look_here(now, found, ticks, used_ns, false);
+        self.add(now, found, ticks, used_ns, false);
     }
 
-    fn look_here(&mut self, now: Moment, found: Found, ticks: u32, used_ns: u64, was_blocked: bool) {
+    fn add(&mut self, now: Moment, found: Found, ticks: u32, used_ns: u64, was_blocked: bool) {
         if used_ns > 0 || !matches!(found, Found::Waiting) {
             self.waits_since_ns = None;
         }
@@ -247,7 +247,7 @@ impl Account {
         let ran = self.place.is_none() && !waits && mode == Mode::Wall;
         let ran_ns = if ran { now.ns.saturating_sub(self.last.ns) } else { 0 };
         let found = if waits { Found::Waiting } else { Found::Elsewhere };
-        self.look(Moment { cpu_ns: now.cpu_ns + ran_ns, ..now }, found, TimerState::No);
+        self.observe(Moment { cpu_ns: now.cpu_ns + ran_ns, ..now }, found, TimerState::No);
     }
 
     /// Records a repeated observation for a snapshot, which found no hit before.
@@ -255,7 +255,7 @@ impl Account {
         self.hit(state, stack, 1, ns);
     }
 
-    /// What [`Account::look`] at `now` would add.
+    /// What [`Account::observe`] at `now` would add.
     pub fn news(&self, now: Moment) -> News {
         let between = now.ticks.saturating_sub(self.last.ticks).saturating_sub(1);
         let stood_still = self.place.is_some() && now.cpu_ns == self.last.cpu_ns;
@@ -356,15 +356,15 @@ impl Account {
         }
         // A thread that had a rhythm and now computes has none.
         self.was_in_step = blocked_ns > few_ns && self.is_regular();
-        let mut told = match mode {
+        let mut samples = match mode {
             Mode::Cpu => self.cpu_samples(times_ns[0], ends),
             Mode::Wall => self.wall_samples(times_ns, interval_ns.max(1), ends),
         };
-        told.sort_by_key(|sample| sample.ns);
+        samples.sort_by_key(|sample| sample.ns);
         self.opened = self.last;
         self.unasked_ns = 0;
         self.hits.clear();
-        told
+        samples
     }
 
     /// How long the thread ran, waited for a CPU and was blocked in the window.
@@ -385,12 +385,12 @@ impl Account {
     fn cpu_samples(&mut self, running_ns: u64, ends: bool) -> Vec<Weighted> {
         let unasked_ns = self.unasked_ns.min(running_ns);
         let total_ns = running_ns - unasked_ns + std::mem::take(&mut self.left_ns[0]) as u64;
-        let mut told = vec![self.without_stack(Kind::Running, self.unasked(), 1, unasked_ns)];
+        let mut samples = vec![self.without_stack(Kind::Running, self.unasked(), 1, unasked_ns)];
         let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
         if self.was_in_step {
-            told.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
+            samples.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
         } else if !hits.is_empty() {
-            told.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| Weighted {
+            samples.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| Weighted {
                 state: State::Running,
                 stack: hit.stack.clone(),
                 ticks: 1,
@@ -398,11 +398,11 @@ impl Account {
                 ns: hit.ns,
             }));
         } else if ends {
-            told.push(self.without_stack(Kind::Running, RawStack::none(), 1, total_ns));
+            samples.push(self.without_stack(Kind::Running, RawStack::none(), 1, total_ns));
         } else {
             self.left_ns[0] = total_ns as f64;
         }
-        told
+        samples
     }
 
     fn unasked(&self) -> RawStack {
@@ -415,7 +415,7 @@ impl Account {
 
     fn wall_samples(&mut self, times_ns: [u64; 3], interval_ns: u64, ends: bool) -> Vec<Weighted> {
         let ticks = self.last.ticks.saturating_sub(self.opened.ticks);
-        let (mut told, running_ns, unasked_ns) = (vec![], times_ns[0], self.unasked_ns);
+        let (mut samples, running_ns, unasked_ns) = (vec![], times_ns[0], self.unasked_ns);
         for (kind, mut ticks) in KINDS.into_iter().zip(self.ticks_of_kinds(times_ns, ticks, interval_ns)) {
             if ticks == 0 {
                 continue;
@@ -423,10 +423,10 @@ impl Account {
             if kind == Kind::Running {
                 let unasked = u128::from(ticks) * u128::from(unasked_ns.min(running_ns))
                     / u128::from(running_ns.max(1));
-                told.push(self.without_stack(kind, self.unasked(), in_ticks(unasked as u64), 0));
+                samples.push(self.without_stack(kind, self.unasked(), in_ticks(unasked as u64), 0));
                 ticks -= unasked as u64;
                 if self.was_in_step {
-                    told.push(self.without_stack(kind, RawStack::in_step(), in_ticks(ticks), 0));
+                    samples.push(self.without_stack(kind, RawStack::in_step(), in_ticks(ticks), 0));
                     continue;
                 }
             }
@@ -437,7 +437,7 @@ impl Account {
             let waited =
                 kind == Kind::Waiting || kind == Kind::Blocked && ends && is_moment && !self.is_blind;
             if !hits.is_empty() {
-                told.extend(shares(&hits, ticks).map(|(hit, ticks)| Weighted {
+                samples.extend(shares(&hits, ticks).map(|(hit, ticks)| Weighted {
                     state: hit.state,
                     stack: hit.stack.clone(),
                     ticks: in_ticks(ticks),
@@ -446,14 +446,20 @@ impl Account {
                 }));
             } else if let (true, Some(stack)) = (waited, &self.seen) {
                 let (stack, ns) = (stack.clone(), self.last.ns);
-                told.push(Weighted { state: State::Runnable, stack, ticks: in_ticks(ticks), cpu_ns: 0, ns });
+                samples.push(Weighted {
+                    state: State::Runnable,
+                    stack,
+                    ticks: in_ticks(ticks),
+                    cpu_ns: 0,
+                    ns,
+                });
             } else if ends {
-                told.push(self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0));
+                samples.push(self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0));
             } else if let Some(left) = self.left_ns.get_mut(kind as usize) {
                 *left += ticks as f64 * interval_ns as f64;
             }
         }
-        told
+        samples
     }
 
     /// Divides the window's ticks as its time is divided. Fractions are carried over.

@@ -88,15 +88,15 @@ mod tests {
     #[test]
     fn rests_grow_and_end_when_the_thread_has_run() {
         let mut rest = Rest::default();
-        let mut looks = vec![];
+        let mut checks = vec![];
         for sweep in 0..400u64 {
             if rest.is_due(sweep + 1) {
-                looks.push(sweep);
+                checks.push(sweep);
                 rest.was_idle(3, 8);
             }
         }
-        assert_eq!(looks[..16], (0..16).collect::<Vec<u64>>());
-        let gaps: Vec<u64> = looks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(checks[..16], (0..16).collect::<Vec<u64>>());
+        let gaps: Vec<u64> = checks.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(gaps[20..30].iter().all(|&gap| gap == 2), "{gaps:?}");
         assert!(gaps[40..60].iter().filter(|&&gap| gap == 4).count() >= 18, "{gaps:?}");
         assert!(gaps[70..].iter().filter(|&&gap| gap == 8).count() >= 10, "{gaps:?}");

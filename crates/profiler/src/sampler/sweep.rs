@@ -21,7 +21,7 @@ use crate::signal_exclusion;
 use copy::RemoteWalker;
 use filter::apply_filter;
 use finalize::finalize_end;
-use observe::{Look, is_in_unknown_code, look};
+use observe::{Observation, is_in_unknown_code, observe};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -283,15 +283,15 @@ impl Sweeper {
                 continue;
             }
             let cpu_before_ns = thread.cpu_ns;
-            let found = match look(thread, wanted & due.wall != 0, copier, tables, counters) {
-                Look::There(found) => found,
-                Look::Ended => {
+            let found = match observe(thread, wanted & due.wall != 0, copier, tables, counters) {
+                Observation::There(found) => found,
+                Observation::Ended => {
                     // From now on the thread has no ticks.
                     of(recordings, thread.recordings)
                         .for_each(|recording| finalize::emit_tail(thread, recording));
                     continue;
                 }
-                Look::Gone => {
+                Observation::Gone => {
                     gone.push(thread.tid());
                     continue;
                 }
@@ -376,8 +376,9 @@ impl Sweeper {
                 return true;
             }
             if recording.is_snapshot() && recording.wait_on(now) {
-                let mut look_at = |thread: &mut ThreadState| look(thread, true, copier, tables, counters);
-                if finalize::ask_the_rest(threads, recording, timers, counters, &mut look_at) {
+                let mut observe_thread =
+                    |thread: &mut ThreadState| observe(thread, true, copier, tables, counters);
+                if finalize::ask_the_rest(threads, recording, timers, counters, &mut observe_thread) {
                     return true;
                 }
             }
@@ -443,12 +444,12 @@ fn add_observation(
     let now = moment(thread, recording, tick_ns);
     let Some(account) = account_of(thread, recording) else { return };
     let news = account.news(now);
-    account.look(now, found, asked);
+    account.observe(now, found, asked);
     recording.count(news);
     let Some(account) = account_of(thread, recording) else { return };
     if account.is_full(tick_ns) {
-        let told = account.close(recording.request().mode, recording.interval_ns(), false);
-        recording.take(&thread.thread, told);
+        let samples = account.close(recording.request().mode, recording.interval_ns(), false);
+        recording.take(&thread.thread, samples);
     }
 }
 

@@ -83,7 +83,7 @@ pub struct ThreadState {
     /// Kept open where there are enough descriptors, else opened for each observation.
     activity: Option<ActivityFile>,
     readable: bool,
-    looks: u32,
+    observations: u32,
 }
 
 impl ThreadState {
@@ -116,7 +116,7 @@ impl ThreadState {
             run_delay: RunDelay::default(),
             readable,
             activity: activity.ok().filter(|_| keep),
-            looks: 0,
+            observations: 0,
         })
     }
 
@@ -153,13 +153,13 @@ impl ThreadState {
     /// Whether it is time to read the name again: at each of the first four calls, later at every
     /// fourth.
     pub fn is_name_old(&mut self) -> bool {
-        self.looks = self.looks.wrapping_add(1);
-        self.looks <= 4 || self.looks.is_multiple_of(4)
+        self.observations = self.observations.wrapping_add(1);
+        self.observations <= 4 || self.observations.is_multiple_of(4)
     }
 
     /// Whether its name has been read again once at the most.
     pub fn is_new(&self) -> bool {
-        self.looks <= 1
+        self.observations <= 1
     }
 
     /// Reads the name again. `true` if it changed.

@@ -172,18 +172,18 @@ impl StackSymbolizer {
         if !self.made.contains_key(raw) {
             return None;
         }
-        let generation = self.look(&raw.mappings);
+        let generation = self.refresh(&raw.mappings);
         let (stack, validity) = self.made.get(raw)?;
         let holds = validity.generation == generation && validity.times.contains(&time_ns);
         holds.then(|| stack.clone())
     }
 
     /// Refreshes what is known of JIT code, once per batch, and returns its generation.
-    fn look(&mut self, mappings: &Mappings) -> u64 {
+    fn refresh(&mut self, mappings: &Mappings) -> u64 {
         if let Some(generation) = self.generation {
             return generation;
         }
-        let generation = lock(&self.sources.jit_code).map_or(0, |mut made| made.look(mappings));
+        let generation = lock(&self.sources.jit_code).map_or(0, |mut made| made.refresh(mappings));
         self.generation = Some(generation);
         generation
     }
@@ -247,7 +247,7 @@ impl StackSymbolizer {
         time_ns: u64,
         validity: &mut Option<Validity>,
     ) -> Frame {
-        let generation = self.look(mappings);
+        let generation = self.refresh(mappings);
         let validity = validity.get_or_insert(Validity { generation, times: 0..u64::MAX });
         let found = lock(&self.sources.jit_code).and_then(|made| made.find(address.inside(), time_ns));
         if let Some(found) = &found {

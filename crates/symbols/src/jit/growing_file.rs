@@ -66,7 +66,7 @@ impl GrowingFile {
     /// Hands on what is new; returns whether there was anything, or the file was rewritten. A file
     /// that is not there, or not to be trusted, has nothing new. `unwritten` returns, for an open
     /// file, what is to be written behind its end.
-    pub fn look(&mut self, consumer: &mut dyn Consumer, unwritten: &dyn Fn(&File) -> Vec<u8>) -> bool {
+    pub fn refresh(&mut self, consumer: &mut dyn Consumer, unwritten: &dyn Fn(&File) -> Vec<u8>) -> bool {
         let Some((file, inode)) = self.open() else { return false };
         let Some(whole) = Whole::of(file, unwritten) else { return false };
         let mut is_new = false;
@@ -223,13 +223,13 @@ mod tests {
         let (place, mut lines) = (Place::new(), Lines::default());
         let mut file = place.growing();
         place.append(b"one\ntw");
-        assert!(file.look(&mut lines, &|_| b"o\nthree\nfo".to_vec()));
-        assert!(!file.look(&mut lines, &|_| b"o\nthree\nfou".to_vec()));
+        assert!(file.refresh(&mut lines, &|_| b"o\nthree\nfo".to_vec()));
+        assert!(!file.refresh(&mut lines, &|_| b"o\nthree\nfou".to_vec()));
         place.append(b"o\nthree\nfou");
-        assert!(!file.look(&mut lines, &|_| b"o\nthree\nfou".to_vec()));
-        assert!(file.look(&mut lines, &|_| b"r\n".to_vec()));
+        assert!(!file.refresh(&mut lines, &|_| b"o\nthree\nfou".to_vec()));
+        assert!(file.refresh(&mut lines, &|_| b"r\n".to_vec()));
         place.append(b"r\n");
-        assert!(!file.look(&mut lines, &nothing));
+        assert!(!file.refresh(&mut lines, &nothing));
         assert_eq!(lines.0, b"one\ntwo\nthree\nfour\n");
     }
 
@@ -237,10 +237,10 @@ mod tests {
     fn what_was_appended_is_read_once_and_a_torn_end_when_it_is_whole() {
         let (place, mut lines) = (Place::new(), Lines::default());
         let mut file = place.growing();
-        assert!(!file.look(&mut lines, &nothing));
+        assert!(!file.refresh(&mut lines, &nothing));
         for part in ["one\ntw", "o\n", "", "three\n"] {
             place.append(part.as_bytes());
-            assert_eq!(file.look(&mut lines, &nothing), !part.is_empty());
+            assert_eq!(file.refresh(&mut lines, &nothing), !part.is_empty());
         }
         assert_eq!(lines.0, b"one\ntwo\nthree\n");
     }
@@ -250,11 +250,11 @@ mod tests {
         let (place, mut lines) = (Place::new(), Lines::default());
         let mut file = place.growing();
         place.append(b"one\n");
-        file.look(&mut lines, &nothing);
+        file.refresh(&mut lines, &nothing);
         std::fs::write(&place.0, b"another and longer\n").unwrap();
-        file.look(&mut lines, &nothing);
+        file.refresh(&mut lines, &nothing);
         std::fs::write(&place.0, b"x\n").unwrap();
-        file.look(&mut lines, &nothing);
+        file.refresh(&mut lines, &nothing);
         assert_eq!(lines.0, b"one\n!another and longer\n!x\n");
     }
 
@@ -263,10 +263,10 @@ mod tests {
         let (place, mut lines) = (Place::new(), Lines::default());
         let mut file = place.growing();
         place.append(&[vec![b'a'; 2 * CHUNK_BYTES], b"\n".to_vec()].concat());
-        assert!(file.look(&mut lines, &nothing));
+        assert!(file.refresh(&mut lines, &nothing));
         assert_eq!(lines.0.len(), 2 * CHUNK_BYTES + 1);
         place.append(&vec![b'b'; 3 << 20]);
-        assert!(!file.look(&mut lines, &nothing));
+        assert!(!file.refresh(&mut lines, &nothing));
     }
 
     #[test]
@@ -274,19 +274,19 @@ mod tests {
         let (place, link, mut lines) = (Place::new(), Place::new(), Lines::default());
         place.append(b"one\n");
         std::os::unix::fs::symlink(&place.0, &link.0).unwrap();
-        assert!(!link.growing().look(&mut lines, &nothing));
+        assert!(!link.growing().refresh(&mut lines, &nothing));
         let fifo = Place::new();
         let name = std::ffi::CString::new(fifo.0.to_str().unwrap()).unwrap();
         // SAFETY: the name ends in a NUL.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        assert!(!fifo.growing().look(&mut lines, &nothing));
+        assert!(!fifo.growing().refresh(&mut lines, &nothing));
         let inode = std::fs::metadata(&place.0).unwrap().ino();
-        assert!(!place.growing().with_inode(inode + 1).look(&mut lines, &nothing));
+        assert!(!place.growing().with_inode(inode + 1).refresh(&mut lines, &nothing));
         let of_others = std::fs::metadata(&place.0).unwrap().uid() != 0;
         let mut file = GrowingFile::new(&place.0, 12_345, 1 << 20);
-        assert_eq!(file.look(&mut lines, &nothing), !of_others);
+        assert_eq!(file.refresh(&mut lines, &nothing), !of_others);
         lines.0.clear();
-        assert!(place.growing().with_inode(inode).look(&mut lines, &nothing));
+        assert!(place.growing().with_inode(inode).refresh(&mut lines, &nothing));
         assert_eq!(lines.0, b"one\n");
     }
 }

@@ -22,31 +22,31 @@ fn moment(ms: u64, cpu_ms: u64, delay_ms: u64) -> Moment {
     Moment { ns: ms * MS, cpu_ns: cpu_ms * MS, delay_ns: delay_ms * MS, ticks: ms / 10, late: 0 }
 }
 
-fn ticks(told: &[Weighted], state: State) -> u32 {
-    told.iter().filter(|sample| sample.state == state).map(|sample| sample.ticks).sum()
+fn ticks(samples: &[Weighted], state: State) -> u32 {
+    samples.iter().filter(|sample| sample.state == state).map(|sample| sample.ticks).sum()
 }
 
 fn cpu(account: &mut Account, ends: bool) -> Vec<Weighted> {
-    let mut told = account.close(Mode::Cpu, 10 * MS, ends);
-    told.retain(|sample| sample.cpu_ns > 0);
-    told
+    let mut samples = account.close(Mode::Cpu, 10 * MS, ends);
+    samples.retain(|sample| sample.cpu_ns > 0);
+    samples
 }
 
 fn wall(account: &mut Account) -> Vec<Weighted> {
-    let mut told = account.close(Mode::Wall, 10 * MS, true);
-    told.retain(|sample| sample.ticks > 0);
-    told
+    let mut samples = account.close(Mode::Wall, 10 * MS, true);
+    samples.retain(|sample| sample.ticks > 0);
+    samples
 }
 
 #[test]
 fn a_thread_whose_clock_stood_still_was_where_it_is_however_seldom_it_was_looked_at() {
     let mut account = Account::new(moment(0, 5, 0));
     let place = stack();
-    account.look(moment(10, 5, 0), Found::At(FUTEX, place.clone()), TimerState::No);
-    account.look(moment(1000, 5, 0), Found::At(FUTEX, place.clone()), TimerState::No);
-    let told = wall(&mut account);
-    assert_eq!((told.len(), ticks(&told, FUTEX)), (1, 100));
-    assert!(Arc::ptr_eq(&told[0].stack, &place));
+    account.observe(moment(10, 5, 0), Found::At(FUTEX, place.clone()), TimerState::No);
+    account.observe(moment(1000, 5, 0), Found::At(FUTEX, place.clone()), TimerState::No);
+    let samples = wall(&mut account);
+    assert_eq!((samples.len(), ticks(&samples, FUTEX)), (1, 100));
+    assert!(Arc::ptr_eq(&samples[0].stack, &place));
 }
 
 /// The thread runs 3 of each 10 ms, half of that in each of two stacks, and sleeps in a third.
@@ -55,7 +55,7 @@ fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() 
     let mut account = Account::new(moment(0, 0, 0));
     let (parse, render, sleep) = (stack(), stack(), stack());
     for tick in 1..=100 {
-        account.look(
+        account.observe(
             moment(tick * 10, tick * 3, 0),
             Found::At(READ, sleep.clone()),
             TimerState::Yes(TICK_NS),
@@ -64,10 +64,10 @@ fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() 
             account.ran(if tick % 4 == 0 { &parse } else { &render }, tick * 10 * MS, any_tick(tick));
         }
     }
-    let told = wall(&mut account);
-    assert_eq!((ticks(&told, State::Running), ticks(&told, READ)), (30, 70));
+    let samples = wall(&mut account);
+    assert_eq!((ticks(&samples, State::Running), ticks(&samples, READ)), (30, 70));
     let at = |stack: &Arc<RawStack>| -> u32 {
-        told.iter().filter(|sample| Arc::ptr_eq(&sample.stack, stack)).map(|sample| sample.ticks).sum()
+        samples.iter().filter(|sample| Arc::ptr_eq(&sample.stack, stack)).map(|sample| sample.ticks).sum()
     };
     assert_eq!((at(&parse), at(&render), at(&sleep)), (15, 15, 70));
 }
@@ -77,25 +77,25 @@ fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() 
 fn hits_weigh_alike_and_sum_to_the_cpu_clock() {
     let mut account = Account::new(moment(0, 0, 0));
     account.ran(&stack(), MS, MS / TICK_NS);
-    account.look(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     account.ran(&stack(), 400 * MS, 400 * MS / TICK_NS);
-    account.look(moment(400, 100, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
-    let told = cpu(&mut account, true);
-    assert_eq!(told.iter().map(|sample| sample.cpu_ns).collect::<Vec<u64>>(), [50 * MS, 50 * MS]);
+    account.observe(moment(400, 100, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    let samples = cpu(&mut account, true);
+    assert_eq!(samples.iter().map(|sample| sample.cpu_ns).collect::<Vec<u64>>(), [50 * MS, 50 * MS]);
 }
 
 #[test]
 fn cpu_time_without_a_hit_waits_for_one_and_is_told_without_a_stack_at_the_end() {
     let mut account = Account::new(moment(0, 0, 0));
-    account.look(moment(2000, 7, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(2000, 7, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     assert!(cpu(&mut account, false).is_empty());
     account.ran(&stack(), 2500 * MS, 2500 * MS / TICK_NS);
-    account.look(moment(3000, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
-    let told = cpu(&mut account, false);
-    assert_eq!((told.len(), told[0].cpu_ns), (1, 10 * MS));
-    account.look(moment(4000, 12, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
-    let told = cpu(&mut account, true);
-    assert!(told.len() == 1 && told[0].cpu_ns == 2 * MS && told[0].stack.is_none());
+    account.observe(moment(3000, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    let samples = cpu(&mut account, false);
+    assert_eq!((samples.len(), samples[0].cpu_ns), (1, 10 * MS));
+    account.observe(moment(4000, 12, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    let samples = cpu(&mut account, true);
+    assert!(samples.len() == 1 && samples[0].cpu_ns == 2 * MS && samples[0].stack.is_none());
 }
 
 #[test]
@@ -103,19 +103,20 @@ fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once()
     let mut account = Account::new(moment(0, 0, 0));
     let place = stack();
     account.ran(&place, MS, MS / TICK_NS);
-    account.look(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
-    account.look(moment(1000, 10, 0), Found::Waiting, TimerState::Yes(TICK_NS));
+    account.observe(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(1000, 10, 0), Found::Waiting, TimerState::Yes(TICK_NS));
     let first = account.close(Mode::Wall, 10 * MS, false);
     // The kernel counts the wait now that it is over.
-    account.look(moment(1010, 20, 980), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(1010, 20, 980), Found::Elsewhere, TimerState::Yes(TICK_NS));
     account.ran(&place, 1010 * MS, 1010 * MS / TICK_NS);
-    account.look(moment(2000, 1010, 980), Found::Elsewhere, TimerState::Yes(TICK_NS));
-    let told: Vec<Weighted> = first.into_iter().chain(wall(&mut account)).collect();
-    let waited = ticks(&told, State::Runnable);
+    account.observe(moment(2000, 1010, 980), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    let samples: Vec<Weighted> = first.into_iter().chain(wall(&mut account)).collect();
+    let waited = ticks(&samples, State::Runnable);
     assert!((45..=100).contains(&waited), "{waited}");
-    assert_eq!(told.iter().map(|sample| sample.ticks).sum::<u32>(), 200);
+    assert_eq!(samples.iter().map(|sample| sample.ticks).sum::<u32>(), 200);
     assert!(
-        told.iter()
+        samples
+            .iter()
             .filter(|sample| sample.state == State::Runnable)
             .all(|sample| Arc::ptr_eq(&sample.stack, &place))
     );
@@ -123,21 +124,25 @@ fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once()
 
 #[test]
 fn all_ticks_are_told_whatever_the_clocks_say() {
-    for ticks_told in [1, 2, 7, 1000] {
+    for ticks_seen in [1, 2, 7, 1000] {
         for cpu_ms in [0, 1, 50, 1 << 40] {
             for delay_ms in [0, 1, 900, 1 << 40] {
                 for found in [Found::At(READ, stack()), Found::Waiting, Found::Elsewhere] {
                     let mut account = Account::new(moment(0, 0, 0));
-                    account.look(
-                        moment(ticks_told * 10 / 2, cpu_ms / 2, 0),
+                    account.observe(
+                        moment(ticks_seen * 10 / 2, cpu_ms / 2, 0),
                         found.clone(),
                         TimerState::Yes(TICK_NS),
                     );
-                    let mut told = account.close(Mode::Wall, 10 * MS, false);
-                    account.look(moment(ticks_told * 10, cpu_ms, delay_ms), found, TimerState::Yes(TICK_NS));
-                    told.extend(wall(&mut account));
-                    let sum: u64 = told.iter().map(|sample| u64::from(sample.ticks)).sum();
-                    assert_eq!(sum, ticks_told, "{cpu_ms} {delay_ms}");
+                    let mut samples = account.close(Mode::Wall, 10 * MS, false);
+                    account.observe(
+                        moment(ticks_seen * 10, cpu_ms, delay_ms),
+                        found,
+                        TimerState::Yes(TICK_NS),
+                    );
+                    samples.extend(wall(&mut account));
+                    let sum: u64 = samples.iter().map(|sample| u64::from(sample.ticks)).sum();
+                    assert_eq!(sum, ticks_seen, "{cpu_ms} {delay_ms}");
                 }
             }
         }
@@ -150,7 +155,7 @@ fn the_first_tick_is_where_the_thread_was_found() {
     for hit in [true, false] {
         let mut account = Account::new(moment(0, 0, 0));
         let now = Moment { ticks: 1, ..moment(0, 0, 0) };
-        account.look(
+        account.observe(
             now,
             if hit { Found::Elsewhere } else { Found::At(READ, stack()) },
             TimerState::Yes(TICK_NS),
@@ -158,9 +163,12 @@ fn the_first_tick_is_where_the_thread_was_found() {
         if hit {
             account.ran(&stack(), 0, 0);
         }
-        let told = wall(&mut account);
+        let samples = wall(&mut account);
         let state = if hit { State::Running } else { READ };
-        assert!(told.len() == 1 && told[0].state == state && !told[0].stack.is_none(), "{told:?}");
+        assert!(
+            samples.len() == 1 && samples[0].state == state && !samples[0].stack.is_none(),
+            "{samples:?}"
+        );
     }
 }
 
@@ -169,20 +177,20 @@ fn a_thread_that_no_tick_of_the_kernel_ever_hits_is_in_step_with_it_and_one_with
     let of_hits = |hits: u64| {
         let mut account = Account::new(moment(0, 0, 0));
         for tick in 1..=500 {
-            account.look(moment(tick * 10, tick, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+            account.observe(moment(tick * 10, tick, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
             if tick <= hits {
                 account.ran(&stack(), tick * 10 * MS, any_tick(tick));
             }
         }
-        let told = cpu(&mut account, false);
-        (account.was_in_step(), told)
+        let samples = cpu(&mut account, false);
+        (account.was_in_step(), samples)
     };
     for (hits, is_in_step) in [(0, true), (40, false), (50, false), (75, false), (100, true)] {
         assert_eq!(of_hits(hits).0, is_in_step, "{hits}");
     }
-    let (_, told) = of_hits(0);
-    assert_eq!((told.len(), told[0].cpu_ns), (1, 500 * MS));
-    assert!(told[0].stack.remark().is_some_and(|remark| remark.contains("in step")));
+    let (_, samples) = of_hits(0);
+    assert_eq!((samples.len(), samples[0].cpu_ns), (1, 500 * MS));
+    assert!(samples[0].stack.remark().is_some_and(|remark| remark.contains("in step")));
 }
 
 /// Regression: busy threads of a loaded machine were shown as in step, because the sampler's own
@@ -192,7 +200,7 @@ fn a_thread_that_never_blocks_is_not_in_step() {
     let in_step_if_used = |cpu_ms: u64| {
         let mut account = Account::new(moment(0, 0, 0));
         for tick in 1..=500 {
-            account.look(moment(tick * 10, tick * cpu_ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+            account.observe(moment(tick * 10, tick * cpu_ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
             account.ran(&stack(), tick * 10 * MS, tick * 2);
         }
         cpu(&mut account, false);
@@ -209,7 +217,7 @@ fn a_thread_that_was_in_step_and_then_computes_has_its_stacks() {
     let mut told_of = |ticks: std::ops::RangeInclusive<u64>, used_ms: u64| {
         for tick in ticks {
             let cpu_ms = tick + tick.saturating_sub(500) * (used_ms - 1);
-            account.look(moment(tick * 10, cpu_ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+            account.observe(moment(tick * 10, cpu_ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
             if used_ms == 10 {
                 account.ran(&stack(), tick * 10 * MS, any_tick(tick));
             }
@@ -227,11 +235,11 @@ fn a_thread_that_was_in_step_and_then_computes_has_its_stacks() {
 #[test]
 fn windows_are_short_first_and_wait_for_hits_later() {
     let mut account = Account::new(moment(0, 0, 0));
-    account.look(moment(40, 1, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(40, 1, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     assert!(!account.is_full(40 * MS));
     assert!(account.is_full(60 * MS));
     account.close(Mode::Cpu, 10 * MS, false);
-    account.look(moment(1500, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(1500, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     assert!(!account.is_full(1500 * MS), "no hits are not many");
     assert!(account.is_full(2100 * MS));
 }
@@ -240,19 +248,19 @@ fn windows_are_short_first_and_wait_for_hits_later() {
 #[test]
 fn no_tick_is_lost_or_made_up_between_windows() {
     let mut account = Account::new(moment(0, 0, 0));
-    let (mut told, mut cpu_ms, mut delay_ms) = (0, 0, 0);
+    let (mut ticks, mut cpu_ms, mut delay_ms) = (0, 0, 0);
     for window in 1..=400u64 {
         cpu_ms += window * 7919 % 13;
         delay_ms += window * 104_729 % 7;
         let found = if window % 3 == 0 { Found::At(READ, stack()) } else { Found::Elsewhere };
-        account.look(moment(window * 10, cpu_ms, delay_ms), found, TimerState::Yes(TICK_NS));
+        account.observe(moment(window * 10, cpu_ms, delay_ms), found, TimerState::Yes(TICK_NS));
         if window % 5 == 0 {
             account.ran(&stack(), window * 10 * MS, window * 10 * MS / TICK_NS);
         }
         let samples = account.close(Mode::Wall, 10 * MS, window == 400);
-        told += samples.iter().map(|sample| u64::from(sample.ticks)).sum::<u64>();
+        ticks += samples.iter().map(|sample| u64::from(sample.ticks)).sum::<u64>();
     }
-    assert_eq!(told, 400);
+    assert_eq!(ticks, 400);
 }
 
 /// Regression: xz -T2 used 4.4 s of CPU time in threads that block all signals. A handful of
@@ -263,7 +271,7 @@ fn what_a_thread_uses_while_it_cannot_be_hit_is_not_given_to_its_hits() {
         let mut account = Account::new(moment(0, 0, 0));
         for tick in 1..=100 {
             let asked = if tick < 20 { TimerState::Yes(TICK_NS) } else { TimerState::Never };
-            account.look(moment(tick * 10, tick * 10, 0), Found::Elsewhere, asked);
+            account.observe(moment(tick * 10, tick * 10, 0), Found::Elsewhere, asked);
             if tick < 20 {
                 account.ran(&stack(), tick * 10 * MS, any_tick(tick));
             }
@@ -282,22 +290,22 @@ fn what_a_thread_uses_while_it_cannot_be_hit_is_not_given_to_its_hits() {
 #[test]
 fn a_thread_that_ended_did_what_it_was_seen_doing() {
     let mut account = Account::new(moment(0, 0, 0));
-    account.look(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     account.end(moment(20, 10, 0), Mode::Wall);
     assert_eq!(ticks(&wall(&mut account), State::Running), 2);
 
     let mut account = Account::new(moment(0, 0, 0));
-    account.look(moment(10, 0, 0), Found::At(FUTEX, stack()), TimerState::No);
+    account.observe(moment(10, 0, 0), Found::At(FUTEX, stack()), TimerState::No);
     account.end(moment(20, 0, 0), Mode::Wall);
     assert_eq!(ticks(&wall(&mut account), FUTEX), 2);
 
     let mut account = Account::new(moment(0, 0, 0));
-    account.look(moment(10, 0, 0), Found::Waiting, TimerState::No);
+    account.observe(moment(10, 0, 0), Found::Waiting, TimerState::No);
     account.end(moment(20, 0, 0), Mode::Wall);
     assert_eq!(ticks(&wall(&mut account), State::Runnable), 2);
 
     let mut account = Account::new(moment(0, 0, 0));
-    account.look(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     account.end(moment(20, 10, 0), Mode::Cpu);
     assert_eq!(cpu(&mut account, true).iter().map(|sample| sample.cpu_ns).sum::<u64>(), 10 * MS);
 }

@@ -1,6 +1,6 @@
 //! When a thread or a recording ends: emits the samples that are still pending.
 
-use super::observe::Look;
+use super::observe::Observation;
 use super::{account_of, moment};
 use crate::counters::AgentCounters;
 use crate::sampler::account::{Found, TimerState};
@@ -26,7 +26,7 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
     let news = account.news(now);
     match has_ended {
         true => account.end(now, recording.request().mode),
-        false => account.look(now, Found::Elsewhere, TimerState::No),
+        false => account.observe(now, Found::Elsewhere, TimerState::No),
     }
     recording.count(news);
     emit_tail(thread, recording);
@@ -35,8 +35,8 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
 /// Emits a thread's samples up to its last observation, then takes the thread out of the recording.
 pub fn emit_tail(thread: &mut ThreadState, recording: &mut RunningRecording) {
     let Some(mut account) = thread.accounts.get_mut(recording.place()).and_then(Option::take) else { return };
-    let told = account.close(recording.request().mode, recording.interval_ns(), true);
-    recording.take(&thread.thread, told);
+    let samples = account.close(recording.request().mode, recording.interval_ns(), true);
+    recording.take(&thread.thread, samples);
     thread.recordings &= !recording.bit();
 }
 
@@ -47,7 +47,7 @@ pub fn ask_the_rest(
     recording: &RunningRecording,
     timers: &mut Timers,
     counters: &AgentCounters,
-    look_at: &mut impl FnMut(&mut ThreadState) -> Look,
+    observe_thread: &mut impl FnMut(&mut ThreadState) -> Observation,
 ) -> bool {
     let now_ns = process::monotonic_ns();
     let mut waits = false;
@@ -55,16 +55,16 @@ pub fn ask_the_rest(
         if account_of(thread, recording).is_none_or(|account| !account.is_empty()) {
             continue;
         }
-        match look_at(thread) {
-            Look::There(Found::At(state, stack)) => {
+        match observe_thread(thread) {
+            Observation::There(Found::At(state, stack)) => {
                 if let Some(account) = account_of(thread, recording) {
                     account.found(state, &stack, now_ns);
                 }
             }
-            Look::There(Found::Elsewhere | Found::Waiting) => {
+            Observation::There(Found::Elsewhere | Found::Waiting) => {
                 waits |= timers.arm(thread, recording.bit(), now_ns, counters);
             }
-            Look::There(Found::Unknown) | Look::Ended | Look::Gone => {}
+            Observation::There(Found::Unknown) | Observation::Ended | Observation::Gone => {}
         }
     }
     waits

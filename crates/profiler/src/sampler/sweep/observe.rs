@@ -16,7 +16,7 @@ use swipr_unwind::walk::Stop;
 const LOOKS: usize = 3;
 
 /// The result of an observation.
-pub enum Look {
+pub enum Observation {
     There(Found),
     /// The first thread has ended while others still run: it stays listed.
     Ended,
@@ -24,15 +24,15 @@ pub enum Look {
 }
 
 /// Observes a thread; `wall`: also where it is blocked.
-pub fn look(
+pub fn observe(
     thread: &mut ThreadState,
     wall: bool,
     copier: &mut RemoteWalker,
     tables: &Tables,
     counters: &AgentCounters,
-) -> Look {
+) -> Observation {
     let found = (0..LOOKS).find_map(|_| observe_once(thread, wall, copier, tables, counters));
-    found.unwrap_or(Look::There(Found::Elsewhere))
+    found.unwrap_or(Observation::There(Found::Elsewhere))
 }
 
 /// `None`: it was blocked and has moved.
@@ -42,40 +42,40 @@ fn observe_once(
     copier: &mut RemoteWalker,
     tables: &Tables,
     counters: &AgentCounters,
-) -> Option<Look> {
-    let Some(now_ns) = cpu_ns(thread.tid()) else { return Some(Look::Gone) };
+) -> Option<Observation> {
+    let Some(now_ns) = cpu_ns(thread.tid()) else { return Some(Observation::Gone) };
     if now_ns < thread.cpu_ns {
-        return Some(Look::Gone); // another thread has got the id
+        return Some(Observation::Gone); // another thread has got the id
     }
     thread.cpu_ns = now_ns;
     if let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == now_ns) {
         counters.reused.add(1);
-        return Some(Look::There(Found::At(blocked.state, blocked.stack.clone())));
+        return Some(Observation::There(Found::At(blocked.state, blocked.stack.clone())));
     }
     thread.blocked = None;
     if !wall {
-        return Some(Look::There(Found::Elsewhere));
+        return Some(Observation::There(Found::Elsewhere));
     }
     Some(match thread.activity() {
-        Ok(Activity::Gone) => Look::Ended,
-        Ok(activity) if is_answering(thread, activity) => Look::There(Found::Elsewhere),
+        Ok(Activity::Gone) => Observation::Ended,
+        Ok(activity) if is_answering(thread, activity) => Observation::There(Found::Elsewhere),
         Ok(Activity::Blocked { system_call, first_argument, sp, pc }) => {
             let start = Registers::blocked_with_argument::<Native>(pc, sp, first_argument);
             match copier.copy(thread, start, State::Blocked(system_call), tables, counters) {
                 Ok(blocked) => {
                     let found = Found::At(blocked.state, blocked.stack.clone());
                     thread.blocked = Some(blocked);
-                    Look::There(found)
+                    Observation::There(found)
                 }
                 Err(NotCopied::HasMoved) => return None,
-                Err(NotCopied::NoTables) => Look::There(Found::Elsewhere),
+                Err(NotCopied::NoTables) => Observation::There(Found::Elsewhere),
             }
         }
         // A thread on a CPU uses time; one that does not is waiting for a CPU.
-        Ok(Activity::Running) if cpu_ns(thread.tid()) == Some(now_ns) => Look::There(Found::Waiting),
-        Ok(Activity::Running) => Look::There(Found::Elsewhere),
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Look::Gone,
-        Err(_) => Look::There(Found::Unknown),
+        Ok(Activity::Running) if cpu_ns(thread.tid()) == Some(now_ns) => Observation::There(Found::Waiting),
+        Ok(Activity::Running) => Observation::There(Found::Elsewhere),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Observation::Gone,
+        Err(_) => Observation::There(Found::Unknown),
     })
 }
 
