@@ -1,4 +1,5 @@
-//! Stacks in which functions of Python stand between native ones, out of a recording in JSON lines.
+//! Stacks in which functions of Python or Perl stand between native ones, out of a recording in
+//! JSON lines.
 
 use crate::agent::library;
 use crate::host::Host;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 pub struct Frame {
     /// The function; empty if it has no name.
     pub name: String,
-    /// `python`, or empty for machine code, or what else the recording says.
+    /// `python`, `perl`, or empty for machine code, or what else the recording says.
     pub kind: String,
     /// Its file as it is written.
     pub file: String,
@@ -44,6 +45,11 @@ impl Stack {
     /// The functions of Python, root first.
     pub fn python(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter().filter(|frame| frame.is_python())
+    }
+
+    /// The functions of Perl, root first.
+    pub fn perl(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().filter(|frame| frame.kind == "perl")
     }
 
     /// For messages.
@@ -119,10 +125,24 @@ pub fn pythons(minors: impl Iterator<Item = u32>) -> Vec<(u32, PathBuf)> {
     found
 }
 
+/// The Perls in the search path, and those that `PERLS` names besides, separated by colons.
+pub fn perls() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed = std::env::split_paths(&path).map(|directory| directory.join("perl"));
+    let installed = installed.filter(|perl| perl.exists()).take(1);
+    let more = std::env::var_os("PERLS").unwrap_or_default();
+    let more = std::env::split_paths(&more).filter(|path| path.exists());
+    let found: Vec<PathBuf> = installed.chain(more).collect();
+    if found.is_empty() {
+        println!("not run: perl is not installed");
+    }
+    found
+}
+
 /// Starts a script of `runtimes/` with the agent in it and waits for its `ready`.
-pub fn start(python: &Path, script: &str, arguments: &[&str]) -> Host {
+pub fn start(interpreter: &Path, script: &str, arguments: &[&str]) -> Host {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("runtimes").join(script);
-    let mut command = Command::new(python);
+    let mut command = Command::new(interpreter);
     command.arg(script).args(arguments).env("LD_PRELOAD", library());
     let mut host = Host::spawn(command);
     host.wait_for("ready");

@@ -20,10 +20,12 @@ pub(crate) enum Class {
     Note = 5,
     /// A function written in Python.
     Python = 6,
+    /// A function written in Perl.
+    Perl = 7,
 }
 
 impl Class {
-    pub(crate) const ALL: [Class; 7] = [
+    pub(crate) const ALL: [Class; 8] = [
         Class::Native,
         Class::Inlined,
         Class::Jit,
@@ -31,6 +33,7 @@ impl Class {
         Class::Waiting,
         Class::Note,
         Class::Python,
+        Class::Perl,
     ];
 
     /// For legends.
@@ -43,6 +46,7 @@ impl Class {
             Class::Waiting => "waiting",
             Class::Note => "remark",
             Class::Python => "Python",
+            Class::Perl => "Perl",
         }
     }
 }
@@ -69,6 +73,7 @@ pub(crate) fn of(frame: &Frame, inlined: bool) -> Class {
         FrameKind::Note => Class::Note,
         FrameKind::Jit => Class::Jit,
         FrameKind::Interpreted(Language::Python) => Class::Python,
+        FrameKind::Interpreted(Language::Perl) => Class::Perl,
         FrameKind::Native if inlined => Class::Inlined,
         FrameKind::Native if frame.module.as_ref().is_some_and(|module| is_interpreter(&module.path)) => {
             Class::Interpreter

@@ -146,6 +146,7 @@ fn categories() -> String {
         Class::Waiting => "blue",
         Class::Note => "grey",
         Class::Python => "lightblue",
+        Class::Perl => "lightgreen",
     };
     // Behind the one that every category has, the tiers in their order.
     let tiers = Tier::ALL.into_iter().map(|tier| string(tier.word()));

@@ -58,6 +58,8 @@ pub enum FrameKind {
 pub enum Language {
     /// Python, run by CPython.
     Python,
+    /// Perl 5.
+    Perl,
 }
 
 impl Language {
@@ -65,12 +67,13 @@ impl Language {
     pub const fn word(self) -> &'static str {
         match self {
             Language::Python => "python",
+            Language::Perl => "perl",
         }
     }
 
     /// From what formats write.
     pub fn from_word(word: &str) -> Option<Language> {
-        (word == Language::Python.word()).then_some(Language::Python)
+        [Language::Python, Language::Perl].into_iter().find(|language| language.word() == word)
     }
 }
 

@@ -84,8 +84,8 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable(
         RUNTIMES,
-        "python",
-        "Interpreters whose functions are shown between the native ones: `python`, or `off`.",
+        "all",
+        "Interpreters whose functions are shown between the native ones: `all`, `python`, `perl`, or `off`.",
     ),
     variable(
         "SWIPR_FOLLOW",
@@ -393,9 +393,11 @@ impl VariableReader<'_> {
     }
 
     fn interpreters(&self) -> Result<Wanted, ConfigError> {
-        Ok(match self.choice(RUNTIMES, &["off", "python"])? {
+        Ok(match self.choice(RUNTIMES, &["off", "all", "python", "perl"])? {
             Some(0) => Wanted::Off,
-            _ => Wanted::Python,
+            Some(2) => Wanted::Python,
+            Some(3) => Wanted::Perl,
+            _ => Wanted::All,
         })
     }
 

@@ -5,13 +5,18 @@
 //! object.
 
 mod exported;
+mod found;
 mod functions;
+mod perl;
 mod publication;
+mod python;
 mod reading;
+mod thread_data;
 mod thread_states;
 
 use crate::counters::AgentCounters;
 use exported::Exported;
+use found::{FoundRuntime, NotRead};
 pub use functions::{Interpreted, InterpretedFrame};
 pub use publication::reset_after_fork;
 use reading::Reading;
@@ -23,9 +28,7 @@ use swipr_os::locks::lock;
 use swipr_os::memory::map_forever;
 use swipr_os::objects::Object;
 use swipr_runtimes::merge::RuntimeCode;
-use swipr_runtimes::python::{Layout, Row};
 use swipr_runtimes::room::{End, Room};
-use swipr_unwind::memory::guarded_copy_or_file;
 use swipr_unwind::slot::Slot;
 
 /// Which interpreters' frames are read.
@@ -33,9 +36,13 @@ use swipr_unwind::slot::Slot;
 pub enum Wanted {
     /// None.
     Off,
-    /// CPython's.
+    /// Of all that can be read.
     #[default]
+    All,
+    /// CPython's.
     Python,
+    /// Perl's.
+    Perl,
 }
 
 /// The interpreter of this process, if there is one whose frames can be read.
@@ -81,10 +88,10 @@ impl Interpreters {
             }
             if !state.without.contains(&key)
                 && let Some(exported) = Exported::of(object, self.memory_file)
-                && let Some(runtime) = exported.find("_PyRuntime")
+                && let Some(found) = self.look(&exported, text)
             {
                 state.found = Some(key);
-                return self.take_up(&mut state, &exported, runtime.start, text);
+                return self.take_up(&mut state, found);
             }
             without.insert(key);
         }
@@ -92,57 +99,32 @@ impl Interpreters {
         None
     }
 
-    /// Begins to read the CPython in that object, if it can be read.
+    /// The interpreter in that object, with its code there; `None`: it has none that is wanted.
+    fn look(&self, exported: &Exported, object: Range<u64>) -> Option<Result<FoundRuntime, NotRead>> {
+        if self.wanted != Wanted::Perl
+            && let Some(runtime) = exported.find(python::RUNTIME)
+        {
+            return Some(python::find(exported, runtime.start, object));
+        }
+        let run_loop = exported.find(perl::RUN_LOOP).filter(|_| self.wanted != Wanted::Python)?;
+        Some(perl::find(exported, run_loop, object))
+    }
+
+    /// Begins to read it, if it can be read.
     fn take_up(
         &self,
         state: &mut Discovery,
-        exported: &Exported,
-        runtime: u64,
-        text: Range<u64>,
+        found: Result<FoundRuntime, NotRead>,
     ) -> Option<Arc<RuntimeCode>> {
         state.reading = None;
-        match self.layout(exported, runtime, text) {
-            Ok((layout, code, name)) => {
+        match found {
+            Ok(FoundRuntime { runtime, code, name }) => {
                 state.text = Some(name);
-                state.reading = Some(Reading::new(layout, code, self.memory_file));
+                state.reading = Some(Reading::new(runtime, code, self.memory_file));
             }
-            Err(why) => state.text = Some(why),
+            Err(NotRead(why)) => state.text = Some(why),
         }
         state.reading.as_ref().map(|reading| reading.code.clone())
-    }
-
-    /// What is read of the CPython in that object, and its version; or why it is not read.
-    fn layout(
-        &self,
-        exported: &Exported,
-        runtime: u64,
-        text: Range<u64>,
-    ) -> Result<(Layout, RuntimeCode, String), String> {
-        let copy = |address: u64, bytes: &mut [u8]| {
-            (guarded_copy_or_file(address, bytes, self.memory_file) == bytes.len()).then_some(())
-        };
-        let older = || "CPython before 3.11: shown as the interpreter's functions".to_owned();
-        let mut version = [0; 8];
-        let at = exported.find("Py_Version").ok_or_else(older)?;
-        copy(at.start, &mut version).ok_or_else(older)?;
-        let hex = u64::from_ne_bytes(version);
-        let (major, minor, micro) = (hex >> 24 & 0xff, hex >> 16 & 0xff, hex >> 8 & 0xff);
-        let name = format!("CPython {major}.{minor}.{micro}");
-        let not_read = |why: &str| format!("{name}: {why}: shown as the interpreter's functions");
-        let row = Row::of_version(minor as u8, |bytes| copy(runtime, bytes));
-        let row =
-            row.filter(|_| major == 3).ok_or_else(|| not_read("this version's structures are not known"))?;
-        let find =
-            |name: &str| exported.find(name).ok_or_else(|| not_read("it does not export what is needed"));
-        let evaluator = find("_PyEval_EvalFrameDefault")?;
-        let layout = Layout {
-            row,
-            runtime,
-            code_type: find("PyCode_Type")?.start,
-            text_type: find("PyUnicode_Type")?.start,
-            bytes_type: find("PyBytes_Type")?.start,
-        };
-        Ok((layout, RuntimeCode { evaluator, object: text }, name))
     }
 
     /// What there is, for the status.
@@ -189,11 +171,14 @@ impl Interpreters {
     pub fn read_blocked(
         &self,
         tid: u32,
-        mut native: impl Iterator<Item = u64>,
+        stack: impl FnOnce() -> Range<u64>,
+        native: impl Iterator<Item = u64>,
         counters: &AgentCounters,
     ) -> Interpreted {
+        let mut native = native.peekable();
+        let pc = native.peek().copied().unwrap_or(0);
         self.with(|reading| match native.any(|pc| reading.runs(pc)) {
-            true => reading.read_blocked(tid, counters),
+            true => reading.read_blocked(tid, pc, stack, counters),
             false => Interpreted::default(),
         })
     }

@@ -1,20 +1,22 @@
-//! Memory as a walk reads it: block by block through the kernel, which returns an error where a
-//! load would fault. What was read is kept for this walk: the structures of one thread lie close
-//! together. Blocks are small: what is copied is in no cache of the processor, and copying whole
-//! pages took more time than the system calls.
+//! Memory as a walk reads it: through the kernel, which returns an error where a load would fault.
+//! What was read is kept for this walk: the structures of one thread lie close together.
+//!
+//! A system call takes longer than what it copies. So a walk begins with one that reads, at once,
+//! all the places where the thread's last walk found something ([`Guess`]). It reads them anew:
+//! a guess may be useless, but not wrong.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use swipr_unwind::memory::guarded_copy_or_file;
 use swipr_unwind::system_call::{IoVec, process_vm_readv, process_vm_readv_many, thread_id};
 
-/// Bytes of a block. A block lies in one page: it can be read, or not.
-const BLOCK: usize = 1024;
+/// Bytes of a block: a page at most, which can be read, or not.
+const BLOCK: usize = 2048;
 /// Blocks that are kept.
 const BLOCKS: usize = 64;
 /// Blocks that one walk may read: its time is bounded by this.
 const MAX_READS: usize = 192;
-/// Places that are read by one system call: it takes a third of the time that single ones do.
+/// Places that are read by one system call.
 const BATCH: usize = 16;
 
 /// Room for what one walk reads at a time; zeroed memory is valid.
@@ -22,8 +24,25 @@ const BATCH: usize = 16;
 #[repr(C)]
 pub struct Blocks {
     bytes: [[u8; BLOCK]; BLOCKS],
-    /// The address of each, and how many of its bytes are valid.
-    places: [(u64, usize); BLOCKS],
+    places: [ReadPlace; BLOCKS],
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct ReadPlace {
+    address: u64,
+    length: u32,
+    /// Something of it was needed.
+    is_needed: bool,
+}
+
+/// The places that a walk needed, for the next one of the same thread; zeroed memory is valid.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Guess {
+    places: [ReadPlace; BATCH],
+    count: u32,
 }
 
 /// The memory of this process, as one walk reads it.
@@ -44,6 +63,23 @@ impl<'b> BlockMemory<'b> {
         BlockMemory { blocks, memory_file, tid: thread_id(), reads: 0, last: 0 }
     }
 
+    /// Reads what the thread's last walk needed.
+    pub fn expect(&mut self, guess: &Guess) {
+        let places = guess.places.iter().take(guess.count as usize);
+        self.read_many(places.map(|place| (place.address, place.length as usize)));
+    }
+
+    /// Keeps what this walk needed for the next one.
+    pub fn learn(&self, guess: &mut Guess) {
+        let read = self.blocks.places.iter().take(self.filled());
+        let needed = read.filter(|place| place.is_needed);
+        guess.count = 0;
+        for (kept, place) in guess.places.iter_mut().zip(needed) {
+            *kept = *place;
+            guess.count += 1;
+        }
+    }
+
     /// Whether nothing more may be read.
     pub fn is_used_up(&self) -> bool {
         self.reads >= MAX_READS
@@ -55,8 +91,9 @@ impl<'b> BlockMemory<'b> {
 
     /// What was read from `address` on.
     fn known(&self, at: usize, address: u64) -> Option<&[u8]> {
-        let &(start, length) = self.blocks.places.get(at).filter(|_| at < self.filled())?;
-        let inside = address.checked_sub(start).filter(|&inside| inside < length as u64)?;
+        let place = self.blocks.places.get(at).filter(|_| at < self.filled())?;
+        let length = place.length as usize;
+        let inside = address.checked_sub(place.address).filter(|&inside| inside < length as u64)?;
         self.blocks.bytes.get(at)?.get(inside as usize..length)
     }
 
@@ -68,6 +105,7 @@ impl<'b> BlockMemory<'b> {
                 Some(at) => at,
                 None => self.read(address - address % BLOCK as u64)?,
             };
+            self.blocks.places.get_mut(self.last)?.is_needed = true;
         }
         self.known(self.last, address)
     }
@@ -82,7 +120,8 @@ impl<'b> BlockMemory<'b> {
             -1 => process_vm_readv(self.tid, address, bytes).unwrap_or(0),
             file => guarded_copy_or_file(address, bytes, file),
         };
-        *place = (address, if read == BLOCK { BLOCK } else { 0 });
+        let length = if read == BLOCK { BLOCK as u32 } else { 0 };
+        *place = ReadPlace { address, length, is_needed: false };
         self.reads += 1;
         (read == BLOCK).then_some(at)
     }
@@ -90,13 +129,18 @@ impl<'b> BlockMemory<'b> {
     /// Reads `length` bytes at each of these addresses at once, as far as they can be read: those
     /// that follow find them known.
     pub fn prefetch(&mut self, addresses: impl Iterator<Item = u64>, length: usize) {
-        let length = length.min(BLOCK);
-        let (mut list, mut count) = ([IoVec { base: 0, length }; BATCH], 0);
-        for address in addresses {
-            let is_known = (0..self.filled()).any(|at| self.known(at, address).is_some());
+        self.read_many(addresses.map(|address| (address, length)));
+    }
+
+    fn read_many(&mut self, places: impl Iterator<Item = (u64, usize)>) {
+        let (mut list, mut count) = ([IoVec { base: 0, length: 0 }; BATCH], 0);
+        for (address, length) in places {
+            let length = length.min(BLOCK);
+            let is_enough = |known: &[u8]| known.len() >= length;
+            let is_known = (0..self.filled()).any(|at| self.known(at, address).is_some_and(is_enough));
             let is_listed = list.iter().take(count).any(|place| place.base as u64 == address);
             if let Some(place) = list.get_mut(count).filter(|_| !is_known && !is_listed) {
-                place.base = address as usize;
+                *place = IoVec { base: address as usize, length };
                 count += 1;
             }
         }
@@ -104,17 +148,19 @@ impl<'b> BlockMemory<'b> {
         let count = count.min(BLOCKS - at).min(MAX_READS.saturating_sub(self.reads));
         let Some(list) = list.get(..count).filter(|_| self.memory_file == -1 && count > 1) else { return };
         let Some(free) = self.blocks.bytes.get_mut(at..at + count) else { return };
-        let mut into = [IoVec { base: 0, length }; BATCH];
-        for (into, block) in into.iter_mut().zip(free) {
-            into.base = block.as_mut_ptr() as usize;
+        let mut into = [IoVec { base: 0, length: 0 }; BATCH];
+        for ((into, block), from) in into.iter_mut().zip(free).zip(list) {
+            *into = IoVec { base: block.as_mut_ptr() as usize, length: from.length };
         }
         // SAFETY: blocks of this memory, each at least as long.
         let read = unsafe { process_vm_readv_many(self.tid, list, into.get(..count).unwrap_or_default()) };
-        let read = read.unwrap_or(0).checked_div(length).unwrap_or(0);
-        for (known, place) in self.blocks.places.iter_mut().skip(at).zip(list).take(read) {
-            *known = (place.base as u64, length);
+        let mut left = read.unwrap_or(0);
+        for (known, place) in self.blocks.places.iter_mut().skip(at).zip(list) {
+            let Some(rest) = left.checked_sub(place.length) else { break };
+            *known = ReadPlace { address: place.base as u64, length: place.length as u32, is_needed: false };
+            self.reads += 1;
+            left = rest;
         }
-        self.reads += read;
     }
 
     /// Copies from `address` on; `None`: not all can be read.
@@ -130,6 +176,23 @@ impl<'b> BlockMemory<'b> {
         Some(())
     }
 
+    /// Copies from `address` up to a zero byte, as much as there is room for. Returns the length.
+    pub fn text(&mut self, address: u64, buffer: &mut [u8]) -> Option<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let part = self.bytes(address.checked_add(done as u64)?)?;
+            let end = part.iter().position(|&byte| byte == 0);
+            let to = buffer.get_mut(done..)?;
+            let length = end.unwrap_or(part.len()).min(to.len());
+            to.get_mut(..length)?.copy_from_slice(part.get(..length)?);
+            done += length;
+            if end.is_some() {
+                break;
+            }
+        }
+        Some(done)
+    }
+
     fn array<const N: usize>(&mut self, address: u64) -> Option<[u8; N]> {
         let mut bytes = [0; N];
         self.copy(address, &mut bytes)?;
@@ -139,6 +202,11 @@ impl<'b> BlockMemory<'b> {
     /// The eight bytes at `address`.
     pub fn word(&mut self, address: u64) -> Option<u64> {
         self.array(address).map(u64::from_ne_bytes)
+    }
+
+    /// The four bytes at `address`.
+    pub fn half(&mut self, address: u64) -> Option<u32> {
+        self.array(address).map(u32::from_ne_bytes)
     }
 
     /// The byte at `address`.
@@ -201,6 +269,29 @@ mod tests {
             assert_eq!(copy, data[at..at + 8192]);
         }
         assert!(memory.reads <= 17, "{}", memory.reads);
+    }
+
+    #[test]
+    fn a_walk_begins_with_what_the_last_one_of_the_thread_needed() {
+        let data = vec![7u8; 64 * BLOCK];
+        let places: Vec<u64> = (0..12).map(|n| data.as_ptr() as u64 + n * 5 * BLOCK as u64).collect();
+        let mut blocks = zeroed();
+        // SAFETY: zeroed memory is valid.
+        let mut guess: Guess = unsafe { std::mem::zeroed() };
+        for (walk, expected) in [(0, 0), (1, places.len())] {
+            let mut memory = BlockMemory::new(&mut blocks, -1);
+            memory.expect(&guess);
+            assert_eq!(memory.reads, expected, "walk {walk}");
+            assert!(places.iter().all(|&place| memory.byte(place) == Some(7)));
+            assert_eq!(memory.reads, places.len(), "walk {walk}");
+            memory.learn(&mut guess);
+        }
+        // What was guessed, and not needed, is not guessed again.
+        let mut memory = BlockMemory::new(&mut blocks, -1);
+        memory.expect(&guess);
+        memory.byte(places[3]);
+        memory.learn(&mut guess);
+        assert_eq!(guess.count, 1);
     }
 
     #[test]

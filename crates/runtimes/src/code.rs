@@ -1,7 +1,7 @@
 //! What a function is called, and its lines, from the content that a walk copied.
 
+use crate::content::{HEAD, TEXT, TOLD};
 use crate::lines;
-use crate::python::HEAD;
 use std::sync::Arc;
 
 /// A function of an interpreted program.
@@ -11,10 +11,16 @@ pub struct Code {
     pub name: Arc<str>,
     /// The file of its source.
     pub file: Arc<str>,
-    first_line: u32,
-    table: Box<[u8]>,
-    /// All of its lines are known.
-    is_whole: bool,
+    lines: Lines,
+}
+
+/// How its lines are found.
+#[derive(Debug, PartialEq, Eq)]
+enum Lines {
+    /// By a table, from the first one on.
+    Table { first: u32, table: Box<[u8]>, is_whole: bool },
+    /// Each frame has its own.
+    Told,
 }
 
 impl Code {
@@ -32,37 +38,41 @@ impl Code {
         Some(Code {
             name: text(name, name_kind).into(),
             file: text(file, file_kind).into(),
-            first_line,
-            table: table.into(),
-            is_whole: kept == total,
+            lines: match total {
+                TOLD => Lines::Told,
+                _ => Lines::Table { first: first_line, table: table.into(), is_whole: kept == total },
+            },
         })
     }
 
     /// The line of the instruction at `offset`; `None`: it has none, or it is not known.
     pub fn line(&self, offset: i32) -> Option<u32> {
-        // The code begins with instructions of the `def` line.
-        match u32::try_from(offset) {
-            Ok(offset) => lines::locations(&self.table, self.first_line, offset),
-            Err(_) => Some(self.first_line),
+        match (&self.lines, u32::try_from(offset)) {
+            (Lines::Table { first, table, .. }, Ok(offset)) => lines::locations(table, *first, offset),
+            // The code begins with instructions of the `def` line.
+            (Lines::Table { first, .. }, Err(_)) => Some(*first),
+            (Lines::Told, line) => line.ok().filter(|&line| line != 0),
         }
     }
 
     /// Whether all of it was copied.
     pub fn is_whole(&self) -> bool {
-        self.is_whole
+        !matches!(self.lines, Lines::Table { is_whole: false, .. })
     }
 
     /// Memory that it takes.
     pub fn bytes(&self) -> usize {
-        size_of::<Code>() + self.name.len() + self.file.len() + self.table.len()
+        let table = if let Lines::Table { table, .. } = &self.lines { table.len() } else { 0 };
+        size_of::<Code>() + self.name.len() + self.file.len() + table
     }
 }
 
-/// A string of `kind` bytes a character (PEP 393).
+/// A string of `kind` bytes a character (PEP 393), or [`TEXT`].
 fn text(bytes: &[u8], kind: u32) -> String {
     let character = |code: u32| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
     match kind {
-        1 => bytes.iter().map(|&byte| char::from(byte)).collect(),
+        TEXT if str::from_utf8(bytes).is_ok() => String::from_utf8_lossy(bytes).into_owned(),
+        TEXT | 1 => bytes.iter().map(|&byte| char::from(byte)).collect(),
         2 => bytes.as_chunks::<2>().0.iter().map(|two| character(u16::from_ne_bytes(*two).into())).collect(),
         _ => bytes.as_chunks::<4>().0.iter().map(|four| character(u32::from_ne_bytes(*four))).collect(),
     }
@@ -77,6 +87,7 @@ mod tests {
         assert_eq!(text(b"caf\xe9", 1), "café");
         assert_eq!(text(&"жук".encode_utf16().flat_map(u16::to_ne_bytes).collect::<Vec<u8>>(), 2), "жук");
         assert_eq!(text(&"🐍".chars().flat_map(|c| (c as u32).to_ne_bytes()).collect::<Vec<u8>>(), 4), "🐍");
+        assert_eq!((text("жук".as_bytes(), TEXT), text(b"caf\xe9", TEXT)), ("жук".into(), "café".into()));
         assert_eq!(text(&[0, 0xd8], 2), "\u{fffd}", "half of a pair");
     }
 

@@ -13,6 +13,23 @@ pub struct RuntimeCode {
     pub evaluator: Range<u64>,
     /// All code of the object that the evaluator is in.
     pub object: Range<u64>,
+    /// The language that it runs.
+    pub language: RuntimeLanguage,
+    /// The function from which the evaluator is called for the outermost frame; empty: that frame
+    /// always has a call.
+    pub root: Range<u64>,
+    /// A function of the object that says more than that there is machinery: it is never left out.
+    pub shown: Range<u64>,
+}
+
+/// What a runtime runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuntimeLanguage {
+    /// Python: a native call has a segment, but for moments at its beginning and end.
+    #[default]
+    Python,
+    /// Perl: a segment may be there before its native call, and between two of them.
+    Perl,
 }
 
 /// An element of the one stack, by its number in the native frames or in the chain.
@@ -53,12 +70,26 @@ pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     let mut calls: Vec<usize> =
         numbered.filter(|(_, address)| code.evaluator.contains(address)).map(|(at, _)| at).collect();
     let mut segments = segments(parts.entries);
+    let is_whole = parts.is_complete && !parts.is_cut;
+    if is_whole && !code.root.is_empty() && !parts.native.iter().any(|at| code.root.contains(at)) {
+        // The outermost frame has no call of its own: the program is only being read, or a host
+        // calls its functions.
+        let last = segments.pop().unwrap_or_default();
+        if let Some(outermost) = segments.last_mut() {
+            outermost.end = last.end;
+        }
+    }
+    let may_wait = code.language == RuntimeLanguage::Perl;
     // The evaluator was just entered, or is leaving: its frame is not there yet, or not any more.
-    let is_empty = calls.len() == segments.len() + 1 && calls.first() == Some(&0) && !parts.is_cut;
+    let is_empty =
+        calls.len() == segments.len() + 1 && (calls.first() == Some(&0) || may_wait) && !parts.is_cut;
     let dropped = is_empty.then(|| calls.remove(0));
+    if may_wait && is_whole && segments.len() == calls.len() + 1 {
+        segments.remove(0);
+    }
     let all = calls.first().copied().unwrap_or(0)..calls.last().map_or(0, |last| last + 1);
     let mut hidden = all;
-    let is_uncertain = calls.len() != segments.len() && parts.is_complete && !parts.is_cut;
+    let is_uncertain = calls.len() != segments.len() && is_whole;
     if is_uncertain {
         calls.truncate(1);
         segments = std::iter::once(0..parts.entries.len()).collect();
@@ -67,12 +98,13 @@ pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
         calls.truncate(segments.len());
         hidden.end = calls.last().map_or(0, |last| last + 1);
     }
+    let is_shown = |at: &u64| !code.object.contains(at) || code.shown.contains(at);
     let mut places = Vec::with_capacity(parts.native.len() + parts.entries.len());
     let mut left = segments.into_iter();
     for (at, address) in parts.native.iter().enumerate() {
         if calls.contains(&at) {
             places.extend(left.next().into_iter().flatten().map(Place::Interpreted));
-        } else if dropped != Some(at) && !(hidden.contains(&at) && code.object.contains(address)) {
+        } else if dropped != Some(at) && (is_shown(address) || !hidden.contains(&at)) {
             places.push(Place::Native(at));
         }
     }
@@ -101,8 +133,12 @@ mod tests {
 
     /// The evaluator is at 100..200, in an object at 0..1000; native code is above.
     fn merged(native: &[u64], entries: &[bool], is_complete: bool, is_cut: bool) -> (String, bool) {
-        let code = RuntimeCode { evaluator: 100..200, object: 0..1000 };
-        let merged = merge(Parts { native, is_complete, entries, is_cut }, &code);
+        let code = RuntimeCode { evaluator: 100..200, object: 0..1000, ..RuntimeCode::default() };
+        merged_by(&code, Parts { native, is_complete, entries, is_cut })
+    }
+
+    fn merged_by(code: &RuntimeCode, parts: Parts<'_>) -> (String, bool) {
+        let (native, merged) = (parts.native, merge(parts, code));
         let text = |place: &Place| match place {
             Place::Native(at) => format!("{}", native[*at]),
             Place::Interpreted(at) => ["f", "g", "h", "i"][*at].to_owned(),
@@ -143,5 +179,20 @@ mod tests {
             merged(&[150, 2000, 150, 400, 150, 400], &entries[..2], true, true).0,
             "400 150 400 g 2000 f"
         );
+    }
+
+    #[test]
+    fn a_segment_of_perl_may_wait_for_its_call_and_the_outermost_may_have_none() {
+        let (object, evaluator, root, shown) = (0..1000, 100..200, 400..500, 300..310);
+        let perl = RuntimeCode { evaluator, object, language: RuntimeLanguage::Perl, root, shown };
+        let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false };
+        // A sort (300) compares, and moves elements.
+        let comparing = parts(&[150, 300, 150, 400], &[true, false, true]);
+        assert_eq!(merged_by(&perl, comparing), ("400 h g 300 f".to_owned(), false));
+        let moving = parts(&[300, 150, 400], &[true, false, true]);
+        assert_eq!(merged_by(&perl, moving), ("400 h g 300".to_owned(), false));
+        // A host (2000) calls a function, outside of the program's own run.
+        let called = parts(&[150, 2000], &[true, true]);
+        assert_eq!(merged_by(&perl, called), ("2000 g f".to_owned(), false));
     }
 }

@@ -7,6 +7,8 @@ mod debug_offsets;
 mod rows;
 
 use crate::blocks::BlockMemory;
+use crate::content::{HEAD, put_head};
+use crate::hash::{hash, hash_of};
 use crate::known::KnownKeys;
 use crate::room::{Chain, End, Frame};
 use core::ops::Range;
@@ -16,8 +18,6 @@ pub use rows::ROWS;
 const MAX_NAME: usize = 512;
 const MAX_FILE: usize = 1024;
 const MAX_TABLE: usize = 16 * 1024;
-/// Bytes of a content's head: seven numbers of four bytes.
-pub(crate) const HEAD: usize = 28;
 /// Frames that are followed, shims included.
 const MAX_STEPS: usize = 8192;
 /// Bytes of a name that are read at once: its head and most names.
@@ -86,6 +86,8 @@ pub struct ThreadKey {
     pub tid: u32,
     /// The pointer; 0: not known.
     pub pointer: u64,
+    /// Its innermost instruction; 0: not known.
+    pub pc: u64,
 }
 
 impl Layout {
@@ -184,7 +186,7 @@ impl Walk<'_, '_, '_> {
                 let instruction = self.word(frame, row.frame_instruction)?;
                 let start = code.wrapping_add(row.code_instructions);
                 let offset = instruction.wrapping_sub(start) as i64 as i32;
-                if !self.chain.push(Frame { key: code, content: 0, offset, is_entry }) {
+                if !self.chain.push(Frame { key: code, offset, is_entry, ..Frame::default() }) {
                     return Ok(End::Full);
                 }
             }
@@ -248,7 +250,7 @@ impl Walk<'_, '_, '_> {
         };
         let is_known = self.known.has(key);
         let content = if is_known { 0 } else { self.copy([name, file, table], first_line)? };
-        Ok(Frame { key, content, offset: 0, is_entry: false })
+        Ok(Frame { key, content, ..Frame::default() })
     }
 
     /// Copies the content of a function; returns where it is.
@@ -266,9 +268,7 @@ impl Walk<'_, '_, '_> {
         let head = [first_line, name.kind, name_bytes, file.kind, file_bytes, total, kept as u32];
         let content = free.get_mut(..names + kept).ok_or(End::Full)?;
         let (into_head, rest) = content.split_at_mut_checked(HEAD).ok_or(End::Full)?;
-        for (four, number) in into_head.chunks_exact_mut(4).zip(head) {
-            four.copy_from_slice(&number.to_ne_bytes());
-        }
+        put_head(into_head, head);
         let (into_name, rest) = rest.split_at_mut_checked(name.bytes).ok_or(End::Full)?;
         let (into_file, into_table) = rest.split_at_mut_checked(file.bytes).ok_or(End::Full)?;
         let table = table.wrapping_add(self.layout.row.bytes_data);
@@ -310,23 +310,4 @@ struct Text {
     at: u64,
     kind: u32,
     bytes: usize,
-}
-
-/// Of these numbers; never 0.
-fn hash<const N: usize>(words: [u64; N]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mixed = words.into_iter().fold(0u64, |hash, word| {
-        let hash = (hash ^ word).wrapping_mul(FACTOR);
-        hash ^ hash >> 29
-    });
-    mixed.max(1)
-}
-
-/// Of these bytes.
-fn hash_of(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut last = [0; 8];
-    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    let words = words.iter().chain([&last]).map(|word| u64::from_ne_bytes(*word));
-    words.fold(bytes.len() as u64, |mixed, word| hash([mixed, word]))
 }

@@ -2,8 +2,9 @@
 
 use crate::blocks::{BlockMemory, Pool};
 use crate::known::KnownKeys;
-use crate::python::{self, Layout, ThreadKey};
+use crate::python::ThreadKey;
 use crate::room::{End, Room};
+use crate::runtime::Runtime;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::Relaxed;
 use swipr_unwind::published::interpreter::Interrupted;
@@ -12,7 +13,7 @@ use swipr_unwind::published::interpreter::Interrupted;
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     /// The runtime.
-    pub layout: Layout,
+    pub runtime: Runtime,
     /// Functions that need not be copied.
     pub known: KnownKeys<'a>,
     /// Blocks for the walk.
@@ -31,12 +32,14 @@ pub unsafe extern "C" fn read(interrupted: *mut c_void) {
     let (reader, room) = unsafe { (&*asked.data.cast::<Reader<'_>>(), asked.room.cast::<Room>().as_mut()) };
     let Some(room) = room else { return };
     room.thread_pointer.store(asked.thread_pointer, Relaxed);
-    let (state, thread) =
-        (room.state.load(Relaxed), ThreadKey { tid: asked.tid, pointer: asked.thread_pointer });
-    let chain = &mut room.chain;
+    let state = room.state.load(Relaxed);
+    let thread = ThreadKey { tid: asked.tid, pointer: asked.thread_pointer, pc: asked.pc };
+    let (chain, guess) = (&mut room.chain, &mut room.guess);
     let walked = reader.pool.with(|blocks| {
         let mut memory = BlockMemory::new(blocks, -1);
-        python::walk(&reader.layout, state, thread, &mut memory, reader.known, chain);
+        memory.expect(guess);
+        reader.runtime.walk(state, thread, &mut memory, reader.known, chain);
+        memory.learn(guess);
     });
     if walked.is_none() {
         chain.begin();

@@ -1,6 +1,7 @@
 //! Where a walk leaves a thread's chain of frames: the frames, and the content of functions that
 //! are not known yet.
 
+use crate::blocks::Guess;
 use core::sync::atomic::AtomicU64;
 
 /// Frames that are kept of one chain, from the leaf on.
@@ -54,14 +55,17 @@ impl End {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Frame {
-    /// The function.
+    /// The function; 0: none, this is only the end of a segment.
     pub key: u64,
-    /// Bytes from the start of its code to the instruction; -1: nothing of it has run.
+    /// Bytes from the start of its code to the instruction; -1: nothing of it has run. Of Perl: the
+    /// line.
     pub offset: i32,
     /// Where in the arena the content is, plus 1; 0: the function was known.
     pub content: u16,
     /// The interpreter's native function was entered for this frame.
     pub is_entry: bool,
+    /// For the walk alone: what else it saw of the frame.
+    pub(crate) mark: u8,
 }
 
 /// Room for one chain; zeroed memory is valid. The writer is a handler that has claimed the slot of
@@ -73,6 +77,8 @@ pub struct Room {
     pub state: AtomicU64,
     /// Handler to sampler: the thread's pointer to its control block.
     pub thread_pointer: AtomicU64,
+    /// Of the handler: where its last walk found something.
+    pub guess: Guess,
     /// The result, valid once the slot is answered.
     pub chain: Chain,
 }
@@ -137,6 +143,11 @@ impl Chain {
     /// Keeps so many frames.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count as u32);
+    }
+
+    /// The frame with this number.
+    pub(crate) fn get(&self, at: usize) -> Option<Frame> {
+        self.frames().get(at).copied()
     }
 
     /// The frame that was pushed last was entered from native code.

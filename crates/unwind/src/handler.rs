@@ -131,11 +131,12 @@ unsafe fn answer(ticket: Ticket, context: u64) {
 unsafe fn read_interpreter(interpreter: &Interpreter, slot: &Slot, total: usize) {
     let room = slot.room.load(Relaxed);
     let mut native = frames::kept(&slot.frames, total);
+    let pc = frames::kept(&slot.frames, total).next().unwrap_or(0) & !frames::EXACT;
     if room.is_null() || !native.any(|word| interpreter.runs(word & !frames::EXACT)) {
         return;
     }
     let (data, thread_pointer, tid) = (interpreter.data, arch::thread_pointer(), slot.tid());
-    let mut interrupted = Interrupted { data, room, thread_pointer, tid };
+    let mut interrupted = Interrupted { data, room, thread_pointer, pc, tid };
     // SAFETY: says the caller.
     let top = unsafe { slot.workspace() }.stack_top();
     // SAFETY: the stack is the workspace's own, which nothing else uses now; all signals are

@@ -44,9 +44,15 @@ impl Exported {
         (found.strings != 0 && found.symbols != 0 && found.hashes != 0).then_some(found)
     }
 
-    fn copy<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
+    /// Memory of this process.
+    pub fn copy<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
         let mut bytes = [0; N];
-        (guarded_copy_or_file(address, &mut bytes, self.memory_file) == N).then_some(bytes)
+        self.copy_into(address, &mut bytes).map(|()| bytes)
+    }
+
+    /// The same, as much as there is room for.
+    pub fn copy_into(&self, address: u64, bytes: &mut [u8]) -> Option<()> {
+        (guarded_copy_or_file(address, bytes, self.memory_file) == bytes.len()).then_some(())
     }
 
     /// Two numbers in a row, of the size that `from` takes.

@@ -12,9 +12,9 @@ const MAX_BYTES: usize = 4 << 20;
 /// A frame of an interpreted function.
 #[derive(Clone, Debug)]
 pub struct InterpretedFrame {
-    /// The function.
-    pub code: Arc<Code>,
-    /// Bytes from its start to the instruction.
+    /// The function; `None`: the frame only ends a segment.
+    pub code: Option<Arc<Code>>,
+    /// Bytes from its start to the instruction, or the line.
     pub offset: i32,
     /// Native code entered the interpreter for it.
     pub is_entry: bool,
@@ -44,6 +44,11 @@ impl Functions {
     pub fn take(&mut self, chain: &Chain, mut learned: impl FnMut(u64)) -> Option<Interpreted> {
         let mut frames = Vec::with_capacity(chain.frames().len());
         for frame in chain.frames() {
+            let (offset, is_entry) = (frame.offset, frame.is_entry);
+            if frame.key == 0 {
+                frames.push(InterpretedFrame { code: None, offset, is_entry });
+                continue;
+            }
             let code = match chain.content(*frame) {
                 None => self.by_key.get(&frame.key)?.clone(),
                 Some(content) => {
@@ -60,7 +65,7 @@ impl Functions {
                     code
                 }
             };
-            frames.push(InterpretedFrame { code, offset: frame.offset, is_entry: frame.is_entry });
+            frames.push(InterpretedFrame { code: Some(code), offset, is_entry });
         }
         Some(Interpreted { frames: frames.into(), is_cut: chain.end() == End::Full, is_unknown: false })
     }
@@ -81,9 +86,16 @@ impl Functions {
     }
 }
 
+impl InterpretedFrame {
+    /// Where the function is, which no other one is.
+    fn place(&self) -> Option<*const Code> {
+        self.code.as_ref().map(Arc::as_ptr)
+    }
+}
+
 impl PartialEq for InterpretedFrame {
     fn eq(&self, other: &InterpretedFrame) -> bool {
-        Arc::ptr_eq(&self.code, &other.code) && self.offset == other.offset && self.is_entry == other.is_entry
+        self.place() == other.place() && self.offset == other.offset && self.is_entry == other.is_entry
     }
 }
 
@@ -91,7 +103,7 @@ impl Eq for InterpretedFrame {}
 
 impl Hash for InterpretedFrame {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.code).hash(state);
+        self.place().hash(state);
         self.offset.hash(state);
     }
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 use swipr_os::memory::map_forever;
 use swipr_runtimes::blocks::Pool;
 use swipr_runtimes::known::KnownKeys;
-use swipr_runtimes::python;
 use swipr_runtimes::reader::{self, Reader};
+use swipr_runtimes::runtime::Runtime;
 use swipr_unwind::published::{self, interpreter};
 use swipr_unwind::slot;
 
@@ -53,13 +53,13 @@ pub struct ReaderPublication {
 impl ReaderPublication {
     /// Makes this interpreter, with that many places for known functions, the one that handlers
     /// read.
-    pub fn publish(&mut self, layout: python::Layout, evaluator: &Range<u64>, places: usize) {
+    pub fn publish(&mut self, runtime: Runtime, evaluator: &Range<u64>, places: usize) {
         let Some(pool) = pool() else { return };
         let evaluator = published::Range { low: evaluator.start, high: evaluator.end };
         let known: *mut [AtomicU64] = Box::into_raw((0..places).map(|_| AtomicU64::new(0)).collect());
         // SAFETY: `PublishedReader` keeps it until no handler can have it any more.
         let of_known = unsafe { &*known };
-        let reader = Box::new(Reader { layout, known: KnownKeys::new(of_known), pool });
+        let reader = Box::new(Reader { runtime, known: KnownKeys::new(of_known), pool });
         let reader: *mut Reader<'static> = Box::into_raw(reader);
         let interpreter = Box::into_raw(Box::new(interpreter::Interpreter {
             evaluator,

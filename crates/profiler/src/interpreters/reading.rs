@@ -6,13 +6,15 @@ use super::thread_states::ThreadStates;
 use crate::counters::AgentCounters;
 use rustc_hash::FxHashMap;
 use std::alloc;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_runtimes::blocks::{BlockMemory, Blocks};
 use swipr_runtimes::known::KnownKeys;
 use swipr_runtimes::merge::RuntimeCode;
-use swipr_runtimes::python::{self, Layout, ThreadKey};
+use swipr_runtimes::python::ThreadKey;
 use swipr_runtimes::room::{End, Room};
+use swipr_runtimes::runtime::Runtime;
 
 /// Places for known functions at the beginning.
 const PLACES: usize = 4096;
@@ -37,10 +39,10 @@ unsafe fn zeroed<T>() -> Box<T> {
     unsafe { Box::from_raw(memory.cast()) }
 }
 
-/// A CPython that is read.
+/// A runtime that is read.
 #[derive(Debug)]
 pub struct Reading {
-    pub layout: Layout,
+    runtime: Runtime,
     pub code: Arc<RuntimeCode>,
     pub publication: ReaderPublication,
     /// Places of what is published.
@@ -59,13 +61,13 @@ pub struct Reading {
 
 impl Reading {
     /// Publishes it to the handlers.
-    pub fn new(layout: Layout, code: RuntimeCode, memory_file: i32) -> Reading {
+    pub fn new(runtime: Runtime, code: RuntimeCode, memory_file: i32) -> Reading {
         let mut publication = ReaderPublication::default();
-        publication.publish(layout, &code.evaluator, PLACES);
+        publication.publish(runtime, &code.evaluator, PLACES);
         // SAFETY: zeroed memory is a valid room, and valid blocks.
         let (room, blocks) = unsafe { (zeroed(), zeroed()) };
         Reading {
-            layout,
+            runtime,
             code: Arc::new(code),
             publication,
             places: PLACES,
@@ -93,25 +95,43 @@ impl Reading {
         self.pointers.insert(tid, pointer);
     }
 
-    fn key(&self, tid: u32) -> ThreadKey {
-        ThreadKey { tid, pointer: self.pointers.get(&tid).copied().unwrap_or(0) }
+    fn key(&self, tid: u32, pc: u64) -> ThreadKey {
+        ThreadKey { tid, pointer: self.pointers.get(&tid).copied().unwrap_or(0), pc }
     }
 
-    /// See [`ThreadStates::find`].
+    /// See [`ThreadStates::find`]. Of Perl it is found by the thread's control block.
     pub fn state_of(&mut self, tid: u32) -> Option<u64> {
-        let key = self.key(tid);
-        self.threads.find(key, &self.layout, self.memory_file)
+        match &self.runtime {
+            Runtime::Python(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
+            Runtime::Perl(_) => None,
+        }
     }
 
     /// See [`super::Interpreters::read_blocked`].
-    pub fn read_blocked(&mut self, tid: u32, counters: &AgentCounters) -> Interpreted {
-        let (state, thread) = (self.state_of(tid), self.key(tid));
-        let is_unknown = state.is_none();
-        let state = state.unwrap_or(0);
+    pub fn read_blocked(
+        &mut self,
+        tid: u32,
+        pc: u64,
+        stack: impl FnOnce() -> Range<u64>,
+        counters: &AgentCounters,
+    ) -> Interpreted {
+        let thread = self.key(tid, pc);
+        let (mut state, mut is_unknown) = (0, false);
+        match &self.runtime {
+            Runtime::Perl(layout) if thread.pointer == 0 => {
+                let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
+                state = layout.interpreter_by_stack(stack(), &mut memory);
+            }
+            Runtime::Perl(_) => {}
+            Runtime::Python(_) => {
+                let found = self.state_of(tid);
+                (state, is_unknown) = (found.unwrap_or(0), found.is_none());
+            }
+        }
         let Some(mut room) = self.room.take() else { return Interpreted::default() };
         let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
         let known = self.publication.known().unwrap_or(KnownKeys::new(&[]));
-        python::walk(&self.layout, state, thread, &mut memory, known, &mut room.chain);
+        self.runtime.walk(state, thread, &mut memory, known, &mut room.chain);
         room.state.store(state, Relaxed);
         let interpreted = self.take(&room, counters);
         self.room = Some(room);
@@ -150,7 +170,7 @@ impl Reading {
 
     fn publish(&mut self, places: usize) {
         self.places = places;
-        self.publication.publish(self.layout, &self.code.evaluator, places);
+        self.publication.publish(self.runtime, &self.code.evaluator, places);
         if let Some(known) = self.publication.known() {
             self.functions.keys().for_each(|key| _ = known.add(key));
         }

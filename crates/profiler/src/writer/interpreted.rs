@@ -5,7 +5,7 @@ use crate::interpreters::InterpretedFrame;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Function, Language};
-use swipr_runtimes::merge::{Parts, Place, RuntimeCode, merge};
+use swipr_runtimes::merge::{Parts, Place, RuntimeCode, RuntimeLanguage, merge};
 
 /// Behind the frames of a chain that was cut, or whose place among the native frames is not known.
 const CUT: &str = "[outer interpreted frames left out]";
@@ -34,7 +34,7 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>) {
     let all = std::mem::take(native);
     let frame = |place: Place| match place {
         Place::Native(at) => all.get(at).filter(|frame| !is_trampoline(frame)).cloned(),
-        Place::Interpreted(at) => interpreted.frames.get(at).map(|frame| frame_of(frame, code)),
+        Place::Interpreted(at) => interpreted.frames.get(at).and_then(|frame| frame_of(frame, code)),
     };
     let remark = match (merged.is_uncertain, interpreted.is_cut) {
         (true, _) => Some(UNCERTAIN),
@@ -53,19 +53,24 @@ fn is_trampoline(frame: &Frame) -> bool {
     frame.kind == FrameKind::Jit && function.is_some_and(|function| function.name.starts_with(TRAMPOLINE))
 }
 
-fn frame_of(frame: &InterpretedFrame, code: &RuntimeCode) -> Frame {
+fn frame_of(frame: &InterpretedFrame, runtime: &RuntimeCode) -> Option<Frame> {
+    let code = frame.code.as_ref()?;
+    let language = match runtime.language {
+        RuntimeLanguage::Python => Language::Python,
+        RuntimeLanguage::Perl => Language::Perl,
+    };
     let function = Function {
-        name: frame.code.name.clone(),
+        name: code.name.clone(),
         mangled: None,
         offset: 0,
-        file: Some(frame.code.file.clone()),
-        line: frame.code.line(frame.offset),
+        file: Some(code.file.clone()).filter(|file| !file.is_empty()),
+        line: code.line(frame.offset),
     };
-    Frame {
+    Some(Frame {
         // As of a return address: readers look up the byte before.
-        address: code.evaluator.start + 1,
-        kind: FrameKind::Interpreted(Language::Python),
+        address: runtime.evaluator.start + 1,
+        kind: FrameKind::Interpreted(language),
         module: None,
         functions: Arc::from([function]),
-    }
+    })
 }

@@ -29,6 +29,8 @@ pub struct Interrupted {
     pub room: *mut c_void,
     /// The thread's pointer to its control block.
     pub thread_pointer: u64,
+    /// Its innermost instruction.
+    pub pc: u64,
     /// The thread's id.
     pub tid: u32,
 }

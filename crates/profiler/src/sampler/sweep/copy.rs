@@ -71,9 +71,11 @@ impl RemoteWalker {
         let mut frames = Frames::new(&self.frames);
         let high = if thread.stack_bounds.contains(start.sp) { thread.stack_bounds.high } else { 0 };
         let workspace = &mut *self.workspace;
+        let sp = start.sp;
         let stop = walk::<Native, _>(&rules, &mut memory, start, high, &mut frames, workspace);
         let native = frames::kept(&self.frames, frames.total()).map(|word| word & !EXACT);
-        let interpreted = tables.interpreters().read_blocked(thread.tid(), native, counters);
+        let stack = || tables.stack_of(sp).map_or(0..0, |bounds| sp..bounds.high);
+        let interpreted = tables.interpreters().read_blocked(thread.tid(), stack, native, counters);
         if cpu_ns(thread.tid()) != Some(thread.cpu_ns) {
             counters.moved.add(1);
             return Err(NotCopied::HasMoved);

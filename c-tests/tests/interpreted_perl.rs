@@ -1,0 +1,187 @@
+//! Functions of Perl between native frames: programs of which every possible stack is known, and
+//! points at which Perl itself says what its stack is. Perls besides the installed one are tried if
+//! the variable `PERLS` names them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use swipr_c_tests::interpreted::{Frame, Stack, perls, record, start};
+
+/// Points at which a program is stopped.
+const POINTS: usize = 40;
+/// Lines of the subs in `known_stacks.pl`, from first to last, in the order of calls.
+const LINES: [(&str, u64, u64); 4] = [("r", 2, 3), ("f", 5, 8), ("g", 10, 12), ("h", 14, 18)];
+
+/// What is wrong with a stack, if the program cannot have it.
+enum Fault {
+    Stack(String),
+    /// Its innermost frame is at a line of another sub.
+    Line,
+}
+
+/// Whether the program can have this stack.
+fn fault(stack: &Stack) -> Option<Fault> {
+    let perl: Vec<&Frame> = stack.perl().collect();
+    let wrong = |why: String| Some(Fault::Stack(why));
+    let last = perl.len() - 1;
+    if perl[0].name != "main" || !perl[0].file.ends_with("known_stacks.pl") {
+        return wrong("another root".into());
+    }
+    let (mut family, mut depth) = (None, 0);
+    for (at, frame) in perl.iter().enumerate() {
+        let name = frame.name.strip_prefix("T::").filter(|name| !name.starts_with('_'));
+        let Some((letter, k)) = name.and_then(|name| name.split_once('_')) else {
+            let is_known = frame.name.starts_with("main") || frame.name == "(eval)";
+            // Evals within a family, and what it calls of the program.
+            if !is_known && !frame.file.starts_with("family_") {
+                return wrong(format!("{} is not of the program", frame.name));
+            }
+            continue;
+        };
+        if *family.get_or_insert(k) != k {
+            return wrong("two families".into());
+        }
+        // The comparison of a sort is called by `g`, and calls `h`.
+        if letter == "by" {
+            depth = 3;
+            continue;
+        }
+        let Some(place) = LINES.iter().position(|(name, ..)| *name == letter) else {
+            return wrong(format!("unknown {}", frame.name));
+        };
+        let follows = place == depth || place == 0 && depth == 1 || place == 1 && depth == 0;
+        if !follows {
+            return wrong(format!("{} out of order", frame.name));
+        }
+        depth = place + 1;
+        let (_, first, end) = LINES[place];
+        let is_inside = (first..=end).contains(&frame.line) && frame.file == format!("family_{k}.pl");
+        match (is_inside, at == last) {
+            (true, _) => {}
+            (false, true) => return Some(Fault::Line),
+            (false, false) => return wrong(format!("{} at {}:{}", frame.name, frame.file, frame.line)),
+        }
+    }
+    None
+}
+
+fn has_threads(perl: &Path) -> bool {
+    let config = Command::new(perl).arg("-V:useithreads").output().expect("perl runs");
+    String::from_utf8_lossy(&config.stdout).contains("'define'")
+}
+
+/// No stack that the program cannot have; nearly all are complete; all families are met.
+fn expect_known_stacks(how: &str) {
+    for perl in perls() {
+        if how == "threads" && !has_threads(&perl) {
+            println!("not run: {} has no threads", perl.display());
+            continue;
+        }
+        let mut host = start(&perl, "known_stacks.pl", &[how]);
+        let seconds = std::env::var("SECONDS_OF_PERL").unwrap_or("1".into());
+        let stacks = record(&host, &format!("seconds={seconds}&hz=1000&source=preempt&mode=cpu"));
+        host.tell("end");
+        assert!(host.ended().success());
+        let run = |stack: &Stack| stack.frames.iter().any(|frame| frame.name.starts_with("main::"));
+        let stacks: Vec<Stack> = stacks.into_iter().filter(|stack| stack.frames.len() > 1).collect();
+        let with: Vec<&Stack> = stacks.iter().filter(|stack| run(stack)).collect();
+        let what = format!("{how}, {}: {} of {} stacks", perl.display(), with.len(), stacks.len());
+        let mut lines = 0;
+        let mut wrong = vec![];
+        for stack in &with {
+            match fault(stack) {
+                Some(Fault::Stack(why)) => wrong.push(format!("{why}: {}", stack.text())),
+                Some(Fault::Line) => lines += 1,
+                None => {}
+            }
+        }
+        let uncertain = with.iter().filter(|stack| stack.text().contains("[native frames between")).count();
+        println!("{what}, {} impossible, {lines} lines of another sub, {uncertain} uncertain", wrong.len());
+        assert!(stacks.len() > 100, "{what}");
+        assert!(with.len() * 100 >= stacks.len() * 98, "{what} have subs of Perl");
+        assert!(wrong.is_empty(), "{what}, {} impossible: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+        assert!(lines * 100 <= with.len(), "{what}: {lines} lines of another sub");
+        assert!(uncertain * 200 <= with.len(), "{what}: {uncertain} uncertain");
+        let names: BTreeSet<&str> =
+            stacks.iter().flat_map(Stack::perl).map(|frame| frame.name.as_str()).collect();
+        let met = names.iter().filter(|name| name.starts_with("T::h_")).count();
+        assert!(met > 2, "{what}: {met} families");
+    }
+}
+
+#[test]
+fn no_stack_of_subs_that_call_each_other_is_impossible() {
+    expect_known_stacks("plain");
+}
+
+#[test]
+fn no_stack_below_a_deep_recursion_is_impossible() {
+    expect_known_stacks("deep");
+}
+
+#[test]
+fn no_stack_through_c_code_that_calls_back_is_impossible() {
+    expect_known_stacks("first");
+}
+
+#[test]
+fn no_stack_through_sorts_is_impossible() {
+    expect_known_stacks("sort");
+}
+
+#[test]
+fn no_stack_through_evals_is_impossible() {
+    expect_known_stacks("evals");
+}
+
+#[test]
+fn no_stack_of_subs_that_are_made_and_dropped_all_the_time_is_impossible() {
+    expect_known_stacks("churn");
+}
+
+#[test]
+fn no_stack_through_required_files_is_impossible() {
+    expect_known_stacks("require");
+}
+
+#[test]
+fn no_stack_of_two_threads_is_impossible() {
+    expect_known_stacks("threads");
+}
+
+#[test]
+fn stacks_of_a_blocked_program_are_those_that_perl_itself_sees() {
+    for perl in perls() {
+        let mut host = start(&perl, "barriers.pl", &[]);
+        for _ in 0..POINTS {
+            host.tell("go");
+            let told = host.wait_for("at ");
+            let expected: Vec<&str> = told.trim().split('\t').collect();
+            let stacks = record(&host, "samples=2&hz=100&mode=wall");
+            let stack = stacks.iter().rfind(|stack| stack.frames.len() > 1).expect("the program");
+            let mut seen: Vec<String> =
+                stack.perl().map(|frame| format!("{}|{}|{}", frame.name, frame.file, frame.line)).collect();
+            seen.reverse();
+            assert_eq!(seen, expected, "{}: {}", perl.display(), stack.text());
+            expect_order(stack);
+            host.tell("on");
+            host.wait_for("gone");
+        }
+        assert!(host.ended().success());
+    }
+}
+
+/// C code that calls back is between the sub that called it and the one that it calls.
+fn expect_order(stack: &Stack) {
+    assert!(!stack.text().contains("[native frames between"), "{}", stack.text());
+    let frames: Vec<&Frame> = stack.frames.iter().collect();
+    for (at, frame) in frames.iter().enumerate() {
+        if frame.name.contains("Perl_pp_sort") || frame.name.contains("Util.so") {
+            let caller = frames[..at].iter().rfind(|frame| frame.kind == "perl").expect("a caller");
+            assert!(caller.name.contains("main::__ANON__") || caller.name == "(eval)", "{}", stack.text());
+            let called = frames[at..].iter().find(|frame| frame.kind == "perl").expect("who is called");
+            let names = ["main::__ANON__", "main::by_path", "main::step", "(eval)"];
+            assert!(names.contains(&called.name.as_str()), "{}", stack.text());
+        }
+    }
+}

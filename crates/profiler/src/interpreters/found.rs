@@ -1,0 +1,34 @@
+//! What was found of an interpreter.
+
+use swipr_runtimes::merge::RuntimeCode;
+use swipr_runtimes::runtime::Runtime;
+
+/// One whose frames can be read.
+#[derive(Debug)]
+pub struct FoundRuntime {
+    pub runtime: Runtime,
+    pub code: RuntimeCode,
+    /// Its name and version.
+    pub name: String,
+}
+
+/// Why its frames are not read, for the status.
+#[derive(Debug)]
+pub struct NotRead(pub String);
+
+impl NotRead {
+    /// For this reason.
+    pub fn because(name: &str, why: &str) -> NotRead {
+        NotRead(format!("{name}: {why}: shown as the interpreter's functions"))
+    }
+
+    /// Nobody has told where this version keeps what is read.
+    pub fn unknown_version(name: &str) -> NotRead {
+        NotRead::because(name, "this version's structures are not known")
+    }
+
+    /// It does not export what is needed.
+    pub fn hidden(name: &str) -> NotRead {
+        NotRead::because(name, "it does not export what is needed")
+    }
+}

@@ -1,0 +1,80 @@
+//! Finds a Perl in a loaded object, and what is read of it.
+
+use super::exported::Exported;
+use super::found::{FoundRuntime, NotRead};
+use super::thread_data;
+use std::ops::Range;
+use swipr_runtimes::merge::{RuntimeCode, RuntimeLanguage};
+use swipr_runtimes::perl::{Ops, PerlLayout, PerlRow, ROWS, Threads};
+use swipr_runtimes::runtime::Runtime;
+
+/// What the object exports if it has a Perl: the function that runs ops.
+pub const RUN_LOOP: &str = "Perl_runops_standard";
+/// More ops than any version has.
+const MAX_OPS: u64 = 1024;
+
+/// What is read of the one with that run loop; or why it is not read.
+pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> Result<FoundRuntime, NotRead> {
+    let number = |symbol: &str| Some(exported.copy::<1>(exported.find(symbol)?.start)?[0]);
+    let versions = ["PL_revision", "PL_version", "PL_subversion"].map(number);
+    let [Some(5), Some(version), Some(subversion)] = versions else {
+        return Err(NotRead::hidden("Perl"));
+    };
+    let name = format!("Perl 5.{version}.{subversion}");
+    let size = exported.find("PL_interp_size").and_then(|at| exported.copy(at.start));
+    let size = size.map_or(0, u16::from_ne_bytes);
+    let is_it =
+        |row: &&PerlRow| row.version == u32::from(version) && row.interpreter_bytes == u32::from(size);
+    let row = *ROWS.iter().find(is_it).ok_or_else(|| NotRead::unknown_version(&name))?;
+    let find = |symbol: &str| Ok(exported.find(symbol).ok_or_else(|| NotRead::hidden(&name))?.start);
+    let (variables, compiling, threads) = match row.interpreter_bytes {
+        0 => {
+            let variables = [find("PL_op")?, find("PL_curcop")?, find("PL_curstackinfo")?];
+            (variables, find("PL_compiling")?, None)
+        }
+        _ => {
+            let not_known = || NotRead::because(&name, "the C library's thread data is not known");
+            let (key, current) = (find("PL_thr_key")?, find("PL_curinterp")?);
+            let of_first_key = thread_data::of_first_key().ok_or_else(not_known)?;
+            let variables = [row.op, row.line, row.stack_info].map(u64::from);
+            (variables, row.compiling.into(), Some(Threads { key, of_first_key, current }))
+        }
+    };
+    let names = find("PL_op_name")?;
+    let op =
+        |op: &str| number_of(op.as_bytes(), names, exported).ok_or_else(|| NotRead::unknown_version(&name));
+    let layout = PerlLayout {
+        row,
+        variables,
+        compiling,
+        threads,
+        entering: exported.find("Perl_pp_entersub").map_or((0, 0), |code| (code.start, code.end)),
+        object: (object.start, object.end),
+        ops: Ops {
+            enter_sub: op("entersub")?,
+            lines: [op("nextstate")?, op("dbstate")?],
+            evals: [op("entertry")?, op("entereval")?, op("require")?],
+        },
+    };
+    let code = RuntimeCode {
+        evaluator,
+        object,
+        language: RuntimeLanguage::Perl,
+        root: exported.find("perl_run").unwrap_or_default(),
+        shown: exported.find("Perl_pp_sort").unwrap_or_default(),
+    };
+    Ok(FoundRuntime { runtime: Runtime::Perl(layout), code, name })
+}
+
+/// The number of an op, by the array of their names.
+fn number_of(op: &[u8], names: u64, exported: &Exported) -> Option<u32> {
+    for number in 0..MAX_OPS {
+        let name = u64::from_ne_bytes(exported.copy(names + 8 * number)?);
+        let mut text = [0; 16];
+        exported.copy_into(name, text.get_mut(..op.len() + 1)?)?;
+        if text.get(..op.len()) == Some(op) && text.get(op.len()) == Some(&0) {
+            return u32::try_from(number).ok();
+        }
+    }
+    None
+}

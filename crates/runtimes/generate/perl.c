@@ -1,0 +1,82 @@
+/* Prints a row of src/perl/rows.rs: where this version of Perl keeps what is read. Compiled against
+   the public headers of that version; see generate/perl. */
+#define PERL_NO_GET_CONTEXT
+#include "EXTERN.h"
+#include "perl.h"
+#include <stddef.h>
+#include <stdio.h>
+
+#define FIELD(name, value) printf("        " name ": %ld,\n", (long)(value))
+#ifdef MULTIPLICITY
+#define OF_INTERPRETER(field) offsetof(struct interpreter, field)
+#define INTERPRETER_BYTES sizeof(struct interpreter)
+#else
+#define OF_INTERPRETER(field) 0
+#define INTERPRETER_BYTES 0
+#endif
+#ifdef SVphv_HasAUX
+#define HASH_HAS_NAME SVphv_HasAUX
+#else
+#define HASH_HAS_NAME SVf_OOK
+#endif
+#ifndef CXp_TRY
+#define CXp_TRY 0
+#endif
+
+int main(void) {
+    printf("    // %s\n    PerlRow {\n        version: %d,\n", PERL_VERSION_STRING, PERL_VERSION);
+    FIELD("interpreter_bytes", INTERPRETER_BYTES);
+    FIELD("op", OF_INTERPRETER(Iop));
+    FIELD("line", OF_INTERPRETER(Icurcop));
+    FIELD("compiling", OF_INTERPRETER(Icompiling));
+    FIELD("stack_info", OF_INTERPRETER(Icurstackinfo));
+    FIELD("jump", OF_INTERPRETER(Itop_env));
+    FIELD("info_contexts", offsetof(PERL_SI, si_cxstack));
+    FIELD("info_previous", offsetof(PERL_SI, si_prev));
+    FIELD("info_last", offsetof(PERL_SI, si_cxix));
+    FIELD("info_type", offsetof(PERL_SI, si_type));
+    FIELD("context_bytes", sizeof(PERL_CONTEXT));
+    FIELD("context_type", offsetof(PERL_CONTEXT, cx_type));
+    FIELD("context_line", offsetof(PERL_CONTEXT, blk_oldcop));
+    FIELD("sub_return", offsetof(PERL_CONTEXT, blk_sub.retop));
+    FIELD("sub_code", offsetof(PERL_CONTEXT, blk_sub.cv));
+    FIELD("format_code", offsetof(PERL_CONTEXT, blk_format.cv));
+    FIELD("eval_return", offsetof(PERL_CONTEXT, blk_eval.retop));
+    FIELD("is_try", CXp_TRY);
+    /* A bit field: behind op_targ, in all versions. */
+    FIELD("op_type", offsetof(OP, op_targ) + sizeof(PADOFFSET));
+    FIELD("line_number", offsetof(COP, cop_line));
+#ifdef USE_ITHREADS
+    FIELD("line_file", offsetof(COP, cop_file));
+#else
+    FIELD("line_file", offsetof(COP, cop_filegv));
+#endif
+    FIELD("value_flags", offsetof(SV, sv_flags));
+    FIELD("value_data", offsetof(SV, sv_u));
+    FIELD("code_type", SVt_PVCV);
+    FIELD("glob_type", SVt_PVGV);
+    FIELD("hash_type", SVt_PVHV);
+    FIELD("code_start", offsetof(XPVCV, xcv_start_u));
+    FIELD("code_depth", offsetof(XPVCV, xcv_depth));
+    FIELD("code_flags", offsetof(XPVCV, xcv_flags));
+    FIELD("code_stash", offsetof(XPVCV, xcv_stash));
+    FIELD("code_name", offsetof(XPVCV, xcv_gv_u));
+    FIELD("is_named", CVf_NAMED);
+    FIELD("is_lexical", CVf_LEXICAL);
+    FIELD("glob_name", offsetof(XPVGV, xiv_u.xivu_namehek));
+    FIELD("glob_stash", offsetof(XPVGV, xnv_u.xgv_stash));
+    FIELD("glob_effective", offsetof(GP, gp_egv));
+    FIELD("key_bytes", offsetof(struct hek, hek_len));
+    FIELD("key_text", offsetof(struct hek, hek_key));
+    FIELD("hash_last", offsetof(XPVHV, xhv_max));
+    FIELD("hash_has_name", HASH_HAS_NAME);
+#if PERL_VERSION >= 36
+    printf("        hash_extra: Some(%ld),\n", (long)offsetof(struct xpvhv_with_aux, xhv_aux));
+#else
+    printf("        hash_extra: None,\n");
+#endif
+    FIELD("extra_name", offsetof(struct xpvhv_aux, xhv_name_u));
+    FIELD("extra_names", offsetof(struct xpvhv_aux, xhv_name_count));
+    printf("    },\n");
+    return 0;
+}

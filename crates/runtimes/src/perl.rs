@@ -1,0 +1,344 @@
+//! Perl 5: where a thread's contexts are, and what they say.
+//!
+//! A stack of contexts says which subs and evals run, each with the line that was left for it. Sort
+//! blocks, overloaded operators and the like have a stack of their own, linked to the one before.
+//!
+//! The innermost context may be half made, or left already: rules say when it counts.
+
+mod names;
+mod rows;
+mod segments;
+
+use crate::blocks::BlockMemory;
+use crate::known::KnownKeys;
+use crate::python::ThreadKey;
+use crate::room::{Chain, End, Frame};
+use core::ops::Range;
+use names::Callee;
+pub use rows::ROWS;
+use segments::Mark;
+
+/// Contexts that are looked at, in all stacks.
+const MAX_STEPS: usize = 16 * 1024;
+/// Stacks that are followed.
+const MAX_STACKS: usize = 64;
+/// What `cx_type` says, below its flags (`cop.h`): the same in all versions.
+const TYPE: u8 = 15;
+const SORT_BLOCK: u8 = 0;
+const SUB: u8 = 9;
+const FORMAT: u8 = 10;
+const EVAL: u8 = 11;
+/// A sub's context that stands for code within a pattern, of the sub around it.
+const IN_PATTERN: u8 = 0x80;
+/// What `si_type` says: the outermost stack, and that of a sort.
+const MAIN: u32 = 1;
+const SORT: u32 = 3;
+/// The part of `sv_flags` that is the type, and of an op.
+const VALUE_TYPE: u32 = 0xff;
+const OP_TYPE: u32 = 0x1ff;
+
+/// Where one version keeps what is read: bytes from the start of each structure, and a few flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the structures' own names, see generate/perl.c
+pub struct PerlRow {
+    pub version: u32,
+    /// 0: built without threads, its variables have symbols of their own.
+    pub interpreter_bytes: u32,
+    pub op: u32,
+    pub line: u32,
+    pub compiling: u32,
+    pub stack_info: u32,
+    pub jump: u32,
+    pub info_contexts: u32,
+    pub info_previous: u32,
+    pub info_last: u32,
+    pub info_type: u32,
+    pub context_bytes: u32,
+    pub context_type: u32,
+    pub context_line: u32,
+    pub sub_return: u32,
+    pub sub_code: u32,
+    pub format_code: u32,
+    pub eval_return: u32,
+    pub is_try: u32,
+    pub op_type: u32,
+    pub line_number: u32,
+    pub line_file: u32,
+    pub value_flags: u32,
+    pub value_data: u32,
+    pub code_type: u32,
+    pub glob_type: u32,
+    pub hash_type: u32,
+    pub code_start: u32,
+    pub code_depth: u32,
+    pub code_flags: u32,
+    pub code_stash: u32,
+    pub code_name: u32,
+    pub is_named: u32,
+    pub is_lexical: u32,
+    pub glob_name: u32,
+    pub glob_stash: u32,
+    pub glob_effective: u32,
+    pub key_bytes: u32,
+    pub key_text: u32,
+    pub hash_last: u32,
+    pub hash_has_name: u32,
+    /// `None`: behind the array.
+    pub hash_extra: Option<u32>,
+    pub extra_name: u32,
+    pub extra_names: u32,
+}
+
+/// What is read of this process's Perl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerlLayout {
+    /// Its version's structures.
+    pub row: PerlRow,
+    /// Where the variables `PL_op`, `PL_curcop` and `PL_curstackinfo` are, from the interpreter's
+    /// structure on; without threads, their addresses.
+    pub variables: [u64; 3],
+    /// The same of `PL_compiling`, the line that is compiled now.
+    pub compiling: u64,
+    /// Where threads have their interpreters; `None`: built without threads.
+    pub threads: Option<Threads>,
+    /// The code of `Perl_pp_entersub`, which enters subs.
+    pub entering: (u64, u64),
+    /// All code of Perl's object.
+    pub object: (u64, u64),
+    /// The numbers of some ops.
+    pub ops: Ops,
+}
+
+/// The numbers of ops, which each version has anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ops {
+    /// `entersub`.
+    pub enter_sub: u32,
+    /// `nextstate` and `dbstate`, with which statements begin.
+    pub lines: [u32; 2],
+    /// `entertry`, `entereval` and `require`, which make the contexts of evals.
+    pub evals: [u32; 3],
+}
+
+/// How a thread's interpreter is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// The address of `PL_thr_key`, the number under which the C library keeps it.
+    pub key: u64,
+    /// From a thread's control block to the value of the key 0.
+    pub of_first_key: u64,
+    /// The address of `PL_curinterp`: the interpreter that was made first, or changed to last.
+    pub current: u64,
+}
+
+/// Keys in a row in a thread's control block, and the bytes of each.
+const KEYS: u32 = 32;
+const KEY_BYTES: u64 = 16;
+
+impl PerlLayout {
+    /// The interpreter of the thread with this control block; without threads, 0. `None`: it has
+    /// none, or is not known.
+    fn interpreter(&self, pointer: u64, memory: &mut BlockMemory<'_>) -> Option<u64> {
+        let Some(threads) = self.threads else { return Some(0) };
+        let key = memory.half(threads.key).filter(|&key| key < KEYS && pointer != 0)?;
+        let at = pointer.checked_add(threads.of_first_key)?.checked_add(KEY_BYTES * u64::from(key))?;
+        memory.word(at).filter(|&interpreter| interpreter != 0)
+    }
+
+    /// The interpreter of a thread whose control block is not known, by its stack: the last place
+    /// to which an error may go is there. 0: none.
+    pub fn interpreter_by_stack(&self, stack: Range<u64>, memory: &mut BlockMemory<'_>) -> u64 {
+        let current = self.threads.and_then(|threads| memory.word(threads.current)).unwrap_or(0);
+        let jump = memory.word(current.wrapping_add(self.row.jump.into()));
+        if jump.is_some_and(|jump| stack.contains(&jump)) { current } else { 0 }
+    }
+}
+
+/// Reads the frames of the thread, which stands still. `state` is its interpreter; 0: it is looked
+/// up by the thread's control block.
+pub fn walk(
+    layout: &PerlLayout,
+    state: u64,
+    thread: ThreadKey,
+    memory: &mut BlockMemory<'_>,
+    known: KnownKeys<'_>,
+    chain: &mut Chain,
+) {
+    chain.begin();
+    let interpreter = if state != 0 { Some(state) } else { layout.interpreter(thread.pointer, memory) };
+    let end = match interpreter {
+        Some(interpreter) => {
+            let compiling = interpreter.wrapping_add(layout.compiling);
+            let pc = thread.pc;
+            let mut walk = PerlWalk { layout, memory, known, chain, pc, compiling, line: 0, steps: 0 };
+            let end = walk.follow(interpreter);
+            end.unwrap_or_else(|end| if walk.memory.is_used_up() { End::Full } else { end })
+        }
+        None => End::NoState,
+    };
+    segments::mark_entries(chain);
+    chain.finish(end);
+}
+
+struct PerlWalk<'w, 'p, 'k> {
+    layout: &'w PerlLayout,
+    memory: &'w mut BlockMemory<'p>,
+    known: KnownKeys<'k>,
+    chain: &'w mut Chain,
+    /// The line (a COP) at which the next outer frame is.
+    line: u64,
+    steps: usize,
+    /// The thread's innermost instruction.
+    pc: u64,
+    /// The COP of what is compiled.
+    compiling: u64,
+}
+
+impl PerlWalk<'_, '_, '_> {
+    fn word(&mut self, structure: u64, at: u32) -> Result<u64, End> {
+        structure.checked_add(at.into()).and_then(|at| self.memory.word(at)).ok_or(End::Unreadable)
+    }
+
+    fn half(&mut self, structure: u64, at: u32) -> Result<u32, End> {
+        structure.checked_add(at.into()).and_then(|at| self.memory.half(at)).ok_or(End::Unreadable)
+    }
+
+    /// One of [`PerlLayout::variables`].
+    fn variable(&mut self, interpreter: u64, which: usize) -> Result<u64, End> {
+        let at = self.layout.variables.get(which).copied().unwrap_or(0);
+        self.memory.word(interpreter.wrapping_add(at)).ok_or(End::Unreadable)
+    }
+
+    fn follow(&mut self, interpreter: u64) -> Result<End, End> {
+        let op = self.variable(interpreter, 0)?;
+        self.line = self.variable(interpreter, 1)?;
+        let mut info = self.variable(interpreter, 2)?;
+        let mut innermost = Some(op);
+        for _ in 0..MAX_STACKS {
+            if !info.is_multiple_of(8) || info == 0 {
+                return Err(End::Inconsistent);
+            }
+            let kind = self.half(info, self.layout.row.info_type)?;
+            if !self.follow_stack(info, kind, innermost.take())? {
+                return Ok(End::Full);
+            }
+            let previous = self.word(info, self.layout.row.info_previous)?;
+            if kind == MAIN || previous == 0 {
+                let root = self.frame(Callee::Root, Mark::Plain)?;
+                return Ok(if self.chain.push(root) { End::Root } else { End::Full });
+            }
+            info = previous;
+        }
+        Ok(End::Full)
+    }
+
+    /// The contexts of one stack; `false`: there are too many. `op` is what is run now, if this
+    /// is the innermost one.
+    fn follow_stack(&mut self, info: u64, kind: u32, op: Option<u64>) -> Result<bool, End> {
+        let row = self.layout.row;
+        let contexts = self.word(info, row.info_contexts)?;
+        let last = self.half(info, row.info_last)? as i32;
+        if !(-1..1 << 20).contains(&last) || !contexts.is_multiple_of(8) {
+            return Err(End::Inconsistent);
+        }
+        for number in (0..=last).rev() {
+            self.steps += 1;
+            let context = contexts.wrapping_add(number as u64 * u64::from(row.context_bytes));
+            let at = context.wrapping_add(row.context_type.into());
+            let flags = self.memory.byte(at).ok_or(End::Unreadable)?;
+            let op = op.filter(|_| number == last);
+            let frame = match flags & TYPE {
+                SUB => self.sub(context, flags, op)?,
+                FORMAT => {
+                    let code = self.word(context, row.format_code)?;
+                    Some(self.frame(Callee::Sub(code), Mark::Plain)?)
+                }
+                EVAL if flags & row.is_try as u8 == 0 => self.eval(context, op)?,
+                SORT_BLOCK if number == 0 && kind == SORT => Some(Mark::SortBlock.alone()),
+                _ => None,
+            };
+            if let Some(frame) = frame {
+                if frame.key != 0 {
+                    self.line = self.word(context, row.context_line)?;
+                }
+                if self.steps > MAX_STEPS || !self.chain.push(frame) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// `op`: what is run now, if this is the innermost context of all.
+    fn sub(&mut self, context: u64, flags: u8, op: Option<u64>) -> Result<Option<Frame>, End> {
+        let row = self.layout.row;
+        let goes_on = self.word(context, row.sub_return)?;
+        let mark = if goes_on == 0 { Mark::CalledSub } else { Mark::Plain };
+        if flags & IN_PATTERN != 0 {
+            return Ok((goes_on == 0).then(|| Mark::CalledSub.alone()));
+        }
+        let Some(op) = op else { return self.called(context, mark).map(Some) };
+        let code = self.word(context, row.sub_code)?;
+        if code == 0 || !self.is_of_type(code, row.code_type)? {
+            return Ok(None);
+        }
+        let body = self.word(code, 0)?;
+        if self.half(body, row.code_depth)? == 0 {
+            return Ok(None);
+        }
+        if self.word(context, row.context_line)? != self.line {
+            return self.called(context, mark).map(Some);
+        }
+        // Nothing of it has run yet.
+        let ops = self.layout.ops;
+        let is_entering = op != 0 && self.op_type(op)? == ops.enter_sub;
+        if is_entering && self.word(op, 0)? != goes_on {
+            return Ok(None);
+        }
+        let start = self.word(body, row.code_start)?;
+        if start != 0 && ops.lines.contains(&self.op_type(start)?) {
+            self.line = start;
+        }
+        self.called(context, mark).map(Some)
+    }
+
+    /// `op` as for [`PerlWalk::sub`].
+    fn eval(&mut self, context: u64, op: Option<u64>) -> Result<Option<Frame>, End> {
+        let row = self.layout.row;
+        if let Some(op) = op.filter(|&op| op != 0) {
+            let is_in = |(low, high): (u64, u64)| low <= self.pc && self.pc < high;
+            // It may be the one that was here before: a sub's is being written over it.
+            if is_in(self.layout.entering) {
+                return Ok(None);
+            }
+            // The same, where another eval's is being written.
+            let is_inside = is_in(self.layout.object) && self.line != self.compiling;
+            if is_inside
+                && self.word(context, row.context_line)? != self.line
+                && self.layout.ops.evals.contains(&self.op_type(op)?)
+            {
+                return Ok(None);
+            }
+        }
+        let mark = if self.word(context, row.eval_return)? == 0 { Mark::LastEval } else { Mark::Eval };
+        self.frame(Callee::Eval, mark).map(Some)
+    }
+
+    fn op_type(&mut self, op: u64) -> Result<u32, End> {
+        Ok(self.half(op, self.layout.row.op_type)? & OP_TYPE)
+    }
+
+    /// Whether the value is of this type.
+    fn is_of_type(&mut self, value: u64, kind: u32) -> Result<bool, End> {
+        if !value.is_multiple_of(8) {
+            return Ok(false);
+        }
+        Ok(self.half(value, self.layout.row.value_flags)? & VALUE_TYPE == kind)
+    }
+
+    /// The frame of a sub.
+    fn called(&mut self, context: u64, mark: Mark) -> Result<Frame, End> {
+        let code = self.word(context, self.layout.row.sub_code)?;
+        self.frame(Callee::Sub(code), mark)
+    }
+}

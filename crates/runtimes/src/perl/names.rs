@@ -1,0 +1,197 @@
+//! What a sub is called, as `caller` says it, and where it is.
+
+use super::PerlWalk;
+use super::segments::Mark;
+use crate::content::{HEAD, TEXT, TOLD, put_head};
+use crate::hash::{hash, hash_of};
+use crate::room::{End, Frame};
+
+/// Names of packages and of subs are kept up to this length in bytes, paths up to the other.
+const MAX_NAME: usize = 256;
+const MAX_FILE: usize = 1024;
+/// Before the path in the name of a file's glob: `_<`.
+const FILE_PREFIX: usize = 2;
+/// What has no name.
+const NAMELESS: Piece = Piece::Text(b"__ANON__");
+
+/// What a frame is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Callee {
+    /// No sub: the program itself.
+    Root,
+    /// An eval.
+    Eval,
+    /// The sub at this address.
+    Sub(u64),
+}
+
+/// A part of a name.
+#[derive(Clone, Copy)]
+enum Piece {
+    Text(&'static [u8]),
+    /// So many bytes at an address.
+    At(u64, usize),
+}
+
+impl PerlWalk<'_, '_, '_> {
+    /// The frame at the current line.
+    pub(super) fn frame(&mut self, callee: Callee, mark: Mark) -> Result<Frame, End> {
+        let row = self.layout.row;
+        if self.line == 0 || !self.line.is_multiple_of(8) {
+            return Err(End::Inconsistent);
+        }
+        let number = self.half(self.line, row.line_number)?;
+        let file = self.word(self.line, row.line_file)?;
+        let code = match callee {
+            Callee::Root => 0,
+            Callee::Eval => 1,
+            Callee::Sub(code) => code,
+        };
+        let place = hash([code, file]);
+        let function = match self.chain.met(place) {
+            Some(function) => function,
+            None => {
+                let function = self.function(callee, file)?;
+                self.chain.remember(place, function);
+                function
+            }
+        };
+        let offset = i32::try_from(number).unwrap_or(0);
+        Ok(Frame { offset, mark: mark as u8, ..function })
+    }
+
+    /// Its key, and its content if that is not known.
+    fn function(&mut self, callee: Callee, file: u64) -> Result<Frame, End> {
+        let name = match callee {
+            Callee::Root => [Piece::Text(b"main"), Piece::Text(b""), Piece::Text(b"")],
+            Callee::Eval => [Piece::Text(b"(eval)"), Piece::Text(b""), Piece::Text(b"")],
+            Callee::Sub(code) => self.name(code)?,
+        };
+        let path = self.path(file)?;
+        let mut used = HEAD;
+        for piece in name {
+            used += self.put(used, piece)?;
+        }
+        let name_bytes = used - HEAD;
+        used += match path {
+            Some(path) => self.put(used, path)?,
+            None => {
+                let free = self.chain.free().get_mut(used..).ok_or(End::Full)?;
+                let room = free.len().min(MAX_FILE);
+                let into = free.get_mut(..room).ok_or(End::Full)?;
+                self.memory.text(file, into).ok_or(End::Unreadable)?
+            }
+        };
+        let file_bytes = used - HEAD - name_bytes;
+        let content = self.chain.free().get_mut(..used).ok_or(End::Full)?;
+        put_head(content, [0, TEXT, name_bytes as u32, TEXT, file_bytes as u32, TOLD, 0]);
+        let key = hash_of(content);
+        let content = match self.known.has(key) {
+            true => 0,
+            false => self.chain.keep(used).ok_or(End::Full)?,
+        };
+        Ok(Frame { key, content, ..Frame::default() })
+    }
+
+    /// Copies it to the free part of the arena, from `at` on; returns its length.
+    fn put(&mut self, at: usize, piece: Piece) -> Result<usize, End> {
+        let length = match piece {
+            Piece::Text(text) => text.len(),
+            Piece::At(_, length) => length,
+        };
+        let free = self.chain.free();
+        let into = free.get_mut(at..at.saturating_add(length)).ok_or(End::Full)?;
+        match piece {
+            Piece::Text(text) => into.iter_mut().zip(text).for_each(|(to, from)| *to = *from),
+            Piece::At(from, _) => self.memory.copy(from, into).ok_or(End::Unreadable)?,
+        }
+        Ok(length)
+    }
+
+    /// The package, what is between, and the name of a sub.
+    fn name(&mut self, code: u64) -> Result<[Piece; 3], End> {
+        const BETWEEN: Piece = Piece::Text(b"::");
+        let row = self.layout.row;
+        if !self.is_of_type(code, row.code_type)? {
+            return Err(End::Inconsistent);
+        }
+        let body = self.word(code, 0)?;
+        let named = self.word(body, row.code_name)?;
+        let flags = self.half(body, row.code_flags)?;
+        if named == 0 {
+            return Ok([NAMELESS, Piece::Text(b""), Piece::Text(b"")]);
+        }
+        if flags & row.is_named != 0 {
+            let name = self.key(named, 0, MAX_NAME)?;
+            if flags & row.is_lexical != 0 {
+                return Ok([name, Piece::Text(b""), Piece::Text(b"")]);
+            }
+            let stash = self.word(body, row.code_stash)?;
+            return Ok([self.package(stash)?, BETWEEN, name]);
+        }
+        let mut glob = named;
+        if !self.is_of_type(glob, row.glob_type)? {
+            return Err(End::Inconsistent);
+        }
+        let parts = self.word(glob, row.value_data)?;
+        let effective = if parts == 0 { 0 } else { self.word(parts, row.glob_effective)? };
+        if effective != 0 && self.is_of_type(effective, row.glob_type)? {
+            glob = effective;
+        }
+        let body = self.word(glob, 0)?;
+        let name = self.word(body, row.glob_name)?;
+        let stash = self.word(body, row.glob_stash)?;
+        Ok([self.package(stash)?, BETWEEN, self.key(name, 0, MAX_NAME)?])
+    }
+
+    /// The name of a package.
+    fn package(&mut self, stash: u64) -> Result<Piece, End> {
+        let row = self.layout.row;
+        if stash == 0 || !self.is_of_type(stash, row.hash_type)? {
+            return Ok(NAMELESS);
+        }
+        if self.half(stash, row.value_flags)? & row.hash_has_name == 0 {
+            return Ok(NAMELESS);
+        }
+        let body = self.word(stash, 0)?;
+        let extra = match row.hash_extra {
+            Some(at) => body.wrapping_add(at.into()),
+            None => {
+                let last = self.word(body, row.hash_last)?;
+                self.word(stash, row.value_data)?.wrapping_add(last.wrapping_add(1).wrapping_mul(8))
+            }
+        };
+        let name = self.word(extra, row.extra_name)?;
+        // Of several, the first.
+        let name = match (name, self.half(extra, row.extra_names)?) {
+            (0, _) => 0,
+            (name, 0) => name,
+            (names, _) => self.word(names, 0)?,
+        };
+        if name == 0 { Ok(NAMELESS) } else { self.key(name, 0, MAX_NAME) }
+    }
+
+    /// The text of a hash's key, without its first `left_out` bytes.
+    fn key(&mut self, key: u64, left_out: usize, at_most: usize) -> Result<Piece, End> {
+        let length = self.half(key, self.layout.row.key_bytes)?;
+        let length = usize::try_from(length as i32).map_err(|_| End::Inconsistent)?;
+        let at = key.wrapping_add(self.layout.row.key_text.into()).wrapping_add(left_out as u64);
+        Ok(Piece::At(at, length.saturating_sub(left_out).min(at_most)))
+    }
+
+    /// The file of a line; `None`: it ends with a zero byte.
+    fn path(&mut self, file: u64) -> Result<Option<Piece>, End> {
+        if file == 0 {
+            return Ok(Some(Piece::Text(b"")));
+        }
+        if self.layout.row.interpreter_bytes != 0 {
+            return Ok(None);
+        }
+        if !self.is_of_type(file, self.layout.row.glob_type)? {
+            return Err(End::Inconsistent);
+        }
+        let body = self.word(file, 0)?;
+        let name = self.word(body, self.layout.row.glob_name)?;
+        self.key(name, FILE_PREFIX, MAX_FILE).map(Some)
+    }
+}

@@ -1,0 +1,34 @@
+//! The interpreters whose frames can be read.
+
+use crate::blocks::BlockMemory;
+use crate::known::KnownKeys;
+use crate::perl::{self, PerlLayout};
+use crate::python::{self, Layout, ThreadKey};
+use crate::room::Chain;
+
+/// One of them, and where it keeps what is read.
+#[derive(Clone, Copy, Debug)]
+pub enum Runtime {
+    /// CPython.
+    Python(Layout),
+    /// Perl 5.
+    Perl(PerlLayout),
+}
+
+impl Runtime {
+    /// Reads the frames of a thread, which stands still, and whose state is at `state`; 0: not
+    /// known.
+    pub fn walk(
+        &self,
+        state: u64,
+        thread: ThreadKey,
+        memory: &mut BlockMemory<'_>,
+        known: KnownKeys<'_>,
+        chain: &mut Chain,
+    ) {
+        match self {
+            Runtime::Python(layout) => python::walk(layout, state, thread, memory, known, chain),
+            Runtime::Perl(layout) => perl::walk(layout, state, thread, memory, known, chain),
+        }
+    }
+}
