@@ -88,6 +88,20 @@ pub fn record(host: &Host, query: &str) -> Vec<Stack> {
     samples
 }
 
+/// At least so many stacks of running threads that pass, in recordings of a second: other processes
+/// may have the CPUs most of the time.
+pub fn record_running(host: &Host, least: usize, passes: impl Fn(&Stack) -> bool) -> Vec<Stack> {
+    let mut stacks = vec![];
+    for _ in 0..20 + least / 10 {
+        let more = record(host, "seconds=1&hz=1000&source=preempt&mode=cpu");
+        stacks.extend(more.into_iter().filter(&passes));
+        if stacks.len() >= least {
+            break;
+        }
+    }
+    stacks
+}
+
 fn frame(frame: &Value) -> Frame {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     // Not the functions inlined into it.

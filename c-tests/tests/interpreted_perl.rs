@@ -1,12 +1,14 @@
 //! Functions of Perl between native frames: programs of which every possible stack is known, and
 //! points at which Perl itself says what its stack is. Perls besides the installed one are tried if
-//! the variable `PERLS` names them.
+//! the variable `PERLS` names them, and more stacks if `STACKS_OF_PERL` says how many.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use swipr_c_tests::interpreted::{Frame, Stack, perls, record, start};
+use swipr_c_tests::interpreted::{Frame, Stack, perls, record, record_running, start};
 
+/// Stacks of each program, at least.
+const LEAST: usize = 300;
 /// Points at which a program is stopped.
 const POINTS: usize = 40;
 /// Lines of the subs in `known_stacks.pl`, from first to last, in the order of calls.
@@ -72,18 +74,17 @@ fn has_threads(perl: &Path) -> bool {
 
 /// No stack that the program cannot have; nearly all are complete; all families are met.
 fn expect_known_stacks(how: &str) {
+    let least = std::env::var("STACKS_OF_PERL").map_or(LEAST, |text| text.parse().expect("a number"));
     for perl in perls() {
         if how == "threads" && !has_threads(&perl) {
             println!("not run: {} has no threads", perl.display());
             continue;
         }
         let mut host = start(&perl, "known_stacks.pl", &[how]);
-        let seconds = std::env::var("SECONDS_OF_PERL").unwrap_or("1".into());
-        let stacks = record(&host, &format!("seconds={seconds}&hz=1000&source=preempt&mode=cpu"));
+        let stacks = record_running(&host, least, |stack| stack.frames.len() > 1);
         host.tell("end");
         assert!(host.ended().success());
         let run = |stack: &Stack| stack.frames.iter().any(|frame| frame.name.starts_with("main::"));
-        let stacks: Vec<Stack> = stacks.into_iter().filter(|stack| stack.frames.len() > 1).collect();
         let with: Vec<&Stack> = stacks.iter().filter(|stack| run(stack)).collect();
         let what = format!("{how}, {}: {} of {} stacks", perl.display(), with.len(), stacks.len());
         let mut lines = 0;
@@ -97,11 +98,12 @@ fn expect_known_stacks(how: &str) {
         }
         let uncertain = with.iter().filter(|stack| stack.text().contains("[native frames between")).count();
         println!("{what}, {} impossible, {lines} lines of another sub, {uncertain} uncertain", wrong.len());
-        assert!(stacks.len() > 100, "{what}");
-        assert!(with.len() * 100 >= stacks.len() * 98, "{what} have subs of Perl");
+        assert!(stacks.len() >= least, "{what}");
+        // Of few stacks some more may be so by chance.
+        assert!(with.len() + 3 >= stacks.len() - stacks.len() / 50, "{what} have subs of Perl");
         assert!(wrong.is_empty(), "{what}, {} impossible: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
-        assert!(lines * 100 <= with.len(), "{what}: {lines} lines of another sub");
-        assert!(uncertain * 200 <= with.len(), "{what}: {uncertain} uncertain");
+        assert!(lines <= with.len() / 100 + 5, "{what}: {lines} lines of another sub");
+        assert!(uncertain <= with.len() / 200 + 3, "{what}: {uncertain} uncertain");
         let names: BTreeSet<&str> =
             stacks.iter().flat_map(Stack::perl).map(|frame| frame.name.as_str()).collect();
         let met = names.iter().filter(|name| name.starts_with("T::h_")).count();
