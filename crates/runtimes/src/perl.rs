@@ -36,6 +36,9 @@ const SORT: u32 = 3;
 /// The part of `sv_flags` that is the type, and of an op.
 const VALUE_TYPE: u32 = 0xff;
 const OP_TYPE: u32 = 0x1ff;
+/// The op that is current while C code calls a sub has no number, or that of `entersub`, and
+/// nothing follows it.
+const CALL_BY_C: u32 = 0;
 
 /// Where one version keeps what is read: bytes from the start of each structure, and a few flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,13 +314,14 @@ impl PerlWalk<'_, '_, '_> {
             if is_in(self.layout.entering) {
                 return Ok(None);
             }
-            // The same, where another eval's is being written.
+            // The same, where another eval's is being written, or that of a call by C code.
             let is_inside = is_in(self.layout.object) && self.line != self.compiling;
-            if is_inside
-                && self.word(context, row.context_line)? != self.line
-                && self.layout.ops.evals.contains(&self.op_type(op)?)
-            {
-                return Ok(None);
+            if is_inside && self.word(context, row.context_line)? != self.line {
+                let (ops, kind) = (self.layout.ops, self.op_type(op)?);
+                let is_call = kind == ops.enter_sub || kind == CALL_BY_C;
+                if ops.evals.contains(&kind) || is_call && self.word(op, 0)? == 0 {
+                    return Ok(None);
+                }
             }
         }
         let mark = if self.word(context, row.eval_return)? == 0 { Mark::LastEval } else { Mark::Eval };
