@@ -2,8 +2,8 @@
 //! What was read is kept for this walk: the structures of one thread lie close together.
 //!
 //! A system call takes longer than what it copies. So a walk begins with one that reads, at once,
-//! all the places where the thread's last walk found something ([`Guess`]). It reads them anew:
-//! a guess may be useless, but not wrong.
+//! the places that the thread's last two walks needed ([`Guess`]). It reads them anew: a guess may
+//! be useless, but not wrong.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering::*};
@@ -35,6 +35,8 @@ struct ReadPlace {
     length: u32,
     /// Something of it was needed.
     is_needed: bool,
+    /// It was needed by the walk before, too.
+    is_likely: bool,
 }
 
 /// The places that a walk needed, for the next one of the same thread; zeroed memory is valid.
@@ -63,9 +65,9 @@ impl<'b> BlockMemory<'b> {
         BlockMemory { blocks, memory_file, tid: thread_id(), reads: 0, last: 0 }
     }
 
-    /// Reads what the thread's last walk needed.
+    /// Reads what the thread's last two walks needed.
     pub fn expect(&mut self, guess: &Guess) {
-        let places = guess.places.iter().take(guess.count as usize);
+        let places = guess.places.iter().take(guess.count as usize).filter(|place| place.is_likely);
         self.read_many(places.map(|place| (place.address, place.length as usize)));
     }
 
@@ -73,9 +75,11 @@ impl<'b> BlockMemory<'b> {
     pub fn learn(&self, guess: &mut Guess) {
         let read = self.blocks.places.iter().take(self.filled());
         let needed = read.filter(|place| place.is_needed);
+        let (last, count) = (guess.places, guess.count as usize);
         guess.count = 0;
         for (kept, place) in guess.places.iter_mut().zip(needed) {
-            *kept = *place;
+            let is_likely = last.iter().take(count).any(|last| last.address == place.address);
+            *kept = ReadPlace { is_likely, ..*place };
             guess.count += 1;
         }
     }
@@ -121,7 +125,7 @@ impl<'b> BlockMemory<'b> {
             file => guarded_copy_or_file(address, bytes, file),
         };
         let length = if read == BLOCK { BLOCK as u32 } else { 0 };
-        *place = ReadPlace { address, length, is_needed: false };
+        *place = ReadPlace { address, length, ..ReadPlace::default() };
         self.reads += 1;
         (read == BLOCK).then_some(at)
     }
@@ -157,7 +161,8 @@ impl<'b> BlockMemory<'b> {
         let mut left = read.unwrap_or(0);
         for (known, place) in self.blocks.places.iter_mut().skip(at).zip(list) {
             let Some(rest) = left.checked_sub(place.length) else { break };
-            *known = ReadPlace { address: place.base as u64, length: place.length as u32, is_needed: false };
+            *known =
+                ReadPlace { address: place.base as u64, length: place.length as u32, ..ReadPlace::default() };
             self.reads += 1;
             left = rest;
         }
@@ -272,13 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_begins_with_what_the_last_one_of_the_thread_needed() {
+    fn a_walk_begins_with_what_the_last_two_of_the_thread_needed() {
         let data = vec![7u8; 64 * BLOCK];
         let places: Vec<u64> = (0..12).map(|n| data.as_ptr() as u64 + n * 5 * BLOCK as u64).collect();
         let mut blocks = zeroed();
         // SAFETY: zeroed memory is valid.
         let mut guess: Guess = unsafe { std::mem::zeroed() };
-        for (walk, expected) in [(0, 0), (1, places.len())] {
+        for (walk, expected) in [(0, 0), (1, 0), (2, places.len())] {
             let mut memory = BlockMemory::new(&mut blocks, -1);
             memory.expect(&guess);
             assert_eq!(memory.reads, expected, "walk {walk}");
