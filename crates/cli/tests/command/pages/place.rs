@@ -247,6 +247,8 @@ fn programs(room: &Path) {
     }
     executable(&room.join("start-everything.sh"), "#!/bin/sh\n./service\n");
     std::fs::write(room.join("Makefile"), "all:\n\t./app\n").expect("a file");
+    let perl = "sub hot { my $t = 0; $t += $_ for 1 .. 5_000_000; $t }\nhot();\n";
+    std::fs::write(room.join("app.pl"), perl).expect("a file");
     std::fs::write(room.join("app.c"), "#include <swipr.h>\nint main(void) { return swipr_stop(); }\n")
         .expect("a file");
     for folders in [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"] {
