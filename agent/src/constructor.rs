@@ -3,7 +3,7 @@
 //! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with
 //! more rights than its user is left alone.
 
-use crate::interpose::{atfork, pthread_create, register_frame, sigaltstack};
+use crate::interpose::{atfork, register_frame, sigaltstack};
 use crate::{ld_preload, prepare};
 use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs};
 use profiler::for_library::{lifecycle, wait_for_recorder};
@@ -33,7 +33,6 @@ fn on_load() {
             prepare::prepare();
             register_frame::prepare();
             sigaltstack::prepare();
-            pthread_create::prepare();
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             {
                 crate::interpose::single_threaded::prepare();

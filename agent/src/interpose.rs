@@ -4,7 +4,6 @@
 pub mod atfork;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod privileges;
-pub mod pthread_create;
 mod real_fn;
 pub mod register_frame;
 pub mod sigaltstack;

@@ -79,8 +79,8 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable(
         "SWIPR_SIGNAL",
-        "chosen at the first recording",
-        "Signal to sample with: a number or a name such as `SIGURG`, `SIGPROF`, `SIGRTMIN+2`.",
+        "33",
+        "Signal to sample with, instead of the C library's own: a number or a name such as `SIGURG`, `SIGPROF`, `SIGRTMIN+2`. The program must not use it, nor wait for signals.",
     ),
     variable(
         RUNTIMES,

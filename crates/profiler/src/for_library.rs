@@ -40,10 +40,6 @@ pub mod registered_frames {
     pub use crate::registered_frames::{forget, note};
 }
 
-pub mod sampler {
-    pub use crate::sampler::signal;
-}
-
 pub mod server {
     pub use swipr_server::{regex, title};
 }

@@ -17,7 +17,6 @@ pub use active::RunningRecording;
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use sweep::Sweeper;
@@ -34,20 +33,6 @@ const LINGER: Duration = Duration::from_secs(60);
 const COLLECT_BEFORE_NS: u64 = 500_000;
 /// How often names and mappings are read again.
 const HOUSEKEEPING_NS: u64 = 1_000_000_000;
-
-/// 0: none was used yet. Kept across fork(2): the child's signal is not known before its first
-/// recording chooses one.
-static SIGNAL: AtomicI32 = AtomicI32::new(0);
-
-/// The signal that sampling uses, once it uses one.
-pub fn signal() -> Option<i32> {
-    Some(SIGNAL.load(Relaxed)).filter(|&signal| signal != 0)
-}
-
-/// Sampling uses this signal from now on.
-fn set_signal(signal: i32) {
-    SIGNAL.store(signal, Relaxed);
-}
 
 #[derive(Debug, Default)]
 struct Inbox {

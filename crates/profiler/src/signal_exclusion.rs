@@ -25,7 +25,7 @@ use swipr_unwind::slot;
 const TIDS: usize = 1 << 22;
 /// Bytes for one reason: a bit per thread id.
 const BYTES: usize = TIDS / 8;
-const REASONS: usize = 3;
+const REASONS: usize = 4;
 /// How often at most, and how long each time, a thread waits until the sampler has armed its timer.
 const WAITS: u32 = 100;
 const WAIT: Duration = Duration::from_micros(100);
@@ -39,9 +39,11 @@ pub enum Reason {
     Sandbox,
     /// Its system calls are not the kernel's.
     ForeignCalls,
+    /// It is in fork(2).
+    Fork,
 }
 
-const ALL: [Reason; REASONS] = [Reason::SmallStack, Reason::Sandbox, Reason::ForeignCalls];
+const ALL: [Reason; REASONS] = [Reason::SmallStack, Reason::Sandbox, Reason::ForeignCalls, Reason::Fork];
 
 thread_local! {
     /// The calling thread's own reasons, one bit each: known without a system call, and after a
@@ -121,10 +123,10 @@ pub fn is_in_sandbox() -> bool {
     MINE.get() & (1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as u8) != 0
 }
 
-/// In the child of a fork, first of all: its system calls are the kernel's again (prctl(2),
-/// PR_SET_SYSCALL_USER_DISPATCH, is not inherited).
+/// In the child of a fork, first of all: it is not in fork(2) any more, and its system calls are
+/// the kernel's again (prctl(2), PR_SET_SYSCALL_USER_DISPATCH, is not inherited).
 pub fn forget_after_fork() {
-    MINE.set(MINE.get() & !(1 << Reason::ForeignCalls as u8));
+    MINE.set(MINE.get() & !(1 << Reason::ForeignCalls as u8 | 1 << Reason::Fork as u8));
 }
 
 /// In the child of a fork: takes over the reasons of the thread that forked, under the new id.

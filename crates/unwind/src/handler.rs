@@ -55,11 +55,6 @@ pub fn set_previous(signal: i32, handler: usize, takes_info: bool) {
     }
 }
 
-/// Whether the host had a handler of its own for this signal.
-pub fn has_previous(signal: i32) -> bool {
-    HOST_HANDLERS.get(signal as usize).is_none_or(|previous| previous.load(Relaxed) != 0)
-}
-
 /// The handler to install with `SA_SIGINFO` and all signals blocked.
 ///
 /// # Safety

@@ -87,11 +87,6 @@ extern "C" fn run(body: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
-/// Whether `body` is the first function of the agent's threads.
-pub fn is_ours(body: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
-    std::ptr::fn_addr_eq(body, run as extern "C" fn(*mut c_void) -> *mut c_void)
-}
-
 /// Starts a detached thread. Not by the standard library: it registers thread-local data with the C
 /// library, in memory of the host's malloc (`__cxa_thread_atexit_impl`). Each thread that enters
 /// that malloc makes it reserve 64 MiB of addresses.

@@ -12,14 +12,15 @@
 //! sees that, and the agent's handlers are registered again. Only the outermost do anything.
 
 use crate::lifecycle;
-use crate::{agent_threads, interpreters, jit, sampler, signal_exclusion};
+use crate::signal_exclusion::{self, Reason};
+use crate::{agent_threads, interpreters, jit};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{MutexGuard, OnceLock};
 use std::time::Duration;
 use swipr_os::disabled;
 use swipr_os::objects;
-use swipr_os::{errno, process, signals};
+use swipr_os::{errno, process};
 use swipr_unwind::{memory, published, slot};
 
 /// How long a fork waits for a thread of the agent that is in the loader. That takes microseconds;
@@ -28,8 +29,6 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 // As small as can be: these bytes are taken from the stack of every thread of the host.
 thread_local! {
-    /// The sampling signal, if this thread has blocked it for the time of a fork; else 0.
-    static BLOCKED: Cell<u8> = const { Cell::new(0) };
     /// This thread put the guard into [`NO_LOADER`].
     static HOLDS_LOADER: Cell<bool> = const { Cell::new(false) };
     /// The agent's handlers that this thread's fork has entered and not left yet.
@@ -77,8 +76,9 @@ pub fn watch_outside() {
     }
 }
 
-/// Keeps the agent's threads out of the loader, and blocks the sampling signal. A signal during
-/// fork makes the kernel begin the fork again: for a large process, for ever.
+/// Keeps the agent's threads out of the loader, and this thread from being signalled, if there were
+/// timers ever. A signal during fork makes the kernel begin the fork again: for a large process,
+/// for ever.
 unsafe extern "C" fn before() {
     if INSIDE.replace(INSIDE.get() + 1) > 0 {
         return;
@@ -93,15 +93,18 @@ unsafe extern "C" fn before() {
             // SAFETY: this thread holds the lock now.
             unsafe { *NO_LOADER.0.get() = Some(guard) };
         }
-        let signal = sampler::signal().filter(|_| !signal_exclusion::is_in_sandbox());
-        let blocked = signal.filter(|&signal| signals::block(signal));
-        BLOCKED.set(blocked.and_then(|signal| signal.try_into().ok()).unwrap_or(0));
+        if slot::has_chunk(0) && !signal_exclusion::is_in_sandbox() {
+            signal_exclusion::add(Reason::Fork);
+        }
     });
 }
 
 unsafe extern "C" fn in_parent() {
     if is_outermost() {
-        contained(unblock);
+        contained(|| {
+            leave_loader();
+            signal_exclusion::remove(Reason::Fork);
+        });
     }
 }
 
@@ -126,7 +129,7 @@ unsafe extern "C" fn in_child() {
             memory::set_process(process::pid() as i32);
             signal_exclusion::inherit();
         }
-        unblock();
+        leave_loader();
         lifecycle::restart_in_child(IN_CHILD.get().is_none_or(|in_child| in_child()));
     });
 }
@@ -142,13 +145,9 @@ fn contained(body: impl FnOnce()) {
     errno::kept(|| disabled::contained(body));
 }
 
-fn unblock() {
+fn leave_loader() {
     if HOLDS_LOADER.replace(false) {
         // SAFETY: this thread holds the lock, or is in the child what held it in the parent.
         drop(unsafe { (*NO_LOADER.0.get()).take() });
-    }
-    let signal = BLOCKED.take();
-    if signal != 0 {
-        signals::unblock(signal.into());
     }
 }

@@ -85,7 +85,6 @@ impl Sweeper {
         process::probe_memory_access();
         let signal = signals::install(wanted_signal)?;
         counters.signal.set(signal as u64);
-        super::set_signal(signal);
         let memory_file = process::open_own("mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         let tables = Tables::with(fd, jit_tables, interpreters);
@@ -225,7 +224,6 @@ impl Sweeper {
         self.signal = signal;
         self.timers.use_signal(signal);
         self.counters.signal.set(signal as u64);
-        super::set_signal(signal);
         self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
     }
 

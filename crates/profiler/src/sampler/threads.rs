@@ -68,15 +68,11 @@ pub struct ThreadState {
     /// When last checked, it ran with the sampling signal blocked: it is sampled in system calls
     /// only.
     pub blocks_signal: bool,
-    /// How often in a row its signal mask was seen to let the sampling signal through.
-    pub clean_looks: u8,
     /// When its signal mask and sandbox were last read.
     pub state_read_ns: u64,
     /// A sandbox may kill it for returning from a signal handler: it is sampled in system calls
     /// only.
     pub is_sandboxed: bool,
-    /// It was seen in sigtimedwait(2).
-    pub waits_for_signals: bool,
     /// The tick of the last observation; 0: there was none.
     pub looked_ns: u64,
     run_delay: RunDelay,
@@ -108,10 +104,8 @@ impl ThreadState {
             preempt: Preempted::default(),
             stack_bounds: StackBounds::default(),
             blocks_signal: false,
-            clean_looks: 0,
             state_read_ns: 0,
             is_sandboxed: false,
-            waits_for_signals: false,
             looked_ns: 0,
             run_delay: RunDelay::default(),
             readable,
@@ -125,18 +119,13 @@ impl ThreadState {
         self.thread.tid
     }
 
-    /// What the kernel says it is doing. Notes whether it is in sigtimedwait(2): it must not get
-    /// the sampling signal there, see `timers.rs`.
-    pub fn activity(&mut self) -> io::Result<Activity> {
-        const SIGTIMEDWAIT: u32 = libc::SYS_rt_sigtimedwait as u32;
-        let activity = match &self.activity {
+    /// What the kernel says it is doing.
+    pub fn activity(&self) -> io::Result<Activity> {
+        match &self.activity {
             Some(file) => file.read(),
             None if self.readable => ActivityFile::open(self.tid())?.read(),
             None => Err(io::ErrorKind::PermissionDenied.into()),
-        };
-        self.waits_for_signals |=
-            matches!(activity, Ok(Activity::Blocked { system_call: Some(SIGTIMEDWAIT), .. }));
-        activity
+        }
     }
 
     /// Adds to [`ThreadState::delay_ns`] what the kernel has counted since the last call.

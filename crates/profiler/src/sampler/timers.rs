@@ -15,13 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
 use swipr_os::threads::{Activity, Sandbox};
-use swipr_os::{memory, process, signals, threads};
+use swipr_os::{memory, process, threads};
 use swipr_unwind::arch;
 use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
 
-/// Readings of a thread's mask, see [`Timers::use_signal`].
-const LOOKS_WHERE_BLOCKED: u8 = 16;
 /// How long a reading of a thread's signal mask and sandbox holds. The thread may enter a sandbox
 /// by a system call that the agent does not see.
 const STATE_AGAIN_NS: u64 = 1_000_000_000;
@@ -82,8 +80,6 @@ pub struct Timers {
     interpreters: Arc<Interpreters>,
     scale: TickScale,
     valid_ns: u64,
-    /// How often in a row a thread's mask must let the signal through before it gets a timer.
-    clean_looks: u8,
     /// The sandbox in which the sampler's system calls work.
     sandbox: Sandbox,
     /// Slots whose timers are gone but to which a handler still writes.
@@ -107,7 +103,7 @@ pub struct TimerHit {
 }
 
 /// Whether a thread whose clock is at `cpu_ns` waits for a CPU.
-fn is_put_off(thread: &mut ThreadState, cpu_ns: u64) -> bool {
+fn is_put_off(thread: &ThreadState, cpu_ns: u64) -> bool {
     let waits = match thread.activity() {
         Ok(activity) => activity == Activity::Running,
         Err(_) => threads::is_awake(thread.tid()),
@@ -140,7 +136,6 @@ impl Timers {
             interpreters,
             scale: TickScale::default(),
             valid_ns: hit_within_ns(),
-            clean_looks: 1,
             sandbox: Sandbox::default(),
             leaving: vec![],
             armed: vec![],
@@ -150,8 +145,7 @@ impl Timers {
         timers
     }
 
-    /// Uses `signal` from now on. If some thread blocks it for good, other threads may wait for it
-    /// (sigwait(3)): then each thread's mask must be read `LOOKS_WHERE_BLOCKED` times.
+    /// Uses `signal` from now on.
     pub fn use_signal(&mut self, signal: i32) {
         self.signal = signal;
         let sandbox = |tid| threads::signal_state(tid, signal).map(|state| state.sandbox).unwrap_or_default();
@@ -160,7 +154,6 @@ impl Timers {
         // counts as one of the program's.
         let first = sandbox(process::pid());
         self.sandbox = if first == Sandbox::default() { first } else { sandbox(process::tid()) };
-        self.clean_looks = if signals::is_blocked_by_some(signal) { LOOKS_WHERE_BLOCKED } else { 1 };
     }
 
     /// Arms the thread's timer for these recordings: the next kernel tick hits the thread, if it
@@ -180,8 +173,6 @@ impl Timers {
         if thread.timer.as_ref().is_some_and(passed_over) {
             thread.state_read_ns = 0; // it may have blocked the signal
         }
-        // A thread that blocks all signals may be waiting for them, with sigwait(3) or a
-        // signalfd(2), and would get this one.
         if !self.can_be_asked(thread, now_ns) {
             self.remove(thread);
             return false;
@@ -224,13 +215,11 @@ impl Timers {
         }
     }
 
-    /// Whether the sampler may send the signal. A pending signal survives execve(2): its default
-    /// action must not end the new program. And the sampler must not be in a stricter sandbox than
-    /// when it began.
+    /// Whether the sampler may send the signal: it must not be in a stricter sandbox than when it
+    /// began.
     pub fn may_raise(&self) -> bool {
         let state = threads::signal_state(process::tid(), self.signal);
-        signals::is_ignored_by_default(self.signal)
-            && state.is_some_and(|state| !state.sandbox.is_stricter_than(self.sandbox))
+        state.is_some_and(|state| !state.sandbox.is_stricter_than(self.sandbox))
     }
 
     /// Signals a thread that was preempted when its clock was at `cpu_ns`, for these recordings.
@@ -296,25 +285,20 @@ impl Timers {
         Some(ThreadTimer { timer, ticket, expires_ns: 0, asked_ns: 0, recordings: 0, armed_cpu_ns: 0 })
     }
 
-    /// Whether a running thread is known not to block the signal. While a thread waits in
-    /// sigtimedwait(2), and until it runs again, the kernel shows the awaited signals as not
-    /// blocked: a thread that was ever seen there gets no timer, and `clean_looks` readings must
-    /// agree. While a handler runs, the kernel shows its mask, in which all signals are blocked.
+    /// Whether a running thread is known not to block the signal. It may block the one that the
+    /// user chose, or make system calls of its own; a thread that has just begun blocks all for a
+    /// moment. While a handler runs, the kernel shows its mask, in which all signals are blocked.
     pub fn can_be_asked(&self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         let timers = [&thread.timer, &thread.preempted];
         let is_answering = timers.into_iter().flatten().any(|timer| slot::is_begun(timer.ticket));
-        if !is_answering && (thread.clean_looks < self.clean_looks || is_old) {
+        if !is_answering && (thread.blocks_signal || is_old) {
             thread.state_read_ns = now_ns;
             let state = threads::signal_state(thread.tid(), self.signal).unwrap_or_default();
             thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
             thread.blocks_signal = state.is_blocked;
-            thread.clean_looks = if thread.blocks_signal { 0 } else { thread.clean_looks.saturating_add(1) };
-            if !thread.blocks_signal {
-                let _ = thread.activity(); // it notes a wait for signals
-            }
         }
-        thread.clean_looks >= self.clean_looks && !thread.waits_for_signals && !thread.is_sandboxed
+        !thread.blocks_signal && !thread.is_sandboxed
     }
 
     /// Removes a thread's timers.
