@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::wait_until;
 use swipr_c_tests::http;
 use swipr_formats::FORMATS;
 
@@ -12,7 +13,11 @@ use swipr_formats::FORMATS;
 fn recorded(directory: &Directory) -> String {
     let host = running_burner();
     let file = directory.path().join("app.jsonl").display().to_string();
-    says(["record", &host.pid().to_string(), "-d", "500ms", "--idle", "-o", &file]).well();
+    // Where others have the CPUs, a recording may have no sample of running code.
+    wait_until("a sample of `burn`", || {
+        says(["record", &host.pid().to_string(), "-d", "500ms", "--idle", "-o", &file]).well();
+        read(Path::new(&file)).contains("\"burn\"")
+    });
     host.end();
     file
 }
