@@ -286,6 +286,17 @@ fn a_process_that_is_stopped_is_told_and_answers_again_when_it_runs() {
     host.end();
 }
 
+/// A thread that is traced until this is dropped, also where the test fails: nobody could wait for
+/// the end of its process.
+struct Traced(i32);
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        // SAFETY: ptrace(2) with this request takes no pointer.
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, self.0, 0, 0) };
+    }
+}
+
 #[test]
 fn an_agent_that_does_not_answer_is_told() {
     let host = running_burner();
@@ -303,9 +314,9 @@ fn an_agent_that_does_not_answer_is_told() {
         eprintln!("not run: this machine does not let us trace");
         return;
     }
+    let traced = Traced(tid);
     all_say(host.pid(), &["did not answer for 1.5 s", "holds its agent"]);
-    // SAFETY: as above.
-    unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0, 0) };
+    drop(traced);
     host.end();
 }
 
