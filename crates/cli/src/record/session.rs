@@ -248,7 +248,8 @@ fn nothing(
         _ if summary.dropped > 0 => {
             ("the samples came faster than they were read".to_owned(), "take a lower -r".to_owned())
         }
-        _ if summary.late > summary.ticks => (
+        // A known reason counts more than a starved agent.
+        _ if summary.late > summary.ticks && (hindrance.is_none() || summary.samples == 0) => (
             format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
             starved.to_owned(),
         ),
@@ -366,6 +367,9 @@ mod tests {
         let status = Status { stacks: refused, ..Status::default() };
         let said = nothing(&hindered(900_000_000), status.hindrance(), Recorder::Run, false);
         assert!(said.what.contains("refuses the timers") && said.next.contains("ulimit -i"), "{said}");
+        let starved = Summary { late: 105, ..hindered(900_000_000) };
+        let said = nothing(&starved, status.hindrance(), Recorder::Run, false);
+        assert!(said.what.contains("refuses the timers"), "{said}");
     }
 
     /// `swipr run` said "--iteration-count of `swipr run`".
