@@ -1,4 +1,4 @@
-/* Prints a row of src/perl/rows.rs: where this version of Perl keeps what is read. Compiled against
+/* Prints the version, and the fields of a row of src/perl/rows.rs: where this version of Perl keeps what is read. Compiled against
    the public headers of that version; see generate/perl. */
 #define PERL_NO_GET_CONTEXT
 #include "EXTERN.h"
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define FIELD(name, value) printf("        " name ": %ld,\n", (long)(value))
+#define FIELD(name, value) printf(name ": %ld,\n", (long)(value))
 #ifdef MULTIPLICITY
 #define OF_INTERPRETER(field) offsetof(struct interpreter, field)
 #define INTERPRETER_BYTES sizeof(struct interpreter)
@@ -24,7 +24,7 @@
 #endif
 
 int main(void) {
-    printf("    // %s\n    PerlRow {\n        version: %d,\n", PERL_VERSION_STRING, PERL_VERSION);
+    printf("perl %s\nversion: %d,\n", PERL_VERSION_STRING, PERL_VERSION);
     FIELD("interpreter_bytes", INTERPRETER_BYTES);
     FIELD("op", OF_INTERPRETER(Iop));
     FIELD("line", OF_INTERPRETER(Icurcop));
@@ -71,12 +71,11 @@ int main(void) {
     FIELD("hash_last", offsetof(XPVHV, xhv_max));
     FIELD("hash_has_name", HASH_HAS_NAME);
 #if PERL_VERSION >= 36
-    printf("        hash_extra: Some(%ld),\n", (long)offsetof(struct xpvhv_with_aux, xhv_aux));
+    printf("hash_extra: Some(%ld),\n", (long)offsetof(struct xpvhv_with_aux, xhv_aux));
 #else
-    printf("        hash_extra: None,\n");
+    printf("hash_extra: None,\n");
 #endif
     FIELD("extra_name", offsetof(struct xpvhv_aux, xhv_name_u));
     FIELD("extra_names", offsetof(struct xpvhv_aux, xhv_name_count));
-    printf("    },\n");
     return 0;
 }

@@ -346,3 +346,20 @@ impl PerlWalk<'_, '_, '_> {
         self.frame(Callee::Sub(code), mark)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: Perls without threads of two versions had the rows of others and were not read.
+    #[test]
+    fn each_version_has_a_row_with_threads_and_one_without() {
+        for [threaded, other] in ROWS.as_chunks::<2>().0 {
+            assert_eq!(threaded.version, other.version);
+            assert!(threaded.interpreter_bytes > 0 && threaded.stack_info > 0, "{threaded:?}");
+            let of_interpreter = [other.op, other.line, other.compiling, other.stack_info, other.jump];
+            assert_eq!((other.interpreter_bytes, of_interpreter), (0, [0; 5]), "{other:?}");
+        }
+        assert_eq!(ROWS.len(), 8);
+    }
+}
