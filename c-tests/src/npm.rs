@@ -18,6 +18,8 @@ pub fn installed(package: &str) -> Result<PathBuf, NotRun> {
     if !complete.exists() {
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).arg(package);
+        // Without a network it tried for minutes.
+        npm.args(["--fetch-retries=1", "--fetch-retry-maxtimeout=1000", "--fetch-retry-mintimeout=1000"]);
         let done = npm.env_remove("LD_PRELOAD").stdin(Stdio::null()).output();
         let done = done.map_err(|_| "no npm (Debian package npm)".to_owned())?;
         if !done.status.success() {
