@@ -77,6 +77,7 @@ impl Method {
         match self {
             Method::Pprof => installed(&PPROF_SIGNAL),
             Method::Gperftools => installed(&GPERFTOOLS_SIGNAL),
+            Method::Swipr => signals::SAMPLING,
             _ => libc::SIGRTMIN() + 2 + self as i32,
         }
     }
@@ -168,7 +169,7 @@ impl Bench {
         for method in Method::available() {
             match method.peer() {
                 Some(handler) => asking::install(method.signal(), handler, Stack::Alternate)?,
-                None if method == Method::Swipr => _ = signals::install(Some(method.signal()))?,
+                None if method == Method::Swipr => signals::install()?,
                 None => {}
             }
         }

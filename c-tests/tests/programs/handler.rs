@@ -2,9 +2,8 @@
 
 use crate::figure;
 use crate::read_until_stack;
-use std::ffi::OsStr;
 use swipr_c_tests::expectation::expect;
-use swipr_c_tests::host::{self, Agent, Host, Start};
+use swipr_c_tests::host::{self, Host};
 use swipr_c_tests::program::compiled;
 
 /// Regression: the thread was killed at its next sample, and the host with it. (Few samples: a
@@ -19,30 +18,6 @@ fn a_thread_that_enters_a_sandbox_by_inline_system_calls_is_not_signalled_when_i
     host.tell("enter");
     let recording = host::finish_recording(answer, query);
     assert!(figure(&recording, "unsampled_cpu_ns") > 0, "{:?}", recording.stats);
-    host.end();
-}
-
-#[test]
-fn a_host_with_its_own_sigurg_sees_every_one() {
-    let (_directory, program) = compiled("own_sigurg");
-    let host = Host::start(&program);
-    let recording = host.record("samples=1000&hz=1000");
-    expect(&recording, &["share of raiser with stack raiser_main;raise_signals >= 0.9"]);
-    host.end();
-}
-
-#[test]
-fn a_host_may_take_a_signal_that_the_agent_has_used() {
-    let (_directory, program) = compiled("own_sigurg");
-    let mut host =
-        Host::start_with(Start { program: &program, arguments: &[OsStr::new("late")], agent: Agent::Loaded });
-    expect(&host.record("samples=500&hz=500"), &["samples >= 20"]);
-    host.tell("install");
-    host.wait_for("installed");
-    // The first of these notices that the signal is no longer the agent's.
-    host.record("samples=500&hz=500");
-    let recording = host.record("samples=1000&hz=1000");
-    expect(&recording, &["share of raiser with stack raiser_main;raise_signals >= 0.9"]);
     host.end();
 }
 

@@ -140,7 +140,6 @@ const WRITTEN_OUT: &[&str] = &[
     // In internal_faults.rs.
     "memory_limit",
     "no_system_calls",
-    "own_sigurg",
     "preloaded_api",
     "registered_before_fork",
     "sandbox_unseen",

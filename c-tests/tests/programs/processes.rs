@@ -109,11 +109,11 @@ fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
 
 #[test]
 fn a_value_that_cannot_be_used_is_told_without_being_asked() {
-    let errors = errors_of_children("SWIPR_SIGNAL", "SIGKILL");
-    let told = errors.matches("not profiled: cannot use SWIPR_SIGNAL=SIGKILL: ").count();
+    let errors = errors_of_children("SWIPR_RUNTIMES", "cobol");
+    let told = errors.matches("not profiled: cannot use SWIPR_RUNTIMES=cobol: ").count();
     // Regression: every command of a script said it once more.
     assert_eq!(told, 1, "{errors}");
-    let errors = errors_of_shell("SWIPR_SIGNAL=SIGKILL sleep 0; :", "SWIPR_FOLLOW", "all");
+    let errors = errors_of_shell("SWIPR_RUNTIMES=cobol sleep 0; :", "SWIPR_FOLLOW", "all");
     assert_eq!(errors.matches("not profiled").count(), 1, "a value of the child's own: {errors}");
     assert!(errors_of_children("SWIPR_AUTOSTART", "x").contains("cannot use SWIPR_AUTOSTART=x"));
 }

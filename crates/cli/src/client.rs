@@ -131,7 +131,7 @@ impl Status {
             return Some((NO_TIMERS.0.to_owned(), NO_TIMERS.1));
         }
         let blocking = self.threads.run_with_our_signal_blocked.join(", ");
-        let next = "start it without SWIPR_SIGNAL, if that is set; have them block signals by pthread_sigmask(3), not by system calls of their own";
+        let next = "have them block signals by pthread_sigmask(3), not by system calls of their own";
         (!blocking.is_empty())
             .then(|| (format!("threads run with the agent's signal blocked: {blocking}"), next))
     }

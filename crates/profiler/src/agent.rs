@@ -100,7 +100,7 @@ impl Agent {
         let jit_code = JitCode::new(memory_bytes / JIT_SHARE);
         Agent {
             log: config.log,
-            sampler: sampler::Handle::new(config.signal, jit_code.frames(), config.interpreters),
+            sampler: sampler::Handle::new(jit_code.frames(), config.interpreters),
             counters: Arc::default(),
             symbolizer: Arc::new(Mutex::new(symbolizer)),
             jit_code: Arc::new(Mutex::new(jit_code)),

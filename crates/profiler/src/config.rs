@@ -7,7 +7,6 @@ mod continuous;
 mod place;
 mod programs;
 mod recorder;
-mod signal;
 
 pub use continuous::{Continuous, LifeFile};
 pub use programs::{Follow, Programs};
@@ -76,11 +75,6 @@ pub const VARIABLES: &[Variable] = &[
         "SWIPR_ALLOW_UID",
         "",
         "User ids, separated by commas, that may connect besides our own and root.",
-    ),
-    variable(
-        "SWIPR_SIGNAL",
-        "33",
-        "Signal to sample with, instead of the C library's own: a number or a name such as `SIGURG`, `SIGPROF`, `SIGRTMIN+2`. The program must not use it, nor wait for signals.",
     ),
     variable(
         RUNTIMES,
@@ -162,8 +156,6 @@ pub struct Config {
     pub token: Option<String>,
     /// Users that may connect besides the process's own and root.
     pub allowed_uids: Vec<u32>,
-    /// The signal to sample with, if one is configured.
-    pub signal: Option<i32>,
     /// The interpreters whose frames are read.
     pub interpreters: Wanted,
     /// Which children have an agent.
@@ -260,7 +252,6 @@ impl Config {
             runtime_directory: reader.value("XDG_RUNTIME_DIR").map(PathBuf::from),
             token,
             allowed_uids: reader.uids()?,
-            signal: reader.signal()?,
             interpreters: reader.interpreters()?,
             follow: Follow::named(reader.choice("SWIPR_FOLLOW", &Follow::NAMES)?.unwrap_or(0)),
             programs: Programs { only: reader.patterns("SWIPR_ONLY")?, skip: reader.patterns("SWIPR_SKIP")? },
@@ -417,13 +408,6 @@ impl VariableReader<'_> {
         let number = text.parse().ok().filter(|number| range.contains(number));
         let number = number.ok_or_else(|| format!("it must be from {} to {}", range.start(), range.end()));
         self.check(variable, &text, number, default)
-    }
-
-    fn signal(&self) -> Result<Option<i32>, ConfigError> {
-        let Some(text) = self.text("SWIPR_SIGNAL", "SIGURG")? else {
-            return Ok(None);
-        };
-        self.check("SWIPR_SIGNAL", &text, signal::parse(&text), "SIGURG").map(Some)
     }
 }
 

@@ -107,8 +107,6 @@ pub struct AgentCounters {
     pub threads: Counter,
     /// Threads whose `syscall` file could not be read: where they are blocked is not known.
     pub unreadable: Counter,
-    /// The signal in use; 0: none yet.
-    pub signal: Counter,
     /// Objects with an unwind table, their rows, bytes, and the time it took to build them.
     pub tables: [Counter; 5],
     stops: [Counter; Stop::ALL.len()],

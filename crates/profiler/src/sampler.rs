@@ -47,8 +47,6 @@ struct Inbox {
 pub struct Handle {
     inbox: Mutex<Inbox>,
     changed: Condvar,
-    /// The user's choice of a signal.
-    wanted_signal: Option<i32>,
     /// Unwind tables of JIT code, from writers.
     jit_tables: Arc<JitTables>,
     /// The interpreters whose frames are read.
@@ -56,10 +54,10 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// No recording yet. `wanted_signal`: the user's choice.
+    /// No recording yet.
     /// `jit_tables`: unwind tables of JIT code. `interpreters`: whose frames are read.
-    pub fn new(wanted_signal: Option<i32>, jit_tables: Arc<JitTables>, interpreters: Wanted) -> Handle {
-        Handle { wanted_signal, jit_tables, interpreters, ..Handle::default() }
+    pub fn new(jit_tables: Arc<JitTables>, interpreters: Wanted) -> Handle {
+        Handle { jit_tables, interpreters, ..Handle::default() }
     }
 
     /// Hands a recording over; `true`: the caller must start the thread with [`run`].
@@ -156,8 +154,7 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
 
 /// Samples until there was nothing to do for a while, or all is over.
 fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()> {
-    let mut sweeper =
-        Sweeper::new(handle.wanted_signal, handle.jit_tables.clone(), handle.interpreters, counters.clone())?;
+    let mut sweeper = Sweeper::new(handle.jit_tables.clone(), handle.interpreters, counters.clone())?;
     let mut recordings: Vec<RunningRecording> = vec![];
     let mut housekeeping = 0;
     let mut idle_until = None;

@@ -103,11 +103,12 @@ pub fn kernel_tick_ns() -> u64 {
 mod tests {
     use super::*;
     use crate::process::{clock_ns, tid};
+    use nix::sys::signal::{SigSet, Signal};
 
     #[test]
     fn an_armed_timer_expires_when_its_thread_runs_and_a_disarmed_one_does_not() {
         std::thread::spawn(|| {
-            crate::signals::block(libc::SIGWINCH);
+            SigSet::from(Signal::SIGWINCH).thread_block().unwrap();
             let took = || {
                 let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
                 // SAFETY: a zeroed set is a valid one, and this thread's own signal is taken
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn a_raised_timer_looks_like_one_that_has_expired() {
         std::thread::spawn(|| {
-            crate::signals::block(libc::SIGWINCH);
+            SigSet::from(Signal::SIGWINCH).thread_block().unwrap();
             let timer = CpuTimer::new(tid(), libc::SIGWINCH, 7).unwrap();
             assert!(timer.raise(tid(), libc::SIGWINCH, 7));
             // SAFETY: plain data, written by the kernel; a zeroed set is a valid one.

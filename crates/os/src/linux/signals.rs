@@ -15,8 +15,8 @@ use std::ffi::c_ulong;
 use std::io;
 use swipr_unwind::handler;
 
-/// `SIGSETXID` of glibc's `internal-signals.h`.
-const OF_THE_C_LIBRARY: i32 = 33;
+/// The signal: `SIGSETXID` of glibc's `internal-signals.h`.
+pub const SAMPLING: i32 = 33;
 /// Of Linux' asm/signal.h: `restorer` counts.
 const SA_RESTORER: c_ulong = 0x0400_0000;
 
@@ -41,70 +41,44 @@ impl Action {
     }
 }
 
-/// The action of a signal; `new`: another one from now on (rt_sigaction(2)).
-fn action(signal: i32, new: Option<&Action>) -> io::Result<Action> {
+/// The signal's action; `new`: another one from now on (rt_sigaction(2)).
+fn action(new: Option<&Action>) -> io::Result<Action> {
     let new = new.map_or(std::ptr::null(), std::ptr::from_ref);
     let mut old = Action::default();
     // SAFETY: the kernel reads one action or none, and writes one; a set is 8 bytes.
     let result =
-        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, &raw mut old, size_of::<u64>()) };
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, SAMPLING, new, &raw mut old, size_of::<u64>()) };
     if result == 0 { Ok(old) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Installs the agent's handler for a signal, `wanted` by the user or the C library's, in front of
-/// the one that is there. It stays for ever: a late signal must not meet a default action.
-pub fn install(wanted: Option<i32>) -> io::Result<i32> {
-    let of_the_c_library = action(OF_THE_C_LIBRARY, None)?;
-    if !of_the_c_library.has_handler() {
+/// Installs the agent's handler in front of the C library's. It stays for ever: a late signal must
+/// not meet a default action.
+pub fn install() -> io::Result<()> {
+    let before = action(None)?;
+    if before.is_ours() {
+        return Ok(());
+    }
+    if !before.has_handler() {
         return Err(io::Error::other("the C library does not use signal 33, so it is not glibc"));
     }
-    let signal = wanted.unwrap_or(OF_THE_C_LIBRARY);
-    let before = action(signal, None)?;
-    if before.is_ours() {
-        return Ok(signal);
-    }
-    handler::set_previous(
-        signal,
-        if before.has_handler() { before.handler } else { 0 },
-        before.flags & libc::SA_SIGINFO as c_ulong != 0,
-    );
+    handler::set_previous(SAMPLING, before.handler, before.flags & libc::SA_SIGINFO as c_ulong != 0);
     // Without optimization the handler needs more stack, by some KiB, than Rust's alternate stacks
     // have.
     let on_stack = if cfg!(debug_assertions) { 0 } else { libc::SA_ONSTACK };
     let flags = libc::SA_SIGINFO | libc::SA_RESTART | on_stack;
     let ours = Action {
         handler: handler::on_signal as *const () as usize,
-        flags: flags as c_ulong | of_the_c_library.flags & SA_RESTORER,
-        restorer: of_the_c_library.restorer,
+        flags: flags as c_ulong | before.flags & SA_RESTORER,
+        restorer: before.restorer,
         // All signals, while the handler runs: also the two that glibc uses itself.
         mask: u64::MAX,
     };
-    action(signal, Some(&ours)).map(|_| signal)
+    action(Some(&ours)).map(|_| ())
 }
 
-/// Whether the agent's handler is still the one for `signal`.
-pub fn is_installed(signal: i32) -> bool {
-    action(signal, None).is_ok_and(Action::is_ours)
-}
-
-/// Does nothing with the C library's own signals, which are never blocked.
-fn change_mask(how: SigmaskHow, signal: i32) {
-    // SAFETY: plain data; changes this thread's own mask.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigaddset(&mut set, signal);
-        libc::pthread_sigmask(how as libc::c_int, &set, std::ptr::null_mut());
-    }
-}
-
-/// Blocks a signal in the calling thread.
-pub fn block(signal: i32) {
-    change_mask(SigmaskHow::SIG_BLOCK, signal);
-}
-
-/// Unblocks a signal in the calling thread.
-pub fn unblock(signal: i32) {
-    change_mask(SigmaskHow::SIG_UNBLOCK, signal);
+/// Whether the agent's handler is there.
+pub fn is_installed() -> bool {
+    action(None).is_ok_and(Action::is_ours)
 }
 
 /// Runs `start` (which starts a thread) with all signals blocked that can be, so that the
@@ -128,19 +102,18 @@ mod tests {
     /// rarer steps of a walk.
     #[test]
     fn no_signal_at_all_interrupts_the_handler() {
-        assert_eq!(install(Some(libc::SIGURG)).unwrap(), libc::SIGURG);
+        std::thread::spawn(install).join().unwrap().unwrap();
         let cannot_be_blocked = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
-        let urgent = action(libc::SIGURG, None).unwrap();
-        assert_eq!(urgent.mask | cannot_be_blocked, u64::MAX);
-        assert!(is_installed(libc::SIGURG));
+        assert_eq!(action(None).unwrap().mask | cannot_be_blocked, u64::MAX);
+        assert!(is_installed());
     }
 
     #[test]
     fn the_signal_is_one_that_a_program_cannot_block() {
-        let signal = install(None).unwrap();
-        assert!(is_installed(signal));
-        block(signal);
-        let state = crate::threads::signal_state(crate::process::tid(), signal).unwrap();
-        assert!(!state.is_blocked);
+        let blocks_all = || {
+            SigSet::all().thread_block().unwrap();
+            crate::threads::signal_state(crate::process::tid()).unwrap().is_blocked
+        };
+        assert!(!std::thread::spawn(blocks_all).join().unwrap());
     }
 }

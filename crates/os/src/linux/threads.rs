@@ -227,11 +227,11 @@ impl Sandbox {
 }
 
 /// `SigBlk`, `SigPnd` and `Seccomp` of a thread's status file (proc(5)).
-pub fn signal_state(tid: u32, signal: i32) -> Option<SignalState> {
+pub fn signal_state(tid: u32) -> Option<SignalState> {
     let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?;
     let has = |name: &str| {
         let mask = status.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (signal - 1) & 1 == 1)
+        Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (super::signals::SAMPLING - 1) & 1 == 1)
     };
     let number = |name: &str| {
         let value = status.lines().find_map(|line| line.strip_prefix(name));
@@ -328,7 +328,7 @@ mod tests {
         assert!(tids.contains(&process::tid()));
         assert!(directory.count().unwrap() >= 1);
         assert!(cpu_ns(process::tid()).unwrap() > 0);
-        let state = signal_state(process::tid(), libc::SIGURG).unwrap();
+        let state = signal_state(process::tid()).unwrap();
         assert!(!state.is_blocked && !state.is_pending);
         assert!(!name(process::tid()).is_empty());
     }

@@ -56,22 +56,20 @@ pub fn measured() -> Option<Delivery> {
 /// Measures it, on the calling thread, which is the sampler, unless it is known or [`MAX_TRIES`]
 /// tries failed; `lend` gives a slot for the handler. It takes a tick or two of CPU time, where no
 /// signal comes [`TICKS`].
-pub fn measure(signal: i32, lend: impl FnOnce() -> Option<Ticket>) {
+pub fn measure(lend: impl FnOnce() -> Option<Ticket>) {
     let is_open = (NOT_TRIED..NOT_TRIED + MAX_TRIES).contains(&MEASURED.load(Relaxed));
-    if !is_open || !signals::is_installed(signal) {
+    if !is_open || !signals::is_installed() {
         return;
     }
     MEASURED.fetch_add(1, Relaxed);
     let Some(ticket) = lend() else { return };
-    if let Ok(timer) = CpuTimer::new(tid(), signal, ticket.to_value())
+    if let Ok(timer) = CpuTimer::new(tid(), signals::SAMPLING, ticket.to_value())
         && let Some(slot) = ticket.slot()
     {
         slot.set_owner(tid(), timer.id());
         // With the sampler's short slices it is preempted between two ticks, again and again.
         threads::ask_for_slices(TICKS * kernel_tick_ns());
-        signals::unblock(signal);
         let is_cut = is_cut_short(|| _ = timer.arm(), || slot::is_done(ticket));
-        signals::block(signal);
         threads::ask_for_slices(threads::SHORTEST_SLICE_NS);
         slot.set_owner(0, 0);
         if let Some(is_cut) = is_cut {
@@ -118,9 +116,9 @@ mod tests {
     /// Regression: the sampler tried again at each tick where no signal ever came.
     #[test]
     fn what_cannot_be_measured_is_tried_so_often_and_no_more() {
-        signals::install(Some(libc::SIGURG)).unwrap();
+        std::thread::spawn(signals::install).join().unwrap().unwrap();
         let mut tries = 0;
-        (0..3 * MAX_TRIES).for_each(|_| measure(libc::SIGURG, || (tries += 1, None).1));
+        (0..3 * MAX_TRIES).for_each(|_| measure(|| (tries += 1, None).1));
         assert_eq!((tries, measured()), (MAX_TRIES, None));
     }
 

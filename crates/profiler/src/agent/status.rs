@@ -20,7 +20,6 @@ pub fn json(agent: &Agent) -> Value {
     let interpreted: Map<String, Value> =
         counters.interpreted_ends().map(|(end, count)| (end.text().into(), count.into())).collect();
     let unreadable = counters.unreadable.get();
-    let signal = counters.signal.get();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::pid(),
@@ -33,7 +32,6 @@ pub fn json(agent: &Agent) -> Value {
         "blocked_threads_are_sampled_by": blocked_threads_by(unreadable),
         "kernel_tick_ns": cpu_timers::kernel_tick_ns(),
         "timer_signals_are_raised_by": timer_delivery::measured().map(timer_delivery::Delivery::name),
-        "signal": if signal == 0 { Value::Null } else { signal.into() },
         "samples": {
             "taken": recorded.samples,
             "truncated": recorded.truncated,

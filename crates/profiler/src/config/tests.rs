@@ -30,7 +30,6 @@ fn nothing_set_means_the_default_place_and_no_log() {
     let config = parse(&[]).unwrap();
     assert_eq!(config.places, [Place::Default]);
     assert_eq!(config.log, Log::Off);
-    assert_eq!(config.signal, None);
     assert_eq!(config.token, None);
 }
 
@@ -133,13 +132,11 @@ fn more_than_loopback_needs_the_switch_and_a_token() {
 fn lists_and_choices_are_understood() {
     let config = parse(&[
         ("SWIPR_ALLOW_UID", "1000, 0,65534"),
-        ("SWIPR_SIGNAL", "SIGURG"),
         ("SWIPR_LOG", "stderr"),
         ("XDG_RUNTIME_DIR", "/run/user/7"),
     ])
     .unwrap();
     assert_eq!(config.allowed_uids, [1000, 0, 65534]);
-    assert_eq!(config.signal, Some(libc::SIGURG));
     assert_eq!(config.log, Log::Stderr);
     assert_eq!(config.runtime_directory, Some(PathBuf::from("/run/user/7")));
 }
@@ -168,7 +165,6 @@ fn wrong_values_are_named_with_a_right_example_that_works() {
         ("SWIPR_TOKEN", "two words"),
         ("SWIPR_ALLOW_UID", "1000,bob"),
         ("SWIPR_ALLOW_UID", "-1"),
-        ("SWIPR_SIGNAL", "SIGKILL"),
         ("SWIPR_LOG", "loud"),
     ] {
         let error = parse(&[(variable, value)]).unwrap_err();

@@ -51,7 +51,6 @@ pub struct Sweeper {
     timers: Timers,
     preempter: Preempter,
     counters: Arc<AgentCounters>,
-    signal: i32,
     maps_read_ns: u64,
     maps_again_ns: u64,
     unknown_code: bool,
@@ -76,19 +75,17 @@ struct Due {
 impl Sweeper {
     /// Installs the signal handler.
     pub fn new(
-        wanted_signal: Option<i32>,
         jit_tables: Arc<JitTables>,
         interpreters: Wanted,
         counters: Arc<AgentCounters>,
     ) -> io::Result<Sweeper> {
         swipr_unwind::memory::set_process(process::pid() as i32);
         process::probe_memory_access();
-        let signal = signals::install(wanted_signal)?;
-        counters.signal.set(signal as u64);
+        signals::install()?;
         let memory_file = process::open_own("mem").ok();
         let fd = memory_file.as_ref().map_or(-1, |file| file.as_raw_fd());
         let tables = Tables::with(fd, jit_tables, interpreters);
-        let timers = Timers::new(signal, tables.interpreters().clone());
+        let timers = Timers::new(tables.interpreters().clone());
         Ok(Sweeper {
             threads: Threads::new()?,
             tables,
@@ -96,7 +93,6 @@ impl Sweeper {
             timers,
             preempter: Preempter::default(),
             counters,
-            signal,
             maps_read_ns: 0,
             maps_again_ns: MAPS_AGAIN_NS,
             unknown_code: false,
@@ -184,7 +180,7 @@ impl Sweeper {
 
     /// Finds out whether timers cut system calls short on this kernel.
     pub fn measure_delivery(&self) {
-        timer_delivery::measure(self.signal, || acquire_slot(process::tid(), StackBounds::default()));
+        timer_delivery::measure(|| acquire_slot(process::tid(), StackBounds::default()));
     }
 
     fn read_maps(&mut self) -> bool {
@@ -215,16 +211,11 @@ impl Sweeper {
         counters.threads.set(threads.len() as u64);
     }
 
-    /// Uses another signal if the host has taken this one for itself.
-    fn keep_handler(&mut self) {
-        if signals::is_installed(self.signal) {
-            return;
+    /// Installs the handler again if the host took it away, by a system call of its own.
+    fn keep_handler() {
+        if !signals::is_installed() {
+            let _ = signals::install();
         }
-        let Ok(signal) = signals::install(None) else { return };
-        self.signal = signal;
-        self.timers.use_signal(signal);
-        self.counters.signal.set(signal as u64);
-        self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
     }
 
     /// Observes every thread for the recordings whose tick it is.
@@ -236,7 +227,7 @@ impl Sweeper {
             let changed = self.read_maps();
             self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
         }
-        self.keep_handler();
+        Self::keep_handler();
         let shortest_ns = recordings.iter().map(RunningRecording::interval_ns).min().unwrap_or(u64::MAX);
         let (mut all, mut wall, mut preempt, mut longest_ns) = (0, 0, 0, 0);
         for recording in recordings.iter().filter(|recording| recording.is_in_sweep()) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
 use swipr_os::threads::{Activity, Sandbox};
-use swipr_os::{memory, process, threads};
+use swipr_os::{memory, process, signals, threads};
 use swipr_unwind::arch;
 use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
@@ -76,7 +76,6 @@ enum Raised {
 /// What all threads' timers share.
 #[derive(Debug)]
 pub struct Timers {
-    signal: i32,
     interpreters: Arc<Interpreters>,
     scale: TickScale,
     valid_ns: u64,
@@ -129,31 +128,22 @@ pub fn acquire_slot(tid: u32, bounds: StackBounds) -> Option<Ticket> {
 }
 
 impl Timers {
-    /// Timers that send that signal.
-    pub fn new(signal: i32, interpreters: Arc<Interpreters>) -> Timers {
-        let mut timers = Timers {
-            signal,
-            interpreters,
-            scale: TickScale::default(),
-            valid_ns: hit_within_ns(),
-            sandbox: Sandbox::default(),
-            leaving: vec![],
-            armed: vec![],
-            expires_ns: 0,
-        };
-        timers.use_signal(signal);
-        timers
-    }
-
-    /// Uses `signal` from now on.
-    pub fn use_signal(&mut self, signal: i32) {
-        self.signal = signal;
-        let sandbox = |tid| threads::signal_state(tid, signal).map(|state| state.sandbox).unwrap_or_default();
+    /// No timer yet.
+    pub fn new(interpreters: Arc<Interpreters>) -> Timers {
+        let sandbox = |tid| threads::signal_state(tid).map(|state| state.sandbox).unwrap_or_default();
         // The sampler's own file is read only if the first thread is in a sandbox, see
         // `process::open_own`. Else a filter that the sampler has from the thread that started it
         // counts as one of the program's.
         let first = sandbox(process::pid());
-        self.sandbox = if first == Sandbox::default() { first } else { sandbox(process::tid()) };
+        Timers {
+            interpreters,
+            scale: TickScale::default(),
+            valid_ns: hit_within_ns(),
+            sandbox: if first == Sandbox::default() { first } else { sandbox(process::tid()) },
+            leaving: vec![],
+            armed: vec![],
+            expires_ns: 0,
+        }
     }
 
     /// Arms the thread's timer for these recordings: the next kernel tick hits the thread, if it
@@ -218,7 +208,7 @@ impl Timers {
     /// Whether the sampler may send the signal: it must not be in a stricter sandbox than when it
     /// began.
     pub fn may_raise(&self) -> bool {
-        let state = threads::signal_state(process::tid(), self.signal);
+        let state = threads::signal_state(process::tid());
         state.is_some_and(|state| !state.sandbox.is_stricter_than(self.sandbox))
     }
 
@@ -232,7 +222,7 @@ impl Timers {
         cpu_ns: u64,
         counters: &AgentCounters,
     ) -> bool {
-        let (tid, signal) = (thread.tid(), self.signal);
+        let tid = thread.tid();
         let sent = signal_exclusion::unless_excluded(tid, || {
             if thread.preempted.is_none() {
                 thread.preempted = self.new_timer(thread);
@@ -242,7 +232,10 @@ impl Timers {
             let now_ns = process::monotonic_ns();
             (timer.asked_ns, timer.expires_ns) = (now_ns, now_ns + PUT_OFF_NS);
             (timer.recordings, timer.armed_cpu_ns) = (recordings, cpu_ns);
-            timer.timer.raise(tid, signal, timer.ticket.to_value()).then(|| counters.signals.add(1))
+            timer
+                .timer
+                .raise(tid, signals::SAMPLING, timer.ticket.to_value())
+                .then(|| counters.signals.add(1))
         });
         sent.flatten().is_some()
     }
@@ -275,7 +268,7 @@ impl Timers {
 
     fn new_timer(&mut self, thread: &ThreadState) -> Option<ThreadTimer> {
         let ticket = acquire_slot(thread.tid(), thread.stack_bounds)?;
-        let Ok(timer) = CpuTimer::new(thread.tid(), self.signal, ticket.to_value()) else {
+        let Ok(timer) = CpuTimer::new(thread.tid(), signals::SAMPLING, ticket.to_value()) else {
             slot::release(ticket);
             return None;
         };
@@ -285,16 +278,16 @@ impl Timers {
         Some(ThreadTimer { timer, ticket, expires_ns: 0, asked_ns: 0, recordings: 0, armed_cpu_ns: 0 })
     }
 
-    /// Whether a running thread is known not to block the signal. It may block the one that the
-    /// user chose, or make system calls of its own; a thread that has just begun blocks all for a
-    /// moment. While a handler runs, the kernel shows its mask, in which all signals are blocked.
+    /// Whether a running thread is known not to block the signal. It may block all by a
+    /// system call of its own; a thread that has just begun does so for a moment. While a handler
+    /// runs, the kernel shows its mask, in which all signals are blocked.
     pub fn can_be_asked(&self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         let timers = [&thread.timer, &thread.preempted];
         let is_answering = timers.into_iter().flatten().any(|timer| slot::is_begun(timer.ticket));
         if !is_answering && (thread.blocks_signal || is_old) {
             thread.state_read_ns = now_ns;
-            let state = threads::signal_state(thread.tid(), self.signal).unwrap_or_default();
+            let state = threads::signal_state(thread.tid()).unwrap_or_default();
             thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
             thread.blocks_signal = state.is_blocked;
         }
@@ -418,7 +411,7 @@ mod tests {
     /// been hit. On an overloaded machine that took a tenth of a CPU.
     #[test]
     fn a_hit_that_was_put_off_is_looked_for_one_tick_later() {
-        let mut timers = Timers::new(libc::SIGPROF, Arc::default());
+        let mut timers = Timers::new(Arc::default());
         let now_ns = process::monotonic_ns();
         assert_eq!(timers.expire_at(), None);
         timers.put_back(vec![1], now_ns);
