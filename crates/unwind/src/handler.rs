@@ -1,7 +1,7 @@
 //! The signal handler: takes the interrupted registers, walks, leaves the stack in
 //! the slot that came with the signal. It waits for nothing, takes no lock, touches no errno.
 //!
-//! Other signals of the same number go to the host's handler.
+//! Other signals of the same number go to the handler that was there before.
 
 use crate::arch::{self, Arch, Native};
 use crate::frames::{self, Frames};
@@ -12,7 +12,7 @@ use crate::registers::of_context;
 use crate::slot::{self, Slot, Ticket};
 use crate::walk::{Stop, walk_interrupted};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 /// `si_code` of signals that timers raise.
 const SI_TIMER: i32 = -2;
@@ -39,20 +39,15 @@ impl TimerSignal {
     }
 }
 
-/// Signals there are (signal(7)), and the unused number 0.
-const SIGNALS: usize = 65;
-/// The host's handlers, by signal.
-static HOST_HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
-static PREVIOUS_TAKES_INFO: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
+/// The handler that was there before; 0: none.
+static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+static PREVIOUS_TAKES_INFO: AtomicBool = AtomicBool::new(false);
 
-/// Remembers the host's own handler (0: default or ignored) of a signal number: signals that are
-/// not the agent's go there. Call before [`on_signal`] is installed for it.
-pub fn set_previous(signal: i32, handler: usize, takes_info: bool) {
-    let at = signal as usize;
-    if let (Some(previous), Some(takes)) = (HOST_HANDLERS.get(at), PREVIOUS_TAKES_INFO.get(at)) {
-        takes.store(u32::from(takes_info), Relaxed);
-        previous.store(handler, Release);
-    }
+/// Remembers the handler that was there before: signals that are not the agent's go there. Call
+/// before [`on_signal`] is installed.
+pub fn set_previous(handler: usize, takes_info: bool) {
+    PREVIOUS_TAKES_INFO.store(takes_info, Relaxed);
+    PREVIOUS.store(handler, Release);
 }
 
 /// The handler to install with `SA_SIGINFO` and all signals blocked.
@@ -143,15 +138,11 @@ unsafe fn read_interpreter(interpreter: &Interpreter, slot: &Slot, total: usize)
 /// As [`on_signal`].
 #[cold]
 unsafe fn chain_to_host(signal: c_int, info: *mut TimerSignal, context: *mut c_void) {
-    let at = signal as usize;
-    let (Some(previous), Some(takes_info)) = (HOST_HANDLERS.get(at), PREVIOUS_TAKES_INFO.get(at)) else {
-        return;
-    };
-    let previous = previous.load(Acquire);
+    let previous = PREVIOUS.load(Acquire);
     if previous == 0 {
         return;
     }
-    if takes_info.load(Relaxed) != 0 {
+    if PREVIOUS_TAKES_INFO.load(Relaxed) {
         // SAFETY: sigaction reported this address as a handler with SA_SIGINFO.
         let handler: unsafe extern "C" fn(c_int, *mut TimerSignal, *mut c_void) =
             unsafe { core::mem::transmute(previous) };

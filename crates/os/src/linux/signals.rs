@@ -61,7 +61,7 @@ pub fn install() -> io::Result<()> {
     if !before.has_handler() {
         return Err(io::Error::other("the C library does not use signal 33, so it is not glibc"));
     }
-    handler::set_previous(SAMPLING, before.handler, before.flags & libc::SA_SIGINFO as c_ulong != 0);
+    handler::set_previous(before.handler, before.flags & libc::SA_SIGINFO as c_ulong != 0);
     // Without optimization the handler needs more stack, by some KiB, than Rust's alternate stacks
     // have.
     let on_stack = if cfg!(debug_assertions) { 0 } else { libc::SA_ONSTACK };
