@@ -266,4 +266,4 @@ pub static HISTOGRAMS: &[Named] = &[
 /// Figures of `/status` that are no metrics: identities, and percentiles of what are histograms
 /// here.
 #[cfg(test)]
-pub const NOT_METRICS: &[&str] = &["/pid", "/not_listening", "/signal", "/held", "/sweep"];
+pub const NOT_METRICS: &[&str] = &["/pid", "/not_listening", "/held", "/sweep"];
