@@ -25,7 +25,13 @@ impl Terminal {
 
     fn tmux(&self, arguments: &[&str]) -> Option<String> {
         let socket = self.directory.path().join("tmux");
-        let output = Command::new("tmux").arg("-S").arg(socket).args(arguments).output().ok()?;
+        let output = Command::new("tmux")
+            .arg("-S")
+            .arg(socket)
+            .args(arguments)
+            .env("SHELL", "/bin/sh")
+            .output()
+            .ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
