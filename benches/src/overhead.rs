@@ -121,16 +121,16 @@ pub fn measure(profiler: &Profiler, hz: u32, recordings: usize) -> Result<Overhe
     let mut command = children::command(&program.to_string_lossy(), profiler.library());
     profiler.prepare(&mut command, hz);
     let mut busy = Conversation::start(command.arg(BUSY))?;
-    look(&mut busy, &Attached::Nothing)?;
+    read_work(&mut busy, &Attached::Nothing)?;
     let mut attached = profiler.attach(&busy.process, hz)?;
     let mut overhead = Overhead::default();
     std::thread::sleep(SETTLING);
     for recording in 0..recordings {
         let before = window(&mut busy, &attached)?;
-        let started = look(&mut busy, &attached)?;
+        let started = read_work(&mut busy, &attached)?;
         attached.begin()?;
         std::thread::sleep(SETTLING);
-        let begun = look(&mut busy, &attached)?.since(&started);
+        let begun = read_work(&mut busy, &attached)?.since(&started);
         let agent = AGENT.map(|name| busy.process.cpu_ns_of(name));
         let (first, last) = (window(&mut busy, &attached)?, window(&mut busy, &attached)?);
         let steady = first.and(&last);
@@ -150,13 +150,13 @@ pub fn measure(profiler: &Profiler, hz: u32, recordings: usize) -> Result<Overhe
 
 /// What is done within a window.
 fn window(busy: &mut Conversation, attached: &Attached) -> Result<Work, Box<dyn Error>> {
-    let before = look(busy, attached)?;
+    let before = read_work(busy, attached)?;
     std::thread::sleep(WINDOW);
-    Ok(look(busy, attached)?.since(&before))
+    Ok(read_work(busy, attached)?.since(&before))
 }
 
 /// What was done so far.
-fn look(busy: &mut Conversation, attached: &Attached) -> Result<Work, Box<dyn Error>> {
+fn read_work(busy: &mut Conversation, attached: &Attached) -> Result<Work, Box<dyn Error>> {
     let program = Progress::parse(&busy.ask("")?).ok_or("not a line of progress")?;
     Ok(Work { program, outside_ns: attached.own_cpu_ns() })
 }

@@ -105,19 +105,19 @@ fn by_swipr(
     });
     // The sampler's thread ends with its recording: its CPU time is read while it runs, between two
     // later moments.
-    let mut looks = vec![];
+    let mut readings = vec![];
     while !recording.is_finished() {
         std::thread::sleep(std::time::Duration::from_millis(200));
         let (cpu, state) = (crowd.process.cpu_ns_of(SAMPLER), client::status(&socket)?);
         if cpu != 0 {
-            looks.push((cpu as f64, number(&state, "/sweeps")));
+            readings.push((cpu as f64, number(&state, "/sweeps")));
         }
     }
     let answer = recording.join().map_err(|_| "the recording's thread")??;
     let after = client::status(&socket)?;
     let noticed = report(&mut crowd)?.since(threads_before);
-    let settled = looks.len() / 4;
-    let span = looks.get(settled).zip(looks.last()).filter(|((_, sweeps), (_, last))| last > sweeps);
+    let settled = readings.len() / 4;
+    let span = readings.get(settled).zip(readings.last()).filter(|((_, sweeps), (_, last))| last > sweeps);
     let per_pass = span.map_or(f64::NAN, |((cpu, sweeps), (cpu_end, sweeps_end))| {
         (cpu_end - cpu) / (sweeps_end - sweeps) / 1e6
     });

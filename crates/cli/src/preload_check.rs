@@ -43,10 +43,10 @@ fn is_executable(file: &Path) -> bool {
 
 /// What keeps the agent out of a program; a script is what its interpreter is.
 pub fn obstacle_of(program: &Path) -> Option<PreloadProblem> {
-    look(program, 0)
+    check_depth(program, 0)
 }
 
-fn look(program: &Path, depth: u32) -> Option<PreloadProblem> {
+fn check_depth(program: &Path, depth: u32) -> Option<PreloadProblem> {
     if depth > DEEPEST {
         return None;
     }
@@ -54,7 +54,7 @@ fn look(program: &Path, depth: u32) -> Option<PreloadProblem> {
     let mut start = Vec::new();
     file.by_ref().take(LONGEST_LINE).read_to_end(&mut start).ok()?;
     privileges(program).or_else(|| match start.get(..2) {
-        Some(b"#!") => look(&interpreter(&start)?, depth + 1),
+        Some(b"#!") => check_depth(&interpreter(&start)?, depth + 1),
         _ if start.starts_with(&elf::ELFMAG) => elf(program, file),
         _ => None,
     })

@@ -157,7 +157,7 @@ struct Figures {
     last_ns: u64,
     threads: rustc_hash::FxHashSet<Arc<Thread>>,
     /// The losses that the file itself reports.
-    told: Option<Summary>,
+    losses: Option<Summary>,
 }
 
 impl Figures {
@@ -173,7 +173,7 @@ impl Figures {
             samples: self.samples,
             threads: self.threads.len() as u64,
             duration_ns: self.last_ns.saturating_sub(self.first_ns.unwrap_or(0)),
-            ..self.told.clone().unwrap_or_else(|| Summary { uncounted: 1, ..Summary::default() })
+            ..self.losses.clone().unwrap_or_else(|| Summary { uncounted: 1, ..Summary::default() })
         })
     }
 }

@@ -115,12 +115,12 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
             let from = (descriptions.section(), descriptions.bases(), 0);
             saved.add(description, from, function.start..end, &mut converter);
         }
-        let mut told = function.start;
+        let mut covered_to = function.start;
         let mut row = |pc, state: Option<&State>| {
             let inside = pc < end;
             // Behind an unusual instruction a description is read from its beginning again.
-            if inside && pc >= told {
-                told = pc;
+            if inside && pc >= covered_to {
+                covered_to = pc;
                 builder.push(pc, state.map_or(Rule::NONE, |state| converter.rule(state)));
             }
             inside

@@ -30,9 +30,9 @@ pub(super) fn post(
         .stderr(Stdio::piped())
         .spawn()?;
     let text = config(url, headers, &format!("@{}", file.display()), patience);
-    let told = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(text.as_bytes()));
+    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(text.as_bytes()));
     let output = child.wait_with_output()?;
-    told?;
+    written?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
         return Err(io::Error::other(errors.lines().next().unwrap_or("curl failed").to_owned()));

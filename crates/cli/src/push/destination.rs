@@ -160,18 +160,18 @@ impl Destination {
         headers.extend(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         if self.scheme == Scheme::Https {
             let url = format!("{}{target}", self.origin());
-            return Ok(told(by_curl::post(&url, &headers, body, TIMEOUT)?));
+            return Ok(response(by_curl::post(&url, &headers, body, TIMEOUT)?));
         }
         headers.push(("Host", self.authority.as_str()));
         let address = self.authority.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
         let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
-        Ok(told(http::ask(stream, &Request { method: "POST", target, headers: &headers, body })?))
+        Ok(response(http::ask(stream, &Request { method: "POST", target, headers: &headers, body })?))
     }
 }
 
-fn told<C: Read>(mut answer: Answer<C>) -> (u16, Option<Duration>, String) {
+fn response<C: Read>(mut answer: Answer<C>) -> (u16, Option<Duration>, String) {
     let after = answer.field("retry-after").and_then(|seconds| seconds.parse().ok());
     let after = after.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT));
     let mut text = Vec::new();

@@ -43,7 +43,7 @@ pub(super) fn read(
     input.lines(|number, line| {
         if let Some(comment) = line.strip_prefix('#') {
             let stats = comment.strip_prefix(" swipr: ").and_then(swipr_formats::read_stats_line);
-            reader.figures.told = stats.or(reader.figures.told.take());
+            reader.figures.losses = stats.or(reader.figures.losses.take());
             return Ok(());
         }
         if line.trim().is_empty() {
@@ -211,16 +211,16 @@ fn ids(word: &str) -> Option<(u32, u32)> {
 /// The process's name: swipr's text has it at the end. In other texts it is the name of the first
 /// thread, whose id is the process's.
 fn process_name(input: &Input, pid: u32) -> Option<String> {
-    let (mut told, mut first) = (None, None);
+    let (mut named, mut first) = (None, None);
     let read = input.lines(|_, line| {
         if let Some(name) = line.strip_prefix("# swipr: process=") {
-            told = Some(name.to_owned());
+            named = Some(name.to_owned());
         } else if pid > 0 && first.is_none() && !line.starts_with([' ', '\t', '#']) {
             first = head(&line).filter(|head| head.thread.tid == pid).map(|head| head.thread.name);
         }
         Ok(())
     });
-    read.ok().and(told.or(first))
+    read.ok().and(named.or(first))
 }
 
 #[cfg(test)]

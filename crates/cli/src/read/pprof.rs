@@ -82,9 +82,9 @@ pub(super) fn read(
     to(Event::Header(header.clone()))?;
     let modules = profile.modules();
     let comments = profile.comments.iter().map(|&comment| profile.text(comment));
-    let told =
+    let losses =
         comments.filter_map(|text| swipr_formats::read_stats_line(text.strip_prefix("swipr: ")?)).next();
-    let mut figures = Figures { told, ..Figures::default() };
+    let mut figures = Figures { losses, ..Figures::default() };
     for sample in &profile.samples {
         let value = |index: Option<usize>| index.and_then(|index| sample.values.get(index)).copied();
         let ticks = value(count).unwrap_or(1).clamp(1, u64::from(u32::MAX));
@@ -167,7 +167,7 @@ impl<'a> PprofProfile<'a> {
     /// name is that of the program's file.
     fn process(&self, otherwise: &str) -> (String, u32) {
         let comments = self.comments.iter().map(|&comment| self.text(comment));
-        let mut told = comments.filter_map(|text| {
+        let mut named = comments.filter_map(|text| {
             let (pid, name) = text.strip_prefix("swipr: process ")?.split_once(' ')?;
             Some((name.to_owned(), pid.parse().ok()?))
         });
@@ -175,7 +175,7 @@ impl<'a> PprofProfile<'a> {
             let name = self.executable()?.rsplit('/').next()?.to_owned();
             Some((name, 0)).filter(|(name, _)| !name.is_empty() && !name.starts_with('['))
         };
-        told.next_back().or_else(by_file).unwrap_or_else(|| (otherwise.to_owned(), 0))
+        named.next_back().or_else(by_file).unwrap_or_else(|| (otherwise.to_owned(), 0))
     }
 
     fn location(&mut self, value: Value<'a>) -> Result<(), String> {

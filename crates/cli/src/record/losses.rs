@@ -15,10 +15,10 @@ const RECENT: Duration = Duration::from_secs(1);
 
 /// The figures before it began, and the last ones.
 #[derive(Clone, Debug)]
-pub struct Losses(Arc<Mutex<Looks>>);
+pub struct Losses(Arc<Mutex<Statuses>>);
 
 #[derive(Clone, Debug)]
-struct Looks {
+struct Statuses {
     first: Status,
     last: Status,
     /// When the agent said the last; none: only before the recording.
@@ -28,7 +28,7 @@ struct Looks {
 impl Losses {
     /// What came since the recording began. Other recordings of the same process count as well.
     pub fn summary(&self) -> Summary {
-        let Looks { first, last, at } = self.looks().clone();
+        let Statuses { first, last, at } = self.statuses().clone();
         let since = |of: fn(&Status) -> u64| of(&last).saturating_sub(of(&first));
         Summary {
             uncounted: u64::from(at.is_none_or(|at| at.elapsed() > RECENT)),
@@ -46,28 +46,28 @@ impl Losses {
 
     /// How many samples were taken.
     pub fn taken(&self) -> u64 {
-        let looks = self.looks();
-        looks.last.samples.taken.saturating_sub(looks.first.samples.taken)
+        let statuses = self.statuses();
+        statuses.last.samples.taken.saturating_sub(statuses.first.samples.taken)
     }
 
     /// The CPU time of the agent's own threads, when it was asked last.
     pub fn agent_cpu_ns(&self) -> u64 {
-        self.looks().last.agent_cpu_ns
+        self.statuses().last.agent_cpu_ns
     }
 
     /// Why threads that ran could not be sampled, and what to do, if the agent said.
     pub fn hindrance(&self) -> Option<(String, &'static str)> {
-        self.looks().last.hindrance()
+        self.statuses().last.hindrance()
     }
 
-    fn looks(&self) -> MutexGuard<'_, Looks> {
+    fn statuses(&self) -> MutexGuard<'_, Statuses> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self, client: &Client) -> bool {
+    fn poll(&self, client: &Client) -> bool {
         let Ok(status) = client.status() else { return false };
-        let mut looks = self.looks();
-        (looks.last, looks.at) = (status, Some(Instant::now()));
+        let mut statuses = self.statuses();
+        (statuses.last, statuses.at) = (status, Some(Instant::now()));
         true
     }
 }
@@ -84,8 +84,8 @@ impl Watch {
     /// `before`: the agent's status before the recording began. Returns at once: a process that
     /// does not answer delays nothing else.
     pub fn start(client: Client, before: Status) -> Watch {
-        let looks = Looks { first: before.clone(), last: before, at: None };
-        let losses = Losses(Arc::new(Mutex::new(looks)));
+        let statuses = Statuses { first: before.clone(), last: before, at: None };
+        let losses = Losses(Arc::new(Mutex::new(statuses)));
         let (commands, received) = sync_channel::<SyncSender<()>>(1);
         let own = losses.clone();
         std::thread::spawn(move || {
@@ -93,10 +93,10 @@ impl Watch {
             while answers {
                 match received.recv_timeout(POLL_INTERVAL) {
                     Ok(done) => {
-                        answers = own.look(&client);
+                        answers = own.poll(&client);
                         let _ = done.try_send(());
                     }
-                    Err(RecvTimeoutError::Timeout) => answers = own.look(&client),
+                    Err(RecvTimeoutError::Timeout) => answers = own.poll(&client),
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
             }

@@ -137,8 +137,8 @@ impl Session {
 
     fn end(&mut self, id: usize, mut ended: Box<Ended>) -> Over {
         let running = self.running.remove(&id);
-        let told = ended.summary.cost.map_or(0, |cost| cost.agent_cpu_ns);
-        self.agents_ns += running.as_ref().map_or(0, Running::agent_cpu_ns).max(told);
+        let reported_ns = ended.summary.cost.map_or(0, |cost| cost.agent_cpu_ns);
+        self.agents_ns += running.as_ref().map_or(0, Running::agent_cpu_ns).max(reported_ns);
         let hindrance = running.and_then(|running| running.hindrance());
         self.hindrance = self.hindrance.take().or(hindrance);
         if ended.gave_nothing {
@@ -232,7 +232,7 @@ fn nothing(
     is_filtered: bool,
 ) -> Error {
     let seconds = summary.duration_ns as f64 / 1e9;
-    let (looks, late) = (grouped(summary.ticks), grouped(summary.late));
+    let (observations, late) = (grouped(summary.ticks), grouped(summary.late));
     let starved = "give the program more CPU (its cgroup's quota, the machine's load), or try again";
     let often = recorder.iteration_count();
     let short_programs = format!("a higher -r and {often} are for short programs");
@@ -250,7 +250,9 @@ fn nothing(
         }
         // A known reason counts more than a starved agent.
         _ if summary.late > summary.ticks && (hindrance.is_none() || summary.samples == 0) => (
-            format!("its agent got too little CPU: {looks} looks at the threads, {late} were too late"),
+            format!(
+                "its agent got too little CPU: {observations} looks at the threads, {late} were too late"
+            ),
             starved.to_owned(),
         ),
         _ if summary.threads == 0 && is_filtered => (
@@ -278,7 +280,7 @@ fn nothing(
             }
         }
         _ => (
-            format!("no thread used the CPU at {looks} looks, in {seconds:.1} s (idle)"),
+            format!("no thread used the CPU at {observations} looks, in {seconds:.1} s (idle)"),
             format!("--idle records threads that wait, too; {short_programs}"),
         ),
     };

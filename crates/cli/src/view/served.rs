@@ -62,20 +62,20 @@ impl Served {
             _ if is_profile => answer(request.stream(), "200 OK", &allow, &self.profile),
             _ => {
                 let body = body(request)?;
-                let text = self.told(&of_server, &body).to_string();
+                let text = self.symbols(&of_server, &body).to_string();
                 answer(request.stream(), "200 OK", &allow, text.as_bytes())
             }
         }
     }
 
-    fn told(&self, path: &str, question: &[u8]) -> Value {
-        let told = match (path, serde_json::from_slice::<Value>(question)) {
+    fn symbols(&self, path: &str, question: &[u8]) -> Value {
+        let answer = match (path, serde_json::from_slice::<Value>(question)) {
             (_, Err(_)) => Err("the question is no JSON".to_owned()),
             ("/symbolicate/v5", Ok(question)) => symbol_api::symbolicate(&question, &self.modules),
             ("/source/v1", Ok(question)) => symbol_api::source(&question, &self.modules),
             _ => Err("this command has no disassembler".to_owned()),
         };
-        told.unwrap_or_else(|what| json!({ "error": what }))
+        answer.unwrap_or_else(|what| json!({ "error": what }))
     }
 }
 

@@ -269,20 +269,20 @@ mod tests {
 
     #[test]
     fn a_thread_named_like_ours_is_not_sampled_before_it_is_known_whose_it_is() {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let (end, wait) = channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
         let spawned: Vec<_> = ["swipr-newborn", "programs-own"]
             .map(|name| {
-                let (tell, wait) = (tell.clone(), wait.clone());
+                let (sender, wait) = (sender.clone(), wait.clone());
                 let body = move || {
-                    tell.send((name, swipr_os::process::tid())).unwrap();
+                    sender.send((name, swipr_os::process::tid())).unwrap();
                     let _ = wait.lock().unwrap().recv();
                 };
                 Builder::new().name(name.into()).spawn(body).unwrap()
             })
             .into();
-        let tids: HashMap<&str, u32> = told.iter().take(2).collect();
+        let tids: HashMap<&str, u32> = receiver.iter().take(2).collect();
         let mut threads = Threads::new().unwrap();
         for _ in 0..2 {
             threads.refresh(&[]);
