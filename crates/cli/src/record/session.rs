@@ -224,6 +224,23 @@ const IDLE_SHARE: u64 = 100;
 /// What to do where threads that ran could not be sampled.
 const DOCTOR: &str = "`swipr doctor` names threads that block signals, while the program runs";
 
+/// Why threads that ran have no sample, and what to do.
+fn unsampled(
+    summary: &Summary,
+    hindrance: Option<(String, &'static str)>,
+    short_programs: String,
+) -> (String, String) {
+    let cpu = summary.unsampled_cpu_ns as f64 / 1e9;
+    let seconds = summary.duration_ns as f64 / 1e9;
+    let why =
+        format!("{cpu:.3} s of CPU time were used, in {seconds:.1} s, while no thread could be sampled");
+    match hindrance {
+        Some((reason, next)) => (format!("{why}: {reason}"), next.to_owned()),
+        None if summary.unsampled_cpu_ns < SHORT_CPU_NS => (why, short_programs),
+        None => (why, DOCTOR.to_owned()),
+    }
+}
+
 /// Why there is not a single sample, by the figures, and by what agents said of threads that ran.
 fn nothing(
     summary: &Summary,
@@ -268,17 +285,7 @@ fn nothing(
                 format!("--idle records threads that wait, too; {short_programs}"),
             )
         }
-        _ if summary.samples > 0 => {
-            let cpu = summary.unsampled_cpu_ns as f64 / 1e9;
-            let why = format!(
-                "{cpu:.3} s of CPU time were used, in {seconds:.1} s, while no thread could be sampled"
-            );
-            let next = if summary.unsampled_cpu_ns < SHORT_CPU_NS { &short_programs } else { DOCTOR };
-            match hindrance {
-                Some((reason, next)) => (format!("{why}: {reason}"), next.to_owned()),
-                None => (why, next.to_owned()),
-            }
-        }
+        _ if summary.samples > 0 => unsampled(summary, hindrance, short_programs),
         _ => (
             format!("no thread used the CPU at {observations} looks, in {seconds:.1} s (idle)"),
             format!("--idle records threads that wait, too; {short_programs}"),
