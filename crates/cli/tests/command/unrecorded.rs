@@ -99,6 +99,8 @@ fn children_of_a_running_process_are_named_too() {
     shell.env("LD_PRELOAD", swipr_c_tests::agent::library());
     let mut host = Host::spawn(shell);
     let child: u32 = host.wait_for("child ").trim_start_matches("child ").trim().parse().expect("an id");
+    // Until then it is a copy of the shell, with an agent of its own that ends.
+    wait_until("the child to be sleep", || read(Path::new(&format!("/proc/{child}/comm"))) == "sleep\n");
     let socket = host.socket_of(child);
     // Its agent makes no more than that.
     let recordings: Vec<http::Answer> = (0..8).map(|_| begin_recording(&socket, "seconds=60")).collect();
