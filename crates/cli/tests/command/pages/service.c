@@ -21,9 +21,11 @@ __attribute__((noinline)) static void parse(void)
 static void *worker(void *name)
 {
     pthread_setname_np(pthread_self(), name);
-    const struct timespec pause = {0, 6000000};
+    const struct timespec pause = {0, 8000000};
     for (;;) {
-        parse();
+        /* Longer than a tick of the kernel: no stretch of it falls between two ticks. */
+        for (int i = 0; i < 8; i++)
+            parse();
         nanosleep(&pause, NULL);
     }
     return NULL;
