@@ -114,6 +114,14 @@ impl Writer {
         })
     }
 
+    /// The file of an earlier recording, which stays if this one is dropped before its end.
+    pub fn kept(&self) -> Option<&Path> {
+        match &self.to {
+            Sink::Beside { place, .. } => Some(place.as_path()).filter(|place| place.exists()),
+            Sink::Stdout | Sink::Special(..) => None,
+        }
+    }
+
     /// A recording begins. That of further ones, which are merged into the first, is left out.
     pub fn begin(&mut self, header: &Header) {
         if !self.has_begun {

@@ -198,9 +198,13 @@ impl Session {
         if summary.samples == 0 {
             // An agent that answered and does not any more has ended: that alone is no failure.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
-            return Err(reasons
+            let mut error = reasons
                 .next()
-                .unwrap_or_else(|| nothing(&summary, self.hindrance, self.recorder, self.is_filtered)));
+                .unwrap_or_else(|| nothing(&summary, self.hindrance, self.recorder, self.is_filtered));
+            if let Some(place) = self.writer.kept() {
+                error.what += &format!("; {} is that of an earlier recording", place.display());
+            }
+            return Err(error);
         }
         let has_stacks = self.writer.has_stacks;
         self.writer.finish(&summary)?;
@@ -259,7 +263,9 @@ fn nothing(
             starved.to_owned(),
         ),
         Summary { ticks: 0, .. } => (
-            "the process ended before its first sample, or its agent got no CPU".to_owned(),
+            "the process ended before its first sample, or its agent got no CPU, or did not start (it \
+             says why, in a line above)"
+                .to_owned(),
             format!("{often} runs a short program often"),
         ),
         _ if summary.dropped > 0 => {

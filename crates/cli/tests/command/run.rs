@@ -25,6 +25,23 @@ fn a_program_is_recorded_from_start_to_end_and_keeps_its_streams_and_its_status(
     assert!(said.errors.contains("wrote ") && said.errors.contains("next: "), "{said:?}");
 }
 
+/// An agent that refused its configuration was said to have got no CPU, and the file of an earlier
+/// recording passed for this one's.
+#[test]
+fn an_agent_that_did_not_start_is_told_and_so_is_the_file_of_an_earlier_recording() {
+    let directory = Directory::new();
+    let file = directory.path().join("earlier.folded");
+    std::fs::write(&file, "earlier 1\n").expect("written");
+    let path = file.display().to_string();
+    let said = said(swipr(["run", "-o", &path, "--", "/bin/true"]).env("SWIPR_CONTINUOUS", "often"));
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let kept = format!("{path} is that of an earlier recording\n");
+    for part in ["not profiled: cannot use SWIPR_CONTINUOUS=often", "or did not start (it says why", &kept] {
+        assert!(said.errors.contains(part), "{part:?} is not in {said:?}");
+    }
+    assert_eq!(read(&file), "earlier 1\n");
+}
+
 /// A pattern that no thread's name matches is refused; a program that has just started has not got
 /// its threads yet.
 #[test]
