@@ -104,6 +104,25 @@ fn a_service_that_gives_up_root_gives_it_up_in_all_threads() {
     host.end();
 }
 
+/// The agent's timers used up `RLIMIT_SIGPENDING`, and glibc's seteuid(3) changed one thread of 40.
+#[test]
+fn a_service_that_may_queue_few_signals_changes_its_user_in_all_threads() {
+    let (_directory, program) = compiled("few_queued_signals");
+    let mut host = Host::start(&program);
+    host.socket(); // it is where root may make it
+    host.tell("begin");
+    host.wait_for("user");
+    host.while_recorded("seconds=60&hz=200&format=perf", |host| {
+        std::thread::sleep(Duration::from_millis(1500)); // each thread has run, and has its timer
+        host.tell("change");
+        host.wait_for("changed");
+    });
+    if host.heard("") == "not root" {
+        not_run("changing the user: the tests are not root");
+    }
+    host.end();
+}
+
 #[test]
 fn a_service_that_keeps_the_right_to_change_users_is_not_aborted() {
     let (_directory, program) = compiled("keeps_capabilities");

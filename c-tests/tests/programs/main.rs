@@ -148,6 +148,7 @@ const WRITTEN_OUT: &[&str] = &[
     // In hazards.rs.
     "daemon",
     "drops_privileges",
+    "few_queued_signals",
     "keeps_capabilities",
     "many_mappings",
     "needs_one_thread",

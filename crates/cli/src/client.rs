@@ -119,7 +119,7 @@ pub struct Stacks {
 
 /// What the kernel refuses where no thread gets a timer, and what to do.
 pub const NO_TIMERS: (&str, &str) = (
-    "the kernel refuses the timers that sample running threads: RLIMIT_SIGPENDING (`ulimit -i`) is used up, or a seccomp filter forbids timer_create",
+    "the kernel refuses the timers that sample running threads (a seccomp filter forbids timer_create), or half of RLIMIT_SIGPENDING (`ulimit -i`) is used: the rest is the program's",
     "start it with a higher `ulimit -i`, or under a filter that lets timer_create pass; --idle records what waits all the same",
 );
 

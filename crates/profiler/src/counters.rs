@@ -97,7 +97,7 @@ pub struct AgentCounters {
     pub reused: Counter,
     /// Timers armed.
     pub signals: Counter,
-    /// Timers that the kernel refused to make.
+    /// Timers that were not made: the kernel refused, or half of RLIMIT_SIGPENDING is used.
     pub refused: Counter,
     /// Stacks of running threads, from their signal handlers.
     pub answered: Counter,

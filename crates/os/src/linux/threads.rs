@@ -207,6 +207,9 @@ pub struct SignalState {
     pub is_pending: bool,
     /// The seccomp state that restricts its system calls.
     pub sandbox: Sandbox,
+    /// How many more signals may be queued for its user until half of `RLIMIT_SIGPENDING` is used;
+    /// `None` where the kernel does not say.
+    pub queue_room: Option<i64>,
 }
 
 /// The seccomp(2) state of a thread.
@@ -226,7 +229,14 @@ impl Sandbox {
     }
 }
 
-/// `SigBlk`, `SigPnd` and `Seccomp` of a thread's status file (proc(5)).
+/// Of `SigQ`, "used/limit", see [`SignalState::queue_room`].
+fn queue_room(queue: &str) -> Option<i64> {
+    let (used, limit) = queue.trim().split_once('/')?;
+    let (used, limit): (u64, u64) = (used.parse().ok()?, limit.parse().ok()?);
+    i64::try_from(limit / 2).ok()?.checked_sub(i64::try_from(used).ok()?)
+}
+
+/// `SigBlk`, `SigPnd`, `SigQ` and `Seccomp` of a thread's status file (proc(5)).
 pub fn signal_state(tid: u32) -> Option<SignalState> {
     let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?;
     let has = |name: &str| {
@@ -238,7 +248,8 @@ pub fn signal_state(tid: u32) -> Option<SignalState> {
         value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
     };
     let sandbox = Sandbox { mode: number("Seccomp:"), filters: number("Seccomp_filters:") };
-    Some(SignalState { is_blocked: has("SigBlk:")?, is_pending: has("SigPnd:")?, sandbox })
+    let queue_room = status.lines().find_map(|line| line.strip_prefix("SigQ:")).and_then(queue_room);
+    Some(SignalState { is_blocked: has("SigBlk:")?, is_pending: has("SigPnd:")?, sandbox, queue_room })
 }
 
 /// What the kernel says a thread is doing.
@@ -331,6 +342,14 @@ mod tests {
         let state = signal_state(process::tid()).unwrap();
         assert!(!state.is_blocked && !state.is_pending);
         assert!(!name(process::tid()).is_empty());
+    }
+
+    #[test]
+    fn half_of_the_signals_that_may_be_queued_are_left_to_others() {
+        assert_eq!(queue_room("\t1/41"), Some(19));
+        assert_eq!(queue_room("\t30/41"), Some(-10));
+        assert_eq!(queue_room("\t0/18446744073709551615"), Some(i64::MAX));
+        assert_eq!(queue_room("\t1"), None);
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub struct Preempter {
 
 impl Preempter {
     /// Has a thread tried at the next tick; `None`: it is left to its timer.
-    pub fn ask(&mut self, thread: &mut ThreadState, now_ns: u64, timers: &Timers) -> Option<TimerState> {
+    pub fn ask(&mut self, thread: &mut ThreadState, now_ns: u64, timers: &mut Timers) -> Option<TimerState> {
         if now_ns >= self.allowed_until_ns {
             self.is_allowed = timers.may_raise();
             self.allowed_until_ns = now_ns + AGAIN_NS;

@@ -79,6 +79,10 @@ pub struct Timers {
     interpreters: Arc<Interpreters>,
     scale: TickScale,
     valid_ns: u64,
+    /// How many more timers may be made; less than 0: so many are to go. Each counts as a queued
+    /// signal of the user (`RLIMIT_SIGPENDING`). Where no more can be queued, glibc's setuid(3)
+    /// does not reach the other threads, and they keep what the program gives up.
+    room: i64,
     /// The sandbox in which the sampler's system calls work.
     sandbox: Sandbox,
     /// Slots whose timers are gone but to which a handler still writes.
@@ -139,6 +143,7 @@ impl Timers {
             interpreters,
             scale: TickScale::default(),
             valid_ns: hit_within_ns(),
+            room: i64::MAX,
             sandbox: if first == Sandbox::default() { first } else { sandbox(process::tid()) },
             leaving: vec![],
             armed: vec![],
@@ -267,6 +272,9 @@ impl Timers {
     }
 
     fn new_timer(&mut self, thread: &ThreadState) -> Option<ThreadTimer> {
+        if self.room <= 0 {
+            return None;
+        }
         let ticket = acquire_slot(thread.tid(), thread.stack_bounds)?;
         let Ok(timer) = CpuTimer::new(thread.tid(), signals::SAMPLING, ticket.to_value()) else {
             slot::release(ticket);
@@ -275,13 +283,14 @@ impl Timers {
         let slot = ticket.slot()?;
         self.interpreters.prepare(slot, thread.tid());
         slot.set_owner(thread.tid(), timer.id());
+        self.room -= 1;
         Some(ThreadTimer { timer, ticket, expires_ns: 0, asked_ns: 0, recordings: 0, armed_cpu_ns: 0 })
     }
 
     /// Whether a running thread is known not to block the signal. It may block all by a
     /// system call of its own; a thread that has just begun does so for a moment. While a handler
     /// runs, the kernel shows its mask, in which all signals are blocked.
-    pub fn can_be_asked(&self, thread: &mut ThreadState, now_ns: u64) -> bool {
+    pub fn can_be_asked(&mut self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         let timers = [&thread.timer, &thread.preempted];
         let is_answering = timers.into_iter().flatten().any(|timer| slot::is_begun(timer.ticket));
@@ -290,6 +299,10 @@ impl Timers {
             let state = threads::signal_state(thread.tid()).unwrap_or_default();
             thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
             thread.blocks_signal = state.is_blocked;
+            self.room = state.queue_room.unwrap_or(self.room);
+            if self.room < 0 {
+                self.remove(thread);
+            }
         }
         !thread.blocks_signal && !thread.is_sandboxed
     }
@@ -307,6 +320,7 @@ impl Timers {
             slot.set_owner(0, 0);
         }
         drop(timer);
+        self.room = self.room.saturating_add(1);
         self.leaving.push(ticket);
         self.leaving.retain(|&ticket| !slot::release(ticket));
     }

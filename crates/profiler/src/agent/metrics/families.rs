@@ -175,7 +175,7 @@ pub static FAMILIES: &[Family] = &[
         "swipr_timers_refused_total",
         Counter,
         &at("/stacks/timers_refused"),
-        "Timers that the kernel refused to make (RLIMIT_SIGPENDING).",
+        "Timers that were not made: half of RLIMIT_SIGPENDING is used, or the kernel refused.",
     ),
     Family {
         name: "swipr_walks_total",
