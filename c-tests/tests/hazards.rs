@@ -89,6 +89,19 @@ fn calls_that_want_one_thread_answer_as_without_the_agent() {
     alone.end();
 }
 
+/// It was loaded and did nothing, without a word.
+#[test]
+fn a_library_with_another_name_works_where_it_is_preloaded() {
+    let (directory, program) = compiled("no_frame_pointer");
+    let renamed = directory.path().join("profiler.so");
+    std::fs::copy(library(), &renamed).expect("copied");
+    let mut command = Command::new(&program.executable);
+    command.env("LD_PRELOAD", &renamed);
+    let host = Host::spawn(command);
+    expect(&host.record("samples=100&hz=200"), &["share of burner with stack burner_main >= 0.9"]);
+    host.end();
+}
+
 #[test]
 fn a_service_that_gives_up_root_gives_it_up_in_all_threads() {
     let (_directory, program) = compiled("drops_privileges");
