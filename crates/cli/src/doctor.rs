@@ -8,6 +8,7 @@ use crate::error::{Error, Exit};
 use crate::find::{self};
 use crate::preload_check;
 use crate::process::Process;
+use crate::variables;
 use crate::{endpoint::Endpoint, library};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -102,6 +103,9 @@ fn of_target(target: &str, findings: &mut Findings) -> Result<(String, Verdict),
 
 fn of_process(process: &Process, findings: &mut Findings) -> Verdict {
     let pid = process.pid;
+    let names =
+        process.environment().into_iter().filter_map(|entry| Some(entry.split_once('=')?.0.to_owned()));
+    variables::misspelt(names).iter().for_each(|what| findings.note(what));
     if process.agent_threads().is_empty() {
         loads(process, findings)?;
         return agent::did_not_start(process, findings);

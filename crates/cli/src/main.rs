@@ -32,6 +32,7 @@ mod shape;
 mod signals;
 mod temp_dir;
 mod top;
+mod variables;
 mod view;
 mod write;
 

@@ -19,6 +19,7 @@ use crate::record::{Plan, root, tell};
 use crate::say;
 use crate::signals::{Signals, end_by};
 use crate::temp_dir::Folder;
+use crate::variables;
 use child::{Child, ChildExit, Children, Start};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -64,6 +65,9 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     let plan = Plan::new(&arguments.output, &name, std::process::id())?;
     if let Some(PreloadProblem { what, next }) = &obstacle {
         say(format_args!("swipr: warning: {what}; it runs without being recorded\nnext: {next}"));
+    }
+    for what in variables::misspelt(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
+        say(format_args!("swipr: warning: {what}"));
     }
     let session = Session::new(plan.open()?, arguments.output.shape(), Recorder::Run, &arguments.sampling);
     let requires_samples = arguments.require_samples;

@@ -33,10 +33,16 @@ fn an_agent_that_did_not_start_is_told_and_so_is_the_file_of_an_earlier_recordin
     let file = directory.path().join("earlier.folded");
     std::fs::write(&file, "earlier 1\n").expect("written");
     let path = file.display().to_string();
-    let said = said(swipr(["run", "-o", &path, "--", "/bin/true"]).env("SWIPR_CONTINUOUS", "often"));
+    let mut command = swipr(["run", "-o", &path, "--", "/bin/true"]);
+    let said = said(command.env("SWIPR_CONTINUOUS", "often").env("SWIPR_FOLOW", "exec"));
     assert_eq!(said.status, Some(0), "{said:?}");
     let kept = format!("{path} is that of an earlier recording\n");
-    for part in ["not profiled: cannot use SWIPR_CONTINUOUS=often", "or did not start (it says why", &kept] {
+    for part in [
+        "not profiled: cannot use SWIPR_CONTINUOUS=often",
+        "or did not start (it says why",
+        &kept,
+        "SWIPR_FOLLOW is",
+    ] {
         assert!(said.errors.contains(part), "{part:?} is not in {said:?}");
     }
     assert_eq!(read(&file), "earlier 1\n");
