@@ -153,14 +153,10 @@ impl Process {
         Some(maps.lines().filter(|line| line.contains('/')).any(is_ours))
     }
 
-    /// Whether its user has as many signals queued as the process may have (RLIMIT_SIGPENDING): the
-    /// kernel makes no timer for it then.
+    /// Whether the agent has no timer for its threads: its user has more signals queued than half
+    /// of what the process may have (RLIMIT_SIGPENDING), which the agent leaves to the program.
     pub fn has_no_room_for_timers(&self) -> bool {
-        let text = self.status("SigQ").unwrap_or_default();
-        let room = text
-            .split_once('/')
-            .and_then(|(queued, most)| most.parse::<u64>().ok()?.checked_sub(queued.parse().ok()?));
-        !text.is_empty() && room.is_none_or(|room| room == 0)
+        self.status("SigQ").is_some_and(|queue| leaves_no_timer(&queue))
     }
 }
 
@@ -171,6 +167,13 @@ fn namespace_of(folder: &Path, kind: &str) -> Option<u64> {
 fn read_trimmed(path: &Path) -> String {
     let bytes = fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned()
+}
+
+/// Of `SigQ` of a status file, "queued/limit". The agent's own timers, up to half, are in it.
+fn leaves_no_timer(queue: &str) -> bool {
+    let numbers = queue.split_once('/');
+    let numbers = numbers.and_then(|(queued, limit)| Some((queued.parse().ok()?, limit.parse().ok()?)));
+    numbers.is_some_and(|(queued, limit): (u64, u64)| limit < 2 || queued > limit / 2)
 }
 
 #[cfg(test)]
@@ -188,5 +191,11 @@ mod tests {
         assert!(own.agent_threads().is_empty() && own.threads() >= 1);
         assert!(Process::all().contains(&own));
         assert_eq!(Process::new(0), None);
+    }
+
+    #[test]
+    fn timers_are_missing_where_others_use_more_than_half_of_the_limit() {
+        assert!(["0/0", "0/1", "21/41", "41/41"].into_iter().all(leaves_no_timer));
+        assert!(!["20/41", "1/95000", "", "x/y"].into_iter().any(leaves_no_timer));
     }
 }
