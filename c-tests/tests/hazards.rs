@@ -126,7 +126,6 @@ fn a_service_that_may_queue_few_signals_changes_its_user_in_all_threads() {
     host.tell("begin");
     host.wait_for("user");
     host.while_recorded("seconds=60&hz=200&format=perf", |host| {
-        std::thread::sleep(Duration::from_millis(1500)); // each thread has run, and has its timer
         host.tell("change");
         host.wait_for("changed");
     });

@@ -296,15 +296,21 @@ impl Timers {
         let is_answering = timers.into_iter().flatten().any(|timer| slot::is_begun(timer.ticket));
         if !is_answering && (thread.blocks_signal || is_old) {
             thread.state_read_ns = now_ns;
-            let state = threads::signal_state(thread.tid()).unwrap_or_default();
-            thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
-            thread.blocks_signal = state.is_blocked;
-            self.room = state.queue_room.unwrap_or(self.room);
-            if self.room < 0 {
-                self.remove(thread);
-            }
+            self.read_state(thread);
         }
         !thread.blocks_signal && !thread.is_sandboxed
+    }
+
+    /// Reads a thread's signal mask and sandbox, and how many signals its user may queue. If more
+    /// are queued than half of that, the thread's timers go.
+    fn read_state(&mut self, thread: &mut ThreadState) {
+        let state = threads::signal_state(thread.tid()).unwrap_or_default();
+        thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
+        thread.blocks_signal = state.is_blocked;
+        self.room = state.queue_room.unwrap_or(self.room);
+        if self.room < 0 {
+            self.remove(thread);
+        }
     }
 
     /// Removes a thread's timers.
