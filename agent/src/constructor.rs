@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use swipr_os::log;
+use swipr_os::this_library::is_this_library;
 use swipr_os::{errno, process};
 
 ctor::declarative::ctor! {
@@ -91,8 +92,7 @@ fn start(config: Config) {
 /// Whether LD_PRELOAD names this library, or SWIPR_AUTOSTART is set (for /etc/ld.so.preload).
 /// [`Config::from_environment`] reports any value but 0 and 1.
 fn is_wanted(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> bool {
-    let has_us =
-        |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(ld_preload::is_this_library);
+    let has_us = |list: &OsStr| list.as_bytes().split(|byte| b": ".contains(byte)).any(is_this_library);
     variable("LD_PRELOAD").is_some_and(|list| has_us(&list))
         || variable(AUTOSTART).is_some_and(|value| !value.is_empty() && value != "0")
 }

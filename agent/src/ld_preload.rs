@@ -6,10 +6,8 @@
 //! needs no memory of the host's.
 
 use profiler::for_library::config::AUTOSTART;
-use std::ffi::{CStr, OsStr, c_char, c_void};
-use std::mem::MaybeUninit;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::{CStr, c_char};
+use swipr_os::this_library::is_this_library;
 
 unsafe extern "C" {
     /// The environment of this process (environ(7)).
@@ -55,28 +53,6 @@ fn without_us(entry: &[u8]) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some([name, b"=", &changed].concat()).filter(|changed| changed != entry)
-}
-
-/// Whether a path of LD_PRELOAD is this library's: by its name, whatever the folder and the
-/// version, or because the loader found this library by it.
-pub fn is_this_library(path: &[u8]) -> bool {
-    let file = Path::new(OsStr::from_bytes(path)).file_name();
-    file.is_some_and(|file| file.as_bytes().starts_with(b"libswipr"))
-        || own_path().is_some_and(|own| own.to_bytes() == path)
-}
-
-/// The path by which the loader found this library.
-fn own_path() -> Option<&'static CStr> {
-    let mut found = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: any address may be asked for; the information is written if the answer is not 0.
-    let found = unsafe {
-        match libc::dladdr(strip as *const c_void, found.as_mut_ptr()) {
-            0 => return None,
-            _ => found.assume_init(),
-        }
-    };
-    // SAFETY: null, or the loader's text, which stays as long as the library.
-    (!found.dli_fname.is_null()).then(|| unsafe { CStr::from_ptr(found.dli_fname) })
 }
 
 #[cfg(test)]

@@ -15,5 +15,6 @@ pub mod run_delay;
 pub mod signals;
 pub mod stdio;
 pub mod swift;
+pub mod this_library;
 pub mod threads;
 pub mod timer_delivery;

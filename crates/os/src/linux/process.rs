@@ -1,5 +1,6 @@
 //! This process: its ids, name, clocks and end.
 
+use super::this_library::is_this_library;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::sys::stat::lstat;
@@ -44,12 +45,8 @@ pub fn name(executable: &str) -> String {
 
 /// Whether the parent has an agent of its own, as far as its mappings can be read.
 pub fn has_profiled_parent() -> bool {
-    std::fs::read(format!("/proc/{}/maps", parent())).is_ok_and(|maps| {
-        let is_library = |line: &[u8]| {
-            line.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"libswipr"))
-        };
-        maps.split(|&byte| byte == b'\n').any(is_library)
-    })
+    std::fs::read(format!("/proc/{}/maps", parent()))
+        .is_ok_and(|maps| maps.split(|&byte| byte == b'\n').any(is_this_library))
 }
 
 /// Whether the parent was started with `NAME=value` in its environment.

@@ -1,0 +1,48 @@
+//! The file that this code is in: the preloaded library, as a rule.
+
+use std::ffi::{CStr, OsStr, c_void};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Whether a path names the library, whatever the folder: by its usual name and any version, or by
+/// the name that its file has here.
+pub fn is_this_library(path: &[u8]) -> bool {
+    let Some(name) = file_name(path) else { return false };
+    name.starts_with(b"libswipr") || own_path().and_then(|own| file_name(own.to_bytes())) == Some(name)
+}
+
+fn file_name(path: &[u8]) -> Option<&[u8]> {
+    Path::new(OsStr::from_bytes(path)).file_name().map(OsStr::as_bytes)
+}
+
+/// As the loader has it (dladdr(3)).
+fn own_path() -> Option<&'static CStr> {
+    let mut found = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: any address may be asked for; the information is written if the answer is not 0.
+    let found = unsafe {
+        match libc::dladdr(own_path as *const c_void, found.as_mut_ptr()) {
+            0 => return None,
+            _ => found.assume_init(),
+        }
+    };
+    // SAFETY: null, or the loader's text, which stays as long as the library.
+    (!found.dli_fname.is_null()).then(|| unsafe { CStr::from_ptr(found.dli_fname) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_known_by_the_usual_name_and_by_its_own() {
+        let own = std::env::current_exe().unwrap();
+        let own = Path::new("/elsewhere").join(own.file_name().unwrap());
+        for path in ["libswipr.so".as_ref(), "/a/libswipr.so.0".as_ref(), own.as_path()] {
+            assert!(is_this_library(path.as_os_str().as_bytes()), "{path:?}");
+        }
+        for other in ["", "/", "/libswipr.so.d/x.so", "libjemalloc.so.2"] {
+            assert!(!is_this_library(other.as_bytes()), "{other}");
+        }
+    }
+}
