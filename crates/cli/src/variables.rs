@@ -25,16 +25,18 @@ const KNOWN: [&str; 19] = [
 ];
 /// More different letters are another word: Kubernetes makes variables of its own for a service
 /// whose name is swipr.
-const MOST_DIFFERENT: usize = 2;
+const MAX_DISTANCE: usize = 2;
+/// What a misspelt name begins with: SWIFT_LOG is another program's.
+const PREFIX: &str = "SWIP";
 
 /// What to say of each variable whose name is nearly one of those that there are.
 pub fn misspelt(names: impl Iterator<Item = String>) -> Vec<String> {
     let nearest = |name: &str| {
         let distances = KNOWN.iter().map(|known| (strsim::osa_distance(name, known), *known));
-        distances.min().filter(|&(distance, _)| (1..=MOST_DIFFERENT).contains(&distance))
+        distances.min().filter(|&(distance, _)| (1..=MAX_DISTANCE).contains(&distance))
     };
     names
-        .filter(|name| name.starts_with("SWIP"))
+        .filter(|name| name.starts_with(PREFIX))
         .filter_map(|name| Some(format!("there is no variable {name}: {} is", nearest(&name)?.1)))
         .collect()
 }
@@ -49,7 +51,7 @@ mod tests {
         assert_eq!(said("SWIPR_CONTINOUS"), ["there is no variable SWIPR_CONTINOUS: SWIPR_CONTINUOUS is"]);
         assert_eq!(said("SWIPR_OUPTUT").len(), 1);
         for right in
-            ["SWIPR_OUTPUT", "SWIPR_SERVICE_HOST", "SWIPR_PORT", "SWIPR_TEST_LIBRARY", "SWAP", "PATH"]
+            ["SWIPR_OUTPUT", "SWIPR_SERVICE_HOST", "SWIPR_PORT", "SWIPR_TEST_LIBRARY", "SWIFT_LOG", "PATH"]
         {
             assert!(said(right).is_empty(), "{right}");
         }

@@ -114,8 +114,8 @@ impl Writer {
         })
     }
 
-    /// The file of an earlier recording, which stays if this one is dropped before its end.
-    pub fn kept(&self) -> Option<&Path> {
+    /// The file that was there before. It stays as it is unless the recording is finished.
+    pub fn earlier_file(&self) -> Option<&Path> {
         match &self.to {
             Sink::Beside { place, .. } => Some(place.as_path()).filter(|place| place.exists()),
             Sink::Stdout | Sink::Special(..) => None,

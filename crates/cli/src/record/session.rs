@@ -55,6 +55,14 @@ pub enum Recorder {
 }
 
 impl Recorder {
+    /// What else an agent may have done that gave nothing. One that `record` asks has started.
+    fn no_start(self) -> &'static str {
+        match self {
+            Recorder::Run => ", or did not start (SWIPR_LOG=1 says why)",
+            Recorder::Record => "",
+        }
+    }
+
     /// What runs a program often.
     fn iteration_count(self) -> &'static str {
         match self {
@@ -201,8 +209,8 @@ impl Session {
             let mut error = reasons
                 .next()
                 .unwrap_or_else(|| nothing(&summary, self.hindrance, self.recorder, self.is_filtered));
-            if let Some(place) = self.writer.kept() {
-                error.what += &format!("; {} is that of an earlier recording", place.display());
+            if let Some(earlier) = self.writer.earlier_file() {
+                error.what += &format!("; {} is left as it was", earlier.display());
             }
             return Err(error);
         }
@@ -263,9 +271,10 @@ fn nothing(
             starved.to_owned(),
         ),
         Summary { ticks: 0, .. } => (
-            "the process ended before its first sample, or its agent got no CPU, or did not start (it \
-             says why, in a line above)"
-                .to_owned(),
+            format!(
+                "the process ended before its first sample, or its agent got no CPU{}",
+                recorder.no_start()
+            ),
             format!("{often} runs a short program often"),
         ),
         _ if summary.dropped > 0 => {
