@@ -110,9 +110,9 @@ impl Overhead {
 
 /// CPU time of the profiler's threads while a recording began, without what they take anyway in so
 /// long a time.
-fn start_ms(begun: &Work, steady: &Work) -> f64 {
+fn start_ms(start_up: &Work, steady: &Work) -> f64 {
     let rate = steady.others_ns() as f64 / steady.program.wall_ns as f64;
-    (begun.others_ns() as f64 - rate * begun.program.wall_ns as f64) / 1e6
+    (start_up.others_ns() as f64 - rate * start_up.program.wall_ns as f64) / 1e6
 }
 
 /// Records a program of busy threads again and again.
@@ -130,7 +130,7 @@ pub fn measure(profiler: &Profiler, hz: u32, recordings: usize) -> Result<Overhe
         let started = read_work(&mut busy, &attached)?;
         attached.begin()?;
         std::thread::sleep(SETTLING);
-        let begun = read_work(&mut busy, &attached)?.since(&started);
+        let start_up = read_work(&mut busy, &attached)?.since(&started);
         let agent = AGENT.map(|name| busy.process.cpu_ns_of(name));
         let (first, last) = (window(&mut busy, &attached)?, window(&mut busy, &attached)?);
         let steady = first.and(&last);
@@ -143,7 +143,7 @@ pub fn measure(profiler: &Profiler, hz: u32, recordings: usize) -> Result<Overhe
         let after = window(&mut busy, &attached)?;
         overhead.pair(&first, &before);
         overhead.pair(&last, &after);
-        overhead.start(recording, start_ms(&begun, &steady));
+        overhead.start(recording, start_ms(&start_up, &steady));
     }
     Ok(overhead)
 }
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn what_a_start_costs_is_without_what_the_recording_takes_anyway() {
-        let (begun, steady) = (work(1, 1, 50_000_000, 10_000_000), work(1, 1, 15_000_000, 5_000_000));
-        assert_eq!(start_ms(&begun, &steady), 40.0);
-        assert_eq!(start_ms(&begun, &steady.and(&steady)), 40.0);
+        let (start_up, steady) = (work(1, 1, 50_000_000, 10_000_000), work(1, 1, 15_000_000, 5_000_000));
+        assert_eq!(start_ms(&start_up, &steady), 40.0);
+        assert_eq!(start_ms(&start_up, &steady.and(&steady)), 40.0);
     }
 
     #[test]

@@ -151,16 +151,16 @@ fn stacks_of_blocked_threads_are_those_that_python_itself_sees() {
         let mut with_qsort = 0;
         for _ in 0..POINTS {
             host.tell("go");
-            let told: Value = serde_json::from_str(&host.wait_for("at ")).expect("a stack");
-            let expected: Vec<(String, String, u64)> = told[1]
+            let printed: Value = serde_json::from_str(&host.wait_for("at ")).expect("a stack");
+            let expected: Vec<(String, String, u64)> = printed[1]
                 .as_array()
                 .expect("frames")
                 .iter()
                 .map(|frame| (text(&frame[0]), text(&frame[1]), frame[2].as_u64().unwrap_or(0)))
                 .collect();
             let stacks = record(&host, "samples=2&hz=100&mode=wall");
-            // Time without a stack may be the last that is told of a thread.
-            let of_thread = |stack: &&Stack| Some(stack.tid) == told[0].as_u64() && stack.frames.len() > 1;
+            // Time without a stack may be the last of a thread.
+            let of_thread = |stack: &&Stack| Some(stack.tid) == printed[0].as_u64() && stack.frames.len() > 1;
             let stack = stacks.iter().rfind(of_thread).expect("the thread");
             let seen: Vec<(String, String, u64)> =
                 stack.python().map(|frame| (frame.name.clone(), frame.file.clone(), frame.line)).collect();

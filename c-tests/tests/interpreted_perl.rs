@@ -157,8 +157,8 @@ fn stacks_of_a_blocked_program_are_those_that_perl_itself_sees() {
         let mut host = start(&perl, "barriers.pl", &[]);
         for _ in 0..POINTS {
             host.tell("go");
-            let told = host.wait_for("at ");
-            let expected: Vec<&str> = told.trim().split('\t').collect();
+            let printed = host.wait_for("at ");
+            let expected: Vec<&str> = printed.trim().split('\t').collect();
             let stacks = record(&host, "samples=2&hz=100&mode=wall");
             let stack = stacks.iter().rfind(|stack| stack.frames.len() > 1).expect("the program");
             let mut seen: Vec<String> =

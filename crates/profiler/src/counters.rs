@@ -117,7 +117,7 @@ pub struct AgentCounters {
     /// How long a pass over the threads took.
     pub sweep: Histogram,
     signal_blockers: Mutex<Vec<String>>,
-    not_asked: Mutex<Vec<String>>,
+    excluded: Mutex<Vec<String>>,
     in_step: Mutex<Vec<String>>,
     failure: Mutex<Option<String>>,
 }
@@ -188,13 +188,13 @@ impl AgentCounters {
     }
 
     /// Names of the threads that a signal might kill.
-    pub fn not_asked(&self) -> Vec<String> {
-        lock(&self.not_asked).map(|names| names.clone()).unwrap_or_default()
+    pub fn excluded(&self) -> Vec<String> {
+        lock(&self.excluded).map(|names| names.clone()).unwrap_or_default()
     }
 
-    /// See [`AgentCounters::not_asked`].
-    pub fn set_not_asked(&self, names: Vec<String>) {
-        if let Some(mut known) = lock(&self.not_asked) {
+    /// See [`AgentCounters::excluded`].
+    pub fn set_excluded(&self, names: Vec<String>) {
+        if let Some(mut known) = lock(&self.excluded) {
             *known = names;
         }
     }

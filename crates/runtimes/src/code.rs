@@ -1,6 +1,6 @@
 //! What a function is called, and its lines, from the content that a walk copied.
 
-use crate::content::{HEAD, TEXT, TOLD};
+use crate::content::{HEAD, LINE_IN_FRAME, TEXT};
 use crate::lines;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ enum Lines {
     /// By a table, from the first one on.
     Table { first: u32, table: Box<[u8]>, is_whole: bool },
     /// Each frame has its own.
-    Told,
+    InFrame,
 }
 
 impl Code {
@@ -39,7 +39,7 @@ impl Code {
             name: text(name, name_kind).into(),
             file: text(file, file_kind).into(),
             lines: match total {
-                TOLD => Lines::Told,
+                LINE_IN_FRAME => Lines::InFrame,
                 _ => Lines::Table { first: first_line, table: table.into(), is_whole: kept == total },
             },
         })
@@ -51,7 +51,7 @@ impl Code {
             (Lines::Table { first, table, .. }, Ok(offset)) => lines::locations(table, *first, offset),
             // The code begins with instructions of the `def` line.
             (Lines::Table { first, .. }, Err(_)) => Some(*first),
-            (Lines::Told, line) => line.ok().filter(|&line| line != 0),
+            (Lines::InFrame, line) => line.ok().filter(|&line| line != 0),
         }
     }
 

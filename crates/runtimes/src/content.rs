@@ -7,7 +7,7 @@ pub(crate) const HEAD: usize = 28;
 /// The width of characters in a text that is UTF-8, or else Latin-1.
 pub(crate) const TEXT: u32 = 0;
 /// Instead of a line table's length: frames have the line itself.
-pub(crate) const TOLD: u32 = u32::MAX;
+pub(crate) const LINE_IN_FRAME: u32 = u32::MAX;
 
 /// Writes the head.
 pub(crate) fn put_head(into: &mut [u8], numbers: [u32; HEAD / 4]) {

@@ -35,7 +35,7 @@ pub(super) fn read(
         shape,
         modules: FxHashMap::default(),
         figures: Figures::default(),
-        begun: false,
+        has_header: false,
         name,
         input,
     };
@@ -67,7 +67,7 @@ pub(super) fn read(
     if let Some((head, frames)) = open {
         reader.sample(head, frames, to)?;
     }
-    if !reader.begun {
+    if !reader.has_header {
         return Err("there is no sample in it".to_owned());
     }
     to(reader.figures.end())
@@ -77,7 +77,7 @@ struct Reader<'a> {
     shape: &'a Arc<Shape>,
     modules: FxHashMap<String, Arc<Module>>,
     figures: Figures,
-    begun: bool,
+    has_header: bool,
     name: &'a str,
     input: &'a Input,
 }
@@ -89,7 +89,7 @@ impl Reader<'_> {
         mut frames: Vec<Frame>,
         to: &mut dyn FnMut(Event) -> Result<(), String>,
     ) -> Result<(), String> {
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.has_header, true) {
             let mode = if head.is_wall { Mode::Wall } else { Mode::Cpu };
             let process = process_name(self.input, head.pid).unwrap_or_else(|| self.name.to_owned());
             to(Event::Header(header(&process, head.pid, mode, head.time_ns)))?;

@@ -28,7 +28,7 @@ pub fn json(agent: &Agent) -> Value {
         "off": disabled::reason(),
         "uptime_seconds": agent.started.elapsed().as_secs(),
         "recordings": { "running": running, "started": counters.recordings.get() },
-        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers(), "must_not_be_signalled": counters.not_asked(), "in_step_with_the_kernels_tick": counters.in_step() },
+        "threads": { "sampled": counters.threads.get(), "without_syscall_file": unreadable, "run_with_our_signal_blocked": counters.signal_blockers(), "must_not_be_signalled": counters.excluded(), "in_step_with_the_kernels_tick": counters.in_step() },
         "blocked_threads_are_sampled_by": blocked_threads_by(unreadable),
         "kernel_tick_ns": cpu_timers::kernel_tick_ns(),
         "timer_signals_are_raised_by": timer_delivery::measured().map(timer_delivery::Delivery::name),

@@ -142,7 +142,7 @@ impl Sweeper {
             self.maps_again_ns = MAPS_AGAIN_NS;
         }
         let now_ns = process::monotonic_ns();
-        let (mut blocking, mut not_asked, mut in_step) = (vec![], vec![], vec![]);
+        let (mut blocking, mut excluded, mut in_step) = (vec![], vec![], vec![]);
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() && thread.refresh_name() {
                 let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
@@ -157,7 +157,7 @@ impl Sweeper {
                 blocking.push(thread.thread.name.clone());
             }
             if thread.is_sandboxed || signal_exclusion::is_excluded(thread.tid()) {
-                not_asked.push(thread.thread.name.clone());
+                excluded.push(thread.thread.name.clone());
             }
             if thread.accounts.iter().flatten().any(|account| account.was_in_step()) {
                 in_step.push(thread.thread.name.clone());
@@ -174,7 +174,7 @@ impl Sweeper {
             }
         }
         self.counters.set_signal_blockers(blocking);
-        self.counters.set_not_asked(not_asked);
+        self.counters.set_excluded(excluded);
         self.counters.set_in_step(in_step);
     }
 

@@ -18,11 +18,11 @@ pub fn collapse(perf: &str) -> Vec<(Vec<String>, u64)> {
                 let stack = std::iter::once(name).chain(frames.drain(..)).collect();
                 all.push((stack, weight));
             }
-        } else if let Some(begun) = begins(line) {
-            let first = event.get_or_insert_with(|| begun.event.clone());
-            assert_eq!(*first, begun.event, "another event is passed over: {line:?}");
+        } else if let Some(header) = sample_header(line) {
+            let first = event.get_or_insert_with(|| header.event.clone());
+            assert_eq!(*first, header.event, "another event is passed over: {line:?}");
             assert!(sample.is_none(), "a sample without an end before {line:?}");
-            sample = Some((begun.name, begun.weight));
+            sample = Some((header.name, header.weight));
         } else if let Some((function, module)) = frame(line) {
             assert!(sample.is_some(), "a frame of no sample: {line:?}");
             frames.splice(0..0, shown(function, module));
@@ -35,7 +35,7 @@ pub fn collapse(perf: &str) -> Vec<(Vec<String>, u64)> {
     all
 }
 
-struct Begun {
+struct SampleHeader {
     name: String,
     weight: u64,
     event: String,
@@ -43,7 +43,7 @@ struct Begun {
 
 /// `comm pid/tid …: weight event:`. The name ends at the first blanks, from its third byte on, that
 /// a number with a blank behind it follows.
-fn begins(line: &str) -> Option<Begun> {
+fn sample_header(line: &str) -> Option<SampleHeader> {
     if line.starts_with(|c: char| c.is_ascii_whitespace()) {
         return None;
     }
@@ -62,7 +62,7 @@ fn begins(line: &str) -> Option<Begun> {
         (before.rsplit_once(is_blank).and_then(|(_, weight)| weight.parse().ok()), event)
     });
     let (name, weight) = (format!("{}-{ids}", comm.replace(' ', "_")), weight.unwrap_or(1));
-    Some(Begun { name, weight, event: event.to_owned() })
+    Some(SampleHeader { name, weight, event: event.to_owned() })
 }
 
 /// A frame's function and module: a word, then anything up to the last ` (`, then anything up to
