@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-static atomic_bool enters, has_ended;
+static atomic_bool enters, is_inside, has_ended;
 
 /* By an inline system call, which no interposed function sees. */
 static long call(long number, long first, long second, long third)
@@ -44,9 +44,10 @@ static void enter_sandbox(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
-    const struct timespec moment = {0, 300000000}, pause = {1, 500000000};
-    /* Its timer is disarmed then: a tick before the next wait would kill the host (docs/limits.md). */
-    call(SYS_nanosleep, (long)&moment, 0, 0);
+    const struct timespec pause = {1, 500000000};
+    /* For so long that the timer is armed at no tick any more: one between the calls would kill the host
+     * (docs/limits.md). */
+    call(SYS_nanosleep, (long)&pause, 0, 0);
     HOST_CHECK(call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0) == 0);
     HOST_CHECK(call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program) == 0);
     call(SYS_nanosleep, (long)&pause, 0, 0);
@@ -61,6 +62,7 @@ FRAME static void *unseen_main(void *argument)
     compute(&enters);
     if (!atomic_load(&host_ending))
         enter_sandbox();
+    atomic_store(&is_inside, true);
     compute(&host_ending);
     atomic_store(&has_ended, true);
     call(SYS_exit, 0, 0, 0);
@@ -73,11 +75,15 @@ int main(void)
     host_begin();
     host_thread("unseen", unseen_main, NULL);
     host_say("ready");
-    while (host_line(line, sizeof line))
+    const struct timespec pause = {0, 1000000};
+    while (host_line(line, sizeof line)) {
         atomic_store(&enters, true);
+        while (!atomic_load(&is_inside))
+            nanosleep(&pause, NULL);
+        host_say("inside");
+    }
     atomic_store(&host_ending, true);
     atomic_store(&enters, true);
-    const struct timespec pause = {0, 1000000};
     for (int i = 0; i < 10000 && !atomic_load(&has_ended); i++)
         nanosleep(&pause, NULL);
     HOST_CHECK(atomic_load(&has_ended));

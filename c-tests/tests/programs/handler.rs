@@ -12,12 +12,13 @@ use swipr_c_tests::program::compiled;
 fn a_thread_that_enters_a_sandbox_by_inline_system_calls_is_not_signalled_when_it_computes_again() {
     let (_directory, program) = compiled("sandbox_unseen");
     let mut host = Host::start(&program);
-    let query = "seconds=4&hz=10&format=perf";
-    let mut answer = host.begin_recording(query);
-    read_until_stack(&mut answer, "unseen_main;compute");
+    let mut sampled_before = host.begin_recording("seconds=60&hz=10&format=perf");
+    read_until_stack(&mut sampled_before, "unseen_main;compute");
     host.tell("enter");
-    let recording = host::finish_recording(answer, query);
+    host.wait_for("inside");
+    let recording = host.record("seconds=2&hz=10");
     assert!(figure(&recording, "unsampled_cpu_ns") > 0, "{:?}", recording.stats);
+    drop(sampled_before);
     host.end();
 }
 
