@@ -128,11 +128,16 @@ static void with_options(const char *directory)
     sem_post(&end_of_idle);
     pthread_join(idle, NULL);
 
-    /* A thread that begins after the recording has. */
+    /* A thread that begins after the recording has, and is named a moment after that. All names are read again when a
+     * recording begins after a pause, and then a second later. */
+    usleep(1100000);
     options.threads = "^later$";
     snprintf(path, sizeof path, "%s/later.folded", directory);
     HOST_CHECK(swipr_recording_begin_with(path, "folded", &options, &recording) == SWIPR_OK);
-    pthread_join(host_thread("later", later_main, NULL), NULL);
+    pthread_t later = host_thread("other", later_main, NULL);
+    usleep(10000);
+    pthread_setname_np(later, "later");
+    pthread_join(later, NULL);
     HOST_CHECK(swipr_recording_end(recording) == SWIPR_OK);
     HOST_CHECK(file_holds(path, "later_main"));
 }

@@ -144,14 +144,8 @@ impl Sweeper {
         let now_ns = process::monotonic_ns();
         let (mut blocking, mut excluded, mut in_step) = (vec![], vec![], vec![]);
         for thread in self.threads.iter_mut() {
-            if thread.is_name_old() && thread.refresh_name() {
-                let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-                for recording in recordings.iter_mut() {
-                    // A new thread has only just got its name: its CPU time so far counts for that
-                    // name. A thread that is known for longer had another name until now.
-                    let is_new = thread.is_new() && thread.counted & recording.bit() == 0;
-                    apply_filter(thread, recording, if is_new { 0 } else { clock_ns });
-                }
+            if thread.is_name_old() {
+                refresh_name(thread, recordings);
             }
             if thread.blocks_signal {
                 blocking.push(thread.thread.name.clone());
@@ -195,6 +189,11 @@ impl Sweeper {
         let ended = threads.refresh(gone);
         gone.clear();
         let newborn = threads.take_newborn();
+        for tid in threads.take_young(process::monotonic_ns()) {
+            if let Some(thread) = threads.get_mut(tid) {
+                refresh_name(thread, recordings);
+            }
+        }
         if ended.is_empty() && newborn.is_empty() {
             return;
         }
@@ -406,6 +405,20 @@ fn account_of<'a>(
     recording: &RunningRecording,
 ) -> Option<&'a mut super::account::Account> {
     thread.accounts.get_mut(recording.place())?.as_deref_mut()
+}
+
+/// Reads a thread's name again, by which recordings may select it.
+fn refresh_name(thread: &mut ThreadState, recordings: &mut [RunningRecording]) {
+    if !thread.refresh_name() {
+        return;
+    }
+    let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
+    for recording in recordings {
+        // A new thread has only just got its name: its CPU time so far counts for that name. A
+        // thread that is known for longer had another name until now.
+        let is_new = thread.is_new() && thread.counted & recording.bit() == 0;
+        apply_filter(thread, recording, if is_new { 0 } else { clock_ns });
+    }
 }
 
 /// Records whether the thread has run since the last observation.

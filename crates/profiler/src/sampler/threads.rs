@@ -22,6 +22,9 @@ use swipr_unwind::slot::StackBounds;
 /// CPU. A thread with such a name that is still unregistered after this time is the program's.
 const PROBATION_NS: u64 = 10_000_000_000;
 
+/// Ages at which a new thread's name is read again: its creator may name it after it has begun.
+const NAMED_BY_NS: [u64; 3] = [2_000_000, 20_000_000, 200_000_000];
+
 /// Descriptors that are not used for threads' files.
 const SPARE_DESCRIPTORS: usize = 24;
 /// `syscall` and `schedstat`.
@@ -170,6 +173,8 @@ pub struct Threads {
     /// Not part of `known`: a sweep reads all of these, and little else of idle threads.
     visits: Vec<(u32, Rest)>,
     newborn: Vec<u32>,
+    /// New threads, when they were found, and how often their names have been read again.
+    young: Vec<(u32, u64, usize)>,
     count: Option<u64>,
     tids: Vec<u32>,
     /// Threads that may be the agent's, see [`PROBATION_NS`], and since when they are known.
@@ -184,8 +189,8 @@ impl Threads {
         let directory = TaskDirectory::open()?;
         let limit = descriptors::limit();
         let keep = limit.saturating_sub(SPARE_DESCRIPTORS) / FILES_OF_A_THREAD;
-        let (known, visits, suspects, newborn) = <_>::default();
-        Ok(Threads { directory, known, visits, newborn, count: None, tids: vec![], suspects, keep })
+        let (known, visits, suspects, newborn, young) = <_>::default();
+        Ok(Threads { directory, known, visits, newborn, young, count: None, tids: vec![], suspects, keep })
     }
 
     /// All of them.
@@ -219,6 +224,21 @@ impl Threads {
     /// The threads that were found since the last call.
     pub fn take_newborn(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.newborn)
+    }
+
+    /// The new threads whose names are to be read again at `now_ns`.
+    pub fn take_young(&mut self, now_ns: u64) -> Vec<u32> {
+        let mut due = vec![];
+        self.young.retain_mut(|(tid, found_ns, reads)| {
+            let age_ns = now_ns.saturating_sub(*found_ns);
+            let passed = NAMED_BY_NS.iter().filter(|&&age| age <= age_ns).count();
+            if passed > *reads {
+                due.push(*tid);
+                *reads = passed;
+            }
+            passed < NAMED_BY_NS.len()
+        });
+        due
     }
 
     /// How many there are.
@@ -255,6 +275,7 @@ impl Threads {
                 self.known.insert(tid, thread);
                 self.visits.push((tid, Rest::default()));
                 self.newborn.push(tid);
+                self.young.push((tid, now, 0));
             }
         }
         ended
