@@ -25,7 +25,7 @@ mod system_call;
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::signal_exclusion::{self, Reason};
-use profiler::for_library::{agent, lifecycle};
+use profiler::for_library::{agent, last_thread, lifecycle};
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use swipr_os::errno;
@@ -130,10 +130,21 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
     result
 }
 
+/// The thread ends without the C library, so that no destructor runs.
+fn exit_as(call: impl FnOnce() -> c_long) -> c_long {
+    if !signal_exclusion::is_in_sandbox() {
+        quietly(last_thread::may_end_unseen);
+    }
+    call()
+}
+
 /// Makes a call after which the calling thread may not even be allowed to return from a signal
 /// handler: it is excluded from signals before.
 fn kept_out(reason: Reason, call: impl FnOnce() -> c_long) -> c_long {
     let is_new = quietly(|| signal_exclusion::add(reason));
+    if is_new {
+        quietly(last_thread::may_end_unseen);
+    }
     let result = call();
     if result != 0 && is_new {
         quietly(|| signal_exclusion::remove(reason));

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Agent, Host, Start};
 use swipr_c_tests::program::compiled;
@@ -26,6 +27,32 @@ fn a_first_thread_that_ends_by_the_system_call_ends_the_process_with_its_status(
     let (_directory, program) = compiled("first_thread_exits");
     let mut host = Host::start(&program);
     assert_eq!(host.ended().code(), Some(5));
+}
+
+/// Regression: each idle process was woken once a second, to see whether its first thread had
+/// ended.
+#[test]
+fn an_idle_agent_sleeps() {
+    let (_directory, program) = compiled("first_thread_exits");
+    let host = Host::start(&program);
+    let sleeps = || -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", host.pid())).expect("the threads").flatten();
+        let read = |task: &std::fs::DirEntry, file| {
+            std::fs::read_to_string(task.path().join(file)).expect("a thread's file")
+        };
+        let agents = tasks.filter(|task| read(task, "comm").starts_with("swipr-"));
+        let switches = agents.map(|task| {
+            let status = read(&task, "status");
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.expect("a count").trim().parse::<u64>().expect("a number")
+        });
+        switches.sum()
+    };
+    // The agent's start may not be over yet.
+    std::thread::sleep(Duration::from_secs(1));
+    let before = sleeps();
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(sleeps(), before);
 }
 
 /// Ends the program in one way, with and without the agent: the status is the same.

@@ -28,6 +28,10 @@ pub mod lifecycle {
     }
 }
 
+pub mod last_thread {
+    pub use crate::last_thread::may_end_unseen;
+}
+
 pub mod output {
     pub use crate::output::{Completion, FileOutput, check};
 }

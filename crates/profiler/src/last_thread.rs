@@ -10,8 +10,9 @@
 //!
 //! A first thread that ends by the system call itself, as strict seccomp wants it, runs no
 //! destructor. Neither does a thread that a filter ends. And if another thread than the first
-//! started the agent, there is no destructor. For these cases the server checks once a second
-//! whether the first thread has ended.
+//! started the agent, there is no destructor. In these cases the server checks once a second
+//! whether the first thread has ended. The agent is told by functions that it stands in front of;
+//! a thread that calls none of them and ends by the instruction itself is noticed within a minute.
 
 use crate::{agent_threads, signal_exclusion};
 use std::ffi::c_void;
@@ -25,8 +26,10 @@ use swipr_os::{process, signals};
 
 /// How soon after the last thread's end the process ends.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How often the server checks whether the first thread has ended.
+/// How often the server checks whether the first thread has ended, where that may be unseen.
 const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it checks otherwise.
+const RARE_POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 const UNKNOWN: u8 = 0;
 const WATCHED: u8 = 1;
@@ -35,6 +38,8 @@ const ENDED: u8 = 2;
 const LEFT_TO_A_THREAD: u8 = 3;
 /// It has ended without its destructor.
 const ENDED_UNSEEN: u8 = 4;
+/// It may be about to end without its destructor.
+const MAY_END_UNSEEN: u8 = 5;
 
 /// What is known of the process's first thread.
 static FIRST: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -62,6 +67,14 @@ pub fn watch_if_first(wake_server: &'static fn()) {
     // SAFETY: the key was made above.
     if key.is_some_and(|key| unsafe { libc::pthread_setspecific(key, value) } == 0) {
         FIRST.store(WATCHED, Relaxed);
+    }
+}
+
+/// The calling thread enters a sandbox, or ends by a system call.
+pub fn may_end_unseen() {
+    let is_first = process::tid() == process::pid();
+    if is_first && FIRST.compare_exchange(WATCHED, MAY_END_UNSEEN, Relaxed, Relaxed).is_ok() {
+        WAKE_SERVER.call();
     }
 }
 
@@ -108,6 +121,7 @@ pub fn timeout() -> Option<Duration> {
     match FIRST.load(Relaxed) {
         LEFT_TO_A_THREAD => None,
         ENDED | ENDED_UNSEEN => Some(POLL_INTERVAL),
+        WATCHED => Some(RARE_POLL_INTERVAL),
         _ => Some(SLOW_POLL_INTERVAL),
     }
 }
@@ -121,7 +135,7 @@ pub fn look() {
         _ if !threads::first_has_ended() => return,
         // Its destructor did not run: between that and its end there is time enough to start the
         // thread.
-        WATCHED => FIRST.store(ENDED_UNSEEN, Relaxed),
+        WATCHED | MAY_END_UNSEEN => FIRST.store(ENDED_UNSEEN, Relaxed),
         _ => FIRST.store(ENDED, Relaxed),
     }
     if host_is_left() {

@@ -39,6 +39,8 @@ pub unsafe extern "C" fn syscall() {
         "je 2f",
         "cmp edi, {seccomp}",
         "je 2f",
+        "cmp edi, {exit}",
+        "je 2f",
         "jmp [rip + {next}]",
         "2:",
         "jmp {of_interest}",
@@ -48,6 +50,7 @@ pub unsafe extern "C" fn syscall() {
         unshare = const libc::SYS_unshare,
         setns = const libc::SYS_setns,
         seccomp = const libc::SYS_seccomp,
+        exit = const libc::SYS_exit,
         next = sym NEXT,
         of_interest = sym of_interest,
     )
@@ -107,6 +110,7 @@ unsafe extern "C" fn of_interest(
         libc::SYS_setns => super::setns_as(second as c_int, call),
         libc::SYS_prctl => super::prctl_as(first as c_int, second, call),
         libc::SYS_seccomp => super::seccomp_as(first as c_uint, second, call),
+        libc::SYS_exit => super::exit_as(call),
         // SAFETY: the arguments of SYS_capset, the only one left.
         _ => unsafe { super::capset_as(first as *const c_void, second as *const c_void, call) },
     }
