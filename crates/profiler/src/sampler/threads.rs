@@ -260,6 +260,7 @@ impl Threads {
             return ended;
         }
         self.count = count;
+        let is_first_list = self.known.is_empty();
         let now = monotonic_ns();
         let before = std::mem::take(&mut self.suspects);
         for &tid in &self.tids {
@@ -275,7 +276,10 @@ impl Threads {
                 self.known.insert(tid, thread);
                 self.visits.push((tid, Rest::default()));
                 self.newborn.push(tid);
-                self.young.push((tid, now, 0));
+                // Of those that were there before, most have their names for long.
+                if !is_first_list {
+                    self.young.push((tid, now, 0));
+                }
             }
         }
         ended
