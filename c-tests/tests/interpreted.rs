@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use swipr_c_tests::interpreted::{Frame, Stack, pythons, record, record_running, start};
 
 /// Versions whose frames are read.
-const READ: std::ops::RangeInclusive<u32> = 11..=13;
+const READ: std::ops::RangeInclusive<u32> = 8..=15;
 /// Stacks that are wanted of each program, at least, unless `STACKS_OF_PYTHON` has another number.
 const LEAST: usize = 300;
 /// Points at which a program is stopped.

@@ -4,6 +4,7 @@
 //! A process without an interpreter has nothing of this but a few words that are read of each new
 //! object.
 
+mod cold_part;
 mod exported;
 mod found;
 mod functions;
@@ -88,7 +89,7 @@ impl Interpreters {
             }
             if !state.without.contains(&key)
                 && let Some(exported) = Exported::of(object, self.memory_file)
-                && let Some(found) = self.look(&exported, text)
+                && let Some(found) = self.look(&exported, object, text)
             {
                 state.found = Some(key);
                 return self.take_up(&mut state, found);
@@ -100,14 +101,19 @@ impl Interpreters {
     }
 
     /// The interpreter in that object, with its code there; `None`: it has none that is wanted.
-    fn look(&self, exported: &Exported, object: Range<u64>) -> Option<Result<FoundRuntime, NotRead>> {
+    fn look(
+        &self,
+        exported: &Exported,
+        object: &Object,
+        text: Range<u64>,
+    ) -> Option<Result<FoundRuntime, NotRead>> {
         if self.wanted != Wanted::Perl
             && let Some(runtime) = exported.find(python::RUNTIME)
         {
-            return Some(python::find(exported, runtime.start, object));
+            return Some(python::find(exported, runtime.start, object, text));
         }
         let run_loop = exported.find(perl::RUN_LOOP).filter(|_| self.wanted != Wanted::Python)?;
-        Some(perl::find(exported, run_loop, object))
+        Some(perl::find(exported, run_loop, text))
     }
 
     /// Begins to read it, if it can be read.

@@ -1,6 +1,6 @@
 //! What a function is called, and its lines, from the content that a walk copied.
 
-use crate::content::{HEAD, LINE_IN_FRAME, TEXT};
+use crate::content::{HEAD, LineTable, TEXT};
 use crate::lines;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Code {
 #[derive(Debug, PartialEq, Eq)]
 enum Lines {
     /// By a table, from the first one on.
-    Table { first: u32, table: Box<[u8]>, is_whole: bool },
+    Table { kind: LineTable, first: u32, table: Box<[u8]>, is_whole: bool },
     /// Each frame has its own.
     InFrame,
 }
@@ -31,16 +31,16 @@ impl Code {
         for (number, bytes) in numbers.iter_mut().zip(head.as_chunks::<4>().0) {
             *number = u32::from_ne_bytes(*bytes);
         }
-        let [first_line, name_kind, name_bytes, file_kind, file_bytes, total, kept] = numbers;
+        let [first, name_kind, name_bytes, file_kind, file_bytes, total, kept, kind] = numbers;
         let (name, rest) = rest.split_at_checked(name_bytes as usize)?;
         let (file, rest) = rest.split_at_checked(file_bytes as usize)?;
         let table = rest.get(..kept as usize)?;
         Some(Code {
             name: text(name, name_kind).into(),
             file: text(file, file_kind).into(),
-            lines: match total {
-                LINE_IN_FRAME => Lines::InFrame,
-                _ => Lines::Table { first: first_line, table: table.into(), is_whole: kept == total },
+            lines: match *LineTable::ALL.get(kind as usize)? {
+                LineTable::InFrame => Lines::InFrame,
+                kind => Lines::Table { kind, first, table: table.into(), is_whole: kept == total },
             },
         })
     }
@@ -48,7 +48,14 @@ impl Code {
     /// The line of the instruction at `offset`; `None`: it has none, or it is not known.
     pub fn line(&self, offset: i32) -> Option<u32> {
         match (&self.lines, u32::try_from(offset)) {
-            (Lines::Table { first, table, .. }, Ok(offset)) => lines::locations(table, *first, offset),
+            (Lines::Table { kind, first, table, .. }, Ok(offset)) => {
+                let line = match kind {
+                    LineTable::Differences => lines::differences,
+                    LineTable::Ranges => lines::ranges,
+                    LineTable::InFrame | LineTable::Locations => lines::locations,
+                };
+                line(table, *first, offset)
+            }
             // The code begins with instructions of the `def` line.
             (Lines::Table { first, .. }, Err(_)) => Some(*first),
             (Lines::InFrame, line) => line.ok().filter(|&line| line != 0),

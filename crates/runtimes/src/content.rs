@@ -1,13 +1,30 @@
-//! How a walk leaves what a function is called: a head of seven numbers, the name, the file, the
+//! How a walk leaves what a function is called: a head of eight numbers, the name, the file, the
 //! line table.
 
 /// Bytes of the head: the first line; of name and file the width of a character and the bytes; of
-/// the line table the bytes, and how many of them were kept.
-pub(crate) const HEAD: usize = 28;
+/// the line table the bytes, how many of them were kept, and its [`LineTable`].
+pub(crate) const HEAD: usize = 32;
 /// The width of characters in a text that is UTF-8, or else Latin-1.
 pub(crate) const TEXT: u32 = 0;
-/// Instead of a line table's length: frames have the line itself.
-pub(crate) const LINE_IN_FRAME: u32 = u32::MAX;
+/// How a function's lines are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum LineTable {
+    /// There is no table: frames have the line itself.
+    InFrame = 0,
+    /// CPython's until 3.9: differences of addresses and of lines.
+    Differences = 1,
+    /// CPython's 3.10: the same for ranges of instructions, some of which have no line (PEP 626).
+    Ranges = 2,
+    /// CPython's from 3.11 on: lines and columns (PEP 657).
+    Locations = 3,
+}
+
+impl LineTable {
+    /// All of them.
+    pub(crate) const ALL: [LineTable; 4] =
+        [LineTable::InFrame, LineTable::Differences, LineTable::Ranges, LineTable::Locations];
+}
 
 /// Writes the head.
 pub(crate) fn put_head(into: &mut [u8], numbers: [u32; HEAD / 4]) {

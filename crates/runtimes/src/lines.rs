@@ -1,9 +1,37 @@
-//! CPython's line tables, as they are from 3.11 on. A damaged table gives no line or a wrong one,
-//! nothing worse.
+//! CPython's line tables: each function says the line of the instruction at `offset` bytes from
+//! the code's start. A damaged table gives no line or a wrong one, nothing worse.
 
-/// The line of the instruction at `offset` bytes from the code's start, by `co_linetable` (PEP
-/// 657): entries of a code, a number of
-/// instructions, and differences of lines and columns.
+/// Of `co_lnotab`, until 3.9: pairs of a number of bytes and a difference of lines.
+pub fn differences(table: &[u8], first_line: u32, offset: u32) -> Option<u32> {
+    let (mut line, mut at) = (i64::from(first_line), 0u32);
+    for [bytes, difference] in table.as_chunks().0 {
+        at += u32::from(*bytes);
+        if at > offset {
+            break;
+        }
+        line += i64::from(*difference as i8);
+    }
+    u32::try_from(line).ok()
+}
+
+/// Of `co_linetable` of 3.10 (PEP 626): pairs of a number of bytes, and the difference of their
+/// line to the one before.
+pub fn ranges(table: &[u8], first_line: u32, offset: u32) -> Option<u32> {
+    const NO_LINE: i8 = -128;
+    let (mut line, mut at) = (i64::from(first_line), 0u32);
+    for [bytes, difference] in table.as_chunks().0 {
+        at += u32::from(*bytes);
+        let has_line = *difference as i8 != NO_LINE;
+        line += if has_line { i64::from(*difference as i8) } else { 0 };
+        if offset < at {
+            return if has_line { u32::try_from(line).ok() } else { None };
+        }
+    }
+    None
+}
+
+/// Of `co_linetable` from 3.11 on (PEP 657): entries of a code, a number of instructions, and
+/// differences of lines and columns.
 pub fn locations(table: &[u8], first_line: u32, offset: u32) -> Option<u32> {
     const NO_LINE: u8 = 15;
     let (mut bytes, mut line, mut at) = (table.iter(), i64::from(first_line), 0u32);
@@ -63,6 +91,16 @@ mod tests {
     }
 
     #[test]
+    fn older_tables_give_the_lines_of_their_instructions() {
+        let table = [0, 1, 6, 2, 4, 0x80, 2, 0xff];
+        let lines = [0, 4, 6, 8, 10, 12, 300].map(|offset| differences(&table, 3, offset));
+        assert_eq!(lines, [Some(4), Some(4), Some(6), Some(6), None, None, None]);
+        let table = [4, 1, 2, 0x80, 2, 3, 2, 0xff];
+        let lines = [0, 2, 4, 6, 8, 10].map(|offset| ranges(&table, 3, offset));
+        assert_eq!(lines, [Some(4), Some(4), None, Some(7), Some(6), None]);
+    }
+
+    #[test]
     fn any_bytes_are_read_without_a_panic() {
         let mut state = 1u32;
         let mut byte = || {
@@ -72,7 +110,9 @@ mod tests {
         for _ in 0..2000 {
             let table: Vec<u8> = (0..40).map(|_| byte()).collect();
             for offset in [0, 1, 7, 100, u32::MAX] {
-                locations(&table, u32::MAX, offset);
+                for line in [differences, ranges, locations] {
+                    line(&table, u32::MAX, offset);
+                }
             }
         }
     }

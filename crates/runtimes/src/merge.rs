@@ -11,6 +11,8 @@ use std::ops::Range;
 pub struct RuntimeCode {
     /// The function that runs its frames.
     pub evaluator: Range<u64>,
+    /// The part of that function which is elsewhere; empty: there is none.
+    pub cold_part: Range<u64>,
     /// All code of the object that the evaluator is in.
     pub object: Range<u64>,
     /// The language that it runs.
@@ -20,6 +22,13 @@ pub struct RuntimeCode {
     pub root: Range<u64>,
     /// A function of the object that says more than that there is machinery: it is never left out.
     pub shown: Range<u64>,
+}
+
+impl RuntimeCode {
+    /// Whether the code at `address` runs its frames.
+    pub fn runs(&self, address: u64) -> bool {
+        self.evaluator.contains(&address) || self.cold_part.contains(&address)
+    }
 }
 
 /// What a runtime runs.
@@ -68,7 +77,7 @@ pub struct Merged {
 pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     let numbered = parts.native.iter().enumerate();
     let mut calls: Vec<usize> =
-        numbered.filter(|(_, address)| code.evaluator.contains(address)).map(|(at, _)| at).collect();
+        numbered.filter(|(_, address)| code.runs(**address)).map(|(at, _)| at).collect();
     let mut segments = segments(parts.entries);
     let is_whole = parts.is_complete && !parts.is_cut;
     if is_whole && !code.root.is_empty() && !parts.native.iter().any(|at| code.root.contains(at)) {
@@ -184,7 +193,9 @@ mod tests {
     #[test]
     fn a_segment_of_perl_may_wait_for_its_call_and_the_outermost_may_have_none() {
         let (object, evaluator, root, shown) = (0..1000, 100..200, 400..500, 300..310);
-        let perl = RuntimeCode { evaluator, object, language: RuntimeLanguage::Perl, root, shown };
+        let cold_part = 0..0;
+        let language = RuntimeLanguage::Perl;
+        let perl = RuntimeCode { evaluator, cold_part, object, language, root, shown };
         let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false };
         // A sort (300) compares, and moves elements.
         let comparing = parts(&[150, 300, 150, 400], &[true, false, true]);

@@ -4,10 +4,11 @@
 //! of the evaluator runs a whole segment of frames.
 
 mod debug_offsets;
+mod orders;
 mod rows;
 
 use crate::blocks::BlockMemory;
-use crate::content::{HEAD, put_head};
+use crate::content::{HEAD, LineTable, put_head};
 use crate::hash::{hash, hash_of};
 use crate::known::KnownKeys;
 use crate::room::{Chain, End, Frame};
@@ -37,17 +38,16 @@ pub struct Row {
     pub interpreter_threads: u64,
     pub thread_next: u64,
     pub thread_ident: u64,
-    pub thread_native: u64,
+    /// The kernel's id of the thread; `None`: only the C library's control block has it.
+    pub thread_native: Option<u64>,
     pub thread_frame: u64,
     /// Where the structure between thread and frame has the frame, if there is such a structure.
     pub c_frame: Option<u64>,
     pub frame_code: u64,
     pub frame_previous: u64,
-    pub frame_instruction: u64,
-    pub frame_owner: u64,
-    /// 0: shims tell where segments begin.
-    pub frame_is_entry: u64,
-    pub code_instructions: u64,
+    pub(crate) frame_instruction: Instruction,
+    pub(crate) frame_entry: Entry,
+    pub(crate) line_table: LineTable,
     pub code_lines: u64,
     pub code_name: u64,
     pub code_file: u64,
@@ -63,6 +63,26 @@ pub struct Row {
     pub bytes_data: u64,
 }
 
+/// How a frame says at which instruction it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Instruction {
+    /// By its address, at `at` in the frame. The instructions begin at `code` in the code object.
+    Pointer { at: u64, code: u64 },
+    /// By its number, at `at` in the frame; of `bytes` bytes each.
+    Number { at: u64, bytes: i32 },
+}
+
+/// How a frame says whether a native call of the evaluator was made for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// There is one for each frame.
+    Each,
+    /// A byte of the frame says so.
+    Flag(u64),
+    /// There are frames of no function between the others; a byte says that it is such a shim.
+    Shim(u64),
+}
+
 /// One CPython in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -76,6 +96,8 @@ pub struct Layout {
     pub text_type: u64,
     /// See `code_type`.
     pub bytes_type: u64,
+    /// Where a thread's control block has the kernel's id of the thread; `None`: not known.
+    pub tid_in_block: Option<u64>,
 }
 
 /// How a thread is recognised: by the kernel's id, or by its pointer to its control block, which is
@@ -90,6 +112,14 @@ pub struct ThreadKey {
     pub pc: u64,
 }
 
+impl Row {
+    /// Bytes of a code object that are read.
+    fn code_bytes(&self) -> usize {
+        let ends = [self.code_lines, self.code_name, self.code_file, self.code_version, self.code_first_line];
+        ends.into_iter().max().unwrap_or(0) as usize + size_of::<u64>()
+    }
+}
+
 impl Layout {
     /// Whether `state` is the thread's; `None`: it cannot be read.
     pub fn is_of(&self, state: u64, thread: ThreadKey, memory: &mut BlockMemory<'_>) -> Option<bool> {
@@ -98,8 +128,12 @@ impl Layout {
         if thread.pointer != 0 && ident == thread.pointer {
             return Some(true);
         }
-        let native = memory.word(state.checked_add(row.thread_native)?)?;
-        Some(thread.tid != 0 && native == u64::from(thread.tid))
+        let native = match (row.thread_native, self.tid_in_block) {
+            (Some(at), _) => memory.word(state.checked_add(at)?)? as u32,
+            (None, Some(at)) => memory.word(ident.checked_add(at)?)? as u32,
+            (None, None) => 0,
+        };
+        Some(thread.tid != 0 && native == thread.tid)
     }
 }
 
@@ -176,25 +210,35 @@ impl Walk<'_, '_, '_> {
             if !frame.is_multiple_of(8) {
                 return Err(End::Inconsistent);
             }
-            if row.frame_is_entry == 0 && self.byte(frame, row.frame_owner)? >= SHIM {
-                self.chain.mark_entry();
-            } else {
-                let is_entry = match row.frame_is_entry {
-                    0 => false,
-                    at => self.byte(frame, at)? != 0,
-                };
-                // The low bits may be tags.
-                let code = self.word(frame, row.frame_code)? & !7;
-                let instruction = self.word(frame, row.frame_instruction)?;
-                let start = code.wrapping_add(row.code_instructions);
-                let offset = instruction.wrapping_sub(start) as i64 as i32;
-                if !self.chain.push(Frame { key: code, offset, is_entry, ..Frame::default() }) {
-                    return Ok(End::Full);
+            let is_entry = match row.frame_entry {
+                Entry::Each => Some(true),
+                Entry::Flag(at) => Some(self.byte(frame, at)? != 0),
+                Entry::Shim(at) => (self.byte(frame, at)? < SHIM).then_some(false),
+            };
+            match is_entry {
+                None => self.chain.mark_entry(),
+                Some(is_entry) => {
+                    // The low bits may be tags.
+                    let code = self.word(frame, row.frame_code)? & !7;
+                    let offset = self.offset(frame, code)?;
+                    if !self.chain.push(Frame { key: code, offset, is_entry, ..Frame::default() }) {
+                        return Ok(End::Full);
+                    }
                 }
             }
             frame = self.word(frame, row.frame_previous)?;
         }
         Ok(End::Full)
+    }
+
+    /// Bytes from the start of a frame's code to its instruction; less than 0: nothing has run.
+    fn offset(&mut self, frame: u64, code: u64) -> Result<i32, End> {
+        Ok(match self.layout.row.frame_instruction {
+            Instruction::Pointer { at, code: start } => {
+                self.word(frame, at)?.wrapping_sub(code.wrapping_add(start)) as i64 as i32
+            }
+            Instruction::Number { at, bytes } => (self.word(frame, at)? as i32).saturating_mul(bytes),
+        })
     }
 
     /// Reads what the functions of a group of frames need, at once.
@@ -203,8 +247,7 @@ impl Walk<'_, '_, '_> {
         let frames = self.chain.frames().get(group.start..).unwrap_or_default();
         let new = |code: &u64| self.chain.met(*code).is_none();
         let codes = frames.iter().take(GROUP).map(|frame| frame.key).filter(new);
-        let head = row.code_instructions as usize;
-        self.memory.prefetch(codes, head);
+        self.memory.prefetch(codes, row.code_bytes());
         if self.layout.row.code_version == 0 {
             let mut names = [0; GROUP];
             for (at, name) in group.zip(&mut names) {
@@ -267,7 +310,8 @@ impl Walk<'_, '_, '_> {
         let fits = |kept: usize| free.len() >= names + kept;
         let kept = Some((total as usize).min(MAX_TABLE)).filter(|&kept| fits(kept)).unwrap_or(0);
         let (name_bytes, file_bytes) = (name.bytes as u32, file.bytes as u32);
-        let head = [first_line, name.kind, name_bytes, file.kind, file_bytes, total, kept as u32];
+        let lines = self.layout.row.line_table as u32;
+        let head = [first_line, name.kind, name_bytes, file.kind, file_bytes, total, kept as u32, lines];
         let content = free.get_mut(..names + kept).ok_or(End::Full)?;
         let (into_head, rest) = content.split_at_mut_checked(HEAD).ok_or(End::Full)?;
         put_head(into_head, head);
@@ -319,7 +363,7 @@ mod tests {
     use super::*;
     use crate::blocks::Blocks;
 
-    const ROW: Row = ROWS[1];
+    const ROW: Row = ROWS[4];
 
     /// A structure of zeroes but for these words.
     fn structure(words: &[(u64, u64)]) -> Vec<u8> {
@@ -343,7 +387,8 @@ mod tests {
     fn followed(frame: u64) -> (Result<End, End>, usize) {
         let c_frame = structure(&[(ROW.c_frame.unwrap(), frame)]);
         let state = structure(&[(ROW.thread_frame, address(&c_frame))]);
-        let layout = Layout { row: ROW, runtime: 0, code_type: 0, text_type: 0, bytes_type: 0 };
+        let (runtime, code_type, text_type, bytes_type) = (0, 0, 0, 0);
+        let layout = Layout { row: ROW, runtime, code_type, text_type, bytes_type, tid_in_block: None };
         // SAFETY: zeroed memory is valid for both.
         let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
             unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
@@ -357,8 +402,9 @@ mod tests {
     /// the outermost one (1 of 737 stacks of generators).
     #[test]
     fn a_frame_that_is_not_linked_to_its_callers_yet_is_no_outermost_one() {
-        let owner = u64::from(SHIM) << (8 * (ROW.frame_owner % 8));
-        let shim = structure(&[(ROW.frame_owner / 8 * 8, owner)]);
+        let Entry::Shim(at) = ROW.frame_entry else { panic!("3.12 has shims") };
+        let owner = u64::from(SHIM) << (8 * (at % 8));
+        let shim = structure(&[(at / 8 * 8, owner)]);
         let outer = frame(address(&shim));
         assert_eq!(followed(address(&frame(address(&outer)))), (Ok(End::Root), 2));
         assert_eq!(followed(address(&frame(0))).0, Err(End::Inconsistent));

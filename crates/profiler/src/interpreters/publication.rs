@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use swipr_os::memory::map_forever;
 use swipr_runtimes::blocks::Pool;
 use swipr_runtimes::known::KnownKeys;
+use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::reader::{self, Reader};
 use swipr_runtimes::runtime::Runtime;
 use swipr_unwind::published::{self, interpreter};
@@ -53,9 +54,10 @@ pub struct ReaderPublication {
 impl ReaderPublication {
     /// Makes this interpreter, with that many places for known functions, the one that handlers
     /// read.
-    pub fn publish(&mut self, runtime: Runtime, evaluator: &Range<u64>, places: usize) {
+    pub fn publish(&mut self, runtime: Runtime, code: &RuntimeCode, places: usize) {
         let Some(pool) = pool() else { return };
-        let evaluator = published::Range { low: evaluator.start, high: evaluator.end };
+        let part = |part: &Range<u64>| published::Range { low: part.start, high: part.end };
+        let evaluator = [part(&code.evaluator), part(&code.cold_part)];
         let known: *mut [AtomicU64] = Box::into_raw((0..places).map(|_| AtomicU64::new(0)).collect());
         // SAFETY: `PublishedReader` keeps it until no handler can have it any more.
         let of_known = unsafe { &*known };

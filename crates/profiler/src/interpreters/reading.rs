@@ -63,7 +63,7 @@ impl Reading {
     /// Publishes it to the handlers.
     pub fn new(runtime: Runtime, code: RuntimeCode, memory_file: i32) -> Reading {
         let mut publication = ReaderPublication::default();
-        publication.publish(runtime, &code.evaluator, PLACES);
+        publication.publish(runtime, &code, PLACES);
         // SAFETY: zeroed memory is a valid room, and valid blocks.
         let (room, blocks) = unsafe { (zeroed(), zeroed()) };
         Reading {
@@ -84,7 +84,7 @@ impl Reading {
 
     /// Whether the code at `pc` runs its frames.
     pub fn runs(&self, pc: u64) -> bool {
-        self.code.evaluator.contains(&pc)
+        self.code.runs(pc)
     }
 
     /// Keeps what a handler said.
@@ -170,7 +170,7 @@ impl Reading {
 
     fn publish(&mut self, places: usize) {
         self.places = places;
-        self.publication.publish(self.runtime, &self.code.evaluator, places);
+        self.publication.publish(self.runtime, &self.code, places);
         if let Some(known) = self.publication.known() {
             self.functions.keys().for_each(|key| _ = known.add(key));
         }

@@ -1,7 +1,8 @@
-//! Where the C library keeps the values of pthread_getspecific(3): looked for in this thread's own
-//! control block, with a value that nothing else has. Nothing is assumed of its structures but that
-//! the first keys lie in a row there.
+//! Where the C library keeps the values of pthread_getspecific(3), and a thread's id: looked for in
+//! this thread's own control block, with values that nothing else there has. Nothing is assumed of
+//! its structures but that the first keys lie in a row there.
 
+use swipr_os::process;
 use swipr_unwind::arch;
 use swipr_unwind::memory::guarded_copy;
 
@@ -33,9 +34,32 @@ pub fn of_first_key() -> Option<u64> {
     (is_set && words.all(|word| u64::from_ne_bytes(*word) != VALUE)).then_some(first as u64)
 }
 
+/// From what pthread_self(3) says of a thread to the kernel's id of it. `None`: it is not known.
+pub fn of_tid() -> Option<u64> {
+    let mut bytes = [0; SEARCHED];
+    // SAFETY: asks for a value that this thread has.
+    let read = guarded_copy(unsafe { libc::pthread_self() }, &mut bytes);
+    let mut numbers = bytes.get(..read)?.as_chunks::<4>().0.iter();
+    let is_tid = |bytes: &[u8; 4]| u32::from_ne_bytes(*bytes) == process::tid();
+    let at = numbers.position(is_tid)?;
+    (!numbers.any(is_tid)).then_some(4 * at as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_of_each_thread_is_where_it_was_said() {
+        let own = || {
+            let mut bytes = [0; 4];
+            // SAFETY: asks for a value that this thread has.
+            guarded_copy(unsafe { libc::pthread_self() } + of_tid().expect("glibc"), &mut bytes);
+            assert_eq!(u32::from_ne_bytes(bytes), process::tid());
+            of_tid()
+        };
+        assert_eq!(own(), std::thread::spawn(own).join().unwrap());
+    }
 
     #[test]
     fn the_value_of_a_key_is_where_it_was_said_in_each_thread() {

@@ -92,7 +92,7 @@ impl ThreadStates {
     fn entry(&self, state: u64, layout: &Layout, memory_file: i32) -> Option<(StateEntry, u64)> {
         let row = &layout.row;
         let mut bytes = [0; MAX_STATE_BYTES];
-        let end = row.thread_native.max(row.thread_ident).max(row.thread_next) + 8;
+        let end = row.thread_native.unwrap_or(0).max(row.thread_ident).max(row.thread_next) + 8;
         let bytes = bytes.get_mut(..end as usize).filter(|_| state != 0)?;
         let is_new =
             self.entries.len() < MAX_STATES && !self.entries.iter().any(|known| known.state == state);
@@ -100,7 +100,16 @@ impl ThreadStates {
             return None;
         }
         let word = |at: u64| Some(u64::from_ne_bytes(*bytes.get(at as usize..)?.first_chunk()?));
-        let (ident, native) = (word(row.thread_ident)?, word(row.thread_native)?);
+        let ident = word(row.thread_ident)?;
+        let native = match (row.thread_native, layout.tid_in_block) {
+            (Some(at), _) => word(at)?,
+            (None, Some(at)) => {
+                let mut tid = [0; 4];
+                let read = guarded_copy_or_file(ident.wrapping_add(at), &mut tid, memory_file);
+                if read == tid.len() { u32::from_ne_bytes(tid).into() } else { 0 }
+            }
+            (None, None) => 0,
+        };
         Some((StateEntry { state, ident, native }, word(row.thread_next)?))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::PerlWalk;
 use super::segments::Mark;
-use crate::content::{HEAD, LINE_IN_FRAME, TEXT, put_head};
+use crate::content::{HEAD, LineTable, TEXT, put_head};
 use crate::hash::{hash, hash_of};
 use crate::room::{End, Frame};
 
@@ -84,7 +84,10 @@ impl PerlWalk<'_, '_, '_> {
         };
         let file_bytes = used - HEAD - name_bytes;
         let content = self.chain.free().get_mut(..used).ok_or(End::Full)?;
-        put_head(content, [0, TEXT, name_bytes as u32, TEXT, file_bytes as u32, LINE_IN_FRAME, 0]);
+        put_head(
+            content,
+            [0, TEXT, name_bytes as u32, TEXT, file_bytes as u32, 0, 0, LineTable::InFrame as u32],
+        );
         let key = hash_of(content);
         let content = match self.known.has(key) {
             true => 0,

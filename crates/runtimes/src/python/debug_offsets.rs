@@ -1,11 +1,44 @@
-//! CPython 3.13 says itself where it keeps what is read: `_PyRuntime` begins with these numbers
-//! (`_Py_DebugOffsets` in its public headers), for debuggers.
+//! CPython from 3.13 on says itself where it keeps what is read: `_PyRuntime` begins with these
+//! numbers (`_Py_DebugOffsets` in its headers), for debuggers. Their order is another one in each
+//! version.
 
-use super::{ROWS, Row};
+use super::orders::ORDERS;
+use super::{Entry, Instruction, ROWS, Row};
+use crate::content::LineTable;
 
 /// Bytes that are read of `_PyRuntime`.
-const WORDS: usize = 72;
+const WORDS: usize = 96;
 const COOKIE: u64 = u64::from_ne_bytes(*b"xdebugpy");
+
+/// Which of the numbers is which field of a [`Row`], counted from 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    pub minor: u8,
+    pub interpreters: usize,
+    pub interpreter_next: usize,
+    pub interpreter_threads: usize,
+    pub thread_next: usize,
+    pub thread_frame: usize,
+    pub thread_ident: usize,
+    pub thread_native: usize,
+    pub frame_previous: usize,
+    pub frame_code: usize,
+    pub frame_instruction: usize,
+    pub frame_owner: usize,
+    pub code_file: usize,
+    pub code_name: usize,
+    pub code_lines: usize,
+    pub code_first_line: usize,
+    /// The names of local variables.
+    pub code_variables: usize,
+    pub code_instructions: usize,
+    pub object_type: usize,
+    pub bytes_length: usize,
+    pub bytes_data: usize,
+    pub text_state: usize,
+    pub text_length: usize,
+    pub text_ascii: usize,
+}
 
 impl Row {
     /// The row of this minor version, or what `_PyRuntime`, copied by `read`, says itself. `None`:
@@ -14,52 +47,52 @@ impl Row {
         if let Some(row) = ROWS.iter().find(|row| row.minor == minor) {
             return Some(*row);
         }
+        let order = ORDERS.iter().find(|order| order.minor == minor)?;
         let mut bytes = [0; 8 * WORDS];
         read(&mut bytes)?;
         let mut words = [0; WORDS];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_ne_bytes(*bytes);
         }
-        (minor == 13).then(|| of_3_13(&words))?
+        of_debug_offsets(order, &words)
     }
 }
 
-/// The order of the numbers in 3.13.
-fn of_3_13(words: &[u64; WORDS]) -> Option<Row> {
+fn of_debug_offsets(order: &Order, words: &[u64; WORDS]) -> Option<Row> {
     let [cookie, version, free_threaded] = words.first_chunk()?;
-    if *cookie != COOKIE || version >> 16 != 0x030d || *free_threaded != 0 {
+    if *cookie != COOKIE || version >> 16 != 0x0300 | u64::from(order.minor) || *free_threaded != 0 {
         return None;
     }
     let word = |at: usize| words.get(at).copied().filter(|&offset| offset < 1 << 20);
+    let (at, code) = (word(order.frame_instruction)?, word(order.code_instructions)?);
     Some(Row {
-        minor: 13,
-        interpreters: word(5)?,
-        interpreter_next: word(8)?,
-        interpreter_threads: word(9)?,
-        thread_next: word(21)?,
-        thread_ident: word(24)?,
-        thread_native: word(25)?,
-        thread_frame: word(23)?,
+        minor: order.minor,
+        interpreters: word(order.interpreters)?,
+        interpreter_next: word(order.interpreter_next)?,
+        interpreter_threads: word(order.interpreter_threads)?,
+        thread_next: word(order.thread_next)?,
+        thread_ident: word(order.thread_ident)?,
+        thread_native: Some(word(order.thread_native)?),
+        thread_frame: word(order.thread_frame)?,
         c_frame: None,
-        frame_previous: word(29)?,
-        frame_code: word(30)?,
-        frame_instruction: word(31)?,
-        frame_owner: word(33)?,
-        frame_is_entry: 0,
-        code_file: word(35)?,
-        code_name: word(37)?,
-        code_lines: word(38)?,
-        code_first_line: word(39)?,
-        // Not among them: the four bytes before the names of local variables.
-        code_version: word(41)?.checked_sub(4)?,
-        code_instructions: word(43)?,
-        object_type: word(45)?,
-        bytes_length: word(65)?,
-        bytes_data: word(66)?,
-        text_state: word(68)?,
-        text_length: word(69)?,
-        text_ascii: word(70)?,
+        frame_previous: word(order.frame_previous)?,
+        frame_code: word(order.frame_code)?,
+        frame_instruction: Instruction::Pointer { at, code },
+        frame_entry: Entry::Shim(word(order.frame_owner)?),
+        line_table: LineTable::Locations,
+        code_file: word(order.code_file)?,
+        code_name: word(order.code_name)?,
+        code_lines: word(order.code_lines)?,
+        code_first_line: word(order.code_first_line)?,
+        // Not among the numbers: the four bytes before the names of local variables.
+        code_version: word(order.code_variables)?.checked_sub(4)?,
+        object_type: word(order.object_type)?,
+        bytes_length: word(order.bytes_length)?,
+        bytes_data: word(order.bytes_data)?,
+        text_state: word(order.text_state)?,
+        text_length: word(order.text_length)?,
+        text_ascii: word(order.text_ascii)?,
         // Two more words: PyCompactUnicodeObject.
-        text_compact: word(70)? + 16,
+        text_compact: word(order.text_ascii)? + 16,
     })
 }

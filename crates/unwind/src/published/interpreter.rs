@@ -11,8 +11,8 @@ use core::ffi::c_void;
 /// Who reads its frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Interpreter {
-    /// The function that runs its frames: a stack without it has none.
-    pub evaluator: Range,
+    /// The function that runs its frames, in two parts: a stack without it has none.
+    pub evaluator: [Range; 2],
     /// Called with an [`Interrupted`], on a stack of some kilobytes.
     pub read: unsafe extern "C" fn(*mut c_void),
     /// For `read`.
@@ -38,7 +38,7 @@ pub struct Interrupted {
 impl Interpreter {
     /// Whether the code at `pc` runs its frames.
     pub fn runs(&self, pc: u64) -> bool {
-        self.evaluator.low <= pc && pc < self.evaluator.high
+        self.evaluator.iter().any(|part| part.low <= pc && pc < part.high)
     }
 }
 
