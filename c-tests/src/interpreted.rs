@@ -1,5 +1,5 @@
-//! Stacks in which functions of Python or Perl stand between native ones, out of a recording in
-//! JSON lines.
+//! Stacks in which functions of Python, Perl or PHP stand between native ones, out of a recording
+//! in JSON lines.
 
 use crate::agent::library;
 use crate::host::Host;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Frame {
     /// The function; empty if it has no name.
     pub name: String,
-    /// `python`, `perl`, or empty for machine code, or what else the recording says.
+    /// `python`, `perl`, `php`, or empty for machine code, or what else the recording says.
     pub kind: String,
     /// Its file as it is written.
     pub file: String,
@@ -50,6 +50,11 @@ impl Stack {
     /// The functions of Perl, root first.
     pub fn perl(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter().filter(|frame| frame.kind == "perl")
+    }
+
+    /// The functions of PHP, root first.
+    pub fn php(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().filter(|frame| frame.kind == "php")
     }
 
     /// For messages.
@@ -139,16 +144,17 @@ pub fn pythons(minors: impl Iterator<Item = u32>) -> Vec<(u32, PathBuf)> {
     found
 }
 
-/// The Perls in the search path, and those that `PERLS` names besides, separated by colons.
-pub fn perls() -> Vec<PathBuf> {
+/// The interpreter of this name in the search path, and those that the variable names besides,
+/// separated by colons.
+pub fn interpreters(name: &str, variable: &str) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let installed = std::env::split_paths(&path).map(|directory| directory.join("perl"));
-    let installed = installed.filter(|perl| perl.exists()).take(1);
-    let more = std::env::var_os("PERLS").unwrap_or_default();
+    let installed = std::env::split_paths(&path).map(|directory| directory.join(name));
+    let installed = installed.filter(|path| path.exists()).take(1);
+    let more = std::env::var_os(variable).unwrap_or_default();
     let more = std::env::split_paths(&more).filter(|path| path.exists());
     let found: Vec<PathBuf> = installed.chain(more).collect();
     if found.is_empty() {
-        println!("not run: perl is not installed");
+        println!("not run: {name} is not installed");
     }
     found
 }

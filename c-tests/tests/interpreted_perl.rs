@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use swipr_c_tests::interpreted::{Frame, Stack, perls, record, record_running, start};
+use swipr_c_tests::interpreted::{Frame, Stack, interpreters, record, record_running, start};
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
@@ -75,7 +75,7 @@ fn has_threads(perl: &Path) -> bool {
 /// No stack that the program cannot have; nearly all are complete; all families are met.
 fn expect_known_stacks(how: &str) {
     let least = std::env::var("STACKS_OF_PERL").map_or(LEAST, |text| text.parse().expect("a number"));
-    for perl in perls() {
+    for perl in interpreters("perl", "PERLS") {
         if how == "threads" && !has_threads(&perl) {
             println!("not run: {} has no threads", perl.display());
             continue;
@@ -153,7 +153,7 @@ fn no_stack_of_two_threads_is_impossible() {
 
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_perl_itself_sees() {
-    for perl in perls() {
+    for perl in interpreters("perl", "PERLS") {
         let mut host = start(&perl, "barriers.pl", &[]);
         for _ in 0..POINTS {
             host.tell("go");

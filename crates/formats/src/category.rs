@@ -22,10 +22,12 @@ pub(crate) enum Class {
     Python = 6,
     /// A function written in Perl.
     Perl = 7,
+    /// A function written in PHP.
+    Php = 8,
 }
 
 impl Class {
-    pub(crate) const ALL: [Class; 8] = [
+    pub(crate) const ALL: [Class; 9] = [
         Class::Native,
         Class::Inlined,
         Class::Jit,
@@ -34,6 +36,7 @@ impl Class {
         Class::Note,
         Class::Python,
         Class::Perl,
+        Class::Php,
     ];
 
     /// For legends.
@@ -47,6 +50,7 @@ impl Class {
             Class::Note => "remark",
             Class::Python => "Python",
             Class::Perl => "Perl",
+            Class::Php => "PHP",
         }
     }
 }
@@ -74,6 +78,7 @@ pub(crate) fn of(frame: &Frame, inlined: bool) -> Class {
         FrameKind::Jit => Class::Jit,
         FrameKind::Interpreted(Language::Python) => Class::Python,
         FrameKind::Interpreted(Language::Perl) => Class::Perl,
+        FrameKind::Interpreted(Language::Php) => Class::Php,
         FrameKind::Native if inlined => Class::Inlined,
         FrameKind::Native if frame.module.as_ref().is_some_and(|module| is_interpreter(&module.path)) => {
             Class::Interpreter

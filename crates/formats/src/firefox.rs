@@ -147,6 +147,7 @@ fn categories() -> String {
         Class::Note => "grey",
         Class::Python => "lightblue",
         Class::Perl => "lightgreen",
+        Class::Php => "magenta",
     };
     // Behind the one that every category has, the tiers in their order.
     let tiers = Tier::ALL.into_iter().map(|tier| string(tier.word()));

@@ -60,6 +60,8 @@ pub enum Language {
     Python,
     /// Perl 5.
     Perl,
+    /// PHP.
+    Php,
 }
 
 impl Language {
@@ -68,12 +70,13 @@ impl Language {
         match self {
             Language::Python => "python",
             Language::Perl => "perl",
+            Language::Php => "php",
         }
     }
 
     /// From what formats write.
     pub fn from_word(word: &str) -> Option<Language> {
-        [Language::Python, Language::Perl].into_iter().find(|language| language.word() == word)
+        [Language::Python, Language::Perl, Language::Php].into_iter().find(|language| language.word() == word)
     }
 }
 

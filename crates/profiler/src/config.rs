@@ -79,7 +79,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         RUNTIMES,
         "all",
-        "Interpreters whose functions are shown between the native ones: `all`, `python`, `perl`, or `off`.",
+        "Interpreters whose functions are shown between the native ones: `all`, `python`, `perl`, `php`, or `off`.",
     ),
     variable(
         "SWIPR_FOLLOW",
@@ -384,10 +384,11 @@ impl VariableReader<'_> {
     }
 
     fn interpreters(&self) -> Result<Wanted, ConfigError> {
-        Ok(match self.choice(RUNTIMES, &["off", "all", "python", "perl"])? {
+        Ok(match self.choice(RUNTIMES, &["off", "all", "python", "perl", "php"])? {
             Some(0) => Wanted::Off,
             Some(2) => Wanted::Python,
             Some(3) => Wanted::Perl,
+            Some(4) => Wanted::Php,
             _ => Wanted::All,
         })
     }

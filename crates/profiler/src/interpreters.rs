@@ -9,6 +9,7 @@ mod exported;
 mod found;
 mod functions;
 mod perl;
+mod php;
 mod publication;
 mod python;
 mod reading;
@@ -31,6 +32,7 @@ use swipr_os::objects::Object;
 use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::room::{End, Room};
 use swipr_unwind::slot::Slot;
+use swipr_unwind::walk::Stop;
 
 /// Which interpreters' frames are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub enum Wanted {
     Python,
     /// Perl's.
     Perl,
+    /// PHP's.
+    Php,
 }
 
 /// The interpreter of this process, if there is one whose frames can be read.
@@ -87,14 +91,16 @@ impl Interpreters {
             if state.found.as_ref() == Some(&key) {
                 return state.reading.as_ref().map(|reading| reading.code.clone());
             }
-            if !state.without.contains(&key)
-                && let Some(exported) = Exported::of(object, self.memory_file)
-                && let Some(found) = self.look(&exported, object, text)
-            {
-                state.found = Some(key);
-                return self.take_up(&mut state, found);
+            let exported =
+                if state.without.contains(&key) { None } else { Exported::of(object, self.memory_file) };
+            match exported.and_then(|exported| self.look(&exported, object, text)) {
+                None => _ = without.insert(key),
+                Some(Err(NotRead::NotYet)) => {}
+                Some(found) => {
+                    state.found = Some(key);
+                    return self.take_up(&mut state, found);
+                }
             }
-            without.insert(key);
         }
         *state = Discovery { without, ..Discovery::default() };
         None
@@ -107,13 +113,17 @@ impl Interpreters {
         object: &Object,
         text: Range<u64>,
     ) -> Option<Result<FoundRuntime, NotRead>> {
-        if self.wanted != Wanted::Perl
-            && let Some(runtime) = exported.find(python::RUNTIME)
-        {
+        let exports = |wanted: Wanted, symbol: &str| match self.wanted {
+            Wanted::All => exported.find(symbol),
+            only => exported.find(symbol).filter(|_| only == wanted),
+        };
+        if let Some(runtime) = exports(Wanted::Python, python::RUNTIME) {
             return Some(python::find(exported, runtime.start, object, text));
         }
-        let run_loop = exported.find(perl::RUN_LOOP).filter(|_| self.wanted != Wanted::Python)?;
-        Some(perl::find(exported, run_loop, text))
+        if let Some(run_loop) = exports(Wanted::Perl, perl::RUN_LOOP) {
+            return Some(perl::find(exported, run_loop, text));
+        }
+        Some(php::find(exported, exports(Wanted::Php, php::RUN_LOOP)?, object, text))
     }
 
     /// Begins to read it, if it can be read.
@@ -128,7 +138,8 @@ impl Interpreters {
                 state.text = Some(name);
                 state.reading = Some(Reading::new(runtime, code, self.memory_file));
             }
-            Err(NotRead(why)) => state.text = Some(why),
+            Err(NotRead::Because(why)) => state.text = Some(why),
+            Err(NotRead::NotYet) => {}
         }
         state.reading.as_ref().map(|reading| reading.code.clone())
     }
@@ -173,17 +184,18 @@ impl Interpreters {
         })
     }
 
-    /// Reads the frames of a blocked thread. Whether it stood still, the caller finds out.
+    /// Reads the frames of a blocked thread, unless the native ones say that there are none.
+    /// Whether it stood still, the caller finds out.
     pub fn read_blocked(
         &self,
         tid: u32,
         stack: impl FnOnce() -> Range<u64>,
-        native: impl Iterator<Item = u64>,
+        (native, stop): (impl Iterator<Item = u64>, Stop),
         counters: &AgentCounters,
     ) -> Interpreted {
         let mut native = native.peekable();
         let pc = native.peek().copied().unwrap_or(0);
-        self.with(|reading| match native.any(|pc| reading.runs(pc)) {
+        self.with(|reading| match stop != Stop::Root || native.any(|pc| reading.runs(pc)) {
             true => reading.read_blocked(tid, pc, stack, counters),
             false => Interpreted::default(),
         })

@@ -1,6 +1,11 @@
 //! How a walk leaves what a function is called: a head of eight numbers, the name, the file, the
 //! line table.
 
+use crate::blocks::BlockMemory;
+use crate::hash::hash_of;
+use crate::known::KnownKeys;
+use crate::room::{Chain, End, Frame};
+
 /// Bytes of the head: the first line; of name and file the width of a character and the bytes; of
 /// the line table the bytes, how many of them were kept, and its [`LineTable`].
 pub(crate) const HEAD: usize = 32;
@@ -20,10 +25,56 @@ pub(crate) enum LineTable {
     Locations = 3,
 }
 
+#[cfg(feature = "names")]
 impl LineTable {
     /// All of them.
     pub(crate) const ALL: [LineTable; 4] =
         [LineTable::InFrame, LineTable::Differences, LineTable::Ranges, LineTable::Locations];
+}
+
+/// A part of a name or of a path.
+#[derive(Clone, Copy)]
+pub(crate) enum Piece {
+    /// This text.
+    Text(&'static [u8]),
+    /// So many bytes at an address.
+    At(u64, usize),
+}
+
+/// Copies a piece to the free part of the arena, from `at` on; returns its length.
+pub(crate) fn put(
+    chain: &mut Chain,
+    memory: &mut BlockMemory<'_>,
+    at: usize,
+    piece: Piece,
+) -> Result<usize, End> {
+    let length = match piece {
+        Piece::Text(text) => text.len(),
+        Piece::At(_, length) => length,
+    };
+    let into = chain.free().get_mut(at..at.saturating_add(length)).ok_or(End::Full)?;
+    match piece {
+        Piece::Text(text) => into.iter_mut().zip(text).for_each(|(to, from)| *to = *from),
+        Piece::At(from, _) => memory.copy(from, into).ok_or(End::Unreadable)?,
+    }
+    Ok(length)
+}
+
+/// Keeps a function whose name and path were put behind the head, and whose frames have the line.
+/// It is known by just these.
+pub(crate) fn keep_with_line_in_frame(
+    chain: &mut Chain,
+    known: KnownKeys<'_>,
+    name_bytes: usize,
+    file_bytes: usize,
+) -> Result<Frame, End> {
+    let used = HEAD + name_bytes + file_bytes;
+    let content = chain.free().get_mut(..used).ok_or(End::Full)?;
+    let in_frame = LineTable::InFrame as u32;
+    put_head(content, [0, TEXT, name_bytes as u32, TEXT, file_bytes as u32, 0, 0, in_frame]);
+    let key = hash_of(content);
+    let content = if known.has(key) { 0 } else { chain.keep(used).ok_or(End::Full)? };
+    Ok(Frame { key, content, ..Frame::default() })
 }
 
 /// Writes the head.

@@ -22,6 +22,7 @@ pub mod lines;
 #[cfg(feature = "names")]
 pub mod merge;
 pub mod perl;
+pub mod php;
 pub mod python;
 pub mod reader;
 pub mod room;

@@ -39,6 +39,8 @@ pub enum RuntimeLanguage {
     Python,
     /// Perl: a segment may be there before its native call, and between two of them.
     Perl,
+    /// PHP: the same, while a function is entered or left.
+    Php,
 }
 
 /// An element of the one stack, by its number in the native frames or in the chain.
@@ -88,7 +90,7 @@ pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
             outermost.end = last.end;
         }
     }
-    let may_wait = code.language == RuntimeLanguage::Perl;
+    let may_wait = code.language != RuntimeLanguage::Python;
     // The evaluator was just entered, or is leaving: its frame is not there yet, or not any more.
     let is_empty =
         calls.len() == segments.len() + 1 && (calls.first() == Some(&0) || may_wait) && !parts.is_cut;

@@ -3,6 +3,7 @@
 use crate::blocks::BlockMemory;
 use crate::known::KnownKeys;
 use crate::perl::{self, PerlLayout};
+use crate::php::{self, PhpLayout};
 use crate::python::{self, Layout, ThreadKey};
 use crate::room::Chain;
 
@@ -13,6 +14,8 @@ pub enum Runtime {
     Python(Layout),
     /// Perl 5.
     Perl(PerlLayout),
+    /// PHP.
+    Php(PhpLayout),
 }
 
 impl Runtime {
@@ -29,6 +32,7 @@ impl Runtime {
         match self {
             Runtime::Python(layout) => python::walk(layout, state, thread, memory, known, chain),
             Runtime::Perl(layout) => perl::walk(layout, state, thread, memory, known, chain),
+            Runtime::Php(layout) => php::walk(layout, thread, memory, known, chain),
         }
     }
 }

@@ -103,7 +103,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
         // SAFETY: the slot is marked as being written.
         if let Some(interpreter) = unsafe { interpreter::current() } {
             // SAFETY: the slot is marked as being written, by this handler, and the walk is over.
-            unsafe { read_interpreter(interpreter, slot, total) };
+            unsafe { read_interpreter(interpreter, slot, total, stop) };
         }
     }
     slot.at.store(started, Relaxed);
@@ -112,17 +112,18 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     slot.held.store(arch::ticks().wrapping_sub(started).min(u64::from(u32::MAX)) as u32, Relaxed);
 }
 
-/// Reads the frames of an interpreter, if the native ones say that there are some.
+/// Reads the frames of an interpreter, unless the native ones say that there are none.
 ///
 /// # Safety
 /// The slot is marked as being written, by this thread, and nothing else uses its workspace.
 #[cold]
 #[inline(never)]
-unsafe fn read_interpreter(interpreter: &Interpreter, slot: &Slot, total: usize) {
+unsafe fn read_interpreter(interpreter: &Interpreter, slot: &Slot, total: usize, stop: Stop) {
     let room = slot.room.load(Relaxed);
     let mut native = frames::kept(&slot.frames, total);
     let pc = frames::kept(&slot.frames, total).next().unwrap_or(0) & !frames::EXACT;
-    if room.is_null() || !native.any(|word| interpreter.runs(word & !frames::EXACT)) {
+    let may_run = stop != Stop::Root || native.any(|word| interpreter.runs(word & !frames::EXACT));
+    if room.is_null() || !may_run {
         return;
     }
     let (data, thread_pointer, tid) = (interpreter.data, arch::thread_pointer(), slot.tid());

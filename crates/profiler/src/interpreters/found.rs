@@ -12,14 +12,19 @@ pub struct FoundRuntime {
     pub name: String,
 }
 
-/// Why its frames are not read, for the status.
+/// Why its frames are not read.
 #[derive(Debug)]
-pub struct NotRead(pub String);
+pub enum NotRead {
+    /// For this reason, for the status.
+    Because(String),
+    /// It has not started, so that it cannot be told what it is.
+    NotYet,
+}
 
 impl NotRead {
     /// For this reason.
     pub fn because(name: &str, why: &str) -> NotRead {
-        NotRead(format!("{name}: {why}: shown as the interpreter's functions"))
+        NotRead::Because(format!("{name}: {why}: shown as the interpreter's functions"))
     }
 
     /// Nobody has told where this version keeps what is read.

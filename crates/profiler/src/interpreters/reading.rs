@@ -103,7 +103,7 @@ impl Reading {
     pub fn state_of(&mut self, tid: u32) -> Option<u64> {
         match &self.runtime {
             Runtime::Python(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
-            Runtime::Perl(_) => None,
+            Runtime::Perl(_) | Runtime::Php(_) => None,
         }
     }
 
@@ -122,7 +122,7 @@ impl Reading {
                 let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
                 state = layout.interpreter_by_stack(stack(), &mut memory);
             }
-            Runtime::Perl(_) => {}
+            Runtime::Perl(_) | Runtime::Php(_) => {}
             Runtime::Python(_) => {
                 let found = self.state_of(tid);
                 (state, is_unknown) = (found.unwrap_or(0), found.is_none());

@@ -58,6 +58,7 @@ fn frame_of(frame: &InterpretedFrame, runtime: &RuntimeCode) -> Option<Frame> {
     let language = match runtime.language {
         RuntimeLanguage::Python => Language::Python,
         RuntimeLanguage::Perl => Language::Perl,
+        RuntimeLanguage::Php => Language::Php,
     };
     let function = Function {
         name: code.name.clone(),

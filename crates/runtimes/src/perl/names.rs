@@ -2,8 +2,8 @@
 
 use super::PerlWalk;
 use super::segments::Mark;
-use crate::content::{HEAD, LineTable, TEXT, put_head};
-use crate::hash::{hash, hash_of};
+use crate::content::{HEAD, Piece, keep_with_line_in_frame, put};
+use crate::hash::hash;
 use crate::room::{End, Frame};
 
 /// Names of packages and of subs are kept up to this length in bytes, paths up to the other.
@@ -23,14 +23,6 @@ pub(super) enum Callee {
     Eval,
     /// The sub at this address.
     Sub(u64),
-}
-
-/// A part of a name.
-#[derive(Clone, Copy)]
-enum Piece {
-    Text(&'static [u8]),
-    /// So many bytes at an address.
-    At(u64, usize),
 }
 
 impl PerlWalk<'_, '_, '_> {
@@ -70,11 +62,11 @@ impl PerlWalk<'_, '_, '_> {
         let path = self.path(file)?;
         let mut used = HEAD;
         for piece in name {
-            used += self.put(used, piece)?;
+            used += put(self.chain, self.memory, used, piece)?;
         }
         let name_bytes = used - HEAD;
         used += match path {
-            Some(path) => self.put(used, path)?,
+            Some(path) => put(self.chain, self.memory, used, path)?,
             None => {
                 let free = self.chain.free().get_mut(used..).ok_or(End::Full)?;
                 let room = free.len().min(MAX_FILE);
@@ -83,32 +75,7 @@ impl PerlWalk<'_, '_, '_> {
             }
         };
         let file_bytes = used - HEAD - name_bytes;
-        let content = self.chain.free().get_mut(..used).ok_or(End::Full)?;
-        put_head(
-            content,
-            [0, TEXT, name_bytes as u32, TEXT, file_bytes as u32, 0, 0, LineTable::InFrame as u32],
-        );
-        let key = hash_of(content);
-        let content = match self.known.has(key) {
-            true => 0,
-            false => self.chain.keep(used).ok_or(End::Full)?,
-        };
-        Ok(Frame { key, content, ..Frame::default() })
-    }
-
-    /// Copies it to the free part of the arena, from `at` on; returns its length.
-    fn put(&mut self, at: usize, piece: Piece) -> Result<usize, End> {
-        let length = match piece {
-            Piece::Text(text) => text.len(),
-            Piece::At(_, length) => length,
-        };
-        let free = self.chain.free();
-        let into = free.get_mut(at..at.saturating_add(length)).ok_or(End::Full)?;
-        match piece {
-            Piece::Text(text) => into.iter_mut().zip(text).for_each(|(to, from)| *to = *from),
-            Piece::At(from, _) => self.memory.copy(from, into).ok_or(End::Unreadable)?,
-        }
-        Ok(length)
+        keep_with_line_in_frame(self.chain, self.known, name_bytes, file_bytes)
     }
 
     /// The package, what is between, and the name of a sub.

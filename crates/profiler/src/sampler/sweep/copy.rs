@@ -75,7 +75,7 @@ impl RemoteWalker {
         let stop = walk::<Native, _>(&rules, &mut memory, start, high, &mut frames, workspace);
         let native = frames::kept(&self.frames, frames.total()).map(|word| word & !EXACT);
         let stack = || tables.stack_of(sp).map_or(0..0, |bounds| sp..bounds.high);
-        let interpreted = tables.interpreters().read_blocked(thread.tid(), stack, native, counters);
+        let interpreted = tables.interpreters().read_blocked(thread.tid(), stack, (native, stop), counters);
         if cpu_ns(thread.tid()) != Some(thread.cpu_ns) {
             counters.moved.add(1);
             return Err(NotCopied::HasMoved);

@@ -1,0 +1,150 @@
+//! Functions of PHP between native frames: programs of which every possible stack is known, and
+//! points at which PHP itself says what its stack is. PHPs besides the installed one are tried if
+//! the variable `PHPS` names them, and more stacks if `STACKS_OF_PHP` says how many.
+
+use std::collections::BTreeSet;
+use swipr_c_tests::interpreted::{Frame, Stack, interpreters, record, record_running, start};
+
+/// Stacks of each program, at least.
+const LEAST: usize = 300;
+/// Points at which a program is stopped.
+const POINTS: usize = 40;
+/// Lines of the functions of a family, in the order of calls, and how far apart families are.
+const LINES: [(&str, u64, u64); 4] = [("r", 2, 3), ("f", 5, 8), ("g", 10, 12), ("h", 14, 18)];
+const OF_FAMILY: u64 = 40;
+
+/// What is wrong with a stack, if the program cannot have it.
+fn fault(stack: &Stack, how: &str) -> Option<String> {
+    let php: Vec<&Frame> = stack.php().collect();
+    if php[0].name != "{main}" || !php[0].file.ends_with("known_stacks.php") {
+        return Some("another root".into());
+    }
+    let (mut family, mut depth) = (None, 0);
+    for frame in &php[1..] {
+        let is_evaluated = frame.file.ends_with("eval()'d code");
+        // What the program calls and what it is made of; files, comparisons, functions of C.
+        let is_own = ["run", "family", "{main}", "include", "eval"].contains(&frame.name.as_str());
+        if is_own || !is_evaluated && frame.file.is_empty() {
+            continue;
+        }
+        if !is_evaluated {
+            return Some(format!("{} is not of the program", frame.name));
+        }
+        let Some(lines) = frame.line.checked_sub(1) else {
+            return Some(format!("{} has no line", frame.name));
+        };
+        let (k, line) = (lines / OF_FAMILY, lines % OF_FAMILY + 1);
+        let Some(place) = LINES.iter().position(|(_, first, last)| (*first..=*last).contains(&line)) else {
+            return Some(format!("{} at line {}", frame.name, frame.line));
+        };
+        let letter = LINES[place].0;
+        // A comparison of a sort is written in `g`.
+        let is_closure = frame.name.starts_with("{closure");
+        let expected = match how {
+            "methods" => format!("T_{k}::{letter}"),
+            _ => format!("{letter}_{k}"),
+        };
+        if if is_closure { how != "churn" && letter != "g" } else { frame.name != expected } {
+            return Some(format!("{} at line {}", frame.name, frame.line));
+        }
+        if *family.get_or_insert(k) != k {
+            return Some("two families".into());
+        }
+        let is_comparison = is_closure && how == "callbacks" && depth == 3;
+        let follows = place == depth || place == 0 && depth == 1 || place == 1 && depth == 0;
+        if !follows && !is_comparison {
+            return Some(format!("{} out of order", frame.name));
+        }
+        depth = place + 1;
+    }
+    None
+}
+
+/// No stack that the program cannot have; nearly all are complete; all families are met.
+fn expect_known_stacks(how: &str) {
+    let least = std::env::var("STACKS_OF_PHP").map_or(LEAST, |text| text.parse().expect("a number"));
+    for interpreter in interpreters("php", "PHPS") {
+        let mut host = start(&interpreter, "known_stacks.php", &[how]);
+        let stacks = record_running(&host, least, |stack| stack.frames.len() > 1);
+        host.tell("end");
+        assert!(host.ended().success());
+        let with: Vec<&Stack> = stacks.iter().filter(|stack| stack.php().next().is_some()).collect();
+        let wrong =
+            with.iter().filter_map(|stack| fault(stack, how).map(|why| format!("{why}: {}", stack.text())));
+        let wrong: Vec<String> = wrong.collect();
+        let uncertain = with.iter().filter(|stack| stack.text().contains("[native frames between")).count();
+        let what = format!("{how}, {}: {} of {} stacks", interpreter.display(), with.len(), stacks.len());
+        println!("{what}, {} impossible, {uncertain} uncertain", wrong.len());
+        assert!(stacks.len() >= least, "{what}");
+        assert!(with.len() + 3 >= stacks.len() - stacks.len() / 100, "{what} have functions of PHP");
+        assert!(wrong.is_empty(), "{what}, {} impossible: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+        assert!(uncertain <= with.len() / 200 + 3, "{what}: {uncertain} uncertain");
+        let families =
+            |frame: &Frame| frame.file.ends_with("eval()'d code").then_some(frame.line / OF_FAMILY);
+        let met: BTreeSet<u64> = stacks.iter().flat_map(Stack::php).filter_map(families).collect();
+        assert!(met.len() > 2, "{what}: {} families", met.len());
+    }
+}
+
+#[test]
+fn no_stack_of_functions_that_call_each_other_is_impossible() {
+    expect_known_stacks("plain");
+}
+
+#[test]
+fn no_stack_of_methods_is_impossible() {
+    expect_known_stacks("methods");
+}
+
+#[test]
+fn no_stack_through_callbacks_of_c_is_impossible() {
+    expect_known_stacks("callbacks");
+}
+
+#[test]
+fn no_stack_below_a_deep_recursion_is_impossible() {
+    expect_known_stacks("deep");
+}
+
+#[test]
+fn no_stack_of_functions_that_throw_is_impossible() {
+    expect_known_stacks("exceptions");
+}
+
+#[test]
+fn no_stack_of_generators_is_impossible() {
+    expect_known_stacks("generators");
+}
+
+#[test]
+fn no_stack_through_included_files_is_impossible() {
+    expect_known_stacks("includes");
+}
+
+#[test]
+fn no_stack_of_closures_that_are_made_and_dropped_all_the_time_is_impossible() {
+    expect_known_stacks("churn");
+}
+
+#[test]
+fn stacks_of_a_blocked_program_are_those_that_php_itself_sees() {
+    for interpreter in interpreters("php", "PHPS") {
+        let mut host = start(&interpreter, "barriers.php", &[]);
+        for _ in 0..POINTS {
+            host.tell("go");
+            let printed = host.wait_for("at ");
+            let expected: Vec<&str> = printed.trim().split('\t').collect();
+            let stacks = record(&host, "samples=2&hz=100&mode=wall");
+            let stack = stacks.iter().rfind(|stack| stack.frames.len() > 1).expect("the program");
+            let mut seen: Vec<String> =
+                stack.php().map(|frame| format!("{}|{}|{}", frame.name, frame.file, frame.line)).collect();
+            seen.reverse();
+            assert_eq!(seen.first().map(String::as_str), Some("fgets||0"), "{}", stack.text());
+            assert_eq!(seen[1..], expected, "{}: {}", interpreter.display(), stack.text());
+            assert!(!stack.text().contains("[native frames between"), "{}", stack.text());
+            host.tell("on");
+            host.wait_for("gone");
+        }
+        assert!(host.ended().success());
+    }
+}

@@ -1,0 +1,235 @@
+//! PHP, built without threads: which functions run, and what they say.
+//!
+//! A global variable leads to the current frame, each frame to the one that called it. A native
+//! call of `execute_ex` runs a whole segment of frames. Functions that are written in C have a
+//! frame, too, and run within the segment of their caller.
+
+mod rows;
+
+use crate::blocks::BlockMemory;
+use crate::content::{HEAD, Piece, keep_with_line_in_frame, put};
+use crate::known::KnownKeys;
+use crate::python::ThreadKey;
+use crate::room::{Chain, End, Frame};
+pub use rows::ROWS;
+
+/// Frames that are followed.
+const MAX_STEPS: usize = 8192;
+/// Names of classes and of functions are kept up to this length in bytes, paths up to the other.
+const MAX_NAME: u64 = 256;
+const MAX_FILE: u64 = 1024;
+/// What the type of a function says (`zend_compile.h`): the same in all versions.
+const INTERNAL: u8 = 1;
+const USER: u8 = 2;
+const EVAL: u8 = 4;
+/// Marks frames of generators.
+const GENERATOR: u8 = 1;
+
+/// Where one version keeps what is read: bytes from the start of each structure, and a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the structures' own names, see generate/php.c
+pub struct PhpRow {
+    /// What modules are built for (`ZEND_MODULE_API_NO`).
+    pub api: u32,
+    pub version: &'static str,
+    pub current_frame: u64,
+    pub frame_op: u64,
+    pub frame_result: u64,
+    pub frame_function: u64,
+    pub frame_call: u64,
+    pub frame_previous: u64,
+    /// `execute_ex` was called for the frame.
+    pub call_is_entry: u32,
+    /// The frame is of a generator.
+    pub call_is_generator: u32,
+    pub function_type: u64,
+    pub function_name: u64,
+    pub function_class: u64,
+    pub function_file: u64,
+    pub function_line: u64,
+    pub function_ops: u64,
+    pub function_op_count: u64,
+    pub class_name: u64,
+    pub op_line: u64,
+    pub op_bytes: u64,
+    pub string_length: u64,
+    pub string_text: u64,
+    pub table_elements: u64,
+    pub module_api: u64,
+    pub module_is_thread_safe: u64,
+}
+
+/// What is read of this process's PHP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhpLayout {
+    /// Its version's structures.
+    pub row: PhpRow,
+    /// The address of `executor_globals`.
+    pub globals: u64,
+    /// The thread that runs it: the process's first.
+    pub tid: u32,
+}
+
+/// Reads the frames of the thread, which stands still.
+pub fn walk(
+    layout: &PhpLayout,
+    thread: ThreadKey,
+    memory: &mut BlockMemory<'_>,
+    known: KnownKeys<'_>,
+    chain: &mut Chain,
+) {
+    chain.begin();
+    let end = match thread.tid == layout.tid {
+        true => PhpWalk { row: layout.row, memory, known, chain }.run(layout.globals),
+        false => End::NoState,
+    };
+    chain.finish(end);
+}
+
+struct PhpWalk<'w, 'p, 'k> {
+    row: PhpRow,
+    memory: &'w mut BlockMemory<'p>,
+    known: KnownKeys<'k>,
+    chain: &'w mut Chain,
+}
+
+impl PhpWalk<'_, '_, '_> {
+    fn word(&mut self, structure: u64, at: u64) -> Result<u64, End> {
+        structure.checked_add(at).and_then(|at| self.memory.word(at)).ok_or(End::Unreadable)
+    }
+
+    fn half(&mut self, structure: u64, at: u64) -> Result<u32, End> {
+        structure.checked_add(at).and_then(|at| self.memory.half(at)).ok_or(End::Unreadable)
+    }
+
+    fn run(&mut self, globals: u64) -> End {
+        self.follow(globals).unwrap_or_else(|end| if self.memory.is_used_up() { End::Full } else { end })
+    }
+
+    fn follow(&mut self, globals: u64) -> Result<End, End> {
+        let mut frame = self.word(globals, self.row.current_frame)?;
+        for _ in 0..MAX_STEPS {
+            if frame == 0 {
+                // A generator that is just resumed or left is not linked to who resumed it.
+                let outermost = self.chain.frames().last();
+                let is_linked = outermost.is_none_or(|frame| frame.mark != GENERATOR);
+                return if is_linked { Ok(End::Root) } else { Err(End::Inconsistent) };
+            }
+            if !frame.is_multiple_of(8) {
+                return Err(End::Inconsistent);
+            }
+            let previous = self.word(frame, self.row.frame_previous)?;
+            if let Some(found) = self.frame(frame, previous)?
+                && !self.chain.push(found)
+            {
+                return Ok(End::Full);
+            }
+            frame = previous;
+        }
+        Ok(End::Full)
+    }
+
+    /// A frame; `None`: it is one that only links others.
+    fn frame(&mut self, frame: u64, previous: u64) -> Result<Option<Frame>, End> {
+        let row = self.row;
+        let function = self.word(frame, row.frame_function)?;
+        if function == 0 || self.is_copy(frame, previous)? {
+            return Ok(None);
+        }
+        let kind = function.checked_add(row.function_type).and_then(|at| self.memory.byte(at));
+        let kind = kind.ok_or(End::Unreadable)?;
+        let is_code = match kind {
+            INTERNAL => false,
+            USER | EVAL => true,
+            _ => return Err(End::Inconsistent),
+        };
+        let file_code: &'static [u8] = match kind {
+            EVAL => b"eval",
+            _ if previous == 0 => b"{main}",
+            _ => b"include",
+        };
+        let line = if is_code { self.line(frame, function)? } else { 0 };
+        let call = if is_code { self.half(frame, row.frame_call)? } else { 0 };
+        let is_entry = call & row.call_is_entry != 0;
+        let mark = if call & row.call_is_generator != 0 { GENERATOR } else { 0 };
+        let offset = i32::try_from(line).map_err(|_| End::Inconsistent)?;
+        let known = match self.chain.met(function) {
+            Some(known) => known,
+            None => {
+                let known = self.function(function, is_code, file_code)?;
+                self.chain.remember(function, known);
+                known
+            }
+        };
+        Ok(Some(Frame { offset, is_entry, mark, ..known }))
+    }
+
+    /// Whether it is a copy of the previous frame, which is there while that one's callback is
+    /// called. Such a copy has no operation; neither has a function that has only just begun.
+    fn is_copy(&mut self, frame: u64, previous: u64) -> Result<bool, End> {
+        let row = self.row;
+        if self.word(frame, row.frame_op)? != 0 || previous == 0 {
+            return Ok(false);
+        }
+        let mut is_same = true;
+        for at in [row.frame_function, row.frame_result] {
+            is_same &= self.word(frame, at)? == self.word(previous, at)?;
+        }
+        Ok(is_same)
+    }
+
+    /// The line of the operation that the frame has noted. Until it notes one, there is another
+    /// function's: then the line of the function.
+    fn line(&mut self, frame: u64, function: u64) -> Result<u32, End> {
+        let row = self.row;
+        let op = self.word(frame, row.frame_op)?;
+        let first = self.word(function, row.function_ops)?;
+        let bytes = u64::from(self.half(function, row.function_op_count)?).saturating_mul(row.op_bytes);
+        match op.checked_sub(first) {
+            Some(at) if at < bytes => self.half(op, row.op_line),
+            _ => self.half(function, row.function_line),
+        }
+    }
+
+    /// Its key, and its content if that is not known; `file_code`: what it is called if it is a
+    /// file's own code.
+    fn function(&mut self, function: u64, is_code: bool, file_code: &'static [u8]) -> Result<Frame, End> {
+        let row = self.row;
+        let name = self.word(function, row.function_name)?;
+        let class = self.word(function, row.function_class)?;
+        let pieces = match (name, class) {
+            (0, _) => [Piece::Text(file_code), Piece::Text(b""), Piece::Text(b"")],
+            (_, 0) => [self.string(name, MAX_NAME)?, Piece::Text(b""), Piece::Text(b"")],
+            (_, class) => {
+                let class = self.word(class, row.class_name)?;
+                [self.string(class, MAX_NAME)?, Piece::Text(b"::"), self.string(name, MAX_NAME)?]
+            }
+        };
+        let mut used = HEAD;
+        for piece in pieces {
+            used += put(self.chain, self.memory, used, piece)?;
+        }
+        let name_bytes = used - HEAD;
+        let file_bytes = match is_code {
+            true => {
+                let file = self.word(function, row.function_file)?;
+                let file = self.string(file, MAX_FILE)?;
+                put(self.chain, self.memory, used, file)?
+            }
+            false => 0,
+        };
+        keep_with_line_in_frame(self.chain, self.known, name_bytes, file_bytes)
+    }
+
+    fn string(&mut self, string: u64, at_most: u64) -> Result<Piece, End> {
+        let length = self.word(string, self.row.string_length)?;
+        if !string.is_multiple_of(8) || length >= 1 << 20 {
+            return Err(End::Inconsistent);
+        }
+        let text = string.checked_add(self.row.string_text).ok_or(End::Inconsistent)?;
+        Ok(Piece::At(text, length.min(at_most) as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests;

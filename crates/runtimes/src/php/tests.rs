@@ -1,0 +1,99 @@
+use super::*;
+use crate::blocks::Blocks;
+
+const ROW: PhpRow = ROWS[1];
+const MAIN: u64 = 1 << 16;
+
+/// A structure of zeroes but for these words.
+fn structure(words: &[(u64, u64)]) -> Vec<u64> {
+    let mut structure = vec![0; 64];
+    for &(at, word) in words {
+        structure[at as usize / 8] |= word << (8 * (at % 8));
+    }
+    structure
+}
+
+fn address<T>(structure: &[T]) -> u64 {
+    structure.as_ptr() as u64
+}
+
+fn string(text: &str) -> Vec<u64> {
+    let mut string = structure(&[(ROW.string_length, text.len() as u64)]);
+    for (at, byte) in text.bytes().enumerate() {
+        let at = ROW.string_text as usize + at;
+        string[at / 8] |= u64::from(byte) << (8 * (at % 8));
+    }
+    string
+}
+
+/// The operations of a function, at lines 11, 12, and so on.
+fn operations() -> Vec<u64> {
+    let lines = (0..4).map(|n| (n * ROW.op_bytes + ROW.op_line, 11 + n));
+    structure(&lines.collect::<Vec<_>>())
+}
+
+/// A function that begins in line 10.
+fn function(name: &[u64], file: &[u64], operations: &[u64]) -> Vec<u64> {
+    let name = if name.is_empty() { 0 } else { address(name) };
+    structure(&[
+        (ROW.function_type, USER.into()),
+        (ROW.function_name, name),
+        (ROW.function_file, address(file)),
+        (ROW.function_line, 10),
+        (ROW.function_ops, address(operations)),
+        (ROW.function_op_count, 4),
+    ])
+}
+
+fn frame(function: &[u64], previous: &[u64], op: u64, call: u64) -> Vec<u64> {
+    let previous = if previous.is_empty() { 0 } else { address(previous) };
+    let function = if function.is_empty() { 0 } else { address(function) };
+    structure(&[
+        (ROW.frame_function, function),
+        (ROW.frame_previous, previous),
+        (ROW.frame_op, op),
+        (ROW.frame_call, call),
+    ])
+}
+
+/// How the chain from this frame ends, and its lines, leaf first.
+fn followed(frame: &[u64]) -> (End, Vec<i32>) {
+    let globals = structure(&[(ROW.current_frame, address(frame))]);
+    // SAFETY: zeroed memory is valid for both.
+    let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
+        unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
+    let mut memory = BlockMemory::new(&mut blocks, -1);
+    let layout = PhpLayout { row: ROW, globals: address(&globals), tid: 7 };
+    let thread = ThreadKey { tid: 7, pointer: 0, pc: 0 };
+    walk(&layout, thread, &mut memory, KnownKeys::new(&[]), &mut chain);
+    (chain.end(), chain.frames().iter().map(|frame| frame.offset).collect())
+}
+
+#[test]
+fn frames_that_only_link_others_are_left_out_and_lines_are_of_the_function() {
+    let (operations, of_another) = (operations(), operations());
+    let (name, file) = (string("f"), string("file.php"));
+    let (script, f) = (function(&[], &file, &operations), function(&name, &file, &operations));
+    let second = address(&operations) + ROW.op_bytes;
+    let main = frame(&script, &[], second, MAIN | u64::from(ROW.call_is_entry));
+    assert_eq!(followed(&main), (End::Root, vec![12]));
+    let caller = frame(&f, &main, address(&operations), 0);
+    // Neither the frame of a callback, nor that of a generator that another one stands for.
+    let copy = frame(&f, &caller, 0, 0);
+    let placeholder = frame(&[], &copy, 0, 0);
+    let leaf = frame(&f, &placeholder, second, 0);
+    assert_eq!(followed(&leaf), (End::Root, vec![12, 11, 12]));
+    // Regression: a function that has noted no operation yet had the line of another one.
+    let stale = frame(&f, &main, address(&of_another), 0);
+    assert_eq!(followed(&stale), (End::Root, vec![10, 12]));
+}
+
+/// Regression: a generator was shown as the outermost function (5 of 13,287 stacks).
+#[test]
+fn a_generator_that_is_not_linked_to_who_resumed_it_is_not_the_outermost_one() {
+    let operations = operations();
+    let (name, file) = (string("g"), string("file.php"));
+    let g = function(&name, &file, &operations);
+    let flags = u64::from(ROW.call_is_entry | ROW.call_is_generator);
+    assert_eq!(followed(&frame(&g, &[], address(&operations), flags)).0, End::Inconsistent);
+}
