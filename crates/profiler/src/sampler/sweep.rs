@@ -421,14 +421,18 @@ fn refresh_name(thread: &mut ThreadState, recordings: &mut [RunningRecording]) {
     }
 }
 
-/// Records whether the thread has run since the last observation.
+/// Records whether the thread has run since the last observation. Of one that is blocked at the
+/// first, this is not known. It gets no timer yet: of thousands most wait for long.
 fn set_activity(thread: &mut ThreadState, rest: &mut Rest, cpu_before_ns: u64, due: Due) {
-    let has_run = thread.cpu_ns != cpu_before_ns || thread.looked_ns == 0;
+    let is_first = thread.looked_ns == 0;
+    let has_run = thread.cpu_ns != cpu_before_ns || is_first && thread.blocked.is_none();
     thread.looked_ns = due.tick_ns;
+    if has_run || is_first {
+        thread.add_delay_ns();
+    }
     if has_run {
         rest.has_run();
         thread.ran_ns = due.tick_ns;
-        thread.add_delay_ns();
     } else {
         rest.was_idle(thread.tid(), due.sweeps_per_check);
     }
