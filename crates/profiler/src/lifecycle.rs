@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
-use swipr_os::{descriptors, loader_lock, process};
+use swipr_os::{descriptors, loader_lock, own_threads, process, signals};
 use swipr_os::{disabled, log};
 use swipr_server::listen::{
     Address, Directories, Identity, Listener, Place, Reach, SocketFile, remove_neighbours,
@@ -28,6 +28,8 @@ use swipr_server::{Limits, Server, Settings};
 /// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every
 /// other call of the C interface for a start that is under way.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// How soon the server is interrupted again: it may have been about to wait.
+const INTERRUPT_AGAIN: Duration = Duration::from_millis(5);
 
 /// How long the end of a program that is recorded as a whole waits for its agent to start.
 const START_AT_EXIT: Duration = Duration::from_millis(500);
@@ -254,6 +256,10 @@ fn stop_until(deadline: Instant) -> Result<(), LifeError> {
     // The server sees the stop when the connection opens, or at the latest when it closes.
     let connection = wake_server::connect(&live.address);
     live.server.stop();
+    // A process without a free descriptor cannot connect to itself.
+    while connection.is_err() && !live.server.wait(INTERRUPT_AGAIN) && Instant::now() < deadline {
+        own_threads::ids().for_each(signals::interrupt);
+    }
     drop(connection);
     if !live.server.wait(deadline.saturating_duration_since(Instant::now())) {
         return Err(LifeError::Failed("the server did not end in time; swipr stays off".into()));
@@ -305,8 +311,10 @@ fn is_handing_over() -> bool {
 
 /// Wakes the server thread, if there is one.
 fn wake() {
-    if let Some((_, address)) = running() {
-        let _ = wake_server::connect(address);
+    if let Some((_, address)) = running()
+        && wake_server::connect(address).is_err()
+    {
+        own_threads::ids().for_each(signals::interrupt);
     }
 }
 

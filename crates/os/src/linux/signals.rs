@@ -81,6 +81,19 @@ pub fn is_installed() -> bool {
     action(None).is_ok_and(Action::is_ours)
 }
 
+/// Has a thread of the agent return from the system call in which it waits
+/// (rt_tgsigqueueinfo(2)). glibc lets no thread block this signal, and its handler leaves alone
+/// what has this code. The agent's handler passes it on.
+pub fn interrupt(tid: u32) {
+    // SAFETY: zeroes are a valid siginfo.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    (info.si_signo, info.si_code) = (SAMPLING, libc::SI_QUEUE);
+    // SAFETY: the kernel reads a siginfo. A process may send itself any code.
+    unsafe {
+        libc::syscall(libc::SYS_rt_tgsigqueueinfo, super::process::pid(), tid, SAMPLING, &raw const info)
+    };
+}
+
 /// Runs `start` (which starts a thread) with all signals blocked that can be, so that the
 /// new thread never takes a signal that is meant for the host.
 pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
