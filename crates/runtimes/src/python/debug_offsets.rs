@@ -2,8 +2,9 @@
 //! numbers (`_Py_DebugOffsets` in its headers), for debuggers. Their order is another one in each
 //! version.
 
+use super::ROWS;
+use super::layout::{Entry, Instruction, Row};
 use super::orders::ORDERS;
-use super::{Entry, Instruction, ROWS, Row};
 use crate::content::LineTable;
 
 /// Bytes that are read of `_PyRuntime`.
