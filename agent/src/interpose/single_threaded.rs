@@ -25,7 +25,7 @@ mod system_call;
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::signal_exclusion::{self, Reason};
-use profiler::for_library::{agent, last_thread, lifecycle};
+use profiler::for_library::{last_thread, lifecycle};
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use swipr_os::errno;
@@ -97,10 +97,7 @@ fn prctl_as(option: c_int, second: c_ulong, call: impl FnOnce() -> c_long) -> c_
             swipr_unwind::arch::disable_tsc();
             call()
         }
-        libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => {
-            agent::expect_to_be_deaf();
-            alone_if(true, call)
-        }
+        libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => alone_if(true, call),
         libc::PR_SET_SECCOMP => kept_out(Reason::Sandbox, call),
         PR_SET_SYSCALL_USER_DISPATCH if second != PR_SYS_DISPATCH_OFF => kept_out(Reason::ForeignCalls, call),
         PR_SET_SYSCALL_USER_DISPATCH => {

@@ -26,19 +26,6 @@ use swipr_symbols::symbolizer::{Budget, Symbolizer};
 /// Each source of JIT code may use one part in so many of the memory for names.
 const JIT_SHARE: usize = 4;
 
-/// How often the server checks whether it is to end, where it may not be possible to wake it.
-const LOOK_WHERE_DEAF: Duration = Duration::from_millis(20);
-
-/// The host may change to a user that cannot connect to the agent's socket, and so cannot wake the
-/// server.
-static MAY_BE_DEAF: AtomicBool = AtomicBool::new(false);
-
-/// The host keeps some rights when it changes users, and will give them up by calls for which the
-/// agent has to end (`interpose/single_threaded.rs`).
-pub fn expect_to_be_deaf() {
-    MAY_BE_DEAF.store(true, Relaxed);
-}
-
 /// A recording that is under way.
 #[derive(Debug)]
 struct Running {
@@ -429,8 +416,7 @@ impl Recorder for SharedAgent {
     }
 
     fn attend_within(&self) -> Option<Duration> {
-        let where_deaf = MAY_BE_DEAF.load(Relaxed).then_some(LOOK_WHERE_DEAF);
-        [where_deaf, last_thread::timeout()].into_iter().flatten().min()
+        last_thread::timeout()
     }
 
     fn attend(&self) {

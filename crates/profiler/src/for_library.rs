@@ -1,9 +1,5 @@
 //! What only the shared library (`agent/`) uses of this crate.
 
-pub mod agent {
-    pub use crate::agent::expect_to_be_deaf;
-}
-
 pub mod agent_threads {
     pub use crate::agent_threads::exit_thread;
 }

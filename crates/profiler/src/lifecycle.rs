@@ -256,7 +256,8 @@ fn stop_until(deadline: Instant) -> Result<(), LifeError> {
     // The server sees the stop when the connection opens, or at the latest when it closes.
     let connection = wake_server::connect(&live.address);
     live.server.stop();
-    // A process without a free descriptor cannot connect to itself.
+    // A process without a free descriptor cannot connect to itself, nor one of another user than
+    // it had when the socket was made.
     while connection.is_err() && !live.server.wait(INTERRUPT_AGAIN) && Instant::now() < deadline {
         own_threads::ids().for_each(signals::interrupt);
     }
