@@ -19,6 +19,7 @@ swipr_c_tests::tests! {
     the_c_interface_writes_files,
     with_nothing_configured_the_socket_is_in_a_private_directory,
     blocked_threads_are_left_alone_whatever_is_refused,
+    who_closes_the_agents_descriptors_is_recorded_afterwards,
     a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits,
     on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for,
 }
@@ -156,6 +157,21 @@ fn blocked_threads_are_left_alone_whatever_is_refused() -> Result<(), NotRun> {
         records_as_expected("blocked_threads", refused);
         records_as_expected("o0_blocked", refused);
     }
+    Ok(())
+}
+
+/// Where close_range(2) is refused, the agent's descriptors are in the host's table. Nothing tells
+/// the server that they were closed.
+fn who_closes_the_agents_descriptors_is_recorded_afterwards() -> Result<(), NotRun> {
+    runs_here()?;
+    let container = Container::new("closes_once", &["close_range"]);
+    let mut host = container.start();
+    container.socket_of(1);
+    host.tell("close");
+    host.wait_for("closed");
+    let recording = host::record(&container.socket_of(1), "samples=100&hz=500");
+    host.end();
+    check("every sample of burner has stack burner_main;work", &recording).expect("a recording");
     Ok(())
 }
 

@@ -127,6 +127,8 @@ programs! {
 const WRITTEN_OUT: &[&str] = &[
     "affinity_kept",
     "closed_by_client",
+    // In container.rs.
+    "closes_once",
     "dlopen_late",
     "exec_chain",
     "exit_while_recording",

@@ -223,6 +223,7 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, swipr_server::E
     let settings = Settings {
         token: config.token.clone(),
         allowed_uids: config.allowed_uids.clone(),
+        shares_descriptors: !OWN_TABLE.load(Relaxed),
         log: config.log,
         limits: Limits::default(),
     };

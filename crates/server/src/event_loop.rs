@@ -20,8 +20,8 @@ use swipr_os::socket::Socket;
 
 /// Connections accepted in one iteration.
 const ACCEPTS: usize = 16;
-/// How often the loop checks a running recording without being woken: the host may have closed the
-/// waker.
+/// How often the loop checks without being woken: the host may have closed the waker of a running
+/// recording, or a listener.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Tokens of the waker's socket, the listeners', and the clients', each of which has a new one.
@@ -145,7 +145,8 @@ impl EventLoop {
         let first = deadlines.chain(listeners).flatten().min();
         let time = first.map(|time| time.saturating_duration_since(Instant::now()));
         let time = [time, self.around.recorder.attend_within()].into_iter().flatten().min();
-        match self.clients.iter().any(|c| c.connection.is_recording()) {
+        let polls = settings.shares_descriptors || self.clients.iter().any(|c| c.connection.is_recording());
+        match polls {
             true => Some(time.map_or(POLL_INTERVAL, |time| time.min(POLL_INTERVAL))),
             false => time,
         }

@@ -10,6 +10,9 @@ pub struct Settings {
     pub token: Option<String>,
     /// Users that may connect besides the process's own and root.
     pub allowed_uids: Vec<u32>,
+    /// Whether the sockets are in the host's descriptor table. Nothing tells the server then that
+    /// the host has closed them.
+    pub shares_descriptors: bool,
     /// Whether log lines are wanted.
     pub log: Log,
     /// How long and how many.
