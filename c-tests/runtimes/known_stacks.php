@@ -9,6 +9,7 @@
 // exceptions h_K throws, f_K catches
 // generators g_K is a generator that f_K runs
 // includes   g_K includes a file that calls h_K
+// fibers     f_K is started in a fiber
 // churn      closures, which are compiled, used, and dropped again
 
 const FAMILIES = 24;
@@ -71,7 +72,7 @@ function run()
     while (fgets(STDIN) === false) {
         for ($k = 0; $k < FAMILIES; $k++) {
             $function = $known[$k] ?? family($k);
-            $function(40);
+            $how === 'fibers' ? (new Fiber($function))->start(40) : $function(40);
         }
     }
 }

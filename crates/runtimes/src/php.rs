@@ -118,6 +118,9 @@ impl PhpWalk<'_, '_, '_> {
             if !frame.is_multiple_of(8) {
                 return Err(End::Inconsistent);
             }
+            if self.begins_fiber(frame)? {
+                return Ok(End::Root);
+            }
             let previous = self.word(frame, self.row.frame_previous)?;
             if let Some(found) = self.frame(frame, previous)?
                 && !self.chain.push(found)
@@ -129,6 +132,21 @@ impl PhpWalk<'_, '_, '_> {
         Ok(End::Full)
     }
 
+    /// Whether a fiber begins here: a function of C that has no name links it to who resumed it. The
+    /// native stack is the fiber's own.
+    fn begins_fiber(&mut self, frame: u64) -> Result<bool, End> {
+        let row = self.row;
+        let function = self.word(frame, row.frame_function)?;
+        Ok(function != 0 && self.kind(function)? == INTERNAL && self.word(function, row.function_name)? == 0)
+    }
+
+    fn kind(&mut self, function: u64) -> Result<u8, End> {
+        function
+            .checked_add(self.row.function_type)
+            .and_then(|at| self.memory.byte(at))
+            .ok_or(End::Unreadable)
+    }
+
     /// A frame; `None`: it is one that only links others.
     fn frame(&mut self, frame: u64, previous: u64) -> Result<Option<Frame>, End> {
         let row = self.row;
@@ -136,8 +154,7 @@ impl PhpWalk<'_, '_, '_> {
         if function == 0 || self.is_copy(frame, previous)? {
             return Ok(None);
         }
-        let kind = function.checked_add(row.function_type).and_then(|at| self.memory.byte(at));
-        let kind = kind.ok_or(End::Unreadable)?;
+        let kind = self.kind(function)?;
         let is_code = match kind {
             INTERNAL => false,
             USER | EVAL => true,
