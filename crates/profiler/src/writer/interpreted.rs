@@ -13,17 +13,22 @@ const UNCERTAIN: &str = "[native frames between these not told]";
 /// Of CPython's perf trampolines, each of which stands for a Python function.
 const TRAMPOLINE: &str = "py::";
 
+/// How the file is named that switches between greenlets (`greenlet`, gevent, eventlet).
+const GREENLETS: &str = "_greenlet.";
+
 /// `native` are the frames of `raw` with their names, leaf first.
 pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>) {
     let interpreted = &raw.interpreted;
     let Some(code) = raw.mappings.interpreter.as_deref().filter(|_| !interpreted.frames.is_empty()) else {
         return;
     };
-    let addresses: Vec<u64> = raw.addresses().map(|address| address.inside()).collect();
+    let mut addresses: Vec<u64> = raw.addresses().map(|address| address.inside()).collect();
+    addresses.truncate(native.len());
+    addresses.truncate(frames_of_greenlet(native, |at| addresses.get(at).is_some_and(|pc| code.runs(*pc))));
     let entries: Vec<bool> = interpreted.frames.iter().map(|frame| frame.is_entry).collect();
     let merged = merge(
         Parts {
-            native: addresses.get(..native.len()).unwrap_or(&addresses),
+            native: &addresses,
             // A frame that was left out may be the evaluator's.
             is_complete: is_complete && raw.elided == 0,
             entries: &entries,
@@ -46,6 +51,19 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>) {
         native.extend(frame(place));
         native.extend(remark.filter(|_| last == Some(at)).map(|remark| note(remark.into())));
     }
+    native.extend(all.into_iter().skip(addresses.len()));
+}
+
+/// How many frames are of the greenlet that runs; all, if none does. The native stack goes on with
+/// whatever is below it, but the chain of frames ends with the greenlet. `runs`: whether the frame
+/// with this number is a call of the evaluator.
+fn frames_of_greenlet(native: &[Frame], runs: impl Fn(usize) -> bool) -> usize {
+    let is_switch = |frame: &Frame| {
+        let file = frame.module.as_ref().and_then(|module| module.path.rsplit('/').next());
+        file.is_some_and(|file| file.starts_with(GREENLETS))
+    };
+    let after_a_call = (0..native.len()).skip_while(|&at| !runs(at));
+    after_a_call.into_iter().find(|&at| native.get(at).is_some_and(is_switch)).unwrap_or(native.len())
 }
 
 fn is_trampoline(frame: &Frame) -> bool {
@@ -74,4 +92,38 @@ fn frame_of(frame: &InterpretedFrame, runtime: &RuntimeCode) -> Option<Frame> {
         module: None,
         functions: Arc::from([function]),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swipr_formats::model::Module;
+
+    /// Regression: a greenlet's functions stood before the code that had switched to it.
+    #[test]
+    fn the_frames_of_a_greenlet_end_where_it_was_switched_to() {
+        let module = |file: &str| Module {
+            path: format!("/lib/{file}"),
+            start: 0,
+            end: 0,
+            file_offset: 0,
+            base: 0,
+            build_id: vec![],
+        };
+        let frame = |file: &str| Frame {
+            address: 1,
+            kind: FrameKind::Native,
+            module: Some(Arc::new(module(file))),
+            functions: Arc::default(),
+        };
+        let [python, greenlet] = ["python3.11", "_greenlet.cpython-311-x86_64-linux-gnu.so"];
+        let frames = |files: &[&str]| files.iter().map(|file| frame(file)).collect::<Vec<_>>();
+        // Leaf first; the evaluator is called at these numbers.
+        let in_one = frames(&[python, python, greenlet, greenlet, python]);
+        assert_eq!(frames_of_greenlet(&in_one, |at| [0, 4].contains(&at)), 2);
+        let switching = frames(&[greenlet, python, greenlet, python]);
+        assert_eq!(frames_of_greenlet(&switching, |at| [1, 3].contains(&at)), 2);
+        let in_none = frames(&[greenlet, python, python]);
+        assert_eq!(frames_of_greenlet(&in_none, |at| at == 1), 3);
+    }
 }
