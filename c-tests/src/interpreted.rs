@@ -159,6 +159,35 @@ pub fn interpreters(name: &str, variable: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Points at which a program is stopped.
+const POINTS: usize = 40;
+
+/// Stops a program at points whose stacks it tells, `name|file|line` with tabs between, leaf first.
+/// Hands out each stack, its functions of that language in the same form, and what was told.
+pub fn at_points(
+    interpreter: &Path,
+    script: &str,
+    language: &str,
+    judge: impl Fn(&Stack, &[String], &[&str]),
+) {
+    let mut host = start(interpreter, script, &[]);
+    for _ in 0..POINTS {
+        host.tell("go");
+        let printed = host.wait_for("at ");
+        let told: Vec<&str> = printed.trim().split('\t').collect();
+        let stacks = record(&host, "samples=2&hz=100&mode=wall");
+        let stack = stacks.iter().rfind(|stack| stack.frames.len() > 1).expect("the program");
+        let functions = stack.frames.iter().rev().filter(|frame| frame.kind == language);
+        let seen: Vec<String> =
+            functions.map(|frame| format!("{}|{}|{}", frame.name, frame.file, frame.line)).collect();
+        assert!(!stack.text().contains("[native frames between"), "{}", stack.text());
+        judge(stack, &seen, &told);
+        host.tell("on");
+        host.wait_for("gone");
+    }
+    assert!(host.ended().success());
+}
+
 /// Starts a script of `runtimes/` with the agent in it and waits for its `ready`.
 pub fn start(interpreter: &Path, script: &str, arguments: &[&str]) -> Host {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("runtimes").join(script);

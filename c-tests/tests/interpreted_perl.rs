@@ -5,12 +5,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use swipr_c_tests::interpreted::{Frame, Stack, interpreters, record, record_running, start};
+use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start};
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
-/// Points at which a program is stopped.
-const POINTS: usize = 40;
 /// Lines of the subs in `known_stacks.pl`, from first to last, in the order of calls.
 const LINES: [(&str, u64, u64); 4] = [("r", 2, 3), ("f", 5, 8), ("g", 10, 12), ("h", 14, 18)];
 
@@ -154,28 +152,15 @@ fn no_stack_of_two_threads_is_impossible() {
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_perl_itself_sees() {
     for perl in interpreters("perl", "PERLS") {
-        let mut host = start(&perl, "barriers.pl", &[]);
-        for _ in 0..POINTS {
-            host.tell("go");
-            let printed = host.wait_for("at ");
-            let expected: Vec<&str> = printed.trim().split('\t').collect();
-            let stacks = record(&host, "samples=2&hz=100&mode=wall");
-            let stack = stacks.iter().rfind(|stack| stack.frames.len() > 1).expect("the program");
-            let mut seen: Vec<String> =
-                stack.perl().map(|frame| format!("{}|{}|{}", frame.name, frame.file, frame.line)).collect();
-            seen.reverse();
-            assert_eq!(seen, expected, "{}: {}", perl.display(), stack.text());
+        at_points(&perl, "barriers.pl", "perl", |stack, seen, told| {
+            assert_eq!(seen, told, "{}: {}", perl.display(), stack.text());
             expect_order(stack);
-            host.tell("on");
-            host.wait_for("gone");
-        }
-        assert!(host.ended().success());
+        });
     }
 }
 
 /// C code that calls back is between the sub that called it and the one that it calls.
 fn expect_order(stack: &Stack) {
-    assert!(!stack.text().contains("[native frames between"), "{}", stack.text());
     let frames: Vec<&Frame> = stack.frames.iter().collect();
     for (at, frame) in frames.iter().enumerate() {
         if frame.name.contains("Perl_pp_sort") || frame.name.contains("Util.so") {

@@ -132,8 +132,8 @@ impl PhpWalk<'_, '_, '_> {
         Ok(End::Full)
     }
 
-    /// Whether a fiber begins here: a function of C that has no name links it to who resumed it. The
-    /// native stack is the fiber's own.
+    /// Whether a fiber begins here: a function of C that has no name links it to who resumed it.
+    /// The native stack is the fiber's own.
     fn begins_fiber(&mut self, frame: u64) -> Result<bool, End> {
         let row = self.row;
         let function = self.word(frame, row.frame_function)?;
