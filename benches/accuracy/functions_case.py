@@ -26,7 +26,7 @@ DEVIATIONS, ENOUGH = 3.3, 0.01
 #: Samples a second that every kernel's tick gives.
 TICKS = 100
 #: Of a loop in step: this much of its time shown as not sampled is an answer.
-TOLD = 0.8
+SHOWN = 0.8
 COLUMNS = ["mode", "profiler", "samples", "parse: true/recorded", "render", "rest", "furthest from the truth",
            "not sampled", "CPU: true/recorded", ""]
 
@@ -97,13 +97,13 @@ def row_of(mode, name, result, hz):
         compared |= {f", {thread}": Comparison(found, samples, known, [thread]) for thread, known in each.items()}
     misses = [miss + thread for thread, one in compared.items() for miss in one.misses(hz, name == "swipr")]
     error, most, part = max((one.furthest() for one in compared.values()), key=beside_allowed)
-    told = mode.startswith("timer") and whole.unseen > TOLD and "CPU" not in misses
-    good = not misses or told
+    shown = mode.startswith("timer") and whole.unseen > SHOWN and "CPU" not in misses
+    good = not misses or shown
     pairs = [f"{right * 100:.1f} / {share * 100:.1f} %" for right, share in zip(whole.true, whole.shares)]
     far = f"{part} {error * 100:+.1f} % (allowed {most * 100:.1f})" if whole.count else "-"
     said = ("met" if good else "MISSED") if name == "swipr" else ("as true" if good else "off")
     more = [f"{len(misses) - 4} more"] if len(misses) > 4 else []
-    why = ": told as not sampled" if misses and told else f": {'; '.join(misses[:4] + more)}" if misses else ""
+    why = ": shown as not sampled" if misses and shown else f": {'; '.join(misses[:4] + more)}" if misses else ""
     return [mode, name, whole.count, *pairs, far, f"{whole.unseen * 100:.1f} %",
             f"{whole.true_whole / 1e9:.3f} / {whole.whole / 1e9:.3f} s", said + why], good
 

@@ -186,7 +186,7 @@ impl Writer {
                 return Err(Closed);
             }
         }
-        let end = self.end(&names).map(|summary| passed.told(summary));
+        let end = self.end(&names).map(|summary| passed.without_filtered(summary));
         if let (false, Ok(_)) = (wants_samples, &end) {
             self.output.write(lookups::answer(&self.request.purpose, &mut names).as_bytes())?;
         } else if let (true, Ok(summary)) = (found_something, &end) {

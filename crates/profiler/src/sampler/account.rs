@@ -154,7 +154,7 @@ pub struct Account {
     /// Since when it waits for a CPU. The kernel counts a wait only when it ends.
     waits_since_ns: Option<u64>,
     /// Waiting time that was reported before the kernel counted it.
-    told_early_ns: u64,
+    attributed_early_ns: u64,
     hits: Vec<Hit>,
     /// Time carried over from earlier windows, by kind, in nanoseconds.
     left_ns: [f64; 3],
@@ -165,8 +165,8 @@ pub struct Account {
     /// The kernel ticks of these hits.
     steps: [Steps; 2],
     /// CPU time used in this window while the thread could not be hit.
-    unasked_ns: u64,
-    was_never_asked: bool,
+    unarmed_ns: u64,
+    was_unarmed: bool,
     was_refused: bool,
     /// The kernel does not say where it is blocked.
     is_blind: bool,
@@ -180,21 +180,21 @@ impl Account {
         Account { began: now, opened: now, last: now, ..Account::default() }
     }
 
-    /// Records an observation. `asked`: whether the thread will be hit from now on.
-    pub fn observe(&mut self, now: Moment, found: Found, asked: TimerState) {
+    /// Records an observation. `timer`: whether the thread will be hit from now on.
+    pub fn observe(&mut self, now: Moment, found: Found, timer: TimerState) {
         let ticks = u32::try_from(now.ticks.saturating_sub(self.last.ticks)).unwrap_or(u32::MAX);
         let passed_ns = now.ns.saturating_sub(self.last.ns);
         let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
         let stood_still = used_ns == 0;
-        if let TimerState::Yes(tick_ns) = asked
+        if let TimerState::Yes(tick_ns) = timer
             && passed_ns > 0
         {
             let running = (used_ns as f64 / passed_ns as f64).min(1.0);
             self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
         }
-        self.unasked_ns += if self.was_never_asked { used_ns } else { 0 };
-        self.was_never_asked = matches!(asked, TimerState::Never | TimerState::Refused);
-        self.was_refused |= asked == TimerState::Refused;
+        self.unarmed_ns += if self.was_unarmed { used_ns } else { 0 };
+        self.was_unarmed = matches!(timer, TimerState::Never | TimerState::Refused);
+        self.was_refused |= timer == TimerState::Refused;
         self.is_blind |= matches!(found, Found::Unknown);
         let before = self.place.take();
         let found = match (before, found) {
@@ -362,7 +362,7 @@ impl Account {
         };
         samples.sort_by_key(|sample| sample.ns);
         self.opened = self.last;
-        self.unasked_ns = 0;
+        self.unarmed_ns = 0;
         self.hits.clear();
         samples
     }
@@ -371,11 +371,11 @@ impl Account {
     fn times_ns(&mut self) -> [u64; 3] {
         let (from, to) = (self.opened, self.last);
         let mut counted_ns = to.delay_ns.saturating_sub(from.delay_ns);
-        let early_ns = counted_ns.min(self.told_early_ns);
+        let early_ns = counted_ns.min(self.attributed_early_ns);
         counted_ns -= early_ns;
-        self.told_early_ns -= early_ns;
+        self.attributed_early_ns -= early_ns;
         let waits_ns = self.waits_since_ns.map_or(0, |since_ns| to.ns.saturating_sub(since_ns.max(from.ns)));
-        self.told_early_ns += waits_ns;
+        self.attributed_early_ns += waits_ns;
         let running_ns = to.cpu_ns.saturating_sub(from.cpu_ns);
         let waiting_ns = counted_ns + waits_ns;
         let blocked_ns = to.ns.saturating_sub(from.ns).saturating_sub(running_ns.saturating_add(waiting_ns));
@@ -383,9 +383,9 @@ impl Account {
     }
 
     fn cpu_samples(&mut self, running_ns: u64, ends: bool) -> Vec<Weighted> {
-        let unasked_ns = self.unasked_ns.min(running_ns);
-        let total_ns = running_ns - unasked_ns + std::mem::take(&mut self.left_ns[0]) as u64;
-        let mut samples = vec![self.without_stack(Kind::Running, self.unasked(), 1, unasked_ns)];
+        let unarmed_ns = self.unarmed_ns.min(running_ns);
+        let total_ns = running_ns - unarmed_ns + std::mem::take(&mut self.left_ns[0]) as u64;
+        let mut samples = vec![self.without_stack(Kind::Running, self.unasked(), 1, unarmed_ns)];
         let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
         if self.was_in_step {
             samples.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
@@ -415,13 +415,13 @@ impl Account {
 
     fn wall_samples(&mut self, times_ns: [u64; 3], interval_ns: u64, ends: bool) -> Vec<Weighted> {
         let ticks = self.last.ticks.saturating_sub(self.opened.ticks);
-        let (mut samples, running_ns, unasked_ns) = (vec![], times_ns[0], self.unasked_ns);
+        let (mut samples, running_ns, unarmed_ns) = (vec![], times_ns[0], self.unarmed_ns);
         for (kind, mut ticks) in KINDS.into_iter().zip(self.ticks_of_kinds(times_ns, ticks, interval_ns)) {
             if ticks == 0 {
                 continue;
             }
             if kind == Kind::Running {
-                let unasked = u128::from(ticks) * u128::from(unasked_ns.min(running_ns))
+                let unasked = u128::from(ticks) * u128::from(unarmed_ns.min(running_ns))
                     / u128::from(running_ns.max(1));
                 samples.push(self.without_stack(kind, self.unasked(), in_ticks(unasked as u64), 0));
                 ticks -= unasked as u64;

@@ -9,7 +9,7 @@ use swipr_runtimes::merge::{Parts, Place, RuntimeCode, RuntimeLanguage, merge};
 
 /// Behind the frames of a chain that was cut, or whose place among the native frames is not known.
 const CUT: &str = "[outer interpreted frames left out]";
-const UNCERTAIN: &str = "[native frames between these not told]";
+const UNCERTAIN: &str = "[native frames between these unknown]";
 /// Of CPython's perf trampolines, each of which stands for a Python function.
 const TRAMPOLINE: &str = "py::";
 

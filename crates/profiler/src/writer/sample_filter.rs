@@ -47,7 +47,7 @@ impl SampleFilter {
     }
 
     /// The recording's figures, less the samples that did not pass.
-    pub fn told(&self, summary: Summary) -> Summary {
+    pub fn without_filtered(&self, summary: Summary) -> Summary {
         let samples = summary.samples.saturating_sub(self.filtered);
         Summary { samples, filtered: self.filtered, ..summary }
     }
@@ -87,8 +87,8 @@ mod tests {
         ] {
             assert_eq!(passed.is_wanted(state, &stack(&names), 2), expected, "{names:?}");
         }
-        let told = passed.told(Summary { samples: 10, ..Summary::default() });
-        assert_eq!((told.samples, told.filtered), (4, 6));
+        let left = passed.without_filtered(Summary { samples: 10, ..Summary::default() });
+        assert_eq!((left.samples, left.filtered), (4, 6));
         let mut all = SampleFilter::new(&Filter::default());
         assert!(all.is_wanted(State::Blocked(None), &stack(&[]), 1));
     }

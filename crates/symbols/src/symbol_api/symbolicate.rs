@@ -19,13 +19,13 @@ pub fn symbolicate(question: &Value, modules: &impl Modules) -> Result<Value, St
 
 fn result(job: &Value, modules: &impl Modules, left: &mut usize) -> Result<Value, String> {
     let list = |field: &str| job.get(field).and_then(Value::as_array).ok_or(format!("{field} is no list"));
-    let asked: Vec<(&str, &str)> = list("memoryMap")?
+    let memory_map: Vec<(&str, &str)> = list("memoryMap")?
         .iter()
         .map(|pair| Some((pair.get(0)?.as_str()?, pair.get(1)?.as_str()?)))
         .collect::<Option<_>>()
         .ok_or("memoryMap is no list of names and ids")?;
     let mut found = Map::new();
-    for (name, id) in &asked {
+    for (name, id) in &memory_map {
         found.insert(format!("{name}/{id}"), modules.has(name, id).into());
     }
     let mut stacks = Vec::new();
@@ -34,28 +34,28 @@ fn result(job: &Value, modules: &impl Modules, left: &mut usize) -> Result<Value
         *left = left.checked_sub(frames.len()).ok_or(format!("more than {MAX_FRAMES} addresses"))?;
         let frames = frames.iter().enumerate().map(|(number, frame)| {
             let pair = (|| Some((frame.get(0)?.as_i64()?, frame.get(1)?.as_u64()?)))();
-            let (module, offset) = pair.ok_or("a frame is no pair of numbers")?;
-            let asked = usize::try_from(module).ok().and_then(|module| asked.get(module));
-            Ok(one(number, asked, offset, modules))
+            let (index, offset) = pair.ok_or("a frame is no pair of numbers")?;
+            let module = usize::try_from(index).ok().and_then(|index| memory_map.get(index));
+            Ok(one(number, module, offset, modules))
         });
         stacks.push(frames.collect::<Result<Vec<_>, String>>()?);
     }
     Ok(json!({ "stacks": stacks, "found_modules": found }))
 }
 
-fn one(number: usize, asked: Option<&(&str, &str)>, offset: u64, modules: &impl Modules) -> Value {
+fn one(number: usize, module: Option<&(&str, &str)>, offset: u64, modules: &impl Modules) -> Value {
     let mut frame = Map::new();
     frame.insert("frame".into(), number.into());
     frame.insert("module_offset".into(), format!("{offset:#x}").into());
-    frame.insert("module".into(), asked.map_or("<unknown>", |(name, _)| name).into());
-    let functions = asked.and_then(|(name, id)| modules.functions(name, id, offset));
+    frame.insert("module".into(), module.map_or("<unknown>", |(name, _)| name).into());
+    let functions = module.and_then(|(name, id)| modules.functions(name, id, offset));
     if let Some((outer, inlined)) = functions.as_deref().and_then(<[Symbol]>::split_last) {
         frame.insert("function_offset".into(), format!("{:#x}", outer.offset).into());
-        told(outer, &mut frame);
+        put_function(outer, &mut frame);
         if !inlined.is_empty() {
             let inlines = inlined.iter().map(|function| {
                 let mut inline = Map::new();
-                told(function, &mut inline);
+                put_function(function, &mut inline);
                 Value::Object(inline)
             });
             frame.insert("inlines".into(), inlines.collect());
@@ -64,7 +64,7 @@ fn one(number: usize, asked: Option<&(&str, &str)>, offset: u64, modules: &impl 
     Value::Object(frame)
 }
 
-fn told(function: &Symbol, into: &mut Map<String, Value>) {
+fn put_function(function: &Symbol, into: &mut Map<String, Value>) {
     into.insert("function".into(), (*function.name).into());
     if let Some(file) = &function.file {
         into.insert("file".into(), (**file).into());
