@@ -48,11 +48,13 @@ fn an_idle_agent_sleeps() {
         });
         switches.sum()
     };
-    // The agent's start may not be over yet.
-    std::thread::sleep(Duration::from_secs(1));
-    let before = sleeps();
-    std::thread::sleep(Duration::from_secs(4));
-    assert_eq!(sleeps(), before);
+    // Its start may not be over yet.
+    let is_quiet = |_| {
+        let before = sleeps();
+        std::thread::sleep(Duration::from_secs(4));
+        sleeps() == before
+    };
+    assert!((0..5).any(is_quiet));
 }
 
 /// Ends the program in one way, with and without the agent: the status is the same.

@@ -385,7 +385,7 @@ impl Account {
     fn cpu_samples(&mut self, running_ns: u64, ends: bool) -> Vec<Weighted> {
         let unarmed_ns = self.unarmed_ns.min(running_ns);
         let total_ns = running_ns - unarmed_ns + std::mem::take(&mut self.left_ns[0]) as u64;
-        let mut samples = vec![self.without_stack(Kind::Running, self.unasked(), 1, unarmed_ns)];
+        let mut samples = vec![self.without_stack(Kind::Running, self.unarmed(), 1, unarmed_ns)];
         let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
         if self.was_in_step {
             samples.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
@@ -405,7 +405,7 @@ impl Account {
         samples
     }
 
-    fn unasked(&self) -> RawStack {
+    fn unarmed(&self) -> RawStack {
         if self.was_refused { RawStack::not_preempted() } else { RawStack::none() }
     }
 
@@ -421,10 +421,10 @@ impl Account {
                 continue;
             }
             if kind == Kind::Running {
-                let unasked = u128::from(ticks) * u128::from(unarmed_ns.min(running_ns))
+                let unarmed = u128::from(ticks) * u128::from(unarmed_ns.min(running_ns))
                     / u128::from(running_ns.max(1));
-                samples.push(self.without_stack(kind, self.unasked(), in_ticks(unasked as u64), 0));
-                ticks -= unasked as u64;
+                samples.push(self.without_stack(kind, self.unarmed(), in_ticks(unarmed as u64), 0));
+                ticks -= unarmed as u64;
                 if self.was_in_step {
                     samples.push(self.without_stack(kind, RawStack::in_step(), in_ticks(ticks), 0));
                     continue;
