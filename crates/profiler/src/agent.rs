@@ -1,5 +1,6 @@
 //! The agent: one per process. It starts and ends recordings for the server and the C interface.
 
+mod figures;
 mod metrics;
 mod status;
 mod wanted_threads;
@@ -13,6 +14,7 @@ use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, RunningRecording};
 use crate::writer::{Figures, NameSources, SharedFlightRecorder, Writer, write_flight_record};
 use crate::{agent_threads, last_thread, symbol_server};
+use figures::Snapshot;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -404,11 +406,11 @@ impl Recorder for SharedAgent {
     fn status(&self) -> String {
         #[cfg(feature = "fault-injection")]
         crate::injected::may_panic("server");
-        format!("{}\n", status::json(&self.0))
+        format!("{}\n", status::json(&Snapshot::of(&self.0)))
     }
 
     fn metrics(&self) -> String {
-        metrics::text(&status::json(&self.0), &self.0.counters)
+        metrics::text(&Snapshot::of(&self.0))
     }
 
     fn off(&self) -> Option<&'static str> {

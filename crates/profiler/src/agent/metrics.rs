@@ -1,16 +1,13 @@
-//! `/metrics`: the figures of `/status` in Prometheus' text format 0.0.4. `families.rs` says which
-//! figure of `/status` becomes which metric; the histograms, of which `/status` has only
-//! percentiles, come from the counters.
+//! `/metrics`: the agent's figures in Prometheus' text format 0.0.4, and its histograms.
 
-mod families;
 #[cfg(test)]
 mod tests;
 
-use crate::counters::AgentCounters;
+use super::figures::{FIGURES, Figure, HISTOGRAMS, Metric, Snapshot};
 use crate::histogram::Histogram;
-use families::{FAMILIES, Family, HISTOGRAMS, Source};
 use serde_json::Value;
 use std::fmt::Write;
+use swipr_os::disabled;
 
 /// The range of the histograms' buckets. No handler or sweep is shorter than the first or, unless
 /// something is wrong, longer than the last.
@@ -18,40 +15,43 @@ const BUCKETS_NS: std::ops::RangeInclusive<u64> = 250..=(1 << 34);
 
 const OFF_HELP: &str = "1: the agent has turned itself off; /status says why.";
 
-/// The whole text, from what `/status` says at the same moment.
-pub fn text(status: &Value, counters: &AgentCounters) -> String {
+/// The whole text.
+pub fn text(now: &Snapshot<'_>) -> String {
     let mut out = String::new();
-    let version = status.get("version").and_then(Value::as_str).unwrap_or_default();
     head(&mut out, "swipr_build_info", "gauge", "The agent's version, as a label.");
-    line(&mut out, "swipr_build_info", "", &[("version", version)], 1.0);
-    let off = status.get("off").is_some_and(Value::is_string);
+    line(&mut out, "swipr_build_info", "", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     head(&mut out, "swipr_off", "gauge", OFF_HELP);
-    line(&mut out, "swipr_off", "", &[], f64::from(u8::from(off)));
-    for family in FAMILIES {
-        head(&mut out, family.name, family.kind.name(), family.help);
-        family.sources.iter().for_each(|source| samples(&mut out, family, source, status));
+    line(&mut out, "swipr_off", "", &[], f64::from(u8::from(disabled::reason().is_some())));
+    let mut last = "";
+    for figure in FIGURES {
+        let Some(metric) = &figure.metric else { continue };
+        if metric.name != last {
+            head(&mut out, metric.name, metric.kind.name(), metric.help);
+            last = metric.name;
+        }
+        samples(&mut out, figure, metric, (figure.value)(now));
     }
     for (name, help, histogram) in HISTOGRAMS {
         head(&mut out, name, "histogram", help);
-        buckets(&mut out, name, histogram(counters));
+        buckets(&mut out, name, histogram(now.counters()));
     }
     out
 }
 
-/// A figure that is not known now (the symbolizer is busy, and the server does not wait for it) is
-/// left out: a gap, and no 0.
-fn samples(out: &mut String, family: &Family, source: &Source, status: &Value) {
-    let label = |value| [(family.label, value)];
-    match status.pointer(source.at) {
-        Some(Value::Number(number)) => {
-            let labels = label(source.label_value);
-            let labels = if family.label.is_empty() { &[][..] } else { &labels };
-            line(out, family.name, "", labels, family.value(number.as_f64().unwrap_or(0.0)));
+/// A figure that is not known now is left out: a gap, and no 0.
+fn samples(out: &mut String, figure: &Figure, metric: &Metric, value: Value) {
+    let label = |value| [(metric.label, value)];
+    let value_of = |number: &Value| figure.base_unit(number.as_f64().unwrap_or(0.0));
+    match &value {
+        Value::Number(_) => {
+            let labels = label(metric.label_value);
+            let labels = if metric.label.is_empty() { &[][..] } else { &labels };
+            line(out, metric.name, "", labels, value_of(&value));
         }
-        Some(Value::Array(list)) => line(out, family.name, "", &[], list.len() as f64),
-        Some(Value::Object(members)) => {
+        Value::Array(list) => line(out, metric.name, "", &[], list.len() as f64),
+        Value::Object(members) => {
             for (name, number) in members {
-                line(out, family.name, "", &label(name), family.value(number.as_f64().unwrap_or(0.0)));
+                line(out, metric.name, "", &label(name), value_of(number));
             }
         }
         _ => {}

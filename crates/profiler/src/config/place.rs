@@ -75,6 +75,9 @@ pub(super) fn from_listen(text: &str, exposure: Exposure) -> Result<Place, Strin
         no_nul(name.as_bytes())?;
         return Pattern::parse(name.as_bytes()).map(Place::Abstract);
     }
+    if text.starts_with('/') || text.starts_with("unix:") {
+        return Err("the path of a socket belongs in SWIPR_SOCKET".to_owned());
+    }
     tcp(text.strip_prefix("http://").unwrap_or(text), exposure)
 }
 

@@ -116,6 +116,14 @@ fn placeholders_are_filled_in_and_cannot_choose_a_directory() {
 }
 
 #[test]
+fn a_path_in_the_wrong_variable_is_told_the_right_one() {
+    for path in ["/tmp/socket", "unix:///tmp/socket"] {
+        let error = parse(&[("SWIPR_LISTEN", path)]).unwrap_err().to_string();
+        assert!(error.contains("belongs in SWIPR_SOCKET"), "{error}");
+    }
+}
+
+#[test]
 fn more_than_loopback_needs_the_switch_and_a_token() {
     let listen = ("SWIPR_LISTEN", "0.0.0.0:7377");
     let any = ("SWIPR_LISTEN_ANY", "1");

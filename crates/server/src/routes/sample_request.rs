@@ -1,6 +1,6 @@
 //! swift-profile-recorder's request: a JSON object, with further fields besides its own.
 
-use super::parameters::{Defaults, RecordingParams};
+use super::parameters::{Defaults, PARAMETERS, Parameter, RecordingParams};
 use crate::recording::{Length, Request};
 use serde_json::Value;
 use swipr_formats::model::Mode;
@@ -12,51 +12,10 @@ pub(crate) const EXAMPLE: &str =
 /// Deepest nesting of brackets that is parsed at all.
 const MAX_DEPTH: usize = 8;
 
-/// A field of the object: its name, and the parameter it sets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
-    pub(crate) parameter: &'static str,
-    kind: FieldKind,
+/// Every parameter that is a field, with the field's name.
+pub(crate) fn fields() -> impl Iterator<Item = (&'static str, &'static Parameter)> {
+    PARAMETERS.iter().filter_map(|parameter| Some((parameter.json?, parameter)))
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FieldKind {
-    Text,
-    Number,
-    TextOrNumber,
-    Switch,
-}
-
-const fn field(name: &'static str, parameter: &'static str, kind: FieldKind) -> Field {
-    Field { name, parameter, kind }
-}
-
-/// Every field.
-pub(crate) static FIELDS: &[Field] = &[
-    field("numberOfSamples", "samples", FieldKind::Number),
-    field("timeInterval", "interval", FieldKind::TextOrNumber),
-    field("format", "format", FieldKind::Text),
-    field("symbolizer", "symbolizer", FieldKind::Text),
-    field("durationMs", "duration_ms", FieldKind::Number),
-    field("mode", "mode", FieldKind::Text),
-    field("source", "source", FieldKind::Text),
-    field("threads", "threads", FieldKind::Text),
-    field("tid", "tid", FieldKind::TextOrNumber),
-    field("mayCome", "may_come", FieldKind::Switch),
-    field("state", "state", FieldKind::Text),
-    field("include", "include", FieldKind::Text),
-    field("exclude", "exclude", FieldKind::Text),
-    field("mergeThreads", "merge_threads", FieldKind::Switch),
-    field("names", "names", FieldKind::Text),
-    field("lines", "lines", FieldKind::Switch),
-    field("inline", "inline", FieldKind::Switch),
-    field("maxDepth", "max_depth", FieldKind::Number),
-    field("title", "title", FieldKind::Text),
-    field("weight", "weight", FieldKind::Text),
-    field("states", "states", FieldKind::Switch),
-    field("compat", "compat", FieldKind::Switch),
-];
 
 /// Reads the body; the error is one line that names the field.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
@@ -73,15 +32,14 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     };
     let mut params = RecordingParams::default();
     for (name, value) in &object {
-        let Some(field) = FIELDS.iter().find(|field| field.name == name) else {
-            let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
-            let known = names.join(", ");
+        let Some((_, parameter)) = fields().find(|(field, _)| field == name) else {
+            let known = fields().map(|(field, _)| field).collect::<Vec<_>>().join(", ");
             return Err(format!("\"{name}\" is not a field known here ({known})"));
         };
         let wrong = |what: String| format!("\"{name}\": {what}");
         // null is as if it were not there.
-        if let Some(text) = text(field.kind, value).map_err(wrong)? {
-            params.set(field.parameter, &text).map_err(wrong)?;
+        if let Some(text) = text(parameter.values, value).map_err(wrong)? {
+            params.set(parameter.name, &text).map_err(wrong)?;
         }
     }
     if params.ticks.is_none() && params.duration_ns.is_none() {
@@ -119,18 +77,20 @@ fn is_deep(body: &[u8]) -> bool {
     false
 }
 
-/// The value as a query would have it.
-fn text(kind: FieldKind, value: &Value) -> Result<Option<String>, String> {
-    match (kind, value) {
-        (_, Value::Null) => Ok(None),
-        (FieldKind::Text | FieldKind::TextOrNumber, Value::String(text)) => Ok(Some(text.clone())),
-        (FieldKind::Switch, Value::Bool(on)) => Ok(Some(on.to_string())),
-        (FieldKind::Number | FieldKind::TextOrNumber, Value::Number(number)) => Ok(Some(plain(number))),
-        (FieldKind::Text, other) => Err(format!("{} is not a string", shown(other))),
-        (FieldKind::Number, other) => Err(format!("{} is not a number", shown(other))),
-        (FieldKind::TextOrNumber, other) => Err(format!("{} is no time", shown(other))),
-        (FieldKind::Switch, other) => Err(format!("{} is not true or false", shown(other))),
-    }
+/// The value as a query would have it; `values`: the parameter's.
+fn text(values: &str, value: &Value) -> Result<Option<String>, String> {
+    let wanted = match (values, value) {
+        (_, Value::Null) => return Ok(None),
+        ("true, false", Value::Bool(on)) => return Ok(Some(on.to_string())),
+        ("number" | "numbers" | "time", Value::Number(number)) => return Ok(Some(plain(number))),
+        ("true, false", _) => "true or false",
+        ("number", _) => "a number",
+        (_, Value::String(text)) => return Ok(Some(text.clone())),
+        ("numbers", _) => "a text with numbers",
+        ("time", _) => "a time",
+        _ => "a string",
+    };
+    Err(format!("{} is not {wanted}", shown(value)))
 }
 
 /// A number without an exponent.

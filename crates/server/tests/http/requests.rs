@@ -235,7 +235,7 @@ fn wrong_json_is_told_the_field_and_an_example() {
         (r#"{"numberOfSamples":1,"timeInterval":"2 h"}"#, "100 us to 1 h"),
         (r#"{"numberOfSamples":1000000,"timeInterval":"1 h"}"#, "longer than 24 h"),
         (r#"{"numberOfSamples":1,"timeInterval":-5}"#, "100 us to 1 h"),
-        (r#"{"numberOfSamples":1,"timeInterval":true}"#, "\"timeInterval\": true is no time"),
+        (r#"{"numberOfSamples":1,"timeInterval":true}"#, "\"timeInterval\": true is not a time"),
         (r#"{"numberOfSamples":1,"timeInterval":"1ms","format":"gif"}"#, "\"format\": "),
         (r#"{"numberOfSamples":1,"timeInterval":"1ms","symbolizer":"x"}"#, "native, lazy, fake"),
         (r#"{"numberOfSamples":1,"timeInterval":"1ms","lines":"yes"}"#, "not true or false"),

@@ -1,6 +1,5 @@
-use super::families::NOT_METRICS;
 use super::*;
-use crate::agent::{Agent, status};
+use crate::agent::Agent;
 use crate::config::Config;
 use crate::generated::assert_generated;
 use std::collections::BTreeMap;
@@ -51,7 +50,7 @@ fn parsed(text: &str) -> BTreeMap<String, f64> {
 }
 
 fn metrics(agent: &Agent) -> BTreeMap<String, f64> {
-    parsed(&text(&status::json(agent), &agent.counters))
+    parsed(&text(&Snapshot::of(agent)))
 }
 
 /// The upper ends and counts of a histogram's buckets.
@@ -101,32 +100,18 @@ fn counts_stay_when_their_recording_ends() {
     }
 }
 
-/// Every number in a JSON value, and every list, by its pointer.
-fn leaves(value: &Value, at: String, found: &mut Vec<String>) {
-    match value {
-        Value::Object(members) => {
-            members.iter().for_each(|(name, value)| leaves(value, format!("{at}/{name}"), found));
-        }
-        Value::Number(_) | Value::Array(_) => found.push(at),
-        _ => {}
-    }
-}
+/// Figures that are no metrics: identities, and percentiles of what are histograms.
+const NOT_METRICS: [&str; 4] = ["pid", "not_listening", "held", "sweep"];
 
 #[test]
-fn every_figure_of_status_is_a_metric_and_every_metric_has_its_figure() {
-    let status = status::json(&Agent::new(&Config::default()));
-    let mut figures = vec![];
-    leaves(&status, String::new(), &mut figures);
-    let sources: Vec<&str> =
-        FAMILIES.iter().flat_map(|family| family.sources).map(|source| source.at).collect();
-    for figure in &figures {
-        let is_in = |places: &[&str]| {
-            places.iter().any(|place| figure == place || figure.starts_with(&format!("{place}/")))
-        };
-        assert!(is_in(&sources) || is_in(NOT_METRICS), "{figure} is in /status and not in /metrics");
-    }
-    for source in sources {
-        assert!(status.pointer(source).is_some(), "there is no {source} in /status");
+fn every_number_of_status_is_a_metric() {
+    let agent = Agent::new(&Config::default());
+    let now = Snapshot::of(&agent);
+    for figure in FIGURES {
+        let value = (figure.value)(&now);
+        let is_number = value.is_number() || value.is_array() || value.is_object();
+        let is_metric = figure.metric.is_some();
+        assert_eq!(is_number && !NOT_METRICS.contains(&figure.at), is_metric, "{}", figure.at);
     }
 }
 
@@ -135,7 +120,9 @@ fn the_metrics_in_the_documentation_are_the_list() {
     let mut table = String::from("| metric | type | labels | meaning |\n|---|---|---|---|\n");
     table += "| `swipr_build_info` | gauge | `version` | The agent's version, as a label. |\n";
     table += &format!("| `swipr_off` | gauge |  | {OFF_HELP} |\n");
-    for Family { name, kind, help, label, .. } in FAMILIES {
+    let mut metrics: Vec<_> = FIGURES.iter().filter_map(|figure| figure.metric.as_ref()).collect();
+    metrics.dedup_by_key(|metric| metric.name);
+    for Metric { name, kind, help, label, .. } in metrics {
         let label = if label.is_empty() { String::new() } else { format!("`{label}`") };
         let _ = writeln!(table, "| `{name}` | {} | {label} | {help} |", kind.name());
     }
