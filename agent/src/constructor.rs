@@ -6,7 +6,7 @@
 use crate::interpose::{atfork, register_frame, sigaltstack};
 use crate::{ld_preload, prepare};
 use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs};
-use profiler::for_library::{lifecycle, wait_for_recorder};
+use profiler::for_library::lifecycle;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -84,8 +84,8 @@ fn start(config: Config) {
     if config.follow == Follow::None {
         ld_preload::strip();
     }
-    if lifecycle::start(config.clone(), lifecycle::Wait::No).is_ok() {
-        wait_for_recorder::at_start(&config, lifecycle::is_sampled_or_gone);
+    if lifecycle::start(config, lifecycle::Wait::No).is_ok() {
+        lifecycle::wait_for_recorder();
     }
 }
 

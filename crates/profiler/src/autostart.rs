@@ -8,7 +8,7 @@ use crate::agent::Agent;
 use crate::config::{Config, LifeFile};
 use crate::output::{self, Completion, FileOutput};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use swipr_formats::Selection;
 use swipr_formats::model::{Mode, Summary};
@@ -22,15 +22,10 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// The recording of the process's whole life.
-struct Whole {
-    /// The process that records. A forked child has a copy of this, and must not wait.
-    pid: u32,
+pub struct Whole {
     stop: Arc<AtomicBool>,
     completion: Arc<Completion>,
 }
-
-/// Leaked: the exit handler may use it at any time.
-static WHOLE: AtomicPtr<Whole> = AtomicPtr::new(std::ptr::null_mut());
 
 /// An output that throws all bytes away.
 struct Nowhere;
@@ -66,28 +61,28 @@ fn request(
     }
 }
 
-/// Called by the server thread, which has the agent's descriptors.
-pub fn begin(agent: &Arc<Agent>, config: &Config) {
+/// Called by the server thread, which has the agent's descriptors. Returns the recording of the
+/// process's whole life, if there is one.
+pub fn begin(agent: &Arc<Agent>, config: &Config) -> Option<Whole> {
     if let Some(continuous) = config.continuous {
         let purpose = WriterTask::Keep(continuous.keep);
         let request = request(continuous.interval, &swipr_formats::GOROUTINES, purpose, Symbolize::Lazy);
         agent.submit(request, Box::new(Nowhere), Arc::default());
     }
-    if let Some(file) = &config.life_file {
-        begin_file(agent, file);
-    }
+    let whole = config.life_file.as_ref().and_then(|file| begin_file(agent, file));
     if config.continuous.is_some() || config.life_file.is_some() {
         agent.start_submitted();
     }
+    whole
 }
 
-fn begin_file(agent: &Arc<Agent>, file: &LifeFile) {
+fn begin_file(agent: &Arc<Agent>, file: &LifeFile) -> Option<Whole> {
     let (stop, completion) = (Arc::<AtomicBool>::default(), Arc::<Completion>::default());
-    let pid = process::pid();
-    let path = file.path(pid);
+    let path = file.path(process::pid());
     // A child that runs as another user may not be able to write where its parent could.
     if let Err(error) = output::check(&path) {
-        return log::always(format_args!("cannot use SWIPR_OUTPUT: {error}; nothing is recorded for it"));
+        log::always(format_args!("cannot use SWIPR_OUTPUT: {error}; nothing is recorded for it"));
+        return None;
     }
     let output = FileOutput::renamed_when_complete(path, completion.clone());
     agent.submit(
@@ -95,13 +90,11 @@ fn begin_file(agent: &Arc<Agent>, file: &LifeFile) {
         Box::new(output),
         stop.clone(),
     );
-    WHOLE.store(Box::into_raw(Box::new(Whole { pid, stop, completion })), Release);
+    Some(Whole { stop, completion })
 }
 
 /// The process ends: its file is completed. Returns why it could not be.
-pub fn end(agent: &Agent) -> Option<String> {
-    // SAFETY: null, or leaked and never freed.
-    let whole = unsafe { WHOLE.load(Acquire).as_ref() }.filter(|whole| whole.pid == process::pid())?;
+pub fn end(whole: &Whole, agent: &Agent) -> Option<String> {
     whole.stop.store(true, Relaxed);
     agent.wake_sampler();
     match whole.completion.wait(TIMEOUT) {

@@ -15,8 +15,8 @@ pub mod injected {
 
 pub mod lifecycle {
     pub use crate::lifecycle::{
-        LifeError, Paused, Wait, address, is_here, is_sampled_or_gone, pause, pause_if_only_thread,
-        settle_before_change, start, stop, submit, wake_sampler,
+        LifeError, Paused, Wait, address, is_here, pause, pause_if_only_thread, settle_before_change, start,
+        stop, submit, wait_for_recorder, wake_sampler,
     };
 
     pub mod fork {
@@ -46,8 +46,4 @@ pub mod server {
 
 pub mod signal_exclusion {
     pub use crate::signal_exclusion::{Reason, add, is_in_sandbox, remove};
-}
-
-pub mod wait_for_recorder {
-    pub use crate::wait_for_recorder::at_start;
 }

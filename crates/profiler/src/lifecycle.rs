@@ -2,6 +2,7 @@
 //! child, stopped by `swipr_stop` or at exit. One agent per process.
 
 pub mod fork;
+mod instance;
 mod pause;
 mod phase;
 
@@ -11,16 +12,15 @@ use crate::agent::{Agent, SharedAgent};
 use crate::channel::{Sender, channel};
 use crate::config::{Config, Follow};
 use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder};
+use instance::{Instance, Live};
 use phase::{Life, Phase, State};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
-use std::sync::{Arc, Once};
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
 use swipr_os::{descriptors, loader_lock, own_threads, process, signals};
 use swipr_os::{disabled, log};
-use swipr_server::listen::{
-    Address, Directories, Identity, Listener, Place, Reach, SocketFile, remove_neighbours,
-};
+use swipr_server::listen::{Address, Directories, Identity, Listener, Place, Reach, remove_neighbours};
 use swipr_server::recording::{Output, Request};
 use swipr_server::wake_server;
 use swipr_server::{Limits, Server, Settings};
@@ -66,30 +66,10 @@ pub enum Wait {
     Yes,
 }
 
-/// What there is once the server listens.
-struct Live {
-    agent: Arc<Agent>,
-    server: Server,
-    address: Address,
-    files: Vec<Arc<SocketFile>>,
-}
-
 static STATE: State = State::new();
-/// The configuration, with which the child of a fork starts again. Leaked, so that it can be read
-/// without a lock.
-static CONFIG: AtomicPtr<Config> = AtomicPtr::new(std::ptr::null_mut());
-/// The live agent, leaked: exit handlers and the C interface may use it at any time.
-static LIVE: AtomicPtr<Live> = AtomicPtr::new(std::ptr::null_mut());
-/// The agent's threads have descriptors of their own, which a forked child does not have.
-static OWN_TABLE: AtomicBool = AtomicBool::new(false);
-/// The process that started the agent: a child by vfork(2) has its parent's memory.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// This process is the child of a fork, without execve(2) since.
-static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 fn live() -> Option<&'static Live> {
-    // SAFETY: null, or leaked and never freed.
-    unsafe { LIVE.load(Acquire).as_ref() }
+    Instance::get().and_then(Instance::live)
 }
 
 /// Whether there is an agent in this process, or it is being started.
@@ -141,13 +121,12 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     watch_exit();
     disabled::on_disable(&(turned_off as fn()));
     last_thread::watch_if_first(&(wake as fn()));
-    PROCESS.store(process::pid(), Relaxed);
     swipr_os::swift::look();
     swipr_os::stdio::look();
-    CONFIG.store(Box::into_raw(Box::new(config.clone())), Release);
+    Instance::begin(config.clone());
     let (report, reported) = channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
-    let started = agent_threads::start("server", move || serve(life, &config, &identity, &report));
+    let started = agent_threads::start("server", move || serve(life, &identity, &report));
     if let Err(error) = started {
         STATE.change(life, Phase::Starting, Phase::Idle);
         return Err(LifeError::Failed(format!("cannot start the server thread: {error}")));
@@ -162,25 +141,28 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
 }
 
 /// The server thread's body.
-fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Result<(), LifeError>>) {
-    OWN_TABLE.store(descriptors::unshare_fds(), Relaxed);
-    match listen(config, identity) {
+fn serve(life: Life, identity: &Identity, report: &Sender<Result<(), LifeError>>) {
+    let Some(instance) = Instance::get() else { return };
+    instance.has_own_table.store(descriptors::unshare_fds(), Relaxed);
+    match listen(instance, identity) {
         Ok((live, event_loop)) => {
             let file = live.files.first().cloned();
-            LIVE.store(Box::into_raw(Box::new(live)), Release);
+            instance.set_live(Some(live));
             if !STATE.change(life, Phase::Starting, Phase::Running) {
-                LIVE.store(std::ptr::null_mut(), Release);
+                instance.set_live(None);
                 drop(event_loop);
                 STATE.change(life, Phase::GivenUp, Phase::Idle);
                 let _ = report.send(Err(LifeError::NotRunning));
                 return;
             }
             let _ = report.send(Ok(()));
-            if let (Some(Place::Default), Some(file)) = (config.places.first(), file) {
+            if let (Some(Place::Default), Some(file)) = (instance.config.places.first(), file) {
                 remove_neighbours(file.path());
             }
-            if let Some(live) = self::live() {
-                autostart::begin(&live.agent, config);
+            if let Some(live) = instance.live()
+                && let Some(whole) = autostart::begin(&live.agent, &instance.config)
+            {
+                let _ = live.whole.set(whole);
             }
             // A panic disables the agent. Unwinding closes its sockets and removes their files.
             disabled::contained(|| event_loop.run());
@@ -191,7 +173,7 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
         Err(error) => {
             // Only if logging is on: with a fixed place, every child of the host would write
             // this to the host's stderr.
-            config.log.line(format_args!("not profiled: {error}"));
+            instance.config.log.line(format_args!("not profiled: {error}"));
             let _ = STATE.change(life, Phase::Starting, Phase::Idle)
                 || STATE.change(life, Phase::GivenUp, Phase::Idle);
             let _ = report.send(Err(error));
@@ -199,7 +181,8 @@ fn serve(life: Life, config: &Config, identity: &Identity, report: &Sender<Resul
     }
 }
 
-fn listen(config: &Config, identity: &Identity) -> Result<(Live, swipr_server::EventLoop), LifeError> {
+fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, swipr_server::EventLoop), LifeError> {
+    let config = &instance.config;
     let directories = Directories::system(config.runtime_directory.clone());
     let (mut listeners, mut not_listening) = (vec![], vec![]);
     for place in &config.places {
@@ -210,7 +193,7 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, swipr_server::E
             Err(error) => not_listening.push(error.to_string()),
         }
     }
-    tell_not_listening(&not_listening, config);
+    tell_not_listening(&not_listening, instance);
     let addresses: Vec<&Address> = listeners.iter().map(Listener::address).collect();
     let address = match addresses.first() {
         Some(&address) => address.clone(),
@@ -223,22 +206,22 @@ fn listen(config: &Config, identity: &Identity) -> Result<(Live, swipr_server::E
     let settings = Settings {
         token: config.token.clone(),
         allowed_uids: config.allowed_uids.clone(),
-        shares_descriptors: !OWN_TABLE.load(Relaxed),
+        shares_descriptors: !instance.has_own_table.load(Relaxed),
         log: config.log,
         limits: Limits::default(),
     };
     let (server, event_loop) = Server::new(listeners, recorder, settings)
         .map_err(|error| LifeError::Failed(format!("cannot make the server: {error}")))?;
-    Ok((Live { agent, server, address, files }, event_loop))
+    Ok((Live { agent, server, address, files, whole: OnceLock::new() }, event_loop))
 }
 
 /// A place besides the main one is taken: reports that on stderr. Children of a profiled process,
 /// which has the place itself, only log it.
-fn tell_not_listening(reasons: &[String], config: &Config) {
-    let is_child = !reasons.is_empty() && (IS_FORKED.load(Relaxed) || process::has_profiled_parent());
+fn tell_not_listening(reasons: &[String], instance: &Instance) {
+    let is_child = !reasons.is_empty() && (instance.is_forked() || process::has_profiled_parent());
     for reason in reasons {
         match is_child {
-            true => config.log.line(reason),
+            true => instance.config.log.line(reason),
             false => log::always(format_args!("SWIPR_LISTEN: {reason}; it is profiled all the same")),
         }
     }
@@ -292,9 +275,14 @@ fn turned_off() {
     }
 }
 
-/// Whether a recording has begun to sample, or none can begin.
-pub fn is_sampled_or_gone() -> bool {
-    is_sampling() || !is_there()
+/// The agent was started. If this process is to be recorded from its beginning: waits until a
+/// recording samples, or none can.
+pub fn wait_for_recorder() {
+    let Some(instance) = Instance::get() else { return };
+    if let Some(awaited) = instance.config.awaited.filter(|awaited| awaited.is_meant(process::parent())) {
+        instance.waits.store(true, Relaxed);
+        wait_for_recorder::at_start(awaited.recorder(), || is_sampling() || !is_there());
+    }
 }
 
 fn is_sampling() -> bool {
@@ -326,21 +314,19 @@ fn watch_exit() {
         disabled::contained(|| {
             // In a sandbox, a wrong system call ends the process. A child that no fork handler has
             // seen has no agent, and threads that are not there may hold its locks.
-            if signal_exclusion::is_in_sandbox() || PROCESS.load(Relaxed) != process::pid() {
-                return;
-            }
-            // SAFETY: null, or leaked and never freed.
-            let config = unsafe { CONFIG.load(Acquire).as_ref() }.filter(|config| config.life_file.is_some());
-            if config.is_some() {
+            let instance = Instance::get().filter(|instance| instance.is_of_this_process());
+            let Some(instance) = instance.filter(|_| !signal_exclusion::is_in_sandbox()) else { return };
+            if instance.config.life_file.is_some() {
                 // A short program may end before its agent is there.
                 STATE.settled(Instant::now() + START_AT_EXIT);
-                let failed = live().and_then(|live| autostart::end(&live.agent));
-                failed.iter().for_each(|reason| log::always(format_args!("SWIPR_OUTPUT: {reason}")));
             }
+            let Some(live) = instance.live() else { return };
+            let failed = live.whole.get().and_then(|whole| autostart::end(whole, &live.agent));
+            failed.iter().for_each(|reason| log::always(format_args!("SWIPR_OUTPUT: {reason}")));
             // The next agent in the default places removes what is left there.
-            if let Some(live) = live() {
-                live.agent.stop();
-                live.files.iter().for_each(|file| file.remove());
+            live.agent.stop();
+            live.files.iter().for_each(|file| file.remove());
+            if instance.waits.load(Relaxed) {
                 wait_for_recorder::at_exit(|| !is_handing_over());
             }
         });
@@ -356,35 +342,33 @@ fn watch_exit() {
 /// not touch the old one.
 pub fn restart_in_child(can_be: bool) {
     let ran = STATE.end_in_child();
-    IS_FORKED.store(true, Relaxed);
-    wait_for_recorder::forget_in_child();
-    if let Some(live) = live().filter(|_| !OWN_TABLE.load(Relaxed)) {
-        live.server.close_in_child();
+    if let Some(instance) = Instance::get() {
+        if let Some(live) = instance.live().filter(|_| !instance.has_own_table.load(Relaxed)) {
+            live.server.close_in_child();
+        }
+        instance.forget_in_child();
     }
-    LIVE.store(std::ptr::null_mut(), Release);
     // In a sandbox the agent's threads would be killed for their system calls, and the child with
     // them.
     if ran
         && can_be
         && !signal_exclusion::is_in_sandbox()
-        && let Some(config) = start_again(|config| config.follow == Follow::All)
+        && start_again(|config| config.follow == Follow::All)
     {
-        wait_for_recorder::after_fork(config, is_sampled_or_gone);
+        wait_for_recorder();
     }
 }
 
 /// Logs a line, if that is wanted.
 fn log_line(text: &str) {
-    // SAFETY: null, or leaked and never freed.
-    if let Some(config) = unsafe { CONFIG.load(Acquire).as_ref() } {
-        config.log.line(text);
+    if let Some(instance) = Instance::get() {
+        instance.config.log.line(text);
     }
 }
 
-/// Starts with the configuration that there was, if it is one that `is_wanted`, and returns it.
-fn start_again(is_wanted: impl Fn(&Config) -> bool) -> Option<&'static Config> {
-    // SAFETY: null, or leaked and never freed.
-    let config = unsafe { CONFIG.load(Acquire).as_ref() };
-    let config = config.filter(|config| is_wanted(config) && !disabled::is_disabled())?;
-    start(config.clone(), Wait::No).ok().map(|()| config)
+/// Starts with the configuration that there was, if it is one that `is_wanted`.
+fn start_again(is_wanted: impl Fn(&Config) -> bool) -> bool {
+    let config = Instance::get().map(|instance| &instance.config);
+    let config = config.filter(|config| is_wanted(config) && !disabled::is_disabled());
+    config.is_some_and(|config| start(config.clone(), Wait::No).is_ok())
 }

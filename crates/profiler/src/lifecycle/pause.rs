@@ -1,8 +1,7 @@
 //! Pauses the agent while its threads would be in the way of something that the host does.
 
-use super::{PROCESS, Phase, STATE, TIMEOUT, start_again, stop_until};
+use super::{Instance, Phase, STATE, TIMEOUT, start_again, stop_until};
 use crate::{agent_threads, signal_exclusion};
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use swipr_os::own_threads;
 use swipr_os::process;
@@ -39,7 +38,7 @@ fn is_hosts_thread() -> bool {
     // A child by vfork has its parent's memory, and one by clone(2) a copy of it in which there is
     // no agent.
     !signal_exclusion::is_in_sandbox()
-        && PROCESS.load(Relaxed) == process::pid()
+        && Instance::get().is_some_and(Instance::is_of_this_process)
         && !own_threads::contains(process::tid())
 }
 
