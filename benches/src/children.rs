@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use swipr_os::process;
 
 /// How long a child may take to get ready.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What one run of a program took.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl Running {
     pub fn wait_until_idle(&self, path: Option<&Path>) -> io::Result<()> {
         let started = Instant::now();
         while !(path.is_none_or(Path::exists) && self.all_sleep()) {
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "the child did not get ready"));
             }
             std::thread::sleep(Duration::from_millis(20));

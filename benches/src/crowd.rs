@@ -23,7 +23,7 @@ pub const REPORT: &str = "report";
 /// The line that asks for a pass over all threads by signals.
 pub const ASK_ALL: &str = "ask all";
 /// An answer that does not come in this time is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
 static ANSWERED: AtomicU64 = AtomicU64::new(0);
@@ -130,7 +130,7 @@ fn ask_all(tids: &[u32]) -> u64 {
     let started = Instant::now();
     let before = ANSWERED.load(Acquire);
     tids.iter().for_each(|&tid| asking::send(tid, signal()));
-    while ANSWERED.load(Acquire) - before < tids.len() as u64 && started.elapsed() < PATIENCE {
+    while ANSWERED.load(Acquire) - before < tids.len() as u64 && started.elapsed() < TIMEOUT {
         std::thread::yield_now();
     }
     started.elapsed().as_nanos() as u64

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// What one needs until it samples; they do not say when they begin.
 const BEGINNING: Duration = Duration::from_millis(1500);
 /// How long one may take to write what it recorded.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the kernel lets everybody record.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
@@ -91,7 +91,7 @@ impl Outside {
         // SAFETY: a signal to our own child, which has not been reaped.
         unsafe { libc::kill(running.pid() as i32, libc::SIGINT) };
         let stopped = Instant::now();
-        while running.child().try_wait()?.is_none() && stopped.elapsed() < PATIENCE {
+        while running.child().try_wait()?.is_none() && stopped.elapsed() < TIMEOUT {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())

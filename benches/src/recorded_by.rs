@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The signal that switches preloaded peers on and off.
 const SWITCH: i32 = libc::SIGUSR2;
 /// How long a sampler may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// What a preloaded peer needs to begin or to end.
 const SETTLING: Duration = Duration::from_millis(20);
 
@@ -207,7 +207,7 @@ impl Attached {
                 }
                 let stopped = Instant::now();
                 while program.has_thread("swipr-writer") {
-                    if stopped.elapsed() > PATIENCE {
+                    if stopped.elapsed() > TIMEOUT {
                         return Err(io::Error::other("the recording did not end"));
                     }
                     std::thread::sleep(Duration::from_millis(5));

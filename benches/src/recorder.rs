@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// No answer is waited for longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// More than any bench takes; the connection is closed long before.
 const SECONDS: u32 = 600;
 
@@ -24,7 +24,7 @@ impl Recorder {
     /// Asks the agent at `socket` for a recording and waits until its first bytes come.
     pub fn start(socket: &Path, hz: u32) -> io::Result<Recorder> {
         let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let target = format!("/profile?seconds={SECONDS}&hz={hz}&mode=wall&format=perf");
         write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut head = Vec::new();

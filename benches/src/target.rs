@@ -14,7 +14,7 @@ use swipr_unwind::slot::{Extent, StackBounds};
 /// Pauses of the thread that are longer count as gaps, nanoseconds.
 const GAP_NS: f64 = 600.0;
 /// How long a gap is waited for.
-const PATIENCE_NS: f64 = 300_000.0;
+const TIMEOUT_NS: f64 = 300_000.0;
 /// After a gap, so long nothing else may interrupt.
 const QUIET_NS: f64 = 15_000.0;
 /// Bytes of the thread's alternate signal stack.
@@ -74,7 +74,7 @@ impl Target {
         let sent = ticks::now();
         interrupt();
         while gap.count.load(Acquire) == count {
-            if self.scale.ns(sent, ticks::now()) > PATIENCE_NS {
+            if self.scale.ns(sent, ticks::now()) > TIMEOUT_NS {
                 return None;
             }
             std::hint::spin_loop();

@@ -5,7 +5,7 @@
 //! each, on descriptors 3 and 4), so that nothing needs to be installed besides the browser.
 
 use crate::directory::Directory;
-use crate::host::PATIENCE;
+use crate::host::TIMEOUT;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -113,7 +113,7 @@ impl Browser {
             message["sessionId"] = session.as_str().into();
         }
         self.commands.write_all(format!("{message}\0").as_bytes()).expect("chromium reads");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self
@@ -173,7 +173,7 @@ impl Browser {
 
     /// Waits until an expression is true.
     pub fn until(&mut self, expression: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.value(expression) != true {
             assert!(Instant::now() < deadline, "waited in vain for {expression}; errors: {:?}", self.errors);
             std::thread::sleep(Duration::from_millis(20));

@@ -4,7 +4,7 @@
 
 use crate::directory::Directory;
 use crate::harness::NotRun;
-use crate::host::{PATIENCE, wait_until};
+use crate::host::{TIMEOUT, wait_until};
 use crate::npm;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -65,7 +65,7 @@ impl Loaded {
 
     fn exchange(&self, question: &Value) -> Value {
         let mut stream = UnixStream::connect(&self.socket).expect("the importer's process listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a bound");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a bound");
         stream.write_all(format!("{question}\n").as_bytes()).expect("it reads");
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line).expect("it answers");

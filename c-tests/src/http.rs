@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// No answer may keep a test or a bench waiting longer than this between two bytes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An answer whose head has come; the body follows through [`Answer::read_more`].
 #[derive(Debug)]
@@ -39,8 +39,8 @@ pub fn get(socket: &Path, target: &str) -> io::Result<Answer> {
 /// Sends a request and waits for the answer's head.
 pub fn send(socket: &Path, method: &str, target: &str, body: &str) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{length}\r\n");
     stream.write_all(format!("{head}{body}").as_bytes())?;

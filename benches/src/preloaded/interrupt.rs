@@ -15,7 +15,7 @@ use swipr_unwind::walk::Stop;
 use swipr_unwind::{frames, handler, memory};
 
 /// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 const IDLE: u64 = 0;
 const ASKED: u64 = 1;
@@ -88,7 +88,7 @@ impl Interrupter {
         asking::ask(tid, self.signal, ticket);
         let asked = Instant::now();
         while STATE.load(Acquire) != ANSWERED {
-            if asked.elapsed() > PATIENCE {
+            if asked.elapsed() > TIMEOUT {
                 if STATE.compare_exchange(ASKED, IDLE, AcqRel, Relaxed).is_ok() {
                     slot::release(ticket);
                 }

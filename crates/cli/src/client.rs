@@ -21,7 +21,7 @@ const TOKEN: &str = "SWIPR_TOKEN";
 #[derive(Clone, Debug)]
 pub struct Client {
     endpoint: Endpoint,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 /// What `/status` says, as far as it is needed here.
@@ -140,12 +140,12 @@ impl Status {
 impl Client {
     /// Of the agent that listens there.
     pub fn new(endpoint: Endpoint) -> Client {
-        Client { endpoint, patience: Some(TIMEOUT) }
+        Client { endpoint, timeout: Some(TIMEOUT) }
     }
 
     /// The same for a recording, whose first byte may take as long as it lasts.
     pub fn waiting(self) -> Client {
-        Client { patience: None, ..self }
+        Client { timeout: None, ..self }
     }
 
     /// Where it listens.
@@ -161,7 +161,7 @@ impl Client {
     /// A connection for [`Client::get_on`], which its owner may end from another thread.
     pub fn connect(&self) -> Result<Connection, Error> {
         let connected = self.endpoint.connect().and_then(|connection| {
-            connection.set_patience(self.patience)?;
+            connection.set_patience(self.timeout)?;
             Ok(connection)
         });
         connected.map_err(|error| self.unreachable(&error))
@@ -200,7 +200,7 @@ impl Client {
 
     /// The same, or soon why not: a process that is stopped, or gets no CPU, does not answer.
     pub fn status_soon(&self) -> Result<Status, Error> {
-        let soon = Client { patience: Some(SOON), ..self.clone() };
+        let soon = Client { timeout: Some(SOON), ..self.clone() };
         let connection = soon.connect_soon()?;
         let process = connection.peer().and_then(Process::new);
         if let Some(error) = process.as_ref().and_then(held) {

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Batches that may wait to be counted.
 const BATCHES: usize = 256;
 /// States of threads are looked at so often at most: their CPU time does not depend on it.
-const MAX_LOOKS: u32 = 50;
+const MAX_WALL_HZ: u32 = 50;
 /// How long a key is waited for before samples are counted.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -63,12 +63,12 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
         )
         .exit(Exit::Usage));
     }
-    let looks = arguments.rate.min(MAX_LOOKS);
+    let wall_hz = arguments.rate.min(MAX_WALL_HZ);
     let (cpu, of_cpu) = record(&found, &arguments, arguments.rate, "cpu")?;
-    let (wall, of_wall) = record(&found, &arguments, looks, "wall")?;
+    let (wall, of_wall) = record(&found, &arguments, wall_hz, "wall")?;
     let mut screen = Screen {
         title: format!("{} ({})", found.name(), found.pid()),
-        aggregate: Aggregate::new(Duration::from_secs(1) / looks),
+        aggregate: Aggregate::new(Duration::from_secs(1) / wall_hz),
         view: TopView::Functions,
         waits: true,
         lines: false,

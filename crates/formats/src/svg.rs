@@ -129,7 +129,7 @@ pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Palette) -> St
     );
     let earlier = boxes.first().map_or(0, |all| all.earlier);
     for each in &boxes {
-        one_box(&mut out, picture, each, unit, Whole { now: whole, earlier }, tint);
+        one_box(&mut out, picture, each, unit, Baselines { now: whole, earlier }, tint);
     }
     out.push_str("</g>\n<script><![CDATA[");
     out.push_str(include_str!(concat!(env!("OUT_DIR"), "/svg.js")));
@@ -138,12 +138,12 @@ pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Palette) -> St
 }
 
 #[derive(Clone, Copy)]
-struct Whole {
+struct Baselines {
     now: u64,
     earlier: u64,
 }
 
-fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Whole, tint: Palette) {
+fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Baselines, tint: Palette) {
     let frame = each.frame.and_then(|frame| picture.shown(frame));
     let name = frame.map_or("all", |frame| &frame.name);
     let (x, width) = (MARGIN + each.before as f64 * unit, each.weight as f64 * unit);
@@ -210,7 +210,7 @@ fn kind_color(frame: Option<&DisplayFrame>) -> String {
     format!("hsl({hue:.0},{saturation}%,{light:.0}%)")
 }
 
-fn change_color(each: &Box, whole: Whole) -> String {
+fn change_color(each: &Box, whole: Baselines) -> String {
     let now = each.weight as f64 / whole.now as f64;
     let before = if whole.earlier > 0 { each.earlier as f64 / whole.earlier as f64 } else { 0.0 };
     let change = (now - before) / now.max(before).max(f64::MIN_POSITIVE);

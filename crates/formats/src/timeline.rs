@@ -64,7 +64,7 @@ impl Timeline {
         let time_ns = sample.times_ns().next().unwrap_or(sample.time_ns);
         self.spans.push(Span { time_ns, thread, stack, state: sample.state, sum });
         if self.spans.len() > self.most {
-            self.thin(self.most / 2);
+            self.downsample(self.most / 2);
             // If more spans than that differ, their number is the bound.
             self.most = self.most.max(2 * self.spans.len());
         }
@@ -72,19 +72,19 @@ impl Timeline {
 
     /// Puts spans together until there are at most so many, or none of a thread's have the same
     /// stack and state.
-    pub(crate) fn thin(&mut self, most: usize) {
+    pub(crate) fn downsample(&mut self, most: usize) {
         let last_ns = self.spans.iter().map(|span| span.time_ns).max().unwrap_or(0);
         let whole_ns = last_ns.saturating_sub(self.start_ns);
         while self.spans.len() > most {
             self.moment_ns = self.moment_ns.saturating_mul(2);
-            self.put_together();
+            self.merge_pairs();
             if self.moment_ns > whole_ns.saturating_mul(2) {
                 break;
             }
         }
     }
 
-    fn put_together(&mut self) {
+    fn merge_pairs(&mut self) {
         let (start_ns, moment_ns) = (self.start_ns, self.moment_ns);
         let moment = |span: &Span| span.time_ns.saturating_sub(start_ns) / moment_ns;
         let alike = |span: &Span| (span.thread, moment(span), span.stack, span.state);
@@ -107,7 +107,7 @@ impl Timeline {
 
     /// Threads in order of their numbers, and spans in order of time.
     pub(crate) fn finish(mut self, most: usize) -> (Vec<Arc<Thread>>, Vec<Span>) {
-        self.thin(most);
+        self.downsample(most);
         self.in_order_of_time();
         (self.threads.into_values(), self.spans)
     }

@@ -25,7 +25,7 @@ const REASON_BYTES: usize = 200;
 /// How long a recording has to end once the agent is off: its writer may be looking up names.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// As [`TIMEOUT`] where a thread of the agent has ended on the spot: it may be the writer.
-const PATIENCE_WITH_THE_REST: Duration = Duration::from_secs(2);
+const TIMEOUT_IF_LOST: Duration = Duration::from_secs(2);
 
 /// Whether a thread of the agent has ended on the spot.
 static LOST: AtomicBool = AtomicBool::new(false);
@@ -116,9 +116,8 @@ pub fn is_disabled() -> bool {
 
 /// Disabled for longer than the grace period: no thread of the agent will report anything any more.
 pub fn is_past_grace() -> bool {
-    let patience = if LOST.load(Relaxed) { PATIENCE_WITH_THE_REST } else { TIMEOUT };
-    is_disabled()
-        && monotonic_ns().saturating_sub(SWITCH.since_ns.load(Relaxed)) >= patience.as_nanos() as u64
+    let timeout = if LOST.load(Relaxed) { TIMEOUT_IF_LOST } else { TIMEOUT };
+    is_disabled() && monotonic_ns().saturating_sub(SWITCH.since_ns.load(Relaxed)) >= timeout.as_nanos() as u64
 }
 
 /// A thread of the agent is about to end on the spot.

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 /// How soon a lock that is held is tried again, at first and at last. Most are held for
 /// microseconds.
-const FIRST_LOOK: Duration = Duration::from_micros(50);
-const LAST_LOOK: Duration = Duration::from_millis(5);
+const FIRST_SLEEP: Duration = Duration::from_micros(50);
+const MAX_SLEEP: Duration = Duration::from_millis(5);
 /// How often a held lock is tried again, once the agent is off.
-const LOOKS_WHEN_OFF: u32 = 100;
+const TRIES_WHEN_OFF: u32 = 100;
 
 /// The agent is off.
 static IS_OFF: AtomicBool = AtomicBool::new(false);
@@ -30,12 +30,12 @@ pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 
 /// As [`lock`]; also `None` after that time.
 pub fn lock_within<T>(mutex: &Mutex<T>, at_most: Duration) -> Option<MutexGuard<'_, T>> {
-    let mut patience = Patience { look: FIRST_LOOK, left: at_most, looks_when_off: LOOKS_WHEN_OFF };
+    let mut backoff = LockBackoff { sleep_for: FIRST_SLEEP, left: at_most, tries_when_off: TRIES_WHEN_OFF };
     loop {
         match mutex.try_lock() {
             Ok(guard) => return Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if patience.waits() => {}
+            Err(TryLockError::WouldBlock) if backoff.sleep_once() => {}
             Err(TryLockError::WouldBlock) => return None,
         }
     }
@@ -56,24 +56,24 @@ pub fn spin<T>(mut take: impl FnMut() -> Option<T>) -> Option<T> {
     })
 }
 
-struct Patience {
-    look: Duration,
+struct LockBackoff {
+    sleep_for: Duration,
     left: Duration,
-    looks_when_off: u32,
+    tries_when_off: u32,
 }
 
-impl Patience {
+impl LockBackoff {
     /// Waits a little; `false`: the time is over.
     #[cold]
     #[inline(never)]
-    fn waits(&mut self) -> bool {
-        if self.left.is_zero() || self.looks_when_off == 0 {
+    fn sleep_once(&mut self) -> bool {
+        if self.left.is_zero() || self.tries_when_off == 0 {
             return false;
         }
-        sleep(self.look);
-        self.left = self.left.saturating_sub(self.look);
-        self.look = (self.look * 2).min(LAST_LOOK);
-        self.looks_when_off -= u32::from(IS_OFF.load(Relaxed));
+        sleep(self.sleep_for);
+        self.left = self.left.saturating_sub(self.sleep_for);
+        self.sleep_for = (self.sleep_for * 2).min(MAX_SLEEP);
+        self.tries_when_off -= u32::from(IS_OFF.load(Relaxed));
         true
     }
 }

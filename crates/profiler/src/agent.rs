@@ -417,11 +417,11 @@ impl Recorder for SharedAgent {
         disabled::reason()
     }
 
-    fn attend_within(&self) -> Option<Duration> {
+    fn poll_within(&self) -> Option<Duration> {
         last_thread::timeout()
     }
 
-    fn attend(&self) {
+    fn poll(&self) {
         last_thread::look();
         self.0.start_submitted();
     }

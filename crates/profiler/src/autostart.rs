@@ -22,15 +22,15 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// The recording of the process's whole life.
-pub struct Whole {
+pub struct WholeRun {
     stop: Arc<AtomicBool>,
     completion: Arc<Completion>,
 }
 
 /// An output that throws all bytes away.
-struct Nowhere;
+struct NullOutput;
 
-impl Output for Nowhere {
+impl Output for NullOutput {
     fn write(&mut self, _: &[u8]) -> Result<(), Closed> {
         Ok(())
     }
@@ -63,11 +63,11 @@ fn request(
 
 /// Called by the server thread, which has the agent's descriptors. Returns the recording of the
 /// process's whole life, if there is one.
-pub fn begin(agent: &Arc<Agent>, config: &Config) -> Option<Whole> {
+pub fn begin(agent: &Arc<Agent>, config: &Config) -> Option<WholeRun> {
     if let Some(continuous) = config.continuous {
         let purpose = WriterTask::Keep(continuous.keep);
         let request = request(continuous.interval, &swipr_formats::GOROUTINES, purpose, Symbolize::Lazy);
-        agent.submit(request, Box::new(Nowhere), Arc::default());
+        agent.submit(request, Box::new(NullOutput), Arc::default());
     }
     let whole = config.life_file.as_ref().and_then(|file| begin_file(agent, file));
     if config.continuous.is_some() || config.life_file.is_some() {
@@ -76,7 +76,7 @@ pub fn begin(agent: &Arc<Agent>, config: &Config) -> Option<Whole> {
     whole
 }
 
-fn begin_file(agent: &Arc<Agent>, file: &LifeFile) -> Option<Whole> {
+fn begin_file(agent: &Arc<Agent>, file: &LifeFile) -> Option<WholeRun> {
     let (stop, completion) = (Arc::<AtomicBool>::default(), Arc::<Completion>::default());
     let path = file.path(process::pid());
     // A child that runs as another user may not be able to write where its parent could.
@@ -90,11 +90,11 @@ fn begin_file(agent: &Arc<Agent>, file: &LifeFile) -> Option<Whole> {
         Box::new(output),
         stop.clone(),
     );
-    Some(Whole { stop, completion })
+    Some(WholeRun { stop, completion })
 }
 
 /// The process ends: its file is completed. Returns why it could not be.
-pub fn end(whole: &Whole, agent: &Agent) -> Option<String> {
+pub fn end(whole: &WholeRun, agent: &Agent) -> Option<String> {
     whole.stop.store(true, Relaxed);
     agent.wake_sampler();
     match whole.completion.wait(TIMEOUT) {

@@ -5,13 +5,13 @@
 //! costs nothing. Where several sources know an address, the one that knows times and lines wins.
 //! The sampler gets the unwind tables through [`JitTables`] and never waits for files.
 
-mod debugger_objects;
 mod dump;
+mod gdb;
 mod perf_map;
 
 use crate::mappings::{JitDump, JitTables, Mappings};
-use debugger_objects::DebuggerObjects;
 use dump::Dump;
+use gdb::GdbJit;
 use perf_map::PerfMap;
 pub use perf_map::inherit;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use swipr_os::process;
 use swipr_symbols::jit::code_map::{CodeMap, Found};
 
 /// How often files and lists are read, at most.
-const LOOK_AGAIN_NS: u64 = 20_000_000;
+const REFRESH_NS: u64 = 20_000_000;
 /// jitdump files of one process.
 const MAX_DUMPS: usize = 16;
 
@@ -44,7 +44,7 @@ pub struct JitFunction {
 pub struct JitCode {
     perf_map: PerfMap,
     dumps: Vec<Dump>,
-    objects: DebuggerObjects,
+    objects: GdbJit,
     frames: Arc<JitTables>,
     max_bytes: usize,
     looked_ns: u64,
@@ -58,7 +58,7 @@ impl JitCode {
         JitCode {
             perf_map: PerfMap::new(max_bytes),
             dumps: vec![],
-            objects: DebuggerObjects::new(max_bytes),
+            objects: GdbJit::new(max_bytes),
             frames,
             max_bytes,
             looked_ns: 0,
@@ -74,7 +74,7 @@ impl JitCode {
     /// Reads what is new. Returns a generation, which changes when answers may have.
     pub fn refresh(&mut self, mappings: &Mappings) -> u64 {
         let now = process::monotonic_ns();
-        if now.saturating_sub(self.looked_ns) < LOOK_AGAIN_NS {
+        if now.saturating_sub(self.looked_ns) < REFRESH_NS {
             return self.generation;
         }
         let last = std::mem::replace(&mut self.looked_ns, now);

@@ -13,7 +13,7 @@ use crate::channel::{Sender, channel};
 use crate::config::{Config, Follow};
 use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder};
 use instance::{Instance, Live};
-use phase::{Life, Phase, State};
+use phase::{Generation, Phase, State};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Once, OnceLock};
@@ -84,14 +84,14 @@ fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
 
 /// The same, but waits for an agent that is just being started: callers may come right after the
 /// program was loaded, or after a fork.
-fn settled() -> Option<(&'static Arc<Agent>, &'static Address)> {
-    STATE.settled(Instant::now() + TIMEOUT);
+fn wait_until_started() -> Option<(&'static Arc<Agent>, &'static Address)> {
+    STATE.wait_until_started(Instant::now() + TIMEOUT);
     running()
 }
 
 /// Where the agent listens. Waits for an agent that is just being started.
 pub fn address() -> Option<&'static Address> {
-    settled().map(|(_, address)| address)
+    wait_until_started().map(|(_, address)| address)
 }
 
 /// A recording's `stop` was set.
@@ -106,7 +106,7 @@ pub fn wake_sampler() {
 pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     let deadline = Instant::now() + TIMEOUT;
     if wait == Wait::Yes {
-        STATE.settled(deadline);
+        STATE.wait_until_started(deadline);
     }
     if let Some(reason) = disabled::message() {
         return Err(LifeError::Failed(reason));
@@ -114,21 +114,21 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     if !process::may_read_clocks() {
         return Err(LifeError::Failed("this process may not read the time stamp counter".into()));
     }
-    let life = STATE.begin().ok_or(LifeError::AlreadyRunning)?;
+    let generation = STATE.begin().ok_or(LifeError::AlreadyRunning)?;
     config.log.keep();
     fork::watch(|| true);
     loader_lock::find();
     watch_exit();
-    disabled::on_disable(&(turned_off as fn()));
+    disabled::on_disable(&(wake_threads as fn()));
     last_thread::watch_if_first(&(wake as fn()));
     swipr_os::swift::look();
     swipr_os::stdio::look();
     Instance::begin(config.clone());
     let (report, reported) = channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
-    let started = agent_threads::start("server", move || serve(life, &identity, &report));
+    let started = agent_threads::start("server", move || serve(generation, &identity, &report));
     if let Err(error) = started {
-        STATE.change(life, Phase::Starting, Phase::Idle);
+        STATE.change(generation, Phase::Starting, Phase::Idle);
         return Err(LifeError::Failed(format!("cannot start the server thread: {error}")));
     }
     if wait == Wait::No {
@@ -141,17 +141,17 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
 }
 
 /// The server thread's body.
-fn serve(life: Life, identity: &Identity, report: &Sender<Result<(), LifeError>>) {
+fn serve(generation: Generation, identity: &Identity, report: &Sender<Result<(), LifeError>>) {
     let Some(instance) = Instance::get() else { return };
     instance.has_own_table.store(descriptors::unshare_fds(), Relaxed);
     match listen(instance, identity) {
         Ok((live, event_loop)) => {
             let file = live.files.first().cloned();
             instance.set_live(Some(live));
-            if !STATE.change(life, Phase::Starting, Phase::Running) {
+            if !STATE.change(generation, Phase::Starting, Phase::Running) {
                 instance.set_live(None);
                 drop(event_loop);
-                STATE.change(life, Phase::GivenUp, Phase::Idle);
+                STATE.change(generation, Phase::GivenUp, Phase::Idle);
                 let _ = report.send(Err(LifeError::NotRunning));
                 return;
             }
@@ -167,15 +167,15 @@ fn serve(life: Life, identity: &Identity, report: &Sender<Result<(), LifeError>>
             // A panic disables the agent. Unwinding closes its sockets and removes their files.
             disabled::contained(|| event_loop.run());
             // If this fails, a thread waits in `stop` and changes the phase, or has changed it
-            // and the next life has begun.
-            STATE.change(life, Phase::Running, Phase::Idle);
+            // and the next start has begun.
+            STATE.change(generation, Phase::Running, Phase::Idle);
         }
         Err(error) => {
             // Only if logging is on: with a fixed place, every child of the host would write
             // this to the host's stderr.
             instance.config.log.line(format_args!("not profiled: {error}"));
-            let _ = STATE.change(life, Phase::Starting, Phase::Idle)
-                || STATE.change(life, Phase::GivenUp, Phase::Idle);
+            let _ = STATE.change(generation, Phase::Starting, Phase::Idle)
+                || STATE.change(generation, Phase::GivenUp, Phase::Idle);
             let _ = report.send(Err(error));
         }
     }
@@ -233,8 +233,8 @@ pub fn stop() -> Result<(), LifeError> {
 }
 
 fn stop_until(deadline: Instant) -> Result<(), LifeError> {
-    STATE.settled(deadline);
-    let life = STATE.begin_stop().ok_or(LifeError::NotRunning)?;
+    STATE.wait_until_started(deadline);
+    let generation = STATE.begin_stop().ok_or(LifeError::NotRunning)?;
     let live = live().ok_or(LifeError::NotRunning)?;
     live.agent.stop();
     // The server sees the stop when the connection opens, or at the latest when it closes.
@@ -252,13 +252,13 @@ fn stop_until(deadline: Instant) -> Result<(), LifeError> {
     if !live.agent.has_ended(deadline.saturating_duration_since(Instant::now())) {
         return Err(LifeError::Failed("the sampler did not end in time; swipr stays off".into()));
     }
-    STATE.change(life, Phase::Stopping, Phase::Idle);
+    STATE.change(generation, Phase::Stopping, Phase::Idle);
     Ok(())
 }
 
 /// Has the server start a recording, see `Agent::submit`.
 pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), LifeError> {
-    let (agent, address) = settled().ok_or(LifeError::NotRunning)?;
+    let (agent, address) = wait_until_started().ok_or(LifeError::NotRunning)?;
     agent.submit(request, output, stop);
     match wake_server::connect(address) {
         Ok(_) => Ok(()),
@@ -268,7 +268,7 @@ pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) 
 
 /// Wakes the agent's threads after the agent was disabled. Called in places where nothing may
 /// allocate or wait.
-fn turned_off() {
+fn wake_threads() {
     if let Some(live) = live() {
         live.agent.wake_all();
         live.server.wake();
@@ -318,7 +318,7 @@ fn watch_exit() {
             let Some(instance) = instance.filter(|_| !signal_exclusion::is_in_sandbox()) else { return };
             if instance.config.life_file.is_some() {
                 // A short program may end before its agent is there.
-                STATE.settled(Instant::now() + START_AT_EXIT);
+                STATE.wait_until_started(Instant::now() + START_AT_EXIT);
             }
             let Some(live) = instance.live() else { return };
             let failed = live.whole.get().and_then(|whole| autostart::end(whole, &live.agent));

@@ -40,9 +40,9 @@ pub(super) struct ServerContext {
 
 /// Whether to keep a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionLife {
-    GoesOn,
-    Ends,
+pub(super) enum KeepAlive {
+    Yes,
+    No,
 }
 
 enum ConnectionState {
@@ -150,40 +150,40 @@ impl Connection {
     }
 
     /// Something happened on the socket.
-    pub(super) fn on_ready(&mut self, events: i16, around: &ServerContext, now: Instant) -> ConnectionLife {
+    pub(super) fn on_ready(&mut self, events: i16, context: &ServerContext, now: Instant) -> KeepAlive {
         // On a Unix socket POLLHUP means that the peer has closed, not only shut down its sending;
         // on TCP that both sides have shut down.
         if events & (libc::POLLERR | libc::POLLNVAL | libc::POLLHUP) != 0 {
-            return ConnectionLife::Ends;
+            return KeepAlive::No;
         }
-        if events & libc::POLLIN != 0 && self.read(now) == ConnectionLife::Ends {
-            return ConnectionLife::Ends;
+        if events & libc::POLLIN != 0 && self.read(now) == KeepAlive::No {
+            return KeepAlive::No;
         }
         // By TCP, a client that only reads looks the same as a client that is gone.
         if self.input_ended && self.is_recording() && matches!(self.gate, ClientAccess::Tcp(_)) {
-            return ConnectionLife::Ends;
+            return KeepAlive::No;
         }
-        self.go_on(around, now)
+        self.resume(context, now)
     }
 
     /// Does what can be done without waiting.
-    pub(super) fn go_on(&mut self, around: &ServerContext, now: Instant) -> ConnectionLife {
+    pub(super) fn resume(&mut self, context: &ServerContext, now: Instant) -> KeepAlive {
         self.unfinished = false;
         for _ in 0..STEPS {
-            if self.flush(now) == ConnectionLife::Ends {
-                return ConnectionLife::Ends;
+            if self.flush(now) == KeepAlive::No {
+                return KeepAlive::No;
             }
-            match self.step(around, now) {
+            match self.step(context, now) {
                 Step::Moved => {}
-                Step::Waits => return ConnectionLife::GoesOn,
-                Step::Ends => return ConnectionLife::Ends,
+                Step::Waits => return KeepAlive::Yes,
+                Step::Ends => return KeepAlive::No,
             }
         }
         self.unfinished = true;
-        ConnectionLife::GoesOn
+        KeepAlive::Yes
     }
 
-    fn step(&mut self, around: &ServerContext, now: Instant) -> Step {
+    fn step(&mut self, context: &ServerContext, now: Instant) -> Step {
         match std::mem::replace(&mut self.state, ConnectionState::Ending) {
             ConnectionState::Recording(mut recorded) => {
                 let progress = match self.waiting_bytes() < MAX_WAITING_BYTES {
@@ -239,7 +239,7 @@ impl Connection {
                 self.state = ConnectionState::Head;
                 self.read_head(now)
             }
-            ConnectionState::Body(head, decoder) => self.read_body(head, decoder, around, now),
+            ConnectionState::Body(head, decoder) => self.read_body(head, decoder, context, now),
         }
     }
 }

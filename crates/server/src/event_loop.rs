@@ -7,7 +7,7 @@ pub(crate) mod listening;
 pub(crate) mod poller;
 
 use crate::auth::admission;
-use crate::connection::{Connection, ConnectionLife, ServerContext};
+use crate::connection::{Connection, KeepAlive, ServerContext};
 use crate::proto::answer::{Answer, Form};
 use control::{Control, Done, OpenDescriptor};
 use listening::{Acceptor, REST};
@@ -41,7 +41,7 @@ pub struct EventLoop {
     pub(super) sleeper: Option<Socket>,
     pub(super) sleeper_watch: Watch,
     pub(super) sleeper_noted: Option<OpenDescriptor>,
-    pub(super) around: ServerContext,
+    pub(super) context: ServerContext,
     pub(super) control: Arc<Control>,
     pub(super) poller: Poller,
     pub(super) failed_waits: u32,
@@ -75,14 +75,14 @@ impl EventLoop {
         }
         self.report();
         let events = self.sleeper_watch.take_ready();
-        self.waker_happened(events);
-        self.around.recorder.attend();
+        self.on_waker_ready(events);
+        self.context.recorder.poll();
         let now = Instant::now();
-        self.clients_happened(now);
+        self.on_clients_ready(now);
         for index in 0..self.listening.len() {
             self.accept(index, now);
         }
-        let log = self.around.settings.log;
+        let log = self.context.settings.log;
         self.listening.iter_mut().for_each(|listening| listening.look_after(&self.control, log, now));
         self.control.set_recording(self.clients.iter().any(|client| client.connection.has_unsent()));
     }
@@ -139,12 +139,12 @@ impl EventLoop {
 
     /// How long the loop may wait.
     fn timeout(&self) -> Option<Duration> {
-        let settings = &self.around.settings;
+        let settings = &self.context.settings;
         let deadlines = self.clients.iter().map(|c| c.connection.deadline(settings));
         let listeners = self.listening.iter().map(Acceptor::look_at);
         let first = deadlines.chain(listeners).flatten().min();
         let time = first.map(|time| time.saturating_duration_since(Instant::now()));
-        let time = [time, self.around.recorder.attend_within()].into_iter().flatten().min();
+        let time = [time, self.context.recorder.poll_within()].into_iter().flatten().min();
         let polls = settings.shares_descriptors || self.clients.iter().any(|c| c.connection.is_recording());
         match polls {
             true => Some(time.map_or(POLL_INTERVAL, |time| time.min(POLL_INTERVAL))),
@@ -152,7 +152,7 @@ impl EventLoop {
         }
     }
 
-    fn waker_happened(&mut self, events: i16) {
+    fn on_waker_ready(&mut self, events: i16) {
         if events & !libc::POLLIN != 0 {
             self.sleeper = None;
             self.sleeper_noted = None;
@@ -165,23 +165,23 @@ impl EventLoop {
         }
     }
 
-    fn clients_happened(&mut self, now: Instant) {
-        let EventLoop { clients, around, .. } = self;
+    fn on_clients_ready(&mut self, now: Instant) {
+        let EventLoop { clients, context, .. } = self;
         clients.retain_mut(|client| {
             let events = client.watch.take_ready();
             let connection = &mut client.connection;
-            let mut life = ConnectionLife::GoesOn;
+            let mut life = KeepAlive::Yes;
             if events != 0 {
-                life = connection.on_ready(events, around, now);
+                life = connection.on_ready(events, context, now);
             } else if connection.is_recording() {
                 // Its pipe may have something. To try costs less than to know.
-                life = connection.go_on(around, now);
+                life = connection.resume(context, now);
             }
-            let deadline = connection.deadline(&around.settings);
-            if life == ConnectionLife::GoesOn && deadline.is_some_and(|deadline| deadline <= now) {
-                life = connection.out_of_time(around, now);
+            let deadline = connection.deadline(&context.settings);
+            if life == KeepAlive::Yes && deadline.is_some_and(|deadline| deadline <= now) {
+                life = connection.out_of_time(context, now);
             }
-            life == ConnectionLife::GoesOn
+            life == KeepAlive::Yes
         });
     }
 
@@ -194,7 +194,7 @@ impl EventLoop {
         }
         for _ in 0..ACCEPTS {
             let Some(socket) = listening.next(now) else { return };
-            if !make_room(&mut self.clients, self.around.settings.limits.connections) {
+            if !make_room(&mut self.clients, self.context.settings.limits.connections) {
                 let mut bytes = Vec::new();
                 Answer::problem(503, "there are too many connections")
                     .header("Retry-After", "5")
@@ -202,7 +202,7 @@ impl EventLoop {
                 let _ = socket.send(&bytes);
                 continue;
             }
-            let gate = admission::gate(&socket, listening.address(), &self.around.settings);
+            let gate = admission::gate(&socket, listening.address(), &self.context.settings);
             self.last_id += 1;
             self.clients.push(Client {
                 id: self.last_id,

@@ -1,5 +1,5 @@
 //! The HTTP server on the agent's socket: one thread. It sleeps while no client sends, except for
-//! what the recorder does once a second ([`recording::Recorder::attend`]).
+//! what the recorder does once a second ([`recording::Recorder::poll`]).
 //!
 //! It reads requests, has a [`recording::Recorder`] make recordings and moves their bytes. It makes
 //! no sample, looks up no name, reads no file of the host, and waits nowhere but in its poller. The

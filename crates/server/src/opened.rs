@@ -3,7 +3,7 @@
 
 use crate::Settings;
 use crate::auth::admission::ClientAccess;
-use crate::connection::{Connection, ConnectionLife, ServerContext};
+use crate::connection::{Connection, KeepAlive, ServerContext};
 use crate::listen::Address;
 use crate::proto::head::{self, Framing, Parsed};
 use crate::recording::{Recorder, Request};
@@ -70,7 +70,7 @@ pub fn conversation<'a>(
             // A connection that has ended takes no more.
             let Ok(count) = client.send(rest) else { return Ok(answers) };
             rest = rest.get(count..).unwrap_or_default();
-            if turn(&mut connection, &around, &client, &mut answers) == ConnectionLife::Ends {
+            if turn(&mut connection, &around, &client, &mut answers) == KeepAlive::No {
                 return Ok(answers);
             }
         }
@@ -86,7 +86,7 @@ fn turn(
     around: &ServerContext,
     client: &Socket,
     answers: &mut Vec<u8>,
-) -> ConnectionLife {
+) -> KeepAlive {
     for _ in 0..MAX_TURNS {
         let wanted = PollFlags::from_bits_retain(connection.events());
         let mut one = [PollFd::new(connection.socket.as_fd(), wanted)];
@@ -94,13 +94,13 @@ fn turn(
         let events = one[0].revents().map_or(0, |events| events.bits());
         let life = match happened {
             true => connection.on_ready(events, around, Instant::now()),
-            false => ConnectionLife::GoesOn,
+            false => KeepAlive::Yes,
         };
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = client.receive(&mut bytes) {
             answers.extend(bytes.iter().take(count));
         }
-        if life == ConnectionLife::Ends || !happened {
+        if life == KeepAlive::No || !happened {
             return life;
         }
     }

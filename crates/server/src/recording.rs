@@ -198,9 +198,9 @@ pub trait Recorder: Send + Sync {
     }
     /// The server thread woke up. Starts the recordings that other threads have submitted, and ends
     /// the process if all its other threads have ended.
-    fn attend(&self) {}
+    fn poll(&self) {}
     /// How soon the server thread must wake up without being woken.
-    fn attend_within(&self) -> Option<Duration> {
+    fn poll_within(&self) -> Option<Duration> {
         None
     }
     /// Why the agent is disabled, if it is (for `/health`).

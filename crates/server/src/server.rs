@@ -45,7 +45,7 @@ impl Server {
             listening: listening.collect(),
             clients: Vec::new(),
             last_id: FIRST_CLIENT,
-            around: ServerContext { recorder, settings, wake: Arc::new(move || waking.waker.wake()) },
+            context: ServerContext { recorder, settings, wake: Arc::new(move || waking.waker.wake()) },
             sleeper_watch: Watch::default(),
             sleeper_noted: control.note(&sleeper),
             sleeper: Some(sleeper),
@@ -59,7 +59,7 @@ impl Server {
     }
 
     /// Makes a server and its thread, `swipr-server`. The thread has the caller's
-    /// signal mask: block every signal around this call.
+    /// signal mask: block every signal context this call.
     pub fn start(
         listeners: Vec<Listener>,
         recorder: Arc<dyn Recorder>,

@@ -6,10 +6,10 @@
 //! Which files a process has, and which users they may belong to, is not known here.
 
 pub mod code_map;
-pub mod growing_file;
 pub mod jitdump;
 pub mod objects;
 pub mod perf_map;
+pub mod tailed_file;
 
 pub use code_map::{CodeMap, Function, LineEntry};
-pub use growing_file::GrowingFile;
+pub use tailed_file::TailedFile;

@@ -110,10 +110,10 @@ impl Watch {
     }
 
     /// Asks now, and waits for the answer, but not longer.
-    pub fn look_once_more(&self, patience: Duration) {
+    pub fn ask_again(&self, timeout: Duration) {
         let (done, is_done) = sync_channel(1);
         if self.commands.try_send(done).is_ok() {
-            let _ = is_done.recv_timeout(patience);
+            let _ = is_done.recv_timeout(timeout);
         }
     }
 }

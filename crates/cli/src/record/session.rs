@@ -122,10 +122,10 @@ impl Session {
         Ok(id)
     }
 
-    /// Takes what comes within `patience`, and returns early when a source is over: which one, and
+    /// Takes what comes within `timeout`, and returns early when a source is over: which one, and
     /// how.
-    pub fn pump(&mut self, patience: Duration) -> Result<Option<(usize, Over)>, Error> {
-        let deadline = Instant::now() + patience;
+    pub fn pump(&mut self, timeout: Duration) -> Result<Option<(usize, Over)>, Error> {
+        let deadline = Instant::now() + timeout;
         loop {
             match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Message::Began(header)) => self.writer.begin(&header),

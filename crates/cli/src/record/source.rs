@@ -182,8 +182,8 @@ impl Running {
     /// Ends the recording now; what was sampled is kept. Samples that the agent has taken are
     /// waited for as long as some come, and the first in any case: it may be looking up their
     /// names.
-    pub fn stop(&self, patience: Duration) {
-        self.watch.look_once_more(patience);
+    pub fn stop(&self, timeout: Duration) {
+        self.watch.ask_again(timeout);
         let (taken, until) = (self.watch.losses().taken(), Instant::now() + LAST_SAMPLES);
         let (mut known, mut silent_since) = (0, Instant::now());
         loop {

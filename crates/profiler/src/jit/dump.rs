@@ -4,8 +4,8 @@ use crate::mappings::JitDump;
 use crate::mappings::JitTables;
 use std::path::Path;
 use swipr_os::{process, stdio};
-use swipr_symbols::jit::growing_file::Consumer;
-use swipr_symbols::jit::{CodeMap, GrowingFile, jitdump};
+use swipr_symbols::jit::tailed_file::Consumer;
+use swipr_symbols::jit::{CodeMap, TailedFile, jitdump};
 
 /// More of a file is not read; most of it is a copy of the code.
 const MAX_BYTES: u64 = 4 << 30;
@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 4 << 30;
 #[derive(Debug)]
 pub struct Dump {
     marker: JitDump,
-    file: GrowingFile,
+    file: TailedFile,
     reader: jitdump::Reader,
     code: CodeMap,
 }
@@ -22,7 +22,7 @@ pub struct Dump {
 impl Dump {
     /// Not read yet.
     pub fn new(marker: &JitDump, max_bytes: usize) -> Dump {
-        let file = GrowingFile::new(Path::new(&*marker.path), process::user(), MAX_BYTES);
+        let file = TailedFile::new(Path::new(&*marker.path), process::user(), MAX_BYTES);
         Dump {
             marker: marker.clone(),
             file: file.with_inode(marker.inode),

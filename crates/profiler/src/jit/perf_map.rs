@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use swipr_os::{process, stdio};
-use swipr_symbols::jit::growing_file::Consumer;
-use swipr_symbols::jit::{CodeMap, GrowingFile, perf_map};
+use swipr_symbols::jit::tailed_file::Consumer;
+use swipr_symbols::jit::{CodeMap, TailedFile, perf_map};
 
 /// More of a map is not read.
 const MAX_BYTES: u64 = 512 << 20;
@@ -40,7 +40,7 @@ pub struct PerfMap {
 
 #[derive(Debug)]
 struct OneMap {
-    file: GrowingFile,
+    file: TailedFile,
     code: CodeMap,
 }
 
@@ -70,7 +70,7 @@ impl PerfMap {
 impl OneMap {
     fn new(pid: u32, file_bytes: u64, max_bytes: usize) -> OneMap {
         let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
-        OneMap { file: GrowingFile::new(&path, process::user(), file_bytes), code: CodeMap::new(max_bytes) }
+        OneMap { file: TailedFile::new(&path, process::user(), file_bytes), code: CodeMap::new(max_bytes) }
     }
 
     fn refresh(&mut self, last_ns: u64) -> bool {

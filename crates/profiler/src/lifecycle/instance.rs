@@ -2,7 +2,7 @@
 //! handlers, the C interface. Leaked, behind one pointer.
 
 use crate::agent::Agent;
-use crate::autostart::Whole;
+use crate::autostart::WholeRun;
 use crate::config::Config;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
@@ -35,7 +35,7 @@ pub struct Live {
     pub address: Address,
     pub files: Vec<Arc<SocketFile>>,
     /// The recording of the process's whole life, if there is one.
-    pub whole: OnceLock<Whole>,
+    pub whole: OnceLock<WholeRun>,
 }
 
 impl Instance {

@@ -10,7 +10,7 @@ use swipr_os::process;
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// How often a call of the host's checks whether a start that was given up has ended: that takes 15
 /// ms. Counted, not timed, as in `phase`.
-const LOOKS_OF_THE_HOST: u32 = 100;
+const HOST_POLLS: u32 = 100;
 
 /// The agent ran, and is paused now.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Paused {
 /// Waits longer for threads of an agent that was given up: they have no capabilities that the host
 /// kept, and glibc aborts a process in which one thread may not do what the others may.
 pub fn settle_before_change() {
-    if is_hosts_thread() && matches!(STATE.settled_soon(), Phase::GivenUp | Phase::Idle) {
+    if is_hosts_thread() && matches!(STATE.wait_briefly(), Phase::GivenUp | Phase::Idle) {
         wait_until_gone(Instant::now() + TIMEOUT);
     }
 }
@@ -55,7 +55,7 @@ fn wait_until_gone(deadline: Instant) {
 /// with them.
 pub fn pause() -> Option<Paused> {
     let deadline = Instant::now() + TIMEOUT;
-    let runs = is_hosts_thread() && STATE.settled(deadline) == Phase::Running;
+    let runs = is_hosts_thread() && STATE.wait_until_started(deadline) == Phase::Running;
     if runs { end(deadline) } else { None }
 }
 
@@ -71,7 +71,7 @@ pub fn pause_if_only_thread() -> Option<Paused> {
     if !is_hosts_thread() {
         return None;
     }
-    let phase = STATE.settled_soon();
+    let phase = STATE.wait_briefly();
     if !matches!(phase, Phase::Starting | Phase::Running) || !agent_threads::host_has_one_thread() {
         return None;
     }
@@ -79,8 +79,8 @@ pub fn pause_if_only_thread() -> Option<Paused> {
         super::log_line(
             "not profiled: the agent had not started when the program changed its rights or name spaces",
         );
-        let mut looks = 0..LOOKS_OF_THE_HOST;
-        while agent_threads::any_exists() && looks.next().is_some() {
+        let mut polls = 0..HOST_POLLS;
+        while agent_threads::any_exists() && polls.next().is_some() {
             process::sleep(POLL_INTERVAL);
         }
         return None;

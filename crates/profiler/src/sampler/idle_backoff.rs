@@ -6,26 +6,26 @@
 //! So there is no back-off where observations cost next to nothing.
 
 /// What one observation of an idle thread costs.
-const LOOK_NS: u64 = 700;
+const OBSERVATION_NS: u64 = 700;
 /// Observations of idle threads may take one part in so many of the time.
 const SHARE: u64 = 100;
 /// The longest time between two observations of a thread, unless sweeps are rarer.
 const LONGEST_NS: u64 = 200_000_000;
 /// Idle observations before the first back-off.
-const IDLE_LOOKS: u32 = 16;
+const IDLE_OBSERVATIONS: u32 = 16;
 const LONGEST_SWEEPS: u64 = 16;
 
 /// A thread that is idle for long is observed in one of so many sweeps.
 pub fn sweeps_per_check(threads: usize, interval_ns: u64) -> u32 {
     let interval_ns = interval_ns.max(1);
-    let needed = (threads as u64).saturating_mul(LOOK_NS * SHARE).div_ceil(interval_ns);
+    let needed = (threads as u64).saturating_mul(OBSERVATION_NS * SHARE).div_ceil(interval_ns);
     let allowed = (LONGEST_NS / interval_ns).max(1);
     needed.min(allowed).clamp(1, LONGEST_SWEEPS) as u32
 }
 
 /// A thread's back-off. Sweeps are numbered from 1.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rest {
+pub struct IdleBackoff {
     /// The last sweep that observed the thread.
     looked: u64,
     /// The sweeps before this one skip the thread.
@@ -34,7 +34,7 @@ pub struct Rest {
     idle: u32,
 }
 
-impl Rest {
+impl IdleBackoff {
     /// Whether this sweep is to observe the thread. If so, notes that it has.
     pub fn is_due(&mut self, sweep: u64) -> bool {
         let due = self.looked != sweep && sweep >= self.until;
@@ -52,7 +52,7 @@ impl Rest {
     /// An observation found the thread idle.
     pub fn was_idle(&mut self, tid: u32, sweeps_per_check: u32) {
         self.idle = self.idle.saturating_add(1);
-        let sweeps = match self.idle / IDLE_LOOKS {
+        let sweeps = match self.idle / IDLE_OBSERVATIONS {
             0 => 1,
             1 => 2,
             2..=3 => 4,
@@ -61,8 +61,8 @@ impl Rest {
         };
         let sweeps = sweeps.min(sweeps_per_check).max(1);
         // Threads that fell idle together are not all observed in the same sweep.
-        let rest = if self.idle.is_multiple_of(IDLE_LOOKS) { tid % sweeps } else { sweeps - 1 };
-        self.until = self.looked + 1 + u64::from(rest);
+        let backoff = if self.idle.is_multiple_of(IDLE_OBSERVATIONS) { tid % sweeps } else { sweeps - 1 };
+        self.until = self.looked + 1 + u64::from(backoff);
     }
 
     /// An observation found that the thread had run.
@@ -81,18 +81,18 @@ mod tests {
         assert_eq!(sweeps_per_check(1000, 10_000_000), 7);
         assert_eq!(sweeps_per_check(5000, 10_000_000), 16);
         assert_eq!(sweeps_per_check(100, 100_000), 16);
-        assert_eq!(sweeps_per_check(5000, 1_000_000_000), 1, "a rest would last longer than 200 ms");
+        assert_eq!(sweeps_per_check(5000, 1_000_000_000), 1, "a backoff would last longer than 200 ms");
         assert_eq!(sweeps_per_check(5000, 60_000_000), 3);
     }
 
     #[test]
     fn rests_grow_and_end_when_the_thread_has_run() {
-        let mut rest = Rest::default();
+        let mut backoff = IdleBackoff::default();
         let mut checks = vec![];
         for sweep in 0..400u64 {
-            if rest.is_due(sweep + 1) {
+            if backoff.is_due(sweep + 1) {
                 checks.push(sweep);
-                rest.was_idle(3, 8);
+                backoff.was_idle(3, 8);
             }
         }
         assert_eq!(checks[..16], (0..16).collect::<Vec<u64>>());
@@ -100,10 +100,10 @@ mod tests {
         assert!(gaps[20..30].iter().all(|&gap| gap == 2), "{gaps:?}");
         assert!(gaps[40..60].iter().filter(|&&gap| gap == 4).count() >= 18, "{gaps:?}");
         assert!(gaps[70..].iter().filter(|&&gap| gap == 8).count() >= 10, "{gaps:?}");
-        rest.has_run();
-        assert!(rest.is_due(401));
-        assert!(!rest.is_due(401), "once a sweep");
-        rest.was_idle(3, 8);
-        assert!(rest.is_due(402));
+        backoff.has_run();
+        assert!(backoff.is_due(401));
+        assert!(!backoff.is_due(401), "once a sweep");
+        backoff.was_idle(3, 8);
+        assert!(backoff.is_due(402));
     }
 }

@@ -9,7 +9,7 @@ mod observe;
 
 use super::account::{Found, Moment, TimerState};
 use super::active::RunningRecording;
-use super::idle_backoff::{Rest, sweeps_per_check};
+use super::idle_backoff::{IdleBackoff, sweeps_per_check};
 use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
 use super::timers::{Timers, acquire_slot};
@@ -257,7 +257,7 @@ impl Sweeper {
         let Sweeper { threads, tables, copier, timers, preempter, counters, unknown_code, gone, .. } = self;
         let mut place = 0;
         let sweep = counters.sweeps.get();
-        while let Some((rest, thread)) = threads.next_due(sweep, &mut place) {
+        while let Some((backoff, thread)) = threads.next_due(sweep, &mut place) {
             let wanted = due.all & thread.recordings;
             if wanted == 0 {
                 if cpu_ns(thread.tid()).is_none() {
@@ -266,7 +266,7 @@ impl Sweeper {
                 continue;
             }
             if is_quiet(thread, wanted, due) {
-                rest.was_idle(thread.tid(), due.sweeps_per_check);
+                backoff.was_idle(thread.tid(), due.sweeps_per_check);
                 counters.reused.add(1);
                 continue;
             }
@@ -284,7 +284,7 @@ impl Sweeper {
                     continue;
                 }
             };
-            set_activity(thread, rest, cpu_before_ns, due);
+            set_activity(thread, backoff, cpu_before_ns, due);
             *unknown_code |= is_in_unknown_code(&found);
             let ran_lately = due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
             let now_ns = process::monotonic_ns();
@@ -423,7 +423,7 @@ fn refresh_name(thread: &mut ThreadState, recordings: &mut [RunningRecording]) {
 
 /// Records whether the thread has run since the last observation. Of one that is blocked at the
 /// first, this is not known. It gets no timer yet: of thousands most wait for long.
-fn set_activity(thread: &mut ThreadState, rest: &mut Rest, cpu_before_ns: u64, due: Due) {
+fn set_activity(thread: &mut ThreadState, backoff: &mut IdleBackoff, cpu_before_ns: u64, due: Due) {
     let is_first = thread.looked_ns == 0;
     let has_run = thread.cpu_ns != cpu_before_ns || is_first && thread.blocked.is_none();
     thread.looked_ns = due.tick_ns;
@@ -431,10 +431,10 @@ fn set_activity(thread: &mut ThreadState, rest: &mut Rest, cpu_before_ns: u64, d
         thread.add_delay_ns();
     }
     if has_run {
-        rest.has_run();
+        backoff.has_run();
         thread.ran_ns = due.tick_ns;
     } else {
-        rest.was_idle(thread.tid(), due.sweeps_per_check);
+        backoff.was_idle(thread.tid(), due.sweeps_per_check);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The threads that are sampled, and what is known of each.
 
 use crate::sampler::account::Account;
-use crate::sampler::idle_backoff::Rest;
+use crate::sampler::idle_backoff::IdleBackoff;
 use crate::sampler::preempt::Preempted;
 use crate::sampler::timers::ThreadTimer;
 use crate::stack::RawStack;
@@ -171,7 +171,7 @@ pub struct Threads {
     directory: TaskDirectory,
     known: FxHashMap<u32, ThreadState>,
     /// Not part of `known`: a sweep reads all of these, and little else of idle threads.
-    visits: Vec<(u32, Rest)>,
+    visits: Vec<(u32, IdleBackoff)>,
     newborn: Vec<u32>,
     /// New threads, when they were found, and how often their names have been read again.
     young: Vec<(u32, u64, usize)>,
@@ -209,16 +209,20 @@ impl Threads {
     }
 
     /// The next thread, from `place` on, that the sweep is to observe.
-    pub fn next_due(&mut self, sweep: u64, place: &mut usize) -> Option<(&mut Rest, &mut ThreadState)> {
-        let due = self.visits.get_mut(*place..)?.iter_mut().position(|(_, rest)| rest.is_due(sweep))?;
-        let (tid, rest) = self.visits.get_mut(*place + due)?;
+    pub fn next_due(
+        &mut self,
+        sweep: u64,
+        place: &mut usize,
+    ) -> Option<(&mut IdleBackoff, &mut ThreadState)> {
+        let due = self.visits.get_mut(*place..)?.iter_mut().position(|(_, backoff)| backoff.is_due(sweep))?;
+        let (tid, backoff) = self.visits.get_mut(*place + due)?;
         *place += due + 1;
-        Some((rest, self.known.get_mut(tid)?))
+        Some((backoff, self.known.get_mut(tid)?))
     }
 
     /// The next sweep observes all threads.
     pub fn end_rests(&mut self) {
-        self.visits.iter_mut().for_each(|(_, rest)| rest.end());
+        self.visits.iter_mut().for_each(|(_, backoff)| backoff.end());
     }
 
     /// The threads that were found since the last call.
@@ -274,7 +278,7 @@ impl Threads {
             }
             if let Some(thread) = ThreadState::new(tid, self.known.len() < self.keep) {
                 self.known.insert(tid, thread);
-                self.visits.push((tid, Rest::default()));
+                self.visits.push((tid, IdleBackoff::default()));
                 self.newborn.push(tid);
                 // Of those that were there before, most have their names for long.
                 if !is_first_list {

@@ -1,6 +1,6 @@
 //! A connection's bytes, in and out, without waiting.
 
-use super::{Connection, ConnectionLife, ConnectionState};
+use super::{Connection, ConnectionState, KeepAlive};
 use std::io::ErrorKind;
 use std::time::Instant;
 
@@ -10,22 +10,22 @@ const READ_BYTES: usize = 16 * 1024;
 const MAX_DRAINED_BYTES: usize = 4 * 1024 * 1024;
 
 impl Connection {
-    pub(super) fn read(&mut self, now: Instant) -> ConnectionLife {
+    pub(super) fn read(&mut self, now: Instant) -> KeepAlive {
         let mut bytes = [0; READ_BYTES];
         let count = match self.socket.receive(&mut bytes) {
             Ok(count) => count,
             Err(error) => {
                 return match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::Interrupted => ConnectionLife::GoesOn,
-                    _ => ConnectionLife::Ends,
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => KeepAlive::Yes,
+                    _ => KeepAlive::No,
                 };
             }
         };
         if let ConnectionState::Draining(drained) = &mut self.state {
             *drained += count;
             return match count == 0 || *drained > MAX_DRAINED_BYTES {
-                true => ConnectionLife::Ends,
-                false => ConnectionLife::GoesOn,
+                true => KeepAlive::No,
+                false => KeepAlive::Yes,
             };
         }
         if count == 0 {
@@ -34,10 +34,10 @@ impl Connection {
             self.since = now;
         }
         self.input.extend(bytes.iter().take(count));
-        ConnectionLife::GoesOn
+        KeepAlive::Yes
     }
 
-    pub(super) fn flush(&mut self, now: Instant) -> ConnectionLife {
+    pub(super) fn flush(&mut self, now: Instant) -> KeepAlive {
         while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
             match self.socket.send(rest) {
                 Ok(count) => {
@@ -46,8 +46,8 @@ impl Connection {
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => return ConnectionLife::GoesOn,
-                    _ => return ConnectionLife::Ends,
+                    ErrorKind::WouldBlock => return KeepAlive::Yes,
+                    _ => return KeepAlive::No,
                 },
             }
         }
@@ -55,6 +55,6 @@ impl Connection {
         self.sent = 0;
         // The time a client has to take bytes starts when there are some.
         self.moved = now;
-        ConnectionLife::GoesOn
+        KeepAlive::Yes
     }
 }

@@ -64,7 +64,7 @@ impl Connection {
         &mut self,
         head: Box<Head>,
         mut decoder: Decoder,
-        around: &ServerContext,
+        context: &ServerContext,
         now: Instant,
     ) -> Step {
         let body = match head.framing {
@@ -91,7 +91,7 @@ impl Connection {
         match body {
             Some(body) => {
                 self.searched = 0;
-                self.answer(&head, &body, around, now);
+                self.answer(&head, &body, context, now);
                 Step::Moved
             }
             None if self.input_ended => self.cut_short(now),
@@ -111,30 +111,30 @@ impl Connection {
         Step::Moved
     }
 
-    fn answer(&mut self, head: &Head, body: &[u8], around: &ServerContext, now: Instant) {
+    fn answer(&mut self, head: &Head, body: &[u8], context: &ServerContext, now: Instant) {
         let firefox_request = page::firefox_request(head);
         let refusal = match &self.gate {
             ClientAccess::Open => None,
             ClientAccess::Refused(answer) => Some(answer.clone()),
             ClientAccess::Tcp(local) if firefox_request.is_some() => page::check_tcp(head, *local).err(),
             ClientAccess::Tcp(local) => {
-                access::check_tcp(head, *local, around.settings.token.as_deref()).err()
+                access::check_tcp(head, *local, context.settings.token.as_deref()).err()
             }
         };
         let head = firefox_request.as_ref().filter(|_| refusal.is_none()).unwrap_or(head);
         if let Some(asked) = firefox_request.as_ref().filter(|_| refusal.is_none()).and_then(page::follow) {
-            return self.ask(asked, head, body, around, now);
+            return self.ask(asked, head, body, context, now);
         }
         let outcome = match refusal {
             Some(answer) => Outcome::Answer(answer),
-            None => routes::follow(head, body, around.recorder.as_ref(), &self.address),
+            None => routes::follow(head, body, context.recorder.as_ref(), &self.address),
         };
         match outcome {
             Outcome::Answer(answer) => {
                 answer.encode(head.form(), &mut self.output);
                 self.finished(head.keep, now);
             }
-            Outcome::Record(request, manner) => self.record(head, *request, manner, around, now),
+            Outcome::Record(request, manner) => self.record(head, *request, manner, context, now),
         }
     }
 
@@ -143,15 +143,15 @@ impl Connection {
         asked: page::TokenRoute,
         head: &Head,
         body: &[u8],
-        around: &ServerContext,
+        context: &ServerContext,
         now: Instant,
     ) {
         let answer = match asked {
             page::TokenRoute::Answer(answer) => answer,
             page::TokenRoute::Question(kind) => {
-                let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&around.wake));
+                let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&context.wake));
                 let question = Question { kind, body: body.to_vec(), output: Box::new(writer) };
-                match around.recorder.ask(question) {
+                match context.recorder.ask(question) {
                     Ok(()) => {
                         self.state =
                             ConnectionState::Asked(Box::new(DeferredResponse::new(reader, head.form())));
@@ -174,7 +174,7 @@ impl Connection {
         head: &Head,
         request: Request,
         manner: ResponseOptions,
-        around: &ServerContext,
+        context: &ServerContext,
         now: Instant,
     ) {
         let example = routes::example(&head.path, &self.address);
@@ -185,9 +185,9 @@ impl Connection {
             self.finished(keep, now);
             return;
         }
-        let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&around.wake));
+        let (writer, reader) = pipe(PIPE_BYTES, Arc::clone(&context.wake));
         let writer = if manner.empty == Empty::IsFine { writer.that_takes_empty() } else { writer };
-        let mut answer = match around.recorder.start(request, Box::new(writer)) {
+        let mut answer = match context.recorder.start(request, Box::new(writer)) {
             Ok(()) => {
                 self.state = ConnectionState::Recording(Box::new(Recorded::new(reader, about)));
                 return;

@@ -1,6 +1,6 @@
 //! A connection's time-outs: how long it may take for what it is doing, and what happens then.
 
-use super::{Connection, ConnectionLife, ConnectionState, ServerContext};
+use super::{Connection, ConnectionState, KeepAlive, ServerContext};
 use crate::Settings;
 use crate::proto::answer::Answer;
 use std::time::{Duration, Instant};
@@ -22,19 +22,19 @@ impl Connection {
     }
 
     /// The deadline has passed.
-    pub(crate) fn out_of_time(&mut self, around: &ServerContext, now: Instant) -> ConnectionLife {
+    pub(crate) fn out_of_time(&mut self, context: &ServerContext, now: Instant) -> KeepAlive {
         let waits_for_request = match self.state {
             ConnectionState::Head => !self.input.is_empty(),
             ConnectionState::Body(..) => true,
             _ => false,
         };
         if self.waiting_bytes() > 0 || !waits_for_request {
-            return ConnectionLife::Ends;
+            return KeepAlive::No;
         }
-        let time = around.settings.limits.head;
+        let time = context.settings.limits.head;
         let what = format!("the request was not complete after {time:?}");
         self.respond_and_close(Answer::problem(408, what), now);
-        self.go_on(around, now)
+        self.resume(context, now)
     }
 
     /// When the client connected, if it has not completed a single request.

@@ -172,7 +172,7 @@ impl Recorder for Panics {
         Err(StartError::Stopping)
     }
 
-    fn attend(&self) {
+    fn poll(&self) {
         panic!("as the test wants it");
     }
 

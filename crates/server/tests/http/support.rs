@@ -76,7 +76,7 @@ impl Recorder for Handle {
         Ok(())
     }
 
-    fn attend(&self) {
+    fn poll(&self) {
         self.0.attended.fetch_add(1, Ordering::SeqCst);
     }
 

@@ -10,7 +10,7 @@ use gimli::{Dwarf, EndianSlice, EntriesRaw, LittleEndian, UnitOffset, UnitRef};
 use std::ops::Range;
 
 /// Functions before an address that are looked at: how deep they nest, or overlap.
-const MAX_LOOKS: usize = 16;
+const MAX_ENTRIES: usize = 16;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Contents {
     /// The entry of the function at an address.
     pub(super) fn function(&self, address: u64) -> Option<UnitOffset> {
         let position = self.functions.partition_point(|function| function.begin <= address);
-        let before = self.functions.get(..position)?.iter().rev().take(MAX_LOOKS);
+        let before = self.functions.get(..position)?.iter().rev().take(MAX_ENTRIES);
         let mut around = before.filter(|function| address - function.begin < u64::from(function.size));
         around.next().map(|function| UnitOffset(function.entry as usize))
     }
@@ -45,7 +45,7 @@ impl Contents {
     /// The lines around an address.
     pub(super) fn stretch(&self, address: u64) -> Option<&LineSequence> {
         let position = self.stretches.partition_point(|stretch| stretch.begin <= address);
-        let before = self.stretches.get(..position)?.iter().rev().take(MAX_LOOKS);
+        let before = self.stretches.get(..position)?.iter().rev().take(MAX_ENTRIES);
         before.into_iter().find(|stretch| address < stretch.end)
     }
 

@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 1 << 20;
 /// Units may share what describes their entries, so that a small file takes long.
 const MAX_TIME: Duration = Duration::from_secs(10);
 /// Ranges before an address that are looked at.
-const MAX_LOOKS: usize = 64;
+const MAX_ENTRIES: usize = 64;
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -52,14 +52,14 @@ impl Index {
                 index.ranges.extend(parts.into_iter().map(part));
             }
             if index.ranges.len() >= next {
-                put_together(&mut index.ranges);
+                merge_adjacent(&mut index.ranges);
                 next = index.ranges.len() + RANGES_AT_ONCE;
             }
             if begun.elapsed() > MAX_TIME || index.ranges.len() * size_of::<IndexPart>() > room {
                 return None;
             }
         }
-        put_together(&mut index.ranges);
+        merge_adjacent(&mut index.ranges);
         let mut highest = 0;
         for part in &mut index.ranges {
             highest = highest.max(part.end);
@@ -79,7 +79,7 @@ impl Index {
     pub(super) fn units_at(&self, address: u64) -> Vec<usize> {
         let position = self.ranges.partition_point(|part| part.begin <= address);
         let before = self.ranges.get(..position).unwrap_or_default().iter().rev();
-        let near = before.take(MAX_LOOKS).take_while(|part| part.highest > address);
+        let near = before.take(MAX_ENTRIES).take_while(|part| part.highest > address);
         let mut units: Vec<usize> = Vec::new();
         for part in near.filter(|part| part.end > address) {
             if !units.contains(&part.unit) && units.len() < MAX_CANDIDATES {
@@ -126,7 +126,7 @@ fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<IndexPart>) -> FxHashSet<
 
 /// Sorts, and makes one of the ranges of a unit between which no other unit has one: what lies
 /// between them is at most padding.
-fn put_together(ranges: &mut Vec<IndexPart>) {
+fn merge_adjacent(ranges: &mut Vec<IndexPart>) {
     ranges.sort_unstable_by_key(|part| (part.begin, part.unit));
     ranges.dedup_by(|next, last| {
         let is_same = next.unit == last.unit;

@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 256;
 /// Entries of one function, and parts of their addresses, that are looked at: many times what the
 /// largest functions have. Entries may share lists of parts, so that a small file could take for
 /// ever.
-const MAX_LOOKS: usize = 1 << 20;
+const MAX_ENTRIES: usize = 1 << 20;
 /// Entries and parts of a function that are kept. More are read again for each address.
 const MAX_TREE: usize = 1 << 16;
 
@@ -178,7 +178,7 @@ fn gather(
         entries.skip_attributes(abbreviation.attributes())?;
     }
     // Of the innermost that holds the address: what comes behind it does not.
-    let (mut depth, mut left) = (0, MAX_LOOKS);
+    let (mut depth, mut left) = (0, MAX_ENTRIES);
     while left > 0 && !entries.is_empty() && entries.next_depth() > depth && calls.len() < MAX_DEPTH {
         left -= 1;
         let own_depth = entries.next_depth();

@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 const MAX_OBJECTS: usize = 1 << 16;
 /// Larger objects are not read. And how many bytes are copied at one reading of the list.
 const MAX_OBJECT_BYTES: u64 = 16 << 20;
-const MAX_LOOK_BYTES: u64 = 64 << 20;
+const MAX_READ_BYTES: u64 = 64 << 20;
 /// How often the whole list is read, at most.
 const FOLLOW_AGAIN_NS: u64 = 250_000_000;
 
@@ -30,7 +30,7 @@ type ListEntry = (u64, u64, u64);
 
 /// The objects in the process's lists.
 #[derive(Debug)]
-pub struct DebuggerObjects {
+pub struct GdbJit {
     /// Files that were searched for a list's head.
     searched: HashSet<Arc<str>>,
     heads: Vec<u64>,
@@ -40,11 +40,11 @@ pub struct DebuggerObjects {
     followed_ns: u64,
 }
 
-impl DebuggerObjects {
+impl GdbJit {
     /// Nothing is known yet.
-    pub fn new(max_bytes: usize) -> DebuggerObjects {
+    pub fn new(max_bytes: usize) -> GdbJit {
         let (searched, heads, known, followed_ns) = <_>::default();
-        DebuggerObjects { searched, heads, known, code: CodeMap::new(max_bytes), followed_ns }
+        GdbJit { searched, heads, known, code: CodeMap::new(max_bytes), followed_ns }
     }
 
     /// The functions of all objects.
@@ -71,7 +71,7 @@ impl DebuggerObjects {
                 self.code.forget(code, now_ns);
             }
         }
-        let mut room = MAX_LOOK_BYTES;
+        let mut room = MAX_READ_BYTES;
         let mut is_new = !gone.is_empty();
         for entry in listed {
             if self.known.contains_key(&entry) || entry.2 > room.min(MAX_OBJECT_BYTES) {

@@ -27,7 +27,7 @@ pub trait Consumer {
 
 /// Reads a file as it grows. See the module's text.
 #[derive(Debug)]
-pub struct GrowingFile {
+pub struct TailedFile {
     path: PathBuf,
     owner: u32,
     /// Of the file that was read: another one at the same path is a new one.
@@ -39,10 +39,10 @@ pub struct GrowingFile {
     max_bytes: u64,
 }
 
-impl GrowingFile {
+impl TailedFile {
     /// The file at `path` of `owner` or root, of which no more than `max_bytes` are read.
-    pub fn new(path: &Path, owner: u32, max_bytes: u64) -> GrowingFile {
-        GrowingFile {
+    pub fn new(path: &Path, owner: u32, max_bytes: u64) -> TailedFile {
+        TailedFile {
             path: path.to_owned(),
             owner,
             inode: None,
@@ -54,8 +54,8 @@ impl GrowingFile {
     }
 
     /// The same, and no other file than the one with that number.
-    pub fn with_inode(self, inode: u64) -> GrowingFile {
-        GrowingFile { wanted_inode: Some(inode), ..self }
+    pub fn with_inode(self, inode: u64) -> TailedFile {
+        TailedFile { wanted_inode: Some(inode), ..self }
     }
 
     /// Where it is.
@@ -68,7 +68,7 @@ impl GrowingFile {
     /// file, what is to be written behind its end.
     pub fn refresh(&mut self, consumer: &mut dyn Consumer, unwritten: &dyn Fn(&File) -> Vec<u8>) -> bool {
         let Some((file, inode)) = self.open() else { return false };
-        let Some(whole) = Whole::of(file, unwritten) else { return false };
+        let Some(whole) = FileAndBuffer::of(file, unwritten) else { return false };
         let mut is_new = false;
         if self.inode != Some(inode) || whole.end() < self.at || !self.is_continued(&whole) {
             is_new = self.inode.is_some();
@@ -90,13 +90,13 @@ impl GrowingFile {
         (is_trusted && is_it).then(|| (file, about.ino()))
     }
 
-    fn is_continued(&self, whole: &Whole) -> bool {
+    fn is_continued(&self, whole: &FileAndBuffer) -> bool {
         let mut tail = vec![0; self.tail.len()];
         let at = self.at.saturating_sub(tail.len() as u64);
         whole.read_exact_at(&mut tail, at).is_some() && tail == self.tail
     }
 
-    fn read_on(&mut self, whole: &Whole, consumer: &mut dyn Consumer) -> bool {
+    fn read_on(&mut self, whole: &FileAndBuffer, consumer: &mut dyn Consumer) -> bool {
         let (begun, mut room) = (self.at, CHUNK_BYTES);
         let end = whole.end().min(self.max_bytes);
         while self.at < end && self.at - begun < MAX_AT_ONCE {
@@ -122,29 +122,29 @@ impl GrowingFile {
 }
 
 /// A file, and what is to come behind its end.
-struct Whole {
+struct FileAndBuffer {
     file: File,
     size: u64,
     unwritten: Vec<u8>,
 }
 
-impl Whole {
-    fn of(file: File, unwritten: &dyn Fn(&File) -> Vec<u8>) -> Option<Whole> {
+impl FileAndBuffer {
+    fn of(file: File, unwritten: &dyn Fn(&File) -> Vec<u8>) -> Option<FileAndBuffer> {
         // The buffer may be written meanwhile: then it is read again, or left for the next time.
         for _ in 0..3 {
             let size = file.metadata().ok()?.len();
             let unwritten = unwritten(&file);
             if file.metadata().ok()?.len() == size {
-                return Some(Whole { file, size, unwritten }.without_what_is_written());
+                return Some(FileAndBuffer { file, size, unwritten }.without_what_is_written());
             }
         }
         let size = file.metadata().ok()?.len();
-        Some(Whole { file, size, unwritten: vec![] })
+        Some(FileAndBuffer { file, size, unwritten: vec![] })
     }
 
     /// Between write(2) and the moment when its caller forgets them, the same bytes are in both
     /// places.
-    fn without_what_is_written(mut self) -> Whole {
+    fn without_what_is_written(mut self) -> FileAndBuffer {
         let mut last = vec![0; self.unwritten.len()];
         let at = self.size.checked_sub(last.len() as u64);
         if at.is_some_and(|at| self.file.read_exact_at(&mut last, at).is_ok()) && last == self.unwritten {
@@ -203,8 +203,8 @@ mod tests {
             let mut file = OpenOptions::new().append(true).create(true).open(&self.0).unwrap();
             file.write_all(text).unwrap();
         }
-        fn growing(&self) -> GrowingFile {
-            GrowingFile::new(&self.0, std::fs::metadata("/proc/self").unwrap().uid(), 1 << 30)
+        fn growing(&self) -> TailedFile {
+            TailedFile::new(&self.0, std::fs::metadata("/proc/self").unwrap().uid(), 1 << 30)
         }
     }
 
@@ -283,7 +283,7 @@ mod tests {
         let inode = std::fs::metadata(&place.0).unwrap().ino();
         assert!(!place.growing().with_inode(inode + 1).refresh(&mut lines, &nothing));
         let of_others = std::fs::metadata(&place.0).unwrap().uid() != 0;
-        let mut file = GrowingFile::new(&place.0, 12_345, 1 << 20);
+        let mut file = TailedFile::new(&place.0, 12_345, 1 << 20);
         assert_eq!(file.refresh(&mut lines, &nothing), !of_others);
         lines.0.clear();
         assert!(place.growing().with_inode(inode).refresh(&mut lines, &nothing));
