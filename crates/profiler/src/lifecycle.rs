@@ -312,10 +312,14 @@ fn wake() {
 fn watch_exit() {
     extern "C" fn at_exit() {
         disabled::contained(|| {
-            // In a sandbox, a wrong system call ends the process. A child that no fork handler has
-            // seen has no agent, and threads that are not there may hold its locks.
+            // In a sandbox, a wrong system call ends the process.
+            if signal_exclusion::is_in_sandbox() {
+                return;
+            }
+            // A child that no fork handler has seen has no agent, and threads that are not there
+            // may hold its locks.
             let instance = Instance::get().filter(|instance| instance.is_of_this_process());
-            let Some(instance) = instance.filter(|_| !signal_exclusion::is_in_sandbox()) else { return };
+            let Some(instance) = instance else { return };
             if instance.config.life_file.is_some() {
                 // A short program may end before its agent is there.
                 STATE.wait_until_started(Instant::now() + START_AT_EXIT);
