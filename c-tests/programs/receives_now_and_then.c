@@ -6,7 +6,7 @@
 // record: seconds=2&hz=500&mode=cpu
 // expect: thread toggling has stack toggling_main;masked
 // expect: thread toggling has stack toggling_main;unmasked
-// expect: samples >= 50
+// expect: samples >= 10
 #include "host.h"
 #include <signal.h>
 #include <sys/signalfd.h>

@@ -7,7 +7,7 @@
 // expect: every sample of sleeper has stack sleeper_main;sleep_masked
 // expect: every sample of sleeper is complete
 // expect: every sample of changing has stack changing_main;sleep_masked
-// expect: stats unsampled_cpu_ns >= 100000000
+// expect: stats unsampled_cpu_ns >= 10000000
 #include "host.h"
 #include <signal.h>
 

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use swipr_c_tests::interpreted::{Frame, Stack, pythons, record, record_running, start};
+use swipr_c_tests::interpreted::{Frame, Stack, pythons, record_running, stack_of_waiting, start};
 
 /// Versions whose frames are read.
 const READ: std::ops::RangeInclusive<u32> = 8..=15;
@@ -159,10 +159,9 @@ fn stacks_of_blocked_threads_are_those_that_python_itself_sees() {
                 .iter()
                 .map(|frame| (text(&frame[0]), text(&frame[1]), frame[2].as_u64().unwrap_or(0)))
                 .collect();
-            let stacks = record(&host, "samples=2&hz=100&mode=wall");
             // Time without a stack may be the last of a thread.
-            let of_thread = |stack: &&Stack| Some(stack.tid) == printed[0].as_u64() && stack.frames.len() > 1;
-            let stack = stacks.iter().rfind(of_thread).expect("the thread");
+            let of_thread = |stack: &Stack| Some(stack.tid) == printed[0].as_u64() && stack.frames.len() > 1;
+            let stack = stack_of_waiting(&host, of_thread);
             let seen: Vec<(String, String, u64)> =
                 stack.python().map(|frame| (frame.name.clone(), frame.file.clone(), frame.line)).collect();
             assert_eq!(
@@ -171,7 +170,7 @@ fn stacks_of_blocked_threads_are_those_that_python_itself_sees() {
                 "3.{minor}: {}",
                 stack.text()
             );
-            expect_order(stack);
+            expect_order(&stack);
             with_qsort += u32::from(stack.python().any(|frame| frame.name == "by_qsort"));
             host.tell("on");
             host.wait_for("gone");
