@@ -351,6 +351,7 @@ unsafe fn submit(
         filter: Filter { may_come: matches!(length, Length::Open), ..Filter::default() },
         purpose: Default::default(),
         symbolize: Default::default(),
+        frames: Default::default(),
     };
     lifecycle::submit(request, Box::new(output), stop)?;
     Ok(completion)

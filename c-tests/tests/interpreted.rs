@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use swipr_c_tests::interpreted::{Frame, Stack, pythons, record_running, stack_of_waiting, start};
+use swipr_c_tests::interpreted::{Frame, Stack, pythons, record, record_running, stack_of_waiting, start};
 
 /// Versions whose frames are read.
 const READ: std::ops::RangeInclusive<u32> = 8..=15;
@@ -143,6 +143,29 @@ fn expect_order(stack: &Stack) {
     if sorts > 0 {
         assert!(!callers.is_empty(), "{}", stack.text());
     }
+}
+
+#[test]
+fn a_recording_has_the_languages_frames_or_the_native_ones_or_both() {
+    let (_, python) = pythons(READ).into_iter().next().expect("a Python");
+    let mut host = start(&python, "barriers.py", &[]);
+    host.tell("go");
+    host.wait_for("at ");
+    let shown = |frames: &str| {
+        let query = format!("samples=2&hz=100&frames={frames}");
+        let has_python = |stack: &Stack| stack.frames.iter().any(|frame| frame.name == "<module>");
+        let is_evaluator = |stack: &Stack| stack.frames.iter().any(|frame| frame.name.contains("EvalFrame"));
+        let wanted = |stack: &Stack| has_python(stack) || is_evaluator(stack);
+        let mut recordings = (0..20).map(|_| record(&host, &query));
+        let stack = recordings.find_map(|stacks| stacks.into_iter().rfind(wanted)).expect("the program");
+        let languages = stack.python().count();
+        (languages, stack.frames.len() - languages, is_evaluator(&stack))
+    };
+    let (python, native, _) = shown("merged");
+    assert!(python > 0 && native > 0);
+    assert_eq!(shown("interpreter"), (python, 0, false));
+    let (none, all, has_evaluator) = shown("native");
+    assert!(none == 0 && all > native && has_evaluator);
 }
 
 #[test]

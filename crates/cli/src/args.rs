@@ -2,6 +2,7 @@
 //! `docs/cli.md` are made. Not here: what they do.
 
 mod files;
+mod frames;
 mod look;
 mod output;
 mod proxy;

@@ -41,6 +41,7 @@ fn of(found: &Found, arguments: &Dump) -> Result<Vec<u8>, Error> {
     if let Some(regex) = &arguments.thread_name {
         target.push_str(&format!("&threads={}", crate::args::percent(regex)));
     }
+    target.push_str(arguments.frames.query());
     let client = found.client.clone().waiting();
     client.get(&target)?.bytes().map_err(|error| found.client.unreachable(&error))
 }

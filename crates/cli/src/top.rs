@@ -102,6 +102,7 @@ fn record(
     if let Some(regex) = &arguments.thread_name {
         query.push_str(&format!("&threads={}", crate::args::percent(regex)));
     }
+    query.push_str(arguments.frames.query());
     let files = if arguments.full_filenames { Files::Paths } else { Files::Names };
     let source = Source {
         id: 0,

@@ -469,6 +469,7 @@ mod tests {
             filter: Default::default(),
             purpose: WriterTask::Last(Duration::from_secs(10)),
             symbolize: Default::default(),
+            frames: Default::default(),
         }
     }
 

@@ -58,6 +58,7 @@ fn request(
         filter: Default::default(),
         purpose,
         symbolize,
+        frames: Default::default(),
     }
 }
 

@@ -110,6 +110,7 @@ impl Builder {
             filter: Filter { may_come: true, ..Filter::default() },
             purpose: Default::default(),
             symbolize: Symbolize::Now,
+            frames: Default::default(),
         };
         let output = MemoryOutput::new(kept.clone(), completion.clone());
         lifecycle::submit(request, Box::new(output), stop.clone())

@@ -41,6 +41,8 @@ pub struct Request {
     pub purpose: WriterTask,
     /// Which names are looked up.
     pub symbolize: Symbolize,
+    /// Which frames are shown.
+    pub frames: ShownFrames,
 }
 
 /// What hits running threads.
@@ -63,6 +65,18 @@ pub enum Symbolize {
     Lazy,
     /// None.
     Never,
+}
+
+/// Which frames of a program that an interpreter or JIT code runs are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShownFrames {
+    /// The functions of its language between the native ones.
+    #[default]
+    Merged,
+    /// The functions of its language alone; of stacks without any, the native ones.
+    Interpreter,
+    /// The native ones alone.
+    Native,
 }
 
 /// What samples have to be like. The default takes all.

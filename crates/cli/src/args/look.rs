@@ -1,5 +1,6 @@
 //! What the verbs take that show processes.
 
+use super::frames::Frames;
 use super::span::{picture_span, rate};
 use super::{MaybeTarget, Target};
 use clap::Args;
@@ -33,6 +34,9 @@ pub struct Top {
     /// Never hold the program up: so it is always, the option is there for habit's sake
     #[arg(long)]
     pub nonblocking: bool,
+    /// Which frames.
+    #[command(flatten)]
+    pub frames: Frames,
 }
 
 /// `swipr dump`.
@@ -61,6 +65,9 @@ pub struct Dump {
     /// Never hold the program up: so it is always, the option is there for habit's sake
     #[arg(long)]
     pub nonblocking: bool,
+    /// Which frames.
+    #[command(flatten)]
+    pub frames: Frames,
 }
 
 /// `swipr ls`.

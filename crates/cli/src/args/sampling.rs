@@ -1,5 +1,6 @@
 //! Options about what is sampled, and how often.
 
+use super::frames::Frames;
 use super::span::{LONGEST, rate, recording_span};
 use clap::{Args, ValueEnum};
 use std::fmt::Write;
@@ -54,6 +55,9 @@ pub struct Sampling {
     /// Never hold the program up: so it is always, the option is there for habit's sake
     #[arg(long)]
     pub nonblocking: bool,
+    /// Which frames.
+    #[command(flatten)]
+    pub frames: Frames,
 }
 
 impl Sampling {
@@ -68,7 +72,7 @@ impl Sampling {
         if let Some(regex) = &self.thread_name {
             let _ = write!(query, "&threads={}", percent(regex));
         }
-        query
+        query + self.frames.query()
     }
 
     /// The same, for a process whose threads of that name may come later: one that has just
@@ -103,6 +107,7 @@ pub fn percent(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frames::ShownFrames;
     use super::*;
 
     fn sampling() -> Sampling {
@@ -115,6 +120,7 @@ mod tests {
             thread_name: None,
             subprocesses: false,
             nonblocking: false,
+            frames: Frames::default(),
         }
     }
 
@@ -129,6 +135,18 @@ mod tests {
         let query = |source| Sampling { source: Some(source), ..sampling() }.query(None);
         assert_eq!(query(SampleSource::Timer), sampling().query(None));
         assert_eq!(query(SampleSource::Preempt), "seconds=86400&hz=100&mode=cpu&source=preempt");
+    }
+
+    #[test]
+    fn agents_are_asked_for_the_frames_that_are_not_theirs_anyway() {
+        let query = |frames| Sampling { frames, ..sampling() }.query(None);
+        let frames = |which| Frames { frames: Some(which), ..Frames::default() };
+        assert_eq!(query(frames(ShownFrames::Merged)), sampling().query(None));
+        assert!(query(frames(ShownFrames::Native)).ends_with("&frames=native"));
+        let interpreter = [frames(ShownFrames::Interpreter), Frames { no_native: true, ..Frames::default() }];
+        for frames in interpreter {
+            assert!(query(frames).ends_with("&frames=interpreter"));
+        }
     }
 
     #[test]

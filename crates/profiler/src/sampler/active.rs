@@ -345,6 +345,7 @@ mod tests {
             filter: Default::default(),
             purpose: Default::default(),
             symbolize: swipr_server::recording::Symbolize::Never,
+            frames: Default::default(),
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
         let mut recording = RunningRecording::new(

@@ -31,7 +31,7 @@ pub fn write_flight_record(
     let asked_ns = time.min(Duration::from_secs(86_400)).as_nanos() as u64;
     let since_ns = process::epoch_ns().saturating_sub(asked_ns);
     let (threads, tids) = (&request.threads, &request.filter.tids);
-    let names = StackSymbolizer::new(sources, request.symbolize, symbol_time);
+    let names = StackSymbolizer::new(sources, request.symbolize, request.frames, symbol_time);
     let (mut late, frames) = match lock(flight_recorder).as_ref().and_then(|shared| shared.as_ref()) {
         Some(shared) if request.symbolize == Symbolize::Now => {
             (LateNames::new(names, shared.places.clone()), shared.recorder.frames())

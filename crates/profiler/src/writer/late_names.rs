@@ -42,6 +42,7 @@ impl LateNames {
                 break;
             }
         }
+        self.names.leave_shown(&mut frames);
         Stack { frames }
     }
 
@@ -78,7 +79,7 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
     use swipr_os::process::{self, EpochClock};
-    use swipr_server::recording::Symbolize;
+    use swipr_server::recording::{ShownFrames, Symbolize};
     use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
     #[test]
@@ -94,7 +95,8 @@ mod tests {
             latest: Arc::default(),
             clock: EpochClock::now(),
         };
-        let names = StackSymbolizer::new(sources, Symbolize::Now, Duration::from_secs(3600));
+        let names =
+            StackSymbolizer::new(sources, Symbolize::Now, ShownFrames::Merged, Duration::from_secs(3600));
         let places = Places::from_iter([(code.module.clone(), code.symbols.clone().unwrap())]);
         let mut late = LateNames::new(names, places);
         let at =

@@ -12,7 +12,7 @@ use swipr_formats::PtrCache;
 use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
 use swipr_os::locks::lock;
 use swipr_os::process::{self, EpochClock};
-use swipr_server::recording::Symbolize;
+use swipr_server::recording::{ShownFrames, Symbolize};
 use swipr_symbols::first_functions::is_first;
 use swipr_symbols::symbolizer::{Detail, Lookup, Symbol, Symbolizer};
 use swipr_unwind::frames::BEFORE_ELIDED;
@@ -47,6 +47,7 @@ struct Validity {
 pub struct StackSymbolizer {
     sources: NameSources,
     symbolize: Symbolize,
+    shown: ShownFrames,
     /// What is left of the time that may be spent on lines and inlined functions.
     left: Duration,
     /// Addresses that were looked up without lines, because no time was left.
@@ -69,11 +70,17 @@ impl StackSymbolizer {
     /// `symbolize`: whose names are looked up; other frames have their module only. When this
     /// thread has run for `at_most` to find lines and inlined functions, further frames have what
     /// the symbol tables say.
-    pub fn new(sources: NameSources, symbolize: Symbolize, at_most: Duration) -> StackSymbolizer {
+    pub fn new(
+        sources: NameSources,
+        symbolize: Symbolize,
+        shown: ShownFrames,
+        at_most: Duration,
+    ) -> StackSymbolizer {
         let (recent, stacks, made, frames, without_lines) = <_>::default();
         StackSymbolizer {
             sources,
             symbolize,
+            shown,
             left: at_most,
             without_lines,
             recent,
@@ -206,7 +213,9 @@ impl StackSymbolizer {
                 break;
             }
         }
-        interpreted::insert(raw, is_complete, &mut frames);
+        if self.shown != ShownFrames::Native {
+            interpreted::insert(raw, is_complete, &mut frames);
+        }
         frames.extend(raw.remark().map(|remark| note(remark.into())));
         if raw.elided > 0 && frames.len() > BEFORE_ELIDED {
             frames.insert(BEFORE_ELIDED, note(format!("[{} frames elided]", raw.elided)));
@@ -214,7 +223,20 @@ impl StackSymbolizer {
         if !is_complete {
             frames.push(note(format!("[truncated: {}]", raw.stop.text())));
         }
+        self.leave_shown(&mut frames);
         (Stack { frames }, validity)
+    }
+
+    /// Leaves the frames that are to be shown.
+    pub fn leave_shown(&self, frames: &mut Vec<Frame>) {
+        let is_of_language = |frame: &Frame| match frame.kind {
+            FrameKind::Interpreted(_) => true,
+            FrameKind::Jit => !frame.functions.is_empty(),
+            _ => false,
+        };
+        if self.shown == ShownFrames::Interpreter && frames.iter().any(is_of_language) {
+            frames.retain(|frame| is_of_language(frame) || frame.kind == FrameKind::Note);
+        }
     }
 
     /// A frame of a file's code; `None`: the address is in no file's code.
@@ -334,7 +356,8 @@ mod tests {
             clock: EpochClock::now(),
         };
         let named = |at_most| {
-            let mut names = StackSymbolizer::new(sources.clone(), Symbolize::Now, at_most);
+            let mut names =
+                StackSymbolizer::new(sources.clone(), Symbolize::Now, ShownFrames::Merged, at_most);
             let frame = names.frame(tables.mappings(), CodeAddress { address: here, exact: true }).unwrap();
             let function = frame.functions.last().unwrap().clone();
             assert!(function.name.contains("when_the_time_is_used_up"), "{function:?}");

@@ -27,6 +27,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         filter: Default::default(),
         purpose: Default::default(),
         symbolize: swipr_server::recording::Symbolize::Never,
+        frames: Default::default(),
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
     let (output, reader) = pipe(1 << 20, Arc::new(|| {}));

@@ -2,7 +2,9 @@
 //! here: which route takes which of them (`routes.rs`).
 
 use super::values::{self, MAX_DURATION_NS, MAX_TICKS, SECOND_NS};
-use crate::recording::{Filter, Length, Request, SampleSource, StateFilter, Symbolize, WriterTask};
+use crate::recording::{
+    Filter, Length, Request, SampleSource, ShownFrames, StateFilter, Symbolize, WriterTask,
+};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{FORMATS, FormatInfo, Names, Options, Selection, Weight};
@@ -165,6 +167,21 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         set: |params, text| once(&mut params.max_depth, values::count(text, 2..=1_000_000)),
     },
     Parameter {
+        name: "frames",
+        json: Some("frames"),
+        values: "merged, interpreter, native",
+        meaning: "of interpreted programs and JIT code: the language's functions between native ones (merged), the language's \
+                  alone (interpreter; stacks without any keep theirs), or native ones alone (native; not of /last)",
+        set: |params, text| {
+            let frames = [
+                ("merged", ShownFrames::Merged),
+                ("interpreter", ShownFrames::Interpreter),
+                ("native", ShownFrames::Native),
+            ];
+            once(&mut params.frames, values::choice(text, &frames))
+        },
+    },
+    Parameter {
         name: "title",
         json: Some("title"),
         values: "text",
@@ -244,6 +261,7 @@ pub(crate) struct RecordingParams {
     names: Option<Names>,
     lines: Option<bool>,
     inline: Option<bool>,
+    frames: Option<ShownFrames>,
     max_depth: Option<u64>,
     title: Option<String>,
     merge_threads: Option<bool>,
@@ -323,6 +341,7 @@ impl RecordingParams {
             },
             purpose: WriterTask::Samples,
             symbolize: self.symbolize.unwrap_or_default(),
+            frames: self.frames.unwrap_or_default(),
         })
     }
 }

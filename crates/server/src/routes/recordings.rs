@@ -4,7 +4,7 @@ use super::parameters::Defaults;
 use super::sample_request;
 use super::{Empty, File, Outcome, ResponseOptions, RouteContext};
 use crate::proto::answer::Answer;
-use crate::recording::{Length, Request, WriterTask};
+use crate::recording::{Length, Request, ShownFrames, WriterTask};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 
@@ -65,6 +65,9 @@ pub(super) fn threads(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
 
 pub(super) fn last(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Time(STANDARD), "perf")?;
+    if request.frames == ShownFrames::Native {
+        return Err(Answer::problem(400, "frames: /last has merged stacks and no others"));
+    }
     if let Length::Time(time) = request.length {
         request.purpose = WriterTask::Last(time);
     }

@@ -9,7 +9,7 @@ pub(super) type Parameters = &'static [&'static [&'static str]];
 const THREADS: &[&str] = &["threads", "tid"];
 const LATER_THREADS: &[&str] = &["may_come"];
 const SAMPLES: &[&str] = &["state", "include", "exclude"];
-const FRAMES: &[&str] = &["names", "lines", "inline", "max_depth", "title"];
+const FRAMES: &[&str] = &["names", "lines", "inline", "frames", "max_depth", "title"];
 const STACKS: &[&str] = &["merge_threads", "weight", "states"];
 const SYMBOLS: &[&str] = &["symbolizer", "symbolize"];
 
@@ -40,7 +40,7 @@ const GO: Parameters = &[
     THREADS,
     LATER_THREADS,
     SAMPLES,
-    &["merge_threads", "max_depth"],
+    &["merge_threads", "frames", "max_depth"],
 ];
 
 const LIVE: Parameters = &[
@@ -48,7 +48,7 @@ const LIVE: Parameters = &[
     THREADS,
     LATER_THREADS,
     SAMPLES,
-    &["lines", "inline", "max_depth"],
+    &["lines", "inline", "frames", "max_depth"],
 ];
 
 /// pprof puts `symbol` where a profile's path ends.

@@ -96,13 +96,14 @@ fn figures(samples: u64) -> Summary {
 /// What a recording plays by default: the request, as it was understood.
 fn echo(request: &Request) -> String {
     format!(
-        "interval={:?} length={:?} mode={:?} format={} threads={:?} symbolize={:?} source={:?} purpose={:?} {:?} {:?}\n",
+        "interval={:?} length={:?} mode={:?} format={} threads={:?} symbolize={:?} frames={:?} source={:?} purpose={:?} {:?} {:?}\n",
         request.interval,
         request.length,
         request.mode,
         request.format.format.name,
         request.threads.as_ref().map(|regex| regex.as_str()),
         request.symbolize,
+        request.frames,
         request.source,
         request.purpose,
         request.filter,
