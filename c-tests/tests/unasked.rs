@@ -1,6 +1,7 @@
 //! Recordings that environment variables start: the file of a program's whole life, and the flight
 //! recorder, which keeps the last seconds of a running program.
 
+use std::fs::File;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -198,6 +199,31 @@ fn a_port_that_is_taken_is_told_once_and_in_the_help_and_in_the_status() {
     let lines: Vec<&str> = said.lines().collect();
     let [line] = lines[..] else { panic!("one line: {said:?}") };
     assert!(line.contains(&format!("]: SWIPR_LISTEN: cannot bind {place}: ")), "{line}");
+}
+
+/// Regression: a line of the agent's went to the beginning of the program's log.
+#[test]
+fn a_line_in_the_programs_log_overwrites_nothing_there() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let place = taken.local_addr().expect("an address").to_string();
+    for appends in [true, false] {
+        let directory = Directory::new();
+        let path = directory.path().join("log");
+        std::fs::write(&path, if appends { "an earlier line\n" } else { "" }).expect("a log");
+        let log = File::options().write(true).append(appends).open(&path).expect("the log");
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo first >&2; /bin/sleep 1; echo last >&2"]);
+        command.env("LD_PRELOAD", agent::library()).env("SWIPR_LISTEN", &place).stderr(log);
+        command.env("SWIPR_SOCKET", directory.path().join("{PID}.sock")).env_remove("LD_LIBRARY_PATH");
+        assert!(command.status().expect("a shell").success());
+        let log = std::fs::read_to_string(&path).expect("the log");
+        let is_whole = |line: &str| {
+            ["an earlier line", "first", "last"].contains(&line)
+                || line.contains("it is profiled all the same")
+        };
+        assert!(log.lines().all(is_whole), "{log}");
+        assert_eq!(log.lines().count(), if appends { 4 } else { 3 }, "{log}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub mod cpu_timers;
 pub mod cpus;
 pub mod descriptors;
+pub mod directory;
 pub mod errno;
 pub mod event;
 pub mod futex;

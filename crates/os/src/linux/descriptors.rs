@@ -13,6 +13,7 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::stat::Mode;
+use std::fs::File;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
 /// Whether the calling thread now has a table of its own. It holds nothing but `/dev/null` as 0, 1
@@ -44,15 +45,23 @@ pub fn hosts_stderr() -> Option<OwnedFd> {
     if !own_threads::contains(process::tid()) {
         return None;
     }
-    let flags = OFlag::O_WRONLY | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    if let Ok(stderr) = open(c"/proc/self/fd/2", flags, Mode::empty()) {
-        return Some(stderr);
+    let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let by_name = open(c"/proc/self/fd/2", flags, Mode::empty()).ok().map(File::from);
+    // Lines in a file belong where the host writes next.
+    let is_file = |file: &File| file.metadata().is_ok_and(|file| file.is_file());
+    match by_name {
+        Some(other) if !is_file(&other) => Some(other.into()),
+        by_name => shared(libc::STDERR_FILENO).or(by_name.map(OwnedFd::from)),
     }
-    // A socket cannot be opened by its name in /proc.
+}
+
+/// The host's descriptor, with the file's position. The kernel may refuse it
+/// (pidfd_getfd(2)).
+fn shared(fd: libc::c_int) -> Option<OwnedFd> {
     // SAFETY: plain system calls with valid arguments; they return a new descriptor or an error.
     unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
-        let fd = libc::syscall(libc::SYS_pidfd_getfd, process, libc::STDERR_FILENO, 0);
+        let fd = libc::syscall(libc::SYS_pidfd_getfd, process, fd, 0);
         libc::close(process as libc::c_int);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as libc::c_int))
     }

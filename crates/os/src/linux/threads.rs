@@ -1,12 +1,12 @@
 //! The process's threads: which there are, their names and CPU clocks, and
 //! whether they are blocked (proc(5), clock_getcpuclockid(3)).
 
+use super::directory::for_each_name;
 use super::process::clock_ns;
 use nix::sys::prctl;
 use std::ffi::{CString, c_void};
 use std::fs::File;
-use std::io::{self, Seek};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::panic::AssertUnwindSafe;
 
@@ -35,35 +35,12 @@ impl TaskDirectory {
         self.file.metadata().ok()?.nlink().checked_sub(2)
     }
 
-    /// The ids of all threads. Not `read_dir`: that would use the host's malloc.
+    /// The ids of all threads.
     pub fn list(&self, tids: &mut Vec<u32>) -> io::Result<()> {
         tids.clear();
-        let fd = self.file.as_raw_fd();
-        (&self.file).rewind()?;
-        let mut buffer = [0u8; 8192];
-        loop {
-            // SAFETY: the kernel writes at most the buffer's length.
-            let length =
-                unsafe { libc::syscall(libc::SYS_getdents64, fd, buffer.as_mut_ptr(), buffer.len()) };
-            match length {
-                0 => return Ok(()),
-                length if length < 0 => return Err(io::Error::last_os_error()),
-                length => names(buffer.get(..length as usize).unwrap_or(&[]), tids),
-            }
-        }
-    }
-}
-
-/// The numbers among the names of getdents64's records: inode 8, offset 8, length 2, type 1, name.
-fn names(mut records: &[u8], tids: &mut Vec<u32>) {
-    while let Some(length) = records.get(16..18) {
-        let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
-        let Some(record) = records.get(..length).filter(|_| length > 19) else { return };
-        let name = record.get(19..).unwrap_or(&[]).split(|&byte| byte == 0).next().unwrap_or(&[]);
-        if let Some(tid) = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()) {
-            tids.push(tid);
-        }
-        records = records.get(length..).unwrap_or(&[]);
+        for_each_name(&self.file, |name| {
+            tids.extend(std::str::from_utf8(name).ok().and_then(|name| name.parse::<u32>().ok()));
+        })
     }
 }
 
@@ -76,6 +53,13 @@ pub fn cpu_ns(tid: u32) -> Option<u64> {
 /// CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
 pub fn cpu_clock(tid: u32) -> libc::clockid_t {
     (!tid << 3 | 6) as libc::clockid_t
+}
+
+/// The clock of the CPU time that a thread has spent in user mode. On most kernels it only moves
+/// with their ticks, by those that found the thread in user mode.
+pub fn user_clock(tid: u32) -> libc::clockid_t {
+    const SCHED_TO_VIRT: libc::clockid_t = 2 ^ 1; // CPUCLOCK_SCHED, CPUCLOCK_VIRT
+    cpu_clock(tid) ^ SCHED_TO_VIRT
 }
 
 /// The first function of the agent's threads.

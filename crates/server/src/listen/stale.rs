@@ -7,8 +7,9 @@
 
 use super::address::Raw;
 use super::{Address, default_name, file};
-use std::fs;
+use std::fs::File;
 use std::path::Path;
+use swipr_os::directory::for_each_name;
 use swipr_os::process;
 
 /// Names that are read at most, in a directory that any program may fill.
@@ -23,13 +24,16 @@ const MAX_SOCKETS: usize = 64;
 pub fn remove_neighbours(own: &Path) {
     let is_default = own.file_name().is_some_and(|name| name == default_name(process::pid()).as_str());
     let Some(directory) = own.parent().filter(|_| is_default) else { return };
-    let Ok(entries) = fs::read_dir(directory) else { return };
-    let names = entries.take(MAX_NAMES).filter_map(|entry| Some(entry.ok()?.file_name()));
-    let gone = names.filter(|name| {
-        name.to_str().and_then(pid_of).is_some_and(|pid| process::is_gone(pid.cast_unsigned()))
+    let Ok(opened) = File::open(directory) else { return };
+    let (mut names, mut gone) = (0, vec![]);
+    let _ = for_each_name(&opened, |name| {
+        names += 1;
+        let name = std::str::from_utf8(name).ok().filter(|_| names <= MAX_NAMES);
+        let pid = name.and_then(pid_of).filter(|pid| process::is_gone(pid.cast_unsigned()));
+        gone.extend(pid);
     });
-    for name in gone.take(MAX_SOCKETS) {
-        let path = directory.join(name);
+    for pid in gone.into_iter().take(MAX_SOCKETS) {
+        let path = directory.join(default_name(pid).as_str());
         if let Ok(raw) = Raw::new(&Address::Path(path.clone())) {
             let _ = file::clear_stale(&path, &raw);
         }
