@@ -77,6 +77,11 @@ impl RawStack {
         RawStack::not_sampled("[not sampled: it cannot be preempted]")
     }
 
+    /// For CPU time in the kernel, where timers count user time (`timer_delivery`).
+    pub fn in_kernel() -> RawStack {
+        RawStack::not_sampled("[not sampled: in the kernel]")
+    }
+
     fn not_sampled(remark: &'static str) -> RawStack {
         RawStack {
             words: Box::default(),

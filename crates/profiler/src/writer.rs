@@ -139,12 +139,8 @@ impl Writer {
     /// Nothing is handed on before the first sample, unless the output takes empty recordings: a
     /// client gets an error then, and no empty profile.
     fn write(&mut self, format: &mut dyn Format) -> Result<Result<Summary, String>, Closed> {
-        let mut names = StackSymbolizer::new(
-            self.names.clone(),
-            self.request.symbolize,
-            self.request.frames,
-            self.symbol_time,
-        );
+        let Request { symbolize, frames, .. } = *self.request;
+        let mut names = StackSymbolizer::new(self.names.clone(), symbolize, frames, self.symbol_time);
         let mut times = Times::default();
         let mut passed = SampleFilter::new(&self.request.filter);
         let mut bytes = vec![];

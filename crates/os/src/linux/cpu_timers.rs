@@ -22,9 +22,9 @@ pub struct CpuTimer {
 }
 
 impl CpuTimer {
-    /// A timer on the CPU clock of thread `tid`, which gets `signal` with `value`. An error where
-    /// the thread is gone, or `RLIMIT_SIGPENDING` is reached.
-    pub fn new(tid: u32, signal: i32, value: u64) -> io::Result<CpuTimer> {
+    /// A timer on a `clock` of thread `tid`, which gets `signal` with `value`. An error where the
+    /// thread is gone, or `RLIMIT_SIGPENDING` is reached.
+    pub fn new(clock: libc::clockid_t, tid: u32, signal: i32, value: u64) -> io::Result<CpuTimer> {
         // SAFETY: plain data.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_value.sival_ptr = value as *mut libc::c_void;
@@ -34,9 +34,7 @@ impl CpuTimer {
         let mut id: libc::c_int = 0;
         // Not by the C library's function, which allocates.
         // SAFETY: the kernel reads `event` and writes an int.
-        let result = unsafe {
-            libc::syscall(libc::SYS_timer_create, super::threads::cpu_clock(tid), &raw mut event, &raw mut id)
-        };
+        let result = unsafe { libc::syscall(libc::SYS_timer_create, clock, &raw mut event, &raw mut id) };
         if result == 0 { Ok(CpuTimer { id }) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -103,6 +101,7 @@ pub fn kernel_tick_ns() -> u64 {
 mod tests {
     use super::*;
     use crate::process::{clock_ns, tid};
+    use crate::threads::cpu_clock;
     use nix::sys::signal::{SigSet, Signal};
 
     #[test]
@@ -119,12 +118,12 @@ mod tests {
                     libc::sigtimedwait(&set, std::ptr::null_mut(), &none) == libc::SIGWINCH
                 }
             };
-            let clock = super::super::threads::cpu_clock(tid());
+            let clock = cpu_clock(tid());
             let burn = || {
                 let begin = clock_ns(clock).unwrap();
                 while clock_ns(clock).unwrap() < begin + 3 * kernel_tick_ns() {}
             };
-            let timer = CpuTimer::new(tid(), libc::SIGWINCH, 7).unwrap();
+            let timer = CpuTimer::new(cpu_clock(tid()), tid(), libc::SIGWINCH, 7).unwrap();
             let expires = || (timer.arm(), burn(), took()).2;
             assert!((0..50).any(|_| expires()));
             // Unless a tick comes in between.
@@ -139,7 +138,7 @@ mod tests {
     fn a_raised_timer_looks_like_one_that_has_expired() {
         std::thread::spawn(|| {
             SigSet::from(Signal::SIGWINCH).thread_block().unwrap();
-            let timer = CpuTimer::new(tid(), libc::SIGWINCH, 7).unwrap();
+            let timer = CpuTimer::new(cpu_clock(tid()), tid(), libc::SIGWINCH, 7).unwrap();
             assert!(timer.raise(tid(), libc::SIGWINCH, 7));
             // SAFETY: plain data, written by the kernel; a zeroed set is a valid one.
             let info = unsafe {
@@ -158,6 +157,7 @@ mod tests {
 
     #[test]
     fn nobody_has_a_timer_who_is_not_there() {
-        assert!(CpuTimer::new(u32::MAX >> 4, libc::SIGWINCH, 0).is_err());
+        let nobody = u32::MAX >> 4;
+        assert!(CpuTimer::new(cpu_clock(nobody), nobody, libc::SIGWINCH, 0).is_err());
     }
 }

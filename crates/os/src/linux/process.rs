@@ -148,6 +148,19 @@ pub fn end_thread() -> ! {
     }
 }
 
+/// The kernel's version, 5.10 as (5, 10); (0, 0): it does not say.
+pub fn kernel_version() -> (u32, u32) {
+    // SAFETY: plain data, which the kernel writes.
+    let release = unsafe {
+        let mut names: libc::utsname = std::mem::zeroed();
+        libc::uname(&raw mut names);
+        names.release
+    };
+    let text = release.iter().map(|&byte| char::from(byte as u8)).collect::<String>();
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse().ok());
+    numbers.next().zip(numbers.next()).unwrap_or_default()
+}
+
 /// Sleeps, without the locks that std::thread may take for a thread that it did not start.
 pub fn sleep(time: std::time::Duration) {
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };

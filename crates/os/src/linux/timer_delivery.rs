@@ -4,12 +4,16 @@
 //! x86-64). Older kernels raise it in the tick's interrupt. The version does not decide it: vendors
 //! backport. So the sampler reads zeros while a timer of its own expires, and sees whether the read
 //! was cut short.
+//!
+//! Where it may be, timers run on the clocks of user time. Those move only with ticks that find the
+//! thread in user mode, so that no timer expires in a system call. Time in the kernel has no stack.
 
 use super::cpu_timers::{CpuTimer, kernel_tick_ns};
 use super::process::{clock_ns, tid};
-use super::{signals, threads};
+use super::{process, signals, threads};
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use swipr_unwind::slot::{self, Ticket};
 
@@ -36,6 +40,9 @@ impl Delivery {
 /// A [`Delivery`], or [`NOT_TRIED`] and the number of tries. Forked children have the same kernel.
 static MEASURED: AtomicU8 = AtomicU8::new(NOT_TRIED);
 const NOT_TRIED: u8 = 3;
+/// The first version of Linux that raises signals by task work, by its source; of Debian's kernels
+/// for other processors, 6.1 does and 5.10 does not.
+const FIRST_VERSION: (u32, u32) = if cfg!(target_arch = "x86_64") { (5, 11) } else { (6, 1) };
 /// Where threads share a CPU, ticks may find other threads.
 const MAX_TRIES: u8 = 10;
 /// One buffer, read into so many times by one system call: 32 MiB, about a millisecond.
@@ -53,6 +60,28 @@ pub fn measured() -> Option<Delivery> {
     }
 }
 
+/// Whether no system call is cut short: as measured, or as this version of the kernel promises.
+pub fn is_task_work() -> bool {
+    static PROMISED: OnceLock<bool> = OnceLock::new();
+    let promised = || *PROMISED.get_or_init(|| process::kernel_version() >= FIRST_VERSION);
+    measured().map_or_else(promised, |delivery| delivery == Delivery::TaskWork)
+}
+
+/// The clock of a thread on which its timers may run.
+pub fn clock(tid: u32) -> libc::clockid_t {
+    if is_task_work() { threads::cpu_clock(tid) } else { threads::user_clock(tid) }
+}
+
+/// The CPU time for which such a timer cannot hit a thread: that in the kernel. It may go back, as
+/// the clock of user time moves in ticks. `None`: the thread is gone, or there is no such time.
+pub fn kernel_ns(tid: u32) -> Option<i64> {
+    if is_task_work() {
+        return None;
+    }
+    let (all, user) = (threads::cpu_ns(tid)?, clock_ns(threads::user_clock(tid))?);
+    Some(all as i64 - user as i64)
+}
+
 /// Measures it, on the calling thread, which is the sampler, unless it is known or [`MAX_TRIES`]
 /// tries failed; `lend` gives a slot for the handler. It takes a tick or two of CPU time, where no
 /// signal comes [`TICKS`].
@@ -63,7 +92,7 @@ pub fn measure(lend: impl FnOnce() -> Option<Ticket>) {
     }
     MEASURED.fetch_add(1, Relaxed);
     let Some(ticket) = lend() else { return };
-    if let Ok(timer) = CpuTimer::new(tid(), signals::SAMPLING, ticket.to_value())
+    if let Ok(timer) = CpuTimer::new(threads::cpu_clock(tid()), tid(), signals::SAMPLING, ticket.to_value())
         && let Some(slot) = ticket.slot()
     {
         slot.set_owner(tid(), timer.id());

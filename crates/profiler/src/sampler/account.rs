@@ -42,6 +42,8 @@ pub struct Moment {
     pub ns: u64,
     /// The thread's CPU clock.
     pub cpu_ns: u64,
+    /// The part of it in which timers cannot hit the thread; `None`: as at the last moment.
+    pub kernel_ns: Option<i64>,
     /// How long it has waited for CPUs.
     pub delay_ns: u64,
     /// The recording's ticks until then, late ones included.
@@ -166,6 +168,9 @@ pub struct Account {
     steps: [Steps; 2],
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
+    /// The last [`Moment::kernel_ns`]. What was used of it since, less what has been in a window.
+    last_kernel_ns: i64,
+    kernel_ns: i64,
     was_unarmed: bool,
     was_refused: bool,
     /// The kernel does not say where it is blocked.
@@ -177,7 +182,8 @@ pub struct Account {
 impl Account {
     /// An account that starts at `now`.
     pub fn new(now: Moment) -> Account {
-        Account { began: now, opened: now, last: now, ..Account::default() }
+        let last_kernel_ns = now.kernel_ns.unwrap_or(0);
+        Account { began: now, opened: now, last: now, last_kernel_ns, ..Account::default() }
     }
 
     /// Records an observation. `timer`: whether the thread will be hit from now on.
@@ -186,10 +192,13 @@ impl Account {
         let passed_ns = now.ns.saturating_sub(self.last.ns);
         let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
         let stood_still = used_ns == 0;
+        let kernel_ns = now.kernel_ns.map_or(0, |ns| ns - self.last_kernel_ns);
+        self.last_kernel_ns += kernel_ns;
+        self.kernel_ns += kernel_ns;
         if let TimerState::Yes(tick_ns) = timer
             && passed_ns > 0
         {
-            let running = (used_ns as f64 / passed_ns as f64).min(1.0);
+            let running = ((used_ns as i64 - kernel_ns) as f64 / passed_ns as f64).min(1.0);
             self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
         }
         self.unarmed_ns += if self.was_unarmed { used_ns } else { 0 };
@@ -356,9 +365,12 @@ impl Account {
         }
         // A thread that had a rhythm and now computes has none.
         self.was_in_step = blocked_ns > few_ns && self.is_regular();
+        let kernel_ns = self.kernel_ns.clamp(0, times_ns[0] as i64);
+        self.kernel_ns -= kernel_ns;
+        let missed_ns = [self.unarmed_ns, kernel_ns as u64];
         let mut samples = match mode {
-            Mode::Cpu => self.cpu_samples(times_ns[0], ends),
-            Mode::Wall => self.wall_samples(times_ns, interval_ns.max(1), ends),
+            Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, ends),
+            Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),
         };
         samples.sort_by_key(|sample| sample.ns);
         self.opened = self.last;
@@ -382,10 +394,15 @@ impl Account {
         [running_ns, waiting_ns, blocked_ns]
     }
 
-    fn cpu_samples(&mut self, running_ns: u64, ends: bool) -> Vec<Weighted> {
-        let unarmed_ns = self.unarmed_ns.min(running_ns);
-        let total_ns = running_ns - unarmed_ns + std::mem::take(&mut self.left_ns[0]) as u64;
-        let mut samples = vec![self.without_stack(Kind::Running, self.unarmed(), 1, unarmed_ns)];
+    fn cpu_samples(&mut self, running_ns: u64, missed_ns: [u64; 2], ends: bool) -> Vec<Weighted> {
+        let mut total_ns = running_ns;
+        let mut samples = vec![];
+        for (stack, missed_ns) in [self.unarmed(), RawStack::in_kernel()].into_iter().zip(missed_ns) {
+            let missed_ns = missed_ns.min(total_ns);
+            total_ns -= missed_ns;
+            samples.push(self.without_stack(Kind::Running, stack, 1, missed_ns));
+        }
+        total_ns += std::mem::take(&mut self.left_ns[0]) as u64;
         let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
         if self.was_in_step {
             samples.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
@@ -413,18 +430,27 @@ impl Account {
         Weighted { state: kind.state(), stack: Arc::new(stack), ticks, cpu_ns, ns: self.last.ns }
     }
 
-    fn wall_samples(&mut self, times_ns: [u64; 3], interval_ns: u64, ends: bool) -> Vec<Weighted> {
+    fn wall_samples(
+        &mut self,
+        times_ns: [u64; 3],
+        missed_ns: [u64; 2],
+        interval_ns: u64,
+        ends: bool,
+    ) -> Vec<Weighted> {
         let ticks = self.last.ticks.saturating_sub(self.opened.ticks);
-        let (mut samples, running_ns, unarmed_ns) = (vec![], times_ns[0], self.unarmed_ns);
+        let (mut samples, running_ns) = (vec![], times_ns[0]);
         for (kind, mut ticks) in KINDS.into_iter().zip(self.ticks_of_kinds(times_ns, ticks, interval_ns)) {
             if ticks == 0 {
                 continue;
             }
             if kind == Kind::Running {
-                let unarmed = u128::from(ticks) * u128::from(unarmed_ns.min(running_ns))
-                    / u128::from(running_ns.max(1));
-                samples.push(self.without_stack(kind, self.unarmed(), in_ticks(unarmed as u64), 0));
-                ticks -= unarmed as u64;
+                let all = u128::from(ticks);
+                for (stack, missed_ns) in [self.unarmed(), RawStack::in_kernel()].into_iter().zip(missed_ns) {
+                    let missed = all * u128::from(missed_ns.min(running_ns)) / u128::from(running_ns.max(1));
+                    let missed = ticks.min(missed as u64);
+                    samples.push(self.without_stack(kind, stack, in_ticks(missed), 0));
+                    ticks -= missed;
+                }
                 if self.was_in_step {
                     samples.push(self.without_stack(kind, RawStack::in_step(), in_ticks(ticks), 0));
                     continue;

@@ -173,8 +173,13 @@ impl Sweeper {
     }
 
     /// Finds out whether timers cut system calls short on this kernel.
-    pub fn measure_delivery(&self) {
+    pub fn measure_delivery(&mut self) {
+        let was_task_work = timer_delivery::is_task_work();
         timer_delivery::measure(|| acquire_slot(process::tid(), StackBounds::default()));
+        if was_task_work != timer_delivery::is_task_work() {
+            // They are on the other clock.
+            self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
+        }
     }
 
     fn read_maps(&mut self) -> bool {
@@ -461,7 +466,8 @@ fn add_observation(
 
 fn moment(thread: &ThreadState, recording: &RunningRecording, ns: u64) -> Moment {
     let (ticks, late) = recording.passed();
-    Moment { ns, cpu_ns: thread.cpu_ns, delay_ns: thread.delay_ns, ticks, late }
+    let kernel_ns = timer_delivery::kernel_ns(thread.tid());
+    Moment { ns, cpu_ns: thread.cpu_ns, kernel_ns, delay_ns: thread.delay_ns, ticks, late }
 }
 
 /// Whether an idle thread needs no more than this check: its clock has not moved since its stack

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
 use swipr_os::threads::{Activity, Sandbox};
-use swipr_os::{memory, process, signals, threads};
+use swipr_os::{memory, process, signals, threads, timer_delivery};
 use swipr_unwind::arch;
 use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
 use swipr_unwind::walk::Stop;
@@ -276,7 +276,12 @@ impl Timers {
             return None;
         }
         let ticket = acquire_slot(thread.tid(), thread.stack_bounds)?;
-        let Ok(timer) = CpuTimer::new(thread.tid(), signals::SAMPLING, ticket.to_value()) else {
+        let Ok(timer) = CpuTimer::new(
+            timer_delivery::clock(thread.tid()),
+            thread.tid(),
+            signals::SAMPLING,
+            ticket.to_value(),
+        ) else {
             slot::release(ticket);
             return None;
         };

@@ -19,7 +19,8 @@ fn stack() -> Arc<RawStack> {
 }
 
 fn moment(ms: u64, cpu_ms: u64, delay_ms: u64) -> Moment {
-    Moment { ns: ms * MS, cpu_ns: cpu_ms * MS, delay_ns: delay_ms * MS, ticks: ms / 10, late: 0 }
+    let (ns, cpu_ns, delay_ns) = (ms * MS, cpu_ms * MS, delay_ms * MS);
+    Moment { ns, cpu_ns, kernel_ns: None, delay_ns, ticks: ms / 10, late: 0 }
 }
 
 fn ticks(samples: &[Weighted], state: State) -> u32 {
@@ -82,6 +83,29 @@ fn hits_weigh_alike_and_sum_to_the_cpu_clock() {
     account.observe(moment(400, 100, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     let samples = cpu(&mut account, true);
     assert_eq!(samples.iter().map(|sample| sample.cpu_ns).collect::<Vec<u64>>(), [50 * MS, 50 * MS]);
+}
+
+/// Of 3 ms in each 10 ms, 1 is in the kernel, where no timer hits the thread. The clock of user
+/// time moves in ticks.
+#[test]
+fn time_in_which_timers_cannot_hit_is_no_other_stacks_however_coarse_its_clock_is() {
+    let mut account = Account::new(Moment { kernel_ns: Some(0), ..moment(0, 0, 0) });
+    let (place, mut hits, mut in_kernel) = (stack(), 0, 0);
+    for step in 1..=1000 {
+        let user_ns = step * 2 * MS / TICK_NS * TICK_NS;
+        let kernel_ns = Some((step * 3 * MS) as i64 - user_ns as i64);
+        let now = Moment { kernel_ns, ..moment(step * 10, step * 3, 0) };
+        if step % 5 == 0 {
+            account.ran(&place, step * 10 * MS, any_tick(step));
+        }
+        account.observe(now, Found::Elsewhere, TimerState::Yes(TICK_NS));
+        for sample in cpu(&mut account, step == 1000) {
+            let sum = if Arc::ptr_eq(&sample.stack, &place) { &mut hits } else { &mut in_kernel };
+            *sum += sample.cpu_ns;
+        }
+    }
+    assert_eq!(hits + in_kernel, 3000 * MS);
+    assert!(in_kernel.abs_diff(1000 * MS) <= TICK_NS, "{in_kernel}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
 use swipr_os::process::monotonic_ns;
 use swipr_os::threads::cpu_ns;
+use swipr_os::timer_delivery;
 
 /// To be called when a thread is found, and when it is renamed. `from_cpu_ns`: the CPU time until
 /// this value of its clock is not the recording's.
@@ -21,7 +22,8 @@ pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, 
         let (passed, late) = recording.passed();
         let ticks = passed - u64::from(recording.is_in_sweep());
         let (cpu_ns, delay_ns) = (from_cpu_ns, thread.delay_ns);
-        let account = Account::new(Moment { ns: monotonic_ns(), cpu_ns, delay_ns, ticks, late });
+        let kernel_ns = if cpu_ns == 0 { Some(0) } else { timer_delivery::kernel_ns(thread.tid()) };
+        let account = Account::new(Moment { ns: monotonic_ns(), cpu_ns, kernel_ns, delay_ns, ticks, late });
         if let Some(place) = thread.accounts.get_mut(recording.place()) {
             *place = Some(Box::new(account));
         }
