@@ -20,6 +20,7 @@ swipr_c_tests::tests! {
     with_nothing_configured_the_socket_is_in_a_private_directory,
     blocked_threads_are_left_alone_whatever_is_refused,
     who_closes_the_agents_descriptors_is_recorded_afterwards,
+    a_program_that_sandboxes_itself_where_close_range_is_refused_has_children,
     a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits,
     on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for,
 }
@@ -172,6 +173,13 @@ fn who_closes_the_agents_descriptors_is_recorded_afterwards() -> Result<(), NotR
     let recording = host::record(&container.socket_of(1), "samples=100&hz=500");
     host.end();
     check("every sample of burner has stack burner_main;work", &recording).expect("a recording");
+    Ok(())
+}
+
+/// Regression: its children were killed for a call of the agent's, which closed its descriptors.
+fn a_program_that_sandboxes_itself_where_close_range_is_refused_has_children() -> Result<(), NotRun> {
+    runs_here()?;
+    records_as_expected("sandboxed_service", &["close_range"]);
     Ok(())
 }
 

@@ -346,19 +346,18 @@ fn watch_exit() {
 /// not touch the old one.
 pub fn restart_in_child(can_be: bool) {
     let ran = STATE.end_in_child();
+    // There, a wrong system call ends the process, also that of closing a descriptor.
+    let is_in_sandbox = signal_exclusion::is_in_sandbox();
     if let Some(instance) = Instance::get() {
-        if let Some(live) = instance.live().filter(|_| !instance.has_own_table.load(Relaxed)) {
+        let shares_table = !is_in_sandbox && !instance.has_own_table.load(Relaxed);
+        if let Some(live) = instance.live().filter(|_| shares_table) {
             live.server.close_in_child();
         }
         instance.forget_in_child();
     }
     // In a sandbox the agent's threads would be killed for their system calls, and the child with
     // them.
-    if ran
-        && can_be
-        && !signal_exclusion::is_in_sandbox()
-        && start_again(|config| config.follow == Follow::All)
-    {
+    if ran && can_be && !is_in_sandbox && start_again(|config| config.follow == Follow::All) {
         wait_for_recorder();
     }
 }
