@@ -59,7 +59,7 @@ pub fn set_base_is_readable(is_readable: bool) {
 
 /// The calling thread's pointer to its control block. Threads of a process with a C library have
 /// one: the compiler's stack protector reads it in most functions. Emulators may clear it for a
-/// while. Where the register cannot be read, this then faults.
+/// while: 0. Where the register cannot be read, the kernel is asked.
 #[inline(always)]
 pub fn thread_pointer() -> u64 {
     let pointer: u64;
@@ -70,10 +70,7 @@ pub fn thread_pointer() -> u64 {
             core::arch::asm!("rdfsbase {}", out(reg) pointer, options(nostack, preserves_flags, nomem));
         }
     } else {
-        // SAFETY: reads the block's first word, its own address (psABI, "Thread-Local Storage").
-        unsafe {
-            core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
-        }
+        pointer = crate::system_call::fs_base();
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: reads a register.

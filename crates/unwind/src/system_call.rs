@@ -11,6 +11,7 @@ pub const ENOSYS: Errno = 38;
 #[cfg(target_arch = "x86_64")]
 mod number {
     pub const PREAD64: usize = 17;
+    pub const ARCH_PRCTL: usize = 158;
     pub const GETTID: usize = 186;
     pub const PROCESS_VM_READV: usize = 310;
 }
@@ -56,6 +57,16 @@ pub struct IoVec {
     pub length: usize,
 }
 
+/// The base of the calling thread's fs segment (arch_prctl(2)); 0: the kernel does not say.
+#[cfg(target_arch = "x86_64")]
+pub fn fs_base() -> u64 {
+    const ARCH_GET_FS: usize = 0x1003;
+    let mut base = 0u64;
+    // SAFETY: the kernel writes a word.
+    let result = unsafe { call6(number::ARCH_PRCTL, [ARCH_GET_FS, &raw mut base as usize, 0, 0, 0, 0]) };
+    if result == 0 { base } else { 0 }
+}
+
 /// The calling thread's id (gettid(2)).
 pub fn thread_id() -> i32 {
     // SAFETY: no arguments; always succeeds.
@@ -90,4 +101,16 @@ pub fn pread(fd: i32, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     let arguments = [fd as usize, buffer.as_mut_ptr() as usize, buffer.len(), offset as usize, 0, 0];
     // SAFETY: the buffer is ours to write and has the length given.
     checked(unsafe { call6(number::PREAD64, arguments) })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_kernel_says_where_the_threads_control_block_is() {
+        let block: u64;
+        // SAFETY: reads the block's first word, its own address (psABI, "Thread-Local Storage").
+        unsafe { core::arch::asm!("mov {}, fs:[0]", out(reg) block, options(nostack, readonly)) };
+        assert_eq!(super::fs_base(), block);
+    }
 }

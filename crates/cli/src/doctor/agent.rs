@@ -153,7 +153,7 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
 fn note_surroundings(status: &Status, findings: &mut Findings) {
     if status.timer_signals_are_raised_by.as_deref() == Some("interrupt") {
         findings.note(
-            "this kernel (before Linux 5.11) may, rarely, cut a system call of the program short while it is recorded",
+            "this kernel raises timers' signals in an interrupt: threads are hit in user mode only, so that no system call is cut short",
         );
     }
     if let Some(interpreter) = &status.interpreter {

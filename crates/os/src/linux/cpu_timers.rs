@@ -1,7 +1,7 @@
 //! Timers on the CPU clocks of single threads (timer_create(2), `SIGEV_THREAD_ID`).
 //!
 //! The kernel's tick that finds such a timer expired queues work for the return to user mode (Linux
-//! 5.11 on x86-64, `CONFIG_POSIX_CPU_TIMERS_TASK_WORK`). The signal is raised there: it cuts no
+//! 5.9 on x86-64, `CONFIG_POSIX_CPU_TIMERS_TASK_WORK`). The signal is raised there: it cuts no
 //! system call short, and the thread has run no code of its own since the tick.
 
 use nix::time::ClockId;

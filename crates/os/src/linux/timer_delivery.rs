@@ -1,6 +1,6 @@
 //! Whether a CPU timer's signal cuts system calls short on this kernel.
 //!
-//! Linux raises it as the thread returns to user mode (`CONFIG_POSIX_CPU_TIMERS_TASK_WORK`, 5.11 on
+//! Linux raises it as the thread returns to user mode (`CONFIG_POSIX_CPU_TIMERS_TASK_WORK`, 5.9 on
 //! x86-64). Older kernels raise it in the tick's interrupt. The version does not decide it: vendors
 //! backport. So the sampler reads zeros while a timer of its own expires, and sees whether the read
 //! was cut short.
@@ -42,7 +42,7 @@ static MEASURED: AtomicU8 = AtomicU8::new(NOT_TRIED);
 const NOT_TRIED: u8 = 3;
 /// The first version of Linux that raises signals by task work, by its source; of Debian's kernels
 /// for other processors, 6.1 does and 5.10 does not.
-const FIRST_VERSION: (u32, u32) = if cfg!(target_arch = "x86_64") { (5, 11) } else { (6, 1) };
+const FIRST_VERSION: (u32, u32) = if cfg!(target_arch = "x86_64") { (5, 9) } else { (6, 1) };
 /// Where threads share a CPU, ticks may find other threads.
 const MAX_TRIES: u8 = 10;
 /// One buffer, read into so many times by one system call: 32 MiB, about a millisecond.
