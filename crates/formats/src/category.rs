@@ -24,10 +24,12 @@ pub(crate) enum Class {
     Perl = 7,
     /// A function written in PHP.
     Php = 8,
+    /// A function written in Ruby.
+    Ruby = 9,
 }
 
 impl Class {
-    pub(crate) const ALL: [Class; 9] = [
+    pub(crate) const ALL: [Class; 10] = [
         Class::Native,
         Class::Inlined,
         Class::Jit,
@@ -37,6 +39,7 @@ impl Class {
         Class::Python,
         Class::Perl,
         Class::Php,
+        Class::Ruby,
     ];
 
     /// For legends.
@@ -51,6 +54,7 @@ impl Class {
             Class::Python => "Python",
             Class::Perl => "Perl",
             Class::Php => "PHP",
+            Class::Ruby => "Ruby",
         }
     }
 }
@@ -79,6 +83,7 @@ pub(crate) fn of(frame: &Frame, inlined: bool) -> Class {
         FrameKind::Interpreted(Language::Python) => Class::Python,
         FrameKind::Interpreted(Language::Perl) => Class::Perl,
         FrameKind::Interpreted(Language::Php) => Class::Php,
+        FrameKind::Interpreted(Language::Ruby) => Class::Ruby,
         FrameKind::Native if inlined => Class::Inlined,
         FrameKind::Native if frame.module.as_ref().is_some_and(|module| is_interpreter(&module.path)) => {
             Class::Interpreter

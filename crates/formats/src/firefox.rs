@@ -148,6 +148,7 @@ fn categories() -> String {
         Class::Python => "lightblue",
         Class::Perl => "lightgreen",
         Class::Php => "magenta",
+        Class::Ruby => "lightred",
     };
     // Behind the one that every category has, the tiers in their order.
     let tiers = Tier::ALL.into_iter().map(|tier| string(tier.word()));

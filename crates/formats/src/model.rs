@@ -62,6 +62,8 @@ pub enum Language {
     Perl,
     /// PHP.
     Php,
+    /// Ruby.
+    Ruby,
 }
 
 impl Language {
@@ -71,12 +73,14 @@ impl Language {
             Language::Python => "python",
             Language::Perl => "perl",
             Language::Php => "php",
+            Language::Ruby => "ruby",
         }
     }
 
     /// From what formats write.
     pub fn from_word(word: &str) -> Option<Language> {
-        [Language::Python, Language::Perl, Language::Php].into_iter().find(|language| language.word() == word)
+        let all = [Language::Python, Language::Perl, Language::Php, Language::Ruby];
+        all.into_iter().find(|language| language.word() == word)
     }
 }
 

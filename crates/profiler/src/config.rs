@@ -79,7 +79,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         RUNTIMES,
         "all",
-        "Interpreters whose functions are shown between the native ones: `all`, `python`, `perl`, `php`, or `off`.",
+        "Interpreters whose functions are shown between the native ones: `all`, `python`, `perl`, `php`, `ruby`, or `off`.",
     ),
     variable(
         "SWIPR_FOLLOW",
@@ -384,11 +384,12 @@ impl VariableReader<'_> {
     }
 
     fn interpreters(&self) -> Result<Wanted, ConfigError> {
-        Ok(match self.choice(RUNTIMES, &["off", "all", "python", "perl", "php"])? {
+        Ok(match self.choice(RUNTIMES, &["off", "all", "python", "perl", "php", "ruby"])? {
             Some(0) => Wanted::Off,
             Some(2) => Wanted::Python,
             Some(3) => Wanted::Perl,
             Some(4) => Wanted::Php,
+            Some(5) => Wanted::Ruby,
             _ => Wanted::All,
         })
     }

@@ -4,6 +4,7 @@
 //! A process without an interpreter has nothing of this but a few words that are read of each new
 //! object.
 
+mod code_references;
 mod cold_part;
 mod exported;
 mod found;
@@ -13,6 +14,7 @@ mod php;
 mod publication;
 mod python;
 mod reading;
+mod ruby;
 mod thread_data;
 mod thread_states;
 
@@ -48,6 +50,8 @@ pub enum Wanted {
     Perl,
     /// PHP's.
     Php,
+    /// Ruby's.
+    Ruby,
 }
 
 /// The interpreter of this process, if there is one whose frames can be read.
@@ -122,6 +126,9 @@ impl Interpreters {
         }
         if let Some(run_loop) = exports(Wanted::Perl, perl::RUN_LOOP) {
             return Some(perl::find(exported, run_loop, text));
+        }
+        if exports(Wanted::Ruby, ruby::VERSION).is_some() {
+            return ruby::find(exported, object, text);
         }
         Some(php::find(exported, exports(Wanted::Php, php::RUN_LOOP)?, object, text))
     }

@@ -53,8 +53,9 @@ pub struct BlockMemory<'b> {
     blocks: &'b mut Blocks,
     memory_file: i32,
     tid: i32,
-    /// How many were read.
+    /// How many were read, and may be.
     reads: usize,
+    most: usize,
     last: usize,
 }
 
@@ -62,7 +63,7 @@ impl<'b> BlockMemory<'b> {
     /// Nothing was read yet. `memory_file` as for
     /// [`guarded_copy_or_file`](swipr_unwind::memory::guarded_copy_or_file).
     pub fn new(blocks: &'b mut Blocks, memory_file: i32) -> BlockMemory<'b> {
-        BlockMemory { blocks, memory_file, tid: thread_id(), reads: 0, last: 0 }
+        BlockMemory { blocks, memory_file, tid: thread_id(), reads: 0, most: MAX_READS, last: 0 }
     }
 
     /// Reads what the thread's last two walks needed.
@@ -84,9 +85,14 @@ impl<'b> BlockMemory<'b> {
         }
     }
 
+    /// Allows more blocks to be read: for a runtime whose functions are spread over more of them.
+    pub fn allow(&mut self, most: usize) {
+        self.most = most;
+    }
+
     /// Whether nothing more may be read.
     pub fn is_used_up(&self) -> bool {
-        self.reads >= MAX_READS
+        self.reads >= self.most
     }
 
     fn filled(&self) -> usize {
@@ -149,7 +155,7 @@ impl<'b> BlockMemory<'b> {
             }
         }
         let at = self.reads % BLOCKS;
-        let count = count.min(BLOCKS - at).min(MAX_READS.saturating_sub(self.reads));
+        let count = count.min(BLOCKS - at).min(self.most.saturating_sub(self.reads));
         let Some(list) = list.get(..count).filter(|_| self.memory_file == -1 && count > 1) else { return };
         let Some(free) = self.blocks.bytes.get_mut(at..at + count) else { return };
         let mut into = [IoVec { base: 0, length: 0 }; BATCH];

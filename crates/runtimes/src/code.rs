@@ -52,6 +52,7 @@ impl Code {
                 let line = match kind {
                     LineTable::Differences => lines::differences,
                     LineTable::Ranges => lines::ranges,
+                    LineTable::Indexed => lines::indexed,
                     LineTable::InFrame | LineTable::Locations => lines::locations,
                 };
                 line(table, *first, offset)

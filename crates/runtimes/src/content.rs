@@ -23,13 +23,20 @@ pub(crate) enum LineTable {
     Ranges = 2,
     /// CPython's from 3.11 on: lines and columns (PEP 657).
     Locations = 3,
+    /// Ruby's: an index of the instructions at which lines begin, and the lines.
+    Indexed = 4,
 }
 
 #[cfg(feature = "names")]
 impl LineTable {
     /// All of them.
-    pub(crate) const ALL: [LineTable; 4] =
-        [LineTable::InFrame, LineTable::Differences, LineTable::Ranges, LineTable::Locations];
+    pub(crate) const ALL: [LineTable; 5] = [
+        LineTable::InFrame,
+        LineTable::Differences,
+        LineTable::Ranges,
+        LineTable::Locations,
+        LineTable::Indexed,
+    ];
 }
 
 /// A part of a name or of a path.

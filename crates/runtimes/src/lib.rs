@@ -26,4 +26,5 @@ pub mod php;
 pub mod python;
 pub mod reader;
 pub mod room;
+pub mod ruby;
 pub mod runtime;

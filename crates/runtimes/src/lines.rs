@@ -1,5 +1,6 @@
-//! CPython's line tables: each function says the line of the instruction at `offset` bytes from
-//! the code's start. A damaged table gives no line or a wrong one, nothing worse.
+//! CPython's line tables, and Ruby's: each function says the line of the instruction at `offset`
+//! from the code's start, in bytes or words. A damaged table gives no line or a wrong one, nothing
+//! worse.
 
 /// Of `co_lnotab`, until 3.9: pairs of a number of bytes and a difference of lines.
 pub fn differences(table: &[u8], first_line: u32, offset: u32) -> Option<u32> {
@@ -58,6 +59,33 @@ pub fn locations(table: &[u8], first_line: u32, offset: u32) -> Option<u32> {
     }
 }
 
+/// Of Ruby (`iseq.c`): the bytes of an index, the index, and four bytes for each line. The index
+/// says how many lines begin up to an instruction. Its first 54 instructions have seven bits each
+/// for that, nine of them a word. Each block behind has the number of lines before its 512
+/// instructions, seven numbers of nine bits for its words but the first, and a bit for each
+/// instruction at which a line begins.
+pub fn indexed(table: &[u8], _: u32, offset: u32) -> Option<u32> {
+    let (index_bytes, rest) = table.split_first_chunk()?;
+    let (index, lines) = rest.split_at_checked(u32::from_ne_bytes(*index_bytes) as usize)?;
+    let word = |at: u32| Some(u64::from_ne_bytes(*index.as_chunks().0.get(at as usize)?));
+    let count = match offset.checked_sub(54) {
+        _ if index.is_empty() => 1,
+        None => (word(offset / 9)? >> (offset % 9 * 7) & 0x7f) as u32,
+        Some(behind) => {
+            let (block, of_block, bit) = (6 + behind / 512 * 10, behind % 512 / 64, behind % 64);
+            let before = word(block)? as u32;
+            let in_words = match of_block {
+                0 => 0,
+                _ => (word(block + 1)? >> ((of_block - 1) * 9) & 0x1ff) as u32,
+            };
+            let in_word = (word(block + 2 + of_block)? << (63 - bit)).count_ones();
+            before.saturating_add(in_words + in_word)
+        }
+    };
+    let line = *lines.as_chunks().0.get(count.checked_sub(1)? as usize)?;
+    Some(u32::from_ne_bytes(line))
+}
+
 /// Six bits a byte, the least significant first.
 fn unsigned<'a>(bytes: &mut impl Iterator<Item = &'a u8>) -> Option<u32> {
     let mut number = 0u32;
@@ -100,6 +128,35 @@ mod tests {
         assert_eq!(lines, [Some(4), Some(4), None, Some(7), Some(6), None]);
     }
 
+    /// An index as Ruby makes it, of code that is `size` long and has lines at these instructions.
+    fn index(size: u32, starts: &[u32]) -> Vec<u64> {
+        let count = |at: u32| starts.iter().filter(|&&start| start <= at).count() as u64;
+        let mut words = vec![0u64; 6];
+        (0..54).for_each(|at| words[at as usize / 9] |= count(at) << (at % 9 * 7));
+        for block in (54..size).step_by(512) {
+            let of_word = |word: u32| count(block + word * 64 - 1) - count(block - 1);
+            let bits = |word: u32| (0..64).filter(move |bit| starts.contains(&(block + word * 64 + bit)));
+            words.push(count(block - 1));
+            words.push((1..8).map(|word| of_word(word) << ((word - 1) * 9)).sum());
+            words.extend((0..8).map(|word| bits(word).map(|bit| 1 << bit).sum::<u64>()));
+        }
+        words
+    }
+
+    #[test]
+    fn an_index_gives_the_line_that_begins_last_before_an_instruction() {
+        let starts: Vec<u32> = (0..1600).filter(|at| at * at % 7 == 2 || at % 64 == 53 || *at == 0).collect();
+        let index = index(1700, &starts);
+        let mut table = ((8 * index.len()) as u32).to_ne_bytes().to_vec();
+        table.extend(index.iter().flat_map(|word| word.to_ne_bytes()));
+        table.extend((0..starts.len() as u32).flat_map(|at| (100 + at).to_ne_bytes()));
+        for at in 0..1700 {
+            let last = starts.iter().filter(|&&start| start <= at).count() as u32;
+            assert_eq!(indexed(&table, 0, at), Some(99 + last), "{at}");
+        }
+        assert_eq!(indexed(&[0, 0, 0, 0, 7, 0, 0, 0], 0, 300), Some(7), "one line needs no index");
+    }
+
     #[test]
     fn any_bytes_are_read_without_a_panic() {
         let mut state = 1u32;
@@ -110,7 +167,7 @@ mod tests {
         for _ in 0..2000 {
             let table: Vec<u8> = (0..40).map(|_| byte()).collect();
             for offset in [0, 1, 7, 100, u32::MAX] {
-                for line in [differences, ranges, locations] {
+                for line in [differences, ranges, locations, indexed] {
                     line(&table, u32::MAX, offset);
                 }
             }

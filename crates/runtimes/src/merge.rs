@@ -13,6 +13,9 @@ pub struct RuntimeCode {
     pub evaluator: Range<u64>,
     /// The part of that function which is elsewhere; empty: there is none.
     pub cold_part: Range<u64>,
+    /// A function that the evaluator calls, and which stands for nothing besides it; and the part
+    /// of that function which is elsewhere.
+    pub inner: [Range<u64>; 2],
     /// All code of the object that the evaluator is in.
     pub object: Range<u64>,
     /// The language that it runs.
@@ -29,6 +32,10 @@ impl RuntimeCode {
     pub fn runs(&self, address: u64) -> bool {
         self.evaluator.contains(&address) || self.cold_part.contains(&address)
     }
+
+    fn is_inner(&self, address: u64) -> bool {
+        self.inner.iter().any(|part| part.contains(&address))
+    }
 }
 
 /// What a runtime runs.
@@ -41,6 +48,8 @@ pub enum RuntimeLanguage {
     Perl,
     /// PHP: the same, while a function is entered or left.
     Php,
+    /// Ruby: the same.
+    Ruby,
 }
 
 /// An element of the one stack, by its number in the native frames or in the chain.
@@ -110,12 +119,16 @@ pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
         hidden.end = calls.last().map_or(0, |last| last + 1);
     }
     let is_shown = |at: &u64| !code.object.contains(at) || code.shown.contains(at);
+    let is_part = |at: usize| {
+        let of_call = parts.native.get(at + 1).is_some_and(|caller| code.runs(*caller));
+        of_call && parts.native.get(at).is_some_and(|address| code.is_inner(*address))
+    };
     let mut places = Vec::with_capacity(parts.native.len() + parts.entries.len());
     let mut left = segments.into_iter();
     for (at, address) in parts.native.iter().enumerate() {
         if calls.contains(&at) {
             places.extend(left.next().into_iter().flatten().map(Place::Interpreted));
-        } else if dropped != Some(at) && (is_shown(address) || !hidden.contains(&at)) {
+        } else if dropped != Some(at) && !is_part(at) && (is_shown(address) || !hidden.contains(&at)) {
             places.push(Place::Native(at));
         }
     }

@@ -6,6 +6,7 @@ use crate::perl::{self, PerlLayout};
 use crate::php::{self, PhpLayout};
 use crate::python::{self, Layout, ThreadKey};
 use crate::room::Chain;
+use crate::ruby::{self, RubyLayout};
 
 /// One of them, and where it keeps what is read.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,8 @@ pub enum Runtime {
     Perl(PerlLayout),
     /// PHP.
     Php(PhpLayout),
+    /// Ruby.
+    Ruby(RubyLayout),
 }
 
 impl Runtime {
@@ -33,6 +36,7 @@ impl Runtime {
             Runtime::Python(layout) => python::walk(layout, state, thread, memory, known, chain),
             Runtime::Perl(layout) => perl::walk(layout, state, thread, memory, known, chain),
             Runtime::Php(layout) => php::walk(layout, thread, memory, known, chain),
+            Runtime::Ruby(layout) => ruby::walk(layout, state, thread, memory, known, chain),
         }
     }
 }

@@ -40,7 +40,7 @@ fn find(exported: &Exported, object: &Object, code: &Range<u64>) -> Option<Range
 }
 
 /// Where the object's functions start, by its unwind information.
-fn starts(exported: &Exported, object: &Object) -> Option<Vec<u64>> {
+pub fn starts(exported: &Exported, object: &Object) -> Option<Vec<u64>> {
     let section = object.segments.iter().find(|segment| segment.kind == libc::PT_GNU_EH_FRAME)?;
     let head: [u8; HEAD_BYTES as usize] = exported.copy(section.address)?;
     let count = u64::from(u32::from_ne_bytes(*head.last_chunk()?));

@@ -58,11 +58,11 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
     };
     let code = RuntimeCode {
         evaluator,
-        cold_part: 0..0,
         object,
         language: RuntimeLanguage::Perl,
         root: exported.find("perl_run").unwrap_or_default(),
         shown: exported.find("Perl_pp_sort").unwrap_or_default(),
+        ..RuntimeCode::default()
     };
     Ok(FoundRuntime { runtime: Runtime::Perl(layout), code, name })
 }

@@ -29,8 +29,8 @@ pub fn find(
     let globals = exported.find("executor_globals").filter(|_| !is_thread_safe);
     let globals = globals.ok_or_else(|| NotRead::because(&name, "it is built with threads"))?;
     let cold_part = cold_part::of(exported, object, &evaluator);
-    let (language, none) = (RuntimeLanguage::Php, 0..0);
-    let code = RuntimeCode { evaluator, cold_part, object: text, language, root: none.clone(), shown: none };
+    let language = RuntimeLanguage::Php;
+    let code = RuntimeCode { evaluator, cold_part, object: text, language, ..RuntimeCode::default() };
     let runtime = Runtime::Php(PhpLayout { row, globals: globals.start, tid: process::pid() });
     Ok(FoundRuntime { runtime, code, name })
 }

@@ -103,6 +103,7 @@ impl Reading {
     pub fn state_of(&mut self, tid: u32) -> Option<u64> {
         match &self.runtime {
             Runtime::Python(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
+            Runtime::Ruby(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
             Runtime::Perl(_) | Runtime::Php(_) => None,
         }
     }
@@ -123,7 +124,7 @@ impl Reading {
                 state = layout.interpreter_by_stack(stack(), &mut memory);
             }
             Runtime::Perl(_) | Runtime::Php(_) => {}
-            Runtime::Python(_) => {
+            Runtime::Python(_) | Runtime::Ruby(_) => {
                 let found = self.state_of(tid);
                 (state, is_unknown) = (found.unwrap_or(0), found.is_none());
             }

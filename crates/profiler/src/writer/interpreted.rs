@@ -77,6 +77,7 @@ fn frame_of(frame: &InterpretedFrame, runtime: &RuntimeCode) -> Option<Frame> {
         RuntimeLanguage::Python => Language::Python,
         RuntimeLanguage::Perl => Language::Perl,
         RuntimeLanguage::Php => Language::Php,
+        RuntimeLanguage::Ruby => Language::Ruby,
     };
     let function = Function {
         name: code.name.clone(),

@@ -1,0 +1,260 @@
+//! Ruby (CRuby): which functions run, and what they say.
+//!
+//! A thread's execution context has a stack of values, at whose other end lie the control frames,
+//! the innermost one lowest. A native call of `rb_vm_exec` runs a whole segment of frames, up to
+//! one that is marked as its last. Functions that are written in C have a frame, too, and run
+//! within the segment of their caller.
+
+mod classes;
+mod functions;
+mod objects;
+mod rows;
+
+use crate::blocks::BlockMemory;
+use crate::known::KnownKeys;
+use crate::python::ThreadKey;
+use crate::room::{Chain, End, Frame};
+use core::ops::Range;
+pub use rows::ROWS;
+
+/// Frames that are followed.
+const MAX_STEPS: usize = 16 * 1024;
+/// Blocks that are read: each function lies in four places.
+const MAX_READS: usize = 640;
+/// Larger stacks of values are damaged ones, in words.
+const MAX_STACK: u64 = 1 << 32;
+/// What the first word of an environment says of its frame (`vm_core.h`): the same in all versions.
+const KIND: u64 = 0x7fff_0001;
+const C_FUNCTION: u64 = 0x5555_0001;
+const DUMMY: u64 = 0x7999_0001;
+const FINISH: u64 = 0x20;
+const IS_OF_C: u64 = 0x80;
+
+/// Where one version keeps what is read: bytes from the start of each structure, and flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the structures' own names, see generate/ruby.c
+pub struct RubyRow {
+    pub major: u32,
+    pub minor: u32,
+    /// 0: the machine itself has the list of threads, at `ractor_threads`.
+    pub machine_ractors: u64,
+    pub ractor_node: u64,
+    pub ractor_threads: u64,
+    pub thread_node: u64,
+    pub thread_context: u64,
+    /// 0: the thread itself has what the system calls it by.
+    pub thread_native: u64,
+    pub native_pointer: u64,
+    /// The kernel's id; 0: only the C library's control block has it.
+    pub native_tid: u64,
+    pub context_stack: u64,
+    pub context_stack_words: u64,
+    pub context_frame: u64,
+    pub context_thread: u64,
+    pub frame_pc: u64,
+    pub frame_iseq: u64,
+    pub frame_environment: u64,
+    pub frame_bytes: u64,
+    pub iseq_body: u64,
+    pub body_type: u64,
+    pub body_size: u64,
+    pub body_code: u64,
+    pub body_path: u64,
+    pub body_base_label: u64,
+    pub body_label: u64,
+    pub body_lines: u64,
+    pub body_line_count: u64,
+    pub body_index: u64,
+    pub body_local_iseq: u64,
+    pub line_bytes: u64,
+    pub line_number: u64,
+    pub method_definition: u64,
+    pub method_called: u64,
+    pub method_owner: u64,
+    pub definition_name: u64,
+    pub definition_serial: u64,
+    /// Where a class has the rest of it; 0: behind itself.
+    pub class_extra: u64,
+    /// A class's variables; its path and what it is the singleton class of are among them, or else
+    /// at these places.
+    pub class_variables: u64,
+    pub class_path: u64,
+    pub class_attached: u64,
+    pub id_attached: u64,
+    pub last_operator: u64,
+    pub table_start: u64,
+    pub table_end: u64,
+    pub table_entries: u64,
+    pub entry_bytes: u64,
+    pub entry_key: u64,
+    pub entry_value: u64,
+    pub flag_singleton: u64,
+    pub moved_to: u64,
+    pub flag_string_outside: u64,
+    pub string_pointer: u64,
+    pub string_length: u64,
+    pub string_inside: u64,
+    /// Where the flags have a short string's length; the mask is 0: `string_length` has it.
+    pub string_inside_shift: u64,
+    pub string_inside_mask: u64,
+    pub flag_array_inside: u64,
+    pub array_pointer: u64,
+    pub array_inside: u64,
+}
+
+/// What is read of this process's Ruby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RubyLayout {
+    /// Its version's structures.
+    pub row: RubyRow,
+    /// Where the address of the virtual machine is.
+    pub machine: u64,
+    /// Where the list of all names is.
+    pub names: u64,
+    /// The number of the name that a class's path has among its variables; 0: it is not there.
+    pub id_class_path: u64,
+    /// Where a thread's control block has the kernel's id of the thread; `None`: not known.
+    pub tid_in_block: Option<u64>,
+}
+
+/// Reads the frames of the thread that Ruby calls `state`, and which stands still.
+pub fn walk(
+    layout: &RubyLayout,
+    state: u64,
+    thread: ThreadKey,
+    memory: &mut BlockMemory<'_>,
+    known: KnownKeys<'_>,
+    chain: &mut Chain,
+) {
+    chain.begin();
+    memory.allow(MAX_READS);
+    let end = match state != 0 && layout.is_of(state, thread, memory) == Some(true) {
+        true => RubyWalk { layout, row: layout.row, memory, known, chain }.run(state),
+        false => End::NoState,
+    };
+    chain.finish(end);
+}
+
+impl RubyLayout {
+    /// Where a thread's frames are, what the C library calls it, and its id, if that is there.
+    pub fn native_of(&self, state: u64, word: impl Fn(u64) -> Option<u64>) -> Option<(u64, u32)> {
+        let row = &self.row;
+        let native = match row.thread_native {
+            0 => state,
+            at => word(state.checked_add(at)?)?,
+        };
+        let pointer = word(native.checked_add(row.native_pointer)?)?;
+        let tid = match (row.native_tid, self.tid_in_block) {
+            (0, None) => 0,
+            (0, Some(at)) => word(pointer.checked_add(at)?)? as u32,
+            (at, _) => word(native.checked_add(at)?)? as u32,
+        };
+        Some((pointer, tid))
+    }
+
+    /// Whether `state` is the thread's; `None`: it cannot be read.
+    fn is_of(&self, state: u64, thread: ThreadKey, memory: &mut BlockMemory<'_>) -> Option<bool> {
+        let row = &self.row;
+        let native = match row.thread_native {
+            0 => state,
+            at => memory.word(state.checked_add(at)?)?,
+        };
+        let pointer = memory.word(native.checked_add(row.native_pointer)?)?;
+        if thread.pointer != 0 && pointer == thread.pointer {
+            return Some(true);
+        }
+        let tid = match (row.native_tid, self.tid_in_block) {
+            (0, None) => 0,
+            (0, Some(at)) => memory.half(pointer.checked_add(at)?)?,
+            (at, _) => memory.half(native.checked_add(at)?)?,
+        };
+        Some(thread.tid != 0 && tid == thread.tid)
+    }
+}
+
+struct RubyWalk<'w, 'p, 'k> {
+    layout: &'w RubyLayout,
+    row: RubyRow,
+    memory: &'w mut BlockMemory<'p>,
+    known: KnownKeys<'k>,
+    chain: &'w mut Chain,
+}
+
+impl RubyWalk<'_, '_, '_> {
+    /// First the frames, which lie close together; then their functions, in groups.
+    fn run(&mut self, thread: u64) -> End {
+        let followed = self.follow(thread);
+        let mut end = followed.unwrap_or_else(|end| if self.memory.is_used_up() { End::Full } else { end });
+        let mut at = 0;
+        while at < self.chain.frames().len() && matches!(end, End::Root | End::Full) {
+            let group = at..at + functions::GROUP;
+            self.prefetch(group.clone());
+            for at in group {
+                match self.name(at) {
+                    Ok(()) => {}
+                    Err(_) if self.memory.is_used_up() => {
+                        self.chain.truncate(at);
+                        end = End::Full;
+                    }
+                    Err(end) => return end,
+                }
+            }
+            at += functions::GROUP;
+        }
+        end
+    }
+
+    /// Adds all frames that have a function, each with its address for the key.
+    fn follow(&mut self, thread: u64) -> Result<End, End> {
+        let row = self.row;
+        let context = self.word(thread, row.thread_context)?;
+        if self.word(context, row.context_thread)? != thread {
+            return Err(End::NoState);
+        }
+        let words = self.word(context, row.context_stack_words)?;
+        let start = self.word(context, row.context_stack)?;
+        let bytes = words.checked_mul(8).filter(|_| words < MAX_STACK).ok_or(End::Inconsistent)?;
+        let stack = start..start.checked_add(bytes).ok_or(End::Inconsistent)?;
+        let mut frame = self.word(context, row.context_frame)?;
+        for _ in 0..MAX_STEPS {
+            if frame == stack.end {
+                return Ok(End::Root);
+            }
+            let is_one = stack.contains(&frame) && (stack.end - frame).is_multiple_of(row.frame_bytes);
+            if !is_one || !frame.is_multiple_of(8) {
+                return Err(End::Inconsistent);
+            }
+            if let Some(found) = self.frame(frame, &stack)?
+                && !self.chain.push(found)
+            {
+                return Ok(End::Full);
+            }
+            frame += row.frame_bytes;
+        }
+        Ok(End::Full)
+    }
+
+    /// A frame; `None`: it has no function.
+    fn frame(&mut self, frame: u64, stack: &Range<u64>) -> Result<Option<Frame>, End> {
+        let environment = self.environment(frame)?;
+        let flags = self.word(environment, 0)?;
+        let iseq = self.word(frame, self.row.frame_iseq)?;
+        let kind = flags & KIND;
+        let is_inside = stack.contains(&environment) && environment < frame;
+        if kind & 1 == 0 || !is_inside && flags & objects::ESCAPED == 0 {
+            return Err(End::Inconsistent);
+        }
+        let is_entry = flags & FINISH != 0;
+        let is_code = iseq != 0 && flags & IS_OF_C == 0 && self.word(frame, self.row.frame_pc)? != 0;
+        Ok(match kind {
+            DUMMY => None,
+            _ if is_code || kind == C_FUNCTION => Some(Frame { key: frame, is_entry, ..Frame::default() }),
+            _ => is_entry.then_some(Frame { is_entry, ..Frame::default() }),
+        })
+    }
+
+    fn environment(&mut self, frame: u64) -> Result<u64, End> {
+        let environment = self.word(frame, self.row.frame_environment)?;
+        if environment.is_multiple_of(8) { Ok(environment) } else { Err(End::Inconsistent) }
+    }
+}
