@@ -1,5 +1,5 @@
-//! Stacks in which functions of Python, Perl or PHP stand between native ones, out of a recording
-//! in JSON lines.
+//! Stacks in which functions of Python, Perl, PHP or Ruby stand between native ones, out of a
+//! recording in JSON lines.
 
 use crate::agent::library;
 use crate::host::Host;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Frame {
     /// The function; empty if it has no name.
     pub name: String,
-    /// `python`, `perl`, `php`, or empty for machine code, or what else the recording says.
+    /// `python`, `perl`, `php`, `ruby`, or empty for machine code, or what else the recording says.
     pub kind: String,
     /// Its file as it is written.
     pub file: String,
@@ -55,6 +55,11 @@ impl Stack {
     /// The functions of PHP, root first.
     pub fn php(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter().filter(|frame| frame.kind == "php")
+    }
+
+    /// The functions of Ruby, root first.
+    pub fn ruby(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().filter(|frame| frame.kind == "ruby")
     }
 
     /// For messages.
@@ -175,7 +180,9 @@ pub fn at_points(
         host.tell("go");
         let printed = host.wait_for("at ");
         let told: Vec<&str> = printed.trim().split('\t').collect();
-        let stack = stack_of_waiting(&host, |stack| stack.frames.len() > 1);
+        // Interpreters have threads of their own.
+        let is_of = |stack: &Stack| stack.frames.iter().any(|frame| frame.kind == language);
+        let stack = stack_of_waiting(&host, is_of);
         let functions = stack.frames.iter().rev().filter(|frame| frame.kind == language);
         let seen: Vec<String> =
             functions.map(|frame| format!("{}|{}|{}", frame.name, frame.file, frame.line)).collect();

@@ -121,6 +121,7 @@ int main(void) {
     FIELD("body_lines", BODY(insns_info.body));
     FIELD("body_line_count", BODY(insns_info.size));
     FIELD("body_index", BODY(insns_info.succ_index_table));
+    FIELD("body_parent_iseq", BODY(parent_iseq));
     FIELD("body_local_iseq", BODY(local_iseq));
     FIELD("line_bytes", sizeof(struct iseq_insn_info_entry));
     FIELD("line_number", offsetof(struct iseq_insn_info_entry, line_no));

@@ -99,6 +99,13 @@ pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
             outermost.end = last.end;
         }
     }
+    if code.language == RuntimeLanguage::Ruby && parts.entries.last() == Some(&false) && segments.len() > 1 {
+        // A thread or a fiber that begins with a function of C, for which there is no call.
+        let last = segments.pop().unwrap_or_default();
+        if let Some(outermost) = segments.last_mut() {
+            outermost.end = last.end;
+        }
+    }
     let may_wait = code.language != RuntimeLanguage::Python;
     // The evaluator was just entered, or is leaving: its frame is not there yet, or not any more.
     let is_empty =
@@ -210,7 +217,8 @@ mod tests {
         let (object, evaluator, root, shown) = (0..1000, 100..200, 400..500, 300..310);
         let cold_part = 0..0;
         let language = RuntimeLanguage::Perl;
-        let perl = RuntimeCode { evaluator, cold_part, object, language, root, shown };
+        let inner = Default::default();
+        let perl = RuntimeCode { evaluator, cold_part, inner, object, language, root, shown };
         let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false };
         // A sort (300) compares, and moves elements.
         let comparing = parts(&[150, 300, 150, 400], &[true, false, true]);
@@ -220,5 +228,24 @@ mod tests {
         // A host (2000) calls a function, outside of the program's own run.
         let called = parts(&[150, 2000], &[true, true]);
         assert_eq!(merged_by(&perl, called), ("2000 g f".to_owned(), false));
+    }
+
+    #[test]
+    fn a_call_of_ruby_is_two_functions_and_a_thread_may_begin_with_a_function_of_c() {
+        let ruby = RuntimeCode {
+            evaluator: 100..200,
+            inner: [500..600, 0..0],
+            object: 0..1000,
+            language: RuntimeLanguage::Ruby,
+            ..RuntimeCode::default()
+        };
+        let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false };
+        let called = parts(&[550, 150, 2000, 300, 550, 150, 400], &[true, false, true]);
+        assert_eq!(merged_by(&ruby, called), ("400 h g 2000 f".to_owned(), false));
+        // An exception is caught: the inner function was left.
+        let caught = parts(&[300, 150, 400], &[false, true]);
+        assert_eq!(merged_by(&ruby, caught), ("400 g f 300".to_owned(), false));
+        let begun = parts(&[300, 550, 150, 300, 400], &[true, false]);
+        assert_eq!(merged_by(&ruby, begun), ("400 300 g f 300".to_owned(), false));
     }
 }

@@ -30,12 +30,22 @@ pub enum End {
     Full = 5,
     /// Too many handlers were reading at the same time.
     NoPages = 6,
+    /// The collector has taken an object's memory away, to move it.
+    Moving = 7,
 }
 
 impl End {
     /// All of them.
-    pub const ALL: [End; 7] =
-        [End::NotAsked, End::Root, End::NoState, End::Unreadable, End::Inconsistent, End::Full, End::NoPages];
+    pub const ALL: [End; 8] = [
+        End::NotAsked,
+        End::Root,
+        End::NoState,
+        End::Unreadable,
+        End::Inconsistent,
+        End::Full,
+        End::NoPages,
+        End::Moving,
+    ];
 
     /// For the status.
     pub fn text(self) -> &'static str {
@@ -47,6 +57,7 @@ impl End {
             End::Inconsistent => "inconsistent",
             End::Full => "cut: too deep",
             End::NoPages => "too many at a time",
+            End::Moving => "objects are being moved",
         }
     }
 }

@@ -65,6 +65,7 @@ pub struct RubyRow {
     pub body_lines: u64,
     pub body_line_count: u64,
     pub body_index: u64,
+    pub body_parent_iseq: u64,
     pub body_local_iseq: u64,
     pub line_bytes: u64,
     pub line_number: u64,
@@ -258,3 +259,6 @@ impl RubyWalk<'_, '_, '_> {
         if environment.is_multiple_of(8) { Ok(environment) } else { Err(End::Inconsistent) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,7 +147,7 @@ impl Reading {
         match end {
             End::NoState => self.threads.forget(room.state.load(Relaxed)),
             End::Unreadable | End::Inconsistent => self.wrong += 1,
-            End::NotAsked | End::Root | End::Full | End::NoPages => {}
+            End::NotAsked | End::Root | End::Full | End::NoPages | End::Moving => {}
         }
         let mut learned = vec![];
         let taken = self.functions.take(&room.chain, |key| learned.push(key));

@@ -21,8 +21,11 @@ const ENVIRONMENT_METHOD: u64 = 16;
 const ENVIRONMENT_OUTER: u64 = 8;
 /// The environment of a method, or of code that is in none.
 const IS_LOCAL: u64 = 2;
-/// The type of a method's code (`ISEQ_TYPE_METHOD`).
+/// Types of code (`ISEQ_TYPE_METHOD`, `ISEQ_TYPE_EVAL`): the same in all versions.
 const OF_METHOD: u32 = 1;
+const EVALUATED: u32 = 6;
+/// Evaluated texts within each other.
+const MAX_EVALUATED: usize = 8;
 /// Larger line tables are not kept: entries, and instructions that the index is for.
 const MAX_LINES: u64 = 4096;
 const MAX_INDEXED: u64 = 64 * 1024;
@@ -209,9 +212,10 @@ impl RubyWalk<'_, '_, '_> {
     /// Copies the content of a function; returns where it is.
     fn copy(&mut self, running: Running, body: u64) -> Result<u16, End> {
         let row = self.row;
-        let label = self.word(body, row.body_label)?;
+        let named = self.named(body)?;
+        let label = self.word(named, row.body_label)?;
         let (text, length) = self.text(label, MAX_NAME)?;
-        let base = self.word(body, row.body_base_label)?;
+        let base = self.word(named, row.body_base_label)?;
         let (_, base_length) = self.text(base, MAX_NAME)?;
         let class = self.class_of(running.method, body)?;
         // `block in ` and the like stand before the class.
@@ -228,6 +232,21 @@ impl RubyWalk<'_, '_, '_> {
         let used = names_end + kept as usize;
         let lengths = (name_end - HEAD, names_end - name_end);
         self.keep(used, lengths, (total + missing, kept), LineTable::Indexed)
+    }
+
+    /// The code whose name it has: an evaluated text has that of the code around it.
+    fn named(&mut self, mut body: u64) -> Result<u64, End> {
+        for _ in 0..MAX_EVALUATED {
+            let parent = match self.half(body, self.row.body_type)? {
+                EVALUATED => self.word(body, self.row.body_parent_iseq)?,
+                _ => 0,
+            };
+            if parent == 0 {
+                break;
+            }
+            body = self.body(parent)?;
+        }
+        Ok(body)
     }
 
     /// The class before its name, if it is a method or part of one.

@@ -56,16 +56,19 @@ impl RubyWalk<'_, '_, '_> {
         if at == 0 || !at.is_multiple_of(8) {
             return Err(End::Inconsistent);
         }
-        let object = Object { at, flags: self.word(at, 0)? };
+        let object = Object { at, flags: self.flags(at)? };
         if object.kind() != MOVED {
             return Ok(object);
         }
-        let at = self.word(at, self.row.moved_to)?;
-        if at.is_multiple_of(8) {
-            Ok(Object { at, flags: self.word(at, 0)? })
-        } else {
-            Err(End::Inconsistent)
+        match self.word(at, self.row.moved_to)? {
+            at if at.is_multiple_of(8) => Ok(Object { at, flags: self.flags(at)? }),
+            _ => Err(End::Inconsistent),
         }
+    }
+
+    /// An object's first word. While objects are moved, pages of them cannot be read.
+    fn flags(&mut self, at: u64) -> Result<u64, End> {
+        self.word(at, 0).map_err(|_| End::Moving)
     }
 
     /// The text of a string; at most so much of it.

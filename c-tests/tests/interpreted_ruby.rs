@@ -1,0 +1,241 @@
+//! Functions of Ruby between native frames: programs of which every possible stack is known, and
+//! points at which Ruby itself says what its stack is. Rubies besides the installed one are tried
+//! if the variable `RUBIES` names them, and more stacks if `STACKS_OF_RUBY` says how many.
+
+use std::collections::BTreeSet;
+use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start};
+
+/// Stacks of each program, at least.
+const LEAST: usize = 300;
+/// Lines of the functions of a family, in the order of calls, and how far apart families are.
+const LINES: [(&str, u64, u64); 4] = [("r", 2, 3), ("f", 5, 8), ("g", 10, 12), ("h", 14, 18)];
+const OF_FAMILY: u64 = 40;
+/// Parts of a function that have frames of their own.
+const PARTS: [&str; 3] = ["block in ", "rescue in ", "ensure in "];
+
+/// What is wrong with a stack, if the program cannot have it.
+fn fault(stack: &Stack, how: &str) -> Option<String> {
+    let ruby: Vec<&Frame> = stack.ruby().collect();
+    let root = &ruby[0].name;
+    let is_root = match how {
+        "threads" => {
+            root.starts_with("block ") && root.ends_with("in Object#run") || root.starts_with("block")
+        }
+        "fibers" => root == "block in Object#call" || root == "<main>",
+        // An enumerator's fiber begins with a function of C.
+        "enumerators" => root == "Enumerator#each" || root == "<main>",
+        "collected" => root.starts_with("block") || root == "<main>",
+        _ => root == "<main>",
+    };
+    if !is_root && !stack.text().contains("[outer interpreted frames left out]") {
+        return Some(format!("another root: {root}"));
+    }
+    let (mut family, mut depth, mut last_is_of_c) = (None, 0, false);
+    for frame in &ruby {
+        if frame.file != "family.rb" {
+            // What the program is made of, and functions of C.
+            let is_known = frame.file.ends_with("known_stacks.rb") || frame.file.starts_with("<internal:");
+            if !frame.file.is_empty() && !is_known {
+                return Some(format!("{} of {}", frame.name, frame.file));
+            }
+            if !frame.file.is_empty() && frame.line == 0 {
+                return Some(format!("{} has no line", frame.name));
+            }
+            last_is_of_c = !frame.file.ends_with("known_stacks.rb");
+            continue;
+        }
+        let lines = frame.line.checked_sub(1)?;
+        let (k, line) = (lines / OF_FAMILY, lines % OF_FAMILY + 1);
+        let part = PARTS.iter().find_map(|part| frame.name.strip_prefix(part).map(|name| (*part, name)));
+        let (part, name) = part.unwrap_or(("", &frame.name));
+        // The text itself, which defines the methods.
+        if name.starts_with('<') && how != "blocks"
+            || name == "<main>" && part.is_empty()
+            || name == "<class:T>"
+        {
+            last_is_of_c = false;
+            continue;
+        }
+        let Some(place) = LINES.iter().position(|(_, first, last)| (*first..=*last).contains(&line)) else {
+            return Some(format!("{} at line {}", frame.name, frame.line));
+        };
+        let letter = LINES[place].0;
+        let expected = match (how, letter) {
+            ("methods" | "missing", "f") => format!("T_{k}.f_{k}"),
+            ("missing", "g") => format!("T_{k}#method_missing"),
+            ("methods" | "missing", _) => format!("T_{k}#{letter}_{k}"),
+            ("refined", "g") => format!("g_{k}"),
+            ("blocks", "f" | "g" | "h") => "<main>".to_owned(),
+            _ => format!("Object#{letter}_{k}"),
+        };
+        // What `eval` runs has the name of the method that does.
+        let is_evaluated = how == "evals" && letter == "g" && name == format!("g_{k}");
+        if name != expected && !is_evaluated {
+            return Some(format!("{} at line {}: {expected}", frame.name, frame.line));
+        }
+        if *family.get_or_insert(k) != k {
+            return Some("two families".into());
+        }
+        let follows = place == depth || place == 0 && depth == 1 || place == 1 && depth == 0;
+        // A block of a function is called by a function of C, and the others are not.
+        let is_part = (!part.is_empty() && how != "blocks" || is_evaluated) && place + 1 == depth;
+        let is_called_by_c = part == "block in " && how != "blocks" || is_evaluated;
+        if !(follows || is_part) || is_part && is_called_by_c && !last_is_of_c {
+            return Some(format!("{} out of order", frame.name));
+        }
+        depth = place + 1;
+        last_is_of_c = false;
+    }
+    None
+}
+
+/// No stack that the program cannot have; nearly all are complete; all families are met.
+fn expect_known_stacks(how: &str) {
+    expect_known_stacks_with(how, &[]);
+}
+
+fn expect_known_stacks_with(how: &str, options: &[&str]) {
+    let least = std::env::var("STACKS_OF_RUBY").map_or(LEAST, |text| text.parse().expect("a number"));
+    for interpreter in interpreters("ruby", "RUBIES") {
+        let mut host = start(&interpreter, "known_stacks.rb", &[&[how], options].concat());
+        // The threads that wait for the end or move objects are others.
+        let is_of_program = |stack: &Stack| stack.frames.len() > 1 && !stack.text().contains("GC.compact");
+        let stacks = record_running(&host, least, is_of_program);
+        host.tell("end");
+        assert!(host.ended().success());
+        let with: Vec<&Stack> = stacks.iter().filter(|stack| stack.ruby().next().is_some()).collect();
+        let threads: BTreeSet<u64> = with.iter().map(|stack| stack.tid).collect();
+        // Threads that run no Ruby; and the stack of a fiber that begins or ends.
+        let is_without = |stack: &&Stack| threads.contains(&stack.tid) && stack.frames[0].name == "_start";
+        let without = |stack: &&Stack| stack.ruby().next().is_none() && is_without(stack);
+        let without: Vec<&Stack> = stacks.iter().filter(without).collect();
+        let wrong =
+            with.iter().filter_map(|stack| fault(stack, how).map(|why| format!("{why}: {}", stack.text())));
+        let wrong: Vec<String> = wrong.collect();
+        let uncertain = with.iter().filter(|stack| stack.text().contains("[native frames between")).count();
+        let what = format!("{how}, {}: {} of {} stacks", interpreter.display(), with.len(), stacks.len());
+        let what = format!("{what}, {} without", without.len());
+        println!("{what}, {} impossible, {uncertain} uncertain", wrong.len());
+        assert!(stacks.len() >= least, "{what}");
+        assert!(wrong.is_empty(), "{what}, {} impossible: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+        let texts: Vec<String> = without.iter().take(5).map(|stack| stack.text()).collect();
+        assert!(without.len() <= 3 + stacks.len() / 100, "{what}: {texts:#?}");
+        assert!(uncertain <= with.len() / 200 + 3, "{what}: {uncertain} uncertain");
+        let families = |frame: &Frame| (frame.file == "family.rb").then_some(frame.line / OF_FAMILY);
+        let met: BTreeSet<u64> = stacks.iter().flat_map(Stack::ruby).filter_map(families).collect();
+        assert!(met.len() > 2, "{what}: {} families", met.len());
+    }
+}
+
+#[test]
+fn no_stack_of_functions_that_call_each_other_is_impossible() {
+    expect_known_stacks("plain");
+}
+
+#[test]
+fn no_stack_of_methods_is_impossible() {
+    expect_known_stacks("methods");
+}
+
+#[test]
+fn no_stack_of_methods_that_are_missing_is_impossible() {
+    expect_known_stacks("missing");
+}
+
+#[test]
+fn no_stack_of_refined_methods_is_impossible() {
+    expect_known_stacks("refined");
+}
+
+#[test]
+fn no_stack_of_methods_that_are_blocks_is_impossible() {
+    expect_known_stacks("blocks");
+}
+
+#[test]
+fn no_stack_through_callbacks_of_c_is_impossible() {
+    expect_known_stacks("callbacks");
+}
+
+#[test]
+fn no_stack_below_a_deep_recursion_is_impossible() {
+    expect_known_stacks("deep");
+}
+
+#[test]
+fn no_stack_below_a_recursion_of_two_thousand_is_impossible() {
+    expect_known_stacks("deeper");
+}
+
+#[test]
+fn no_stack_of_functions_that_raise_is_impossible() {
+    expect_known_stacks("exceptions");
+}
+
+#[test]
+fn no_stack_of_fibers_is_impossible() {
+    expect_known_stacks("fibers");
+}
+
+#[test]
+fn no_stack_of_enumerators_that_have_a_fiber_is_impossible() {
+    expect_known_stacks("enumerators");
+}
+
+#[test]
+fn no_stack_of_three_threads_is_impossible() {
+    expect_known_stacks("threads");
+}
+
+#[test]
+fn no_stack_through_evaluated_texts_is_impossible() {
+    expect_known_stacks("evals");
+}
+
+#[test]
+fn no_stack_of_methods_that_are_made_and_dropped_all_the_time_is_impossible() {
+    expect_known_stacks("churn");
+}
+
+#[test]
+fn no_stack_is_impossible_while_the_collector_moves_objects() {
+    expect_known_stacks("collected");
+}
+
+/// A frame as it is compared: Ruby says of functions of C where they were called, and shows those
+/// of its own that are written in Ruby likewise from 3.4 on.
+fn compared(frame: &str, is_of_c: bool, has_classes: bool) -> String {
+    let mut parts = frame.split('|');
+    let (name, place) = (parts.next().unwrap_or_default(), parts.collect::<Vec<_>>().join(":"));
+    let (before, function) =
+        name.rsplit_once(' ').map_or(("", name), |(before, function)| (before, function));
+    // 3.4 says of what is rescued or ensured that it is the function; others have no classes.
+    let before =
+        if has_classes { before.replace("rescue in", "").replace("ensure in", "") } else { before.into() };
+    let function = match function.rsplit_once(['#', '.']) {
+        Some((class, function)) if !has_classes && !class.is_empty() => function,
+        _ => function,
+    };
+    format!("{before} {function} {}", if is_of_c { "" } else { &place }).trim().to_owned()
+}
+
+fn is_of_c(seen: &str) -> bool {
+    seen.ends_with("||0") || seen.contains("|<internal:")
+}
+
+#[test]
+fn stacks_of_a_blocked_program_are_those_that_ruby_itself_sees() {
+    for interpreter in interpreters("ruby", "RUBIES") {
+        at_points(&interpreter, "barriers.rb", "ruby", |stack, seen, told| {
+            let (leaf, rest) = seen.split_first().expect("functions");
+            assert_eq!(leaf, "IO#gets||0", "{}", stack.text());
+            let has_classes = told.last().is_some_and(|_| told[0].starts_with("Object#"));
+            assert_eq!(rest.len(), told.len(), "{rest:#?} {told:#?}");
+            for (seen, told) in rest.iter().zip(told) {
+                let is_of_c = is_of_c(seen);
+                let [seen, told] = [seen.as_str(), told].map(|frame| compared(frame, is_of_c, has_classes));
+                assert_eq!(seen, told, "{}: {rest:#?} {}", interpreter.display(), stack.text());
+            }
+        });
+    }
+}
