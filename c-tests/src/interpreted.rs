@@ -203,8 +203,14 @@ pub fn stack_of_waiting(host: &Host, is_wanted: impl Fn(&Stack) -> bool) -> Stac
 
 /// Starts a script of `runtimes/` with the agent in it and waits for its `ready`.
 pub fn start(interpreter: &Path, script: &str, arguments: &[&str]) -> Host {
+    start_with(interpreter, script, arguments, &[])
+}
+
+/// The same, with these variables.
+pub fn start_with(interpreter: &Path, script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Host {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("runtimes").join(script);
     let mut command = Command::new(interpreter);
+    command.envs(variables.iter().copied());
     command.arg(script).args(arguments).env("LD_PRELOAD", library());
     let mut host = Host::spawn(command);
     host.wait_for("ready");

@@ -3,7 +3,9 @@
 //! if the variable `RUBIES` names them, and more stacks if `STACKS_OF_RUBY` says how many.
 
 use std::collections::BTreeSet;
-use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start};
+use std::path::Path;
+use std::process::Command;
+use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start, start_with};
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
@@ -17,114 +19,125 @@ const PARTS: [&str; 3] = ["block in ", "rescue in ", "ensure in "];
 fn fault(stack: &Stack, how: &str) -> Option<String> {
     let ruby: Vec<&Frame> = stack.ruby().collect();
     let root = &ruby[0].name;
-    let is_root = match how {
-        "threads" => {
-            root.starts_with("block ") && root.ends_with("in Object#run") || root.starts_with("block")
-        }
-        "fibers" => root == "block in Object#call" || root == "<main>",
-        // An enumerator's fiber begins with a function of C.
-        "enumerators" => root == "Enumerator#each" || root == "<main>",
-        "collected" => root.starts_with("block") || root == "<main>",
-        _ => root == "<main>",
-    };
+    let is_root = root == "<main>"
+        || match how {
+            "threads" | "collected" => root.starts_with("block "),
+            "fibers" => root == "block in Object#call",
+            // An enumerator's fiber begins with a function of C.
+            "enumerators" => root == "Enumerator#each",
+            _ => false,
+        };
     if !is_root && !stack.text().contains("[outer interpreted frames left out]") {
         return Some(format!("another root: {root}"));
     }
-    let (mut family, mut depth, mut last_is_of_c) = (None, 0, false);
-    for frame in &ruby {
-        if frame.file != "family.rb" {
-            // What the program is made of, and functions of C.
-            let is_known = frame.file.ends_with("known_stacks.rb") || frame.file.starts_with("<internal:");
-            if !frame.file.is_empty() && !is_known {
-                return Some(format!("{} of {}", frame.name, frame.file));
-            }
-            if !frame.file.is_empty() && frame.line == 0 {
-                return Some(format!("{} has no line", frame.name));
-            }
-            last_is_of_c = !frame.file.ends_with("known_stacks.rb");
-            continue;
+    let mut path = CallPath { how, family: None, depth: 0, is_called_by_c: false };
+    ruby.into_iter().find_map(|frame| match frame.file.as_str() {
+        "family.rb" => path.fault_of_family(frame),
+        _ => path.fault_of_program(frame),
+    })
+}
+
+/// What was called so far, from the root on.
+struct CallPath<'h> {
+    how: &'h str,
+    family: Option<u64>,
+    /// How far the calls of a family are: the number of the last function in [`LINES`], plus 1.
+    depth: usize,
+    is_called_by_c: bool,
+}
+
+impl CallPath<'_> {
+    /// A frame that is of no family: what the program is made of, and functions of C.
+    fn fault_of_program(&mut self, frame: &Frame) -> Option<String> {
+        let is_program = frame.file.ends_with("known_stacks.rb");
+        self.is_called_by_c = !is_program;
+        if !frame.file.is_empty() && !is_program && !frame.file.starts_with("<internal:") {
+            return Some(format!("{} of {}", frame.name, frame.file));
         }
-        let lines = frame.line.checked_sub(1)?;
-        let (k, line) = (lines / OF_FAMILY, lines % OF_FAMILY + 1);
-        let part = PARTS.iter().find_map(|part| frame.name.strip_prefix(part).map(|name| (*part, name)));
+        (!frame.file.is_empty() && frame.line == 0).then(|| format!("{} has no line", frame.name))
+    }
+
+    fn fault_of_family(&mut self, frame: &Frame) -> Option<String> {
+        let is_called_by_c = std::mem::take(&mut self.is_called_by_c);
+        let part = PARTS.iter().find_map(|part| Some((*part, frame.name.strip_prefix(part)?)));
         let (part, name) = part.unwrap_or(("", &frame.name));
         // The text itself, which defines the methods.
-        if name.starts_with('<') && how != "blocks"
-            || name == "<main>" && part.is_empty()
-            || name == "<class:T>"
-        {
-            last_is_of_c = false;
-            continue;
+        if name.starts_with('<') && part.is_empty() {
+            return None;
         }
-        let Some(place) = LINES.iter().position(|(_, first, last)| (*first..=*last).contains(&line)) else {
+        let lines = frame.line.saturating_sub(1);
+        let (k, line) = (lines / OF_FAMILY, lines % OF_FAMILY + 1);
+        let place = LINES.iter().position(|(_, first, last)| (*first..=*last).contains(&line));
+        let Some(place) = place.filter(|&place| self.expected(place, k) == name) else {
             return Some(format!("{} at line {}", frame.name, frame.line));
         };
+        if *self.family.get_or_insert(k) != k {
+            return Some("two families".into());
+        }
+        let again = place + 1 == self.depth;
+        let is_evaluated = self.how == "evals" && place == 2 && again;
+        let is_block = part == "block in " && self.how != "blocks";
+        // Blocks and evaluated texts are called by functions of C, and others are not.
+        let follows = match is_block || is_evaluated {
+            true => again && is_called_by_c || self.how == "refined" && again,
+            false => {
+                let is_next = place == self.depth || place == 1 && self.depth == 0;
+                is_next || again && (place == 0 || !part.is_empty() && self.how == "exceptions")
+            }
+        };
+        self.depth = place + 1;
+        (!follows).then(|| format!("{} out of order", frame.name))
+    }
+
+    /// What a function is called, without the part of it.
+    fn expected(&self, place: usize, k: u64) -> String {
         let letter = LINES[place].0;
-        let expected = match (how, letter) {
+        match (self.how, letter) {
             ("methods" | "missing", "f") => format!("T_{k}.f_{k}"),
             ("missing", "g") => format!("T_{k}#method_missing"),
             ("methods" | "missing", _) => format!("T_{k}#{letter}_{k}"),
             ("refined", "g") => format!("g_{k}"),
             ("blocks", "f" | "g" | "h") => "<main>".to_owned(),
             _ => format!("Object#{letter}_{k}"),
-        };
-        // What `eval` runs has the name of the method that does.
-        let is_evaluated = how == "evals" && letter == "g" && name == format!("g_{k}");
-        if name != expected && !is_evaluated {
-            return Some(format!("{} at line {}: {expected}", frame.name, frame.line));
         }
-        if *family.get_or_insert(k) != k {
-            return Some("two families".into());
-        }
-        let follows = place == depth || place == 0 && depth == 1 || place == 1 && depth == 0;
-        // A block of a function is called by a function of C, and the others are not.
-        let is_part = (!part.is_empty() && how != "blocks" || is_evaluated) && place + 1 == depth;
-        let is_called_by_c = part == "block in " && how != "blocks" || is_evaluated;
-        if !(follows || is_part) || is_part && is_called_by_c && !last_is_of_c {
-            return Some(format!("{} out of order", frame.name));
-        }
-        depth = place + 1;
-        last_is_of_c = false;
     }
-    None
 }
 
 /// No stack that the program cannot have; nearly all are complete; all families are met.
 fn expect_known_stacks(how: &str) {
-    expect_known_stacks_with(how, &[]);
+    interpreters("ruby", "RUBIES").iter().for_each(|ruby| expect_known_stacks_of(ruby, how, ""));
 }
 
-fn expect_known_stacks_with(how: &str, options: &[&str]) {
+/// `options` as for `RUBYOPT`.
+fn expect_known_stacks_of(ruby: &Path, how: &str, options: &str) {
     let least = std::env::var("STACKS_OF_RUBY").map_or(LEAST, |text| text.parse().expect("a number"));
-    for interpreter in interpreters("ruby", "RUBIES") {
-        let mut host = start(&interpreter, "known_stacks.rb", &[&[how], options].concat());
-        // The threads that wait for the end or move objects are others.
-        let is_of_program = |stack: &Stack| stack.frames.len() > 1 && !stack.text().contains("GC.compact");
-        let stacks = record_running(&host, least, is_of_program);
-        host.tell("end");
-        assert!(host.ended().success());
-        let with: Vec<&Stack> = stacks.iter().filter(|stack| stack.ruby().next().is_some()).collect();
-        let threads: BTreeSet<u64> = with.iter().map(|stack| stack.tid).collect();
-        // Threads that run no Ruby; and the stack of a fiber that begins or ends.
-        let is_without = |stack: &&Stack| threads.contains(&stack.tid) && stack.frames[0].name == "_start";
-        let without = |stack: &&Stack| stack.ruby().next().is_none() && is_without(stack);
-        let without: Vec<&Stack> = stacks.iter().filter(without).collect();
-        let wrong =
-            with.iter().filter_map(|stack| fault(stack, how).map(|why| format!("{why}: {}", stack.text())));
-        let wrong: Vec<String> = wrong.collect();
-        let uncertain = with.iter().filter(|stack| stack.text().contains("[native frames between")).count();
-        let what = format!("{how}, {}: {} of {} stacks", interpreter.display(), with.len(), stacks.len());
-        let what = format!("{what}, {} without", without.len());
-        println!("{what}, {} impossible, {uncertain} uncertain", wrong.len());
-        assert!(stacks.len() >= least, "{what}");
-        assert!(wrong.is_empty(), "{what}, {} impossible: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
-        let texts: Vec<String> = without.iter().take(5).map(|stack| stack.text()).collect();
-        assert!(without.len() <= 3 + stacks.len() / 100, "{what}: {texts:#?}");
-        assert!(uncertain <= with.len() / 200 + 3, "{what}: {uncertain} uncertain");
-        let families = |frame: &Frame| (frame.file == "family.rb").then_some(frame.line / OF_FAMILY);
-        let met: BTreeSet<u64> = stacks.iter().flat_map(Stack::ruby).filter_map(families).collect();
-        assert!(met.len() > 2, "{what}: {} families", met.len());
-    }
+    let mut host = start_with(ruby, "known_stacks.rb", &[how], &[("RUBYOPT", options)]);
+    // The thread that moves objects is another one.
+    let is_of_program = |stack: &Stack| stack.frames.len() > 1 && !stack.text().contains("GC.compact");
+    let stacks = record_running(&host, least, is_of_program);
+    host.tell("end");
+    assert!(host.ended().success());
+    let with: Vec<&Stack> = stacks.iter().filter(|stack| stack.ruby().next().is_some()).collect();
+    let threads: BTreeSet<u64> = with.iter().map(|stack| stack.tid).collect();
+    // Threads that run no Ruby; and the stack of a fiber that begins or ends.
+    let is_other = |stack: &&Stack| !threads.contains(&stack.tid) || stack.frames[0].name != "_start";
+    let without: Vec<&Stack> =
+        stacks.iter().filter(|stack| stack.ruby().next().is_none() && !is_other(stack)).collect();
+    let wrong =
+        with.iter().filter_map(|stack| fault(stack, how).map(|why| format!("{why}: {}", stack.text())));
+    let wrong: Vec<String> = wrong.collect();
+    let uncertain = with.iter().filter(|stack| stack.text().contains("[native frames between")).count();
+    let what = format!("{how} {options}, {}: {} of {} stacks", ruby.display(), with.len(), stacks.len());
+    let what = format!("{what}, {} without", without.len());
+    println!("{what}, {} impossible, {uncertain} uncertain", wrong.len());
+    assert!(stacks.len() >= least, "{what}");
+    assert!(wrong.is_empty(), "{what}, {} impossible: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+    let texts: Vec<String> = without.iter().take(5).map(|stack| stack.text()).collect();
+    assert!(without.len() <= 3 + stacks.len() / 100, "{what}: {texts:#?}");
+    assert!(uncertain <= with.len() / 200 + 3, "{what}: {uncertain} uncertain");
+    let families = |frame: &Frame| (frame.file == "family.rb").then_some(frame.line / OF_FAMILY);
+    let met: BTreeSet<u64> = stacks.iter().flat_map(Stack::ruby).filter_map(families).collect();
+    assert!(met.len() > 2, "{what}: {} families", met.len());
 }
 
 #[test]
@@ -200,6 +213,52 @@ fn no_stack_of_methods_that_are_made_and_dropped_all_the_time_is_impossible() {
 #[test]
 fn no_stack_is_impossible_while_the_collector_moves_objects() {
     expect_known_stacks("collected");
+}
+
+/// Code of its compiler has no unwind information: such stacks are marked, and have all functions.
+#[test]
+fn no_stack_of_compiled_functions_is_impossible() {
+    for ruby in interpreters("ruby", "RUBIES") {
+        let has_compiler = Command::new(&ruby).args(["--yjit", "-e", "exit RubyVM::YJIT.enabled?"]).output();
+        if !has_compiler.is_ok_and(|ended| ended.status.success()) {
+            println!("not run: {} has no YJIT", ruby.display());
+            continue;
+        }
+        for how in ["plain", "callbacks", "exceptions"] {
+            expect_known_stacks_of(&ruby, how, "--yjit");
+        }
+    }
+}
+
+/// Frames of C between those of Ruby: `qsort` calls a block back, in eight levels.
+#[test]
+fn native_functions_stand_between_their_callers_and_the_blocks_that_they_call() {
+    for ruby in interpreters("ruby", "RUBIES") {
+        if !Command::new(&ruby).args(["-e", "require 'fiddle'"]).status().expect("it runs").success() {
+            println!("not run: {} has no fiddle", ruby.display());
+            continue;
+        }
+        let mut host = start(&ruby, "order.rb", &[]);
+        let stacks = record_running(&host, LEAST, |stack| stack.ruby().next().is_some());
+        host.tell("end");
+        assert!(host.ended().success());
+        let mut deepest = 0;
+        for stack in &stacks {
+            let marks = stack.frames.iter().filter_map(|frame| match frame.name.as_str() {
+                "Object#sort" => Some('s'),
+                "block in Object#sort" => Some('b'),
+                name if name.starts_with("qsort") => Some('q'),
+                _ => None,
+            });
+            let mut order: Vec<char> = marks.collect();
+            order.dedup();
+            deepest = deepest.max(order.iter().filter(|&&mark| mark == 'b').count());
+            let cycle = ['s', 'q', 'b'].iter().cycle();
+            assert!(order.iter().zip(cycle).all(|(seen, next)| seen == next), "{}", stack.text());
+        }
+        assert_eq!(deepest, 8, "{}", ruby.display());
+        println!("{}: {} stacks in order", ruby.display(), stacks.len());
+    }
 }
 
 /// A frame as it is compared: Ruby says of functions of C where they were called, and shows those

@@ -128,6 +128,7 @@ int main(void) {
     FIELD("method_definition", offsetof(rb_callable_method_entry_t, def));
     FIELD("method_called", offsetof(rb_callable_method_entry_t, called_id));
     FIELD("method_owner", offsetof(rb_callable_method_entry_t, owner));
+    FIELD("definition_iseq", offsetof(rb_method_definition_t, body.iseq.iseqptr));
     FIELD("definition_name", offsetof(rb_method_definition_t, original_id));
     FIELD("definition_serial", offsetof(rb_method_definition_t, method_serial));
     classes();

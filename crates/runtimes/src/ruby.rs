@@ -72,6 +72,7 @@ pub struct RubyRow {
     pub method_definition: u64,
     pub method_called: u64,
     pub method_owner: u64,
+    pub definition_iseq: u64,
     pub definition_name: u64,
     pub definition_serial: u64,
     /// Where a class has the rest of it; 0: behind itself.
@@ -246,7 +247,7 @@ impl RubyWalk<'_, '_, '_> {
             return Err(End::Inconsistent);
         }
         let is_entry = flags & FINISH != 0;
-        let is_code = iseq != 0 && flags & IS_OF_C == 0 && self.word(frame, self.row.frame_pc)? != 0;
+        let is_code = iseq != 0 && flags & IS_OF_C == 0;
         Ok(match kind {
             DUMMY => None,
             _ if is_code || kind == C_FUNCTION => Some(Frame { key: frame, is_entry, ..Frame::default() }),

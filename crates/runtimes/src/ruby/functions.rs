@@ -24,6 +24,12 @@ const IS_LOCAL: u64 = 2;
 /// Types of code (`ISEQ_TYPE_METHOD`, `ISEQ_TYPE_EVAL`): the same in all versions.
 const OF_METHOD: u32 = 1;
 const EVALUATED: u32 = 6;
+/// Frames of methods, and definitions that have code (`VM_METHOD_TYPE_ISEQ`).
+const METHOD_FRAME: u64 = 0x1111_0001;
+const KIND_OF_DEFINITION: u32 = 0xf;
+const OF_CODE: u32 = 0;
+/// No instruction is so far in code.
+const NO_LINE: i32 = i32::MAX;
 /// Evaluated texts within each other.
 const MAX_EVALUATED: usize = 8;
 /// Larger line tables are not kept: entries, and instructions that the index is for.
@@ -76,6 +82,10 @@ impl RubyWalk<'_, '_, '_> {
     pub(super) fn name(&mut self, at: usize) -> Result<(), End> {
         let Some(frame) = self.chain.get(at).filter(|frame| frame.key != 0) else { return Ok(()) };
         let running = self.running(frame.key, true)?;
+        if at == 0 && self.is_half_made(frame.key, running)? {
+            self.chain.set(at, Frame { key: 0, ..frame });
+            return Ok(());
+        }
         let function = match self.chain.met(running.key()) {
             Some(function) => function,
             None => {
@@ -87,7 +97,11 @@ impl RubyWalk<'_, '_, '_> {
                 function
             }
         };
-        let offset = if running.iseq == 0 { 0 } else { self.offset(frame.key, running.iseq)? };
+        let offset = match self.offset(frame.key, running.iseq) {
+            // Compiled code notes no instruction until it calls something.
+            Err(End::Inconsistent) if at == 0 => NO_LINE,
+            offset => offset?,
+        };
         self.chain.set(at, Frame { key: function.key, content: function.content, offset, ..frame });
         Ok(())
     }
@@ -102,6 +116,19 @@ impl RubyWalk<'_, '_, '_> {
         };
         let method = self.method(environment, is_checked)?;
         if iseq == 0 && method == 0 { Err(End::Inconsistent) } else { Ok(Running { iseq, method }) }
+    }
+
+    /// Whether a method's frame has the code of another one still. Compiled code of 3.1 enters a
+    /// frame before it has filled it.
+    fn is_half_made(&mut self, frame: u64, running: Running) -> Result<bool, End> {
+        let row = self.row;
+        let environment = self.environment(frame)?;
+        if running.iseq == 0 || running.method == 0 || self.word(environment, 0)? & KIND != METHOD_FRAME {
+            return Ok(false);
+        }
+        let definition = self.word(running.method, row.method_definition)?;
+        let is_of_code = self.half(definition, 0)? & KIND_OF_DEFINITION == OF_CODE;
+        Ok(is_of_code && self.word(definition, row.definition_iseq)? != running.iseq)
     }
 
     /// The method of an environment, or of one around it; 0: there is none.
@@ -137,10 +164,16 @@ impl RubyWalk<'_, '_, '_> {
         Ok(0)
     }
 
-    /// The number of the instruction whose line counts.
+    /// The number of the instruction whose line counts; of C there is none.
     fn offset(&mut self, frame: u64, iseq: u64) -> Result<i32, End> {
+        if iseq == 0 {
+            return Ok(0);
+        }
         let (body, row) = (self.body(iseq)?, self.row);
         let pc = self.word(frame, row.frame_pc)?;
+        if pc == 0 {
+            return Ok(NO_LINE);
+        }
         let code = self.word(body, row.body_code)?;
         let size = u64::from(self.half(body, row.body_size)?);
         // The next instruction is noted, but at the beginning.
