@@ -16,7 +16,7 @@ const OF_FAMILY: u64 = 40;
 const PARTS: [&str; 3] = ["block in ", "rescue in ", "ensure in "];
 
 /// What is wrong with a stack, if the program cannot have it.
-fn fault(stack: &Stack, how: &str) -> Option<String> {
+fn fault(stack: &Stack, how: &str, is_compiled: bool) -> Option<String> {
     let ruby: Vec<&Frame> = stack.ruby().collect();
     let root = &ruby[0].name;
     let is_root = root == "<main>"
@@ -30,7 +30,7 @@ fn fault(stack: &Stack, how: &str) -> Option<String> {
     if !is_root && !stack.text().contains("[outer interpreted frames left out]") {
         return Some(format!("another root: {root}"));
     }
-    let mut path = CallPath { how, family: None, depth: 0, is_called_by_c: false };
+    let mut path = CallPath { how, family: None, depth: 0, is_called_by_c: false, is_compiled };
     ruby.into_iter().find_map(|frame| match frame.file.as_str() {
         "family.rb" => path.fault_of_family(frame),
         _ => path.fault_of_program(frame),
@@ -44,6 +44,7 @@ struct CallPath<'h> {
     /// How far the calls of a family are: the number of the last function in [`LINES`], plus 1.
     depth: usize,
     is_called_by_c: bool,
+    is_compiled: bool,
 }
 
 impl CallPath<'_> {
@@ -65,6 +66,12 @@ impl CallPath<'_> {
         if name.starts_with('<') && part.is_empty() {
             return None;
         }
+        if frame.line == 0 && self.is_compiled {
+            // The innermost function of compiled code has no line until it calls something.
+            let k = name.rsplit('_').next().and_then(|k| k.parse().ok());
+            let wrong = k.is_none_or(|k: u64| (1..4).all(|place| self.expected(place, k) != name));
+            return wrong.then(|| format!("{} without a line", frame.name));
+        }
         let lines = frame.line.saturating_sub(1);
         let (k, line) = (lines / OF_FAMILY, lines % OF_FAMILY + 1);
         let place = LINES.iter().position(|(_, first, last)| (*first..=*last).contains(&line));
@@ -74,7 +81,9 @@ impl CallPath<'_> {
         if *self.family.get_or_insert(k) != k {
             return Some("two families".into());
         }
-        let again = place + 1 == self.depth;
+        // In a fiber the first function is a block, and what made it is not there.
+        let is_first_of_fiber = self.how == "enumerators" && self.depth == 0 && place == 1;
+        let again = place + 1 == self.depth || is_first_of_fiber;
         let is_evaluated = self.how == "evals" && place == 2 && again;
         let is_block = part == "block in " && self.how != "blocks";
         // Blocks and evaluated texts are called by functions of C, and others are not.
@@ -123,9 +132,8 @@ fn expect_known_stacks_of(ruby: &Path, how: &str, options: &str) {
     let is_other = |stack: &&Stack| !threads.contains(&stack.tid) || stack.frames[0].name != "_start";
     let without: Vec<&Stack> =
         stacks.iter().filter(|stack| stack.ruby().next().is_none() && !is_other(stack)).collect();
-    let wrong =
-        with.iter().filter_map(|stack| fault(stack, how).map(|why| format!("{why}: {}", stack.text())));
-    let wrong: Vec<String> = wrong.collect();
+    let fault = |stack: &&Stack| Some((fault(stack, how, !options.is_empty())?, stack.text()));
+    let wrong: Vec<(String, String)> = with.iter().filter_map(fault).collect();
     let uncertain = with.iter().filter(|stack| stack.text().contains("[native frames between")).count();
     let what = format!("{how} {options}, {}: {} of {} stacks", ruby.display(), with.len(), stacks.len());
     let what = format!("{what}, {} without", without.len());

@@ -115,6 +115,10 @@ pub struct RubyLayout {
     pub names: u64,
     /// The number of the name that a class's path has among its variables; 0: it is not there.
     pub id_class_path: u64,
+    /// Where its code is, from and to; and the function that runs the instructions.
+    pub object: (u64, u64),
+    /// See `object`.
+    pub inner: (u64, u64),
     /// Where a thread's control block has the kernel's id of the thread; `None`: not known.
     pub tid_in_block: Option<u64>,
 }
@@ -131,7 +135,7 @@ pub fn walk(
     chain.begin();
     memory.allow(MAX_READS);
     let end = match state != 0 && layout.is_of(state, thread, memory) == Some(true) {
-        true => RubyWalk { layout, row: layout.row, memory, known, chain }.run(state),
+        true => RubyWalk { layout, row: layout.row, pc: thread.pc, memory, known, chain }.run(state),
         false => End::NoState,
     };
     chain.finish(end);
@@ -177,6 +181,8 @@ impl RubyLayout {
 struct RubyWalk<'w, 'p, 'k> {
     layout: &'w RubyLayout,
     row: RubyRow,
+    /// The thread's innermost native instruction.
+    pc: u64,
     memory: &'w mut BlockMemory<'p>,
     known: KnownKeys<'k>,
     chain: &'w mut Chain,
@@ -217,7 +223,8 @@ impl RubyWalk<'_, '_, '_> {
         let start = self.word(context, row.context_stack)?;
         let bytes = words.checked_mul(8).filter(|_| words < MAX_STACK).ok_or(End::Inconsistent)?;
         let stack = start..start.checked_add(bytes).ok_or(End::Inconsistent)?;
-        let mut frame = self.word(context, row.context_frame)?;
+        let innermost = self.word(context, row.context_frame)?;
+        let mut frame = innermost;
         for _ in 0..MAX_STEPS {
             if frame == stack.end {
                 return Ok(End::Root);
@@ -226,8 +233,13 @@ impl RubyWalk<'_, '_, '_> {
             if !is_one || !frame.is_multiple_of(8) {
                 return Err(End::Inconsistent);
             }
-            if let Some(found) = self.frame(frame, &stack)?
-                && !self.chain.push(found)
+            let found = match self.frame(frame, &stack) {
+                // The innermost one may be half made.
+                Err(End::Inconsistent) if frame == innermost => None,
+                found => found?,
+            };
+            if let Some(found) = found
+                && !self.chain.push(Frame { mark: u8::from(frame == innermost), ..found })
             {
                 return Ok(End::Full);
             }

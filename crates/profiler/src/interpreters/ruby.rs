@@ -41,7 +41,15 @@ fn of_version(
     let (evaluator, inner) = functions.run_loop().ok_or_else(hidden)?;
     let machine = functions.machine(&row).ok_or(NotRead::NotYet)?;
     let names = functions.names(&row).ok_or(NotRead::NotYet)?;
-    let mut layout = RubyLayout { row, machine, names, id_class_path: 0, tid_in_block: None };
+    let mut layout = RubyLayout {
+        row,
+        machine,
+        names,
+        id_class_path: 0,
+        object: (text.start, text.end),
+        inner: (inner.start, inner.end),
+        tid_in_block: None,
+    };
     if row.class_path == 0 {
         let id = names::id_of(b"__classpath__", exported, &layout);
         layout.id_class_path = id.ok_or(NotRead::NotYet)?;

@@ -28,6 +28,8 @@ const EVALUATED: u32 = 6;
 const METHOD_FRAME: u64 = 0x1111_0001;
 const KIND_OF_DEFINITION: u32 = 0xf;
 const OF_CODE: u32 = 0;
+/// Marks the thread's innermost frame.
+const INNERMOST: u8 = 1;
 /// No instruction is so far in code.
 const NO_LINE: i32 = i32::MAX;
 /// Evaluated texts within each other.
@@ -78,13 +80,24 @@ impl RubyWalk<'_, '_, '_> {
         self.memory.prefetch(definitions.into_iter().filter(|&at| at != 0), bytes);
     }
 
-    /// Puts the function of the frame with this number in the place of its address.
+    /// Puts the function of the frame with this number in the place of its address. The innermost
+    /// frame has none if it is half made, or left already.
     pub(super) fn name(&mut self, at: usize) -> Result<(), End> {
         let Some(frame) = self.chain.get(at).filter(|frame| frame.key != 0) else { return Ok(()) };
+        let function = match self.function_of(frame) {
+            Err(End::Inconsistent) if frame.mark == INNERMOST => Frame::default(),
+            function => function?,
+        };
+        let Frame { key, content, offset, .. } = function;
+        self.chain.set(at, Frame { key, content, offset, ..frame });
+        Ok(())
+    }
+
+    fn function_of(&mut self, frame: Frame) -> Result<Frame, End> {
         let running = self.running(frame.key, true)?;
-        if at == 0 && self.is_half_made(frame.key, running)? {
-            self.chain.set(at, Frame { key: 0, ..frame });
-            return Ok(());
+        let is_innermost = frame.mark == INNERMOST;
+        if is_innermost && (self.is_half_made(frame.key, running)? || self.is_left(frame.key, running)?) {
+            return Err(End::Inconsistent);
         }
         let function = match self.chain.met(running.key()) {
             Some(function) => function,
@@ -97,13 +110,31 @@ impl RubyWalk<'_, '_, '_> {
                 function
             }
         };
+        let is_compiled = !within(self.layout.object, self.pc);
         let offset = match self.offset(frame.key, running.iseq) {
             // Compiled code notes no instruction until it calls something.
-            Err(End::Inconsistent) if at == 0 => NO_LINE,
+            Err(End::Inconsistent) if is_innermost && is_compiled => NO_LINE,
             offset => offset?,
         };
-        self.chain.set(at, Frame { key: function.key, content: function.content, offset, ..frame });
-        Ok(())
+        Ok(Frame { offset, ..function })
+    }
+
+    /// Whether a frame was left: its last instruction is done, and another function than the one
+    /// that runs instructions is at work. Before 3.0 a frame is entered before it is filled.
+    fn is_left(&mut self, frame: u64, running: Running) -> Result<bool, End> {
+        let layout = self.layout;
+        let may_be = self.row.machine_ractors == 0 && running.iseq != 0;
+        if !may_be || within(layout.inner, self.pc) || !within(layout.object, self.pc) {
+            return Ok(false);
+        }
+        let (body, pc) = (self.body(running.iseq)?, self.word(frame, self.row.frame_pc)?);
+        let code = self.word(body, self.row.body_code)?;
+        let end = code.wrapping_add(8 * u64::from(self.half(body, self.row.body_size)?));
+        let last = |end: u64| end.checked_sub(8).filter(|last| (code..end).contains(last));
+        match (last(pc), last(end)) {
+            (Some(done), Some(last)) => Ok(self.word(done, 0)? == self.word(last, 0)?),
+            _ => Ok(false),
+        }
     }
 
     /// What runs in a frame; its method may be something else, unless it is checked.
@@ -347,6 +378,10 @@ impl RubyWalk<'_, '_, '_> {
         put_head(head, [0, TEXT, name as u32, TEXT, file as u32, total, kept, kind as u32]);
         self.chain.keep(used).ok_or(End::Full)
     }
+}
+
+fn within((start, end): (u64, u64), address: u64) -> bool {
+    (start..end).contains(&address)
 }
 
 impl Running {

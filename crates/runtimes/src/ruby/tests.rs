@@ -122,7 +122,15 @@ impl Image {
         of_part[ROW.array_pointer as usize / 8] = names - 16 * u64::from(b'+');
         let parts = self.put(&[(0, 7 | ROW.flag_array_inside), (ROW.array_inside, part)]);
         let list = self.put(&[(0, parts)]);
-        let layout = RubyLayout { row: ROW, machine: 0, names: list, id_class_path: 0, tid_in_block: None };
+        let layout = RubyLayout {
+            row: ROW,
+            machine: 0,
+            names: list,
+            id_class_path: 0,
+            object: (0, 0),
+            inner: (0, 0),
+            tid_in_block: None,
+        };
         // SAFETY: zeroed memory is valid for both.
         let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
             unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
