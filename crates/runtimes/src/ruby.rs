@@ -104,6 +104,17 @@ pub struct RubyRow {
     pub array_inside: u64,
 }
 
+/// Where the execution context of a running thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CurrentContext {
+    /// In this variable, which has that of the thread that runs Ruby.
+    Global(u64),
+    /// In each thread's own variable, so far from its control block.
+    OfThread(i64),
+    /// Only the list of threads has it.
+    Unknown,
+}
+
 /// What is read of this process's Ruby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RubyLayout {
@@ -111,6 +122,8 @@ pub struct RubyLayout {
     pub row: RubyRow,
     /// Where the address of the virtual machine is.
     pub machine: u64,
+    /// Where a running thread's execution context is.
+    pub current: CurrentContext,
     /// Where the list of all names is.
     pub names: u64,
     /// The number of the name that a class's path has among its variables; 0: it is not there.
@@ -134,14 +147,28 @@ pub fn walk(
 ) {
     chain.begin();
     memory.allow(MAX_READS);
-    let end = match state != 0 && layout.is_of(state, thread, memory) == Some(true) {
-        true => RubyWalk { layout, row: layout.row, pc: thread.pc, memory, known, chain }.run(state),
-        false => End::NoState,
+    // Threads that have just begun are not in the list.
+    let current = layout.current(thread, memory).unwrap_or(0);
+    let mut is_of = |state: &u64| *state != 0 && layout.is_of(*state, thread, memory) == Some(true);
+    let end = match [current, state].into_iter().find(&mut is_of) {
+        Some(state) => RubyWalk { layout, row: layout.row, pc: thread.pc, memory, known, chain }.run(state),
+        None => End::NoState,
     };
     chain.finish(end);
 }
 
 impl RubyLayout {
+    /// The thread that has the current execution context.
+    fn current(&self, thread: ThreadKey, memory: &mut BlockMemory<'_>) -> Option<u64> {
+        let variable = match self.current {
+            CurrentContext::Global(variable) => variable,
+            CurrentContext::OfThread(at) if thread.pointer != 0 => thread.pointer.checked_add_signed(at)?,
+            CurrentContext::OfThread(_) | CurrentContext::Unknown => return None,
+        };
+        let context = memory.word(variable).filter(|&context| context != 0)?;
+        memory.word(context.checked_add(self.row.context_thread)?)
+    }
+
     /// Where a thread's frames are, what the C library calls it, and its id, if that is there.
     pub fn native_of(&self, state: u64, word: impl Fn(u64) -> Option<u64>) -> Option<(u64, u32)> {
         let row = &self.row;

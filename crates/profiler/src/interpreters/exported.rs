@@ -44,6 +44,11 @@ impl Exported {
         (found.strings != 0 && found.symbols != 0 && found.hashes != 0).then_some(found)
     }
 
+    /// As it was given.
+    pub fn memory_file(&self) -> i32 {
+        self.memory_file
+    }
+
     /// Memory of this process.
     pub fn copy<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
         let mut bytes = [0; N];

@@ -1,6 +1,7 @@
 //! Finds a Ruby in a loaded object, and what is read of it. From 3.2 on it exports neither its run
 //! loop nor its variables: exported functions refer to them.
 
+mod context;
 mod names;
 
 use super::code_references::{calls, variables};
@@ -11,7 +12,7 @@ use super::thread_data;
 use std::ops::Range;
 use swipr_os::objects::Object;
 use swipr_runtimes::merge::{RuntimeCode, RuntimeLanguage};
-use swipr_runtimes::ruby::{ROWS, RubyLayout, RubyRow};
+use swipr_runtimes::ruby::{CurrentContext, ROWS, RubyLayout, RubyRow};
 use swipr_runtimes::runtime::Runtime;
 
 /// What the object exports if it has a Ruby: three numbers, its version.
@@ -44,6 +45,7 @@ fn of_version(
     let mut layout = RubyLayout {
         row,
         machine,
+        current: CurrentContext::Unknown,
         names,
         id_class_path: 0,
         object: (text.start, text.end),
@@ -57,6 +59,10 @@ fn of_version(
     if row.native_tid == 0 {
         layout.tid_in_block = thread_data::of_tid();
     }
+    layout.current = match exported.find("ruby_current_execution_context_ptr") {
+        Some(variable) => CurrentContext::Global(variable.start),
+        None => context::of_thread(exported, &layout),
+    };
     let part_of = |code: &Range<u64>| cold_part::of(exported, object, code);
     let code = RuntimeCode {
         cold_part: part_of(&evaluator),

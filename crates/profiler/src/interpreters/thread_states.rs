@@ -17,8 +17,8 @@ const MAX_STATES: usize = 8192;
 /// An entry of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateEntry {
-    state: u64,
-    ident: u64,
+    pub state: u64,
+    pub ident: u64,
     native: u64,
 }
 

@@ -125,6 +125,7 @@ impl Image {
         let layout = RubyLayout {
             row: ROW,
             machine: 0,
+            current: CurrentContext::Unknown,
             names: list,
             id_class_path: 0,
             object: (0, 0),
