@@ -10,6 +10,7 @@
 # fibers      f_K is started in a fiber
 # enumerators g_K is called by an enumerator that f_K asks for its next value, which has a fiber
 # threads     three threads do
+# brief       f_K is called in a thread of its own, which ends
 # evals       g_K evaluates a text that calls h_K
 # blocks      methods that are defined by blocks
 # missing     g_K is not there: method_missing() is called, of a class
@@ -67,6 +68,7 @@ def call(k)
   when "methods", "missing" then Object.const_get("T_#{k}").__send__("f_#{k}", 40)
   when "deep" then __send__("r_#{k}", 40)
   when "deeper" then __send__("r_#{k}", 2000)
+  when "brief" then Thread.new { __send__("f_#{k}", 40) }.join
   when "fibers" then Fiber.new { __send__("f_#{k}", 40) }.resume
   else __send__("f_#{k}", 40)
   end

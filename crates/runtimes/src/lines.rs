@@ -59,7 +59,7 @@ pub fn locations(table: &[u8], first_line: u32, offset: u32) -> Option<u32> {
     }
 }
 
-/// Of Ruby (`iseq.c`): the bytes of an index, the index, and four bytes for each line. The index
+/// Of Ruby: the bytes of an index, the index, and four bytes for each line. The index
 /// says how many lines begin up to an instruction. Its first 54 instructions have seven bits each
 /// for that, nine of them a word. Each block behind has the number of lines before its 512
 /// instructions, seven numbers of nine bits for its words but the first, and a bit for each

@@ -136,7 +136,7 @@ impl Reading {
         room.state.store(state, Relaxed);
         let interpreted = self.take(&room, counters);
         self.room = Some(room);
-        Interpreted { is_unknown, ..interpreted }
+        Interpreted { is_unknown: is_unknown && interpreted.frames.is_empty(), ..interpreted }
     }
 
     /// The frames in a room, and the functions that are new.

@@ -38,7 +38,7 @@ fn of_version(
     let row = ROWS.iter().find(|row| (row.major, row.minor) == (major, minor)).copied();
     let row = row.ok_or_else(|| NotRead::unknown_version(&name))?;
     let hidden = || NotRead::hidden(&name);
-    let functions = Functions { starts: cold_part::starts(exported, object).ok_or_else(hidden)?, exported };
+    let functions = ObjectCode { starts: cold_part::starts(exported, object).ok_or_else(hidden)?, exported };
     let (evaluator, inner) = functions.run_loop().ok_or_else(hidden)?;
     let machine = functions.machine(&row).ok_or(NotRead::NotYet)?;
     let names = functions.names(&row).ok_or(NotRead::NotYet)?;
@@ -76,12 +76,12 @@ fn of_version(
 }
 
 /// The object's functions.
-struct Functions<'e> {
+struct ObjectCode<'e> {
     starts: Vec<u64>,
     exported: &'e Exported,
 }
 
-impl Functions<'_> {
+impl ObjectCode<'_> {
     /// The function that begins at `start`.
     fn at(&self, start: u64) -> Option<Range<u64>> {
         let at = self.starts.binary_search(&start).ok()?;

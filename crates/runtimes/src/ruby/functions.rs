@@ -37,7 +37,7 @@ const MAX_EVALUATED: usize = 8;
 /// Larger line tables are not kept: entries, and instructions that the index is for.
 const MAX_LINES: u64 = 4096;
 const MAX_INDEXED: u64 = 64 * 1024;
-/// The index (`iseq.c`): this many instructions in its first words, and the bytes of that part;
+/// The index: this many instructions in its first words, and the bytes of that part;
 /// this many in each block behind it, and the bytes of a block.
 const INDEX_HEAD: u64 = 54;
 const INDEX_HEAD_BYTES: u64 = 48;

@@ -19,7 +19,7 @@ pub(super) const METHOD: u64 = 6;
 pub(super) const CODE: u64 = 7;
 /// An environment that was copied from the stack into an object.
 pub(super) const ESCAPED: u64 = 4;
-/// Of the list of names (`symbol.c`): how many are in one part, and the places of each.
+/// Of the list of names: how many are in one part, and the places of each.
 const NAMES_OF_PART: u64 = 512;
 const PLACES_OF_NAME: u64 = 2;
 const NIL: [u64; 2] = [8, 4];

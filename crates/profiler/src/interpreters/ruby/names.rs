@@ -1,4 +1,4 @@
-//! Ruby's list of all names, by their numbers (`symbol.c`): an array of parts, each an array of
+//! Ruby's list of all names, by their numbers: an array of parts, each an array of
 //! strings and symbols in turn.
 
 use super::Exported;
