@@ -119,7 +119,7 @@ pub enum CurrentContext {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RubyLayout {
     /// Its version's structures.
-    pub row: RubyRow,
+    pub row: &'static RubyRow,
     /// Where the address of the virtual machine is.
     pub machine: u64,
     /// Where a running thread's execution context is.
@@ -171,7 +171,7 @@ impl RubyLayout {
 
     /// Where a thread's frames are, what the C library calls it, and its id, if that is there.
     pub fn native_of(&self, state: u64, word: impl Fn(u64) -> Option<u64>) -> Option<(u64, u32)> {
-        let row = &self.row;
+        let row = self.row;
         let native = match row.thread_native {
             0 => state,
             at => word(state.checked_add(at)?)?,
@@ -187,7 +187,7 @@ impl RubyLayout {
 
     /// Whether `state` is the thread's; `None`: it cannot be read.
     fn is_of(&self, state: u64, thread: ThreadKey, memory: &mut BlockMemory<'_>) -> Option<bool> {
-        let row = &self.row;
+        let row = self.row;
         let native = match row.thread_native {
             0 => state,
             at => memory.word(state.checked_add(at)?)?,
@@ -207,7 +207,7 @@ impl RubyLayout {
 
 struct RubyWalk<'w, 'p, 'k> {
     layout: &'w RubyLayout,
-    row: RubyRow,
+    row: &'static RubyRow,
     /// The thread's innermost native instruction.
     pc: u64,
     memory: &'w mut BlockMemory<'p>,

@@ -35,13 +35,13 @@ fn of_version(
     text: Range<u64>,
 ) -> Result<FoundRuntime, NotRead> {
     let name = format!("Ruby {major}.{minor}");
-    let row = ROWS.iter().find(|row| (row.major, row.minor) == (major, minor)).copied();
+    let row = ROWS.iter().find(|row| (row.major, row.minor) == (major, minor));
     let row = row.ok_or_else(|| NotRead::unknown_version(&name))?;
     let hidden = || NotRead::hidden(&name);
     let functions = ObjectCode { starts: cold_part::starts(exported, object).ok_or_else(hidden)?, exported };
     let (evaluator, inner) = functions.run_loop().ok_or_else(hidden)?;
-    let machine = functions.machine(&row).ok_or(NotRead::NotYet)?;
-    let names = functions.names(&row).ok_or(NotRead::NotYet)?;
+    let machine = functions.machine(row).ok_or(NotRead::NotYet)?;
+    let names = functions.names(row).ok_or(NotRead::NotYet)?;
     let mut layout = RubyLayout {
         row,
         machine,

@@ -335,8 +335,8 @@ impl RubyWalk<'_, '_, '_> {
         let (lines, index) = (self.word(body, row.body_lines)?, self.word(body, row.body_index)?);
         let index_bytes = match size.checked_sub(INDEX_HEAD) {
             _ if count < 2 => 0,
-            None => (size + 8) / 9 * 8,
-            Some(behind) => INDEX_HEAD_BYTES + (behind + INDEX_BLOCK - 1) / INDEX_BLOCK * INDEX_BLOCK_BYTES,
+            None => size.div_ceil(9) * 8,
+            Some(behind) => INDEX_HEAD_BYTES + behind.div_ceil(INDEX_BLOCK) * INDEX_BLOCK_BYTES,
         };
         let total = (4 + index_bytes + 4 * count) as u32;
         let is_told = lines != 0 && (index != 0 || count < 2);

@@ -123,7 +123,7 @@ impl Image {
         let parts = self.put(&[(0, 7 | ROW.flag_array_inside), (ROW.array_inside, part)]);
         let list = self.put(&[(0, parts)]);
         let layout = RubyLayout {
-            row: ROW,
+            row: &ROWS[2],
             machine: 0,
             current: CurrentContext::Unknown,
             names: list,

@@ -59,7 +59,7 @@ pub fn are_at(names: u64, exported: &Exported, row: &RubyRow) -> bool {
 
 /// The number that symbols of this name have.
 pub fn id_of(text: &[u8], exported: &Exported, layout: &RubyLayout) -> Option<u64> {
-    let row = &layout.row;
+    let row = layout.row;
     for number in 0..MAX_PARTS {
         let mut names = vec![0; (OF_PART * NAME_BYTES) as usize];
         exported.copy_into(part(layout.names, number, exported, row)?, &mut names)?;

@@ -5,7 +5,7 @@ use swipr_runtimes::ruby::RubyLayout;
 
 impl StateList for RubyLayout {
     fn states(&self, memory_file: i32) -> Vec<StateEntry> {
-        let row = &self.row;
+        let row = self.row;
         let Some(machine) = word(self.machine, memory_file) else { return vec![] };
         let owners = match row.machine_ractors {
             0 => vec![machine],
