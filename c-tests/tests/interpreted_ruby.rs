@@ -88,7 +88,7 @@ impl CallPath<'_> {
         let is_block = part == "block in " && self.how != "blocks";
         // Blocks and evaluated texts are called by functions of C, and others are not.
         let follows = match is_block || is_evaluated {
-            true => again && is_called_by_c || self.how == "refined" && again,
+            true => again && is_called_by_c,
             false => {
                 let is_next = place == self.depth || place == 1 && self.depth == 0;
                 is_next || again && (place == 0 || !part.is_empty() && self.how == "exceptions")
