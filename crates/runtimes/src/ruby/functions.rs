@@ -110,10 +110,13 @@ impl RubyWalk<'_, '_, '_> {
                 function
             }
         };
-        let is_compiled = !within(self.layout.object, self.pc);
+        // Compiled code notes no instruction until it calls something; and Ruby none while it starts.
+        let may_have_none = match is_innermost {
+            true => !within(self.layout.object, self.pc),
+            false => self.word(frame.key, self.row.frame_pc)? == 0,
+        };
         let offset = match self.offset(frame.key, running.iseq) {
-            // Compiled code notes no instruction until it calls something.
-            Err(End::Inconsistent) if is_innermost && is_compiled => NO_LINE,
+            Err(End::Inconsistent) if may_have_none => NO_LINE,
             offset => offset?,
         };
         Ok(Frame { offset, ..function })
@@ -202,9 +205,6 @@ impl RubyWalk<'_, '_, '_> {
         }
         let (body, row) = (self.body(iseq)?, self.row);
         let pc = self.word(frame, row.frame_pc)?;
-        if pc == 0 {
-            return Ok(NO_LINE);
-        }
         let code = self.word(body, row.body_code)?;
         let size = u64::from(self.half(body, row.body_size)?);
         // The next instruction is noted, but at the beginning.
