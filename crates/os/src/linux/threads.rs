@@ -55,11 +55,14 @@ pub fn cpu_clock(tid: u32) -> libc::clockid_t {
     (!tid << 3 | 6) as libc::clockid_t
 }
 
-/// The clock of the CPU time that a thread has spent in user mode. On most kernels it only moves
-/// with their ticks, by those that found the thread in user mode.
+/// The clock of the kernel's ticks that found the thread in user mode (CPUCLOCK_VIRT).
 pub fn user_clock(tid: u32) -> libc::clockid_t {
-    const SCHED_TO_VIRT: libc::clockid_t = 2 ^ 1; // CPUCLOCK_SCHED, CPUCLOCK_VIRT
-    cpu_clock(tid) ^ SCHED_TO_VIRT
+    cpu_clock(tid) ^ 2 ^ 1
+}
+
+/// The clock of the kernel's ticks that found the thread on a CPU (CPUCLOCK_PROF).
+pub fn ticks_clock(tid: u32) -> libc::clockid_t {
+    cpu_clock(tid) ^ 2
 }
 
 /// The first function of the agent's threads.

@@ -72,14 +72,14 @@ pub fn clock(tid: u32) -> libc::clockid_t {
     if is_task_work() { threads::cpu_clock(tid) } else { threads::user_clock(tid) }
 }
 
-/// The CPU time for which such a timer cannot hit a thread: that in the kernel. It may go back, as
-/// the clock of user time moves in ticks. `None`: the thread is gone, or there is no such time.
-pub fn kernel_ns(tid: u32) -> Option<i64> {
+/// The CPU time for which such a timer cannot hit a thread: that in the kernel, by the kernel's
+/// ticks. `None`: the thread is gone, or there is no such time.
+pub fn kernel_ns(tid: u32) -> Option<u64> {
     if is_task_work() {
         return None;
     }
-    let (all, user) = (threads::cpu_ns(tid)?, clock_ns(threads::user_clock(tid))?);
-    Some(all as i64 - user as i64)
+    let (user, all) = (clock_ns(threads::user_clock(tid))?, clock_ns(threads::ticks_clock(tid))?);
+    Some(all.saturating_sub(user))
 }
 
 /// Measures it, on the calling thread, which is the sampler, unless it is known or [`MAX_TRIES`]

@@ -43,7 +43,7 @@ pub struct Moment {
     /// The thread's CPU clock.
     pub cpu_ns: u64,
     /// The part of it in which timers cannot hit the thread; `None`: as at the last moment.
-    pub kernel_ns: Option<i64>,
+    pub kernel_ns: Option<u64>,
     /// How long it has waited for CPUs.
     pub delay_ns: u64,
     /// The recording's ticks until then, late ones included.
@@ -169,8 +169,8 @@ pub struct Account {
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
     /// The last [`Moment::kernel_ns`]. What was used of it since, less what has been in a window.
-    last_kernel_ns: i64,
-    kernel_ns: i64,
+    last_kernel_ns: u64,
+    kernel_ns: u64,
     was_unarmed: bool,
     was_refused: bool,
     /// The kernel does not say where it is blocked.
@@ -192,13 +192,13 @@ impl Account {
         let passed_ns = now.ns.saturating_sub(self.last.ns);
         let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
         let stood_still = used_ns == 0;
-        let kernel_ns = now.kernel_ns.map_or(0, |ns| ns - self.last_kernel_ns);
+        let kernel_ns = now.kernel_ns.map_or(0, |ns| ns.saturating_sub(self.last_kernel_ns));
         self.last_kernel_ns += kernel_ns;
         self.kernel_ns += kernel_ns;
         if let TimerState::Yes(tick_ns) = timer
             && passed_ns > 0
         {
-            let running = ((used_ns as i64 - kernel_ns) as f64 / passed_ns as f64).min(1.0);
+            let running = ((used_ns as f64 - kernel_ns as f64) / passed_ns as f64).min(1.0);
             self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
         }
         self.unarmed_ns += if self.was_unarmed { used_ns } else { 0 };
@@ -365,9 +365,9 @@ impl Account {
         }
         // A thread that had a rhythm and now computes has none.
         self.was_in_step = blocked_ns > few_ns && self.is_regular();
-        let kernel_ns = self.kernel_ns.clamp(0, times_ns[0] as i64);
+        let kernel_ns = self.kernel_ns.min(times_ns[0]);
         self.kernel_ns -= kernel_ns;
-        let missed_ns = [self.unarmed_ns, kernel_ns as u64];
+        let missed_ns = [self.unarmed_ns, kernel_ns];
         let mut samples = match mode {
             Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, ends),
             Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),

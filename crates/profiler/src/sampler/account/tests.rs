@@ -85,15 +85,14 @@ fn hits_weigh_alike_and_sum_to_the_cpu_clock() {
     assert_eq!(samples.iter().map(|sample| sample.cpu_ns).collect::<Vec<u64>>(), [50 * MS, 50 * MS]);
 }
 
-/// Of 3 ms in each 10 ms, 1 is in the kernel, where no timer hits the thread. The clock of user
+/// Of 3 ms in each 10 ms, 1 is in the kernel, where no timer hits the thread. The clock of that
 /// time moves in ticks.
 #[test]
 fn time_in_which_timers_cannot_hit_is_no_other_stacks_however_coarse_its_clock_is() {
     let mut account = Account::new(Moment { kernel_ns: Some(0), ..moment(0, 0, 0) });
     let (place, mut hits, mut in_kernel) = (stack(), 0, 0);
     for step in 1..=1000 {
-        let user_ns = step * 2 * MS / TICK_NS * TICK_NS;
-        let kernel_ns = Some((step * 3 * MS) as i64 - user_ns as i64);
+        let kernel_ns = Some(step * MS / TICK_NS * TICK_NS);
         let now = Moment { kernel_ns, ..moment(step * 10, step * 3, 0) };
         if step % 5 == 0 {
             account.ran(&place, step * 10 * MS, any_tick(step));
