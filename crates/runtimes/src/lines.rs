@@ -83,7 +83,8 @@ pub fn indexed(table: &[u8], _: u32, offset: u32) -> Option<u32> {
         }
     };
     let line = *lines.as_chunks().0.get(count.checked_sub(1)? as usize)?;
-    Some(u32::from_ne_bytes(line))
+    // Some instructions have none.
+    Some(u32::from_ne_bytes(line)).filter(|&line| line != 0)
 }
 
 /// Six bits a byte, the least significant first.
