@@ -154,7 +154,7 @@ fn expect_known_stacks_of(ruby: &Path, how: &str, options: &str) {
     let texts: Vec<String> = without.iter().take(5).map(|stack| stack.text()).collect();
     assert!(without.len() <= 3 + stacks.len() / 100, "{what}: {texts:#?}");
     assert!(uncertain <= with.len() / 200 + 3, "{what}: {uncertain} uncertain");
-    let has_no_line = |stack: &&&Stack| stack.ruby().last().is_some_and(|frame| is_without_line(frame));
+    let has_no_line = |stack: &&&Stack| stack.ruby().last().is_some_and(is_without_line);
     let no_line = with.iter().filter(has_no_line).count();
     assert!(!options.is_empty() || no_line <= with.len() / 50 + 3, "{what}: {no_line} without a line");
     let families = |frame: &Frame| (frame.file == "family.rb").then_some(frame.line / OF_FAMILY);
