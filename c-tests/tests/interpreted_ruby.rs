@@ -78,7 +78,8 @@ impl CallPath<'_> {
         }
         if frame.line == 0 && self.may_have_no_line {
             let k = name.rsplit('_').next().and_then(|k| k.parse().ok());
-            let wrong = k.is_none_or(|k: u64| (1..4).all(|place| self.expected(place, k) != name));
+            let k: u64 = k.or(self.family).unwrap_or(0);
+            let wrong = (0..4).all(|place| self.expected(place, k) != name);
             return wrong.then(|| format!("{} without a line", frame.name));
         }
         let lines = frame.line.saturating_sub(1);
