@@ -26,10 +26,12 @@ pub(crate) enum Class {
     Php = 8,
     /// A function written in Ruby.
     Ruby = 9,
+    /// A function written in JavaScript.
+    JavaScript = 10,
 }
 
 impl Class {
-    pub(crate) const ALL: [Class; 10] = [
+    pub(crate) const ALL: [Class; 11] = [
         Class::Native,
         Class::Inlined,
         Class::Jit,
@@ -40,6 +42,7 @@ impl Class {
         Class::Perl,
         Class::Php,
         Class::Ruby,
+        Class::JavaScript,
     ];
 
     /// For legends.
@@ -55,6 +58,7 @@ impl Class {
             Class::Perl => "Perl",
             Class::Php => "PHP",
             Class::Ruby => "Ruby",
+            Class::JavaScript => "JavaScript",
         }
     }
 }
@@ -84,6 +88,7 @@ pub(crate) fn of(frame: &Frame, inlined: bool) -> Class {
         FrameKind::Interpreted(Language::Perl) => Class::Perl,
         FrameKind::Interpreted(Language::Php) => Class::Php,
         FrameKind::Interpreted(Language::Ruby) => Class::Ruby,
+        FrameKind::Interpreted(Language::JavaScript) => Class::JavaScript,
         FrameKind::Native if inlined => Class::Inlined,
         FrameKind::Native if frame.module.as_ref().is_some_and(|module| is_interpreter(&module.path)) => {
             Class::Interpreter

@@ -149,6 +149,7 @@ fn categories() -> String {
         Class::Perl => "lightgreen",
         Class::Php => "magenta",
         Class::Ruby => "lightred",
+        Class::JavaScript => "brown",
     };
     // Behind the one that every category has, the tiers in their order.
     let tiers = Tier::ALL.into_iter().map(|tier| string(tier.word()));

@@ -64,6 +64,8 @@ pub enum Language {
     Php,
     /// Ruby.
     Ruby,
+    /// JavaScript, run by V8.
+    JavaScript,
 }
 
 impl Language {
@@ -74,12 +76,13 @@ impl Language {
             Language::Perl => "perl",
             Language::Php => "php",
             Language::Ruby => "ruby",
+            Language::JavaScript => "javascript",
         }
     }
 
     /// From what formats write.
     pub fn from_word(word: &str) -> Option<Language> {
-        let all = [Language::Python, Language::Perl, Language::Php, Language::Ruby];
+        let all = [Language::Python, Language::Perl, Language::Php, Language::Ruby, Language::JavaScript];
         all.into_iter().find(|language| language.word() == word)
     }
 }

@@ -206,6 +206,7 @@ fn kind_color(frame: Option<&DisplayFrame>) -> String {
         Class::Perl => (186.0, 48, 70),
         Class::Php => (318.0, 44, 76),
         Class::Ruby => (352.0, 62, 76),
+        Class::JavaScript => (66.0, 62, 62),
     };
     let light = f64::from(light) + (spread(&frame.name) - 0.5) * 8.0;
     format!("hsl({hue:.0},{saturation}%,{light:.0}%)")

@@ -384,12 +384,13 @@ impl VariableReader<'_> {
     }
 
     fn interpreters(&self) -> Result<Wanted, ConfigError> {
-        Ok(match self.choice(RUNTIMES, &["off", "all", "python", "perl", "php", "ruby"])? {
+        Ok(match self.choice(RUNTIMES, &["off", "all", "python", "perl", "php", "ruby", "javascript"])? {
             Some(0) => Wanted::Off,
             Some(2) => Wanted::Python,
             Some(3) => Wanted::Perl,
             Some(4) => Wanted::Php,
             Some(5) => Wanted::Ruby,
+            Some(6) => Wanted::JavaScript,
             _ => Wanted::All,
         })
     }

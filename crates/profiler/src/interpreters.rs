@@ -17,6 +17,7 @@ mod reading;
 mod ruby;
 mod thread_data;
 mod thread_states;
+mod v8;
 
 use crate::counters::AgentCounters;
 use exported::Exported;
@@ -33,6 +34,8 @@ use swipr_os::memory::map_forever;
 use swipr_os::objects::Object;
 use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::room::{End, Room};
+use swipr_unwind::frame_runs::NativeFrames;
+use swipr_unwind::frames::EXACT;
 use swipr_unwind::slot::Slot;
 use swipr_unwind::walk::Stop;
 
@@ -52,6 +55,8 @@ pub enum Wanted {
     Php,
     /// Ruby's.
     Ruby,
+    /// V8's.
+    JavaScript,
 }
 
 /// The interpreter of this process, if there is one whose frames can be read.
@@ -130,7 +135,10 @@ impl Interpreters {
         if exports(Wanted::Ruby, ruby::VERSION).is_some() {
             return ruby::find(exported, object, text);
         }
-        Some(php::find(exported, exports(Wanted::Php, php::RUN_LOOP)?, object, text))
+        if let Some(run_loop) = exports(Wanted::Php, php::RUN_LOOP) {
+            return Some(php::find(exported, run_loop, object, text));
+        }
+        exports(Wanted::JavaScript, v8::FUNCTION_TYPE).map(|_| v8::find(exported, text))
     }
 
     /// Begins to read it, if it can be read.
@@ -197,13 +205,15 @@ impl Interpreters {
         &self,
         tid: u32,
         stack: impl FnOnce() -> Range<u64>,
-        (native, stop): (impl Iterator<Item = u64>, Stop),
+        (native, stop): (NativeFrames<'_>, Stop),
         counters: &AgentCounters,
     ) -> Interpreted {
-        let mut native = native.peekable();
-        let pc = native.peek().copied().unwrap_or(0);
-        self.with(|reading| match stop != Stop::Root || native.any(|pc| reading.runs(pc)) {
-            true => reading.read_blocked(tid, pc, stack, counters),
+        let has_frames = |reading: &Reading| match reading.is_native() {
+            true => !native.runs.kept().is_empty(),
+            false => stop != Stop::Root || native.words().any(|word| reading.runs(word & !EXACT)),
+        };
+        self.with(|reading| match has_frames(reading) {
+            true => reading.read_blocked(tid, native, stack, counters),
             false => Interpreted::default(),
         })
     }

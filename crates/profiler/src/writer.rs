@@ -6,10 +6,12 @@ mod figures;
 mod flight_record;
 mod flight_recorder;
 mod interpreted;
+mod javascript;
 mod late_names;
 mod lookups;
 mod names;
 mod sample_filter;
+mod source_lines;
 #[cfg(test)]
 mod tests;
 mod times;

@@ -90,6 +90,11 @@ impl<'b> BlockMemory<'b> {
         self.most = most;
     }
 
+    /// How many blocks may still be read.
+    pub fn left(&self) -> usize {
+        self.most.saturating_sub(self.reads)
+    }
+
     /// Whether nothing more may be read.
     pub fn is_used_up(&self) -> bool {
         self.reads >= self.most
@@ -213,6 +218,12 @@ impl<'b> BlockMemory<'b> {
     /// The eight bytes at `address`.
     pub fn word(&mut self, address: u64) -> Option<u64> {
         self.array(address).map(u64::from_ne_bytes)
+    }
+
+    /// The eight bytes at `address`, if they were read before.
+    pub fn known_word(&self, address: u64) -> Option<u64> {
+        let known = (0..self.filled()).find_map(|at| self.known(at, address));
+        known?.first_chunk().map(|word| u64::from_ne_bytes(*word))
     }
 
     /// The four bytes at `address`.

@@ -25,19 +25,30 @@ pub(crate) enum LineTable {
     Locations = 3,
     /// Ruby's: an index of the instructions at which lines begin, and the lines.
     Indexed = 4,
+    /// None: the head has where the function's source begins, in UTF-16 units, and how long all of
+    /// the source is. What follows is some of it, by which the file is recognised: Latin-1.
+    Source = 5,
+    /// The same, with two bytes a character.
+    WideSource = 6,
 }
 
 #[cfg(feature = "names")]
 impl LineTable {
     /// All of them.
-    pub(crate) const ALL: [LineTable; 5] = [
+    pub(crate) const ALL: [LineTable; 7] = [
         LineTable::InFrame,
         LineTable::Differences,
         LineTable::Ranges,
         LineTable::Locations,
         LineTable::Indexed,
+        LineTable::Source,
+        LineTable::WideSource,
     ];
 }
+
+/// Characters of the source that are kept, and how many of them are before the function's start.
+pub(crate) const EXCERPT: u32 = 32;
+pub(crate) const EXCERPT_BEFORE: u32 = 16;
 
 /// A part of a name or of a path.
 #[derive(Clone, Copy)]

@@ -28,3 +28,4 @@ pub mod reader;
 pub mod room;
 pub mod ruby;
 pub mod runtime;
+pub mod v8;

@@ -50,6 +50,8 @@ pub enum RuntimeLanguage {
     Php,
     /// Ruby: the same.
     Ruby,
+    /// JavaScript: each function has a native frame of its own, so that there is nothing to merge.
+    JavaScript,
 }
 
 /// An element of the one stack, by its number in the native frames or in the chain.

@@ -27,7 +27,7 @@ pub struct Reader<'a> {
 /// [`Room`] of which the caller alone uses the chain, or null.
 pub unsafe extern "C" fn read(interrupted: *mut c_void) {
     // SAFETY: says the caller.
-    let asked = unsafe { &*interrupted.cast::<Interrupted>() };
+    let asked = unsafe { &*interrupted.cast::<Interrupted<'_>>() };
     // SAFETY: says the caller.
     let (reader, room) = unsafe { (&*asked.data.cast::<Reader<'_>>(), asked.room.cast::<Room>().as_mut()) };
     let Some(room) = room else { return };
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn read(interrupted: *mut c_void) {
     let walked = reader.pool.with(|blocks| {
         let mut memory = BlockMemory::new(blocks, -1);
         memory.expect(guess);
-        reader.runtime.walk(state, thread, &mut memory, reader.known, chain);
+        reader.runtime.walk(state, (thread, asked.native), &mut memory, reader.known, chain);
         memory.learn(guess);
     });
     if walked.is_none() {

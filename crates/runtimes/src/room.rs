@@ -68,14 +68,14 @@ impl End {
 pub struct Frame {
     /// The function; 0: none, this is only the end of a segment.
     pub key: u64,
-    /// Bytes from the start of its code to the instruction; -1: nothing of it has run. Of Perl: the
-    /// line.
+    /// Bytes from the start of its code to the instruction; -1: nothing of it has run. Of Perl and
+    /// PHP: the line. Of V8: the number of its native frame among the kept ones.
     pub offset: i32,
     /// Where in the arena the content is, plus 1; 0: the function was known.
     pub content: u16,
     /// The interpreter's native function was entered for this frame.
     pub is_entry: bool,
-    /// For the walk alone: what else it saw of the frame.
+    /// What else the walk saw of the frame.
     pub(crate) mark: u8,
 }
 

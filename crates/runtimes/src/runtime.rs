@@ -7,6 +7,8 @@ use crate::php::{self, PhpLayout};
 use crate::python::{self, Layout, ThreadKey};
 use crate::room::Chain;
 use crate::ruby::{self, RubyLayout};
+use crate::v8::{self, V8Layout};
+use swipr_unwind::frame_runs::NativeFrames;
 
 /// One of them, and where it keeps what is read.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,8 @@ pub enum Runtime {
     Php(PhpLayout),
     /// Ruby.
     Ruby(RubyLayout),
+    /// V8, which runs JavaScript.
+    V8(V8Layout),
 }
 
 impl Runtime {
@@ -27,7 +31,7 @@ impl Runtime {
     pub fn walk(
         &self,
         state: u64,
-        thread: ThreadKey,
+        (thread, native): (ThreadKey, NativeFrames<'_>),
         memory: &mut BlockMemory<'_>,
         known: KnownKeys<'_>,
         chain: &mut Chain,
@@ -37,6 +41,7 @@ impl Runtime {
             Runtime::Perl(layout) => perl::walk(layout, state, thread, memory, known, chain),
             Runtime::Php(layout) => php::walk(layout, thread, memory, known, chain),
             Runtime::Ruby(layout) => ruby::walk(layout, state, thread, memory, known, chain),
+            Runtime::V8(layout) => v8::walk(layout, native, memory, known, chain),
         }
     }
 }

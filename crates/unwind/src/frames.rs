@@ -52,8 +52,9 @@ impl<'a> Frames<'a> {
     }
 }
 
+/// Where a frame is in the list.
 #[inline(always)]
-fn place(number: usize) -> usize {
+pub(crate) fn place(number: usize) -> usize {
     if number < HEAD { number } else { HEAD + number % RING }
 }
 
@@ -71,6 +72,16 @@ pub fn kept(storage: &Storage, total: usize) -> impl Iterator<Item = u64> + '_ {
     (0..head)
         .chain((first_of_tail..total).map(|n| HEAD + n % RING))
         .filter_map(|at| storage.get(at).map(|word| word.load(Relaxed)))
+}
+
+/// The number among the kept frames of the frame with this number among all of `total`.
+pub fn kept_number(number: usize, total: usize) -> Option<usize> {
+    let elided = elided(total);
+    match number {
+        _ if number >= total => None,
+        _ if number < HEAD => Some(number),
+        _ => number.checked_sub(elided).filter(|&at| at >= HEAD),
+    }
 }
 
 /// How many frames stand before the elided ones.

@@ -4,6 +4,7 @@
 //! Other signals of the same number go to the handler that was there before.
 
 use crate::arch::{self, Arch, Native};
+use crate::frame_runs::NativeFrames;
 use crate::frames::{self, Frames};
 use crate::memory::OwnStack;
 use crate::published;
@@ -120,16 +121,22 @@ unsafe fn answer(ticket: Ticket, context: u64) {
 #[inline(never)]
 unsafe fn read_interpreter(interpreter: &Interpreter, slot: &Slot, total: usize, stop: Stop) {
     let room = slot.room.load(Relaxed);
-    let mut native = frames::kept(&slot.frames, total);
+    // SAFETY: says the caller.
+    let workspace = unsafe { slot.workspace() };
+    let top = workspace.stack_top();
+    let runs = workspace.runs();
+    let mut words = frames::kept(&slot.frames, total);
     let pc = frames::kept(&slot.frames, total).next().unwrap_or(0) & !frames::EXACT;
-    let may_run = stop != Stop::Root || native.any(|word| interpreter.runs(word & !frames::EXACT));
+    let may_run = match interpreter.is_native {
+        true => !runs.kept().is_empty(),
+        false => stop != Stop::Root || words.any(|word| interpreter.runs(word & !frames::EXACT)),
+    };
     if room.is_null() || !may_run {
         return;
     }
     let (data, thread_pointer, tid) = (interpreter.data, arch::thread_pointer(), slot.tid());
-    let mut interrupted = Interrupted { data, room, thread_pointer, pc, tid };
-    // SAFETY: says the caller.
-    let top = unsafe { slot.workspace() }.stack_top();
+    let native = NativeFrames { storage: &slot.frames, total, runs, sp: slot.sp.load(Relaxed) };
+    let mut interrupted = Interrupted { data, room, thread_pointer, pc, tid, native };
     // SAFETY: the stack is the workspace's own, which nothing else uses now; all signals are
     // blocked. What was published is for this argument.
     unsafe { arch::call_on_stack(top, interpreter.read, (&raw mut interrupted).cast()) };

@@ -17,6 +17,7 @@ pub mod cache;
 pub mod expression;
 mod frame_description;
 mod frame_reader;
+pub mod frame_runs;
 pub mod frames;
 pub mod handler;
 pub mod memory;

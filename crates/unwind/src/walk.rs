@@ -12,6 +12,7 @@ mod workspace;
 pub use workspace::Workspace;
 
 use crate::arch::{self, Arch};
+use crate::frame_runs::FrameRuns;
 use crate::frames::{EXACT, Frames};
 use crate::memory::Memory;
 use crate::prologue;
@@ -178,11 +179,11 @@ pub fn walk<A: Arch, M: Memory>(
 ) -> Stop {
     workspace.begin(Frame::new(start, high));
     // SAFETY: begun in the line above.
-    let (state, ..) = unsafe { workspace.parts() };
+    let (state, runs, ..) = unsafe { workspace.parts() };
     let mut tables = UncachedRules(rules);
     loop {
         let outcome = resume_fast::<A, M, _>(&mut tables, memory, state, frames)
-            .and_then(|rule| step_slow::<A, M>(rules, memory, state, rule, frames));
+            .and_then(|rule| step_slow::<A, M>(rules, memory, (state, runs), rule, frames));
         if let Err(stop) = outcome {
             return stop;
         }
@@ -208,9 +209,9 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
         Err(stop) => return stop,
     };
     // SAFETY: `begin_fast` has begun it where it gives a rule.
-    let (state, stack_cache, top) = unsafe { workspace.parts() };
+    let (state, runs, stack_cache, top) = unsafe { workspace.parts() };
     loop {
-        let mut job = SlowStep { rules, memory, state, frames, rule, outcome: Ok(()) };
+        let mut job = SlowStep { rules, memory, state, runs, frames, rule, outcome: Ok(()) };
         // SAFETY: the job has these very types. The stack is the workspace's own, and many times as
         // large as what these steps use. No signal handler runs, says the caller.
         unsafe { arch::call_on_stack(top, step_on_own_stack::<A, M>, (&raw mut job).cast()) };
@@ -250,6 +251,7 @@ struct SlowStep<'j, 'r, 'f, M> {
     rules: &'j Rules<'r>,
     memory: &'j mut M,
     state: &'j mut WalkState,
+    runs: &'j mut FrameRuns,
     frames: &'j mut Frames<'f>,
     rule: Rule,
     outcome: Result<(), Stop>,
@@ -260,7 +262,7 @@ struct SlowStep<'j, 'r, 'f, M> {
 unsafe extern "C" fn step_on_own_stack<A: Arch, M: Memory>(job: *mut c_void) {
     // SAFETY: says the caller.
     let job = unsafe { &mut *job.cast::<SlowStep<'_, '_, '_, M>>() };
-    job.outcome = step_slow::<A, M>(job.rules, job.memory, job.state, job.rule, job.frames);
+    job.outcome = step_slow::<A, M>(job.rules, job.memory, (job.state, job.runs), job.rule, job.frames);
 }
 
 /// Steps from the current frame to its caller by `rule`, one of the rarer ones.
@@ -268,10 +270,13 @@ unsafe extern "C" fn step_on_own_stack<A: Arch, M: Memory>(job: *mut c_void) {
 fn step_slow<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
-    state: &mut WalkState,
+    (state, runs): (&mut WalkState, &mut FrameRuns),
     rule: Rule,
     frames: &mut Frames<'_>,
 ) -> Result<(), Stop> {
+    // The code has no table, or seems to be padding.
+    let is_undescribed = matches!(rule.kind(), Kind::None | Kind::End);
+    let frame_pointer = state.frame.at.fp.filter(|_| is_undescribed);
     // Each round recovers one more register, and there are not many.
     loop {
         let WalkState { frame, number, origin, scratch, .. } = &mut *state;
@@ -291,6 +296,11 @@ fn step_slow<A: Arch, M: Memory>(
                 break;
             }
         }
+    }
+    if let Some(fp) = frame_pointer
+        && state.frame.at.sp == fp.wrapping_add(16)
+    {
+        runs.note(state.number, fp);
     }
     state.number += 1;
     Ok(())

@@ -2,7 +2,7 @@
 // A flame graph with its threads over time. Data comes in batches of columns (columns.rs); nothing is fetched.
 const $ = id => document.getElementById(id), root = document.documentElement;
 const GROUPS = ["running", "waiting for a CPU", "blocked"], TINTS = ["--hot", "--wait", "--idle"];
-const CLASSES = ["native", "inlined", "JIT", "interpreter", "waiting", "remark", "Python", "Perl", "PHP", "Ruby"];
+const CLASSES = ["native", "inlined", "JIT", "interpreter", "waiting", "remark", "Python", "Perl", "PHP", "Ruby", "JavaScript"];
 const ROW = 19, GAP = 1, LABEL = 150, LANE = 15, SUM = 40;
 // What is recorded. Nodes are numbered so that a parent comes before its children; 0 is the root.
 const M = { info: {}, names: [], frames: [], parent: [0], frame: [-1], threads: [], states: [], spans: [], base: [], start: 0, end: 0 };
@@ -105,7 +105,7 @@ function color(node, dark) {
   return tint(f.kind, f.hue, f.tone, dark);
 }
 function tint(kind, hue, tone, dark) {
-  const [h, s, l] = [[hue, 88, 67], [hue + 4, 72, 79], [146, 45, 62], [268, 58, 74], [208, 26, 74], [30, 5, 80], [232, 62, 76], [186, 48, 70], [318, 44, 76], [352, 62, 76]][kind];
+  const [h, s, l] = [[hue, 88, 67], [hue + 4, 72, 79], [146, 45, 62], [268, 58, 74], [208, 26, 74], [30, 5, 80], [232, 62, 76], [186, 48, 70], [318, 44, 76], [352, 62, 76], [66, 62, 62]][kind];
   return `hsl(${h} ${dark ? s * .68 : s}% ${(dark ? l * .62 : l) + (tone - .5) * 8}%)`;
 }
 function fit(canvas, height) {

@@ -12,9 +12,11 @@ const MAX_BYTES: usize = 4 << 20;
 /// A frame of an interpreted function.
 #[derive(Clone, Debug)]
 pub struct InterpretedFrame {
-    /// The function; `None`: the frame only ends a segment.
+    /// The function; `None`: the frame only ends a segment, or is of a function that is being
+    /// entered.
     pub code: Option<Arc<Code>>,
-    /// Bytes from its start to the instruction, or the line.
+    /// Bytes from its start to the instruction, or the line; of V8, the number of its native frame
+    /// among the kept ones.
     pub offset: i32,
     /// Native code entered the interpreter for it.
     pub is_entry: bool,

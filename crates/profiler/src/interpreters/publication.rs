@@ -65,6 +65,7 @@ impl ReaderPublication {
         let reader: *mut Reader<'static> = Box::into_raw(reader);
         let interpreter = Box::into_raw(Box::new(interpreter::Interpreter {
             evaluator,
+            is_native: matches!(runtime, Runtime::V8(_)),
             read: reader::read,
             data: reader.cast_const().cast::<c_void>(),
         }));

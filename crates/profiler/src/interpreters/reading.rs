@@ -15,6 +15,8 @@ use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::python::ThreadKey;
 use swipr_runtimes::room::{End, Room};
 use swipr_runtimes::runtime::Runtime;
+use swipr_unwind::frame_runs::NativeFrames;
+use swipr_unwind::frames::EXACT;
 
 /// Places for known functions at the beginning.
 const PLACES: usize = 4096;
@@ -87,6 +89,11 @@ impl Reading {
         self.code.runs(pc)
     }
 
+    /// Whether its frames are native ones.
+    pub fn is_native(&self) -> bool {
+        matches!(self.runtime, Runtime::V8(_))
+    }
+
     /// Keeps what a handler said.
     pub fn remember(&mut self, tid: u32, pointer: u64) {
         if self.pointers.len() >= MAX_POINTERS {
@@ -104,7 +111,7 @@ impl Reading {
         match &self.runtime {
             Runtime::Python(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
             Runtime::Ruby(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
-            Runtime::Perl(_) | Runtime::Php(_) => None,
+            Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) => None,
         }
     }
 
@@ -112,10 +119,11 @@ impl Reading {
     pub fn read_blocked(
         &mut self,
         tid: u32,
-        pc: u64,
+        native: NativeFrames<'_>,
         stack: impl FnOnce() -> Range<u64>,
         counters: &AgentCounters,
     ) -> Interpreted {
+        let pc = native.word(0).unwrap_or(0) & !EXACT;
         let thread = self.key(tid, pc);
         let (mut state, mut is_unknown) = (0, false);
         match &self.runtime {
@@ -123,7 +131,7 @@ impl Reading {
                 let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
                 state = layout.interpreter_by_stack(stack(), &mut memory);
             }
-            Runtime::Perl(_) | Runtime::Php(_) => {}
+            Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) => {}
             Runtime::Python(_) | Runtime::Ruby(_) => {
                 let found = self.state_of(tid);
                 (state, is_unknown) = (found.unwrap_or(0), found.is_none());
@@ -132,7 +140,7 @@ impl Reading {
         let Some(mut room) = self.room.take() else { return Interpreted::default() };
         let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
         let known = self.publication.known().unwrap_or(KnownKeys::new(&[]));
-        self.runtime.walk(state, thread, &mut memory, known, &mut room.chain);
+        self.runtime.walk(state, (thread, native), &mut memory, known, &mut room.chain);
         room.state.store(state, Relaxed);
         let interpreted = self.take(&room, counters);
         self.room = Some(room);

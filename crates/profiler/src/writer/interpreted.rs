@@ -1,14 +1,16 @@
 //! Puts the frames of an interpreter between the native ones.
 
+use super::javascript;
 use super::names::note;
+use super::source_lines::SourceLines;
 use crate::interpreters::InterpretedFrame;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Function, Language};
-use swipr_runtimes::merge::{Parts, Place, RuntimeCode, RuntimeLanguage, merge};
+use swipr_runtimes::merge::{Parts, Place, RuntimeLanguage, merge};
 
 /// Behind the frames of a chain that was cut, or whose place among the native frames is not known.
-const CUT: &str = "[outer interpreted frames left out]";
+pub const CUT: &str = "[outer interpreted frames left out]";
 const UNCERTAIN: &str = "[native frames between these unknown]";
 /// Of CPython's perf trampolines, each of which stands for a Python function.
 const TRAMPOLINE: &str = "py::";
@@ -17,11 +19,15 @@ const TRAMPOLINE: &str = "py::";
 const GREENLETS: &str = "_greenlet.";
 
 /// `native` are the frames of `raw` with their names, leaf first.
-pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>) {
+pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, sources: &mut SourceLines) {
     let interpreted = &raw.interpreted;
     let Some(code) = raw.mappings.interpreter.as_deref().filter(|_| !interpreted.frames.is_empty()) else {
         return;
     };
+    if code.language == RuntimeLanguage::JavaScript {
+        javascript::insert(raw, native, sources);
+        return;
+    }
     let mut addresses: Vec<u64> = raw.addresses().map(|address| address.inside()).collect();
     addresses.truncate(native.len());
     addresses.truncate(frames_of_greenlet(native, |at| addresses.get(at).is_some_and(|pc| code.runs(*pc))));
@@ -36,10 +42,20 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>) {
         },
         code,
     );
+    let language = match code.language {
+        RuntimeLanguage::Python => Language::Python,
+        RuntimeLanguage::Perl => Language::Perl,
+        RuntimeLanguage::Php => Language::Php,
+        RuntimeLanguage::Ruby => Language::Ruby,
+        RuntimeLanguage::JavaScript => Language::JavaScript,
+    };
     let all = std::mem::take(native);
     let frame = |place: Place| match place {
         Place::Native(at) => all.get(at).filter(|frame| !is_trampoline(frame)).cloned(),
-        Place::Interpreted(at) => interpreted.frames.get(at).and_then(|frame| frame_of(frame, code)),
+        Place::Interpreted(at) => interpreted.frames.get(at).and_then(|frame| {
+            // As of a return address: readers look up the byte before.
+            frame_of(frame, language, code.evaluator.start + 1)
+        }),
     };
     let remark = match (merged.is_uncertain, interpreted.is_cut) {
         (true, _) => Some(UNCERTAIN),
@@ -71,14 +87,9 @@ fn is_trampoline(frame: &Frame) -> bool {
     frame.kind == FrameKind::Jit && function.is_some_and(|function| function.name.starts_with(TRAMPOLINE))
 }
 
-fn frame_of(frame: &InterpretedFrame, runtime: &RuntimeCode) -> Option<Frame> {
+/// A function as a frame; `address`: of the native code that runs it.
+pub fn frame_of(frame: &InterpretedFrame, language: Language, address: u64) -> Option<Frame> {
     let code = frame.code.as_ref()?;
-    let language = match runtime.language {
-        RuntimeLanguage::Python => Language::Python,
-        RuntimeLanguage::Perl => Language::Perl,
-        RuntimeLanguage::Php => Language::Php,
-        RuntimeLanguage::Ruby => Language::Ruby,
-    };
     let function = Function {
         name: code.name.clone(),
         mangled: None,
@@ -87,8 +98,7 @@ fn frame_of(frame: &InterpretedFrame, runtime: &RuntimeCode) -> Option<Frame> {
         line: code.line(frame.offset),
     };
     Some(Frame {
-        // As of a return address: readers look up the byte before.
-        address: runtime.evaluator.start + 1,
+        address,
         kind: FrameKind::Interpreted(language),
         module: None,
         functions: Arc::from([function]),

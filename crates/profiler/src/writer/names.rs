@@ -1,6 +1,7 @@
 //! From addresses to named frames, with a cache per stack and per address.
 
 use super::interpreted;
+use super::source_lines::SourceLines;
 use crate::jit::JitCode;
 use crate::mappings::{Code, Mappings, Symbols};
 use crate::stack::{CodeAddress, RawStack};
@@ -60,6 +61,8 @@ pub struct StackSymbolizer {
     frames: FxHashMap<CodeAddress, Frame>,
     /// Modules of frames that were not symbolized, and where their names are found.
     met: Vec<(Arc<Module>, Arc<Symbols>)>,
+    /// For the lines of scripts.
+    scripts: SourceLines,
     /// What `frames` holds for.
     mappings: Option<Arc<Mappings>>,
     /// The generation of [`JitCode`]; `None`: not refreshed since the batch began.
@@ -88,6 +91,7 @@ impl StackSymbolizer {
             made,
             frames,
             met: vec![],
+            scripts: SourceLines::default(),
             mappings: None,
             generation: None,
         }
@@ -214,7 +218,7 @@ impl StackSymbolizer {
             }
         }
         if self.shown != ShownFrames::Native {
-            interpreted::insert(raw, is_complete, &mut frames);
+            interpreted::insert(raw, is_complete, &mut frames, &mut self.scripts);
         }
         frames.extend(raw.remark().map(|remark| note(remark.into())));
         if raw.elided > 0 && frames.len() > BEFORE_ELIDED {

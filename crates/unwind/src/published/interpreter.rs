@@ -6,6 +6,7 @@
 use super::Range;
 use super::pointer::Pointer;
 use crate::atomic::AtomicPtr;
+use crate::frame_runs::NativeFrames;
 use core::ffi::c_void;
 
 /// Who reads its frames.
@@ -13,6 +14,8 @@ use core::ffi::c_void;
 pub struct Interpreter {
     /// The function that runs its frames, in two parts: a stack without it has none.
     pub evaluator: [Range; 2],
+    /// Its frames are native ones, which have frame pointers and no tables.
+    pub is_native: bool,
     /// Called with an [`Interrupted`], on a stack of some kilobytes.
     pub read: unsafe extern "C" fn(*mut c_void),
     /// For `read`.
@@ -22,7 +25,7 @@ pub struct Interpreter {
 /// The thread whose frames are to be read.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Interrupted {
+pub struct Interrupted<'a> {
     /// [`Interpreter::data`].
     pub data: *const c_void,
     /// The slot's room for them; null: it has none.
@@ -33,6 +36,8 @@ pub struct Interrupted {
     pub pc: u64,
     /// The thread's id.
     pub tid: u32,
+    /// Its native frames.
+    pub native: NativeFrames<'a>,
 }
 
 impl Interpreter {

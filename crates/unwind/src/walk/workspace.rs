@@ -7,6 +7,7 @@ use super::recovery::{Again, Origin};
 use super::stack_cache::StackCache;
 use crate::arch::Arch;
 use crate::expression::Stack;
+use crate::frame_runs::FrameRuns;
 use crate::memory::Memory;
 use crate::registers::Registers;
 use crate::saved_register::Descriptions;
@@ -27,6 +28,8 @@ pub struct Workspace {
     state: MaybeUninit<WalkState>,
     /// The current frame of a walk that has met the usual rules only.
     frame: MaybeUninit<Frame>,
+    /// Where the current or last walk followed frame pointers.
+    runs: FrameRuns,
     stack_cache: StackCache,
 }
 
@@ -37,6 +40,7 @@ impl Workspace {
             stack: MaybeUninit::uninit(),
             state: MaybeUninit::uninit(),
             frame: MaybeUninit::uninit(),
+            runs: FrameRuns::new(),
             stack_cache: StackCache::new(),
         }
     }
@@ -44,12 +48,14 @@ impl Workspace {
     /// Begins a walk with the usual rules: a place for its frame, and the stack cache.
     #[inline(always)]
     pub(super) fn start(&mut self, start: Frame) -> (&mut Frame, &mut StackCache) {
+        self.runs.begin();
         (self.frame.write(start), &mut self.stack_cache)
     }
 
     /// Not inlined: its temporaries are off the stack before the walk begins.
     #[inline(never)]
     pub(super) fn begin(&mut self, start: Frame) {
+        self.runs.begin();
         self.write(start, start, 0);
     }
 
@@ -96,15 +102,22 @@ impl Workspace {
         end.wrapping_sub(end.addr() % 16)
     }
 
-    /// The walk's state, its stack cache, and the upper end of the stack for the rarer steps.
+    /// Where the last walk followed frame pointers.
+    pub fn runs(&self) -> &FrameRuns {
+        &self.runs
+    }
+
+    /// The walk's state and runs, its stack cache, and the upper end of the stack for the rarer
+    /// steps.
     ///
     /// # Safety
     /// A walk was begun.
     #[inline(always)]
-    pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut StackCache, *mut u8) {
+    pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut FrameRuns, &mut StackCache, *mut u8) {
         let top = self.stack_top();
         // SAFETY: both ways to begin write it.
-        (unsafe { self.state.assume_init_mut() }, &mut self.stack_cache, top)
+        let state = unsafe { self.state.assume_init_mut() };
+        (state, &mut self.runs, &mut self.stack_cache, top)
     }
 }
 

@@ -13,7 +13,8 @@ use std::sync::atomic::AtomicU64;
 use swipr_formats::model::State;
 use swipr_os::threads::cpu_ns;
 use swipr_unwind::arch::Native;
-use swipr_unwind::frames::{self, CAPACITY, EXACT, Frames, Storage};
+use swipr_unwind::frame_runs::NativeFrames;
+use swipr_unwind::frames::{CAPACITY, Frames, Storage};
 use swipr_unwind::memory::OtherStack;
 use swipr_unwind::published;
 use swipr_unwind::registers::Registers;
@@ -73,7 +74,8 @@ impl RemoteWalker {
         let workspace = &mut *self.workspace;
         let sp = start.sp;
         let stop = walk::<Native, _>(&rules, &mut memory, start, high, &mut frames, workspace);
-        let native = frames::kept(&self.frames, frames.total()).map(|word| word & !EXACT);
+        let (storage, total) = (&*self.frames, frames.total());
+        let native = NativeFrames { storage, total, runs: self.workspace.runs(), sp };
         let stack = || tables.stack_of(sp).map_or(0..0, |bounds| sp..bounds.high);
         let interpreted = tables.interpreters().read_blocked(thread.tid(), stack, (native, stop), counters);
         if cpu_ns(thread.tid()) != Some(thread.cpu_ns) {
