@@ -1,5 +1,5 @@
-//! Stacks in which functions of Python, Perl, PHP or Ruby stand between native ones, out of a
-//! recording in JSON lines.
+//! Stacks in which functions of Python, Perl, PHP, Ruby or JavaScript stand between native ones,
+//! out of a recording in JSON lines.
 
 use crate::agent::library;
 use crate::host::Host;
@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub struct Frame {
     /// The function; empty if it has no name.
     pub name: String,
-    /// `python`, `perl`, `php`, `ruby`, or empty for machine code, or what else the recording says.
+    /// `python`, `perl`, `php`, `ruby`, `javascript`, or empty for machine code, or what else the
+    /// recording says.
     pub kind: String,
     /// Its file as it is written.
     pub file: String,
@@ -62,6 +63,11 @@ impl Stack {
         self.frames.iter().filter(|frame| frame.kind == "ruby")
     }
 
+    /// The functions of JavaScript, root first.
+    pub fn javascript(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().filter(|frame| frame.kind == "javascript")
+    }
+
     /// For messages.
     pub fn text(&self) -> String {
         let frame = |frame: &Frame| match frame.line {
@@ -78,6 +84,10 @@ pub fn record(host: &Host, query: &str) -> Vec<Stack> {
     let answer = answer.and_then(http::Answer::read_all).expect("a recording");
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     let (mut threads, mut stacks, mut samples) = (HashMap::new(), HashMap::new(), vec![]);
+    if text.starts_with("no sample was taken") {
+        // Other processes had the CPUs.
+        return samples;
+    }
     for line in text.lines() {
         let record: Value = serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"));
         let id = record["id"].as_u64();
@@ -203,15 +213,21 @@ pub fn stack_of_waiting(host: &Host, is_wanted: impl Fn(&Stack) -> bool) -> Stac
 
 /// Starts a script of `runtimes/` with the agent in it and waits for its `ready`.
 pub fn start(interpreter: &Path, script: &str, arguments: &[&str]) -> Host {
-    start_with(interpreter, script, arguments, &[])
+    start_with(interpreter, &[], script, arguments, &[])
 }
 
-/// The same, with these variables.
-pub fn start_with(interpreter: &Path, script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Host {
+/// The same, with options of the interpreter's, and with variables.
+pub fn start_with(
+    interpreter: &Path,
+    options: &[&str],
+    script: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Host {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("runtimes").join(script);
     let mut command = Command::new(interpreter);
-    command.envs(variables.iter().copied());
-    command.arg(script).args(arguments).env("LD_PRELOAD", library());
+    command.args(options).arg(script).args(arguments);
+    command.envs(variables.iter().copied()).env("LD_PRELOAD", library());
     let mut host = Host::spawn(command);
     host.wait_for("ready");
     host

@@ -130,7 +130,7 @@ fn expect_known_stacks(how: &str) {
 /// `options` as for `RUBYOPT`.
 fn expect_known_stacks_of(ruby: &Path, how: &str, options: &str) {
     let least = std::env::var("STACKS_OF_RUBY").map_or(LEAST, |text| text.parse().expect("a number"));
-    let mut host = start_with(ruby, "known_stacks.rb", &[how], &[("RUBYOPT", options)]);
+    let mut host = start_with(ruby, &[], "known_stacks.rb", &[how], &[("RUBYOPT", options)]);
     // The thread that moves objects is another one.
     let is_of_program = |stack: &Stack| stack.frames.len() > 1 && !stack.text().contains("GC.compact");
     let stacks = record_running(&host, least, is_of_program);

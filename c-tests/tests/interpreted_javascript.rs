@@ -1,0 +1,204 @@
+//! Functions of JavaScript between native frames: programs of which every possible stack is known,
+//! and points at which V8 itself says what its stack is. Other Node.js besides the installed one
+//! are tried if the variable `NODES` names them, and more stacks if `STACKS_OF_JAVASCRIPT` says how
+//! many.
+
+use std::collections::BTreeSet;
+use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start_with};
+
+/// Stacks of each program, at least.
+const LEAST: usize = 300;
+/// Lines at which the functions of a family start, in the order of calls, and how far apart
+/// families are. The last two are callbacks.
+const LINES: [(&str, u64); 5] = [("r", 2), ("f", 5), ("g", 9), ("c", 10), ("h", 13)];
+const OF_FAMILY: u64 = 40;
+
+/// The place of a function in the order of calls, and its family. `None`: it is none of a family.
+fn place(frame: &Frame, how: &str) -> Option<Result<(usize, u64), String>> {
+    let is_dropped = frame.file.starts_with("family_");
+    if !frame.file.contains("/families.") && !is_dropped {
+        return None;
+    }
+    if frame.name == "<anonymous>" {
+        return Some(Err("the file itself".into())).filter(|_| !is_dropped || frame.line != 0);
+    }
+    let wrong = || Err(format!("{} {}:{}", frame.name, frame.file, frame.line));
+    if how == "methods" {
+        let (k, line) = ((frame.line.max(1) - 1) / OF_FAMILY, (frame.line.max(1) - 1) % OF_FAMILY + 1);
+        let class = format!("T_{k}");
+        let of_class = [("f", 5), ("get x", 1), ("g", 9), ("h", 13), (class.as_str(), 1)];
+        let found = of_class.iter().position(|(name, at)| *name == frame.name && *at == line);
+        return Some(found.map_or_else(wrong, |at| Ok((at, k))));
+    }
+    let Some((letter, k)) = frame.name.split_once('_') else { return Some(wrong()) };
+    let (Ok(k), Some(at)) = (k.parse::<u64>(), LINES.iter().position(|(name, _)| *name == letter)) else {
+        return Some(wrong());
+    };
+    let is_right = match is_dropped {
+        true => frame.file == format!("family_{k}.js") && frame.line == 0,
+        false => frame.line == OF_FAMILY * k + LINES[at].1,
+    };
+    Some(if is_right { Ok((at, k)) } else { wrong() })
+}
+
+/// What is wrong with a stack, if the program cannot have it.
+fn fault(stack: &Stack, how: &str) -> Option<String> {
+    let (mut family, mut last) = (None, None);
+    for frame in stack.javascript() {
+        let is_own = frame.file.ends_with("known_stacks.js") || frame.file.starts_with("node:");
+        let (at, k) = match place(frame, how) {
+            None if is_own || frame.file.starts_with("family_") => continue,
+            None => return Some(format!("{} is not of the program", frame.name)),
+            Some(Err(why)) => return Some(why),
+            Some(Ok(found)) => found,
+        };
+        if *family.get_or_insert(k) != k {
+            return Some("two families".into());
+        }
+        let follows = match (how, last) {
+            ("inlined", last) => last.is_none_or(|last| at > last),
+            // A getter calls the last one, too; the first one makes an object.
+            ("methods", last) => {
+                matches!((last, at), (None, 0) | (Some(0), 2 | 4) | (Some(2), 1 | 3) | (Some(1), 3))
+            }
+            // From 40 levels on: those that the list holds.
+            ("deep" | "deepest", None) => at == 0,
+            ("deep" | "deepest", Some(0)) => at <= 1,
+            (_, None) => at == 1,
+            ("callbacks", Some(2)) => at == 3,
+            (_, Some(2)) => at == 4,
+            (_, Some(last)) => at == last + 1,
+        };
+        if !follows {
+            return Some(format!("{} out of order", frame.name));
+        }
+        last = Some(at);
+    }
+    None
+}
+
+/// Native code that a function of JavaScript runs, without that function.
+fn is_unnamed(frame: &Frame) -> bool {
+    frame.kind == "jit" && frame.name.is_empty() || frame.name.starts_with("Builtins_InterpreterEntry")
+}
+
+/// No stack that the program cannot have; nearly all are complete; all families are met.
+fn expect_known_stacks(how: &str) {
+    expect_known_stacks_with(how, &[]);
+}
+
+fn expect_known_stacks_with(how: &str, flags: &[&str]) {
+    let least = std::env::var("STACKS_OF_JAVASCRIPT").map_or(LEAST, |text| text.parse().expect("a number"));
+    for interpreter in interpreters("node", "NODES") {
+        let mut host = start_with(&interpreter, flags, "known_stacks.js", &[how], &[]);
+        let runs = |stack: &Stack| stack.javascript().next().is_some() || stack.frames.iter().any(is_unnamed);
+        let stacks = record_running(&host, least, |stack| stack.frames.len() > 1 && runs(stack));
+        host.tell("end");
+        assert!(host.ended().success());
+        let with: Vec<&Stack> = stacks.iter().filter(|stack| stack.javascript().next().is_some()).collect();
+        let wrong =
+            with.iter().filter_map(|stack| fault(stack, how).map(|why| format!("{why}: {}", stack.text())));
+        let wrong: Vec<String> = wrong.collect();
+        let partly: Vec<&Stack> = stacks.iter().filter(|stack| stack.frames.iter().any(is_unnamed)).collect();
+        let cut = stacks.iter().filter(|stack| stack.text().contains("[outer interpreted")).count();
+        let what = format!("{how}, {}: {} of {} stacks", interpreter.display(), with.len(), stacks.len());
+        println!("{what}, {} impossible, {} with unnamed functions, {cut} cut", wrong.len(), partly.len());
+        assert!(stacks.len() >= least, "{what}");
+        assert!(wrong.is_empty(), "{what}, {} impossible: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+        let text = |stack: &&Stack| stack.text();
+        let some: Vec<String> = partly.iter().take(3).map(text).collect();
+        assert!(partly.len() <= stacks.len() / 100 + 3, "{what}, {} partly unnamed: {some:#?}", partly.len());
+        let family = |frame: &Frame| place(frame, how).and_then(Result::ok).map(|(_, k)| k);
+        let met: BTreeSet<u64> = stacks.iter().flat_map(Stack::javascript).filter_map(family).collect();
+        assert!(met.len() > 2, "{what}: {} families", met.len());
+        let leaves = stacks.iter().filter_map(|stack| stack.javascript().last());
+        let leaves: BTreeSet<usize> =
+            leaves.filter_map(|frame| place(frame, how)?.ok().map(|(at, _)| at)).collect();
+        let last = if how == "methods" { 3 } else { 4 };
+        let seldom = ["inlined", "deepest"].contains(&how);
+        assert!(seldom || leaves.contains(&last), "{what}: leaves {leaves:?}");
+    }
+}
+
+#[test]
+fn no_stack_of_functions_that_call_each_other_is_impossible() {
+    expect_known_stacks("plain");
+}
+
+#[test]
+fn no_stack_with_inlined_functions_is_impossible() {
+    expect_known_stacks("inlined");
+}
+
+#[test]
+fn no_stack_of_interpreted_functions_is_impossible() {
+    expect_known_stacks_with("exceptions", &["--no-opt", "--no-sparkplug"]);
+}
+
+#[test]
+fn no_stack_of_baseline_code_is_impossible() {
+    expect_known_stacks_with("generators", &["--always-sparkplug", "--no-opt"]);
+}
+
+#[test]
+fn no_stack_of_methods_is_impossible() {
+    expect_known_stacks("methods");
+}
+
+#[test]
+fn no_stack_through_callbacks_is_impossible() {
+    expect_known_stacks("callbacks");
+}
+
+#[test]
+fn no_stack_below_a_deep_recursion_is_impossible() {
+    expect_known_stacks("deep");
+}
+
+#[test]
+fn no_stack_below_the_deepest_recursion_is_impossible() {
+    expect_known_stacks("deepest");
+}
+
+#[test]
+fn no_stack_of_functions_that_throw_is_impossible() {
+    expect_known_stacks("exceptions");
+}
+
+#[test]
+fn no_stack_of_generators_is_impossible() {
+    expect_known_stacks("generators");
+}
+
+#[test]
+fn no_stack_of_asynchronous_functions_is_impossible() {
+    expect_known_stacks("async");
+}
+
+#[test]
+fn no_stack_is_impossible_while_the_collector_moves_objects() {
+    expect_known_stacks_with("collected", &["--expose-gc", "--compact-on-every-full-gc"]);
+}
+
+#[test]
+fn no_stack_of_functions_that_are_made_and_dropped_all_the_time_is_impossible() {
+    expect_known_stacks("churn");
+}
+
+#[test]
+fn no_stack_of_worker_threads_is_impossible() {
+    expect_known_stacks("workers");
+}
+
+#[test]
+fn stacks_of_a_blocked_program_are_those_that_v8_itself_sees() {
+    for interpreter in interpreters("node", "NODES") {
+        at_points(&interpreter, "barriers.js", "javascript", |stack, seen, told| {
+            let seen = seen.iter().map(|function| function.rsplit_once('|').expect("a line").0);
+            // What waits for standard input.
+            let own = seen.skip_while(|function| !function.starts_with("step|"));
+            let own: Vec<&str> = own.collect();
+            assert_eq!(own, told, "{}: {}", interpreter.display(), stack.text());
+        });
+    }
+}
