@@ -52,7 +52,7 @@ struct CallPath<'h> {
     /// How far the calls of a family are: the number of the last function in [`LINES`], plus 1.
     depth: usize,
     is_called_by_c: bool,
-    /// The innermost function may be at an instruction that has no line; compiled code notes none.
+    /// The innermost function may be at an instruction without a line; compiled code notes none.
     may_have_no_line: bool,
 }
 

@@ -110,7 +110,7 @@ impl RubyWalk<'_, '_, '_> {
                 function
             }
         };
-        // Compiled code notes no instruction until it calls something; and Ruby none while it starts.
+        // Compiled code notes no instruction until it calls something, and Ruby none at its start.
         let may_have_none = match is_innermost {
             true => !within(self.layout.object, self.pc),
             false => self.word(frame.key, self.row.frame_pc)? == 0,
