@@ -45,6 +45,8 @@ const NOT_TRIED: u8 = 3;
 const FIRST_VERSION: (u32, u32) = if cfg!(target_arch = "x86_64") { (5, 9) } else { (6, 1) };
 /// Where threads share a CPU, ticks may find other threads.
 const MAX_TRIES: u8 = 10;
+/// So many uncut reads outweigh what the kernel's version promises.
+const SURE: u8 = 5;
 /// One buffer, read into so many times by one system call: 32 MiB, about a millisecond.
 const BUFFER: usize = 32 << 10;
 const BUFFERS: usize = 1 << 10;
@@ -85,28 +87,42 @@ pub fn kernel_ns(tid: u32) -> Option<u64> {
 /// Measures it, on the calling thread, which is the sampler, unless it is known or [`MAX_TRIES`]
 /// tries failed; `lend` gives a slot for the handler. It takes a tick or two of CPU time, where no
 /// signal comes [`TICKS`].
-pub fn measure(lend: impl FnOnce() -> Option<Ticket>) {
+pub fn measure(mut lend: impl FnMut() -> Option<Ticket>) {
     let is_open = (NOT_TRIED..NOT_TRIED + MAX_TRIES).contains(&MEASURED.load(Relaxed));
     if !is_open || !signals::is_installed() {
         return;
     }
     MEASURED.fetch_add(1, Relaxed);
-    let Some(ticket) = lend() else { return };
+    // A signal that finds the thread between two reads cuts none short.
+    let needed = if is_task_work() { 1 } else { SURE };
+    let mut tries = (0..needed).map(|_| is_next_cut_short(&mut lend)).take_while(Option::is_some).flatten();
+    let mut uncut = 0;
+    let is_cut = tries.any(|is_cut| {
+        uncut += u8::from(!is_cut);
+        is_cut
+    });
+    if is_cut || uncut == needed {
+        let delivery = if is_cut { Delivery::Interrupt } else { Delivery::TaskWork };
+        MEASURED.store(delivery as u8, Relaxed);
+    }
+}
+
+/// Whether the next signal cuts a read short; `None`: none came.
+fn is_next_cut_short(lend: &mut impl FnMut() -> Option<Ticket>) -> Option<bool> {
+    let ticket = lend()?;
+    let mut is_cut = None;
     if let Ok(timer) = CpuTimer::new(threads::cpu_clock(tid()), tid(), signals::SAMPLING, ticket.to_value())
         && let Some(slot) = ticket.slot()
     {
         slot.set_owner(tid(), timer.id());
         // With the sampler's short slices it is preempted between two ticks, again and again.
         threads::ask_for_slices(TICKS * kernel_tick_ns());
-        let is_cut = is_cut_short(|| _ = timer.arm(), || slot::is_done(ticket));
+        is_cut = is_cut_short(|| _ = timer.arm(), || slot::is_done(ticket));
         threads::ask_for_slices(threads::SHORTEST_SLICE_NS);
         slot.set_owner(0, 0);
-        if let Some(is_cut) = is_cut {
-            let delivery = if is_cut { Delivery::Interrupt } else { Delivery::TaskWork };
-            MEASURED.store(delivery as u8, Relaxed);
-        }
     }
     slot::release(ticket);
+    is_cut
 }
 
 /// Whether a signal that `raise` brings about ends a read early; `None`: none `came`, or zeros

@@ -26,7 +26,7 @@ pub(super) struct Heap<'w, 'p> {
 
 /// An object.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Object {
+pub(super) struct HeapObject {
     /// Where it is.
     pub at: u64,
     /// The type of what it is an instance of.
@@ -76,18 +76,18 @@ impl Heap<'_, '_> {
     }
 
     /// The word in that field of an object.
-    pub fn field(&mut self, object: Object, field: u64) -> Result<u64, End> {
+    pub fn field(&mut self, object: HeapObject, field: u64) -> Result<u64, End> {
         self.word(object.at.wrapping_add(field))
     }
 
     /// The object to which a word points. Of one that the collector has moved, its new place.
-    pub fn object(&mut self, word: u64) -> Result<Object, End> {
+    pub fn object(&mut self, word: u64) -> Result<HeapObject, End> {
         let (at, map) = self.moved(word)?;
         let place = (map >> 3 ^ map >> 9) as usize % MAPS;
         if let Some(&(known, kind)) = self.types.0.get(place)
             && known == map
         {
-            return Ok(Object { at, kind });
+            return Ok(HeapObject { at, kind });
         }
         let (map_at, map_of_map) = self.moved(map)?;
         let (meta_at, _) = self.moved(map_of_map)?;
@@ -98,7 +98,7 @@ impl Heap<'_, '_> {
         if let Some(known) = self.types.0.get_mut(place) {
             *known = (map, kind);
         }
-        Ok(Object { at, kind })
+        Ok(HeapObject { at, kind })
     }
 
     fn kind(&mut self, map: u64) -> Result<u16, End> {
@@ -117,7 +117,7 @@ impl Heap<'_, '_> {
     }
 
     /// The object, if it is of that kind.
-    pub fn of_kind(&mut self, word: u64, kind: u16) -> Result<Object, End> {
+    pub fn of_kind(&mut self, word: u64, kind: u16) -> Result<HeapObject, End> {
         self.object(word)
             .and_then(|object| if object.kind == kind { Ok(object) } else { Err(End::Inconsistent) })
     }

@@ -1,7 +1,7 @@
 //! What a function is called, and where its source begins.
 
 use super::V8Walk;
-use super::heap::{Heap, Object};
+use super::heap::{Heap, HeapObject};
 use crate::content::{EXCERPT, EXCERPT_BEFORE, HEAD, LineTable, put_head};
 use crate::hash::hash_of;
 use crate::room::{End, Frame};
@@ -81,7 +81,7 @@ impl V8Walk<'_, '_, '_> {
         Ok(Some(Frame { key, content, ..Frame::default() }))
     }
 
-    fn scope(&mut self, shared: Object) -> Result<Scope, End> {
+    fn scope(&mut self, shared: HeapObject) -> Result<Scope, End> {
         let layout = *self.heap.layout;
         let word = self.heap.field(shared, layout.shared_name)?;
         let object = self.heap.object(word)?;
@@ -126,7 +126,7 @@ impl V8Walk<'_, '_, '_> {
         Ok(None)
     }
 
-    fn source(&mut self, script: Object) -> Result<Source, End> {
+    fn source(&mut self, script: HeapObject) -> Result<Source, End> {
         let layout = *self.heap.layout;
         let source = self.heap.field(script, layout.script_source)?;
         let mut source = self.heap.object(source)?;

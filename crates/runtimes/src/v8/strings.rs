@@ -1,7 +1,7 @@
 //! Strings, in the forms in which V8 keeps them.
 
 use super::V8Walk;
-use super::heap::{Heap, Object};
+use super::heap::{Heap, HeapObject};
 use crate::room::End;
 
 /// Parts of a string that wait while others are copied, and all parts.
@@ -58,7 +58,7 @@ impl V8Walk<'_, '_, '_> {
     }
 
     /// Of what a part of a string consists that does not lie in a row: the last comes first.
-    fn parts_of(&mut self, string: Object, part: Part) -> Result<[Part; 2], End> {
+    fn parts_of(&mut self, string: HeapObject, part: Part) -> Result<[Part; 2], End> {
         let layout = *self.heap.layout;
         let Part { from, length, .. } = part;
         let (none, kind) = (Part::default(), string.kind & layout.representation);
