@@ -79,7 +79,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         RUNTIMES,
         "all",
-        "Interpreters whose functions are shown between the native ones: `all`, `python`, `perl`, `php`, `ruby`, or `off`.",
+        "Interpreters whose functions are shown between the native ones: `all`, `python`, `perl`, `php`, `ruby`, `javascript`, or `off`.",
     ),
     variable(
         "SWIPR_FOLLOW",
