@@ -98,7 +98,7 @@ fn a_library_with_another_name_works_where_it_is_preloaded() {
     let mut command = Command::new(&program.executable);
     command.env("LD_PRELOAD", &renamed);
     let host = Host::spawn(command);
-    expect(&host.record("samples=100&hz=200"), &["share of burner with stack burner_main >= 0.9"]);
+    expect(&host.record("samples=400&hz=200"), &["share of burner with stack burner_main >= 0.9"]);
     host.end();
 }
 

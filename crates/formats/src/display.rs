@@ -122,7 +122,7 @@ impl DisplayTree {
         }
         let last = frame.functions.len().saturating_sub(1);
         let inlined = self.options.inline && index < last;
-        let name = names::symbol(function, self.options.names);
+        let name = names::symbol(frame, function, self.options.names);
         DisplayFrame {
             name: name.unwrap_or_else(|| names::unnamed(frame)).into(),
             class: category::of(frame, inlined),

@@ -76,7 +76,7 @@ impl Dump {
         }
         let module = names::module(frame, self.pid);
         let name = function.and_then(|function| {
-            let name = names::symbol(function, self.options.names)?;
+            let name = names::symbol(frame, function, self.options.names)?;
             Some((name, function))
         });
         let address = frame.address;

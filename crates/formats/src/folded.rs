@@ -92,9 +92,8 @@ impl Folded {
             TextFrame::Elided(count) => elided_text(*count),
             TextFrame::Frame { frame, function, .. } => match function {
                 Some(function) if frame.kind == FrameKind::Note => names::note(&function.name),
-                Some(function) => {
-                    names::symbol(function, self.options.names).unwrap_or_else(|| names::unnamed(frame))
-                }
+                Some(function) => names::symbol(frame, function, self.options.names)
+                    .unwrap_or_else(|| names::unnamed(frame)),
                 None => names::unnamed(frame),
             },
         }

@@ -113,7 +113,7 @@ impl GoText {
     /// A frame's name, and where it is.
     fn name(&self, entry: &TextFrame<'_>) -> (String, String) {
         let TextFrame::Frame { frame, function, .. } = entry else { return <_>::default() };
-        let name = function.and_then(|function| names::symbol(function, self.options.names));
+        let name = function.and_then(|function| names::symbol(frame, function, self.options.names));
         let file = function.and_then(|function| Some((function.file.as_deref()?, function.line?)));
         let place = match file {
             Some((file, line)) => format!("{}:{line}", names::path(file)),

@@ -15,13 +15,15 @@ use crate::model::{Frame, FrameKind, Function};
 /// What stands for a function or a module that is not known.
 pub const UNKNOWN: &str = "[unknown]";
 
-/// A function's name; `None` when it has none.
+/// A function's name; `None` when it has none. Names of interpreted functions are not shortened:
+/// they have no arguments.
 ///
 /// Never empty, never begins with `(` or `0x`, has no `;`, no `->`, no control
 /// character and no white space but the blank, none at its ends.
-pub fn symbol(function: &Function, names: Names) -> Option<String> {
+pub fn symbol(frame: &Frame, function: &Function, names: Names) -> Option<String> {
     let mangled = function.mangled.as_deref().filter(|name| !name.is_empty());
     let chosen = match (names, mangled) {
+        (Names::Safe, _) if matches!(frame.kind, FrameKind::Interpreted(_)) => Cow::Borrowed(&*function.name),
         (Names::Safe, _) => Cow::Owned(shorten::shorten(&function.name)),
         (Names::Mangled, Some(mangled)) => Cow::Borrowed(mangled),
         (Names::Mangled, None) | (Names::Raw, _) => Cow::Borrowed(&*function.name),

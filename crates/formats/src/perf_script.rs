@@ -145,7 +145,7 @@ fn frame_line(
     address(frame.address, options, out);
     let module = names::module(frame, pid);
     let name = function.and_then(|function| {
-        let mut name = names::symbol(function, options.names)?;
+        let mut name = names::symbol(frame, function, options.names)?;
         if inlined && options.compat {
             name.push_str(" [inlined]");
         }

@@ -270,7 +270,7 @@ pub(super) fn names(frame: &Frame, with_lines: bool) -> Vec<(String, String)> {
         (None, _) => module.to_owned(),
     };
     let name = |function| {
-        swipr_formats::names::symbol(function, swipr_formats::Names::Safe)
+        swipr_formats::names::symbol(frame, function, swipr_formats::Names::Safe)
             .unwrap_or_else(|| function.name.to_string())
     };
     frame.functions.iter().map(|function| (printable(&name(function)), printable(&place(function)))).collect()

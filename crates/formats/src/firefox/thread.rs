@@ -225,7 +225,7 @@ impl<'a> ThreadTables<'a> {
         let name = match frame.kind {
             FrameKind::Note => Some(names::note(&function.name)),
             FrameKind::Native | FrameKind::Jit | FrameKind::Interpreted(_) => {
-                names::symbol(function, self.options.names)
+                names::symbol(frame, function, self.options.names)
             }
         };
         self.text(&name.unwrap_or_else(|| names::unnamed(frame)))

@@ -1,23 +1,40 @@
 //! What the name rules promise, name by name.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
-use crate::model::Module;
+use crate::model::{Language, Module};
+
+static NATIVE: LazyLock<Frame> = LazyLock::new(|| frame(FrameKind::Native));
+
+fn frame(kind: FrameKind) -> Frame {
+    Frame { address: 1, kind, module: None, functions: Arc::default() }
+}
+
+/// Regression: `block (2 levels) in f` and `block in f` were one function.
+#[test]
+fn names_of_interpreted_functions_are_not_shortened() {
+    let ruby = frame(FrameKind::Interpreted(Language::Ruby));
+    for name in ["block (2 levels) in f", "f(int)"] {
+        let shown = symbol(&ruby, &function(name, None), Names::Safe);
+        assert_eq!(shown, symbol(&ruby, &function(name, None), Names::Raw), "{name}");
+        assert_ne!(shown.as_deref(), Some(&*safe(name)), "{name}");
+    }
+}
 
 fn function(name: &str, mangled: Option<&str>) -> Function {
     Function { name: name.into(), mangled: mangled.map(Into::into), offset: 0, file: None, line: None }
 }
 
 fn safe(name: &str) -> String {
-    symbol(&function(name, None), Names::Safe).unwrap_or_default()
+    symbol(&NATIVE, &function(name, None), Names::Safe).unwrap_or_default()
 }
 
 fn raw(name: &str) -> String {
-    symbol(&function(name, None), Names::Raw).unwrap_or_default()
+    symbol(&NATIVE, &function(name, None), Names::Raw).unwrap_or_default()
 }
 
 #[test]
@@ -116,9 +133,9 @@ fn raw_names_keep_what_breaks_nothing() {
 #[test]
 fn mangled_names_are_taken_where_they_are_known() {
     let both = function("f(int)", Some("_Z1fi"));
-    assert_eq!(symbol(&both, Names::Mangled).as_deref(), Some("_Z1fi"));
+    assert_eq!(symbol(&NATIVE, &both, Names::Mangled).as_deref(), Some("_Z1fi"));
     let plain = function("main", None);
-    assert_eq!(symbol(&plain, Names::Mangled).as_deref(), Some("main"));
+    assert_eq!(symbol(&NATIVE, &plain, Names::Mangled).as_deref(), Some("main"));
 }
 
 #[test]
@@ -136,7 +153,7 @@ fn no_name_begins_or_ends_in_a_way_that_readers_misread() {
         assert_eq!(safe(name), expected, "{name:?}");
     }
     for nothing in ["", "  ", "\n", "[unknown]"] {
-        assert_eq!(symbol(&function(nothing, None), Names::Safe), None);
+        assert_eq!(symbol(&NATIVE, &function(nothing, None), Names::Safe), None);
     }
 }
 
@@ -144,7 +161,7 @@ fn no_name_begins_or_ends_in_a_way_that_readers_misread() {
 fn deep_and_unbalanced_brackets_end_quickly() {
     for piece in ["(", ")", "<", ">", "(<", ".(", "->", " -> ", "{(", "operator("] {
         for names in [Names::Safe, Names::Raw] {
-            let name = symbol(&function(&piece.repeat(10_000), None), names);
+            let name = symbol(&NATIVE, &function(&piece.repeat(10_000), None), names);
             assert!(name.is_some_and(|name| !name.starts_with('(')), "{piece}");
         }
     }
@@ -214,13 +231,13 @@ proptest! {
     #[test]
     fn any_function_has_a_name_that_keeps_the_rules(name in names()) {
         for style in [Names::Safe, Names::Raw] {
-            let Some(text) = symbol(&function(&name, None), style) else { continue };
+            let Some(text) = symbol(&NATIVE, &function(&name, None), style) else { continue };
             prop_assert!(!text.is_empty() && text.trim() == text);
             prop_assert!(!text.starts_with(['(', ' ']) && !text.starts_with("0x"));
             prop_assert!(!text.contains(';') && !text.contains("->"));
             prop_assert!(!text.chars().any(|c| c.is_control() || c != ' ' && c.is_whitespace()));
             // What is safe stays as it is.
-            prop_assert_eq!(symbol(&function(&text, None), Names::Raw), Some(text));
+            prop_assert_eq!(symbol(&NATIVE, &function(&text, None), Names::Raw), Some(text));
         }
     }
 

@@ -118,7 +118,8 @@ impl<'a> Tables<'a> {
             let name = match frame.kind {
                 FrameKind::Note => names::note(&function.name),
                 FrameKind::Native | FrameKind::Jit | FrameKind::Interpreted(_) => {
-                    names::symbol(function, self.options.names).unwrap_or_else(|| names::unnamed(frame))
+                    names::symbol(frame, function, self.options.names)
+                        .unwrap_or_else(|| names::unnamed(frame))
                 }
             };
             let system_name = function.mangled.as_deref().unwrap_or(&function.name);

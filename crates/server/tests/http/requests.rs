@@ -68,7 +68,7 @@ fn wrong_queries_are_told_what_is_wrong() {
         ("/profile?second=1", 400, "\"second\" is not a parameter"),
         ("/profile?second=1", 400, "example: curl"),
         ("/profile?frames=all", 400, "\"all\" is not one of merged, interpreter, native"),
-        ("/last?frames=native", 400, "frames: /last has merged stacks"),
+        ("/last?frames=native", 400, "frames: what /last keeps is merged"),
         ("/profile?seconds", 400, "seconds: \"\" is not a number"),
         ("/profile?seconds=0", 400, "more than 0 and at most 86400"),
         ("/profile?seconds=-1", 400, "out of range"),
