@@ -66,7 +66,10 @@ pub(super) fn threads(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
 pub(super) fn last(mut asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     let mut request = asked.request(Length::Time(STANDARD), "perf")?;
     if request.frames == ShownFrames::Native {
-        return Err(Answer::problem(400, "frames: what /last keeps is merged, and can be shown so or as interpreter"));
+        return Err(Answer::problem(
+            400,
+            "frames: what /last keeps is merged, and can be shown so or as interpreter",
+        ));
     }
     if let Length::Time(time) = request.length {
         request.purpose = WriterTask::Last(time);
