@@ -11,6 +11,7 @@ use crate::published;
 use crate::published::interpreter::{self, Interpreter, Interrupted};
 use crate::registers::of_context;
 use crate::slot::{self, Slot, Ticket};
+use crate::system_call;
 use crate::walk::{Stop, walk_interrupted};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -87,7 +88,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     // SAFETY: the slot is marked as being written.
     let rules = unsafe { published::current() };
     if let (Some(rules), Some(sp)) = (rules, of_context::<Native, _>(&mut memory, context, Native::SP)) {
-        let bounds = slot.bounds();
+        let bounds = slot.bounds().grown_to(sp, system_call::is_mapped);
         let in_use = bounds.in_use_up_to(sp, arch::thread_pointer());
         // SAFETY: from sp to the end of what is in use are this thread's own frames. It needs them
         // to resume, so they stay mapped.

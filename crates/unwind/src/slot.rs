@@ -158,6 +158,16 @@ impl StackBounds {
         }
     }
 
+    /// The same, if the kernel's `[stack]` has grown to `sp` since: `is_mapped` says of two pages
+    /// whether all memory between them is.
+    #[inline(always)]
+    pub fn grown_to(self, sp: u64, is_mapped: impl FnOnce(u64, u64) -> bool) -> StackBounds {
+        const PAGE: u64 = 4096;
+        let low = sp & !(PAGE - 1);
+        let is_below = self.extent == Extent::Whole && sp < self.low;
+        if is_below && is_mapped(low, self.low) { StackBounds { low, ..self } } else { self }
+    }
+
     /// Whether `sp` is in that mapping.
     pub fn contains(&self, sp: u64) -> bool {
         (self.low..self.high).contains(&sp)
@@ -333,6 +343,17 @@ mod tests {
         assert_eq!(shared.in_use_up_to(0x20000, 0x4fc0), 0);
         let whole = StackBounds { extent: Extent::Whole, ..shared };
         assert_eq!(whole.in_use_up_to(0x2000, 0x20000), 0x9000);
+    }
+
+    #[test]
+    fn the_first_threads_stack_may_have_grown_and_no_others() {
+        let whole = StackBounds { low: 0x9000, high: 0xa000, extent: Extent::Whole };
+        let grown = whole.grown_to(0x5678, |from, to| (from, to) == (0x5000, 0x9000));
+        assert_eq!(grown, StackBounds { low: 0x5000, ..whole });
+        assert_eq!(whole.grown_to(0x5678, |_, _| false), whole, "something else is between");
+        assert_eq!(whole.grown_to(0x9678, |_, _| true), whole);
+        let shared = StackBounds { extent: Extent::Shared, ..whole };
+        assert_eq!(shared.grown_to(0x5678, |_, _| true), shared);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub const ENOSYS: Errno = 38;
 #[cfg(target_arch = "x86_64")]
 mod number {
     pub const PREAD64: usize = 17;
+    pub const MSYNC: usize = 26;
     pub const ARCH_PRCTL: usize = 158;
     pub const GETTID: usize = 186;
     pub const PROCESS_VM_READV: usize = 310;
@@ -18,6 +19,7 @@ mod number {
 #[cfg(target_arch = "aarch64")]
 mod number {
     pub const PREAD64: usize = 67;
+    pub const MSYNC: usize = 227;
     pub const GETTID: usize = 178;
     pub const PROCESS_VM_READV: usize = 270;
 }
@@ -55,6 +57,16 @@ pub struct IoVec {
     pub base: usize,
     /// Its bytes.
     pub length: usize,
+}
+
+/// Whether all memory from one page to another is mapped (msync(2), which does nothing else with
+/// MS_ASYNC). `false`: or the kernel does not say.
+#[cold]
+pub fn is_mapped(from: u64, to: u64) -> bool {
+    const MS_ASYNC: usize = 1;
+    let length = to.saturating_sub(from) as usize;
+    // SAFETY: the kernel looks at the mappings only.
+    unsafe { call6(number::MSYNC, [from as usize, length, MS_ASYNC, 0, 0, 0]) == 0 }
 }
 
 /// The base of the calling thread's fs segment (arch_prctl(2)); 0: the kernel does not say.
