@@ -258,7 +258,10 @@ impl Tables {
 
     /// The writable mapping that holds a stack pointer, as of the last reading.
     pub fn stack_of(&self, sp: u64) -> Option<StackBounds> {
-        let mapping = maps::find(&self.maps, sp).filter(|mapping| mapping.writable)?;
+        // The kernel's `[stack]` may have grown since: the first mapping above is the one.
+        let above = || self.maps.get(self.maps.partition_point(|mapping| mapping.low <= sp));
+        let grown = || above().filter(|mapping| mapping.path == "[stack]");
+        let mapping = maps::find(&self.maps, sp).or_else(grown).filter(|mapping| mapping.writable)?;
         let extent = if mapping.path == "[stack]" { Extent::Whole } else { Extent::Shared };
         Some(StackBounds { low: mapping.low, high: mapping.high, extent })
     }
