@@ -32,7 +32,6 @@ use swipr_os::threads::cpu_ns;
 use swipr_os::{process, signals, timer_delivery};
 use swipr_server::recording::MAX_RECORDINGS;
 use swipr_unwind::slot::StackBounds;
-use swipr_unwind::walk::Stop;
 
 /// How soon unknown code makes the sampler read the mappings again. Doubles while they bring
 /// nothing new.
@@ -333,7 +332,7 @@ impl Sweeper {
     pub fn collect(&mut self, recordings: &mut [RunningRecording]) {
         let Sweeper { threads, tables, timers, preempter, counters, unknown_code, .. } = self;
         preempter.collect(threads, timers, tables, counters, |thread, answer| {
-            *unknown_code |= answer.stack.stop == Stop::NoTable;
+            *unknown_code |= answer.stack.is_in_unknown_code();
             for recording in of(recordings, answer.recordings & thread.recordings) {
                 if let Some(account) = account_of(thread, recording) {
                     account.was_preempted(&answer.stack, answer.asked_ns);
@@ -347,7 +346,7 @@ impl Sweeper {
             let Some(thread) = threads.get_mut(tid) else { return false };
             let (answer, stays) = timers.take(thread, now_ns, tables, counters);
             if let Some(answer) = answer {
-                *unknown_code |= answer.stack.stop == Stop::NoTable;
+                *unknown_code |= answer.stack.is_in_unknown_code();
                 let asked = answer.recordings & thread.recordings;
                 for recording in of(recordings, asked) {
                     if let Some(account) = account_of(thread, recording) {
