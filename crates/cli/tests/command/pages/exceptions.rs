@@ -59,6 +59,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     ("docs/verification.md", "STACKS_OF_PHP=", MINUTES),
     ("docs/verification.md", "STACKS_OF_PYTHON=", MINUTES),
     ("docs/verification.md", "STACKS_OF_RUBY=", MINUTES),
+    ("docs/verification.md", "STACKS_OF_JAVASCRIPT=", MINUTES),
     ("docs/verification.md", "SWIPR_TEST_LIBRARY=", Elsewhere { file: CI, text: "export SWIPR_TEST_LIBRARY=" }),
     ("docs/verification.md", "cargo fuzz", NAME),
     ("docs/verification.md", "cargo install cargo-fuzz", Never("installs a program on the machine")),
