@@ -168,8 +168,9 @@ pub struct Account {
     steps: [Steps; 2],
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
-    /// The last [`Moment::kernel_ns`]. What was used of it since, less what has been in a window.
-    last_kernel_ns: u64,
+    /// The last [`Moment::kernel_ns`] that was told.
+    last_kernel_ns: Option<u64>,
+    /// What was used of it, less what has been in a window.
     kernel_ns: u64,
     was_unarmed: bool,
     was_refused: bool,
@@ -182,7 +183,7 @@ pub struct Account {
 impl Account {
     /// An account that starts at `now`.
     pub fn new(now: Moment) -> Account {
-        let last_kernel_ns = now.kernel_ns.unwrap_or(0);
+        let last_kernel_ns = now.kernel_ns;
         Account { began: now, opened: now, last: now, last_kernel_ns, ..Account::default() }
     }
 
@@ -192,8 +193,9 @@ impl Account {
         let passed_ns = now.ns.saturating_sub(self.last.ns);
         let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
         let stood_still = used_ns == 0;
-        let kernel_ns = now.kernel_ns.map_or(0, |ns| ns.saturating_sub(self.last_kernel_ns));
-        self.last_kernel_ns += kernel_ns;
+        let kernel_ns =
+            now.kernel_ns.zip(self.last_kernel_ns).map_or(0, |(now, last)| now.saturating_sub(last));
+        self.last_kernel_ns = now.kernel_ns.or(self.last_kernel_ns);
         self.kernel_ns += kernel_ns;
         if let TimerState::Yes(tick_ns) = timer
             && passed_ns > 0

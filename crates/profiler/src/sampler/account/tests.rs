@@ -107,6 +107,22 @@ fn time_in_which_timers_cannot_hit_is_no_other_stacks_however_coarse_its_clock_i
     assert!(in_kernel.abs_diff(1000 * MS) <= TICK_NS, "{in_kernel}");
 }
 
+/// Regression: all time that the thread had ever been in the kernel was that of one recording, where
+/// the timers' clock was changed in the middle of it.
+#[test]
+fn time_in_the_kernel_counts_from_when_it_is_first_told() {
+    let mut account = Account::new(moment(0, 0, 0));
+    account.ran(&stack(), MS, any_tick(0));
+    let now = |ms, kernel_ns| Moment { kernel_ns, ..moment(ms, ms, 0) };
+    account.observe(now(10, None), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(now(20, Some(5000 * MS)), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(now(30, Some(5004 * MS)), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    let samples = cpu(&mut account, true);
+    let mut weights: Vec<u64> = samples.iter().map(|sample| sample.cpu_ns / MS).collect();
+    weights.sort_unstable();
+    assert_eq!(weights, [4, 26]);
+}
+
 #[test]
 fn cpu_time_without_a_hit_waits_for_one_and_is_told_without_a_stack_at_the_end() {
     let mut account = Account::new(moment(0, 0, 0));
