@@ -2,9 +2,9 @@
  * the C library keeps for itself, of which the agent's is one. The recording must count the CPU time of that while as
  * not sampled (`unsampled_cpu_ns`). The hazard: that time is given to the stacks that were seen before. */
 // cflags: -O2
-// record: samples=300&hz=200&mode=cpu
+// record: samples=800&hz=200&mode=cpu
 // expect: thread changing has stack changing_main;unmasked
-// expect: stats unsampled_cpu_ns >= 10000000
+// expect: stats unsampled_cpu_ns >= 100000000
 #include "host.h"
 
 static void mask_all(int how)

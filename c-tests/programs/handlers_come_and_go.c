@@ -2,8 +2,8 @@
  * host has set. No handler may be called: nobody sends a signal. The hazards: the host sees the agent's handler, and the
  * host's handler is called for the agent's signal. */
 // cflags: -O2
-// record: seconds=2&hz=500&mode=cpu
-// expect: samples >= 10
+// record: seconds=4&hz=500&mode=cpu
+// expect: samples >= 50
 #include "host.h"
 
 static atomic_int calls;

@@ -7,9 +7,9 @@
 // expect: every tick is accounted for
 // expect: every sample of sleeper has stack sleeper_main;sleep_long
 // expect: share of burner with stack [not*it*cannot*be*preempted] >= 0.9
-// record: seconds=1&hz=200&mode=cpu&source=preempt
+// record: seconds=3&hz=200&mode=cpu&source=preempt
 // expect: share of burner with stack [not*it*cannot*be*preempted] >= 0.9
-// expect: stats unsampled_cpu_ns >= 10000000
+// expect: stats unsampled_cpu_ns >= 100000000
 // record: seconds=1&hz=200&mode=cpu
 // expect: every sample of burner has stack burner_main;work
 #include "burner.h"

@@ -3,10 +3,10 @@
  * none. What the threads compute while they block all signals must be recorded, too. The hazard: the agent requests a
  * sample while a thread lets signals through, and the signal comes after the thread has blocked it. */
 // cflags: -O2
-// record: seconds=2&hz=500&mode=cpu
+// record: seconds=4&hz=500&mode=cpu
 // expect: thread toggling has stack toggling_main;masked
 // expect: thread toggling has stack toggling_main;unmasked
-// expect: samples >= 10
+// expect: samples >= 50
 #include "host.h"
 #include <signal.h>
 #include <sys/signalfd.h>

@@ -3,11 +3,11 @@
  * (`unsampled_cpu_ns`). It must show the threads in system calls like all others. The hazard: running time is given to a
  * stack of another moment. */
 // cflags: -O2
-// record: samples=200&hz=200
+// record: samples=600&hz=200
 // expect: every sample of sleeper has stack sleeper_main;sleep_masked
 // expect: every sample of sleeper is complete
 // expect: every sample of changing has stack changing_main;sleep_masked
-// expect: stats unsampled_cpu_ns >= 10000000
+// expect: stats unsampled_cpu_ns >= 100000000
 #include "host.h"
 #include <signal.h>
 
