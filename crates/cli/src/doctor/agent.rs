@@ -94,7 +94,14 @@ pub(super) fn listens(process: &Process, findings: &mut Findings) -> Verdict {
 /// Whether an agent answers there, and is well.
 pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
     let client = Client::new(place.clone());
-    let status = match client.status_soon() {
+    // The first recording has the agent look for interpreters; this one is of the mappings alone.
+    let looked = |status: Status| {
+        let is_unknown = status.interpreter.is_none() && status.off.is_none();
+        let mut mappings = is_unknown.then(|| client.get("/maps").ok()).flatten();
+        let again = mappings.as_mut().is_some_and(|mappings| mappings.bytes().is_ok());
+        again.then(|| client.status_soon().ok()).flatten().unwrap_or(status)
+    };
+    let status = match client.status_soon().map(looked) {
         Ok(status) => status,
         Err(error) => {
             findings.no(format!("it does not answer: {}", error.what));

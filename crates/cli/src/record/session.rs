@@ -206,9 +206,10 @@ impl Session {
         if summary.samples == 0 {
             // An agent that answered and does not any more has ended: that alone is no failure.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
-            let mut error = reasons
-                .next()
-                .unwrap_or_else(|| nothing(&summary, self.hindrance, self.recorder, self.is_filtered));
+            let mut error = reasons.next().unwrap_or_else(|| match self.started {
+                0 if summary.duration_ns > LONG_NS => no_agent(),
+                _ => nothing(&summary, self.hindrance, self.recorder, self.is_filtered),
+            });
             if let Some(earlier) = self.writer.earlier_file() {
                 error.what += &format!("; {} is left as it was", earlier.display());
             }
@@ -222,6 +223,13 @@ impl Session {
             false => Err(nothing(&summary, self.hindrance, self.recorder, self.is_filtered)),
         }
     }
+}
+
+/// Of a program that ran long enough for an agent to start.
+fn no_agent() -> Error {
+    let why =
+        "its agent did not start: a variable is wrong, its socket's place cannot be used, or it got no CPU";
+    Error::new(format!("not a single sample came: {why}"), "SWIPR_LOG=1 has the agent say why")
 }
 
 /// Recordings that are longer have ticks, if there is a CPU for the agent.

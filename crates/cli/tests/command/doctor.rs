@@ -140,6 +140,17 @@ fn a_library_that_is_not_where_the_process_looks_is_told() {
     });
 }
 
+/// Regression: it said so only after somebody had made a recording.
+#[test]
+fn an_interpreter_is_told_before_anybody_has_recorded() {
+    let sleeps = ["-c", "import time; time.sleep(60)"];
+    let running = Running::start(Command::new("python3").args(sleeps).env("LD_PRELOAD", agent::library()));
+    wait_until("an interpreter", || {
+        says(["doctor", &running.pid()]).out.contains("note  interpreter: CPython")
+    });
+    assert!(says(["doctor", &running.pid()]).out.contains("ok    it can be profiled"));
+}
+
 #[test]
 fn a_socket_that_was_removed_is_told() {
     let host = running_burner();

@@ -42,6 +42,10 @@ fn an_agent_that_did_not_start_is_told_and_so_is_the_file_of_an_earlier_recordin
         assert!(said.errors.contains(part), "{part:?} is not in {said:?}");
     }
     assert_eq!(read(&file), "earlier 1\n");
+    // The same of a program that runs long enough for any agent.
+    let mut command = swipr(["run", "-o", &path, "--", "/bin/sleep", "1.5"]);
+    let said = crate::support::said(command.env("SWIPR_CONTINUOUS", "often"));
+    assert!(said.errors.contains("its agent did not start") && !said.errors.contains("starved"), "{said:?}");
 }
 
 /// A pattern that no thread's name matches is refused; a program that has just started has not got
