@@ -91,17 +91,19 @@ pub(super) fn listens(process: &Process, findings: &mut Findings) -> Verdict {
     verdict
 }
 
+/// The status once the agent has looked for interpreters. It does so at its first recording; this
+/// one is of the mappings alone.
+fn with_interpreter(client: &Client, status: Status) -> Status {
+    let is_unknown = status.interpreter.is_none() && status.off.is_none();
+    let mut mappings = is_unknown.then(|| client.get("/maps").ok()).flatten();
+    let again = mappings.as_mut().is_some_and(|mappings| mappings.bytes().is_ok());
+    again.then(|| client.status_soon().ok()).flatten().unwrap_or(status)
+}
+
 /// Whether an agent answers there, and is well.
 pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
     let client = Client::new(place.clone());
-    // The first recording has the agent look for interpreters; this one is of the mappings alone.
-    let looked = |status: Status| {
-        let is_unknown = status.interpreter.is_none() && status.off.is_none();
-        let mut mappings = is_unknown.then(|| client.get("/maps").ok()).flatten();
-        let again = mappings.as_mut().is_some_and(|mappings| mappings.bytes().is_ok());
-        again.then(|| client.status_soon().ok()).flatten().unwrap_or(status)
-    };
-    let status = match client.status_soon().map(looked) {
+    let status = match client.status_soon().map(|status| with_interpreter(&client, status)) {
         Ok(status) => status,
         Err(error) => {
             findings.no(format!("it does not answer: {}", error.what));

@@ -107,8 +107,8 @@ fn time_in_which_timers_cannot_hit_is_no_other_stacks_however_coarse_its_clock_i
     assert!(in_kernel.abs_diff(1000 * MS) <= TICK_NS, "{in_kernel}");
 }
 
-/// Regression: all time that the thread had ever been in the kernel was that of one recording, where
-/// the timers' clock was changed in the middle of it.
+/// Regression: where the timers' clock was changed in the middle of a recording, all time that the
+/// thread had ever been in the kernel was the recording's.
 #[test]
 fn time_in_the_kernel_counts_from_when_it_is_first_told() {
     let mut account = Account::new(moment(0, 0, 0));
