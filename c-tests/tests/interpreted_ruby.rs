@@ -315,20 +315,21 @@ fn is_of_c(seen: &str) -> bool {
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_ruby_itself_sees() {
     for interpreter in interpreters("ruby", "RUBIES") {
-        at_points(&interpreter, "barriers.rb", "ruby", |stack, seen, told| {
+        at_points(&interpreter, "barriers.rb", "ruby", |stack, seen, expected| {
             let (leaf, rest) = seen.split_first().expect("functions");
             assert_eq!(leaf, "IO#gets||0", "{}", stack.text());
-            let has_classes = told.last().is_some_and(|_| told[0].starts_with("Object#"));
+            let has_classes = expected.last().is_some_and(|_| expected[0].starts_with("Object#"));
             let is_part = |frame: &str| frame.starts_with("rescue in ") || frame.starts_with("ensure in ");
             // 3.4 shows what rescues and the function that it is part of as one.
             let before = std::iter::once("").chain(rest.iter().map(String::as_str));
             let seen = rest.iter().zip(before).filter(|(_, before)| !has_classes || !is_part(before));
             let rest: Vec<&String> = seen.map(|(frame, _)| frame).collect();
-            assert_eq!(rest.len(), told.len(), "{rest:#?} {told:#?}");
-            for (seen, told) in rest.iter().zip(told) {
+            assert_eq!(rest.len(), expected.len(), "{rest:#?} {expected:#?}");
+            for (seen, expected) in rest.iter().zip(expected) {
                 let is_of_c = is_of_c(seen);
-                let [seen, told] = [seen.as_str(), told].map(|frame| compared(frame, is_of_c, has_classes));
-                assert_eq!(seen, told, "{}: {rest:#?} {}", interpreter.display(), stack.text());
+                let [seen, expected] =
+                    [seen.as_str(), expected].map(|frame| compared(frame, is_of_c, has_classes));
+                assert_eq!(seen, expected, "{}: {rest:#?} {}", interpreter.display(), stack.text());
             }
         });
     }

@@ -166,7 +166,7 @@ fn times_of_the_processors_own_counter_are_not_compared_with_ours() {
 #[test]
 fn how_frames_are_left_is_told_with_the_next_function_and_without_its_search_table() {
     let (frames, table) = ([1_u8; 24], [2_u8; 20]);
-    let (_, told, _) = Dump::new()
+    let (_, registered, _) = Dump::new()
         .record(4, 1, &[44, 20, 44], &[&frames, &table])
         .load(10, 0x1000, 0x23, "f")
         .record(4, 1, &[20, 20, 0], &[&table])
@@ -175,9 +175,12 @@ fn how_frames_are_left_is_told_with_the_next_function_and_without_its_search_tab
         .record(4, 1, &[4, 20, 0], &[&table])
         .load(13, 0x4000, 0x20, "table larger than all")
         .read_with_frames();
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].start, told[0].size, told[0].section_address()), (0x1000, 0x23, 0x1028));
-    assert_eq!(&*told[0].eh_frame, frames);
+    assert_eq!(registered.len(), 1);
+    assert_eq!(
+        (registered[0].start, registered[0].size, registered[0].section_address()),
+        (0x1000, 0x23, 0x1028)
+    );
+    assert_eq!(&*registered[0].eh_frame, frames);
 }
 
 #[test]

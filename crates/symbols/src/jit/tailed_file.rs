@@ -197,13 +197,13 @@ mod tests {
         fn new() -> Place {
             static NUMBER: AtomicU32 = AtomicU32::new(0);
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            Place(std::env::temp_dir().join(format!("swipr-growing-{}-{number}", std::process::id())))
+            Place(std::env::temp_dir().join(format!("swipr-tailed-{}-{number}", std::process::id())))
         }
         fn append(&self, text: &[u8]) {
             let mut file = OpenOptions::new().append(true).create(true).open(&self.0).unwrap();
             file.write_all(text).unwrap();
         }
-        fn growing(&self) -> TailedFile {
+        fn tailed(&self) -> TailedFile {
             TailedFile::new(&self.0, std::fs::metadata("/proc/self").unwrap().uid(), 1 << 30)
         }
     }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn what_is_still_in_a_buffer_is_read_and_not_a_second_time_once_it_is_written() {
         let (place, mut lines) = (Place::new(), Lines::default());
-        let mut file = place.growing();
+        let mut file = place.tailed();
         place.append(b"one\ntw");
         assert!(file.refresh(&mut lines, &|_| b"o\nthree\nfo".to_vec()));
         assert!(!file.refresh(&mut lines, &|_| b"o\nthree\nfou".to_vec()));
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn what_was_appended_is_read_once_and_a_torn_end_when_it_is_whole() {
         let (place, mut lines) = (Place::new(), Lines::default());
-        let mut file = place.growing();
+        let mut file = place.tailed();
         assert!(!file.refresh(&mut lines, &nothing));
         for part in ["one\ntw", "o\n", "", "three\n"] {
             place.append(part.as_bytes());
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_file_that_was_written_anew_is_read_anew_however_long_it_is() {
         let (place, mut lines) = (Place::new(), Lines::default());
-        let mut file = place.growing();
+        let mut file = place.tailed();
         place.append(b"one\n");
         file.refresh(&mut lines, &nothing);
         std::fs::write(&place.0, b"another and longer\n").unwrap();
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn records_that_are_longer_than_a_chunk_are_read_and_endless_ones_are_not() {
         let (place, mut lines) = (Place::new(), Lines::default());
-        let mut file = place.growing();
+        let mut file = place.tailed();
         place.append(&[vec![b'a'; 2 * CHUNK_BYTES], b"\n".to_vec()].concat());
         assert!(file.refresh(&mut lines, &nothing));
         assert_eq!(lines.0.len(), 2 * CHUNK_BYTES + 1);
@@ -274,19 +274,19 @@ mod tests {
         let (place, link, mut lines) = (Place::new(), Place::new(), Lines::default());
         place.append(b"one\n");
         std::os::unix::fs::symlink(&place.0, &link.0).unwrap();
-        assert!(!link.growing().refresh(&mut lines, &nothing));
+        assert!(!link.tailed().refresh(&mut lines, &nothing));
         let fifo = Place::new();
         let name = std::ffi::CString::new(fifo.0.to_str().unwrap()).unwrap();
         // SAFETY: the name ends in a NUL.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        assert!(!fifo.growing().refresh(&mut lines, &nothing));
+        assert!(!fifo.tailed().refresh(&mut lines, &nothing));
         let inode = std::fs::metadata(&place.0).unwrap().ino();
-        assert!(!place.growing().with_inode(inode + 1).refresh(&mut lines, &nothing));
+        assert!(!place.tailed().with_inode(inode + 1).refresh(&mut lines, &nothing));
         let of_others = std::fs::metadata(&place.0).unwrap().uid() != 0;
         let mut file = TailedFile::new(&place.0, 12_345, 1 << 20);
         assert_eq!(file.refresh(&mut lines, &nothing), !of_others);
         lines.0.clear();
-        assert!(place.growing().with_inode(inode).refresh(&mut lines, &nothing));
+        assert!(place.tailed().with_inode(inode).refresh(&mut lines, &nothing));
         assert_eq!(lines.0, b"one\n");
     }
 }
