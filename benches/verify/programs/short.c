@@ -35,7 +35,7 @@ __attribute__((noinline)) static void sorting(unsigned long x)
 
 int main(void)
 {
-    for (int i = 0; i < 900; i++) {
+    for (int i = 0; i < 1550; i++) {
         for (int k = 0; k < 200; k++)
             sink += middle(k);
         for (int k = 0; k < 4; k++)
