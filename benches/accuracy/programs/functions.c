@@ -11,8 +11,8 @@
 
 enum part { PARSE, RENDER, REST, TOTAL };
 
-/* How a turn ends: with a cheap call, a sleep, or the next expiration of a periodic timer. */
-enum pause { CALL, SLEEP, TIMER };
+/* How a turn ends: with a cheap call, a sleep, the next expiration of a periodic timer, or the end of its own thread. */
+enum pause { CALL, SLEEP, TIMER, EXIT };
 
 struct mode {
     const char *name;
@@ -38,6 +38,9 @@ static const struct mode modes[] = {
     {"timer-20ms-0.5ms", 375, 125, TIMER, 20000},
     {"timer-20ms-2ms", 1500, 500, TIMER, 20000},
     {"timer-20ms-3ms", 2250, 750, TIMER, 20000},
+    {"thread-2ms", 500, 1500, EXIT, 0},
+    {"thread-6ms", 3000, 3000, EXIT, 0},
+    {"thread-20ms", 15000, 5000, EXIT, 0},
 };
 
 static const char *const groups[][1 + THREADS] = {
@@ -90,6 +93,28 @@ static void steady(unsigned long number, unsigned long rounds) {
     }
 }
 
+/* One turn, in a thread that ends with it. Its clock begins with it. */
+static void *turn(void *argument) {
+    unsigned long number = (unsigned long)argument;
+    const struct mode *mode = chosen[number];
+    volatile unsigned long long *known = truth + SLOTS * number;
+    parse((unsigned long)(mode->parse_us * rounds_per_us));
+    unsigned long long middle = cpu();
+    render((unsigned long)(mode->render_us * rounds_per_us));
+    unsigned long long end = cpu();
+    known[PARSE] += middle;
+    known[RENDER] += end - middle;
+    return NULL;
+}
+
+static void turns(unsigned long number) {
+    for (;;) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, turn, (void *)number)) exit(2);
+        pthread_join(thread, NULL);
+    }
+}
+
 static void *worker(void *argument) {
     unsigned long number = (unsigned long)argument;
     const struct mode *mode = chosen[number];
@@ -101,6 +126,7 @@ static void *worker(void *argument) {
     int timer = timerfd_create(CLOCK_MONOTONIC, 0);
     pthread_getcpuclockid(pthread_self(), &clocks[number]);
     if (mode->pause == CALL) steady(number, parse_rounds);
+    if (mode->pause == EXIT) turns(number);
     if (mode->pause == TIMER) timerfd_settime(timer, 0, &period, NULL);
     for (unsigned long long start = cpu(), middle, end, next;; start = next) {
         unsigned long long expirations;
@@ -122,6 +148,10 @@ static void bring_up_to_date(void) {
     for (int i = 0; i < THREADS && chosen[i]; i++) {
         volatile unsigned long long *known = truth + SLOTS * i;
         known[TOTAL] = now(clocks[i]);
+        if (chosen[i]->pause == EXIT) {
+            known[REST] = known[TOTAL];
+            known[TOTAL] += known[PARSE] + known[RENDER];
+        }
         if (chosen[i]->pause != CALL) continue;
         known[REST] = (unsigned long long)((double)calls[i] * call_ns);
         known[PARSE] = known[TOTAL] - known[REST];

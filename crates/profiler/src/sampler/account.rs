@@ -10,18 +10,25 @@
 //!
 //! Time without a hit is carried over to the next window, and at the end has no stack.
 
+mod short_lived;
+
+pub use short_lived::ShortLived;
+
 use super::steps::Steps;
 use crate::stack::RawStack;
 use std::sync::Arc;
-use swipr_formats::model::{Mode, State};
+use swipr_formats::model::{Mode, State, Thread};
 
 /// A window's length. If the thread ran, it waits for `MANY_HITS`, up to `LONGEST_WINDOW_NS`.
 const WINDOW_NS: u64 = 250_000_000;
 const LONGEST_WINDOW_NS: u64 = 2_000_000_000;
 /// The first windows are shorter: half of the account's age, at least this.
-const FIRST_WINDOW_NS: u64 = 50_000_000;
+const FIRST_WINDOW_NS: u64 = 20_000_000;
 /// Running hits that are enough to close a window.
 const MANY_HITS: u32 = 8;
+/// What a hit weighs, and how much more than that one may weigh.
+const WEIGHT: u32 = 16;
+const MOST_WEIGHTS: u32 = 32;
 /// Hits that chance does not explain: they are so many standard deviations from the expected
 /// number, and their ratio to it is outside a range that schedulers cause.
 const DEVIATIONS: f64 = 5.0;
@@ -104,6 +111,8 @@ pub struct Weighted {
     pub cpu_ns: u64,
     /// Monotonic time.
     pub ns: u64,
+    /// Whose it is, if not the account's thread's.
+    pub thread: Option<Arc<Thread>>,
 }
 
 /// The three things that a thread does.
@@ -139,10 +148,13 @@ struct Hit {
     state: State,
     stack: Arc<RawStack>,
     count: u32,
+    /// In units of 1 / [`WEIGHT`].
+    weight: u32,
     ns: u64,
+    thread: Option<Arc<Thread>>,
 }
 
-/// One thread in one recording.
+/// One thread in one recording, or the threads that have ended soon (`short_lived.rs`).
 #[derive(Debug, Default)]
 pub struct Account {
     began: Moment,
@@ -178,6 +190,8 @@ pub struct Account {
     is_blind: bool,
     /// The last window that was closed was in step with the kernel's tick.
     was_in_step: bool,
+    /// The thread has begun during the recording.
+    is_new: bool,
 }
 
 impl Account {
@@ -185,6 +199,11 @@ impl Account {
     pub fn new(now: Moment) -> Account {
         let last_kernel_ns = now.kernel_ns;
         Account { began: now, opened: now, last: now, last_kernel_ns, ..Account::default() }
+    }
+
+    /// An account of a thread that has just begun.
+    pub fn of_new_thread(now: Moment) -> Account {
+        Account { is_new: true, ..Account::new(now) }
     }
 
     /// Records an observation. `timer`: whether the thread will be hit from now on.
@@ -289,6 +308,16 @@ impl Account {
         self.hit(State::Running, stack, 1, ns);
     }
 
+    /// Of a new thread's last hit: a sweep within `reachable_ns` before it hits the thread there,
+    /// later in its life one within `most_ns`. The rarer a hit, the more it stands for.
+    pub fn was_young(&mut self, reachable_ns: u64, most_ns: u64) {
+        if let Some(hit) = self.hits.last_mut().filter(|_| self.is_new && reachable_ns < most_ns) {
+            let least_ns = most_ns / u64::from(MOST_WEIGHTS);
+            let weight = most_ns * u64::from(WEIGHT) / reachable_ns.max(least_ns).max(1);
+            hit.weight = hit.weight.saturating_add(weight as u32).saturating_sub(WEIGHT);
+        }
+    }
+
     fn hit(&mut self, state: State, stack: &Arc<RawStack>, count: u32, ns: u64) {
         if !stack.is_none() {
             self.seen = Some(stack.clone());
@@ -296,9 +325,14 @@ impl Account {
         if count == 0 {
             return;
         }
+        let weight = count.saturating_mul(WEIGHT);
         match self.hits.last_mut().filter(|last| last.state == state && Arc::ptr_eq(&last.stack, stack)) {
-            Some(last) => (last.count, last.ns) = (last.count.saturating_add(count), ns),
-            None => self.hits.push(Hit { state, stack: stack.clone(), count, ns }),
+            Some(last) => {
+                last.count = last.count.saturating_add(count);
+                last.weight = last.weight.saturating_add(weight);
+                last.ns = ns;
+            }
+            None => self.hits.push(Hit { state, stack: stack.clone(), count, weight, ns, thread: None }),
         }
     }
 
@@ -313,7 +347,8 @@ impl Account {
     /// Whether the window is to be closed at the last observation.
     pub fn is_full(&self, now_ns: u64) -> bool {
         let age_ns = now_ns.saturating_sub(self.opened.ns);
-        let wanted_ns = (now_ns.saturating_sub(self.began.ns) / 2).clamp(FIRST_WINDOW_NS, WINDOW_NS);
+        let first_ns = if self.is_new { WINDOW_NS } else { FIRST_WINDOW_NS };
+        let wanted_ns = (now_ns.saturating_sub(self.began.ns) / 2).clamp(first_ns, WINDOW_NS);
         if age_ns < wanted_ns {
             return false;
         }
@@ -415,6 +450,7 @@ impl Account {
                 ticks: 1,
                 cpu_ns,
                 ns: hit.ns,
+                thread: hit.thread.clone(),
             }));
         } else if ends {
             samples.push(self.without_stack(Kind::Running, RawStack::none(), 1, total_ns));
@@ -429,7 +465,8 @@ impl Account {
     }
 
     fn without_stack(&self, kind: Kind, stack: RawStack, ticks: u32, cpu_ns: u64) -> Weighted {
-        Weighted { state: kind.state(), stack: Arc::new(stack), ticks, cpu_ns, ns: self.last.ns }
+        let (state, stack, ns) = (kind.state(), Arc::new(stack), self.last.ns);
+        Weighted { state, stack, ticks, cpu_ns, ns, thread: None }
     }
 
     fn wall_samples(
@@ -471,6 +508,7 @@ impl Account {
                     ticks: in_ticks(ticks),
                     cpu_ns: 0,
                     ns: hit.ns,
+                    thread: hit.thread.clone(),
                 }));
             } else if let (true, Some(stack)) = (waited, &self.seen) {
                 let (stack, ns) = (stack.clone(), self.last.ns);
@@ -480,6 +518,7 @@ impl Account {
                     ticks: in_ticks(ticks),
                     cpu_ns: 0,
                     ns,
+                    thread: None,
                 });
             } else if ends {
                 samples.push(self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0));
@@ -538,13 +577,13 @@ fn in_ticks(ticks: u64) -> u32 {
     u32::try_from(ticks).unwrap_or(u32::MAX)
 }
 
-/// Divides `total` among hits, by their counts; the parts sum to it.
+/// Divides `total` among hits, by their weights; the parts sum to it.
 fn shares<'a>(hits: &'a [&'a Hit], total: u64) -> impl Iterator<Item = (&'a Hit, u64)> {
-    let count: u128 = hits.iter().map(|hit| u128::from(hit.count)).sum();
-    let up_to = move |hits: u128| ((hits * u128::from(total) + count / 2) / count.max(1)) as u64;
+    let all: u128 = hits.iter().map(|hit| u128::from(hit.weight)).sum();
+    let up_to = move |weight: u128| ((weight * u128::from(total) + all / 2) / all.max(1)) as u64;
     let mut before = 0;
     hits.iter().map(move |&hit| {
-        let until = before + u128::from(hit.count);
+        let until = before + u128::from(hit.weight);
         let share = up_to(until) - up_to(before);
         before = until;
         (hit, share)

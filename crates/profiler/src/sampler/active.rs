@@ -3,7 +3,7 @@
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
 use crate::sample_queue::{Batch, Event, Refused, SampleSender};
-use crate::sampler::account::{News, Weighted};
+use crate::sampler::account::{Account, News, ShortLived, Weighted};
 use crate::sampler::ticks::Ticks;
 use crate::sampler::timers::hit_within_ns;
 use crate::stack::RawStack;
@@ -56,6 +56,7 @@ pub struct RunningRecording {
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
     sampled_cpu_ns: u64,
+    short_lived: ShortLived,
 }
 
 impl RunningRecording {
@@ -84,11 +85,12 @@ impl RunningRecording {
             answers_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
+            short_lived: ShortLived::default(),
         }
     }
 
     /// The first tick is now. To be called after the threads' clocks were read, see
-    /// [`RunningRecording::cpu_of_ended_threads`].
+    /// [`RunningRecording::take_short_lived`].
     pub fn start(&mut self, place: usize) {
         let now = monotonic_ns();
         self.place = place;
@@ -210,7 +212,7 @@ impl RunningRecording {
 
     /// Takes a thread's samples. One without a stack stands for time of which there is no stack.
     pub fn take(&mut self, thread: &Arc<Thread>, samples: Vec<Weighted>) {
-        for Weighted { state, stack, ticks, cpu_ns, ns } in samples {
+        for Weighted { state, stack, ticks, cpu_ns, ns, thread: own } in samples {
             let weight_ns = match self.request.mode {
                 Mode::Wall => self.interval_ns(),
                 Mode::Cpu => cpu_ns,
@@ -222,6 +224,7 @@ impl RunningRecording {
                 self.counters.unsampled_cpu_ns.add(weight_ns.saturating_mul(ticks.into()));
             }
             self.sampled_cpu_ns += cpu_ns;
+            let thread = own.as_ref().unwrap_or(thread);
             self.batch.push(Event { ticks, ..self.event(thread, ns, weight_ns, state, &stack) });
         }
     }
@@ -233,19 +236,47 @@ impl RunningRecording {
         process_ns.saturating_sub(agent_threads::cpu_ns()).saturating_sub(self.program_cpu_ns)
     }
 
-    /// CPU mode, at the end: adds the CPU time that no sample stands for. It is that of the last
-    /// moments of threads that have ended. With it the weights sum to the program's CPU time.
+    /// Takes the rest of a thread's samples.
+    pub fn take_rest(&mut self, thread: &Arc<Thread>, mut account: Account, has_ended: bool) {
+        if has_ended && account.is_short_lived() {
+            self.short_lived.add(thread, account, monotonic_ns());
+        } else {
+            let samples = account.close(self.request.mode, self.interval_ns(), true);
+            self.take(thread, samples);
+        }
+    }
+
+    /// Whether it is time for [`RunningRecording::take_short_lived`].
+    pub fn has_many_short_lived(&self, now: u64) -> bool {
+        self.short_lived.is_full(self.request.mode, now)
+    }
+
+    /// Takes the samples of threads that have ended soon. In CPU mode they also stand for the CPU
+    /// time of threads that ended unseen, and for the last moments of others: what
+    /// `program_used_ns` has more than samples and accounts (`pending_ns`). With it the weights sum
+    /// to the program's CPU time. `ends`: the recording ends.
     ///
     /// The clocks cannot all be read at once. They are read in such an order that threads which run
     /// meanwhile make the difference smaller, never larger: none that ended is made up.
-    pub fn cpu_of_ended_threads(&mut self, now: u64, program_used_ns: u64) {
-        let used = program_used_ns.saturating_sub(self.sampled_cpu_ns);
+    pub fn take_short_lived(&mut self, now: u64, program_used_ns: u64, pending_ns: u64, ends: bool) {
+        let known_ns = self.sampled_cpu_ns + pending_ns + self.short_lived.pending_ns();
         let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
-        if all && used > CLOCKS_DIFFER_NS {
-            let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
-            let stack = Arc::new(RawStack::none());
-            let rest = Weighted { state: State::Running, stack, ticks: 1, cpu_ns: used, ns: now };
-            self.take(&thread, vec![rest]);
+        let unseen_ns = Some(program_used_ns.saturating_sub(known_ns))
+            .filter(|&ns| all && self.request.mode == Mode::Cpu && ns > CLOCKS_DIFFER_NS);
+        if let Some(cpu_ns) = unseen_ns {
+            if self.short_lived.has_run() {
+                self.short_lived.add_unseen(cpu_ns);
+            } else if ends {
+                let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
+                let (state, stack, thread_of) = (State::Running, Arc::new(RawStack::none()), None);
+                let rest = Weighted { state, stack, ticks: 1, cpu_ns, ns: now, thread: thread_of };
+                self.take(&thread, vec![rest]);
+            }
+        }
+        if let Some((thread, samples)) =
+            self.short_lived.close(self.request.mode, self.interval_ns(), now, ends)
+        {
+            self.take(&thread, samples);
         }
     }
 
@@ -379,8 +410,14 @@ mod tests {
         let mut handed_on = vec![];
         for tick in 0..100 {
             let now = begin + tick * 1_000_000;
-            let sample =
-                Weighted { state: State::Running, stack: stack.clone(), ticks: 1, cpu_ns: 0, ns: now };
+            let sample = Weighted {
+                state: State::Running,
+                stack: stack.clone(),
+                ticks: 1,
+                cpu_ns: 0,
+                ns: now,
+                thread: None,
+            };
             recording.take(&thread, vec![sample]);
             assert!(recording.next_wake() <= now.max(begin) + HAND_ON_NS);
             recording.flush_if_due(now);

@@ -252,7 +252,10 @@ impl Sweeper {
         if preempt != 0 {
             self.preempter.go(&mut self.threads);
         }
-        recordings.iter_mut().for_each(RunningRecording::end_tick);
+        recordings.iter_mut().for_each(|recording| {
+            finalize::emit_short_lived(&self.threads, recording, tick_ns);
+            recording.end_tick();
+        });
         self.counters.sweep.add(process::monotonic_ns().saturating_sub(began_ns));
     }
 
@@ -280,7 +283,7 @@ impl Sweeper {
                 Observation::Ended => {
                     // From now on the thread has no ticks.
                     of(recordings, thread.recordings)
-                        .for_each(|recording| finalize::emit_tail(thread, recording));
+                        .for_each(|recording| finalize::emit_tail(thread, recording, true));
                     continue;
                 }
                 Observation::Gone => {
@@ -351,6 +354,7 @@ impl Sweeper {
                 for recording in of(recordings, asked) {
                     if let Some(account) = account_of(thread, recording) {
                         account.ran(&answer.stack, answer.asked_ns, answer.hit_ns / tick_ns);
+                        account.was_young(answer.reachable_ns, tick_ns.min(recording.interval_ns()));
                     }
                 }
             }

@@ -50,6 +50,8 @@ pub struct ThreadState {
     pub cpu_ns: u64,
     /// How long it has waited for CPUs, since it is known.
     pub delay_ns: u64,
+    /// When it was found.
+    pub found_ns: u64,
     /// When it was last seen to have run.
     pub ran_ns: u64,
     /// Its samples so far, for each recording.
@@ -86,7 +88,7 @@ pub struct ThreadState {
 }
 
 impl ThreadState {
-    fn new(tid: u32, keep: bool) -> Option<ThreadState> {
+    fn new(tid: u32, keep: bool, found_ns: u64) -> Option<ThreadState> {
         let cpu_ns = threads::cpu_ns(tid)?;
         let activity = ActivityFile::open(tid);
         // A lack of descriptors is temporary.
@@ -97,6 +99,7 @@ impl ThreadState {
             thread: Arc::new(Thread { tid, name: threads::name(tid) }),
             cpu_ns,
             delay_ns: 0,
+            found_ns,
             ran_ns: 0,
             accounts: [const { None }; MAX_RECORDINGS],
             recordings: 0,
@@ -276,7 +279,7 @@ impl Threads {
                 self.suspects.insert(tid, since);
                 continue;
             }
-            if let Some(thread) = ThreadState::new(tid, self.known.len() < self.keep) {
+            if let Some(thread) = ThreadState::new(tid, self.known.len() < self.keep, now) {
                 self.known.insert(tid, thread);
                 self.visits.push((tid, IdleBackoff::default()));
                 self.newborn.push(tid);

@@ -60,7 +60,8 @@ pub struct ThreadTimer {
     /// When it was armed last, and for which recordings.
     asked_ns: u64,
     recordings: u8,
-    /// The thread's CPU clock when the timer was armed and had not expired yet.
+    /// When the timer was armed and had not expired yet, and the thread's CPU clock then.
+    armed_ns: u64,
     armed_cpu_ns: u64,
 }
 
@@ -101,6 +102,9 @@ pub struct TimerHit {
     pub asked_ns: u64,
     /// When the thread was hit.
     pub hit_ns: u64,
+    /// For how long it could have been armed before, in its CPU time, as far as known: since its
+    /// begin, less the time from when it was found until it had a timer.
+    pub reachable_ns: u64,
     /// Where.
     pub stack: Arc<RawStack>,
 }
@@ -182,7 +186,7 @@ impl Timers {
             let is_armed = timer.expires_ns != 0 && !slot::is_done(timer.ticket);
             if !is_armed {
                 timer.recordings = 0;
-                timer.armed_cpu_ns = thread.cpu_ns;
+                (timer.armed_ns, timer.armed_cpu_ns) = (now_ns, thread.cpu_ns);
                 if !timer.timer.arm() {
                     return None;
                 }
@@ -236,7 +240,7 @@ impl Timers {
             let timer = thread.preempted.as_mut().filter(|timer| timer.expires_ns == 0)?;
             let now_ns = process::monotonic_ns();
             (timer.asked_ns, timer.expires_ns) = (now_ns, now_ns + PUT_OFF_NS);
-            (timer.recordings, timer.armed_cpu_ns) = (recordings, cpu_ns);
+            (timer.recordings, timer.armed_ns, timer.armed_cpu_ns) = (recordings, now_ns, cpu_ns);
             timer
                 .timer
                 .raise(tid, signals::SAMPLING, timer.ticket.to_value())
@@ -289,7 +293,8 @@ impl Timers {
         self.interpreters.prepare(slot, thread.tid());
         slot.set_owner(thread.tid(), timer.id());
         self.room -= 1;
-        Some(ThreadTimer { timer, ticket, expires_ns: 0, asked_ns: 0, recordings: 0, armed_cpu_ns: 0 })
+        let (expires_ns, asked_ns, recordings, armed_ns, armed_cpu_ns) = Default::default();
+        Some(ThreadTimer { timer, ticket, expires_ns, asked_ns, recordings, armed_ns, armed_cpu_ns })
     }
 
     /// Whether a running thread is known not to block the signal. It may block all by a
@@ -424,7 +429,12 @@ impl Timers {
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
-        Some(TimerHit { recordings, asked_ns, hit_ns, stack: Arc::new(stack) })
+        let least_ns = timer.armed_cpu_ns;
+        let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
+        let clock_ns = (least_ns < self.valid_ns).then(|| threads::cpu_ns(thread.tid())).flatten();
+        let cpu_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
+        let reachable_ns = cpu_ns.saturating_sub(timer.armed_ns.saturating_sub(thread.found_ns));
+        Some(TimerHit { recordings, asked_ns, hit_ns, reachable_ns, stack: Arc::new(stack) })
     }
 }
 

@@ -274,9 +274,9 @@ fn a_thread_that_was_in_step_and_then_computes_has_its_stacks() {
 #[test]
 fn windows_are_short_first_and_wait_for_hits_later() {
     let mut account = Account::new(moment(0, 0, 0));
-    account.observe(moment(40, 1, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
-    assert!(!account.is_full(40 * MS));
-    assert!(account.is_full(60 * MS));
+    account.observe(moment(10, 1, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    assert!(!account.is_full(10 * MS));
+    assert!(account.is_full(30 * MS));
     account.close(Mode::Cpu, 10 * MS, false);
     account.observe(moment(1500, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     assert!(!account.is_full(1500 * MS), "no hits are not many");

@@ -23,7 +23,8 @@ pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, 
         let ticks = passed - u64::from(recording.is_in_sweep());
         let (cpu_ns, delay_ns) = (from_cpu_ns, thread.delay_ns);
         let kernel_ns = if cpu_ns == 0 { Some(0) } else { timer_delivery::kernel_ns(thread.tid()) };
-        let account = Account::new(Moment { ns: monotonic_ns(), cpu_ns, kernel_ns, delay_ns, ticks, late });
+        let now = Moment { ns: monotonic_ns(), cpu_ns, kernel_ns, delay_ns, ticks, late };
+        let account = if cpu_ns == 0 { Account::of_new_thread(now) } else { Account::new(now) };
         if let Some(place) = thread.accounts.get_mut(recording.place()) {
             *place = Some(Box::new(account));
         }

@@ -7,7 +7,6 @@ use crate::sampler::account::{Found, TimerState};
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::{ThreadState, Threads};
 use crate::sampler::timers::Timers;
-use swipr_formats::model::Mode;
 use swipr_os::process;
 use swipr_os::threads::cpu_ns;
 
@@ -29,15 +28,27 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
         false => account.observe(now, Found::Elsewhere, TimerState::No),
     }
     recording.count(news);
-    emit_tail(thread, recording);
+    emit_tail(thread, recording, has_ended);
 }
 
 /// Emits a thread's samples up to its last observation, then takes the thread out of the recording.
-pub fn emit_tail(thread: &mut ThreadState, recording: &mut RunningRecording) {
-    let Some(mut account) = thread.accounts.get_mut(recording.place()).and_then(Option::take) else { return };
-    let samples = account.close(recording.request().mode, recording.interval_ns(), true);
-    recording.take(&thread.thread, samples);
+pub fn emit_tail(thread: &mut ThreadState, recording: &mut RunningRecording, has_ended: bool) {
+    let Some(account) = thread.accounts.get_mut(recording.place()).and_then(Option::take) else { return };
+    recording.take_rest(&thread.thread, *account, has_ended);
     thread.recordings &= !recording.bit();
+}
+
+/// Emits the samples of threads that have ended soon, if they are many.
+pub fn emit_short_lived(threads: &Threads, recording: &mut RunningRecording, now_ns: u64) {
+    if !recording.has_many_short_lived(now_ns) {
+        return;
+    }
+    let program_used_ns = recording.program_used_ns();
+    let pending = |thread: &ThreadState| {
+        Some(thread.accounts.get(recording.place())?.as_ref()?.pending_ns(thread.cpu_ns))
+    };
+    let pending_ns = threads.iter().filter_map(pending).sum();
+    recording.take_short_lived(now_ns, program_used_ns, pending_ns, false);
 }
 
 /// A snapshot wants a stack of each thread. Observes those again that were neither hit nor found
@@ -83,8 +94,6 @@ pub fn finalize_recording(threads: &mut Threads, recording: &mut RunningRecordin
             finalize_thread(thread, recording, now_ns.is_none());
         }
     }
-    if recording.request().mode == Mode::Cpu {
-        recording.cpu_of_ended_threads(process::monotonic_ns(), program_used_ns);
-    }
+    recording.take_short_lived(process::monotonic_ns(), program_used_ns, 0, true);
     recording.flush(process::monotonic_ns());
 }
