@@ -28,8 +28,12 @@ pub fn check(line: &str, recording: &Recording) -> Result<(), String> {
         ["threads", relation, wanted] => compare(recording.threads() as f64, relation, wanted),
         ["stats", key, relation, wanted] => {
             let found = recording.stats.iter().find(|(name, _)| name == key);
-            let (_, value) = found.ok_or_else(|| format!("{line}: there is no such figure"))?;
-            compare(*value as f64, relation, wanted)
+            let value = match found {
+                Some((_, value)) => *value,
+                None if *relation == "<=" => 0, // what did not happen has no figure
+                None => return Err(format!("{line}: there is no such figure")),
+            };
+            compare(value as f64, relation, wanted)
         }
         ["every", "tick", "is", "accounted", "for"] => every_tick(recording),
         ["thread", thread, "has", "stack", stack] => {

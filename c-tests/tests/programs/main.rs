@@ -56,6 +56,7 @@ programs! {
     vector_registers_and_red_zone_are_kept_across_samples => "fp_registers_kept",
     threads_that_wait_for_a_cpu_are_seen_to => "waiting_for_cpu",
     threads_that_come_and_go_are_no_danger => "thread_churn",
+    threads_that_run_seldom_have_their_time_at_their_functions => "threads_that_run_seldom",
     threads_that_live_for_milliseconds_have_their_time_at_their_functions => "thread_for_each_request",
     a_sample_in_a_signal_handler_reaches_main => "signal_handler_stack",
     users_of_alternate_stacks_are_sampled => "alternate_stack",

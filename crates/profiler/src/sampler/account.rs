@@ -10,9 +10,9 @@
 //!
 //! Time without a hit is carried over to the next window, and at the end has no stack.
 
-mod short_lived;
+mod seldom_hit;
 
-pub use short_lived::ShortLived;
+pub use seldom_hit::{SeldomHit, unseen};
 
 use super::steps::Steps;
 use crate::stack::RawStack;
@@ -27,7 +27,7 @@ const FIRST_WINDOW_NS: u64 = 20_000_000;
 /// Running hits that are enough to close a window.
 const MANY_HITS: u32 = 8;
 /// What a hit weighs, and how much more than that one may weigh.
-const WEIGHT: u32 = 16;
+const WEIGHT: u32 = 256;
 const MOST_WEIGHTS: u32 = 32;
 /// Hits that chance does not explain: they are so many standard deviations from the expected
 /// number, and their ratio to it is outside a range that schedulers cause.
@@ -113,6 +113,8 @@ pub struct Weighted {
     pub ns: u64,
     /// Whose it is, if not the account's thread's.
     pub thread: Option<Arc<Thread>>,
+    /// It has no stack because the thread was not hit, by chance.
+    pub is_unhit: bool,
 }
 
 /// The three things that a thread does.
@@ -143,8 +145,9 @@ impl Kind {
     }
 }
 
+/// Where a thread was.
 #[derive(Clone, Debug)]
-struct Hit {
+pub struct Hit {
     state: State,
     stack: Arc<RawStack>,
     count: u32,
@@ -154,7 +157,14 @@ struct Hit {
     thread: Option<Arc<Thread>>,
 }
 
-/// One thread in one recording, or the threads that have ended soon (`short_lived.rs`).
+impl Hit {
+    fn sample(&self, ticks: u32, cpu_ns: u64) -> Weighted {
+        let Hit { state, stack, ns, thread, .. } = self.clone();
+        Weighted { state, stack, ticks, cpu_ns, ns, thread, is_unhit: false }
+    }
+}
+
+/// One thread in one recording, or threads that share one (`seldom_hit.rs`).
 #[derive(Debug, Default)]
 pub struct Account {
     began: Moment,
@@ -170,6 +180,10 @@ pub struct Account {
     /// Waiting time that was reported before the kernel counted it.
     attributed_early_ns: u64,
     hits: Vec<Hit>,
+    /// What the last window lends, see [`Account::take_lent`].
+    lent: Vec<Hit>,
+    /// The interval of kernel ticks, if known.
+    tick_ns: u64,
     /// Time carried over from earlier windows, by kind, in nanoseconds.
     left_ns: [f64; 3],
     /// Running hits to be expected by the CPU clock, and running hits that came: in this window,
@@ -219,6 +233,7 @@ impl Account {
         if let TimerState::Yes(tick_ns) = timer
             && passed_ns > 0
         {
+            self.tick_ns = tick_ns;
             let running = ((used_ns as f64 - kernel_ns as f64) / passed_ns as f64).min(1.0);
             self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
         }
@@ -405,6 +420,7 @@ impl Account {
         let kernel_ns = self.kernel_ns.min(times_ns[0]);
         self.kernel_ns -= kernel_ns;
         let missed_ns = [self.unarmed_ns, kernel_ns];
+        self.lend(times_ns[0] as f64 + self.left_ns[0], interval_ns);
         let mut samples = match mode {
             Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, ends),
             Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),
@@ -414,6 +430,11 @@ impl Account {
         self.unarmed_ns = 0;
         self.hits.clear();
         samples
+    }
+
+    /// Whether running time without a hit has waited for long enough for one.
+    fn is_long(&self) -> bool {
+        self.last.ns.saturating_sub(self.opened.ns) >= LONGEST_WINDOW_NS
     }
 
     /// How long the thread ran, waited for a CPU and was blocked in the window.
@@ -444,16 +465,10 @@ impl Account {
         if self.was_in_step {
             samples.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
         } else if !hits.is_empty() {
-            samples.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| Weighted {
-                state: State::Running,
-                stack: hit.stack.clone(),
-                ticks: 1,
-                cpu_ns,
-                ns: hit.ns,
-                thread: hit.thread.clone(),
-            }));
-        } else if ends {
-            samples.push(self.without_stack(Kind::Running, RawStack::none(), 1, total_ns));
+            samples.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| hit.sample(1, cpu_ns)));
+        } else if ends || self.is_long() {
+            let unhit = self.without_stack(Kind::Running, RawStack::none(), 1, total_ns);
+            samples.push(Weighted { is_unhit: true, ..unhit });
         } else {
             self.left_ns[0] = total_ns as f64;
         }
@@ -466,7 +481,7 @@ impl Account {
 
     fn without_stack(&self, kind: Kind, stack: RawStack, ticks: u32, cpu_ns: u64) -> Weighted {
         let (state, stack, ns) = (kind.state(), Arc::new(stack), self.last.ns);
-        Weighted { state, stack, ticks, cpu_ns, ns, thread: None }
+        Weighted { state, stack, ticks, cpu_ns, ns, thread: None, is_unhit: false }
     }
 
     fn wall_samples(
@@ -502,26 +517,14 @@ impl Account {
             let waited =
                 kind == Kind::Waiting || kind == Kind::Blocked && ends && is_moment && !self.is_blind;
             if !hits.is_empty() {
-                samples.extend(shares(&hits, ticks).map(|(hit, ticks)| Weighted {
-                    state: hit.state,
-                    stack: hit.stack.clone(),
-                    ticks: in_ticks(ticks),
-                    cpu_ns: 0,
-                    ns: hit.ns,
-                    thread: hit.thread.clone(),
-                }));
+                samples.extend(shares(&hits, ticks).map(|(hit, ticks)| hit.sample(in_ticks(ticks), 0)));
             } else if let (true, Some(stack)) = (waited, &self.seen) {
-                let (stack, ns) = (stack.clone(), self.last.ns);
-                samples.push(Weighted {
-                    state: State::Runnable,
-                    stack,
-                    ticks: in_ticks(ticks),
-                    cpu_ns: 0,
-                    ns,
-                    thread: None,
-                });
-            } else if ends {
-                samples.push(self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0));
+                let without = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
+                samples.push(Weighted { state: State::Runnable, stack: stack.clone(), ..without });
+            } else if ends || kind == Kind::Running && self.is_long() {
+                let is_unhit = kind == Kind::Running;
+                let unhit = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
+                samples.push(Weighted { is_unhit, ..unhit });
             } else if let Some(left) = self.left_ns.get_mut(kind as usize) {
                 *left += ticks as f64 * interval_ns as f64;
             }

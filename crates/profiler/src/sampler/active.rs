@@ -3,7 +3,7 @@
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
 use crate::sample_queue::{Batch, Event, Refused, SampleSender};
-use crate::sampler::account::{Account, News, ShortLived, Weighted};
+use crate::sampler::account::{Account, News, SeldomHit, Weighted, unseen};
 use crate::sampler::ticks::Ticks;
 use crate::sampler::timers::hit_within_ns;
 use crate::stack::RawStack;
@@ -26,6 +26,9 @@ const FLUSH_SAMPLES: usize = 1024;
 /// A snapshot shows threads that get no CPU for longer without a stack.
 const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
 
+/// The moments of so many ticks are kept.
+const KEPT_TICKS: usize = 32;
+
 /// The threads' clocks are read one after another: a smaller difference is no missing thread.
 const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
@@ -47,6 +50,8 @@ pub struct RunningRecording {
     ticks: Ticks,
     /// Whether the sweep under way is a tick of this recording.
     due: bool,
+    /// When the last ticks were.
+    kept_ticks: [u64; KEPT_TICKS],
     /// Ticks so far, with the late ones that get samples.
     passed: u64,
     /// Late ticks that get samples all the same.
@@ -56,7 +61,7 @@ pub struct RunningRecording {
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
     sampled_cpu_ns: u64,
-    short_lived: ShortLived,
+    seldom_hit: SeldomHit,
 }
 
 impl RunningRecording {
@@ -80,17 +85,18 @@ impl RunningRecording {
             clock,
             ticks: Ticks::new(1, 0),
             due: false,
+            kept_ticks: [0; KEPT_TICKS],
             passed: 0,
             filled: 0,
             answers_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
-            short_lived: ShortLived::default(),
+            seldom_hit: SeldomHit::default(),
         }
     }
 
     /// The first tick is now. To be called after the threads' clocks were read, see
-    /// [`RunningRecording::take_short_lived`].
+    /// [`RunningRecording::take_seldom_hit`].
     pub fn start(&mut self, place: usize) {
         let now = monotonic_ns();
         self.place = place;
@@ -171,6 +177,8 @@ impl RunningRecording {
             let filled = if late > MAX_LATE { 0 } else { late };
             self.filled += filled;
             self.passed += 1 + filled;
+            self.kept_ticks.rotate_right(1);
+            self.kept_ticks[0] = now;
             self.counters.ticks.add(1);
         }
         self.due
@@ -189,6 +197,12 @@ impl RunningRecording {
     /// The ticks so far, and how many of them were late.
     pub fn passed(&self) -> (u64, u64) {
         (self.passed, self.filled)
+    }
+
+    /// The tick at most `within_ns` before `ns`.
+    pub fn tick_before(&self, ns: u64, within_ns: u64) -> Option<u64> {
+        let tick_ns = self.kept_ticks.iter().copied().find(|&tick_ns| tick_ns <= ns)?;
+        (ns - tick_ns <= within_ns).then_some(tick_ns)
     }
 
     /// Whether this is a snapshot: each thread's stack, once. A thread whose stack could not be
@@ -212,7 +226,7 @@ impl RunningRecording {
 
     /// Takes a thread's samples. One without a stack stands for time of which there is no stack.
     pub fn take(&mut self, thread: &Arc<Thread>, samples: Vec<Weighted>) {
-        for Weighted { state, stack, ticks, cpu_ns, ns, thread: own } in samples {
+        for Weighted { state, stack, ticks, cpu_ns, ns, thread: own, .. } in samples {
             let weight_ns = match self.request.mode {
                 Mode::Wall => self.interval_ns(),
                 Mode::Cpu => cpu_ns,
@@ -236,48 +250,55 @@ impl RunningRecording {
         process_ns.saturating_sub(agent_threads::cpu_ns()).saturating_sub(self.program_cpu_ns)
     }
 
+    /// Closes the window of a thread's account, and takes its samples.
+    pub fn close_window(&mut self, thread: &Arc<Thread>, account: &mut Account, ends: bool) {
+        let (mode, interval_ns, now) = (self.request.mode, self.interval_ns(), monotonic_ns());
+        let mut samples = account.close(mode, interval_ns, ends);
+        if !self.is_snapshot() {
+            self.seldom_hit.lend(thread, account.take_lent(), now);
+            for unhit in samples.extract_if(.., |sample| sample.is_unhit) {
+                self.seldom_hit.add_unhit(thread, &unhit, mode, interval_ns);
+            }
+        }
+        self.take(thread, samples);
+    }
+
     /// Takes the rest of a thread's samples.
     pub fn take_rest(&mut self, thread: &Arc<Thread>, mut account: Account, has_ended: bool) {
-        if has_ended && account.is_short_lived() {
-            self.short_lived.add(thread, account, monotonic_ns());
+        if has_ended && account.is_short_lived() && !self.is_snapshot() {
+            self.seldom_hit.add_ended(thread, account, monotonic_ns());
         } else {
-            let samples = account.close(self.request.mode, self.interval_ns(), true);
-            self.take(thread, samples);
+            self.close_window(thread, &mut account, true);
         }
     }
 
-    /// Whether it is time for [`RunningRecording::take_short_lived`].
-    pub fn has_many_short_lived(&self, now: u64) -> bool {
-        self.short_lived.is_full(self.request.mode, now)
+    /// Whether it is time for [`RunningRecording::take_seldom_hit`].
+    pub fn has_many_seldom_hit(&self, now: u64) -> bool {
+        self.seldom_hit.is_full(self.request.mode, now)
     }
 
-    /// Takes the samples of threads that have ended soon. In CPU mode they also stand for the CPU
+    /// Takes the samples of threads that are seldom hit. In CPU mode they also stand for the CPU
     /// time of threads that ended unseen, and for the last moments of others: what
     /// `program_used_ns` has more than samples and accounts (`pending_ns`). With it the weights sum
     /// to the program's CPU time. `ends`: the recording ends.
     ///
     /// The clocks cannot all be read at once. They are read in such an order that threads which run
     /// meanwhile make the difference smaller, never larger: none that ended is made up.
-    pub fn take_short_lived(&mut self, now: u64, program_used_ns: u64, pending_ns: u64, ends: bool) {
-        let known_ns = self.sampled_cpu_ns + pending_ns + self.short_lived.pending_ns();
+    pub fn take_seldom_hit(&mut self, now: u64, program_used_ns: u64, pending_ns: u64, ends: bool) {
+        let known_ns = self.sampled_cpu_ns + pending_ns + self.seldom_hit.pending_ns();
+        let unseen_ns = program_used_ns.saturating_sub(known_ns);
         let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
-        let unseen_ns = Some(program_used_ns.saturating_sub(known_ns))
-            .filter(|&ns| all && self.request.mode == Mode::Cpu && ns > CLOCKS_DIFFER_NS);
-        if let Some(cpu_ns) = unseen_ns {
-            if self.short_lived.has_run() {
-                self.short_lived.add_unseen(cpu_ns);
-            } else if ends {
-                let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
-                let (state, stack, thread_of) = (State::Running, Arc::new(RawStack::none()), None);
-                let rest = Weighted { state, stack, ticks: 1, cpu_ns, ns: now, thread: thread_of };
-                self.take(&thread, vec![rest]);
-            }
+        let is_unseen = all && self.request.mode == Mode::Cpu && unseen_ns > CLOCKS_DIFFER_NS;
+        let has_hits = self.seldom_hit.hits() > 0;
+        if is_unseen && has_hits {
+            self.seldom_hit.add_unseen(unseen_ns);
         }
-        if let Some((thread, samples)) =
-            self.short_lived.close(self.request.mode, self.interval_ns(), now, ends)
-        {
-            self.take(&thread, samples);
+        let mut samples = self.seldom_hit.close(self.request.mode, self.interval_ns(), now, ends);
+        if is_unseen && !has_hits && ends {
+            samples.push(unseen(unseen_ns, now));
         }
+        let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
+        self.take(&thread, samples);
     }
 
     fn event(
@@ -417,6 +438,7 @@ mod tests {
                 cpu_ns: 0,
                 ns: now,
                 thread: None,
+                is_unhit: false,
             };
             recording.take(&thread, vec![sample]);
             assert!(recording.next_wake() <= now.max(begin) + HAND_ON_NS);

@@ -12,7 +12,7 @@ use super::active::RunningRecording;
 use super::idle_backoff::{IdleBackoff, sweeps_per_check};
 use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
-use super::timers::{Timers, acquire_slot};
+use super::timers::{ThreadTimer, TimerHit, Timers, acquire_slot, hit_within_ns};
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
@@ -40,6 +40,8 @@ const MAPS_AGAIN_NS: u64 = 20_000_000;
 /// If it were armed only when seen to run, the thread would be hit too seldom where it starts to.
 const LATELY_NS: u64 = 1_000_000_000;
 const LATELY_TICKS: u64 = 10;
+/// So many timers of threads that do not run are armed in a sweep.
+const MOST_SETTLED: usize = 16;
 
 /// What a sweep needs.
 #[derive(Debug)]
@@ -161,9 +163,11 @@ impl Sweeper {
             if has_other_stack {
                 thread.stack_bounds = StackBounds::default();
             }
-            let rests = now_ns.saturating_sub(thread.ran_ns) > LONGEST_REST_NS;
+            let waits = thread.timer.as_ref().is_some_and(ThreadTimer::waits);
+            let rests = !waits && now_ns.saturating_sub(thread.ran_ns) > LONGEST_REST_NS;
             if rests || has_other_stack && bounds != StackBounds::default() {
                 self.timers.remove(thread);
+                thread.is_settled = rests;
             }
         }
         self.counters.set_signal_blockers(blocking);
@@ -189,7 +193,7 @@ impl Sweeper {
     }
 
     fn find_threads(&mut self, recordings: &mut [RunningRecording]) {
-        let Sweeper { threads, timers, gone, counters, .. } = self;
+        let Sweeper { threads, tables, timers, gone, counters, .. } = self;
         let ended = threads.refresh(gone);
         gone.clear();
         let newborn = threads.take_newborn();
@@ -202,6 +206,7 @@ impl Sweeper {
             return;
         }
         for mut thread in ended {
+            take_waited_hit(&mut thread, timers, tables, counters, recordings);
             finalize_end(&mut thread, timers, recordings);
         }
         for tid in newborn {
@@ -253,7 +258,7 @@ impl Sweeper {
             self.preempter.go(&mut self.threads);
         }
         recordings.iter_mut().for_each(|recording| {
-            finalize::emit_short_lived(&self.threads, recording, tick_ns);
+            finalize::emit_seldom_hit(&self.threads, recording, tick_ns);
             recording.end_tick();
         });
         self.counters.sweep.add(process::monotonic_ns().saturating_sub(began_ns));
@@ -262,7 +267,7 @@ impl Sweeper {
     /// Observes the threads that this sweep has not observed yet.
     fn observe_threads(&mut self, recordings: &mut [RunningRecording], due: Due) {
         let Sweeper { threads, tables, copier, timers, preempter, counters, unknown_code, gone, .. } = self;
-        let mut place = 0;
+        let (mut place, mut settled) = (0, 0);
         let sweep = counters.sweeps.get();
         while let Some((backoff, thread)) = threads.next_due(sweep, &mut place) {
             let wanted = due.all & thread.recordings;
@@ -293,6 +298,9 @@ impl Sweeper {
             };
             set_activity(thread, backoff, cpu_before_ns, due);
             *unknown_code |= is_in_unknown_code(&found);
+            if thread.cpu_ns != cpu_before_ns {
+                *unknown_code |= take_waited_hit(thread, timers, tables, counters, recordings);
+            }
             let ran_lately = due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
             let now_ns = process::monotonic_ns();
             let preempt = wanted & due.preempt;
@@ -306,7 +314,7 @@ impl Sweeper {
                 _ if by_timer == 0 => TimerState::No,
                 true if timers.arm(thread, by_timer, now_ns, counters) => TimerState::Yes(due.kernel_tick_ns),
                 true => TimerState::Never,
-                false => TimerState::No,
+                false => settle(thread, timers, due, &mut settled, counters),
             };
             for recording in of(recordings, wanted) {
                 let asked = preempted.filter(|_| recording.bit() & preempt != 0).unwrap_or(timed);
@@ -367,6 +375,11 @@ impl Sweeper {
     pub fn retire(&mut self, recordings: &mut Vec<RunningRecording>, now: u64) {
         let is_asked = self.collect_at().is_some();
         let Sweeper { threads, tables, copier, counters, timers, .. } = self;
+        if recordings.iter_mut().any(|recording| recording.has_ended(now)) {
+            for thread in threads.iter_mut() {
+                take_waited_hit(thread, timers, tables, counters, recordings);
+            }
+        }
         recordings.retain_mut(|recording| {
             if !recording.has_ended(now) || is_asked && recording.waits_for_answers(now) {
                 return true;
@@ -381,6 +394,12 @@ impl Sweeper {
             finalize::finalize_recording(threads, recording);
             false
         });
+        if recordings.is_empty() {
+            for thread in threads.iter_mut().filter(|thread| thread.is_settled) {
+                timers.remove(thread);
+                thread.is_settled = false;
+            }
+        }
         if !recordings.iter().any(RunningRecording::preempts) {
             self.preempter.go_home();
         }
@@ -415,6 +434,45 @@ fn account_of<'a>(
     thread.accounts.get_mut(recording.place())?.as_deref_mut()
 }
 
+/// Arms the timer of a thread that does not run, unless that was tried, or many were in this sweep.
+fn settle(
+    thread: &mut ThreadState,
+    timers: &mut Timers,
+    due: Due,
+    settled: &mut usize,
+    counters: &AgentCounters,
+) -> TimerState {
+    if !thread.is_settled && *settled < MOST_SETTLED {
+        timers.arm_waiting(thread, due.tick_ns, counters);
+        thread.is_settled = true;
+        *settled += 1;
+    }
+    TimerState::No
+}
+
+/// Takes the stack that a thread has left which did not run before. It counts where a tick was not
+/// more than a kernel tick before it: so it does for threads whose timers are armed at each tick.
+/// Returns whether the stack is in unknown code.
+fn take_waited_hit(
+    thread: &mut ThreadState,
+    timers: &mut Timers,
+    tables: &Tables,
+    counters: &AgentCounters,
+    recordings: &mut [RunningRecording],
+) -> bool {
+    let Some(TimerHit { armed_ns, hit_ns, stack, .. }) = timers.take_waited(thread, tables, counters) else {
+        return false;
+    };
+    let bits = thread.recordings;
+    for recording in of(recordings, bits).filter(|recording| !recording.preempts()) {
+        let tick_ns = recording.tick_before(hit_ns, hit_within_ns()).filter(|&tick_ns| tick_ns >= armed_ns);
+        if let (Some(tick_ns), Some(account)) = (tick_ns, account_of(thread, recording)) {
+            account.ran(&stack, tick_ns, hit_ns / kernel_tick_ns());
+        }
+    }
+    stack.is_in_unknown_code()
+}
+
 /// Reads a thread's name again, by which recordings may select it.
 fn refresh_name(thread: &mut ThreadState, recordings: &mut [RunningRecording]) {
     if !thread.refresh_name() {
@@ -441,6 +499,7 @@ fn set_activity(thread: &mut ThreadState, backoff: &mut IdleBackoff, cpu_before_
     if has_run {
         backoff.has_run();
         thread.ran_ns = due.tick_ns;
+        thread.is_settled = false;
     } else {
         backoff.was_idle(thread.tid(), due.sweeps_per_check);
     }
@@ -460,10 +519,10 @@ fn add_observation(
     let news = account.news(now);
     account.observe(now, found, asked);
     recording.count(news);
+    let whose = thread.thread.clone();
     let Some(account) = account_of(thread, recording) else { return };
     if account.is_full(tick_ns) {
-        let samples = account.close(recording.request().mode, recording.interval_ns(), false);
-        recording.take(&thread.thread, samples);
+        recording.close_window(&whose, account, false);
     }
 }
 
@@ -480,6 +539,7 @@ fn is_quiet(thread: &ThreadState, wanted: u8, due: Due) -> bool {
         return false;
     };
     wanted & due.wall == wanted
+        && thread.is_settled
         && due.tick_ns.saturating_sub(thread.ran_ns) > due.lately_ns
         && thread
             .accounts

@@ -64,6 +64,8 @@ pub struct ThreadState {
     pub blocked: Option<BlockedStack>,
     /// Its one-shot CPU timer, unless it has not run for long.
     pub timer: Option<ThreadTimer>,
+    /// Since it last ran, its timer was armed for when it runs again, or could not be.
+    pub is_settled: bool,
     /// A timer that is never armed: its signal is sent for recordings that preempt the thread.
     pub preempted: Option<ThreadTimer>,
     /// What `preempt.rs` knows of it.
@@ -106,6 +108,7 @@ impl ThreadState {
             counted: 0,
             blocked: None,
             timer: None,
+            is_settled: false,
             preempted: None,
             preempt: Preempted::default(),
             stack_bounds: StackBounds::default(),

@@ -25,6 +25,9 @@ use swipr_unwind::walk::Stop;
 const STATE_AGAIN_NS: u64 = 1_000_000_000;
 /// How long a thread that was hit may wait for a CPU before its signal is raised.
 const PUT_OFF_NS: u64 = 1_000_000_000;
+/// So many timers are made for threads that do not run. Each has a slot and counts as a queued
+/// signal of the user.
+const MOST_WAITING: usize = 512;
 /// How late a kernel tick may be.
 const TICK_LATE_NS: u64 = 200_000;
 
@@ -57,6 +60,8 @@ pub struct ThreadTimer {
     ticket: Ticket,
     /// Until when it is armed; 0: it is not.
     expires_ns: u64,
+    /// It is armed while its thread does not run, for however long.
+    waits: bool,
     /// When it was armed last, and for which recordings.
     asked_ns: u64,
     recordings: u8,
@@ -84,6 +89,8 @@ pub struct Timers {
     /// signal of the user (`RLIMIT_SIGPENDING`). Where no more can be queued, glibc's setuid(3)
     /// does not reach the other threads, and they keep what the program gives up.
     room: i64,
+    /// How many there are.
+    made: usize,
     /// The sandbox in which the sampler's system calls work.
     sandbox: Sandbox,
     /// Slots whose timers are gone but to which a handler still writes.
@@ -100,7 +107,8 @@ pub struct TimerHit {
     pub recordings: u8,
     /// When the timer was armed or the signal sent.
     pub asked_ns: u64,
-    /// When the thread was hit.
+    /// Since when the timer had been armed, and when the thread was hit.
+    pub armed_ns: u64,
     pub hit_ns: u64,
     /// For how long it could have been armed before, in its CPU time, as far as known: since its
     /// begin, less the time from when it was found until it had a timer.
@@ -135,6 +143,13 @@ pub fn acquire_slot(tid: u32, bounds: StackBounds) -> Option<Ticket> {
     })
 }
 
+impl ThreadTimer {
+    /// Whether it is armed for as long as its thread does not run.
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+}
+
 impl Timers {
     /// No timer yet.
     pub fn new(interpreters: Arc<Interpreters>) -> Timers {
@@ -148,6 +163,7 @@ impl Timers {
             scale: TickScale::default(),
             valid_ns: hit_within_ns(),
             room: i64::MAX,
+            made: 0,
             sandbox: if first == Sandbox::default() { first } else { sandbox(process::tid()) },
             leaving: vec![],
             armed: vec![],
@@ -165,7 +181,7 @@ impl Timers {
         counters: &AgentCounters,
     ) -> bool {
         let passed_over = |timer: &ThreadTimer| {
-            timer.expires_ns != 0
+            (timer.expires_ns != 0 || timer.waits)
                 && !slot::is_done(timer.ticket)
                 && thread.cpu_ns.saturating_sub(timer.armed_cpu_ns) > 2 * self.valid_ns
         };
@@ -183,6 +199,7 @@ impl Timers {
                 counters.refused.add(u64::from(thread.timer.is_none()));
             }
             let timer = thread.timer.as_mut()?;
+            timer.waits = false;
             let is_armed = timer.expires_ns != 0 && !slot::is_done(timer.ticket);
             if !is_armed {
                 timer.recordings = 0;
@@ -212,6 +229,42 @@ impl Timers {
                 false
             }
         }
+    }
+
+    /// Arms the timer of a thread that does not run, at the tick `tick_ns`. It stays armed until
+    /// the thread runs at a kernel tick, however much later: see [`Timers::take_waited`].
+    pub fn arm_waiting(&mut self, thread: &mut ThreadState, tick_ns: u64, counters: &AgentCounters) {
+        if thread.timer.is_none() && self.made >= MOST_WAITING || !self.can_be_asked(thread, tick_ns) {
+            return;
+        }
+        signal_exclusion::unless_excluded(thread.tid(), || {
+            if thread.timer.is_none() {
+                thread.timer = self.new_timer(thread);
+            }
+            let (armed_cpu_ns, timer) = (thread.cpu_ns, thread.timer.as_mut());
+            if let Some(timer) = timer.filter(|timer| timer.expires_ns == 0 && !slot::is_done(timer.ticket)) {
+                timer.waits = timer.timer.arm();
+                (timer.armed_ns, timer.armed_cpu_ns) = (tick_ns, armed_cpu_ns);
+                counters.signals.add(u64::from(timer.waits));
+            }
+        });
+    }
+
+    /// The stack that a thread has left since [`Timers::arm_waiting`].
+    pub fn take_waited(
+        &mut self,
+        thread: &mut ThreadState,
+        tables: &Tables,
+        counters: &AgentCounters,
+    ) -> Option<TimerHit> {
+        let timer = thread.timer.as_mut().filter(|timer| timer.waits && slot::is_done(timer.ticket))?;
+        timer.waits = false;
+        let armed_cpu_ns = timer.armed_cpu_ns;
+        let hit = self.answer(thread, Raised::AtTick, tables, counters)?;
+        // It had run for longer before: it blocked the signal, and was hit as it unblocked it.
+        let since_ns = process::monotonic_ns().saturating_sub(hit.hit_ns);
+        let used_ns = thread.cpu_ns.saturating_sub(since_ns).saturating_sub(armed_cpu_ns);
+        (used_ns <= 2 * self.valid_ns).then_some(hit)
     }
 
     /// Whether the sampler may send the signal: it must not be in a stricter sandbox than when it
@@ -293,8 +346,9 @@ impl Timers {
         self.interpreters.prepare(slot, thread.tid());
         slot.set_owner(thread.tid(), timer.id());
         self.room -= 1;
-        let (expires_ns, asked_ns, recordings, armed_ns, armed_cpu_ns) = Default::default();
-        Some(ThreadTimer { timer, ticket, expires_ns, asked_ns, recordings, armed_ns, armed_cpu_ns })
+        self.made += 1;
+        let (expires_ns, waits, asked_ns, recordings, armed_ns, armed_cpu_ns) = Default::default();
+        Some(ThreadTimer { timer, ticket, expires_ns, waits, asked_ns, recordings, armed_ns, armed_cpu_ns })
     }
 
     /// Whether a running thread is known not to block the signal. It may block all by a
@@ -337,6 +391,7 @@ impl Timers {
         }
         drop(timer);
         self.room = self.room.saturating_add(1);
+        self.made = self.made.saturating_sub(1);
         self.leaving.push(ticket);
         self.leaving.retain(|&ticket| !slot::release(ticket));
     }
@@ -427,14 +482,14 @@ impl Timers {
         counters.held.add(self.scale.ns(held));
         counters.stopped(stop);
         thread.blocks_signal = false;
-        let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
+        let (recordings, asked_ns, armed_ns) = (timer.recordings, timer.asked_ns, timer.armed_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
         let least_ns = timer.armed_cpu_ns;
         let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
         let clock_ns = (least_ns < self.valid_ns).then(|| threads::cpu_ns(thread.tid())).flatten();
         let cpu_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
         let reachable_ns = cpu_ns.saturating_sub(timer.armed_ns.saturating_sub(thread.found_ns));
-        Some(TimerHit { recordings, asked_ns, hit_ns, reachable_ns, stack: Arc::new(stack) })
+        Some(TimerHit { recordings, asked_ns, armed_ns, hit_ns, reachable_ns, stack: Arc::new(stack) })
     }
 }
 

@@ -124,17 +124,17 @@ fn time_in_the_kernel_counts_from_when_it_is_first_told() {
 }
 
 #[test]
-fn cpu_time_without_a_hit_waits_for_one_and_is_told_without_a_stack_at_the_end() {
+fn cpu_time_without_a_hit_waits_for_one_but_not_for_longer_than_two_seconds() {
     let mut account = Account::new(moment(0, 0, 0));
-    account.observe(moment(2000, 7, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(moment(1000, 7, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     assert!(cpu(&mut account, false).is_empty());
-    account.ran(&stack(), 2500 * MS, 2500 * MS / TICK_NS);
-    account.observe(moment(3000, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.ran(&stack(), 1500 * MS, 1500 * MS / TICK_NS);
+    account.observe(moment(2000, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     let samples = cpu(&mut account, false);
-    assert_eq!((samples.len(), samples[0].cpu_ns), (1, 10 * MS));
+    assert_eq!((samples.len(), samples[0].cpu_ns, samples[0].is_unhit), (1, 10 * MS, false));
     account.observe(moment(4000, 12, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
-    let samples = cpu(&mut account, true);
-    assert!(samples.len() == 1 && samples[0].cpu_ns == 2 * MS && samples[0].stack.is_none());
+    let samples = cpu(&mut account, false);
+    assert!(samples.len() == 1 && samples[0].cpu_ns == 2 * MS && samples[0].is_unhit);
 }
 
 #[test]

@@ -1,0 +1,342 @@
+//! Threads that are hit so seldom that they share their CPU time.
+//!
+//! A thread that runs for some milliseconds now and then, or lives no longer, is hit never or once
+//! in a window. If each had its own time, most of it would have no stack. Every kernel tick at
+//! which one of them runs is equally likely to be hit. So the hits of all stand for the time of
+//! all. Threads that have ended in their first window bring time and hits. Others keep the time of
+//! windows with a hit. They bring the time of windows without one, and lend the hits of windows
+//! that could as well have had none.
+
+use super::{Account, Hit, Kind, LONGEST_WINDOW_NS, MANY_HITS, WEIGHT, WINDOW_NS, Weighted};
+use crate::stack::RawStack;
+use std::sync::Arc;
+use swipr_formats::model::{Mode, State, Thread};
+
+/// Hits are lent for so long, and as long as there are no more.
+const LENT_NS: u64 = LONGEST_WINDOW_NS;
+const MOST_LENT: usize = 1 << 12;
+/// So many threads without a hit are known by name.
+const MOST_UNHIT: usize = 1 << 10;
+
+/// The threads of one recording that are seldom hit.
+#[derive(Debug, Default)]
+pub struct SeldomHit {
+    /// Its clocks are sums.
+    account: Account,
+    lent: Vec<Hit>,
+    /// When the first time was added since the last [`SeldomHit::close`].
+    opened_ns: Option<u64>,
+    /// Whose the time without a hit is, in nanoseconds of CPU mode and ticks of wall mode.
+    unhit: Vec<(Arc<Thread>, u64, u32)>,
+}
+
+impl SeldomHit {
+    /// Adds a thread that has ended in its first window, at `now_ns`.
+    pub fn add_ended(&mut self, thread: &Arc<Thread>, ended: Account, now_ns: u64) {
+        self.opened_ns.get_or_insert(now_ns);
+        let ticks = ended.last.ticks.saturating_sub(ended.opened.ticks);
+        self.name(thread, ended.last.cpu_ns.saturating_sub(ended.opened.cpu_ns), ticks as u32);
+        self.account.absorb(ended, thread);
+    }
+
+    /// Adds the running time of a window without a hit. In wall mode each of `ticks` stands for
+    /// `interval_ns`, in CPU mode the time is `cpu_ns`.
+    pub fn add_unhit(&mut self, thread: &Arc<Thread>, sample: &Weighted, mode: Mode, interval_ns: u64) {
+        self.opened_ns.get_or_insert(sample.ns);
+        let (cpu_ns, ticks) = match mode {
+            Mode::Cpu => (sample.cpu_ns, 0),
+            Mode::Wall => (interval_ns.saturating_mul(sample.ticks.into()), sample.ticks),
+        };
+        self.name(thread, cpu_ns, ticks);
+        self.add_time(cpu_ns, ticks.into());
+    }
+
+    /// Adds CPU time of threads that ended unseen, or after they were last seen.
+    pub fn add_unseen(&mut self, cpu_ns: u64) {
+        self.add_time(cpu_ns, 0);
+    }
+
+    fn add_time(&mut self, cpu_ns: u64, ticks: u64) {
+        self.account.last.cpu_ns += cpu_ns;
+        self.account.last.ns += cpu_ns;
+        self.account.last.ticks += ticks;
+    }
+
+    fn name(&mut self, thread: &Arc<Thread>, cpu_ns: u64, ticks: u32) {
+        let has_room = self.unhit.len() < MOST_UNHIT;
+        match self.unhit.last_mut().filter(|last| last.0.tid == thread.tid) {
+            Some(last) => (last.1, last.2) = (last.1 + cpu_ns, last.2 + ticks),
+            None if has_room => self.unhit.push((thread.clone(), cpu_ns, ticks)),
+            None => {}
+        }
+    }
+
+    /// Takes the hits that a thread lends.
+    pub fn lend(&mut self, thread: &Arc<Thread>, hits: Vec<Hit>, now_ns: u64) {
+        if self.lent.len() + hits.len() > MOST_LENT {
+            self.lent.clear();
+        }
+        self.lent.retain(|hit| now_ns.saturating_sub(hit.ns) < LENT_NS + LONGEST_WINDOW_NS);
+        self.lent.extend(hits.into_iter().map(|hit| Hit { thread: Some(thread.clone()), ..hit }));
+    }
+
+    /// Whether it is time for [`SeldomHit::close`].
+    pub fn is_full(&self, mode: Mode, now_ns: u64) -> bool {
+        let Some(opened_ns) = self.opened_ns else { return false };
+        let (age_ns, hits) = (now_ns.saturating_sub(opened_ns), self.hits());
+        let is_enough = hits >= MANY_HITS as usize || age_ns >= LONGEST_WINDOW_NS;
+        age_ns >= WINDOW_NS && is_enough && (mode == Mode::Wall || hits > 0)
+    }
+
+    /// How many hits of running threads there are.
+    pub fn hits(&self) -> usize {
+        self.account.hits_of(Kind::Running).count() + self.lent.len()
+    }
+
+    /// CPU time that is in no sample yet.
+    pub fn pending_ns(&self) -> u64 {
+        self.account.pending_ns(self.account.last.cpu_ns)
+    }
+
+    /// The samples so far. `ends`: no time is carried over.
+    pub fn close(&mut self, mode: Mode, interval_ns: u64, now_ns: u64, ends: bool) -> Vec<Weighted> {
+        self.opened_ns = None;
+        self.account.hits.append(&mut self.lent);
+        let is_hit = self.hits() > 0;
+        let mut samples = self.account.close(mode, interval_ns, ends);
+        for sample in samples.iter_mut().filter(|sample| sample.thread.is_none()) {
+            sample.thread = self.unhit.last().map(|(thread, ..)| thread.clone());
+            sample.ns = now_ns;
+        }
+        let Some(at) = samples.iter().position(|sample| sample.is_unhit) else {
+            if is_hit {
+                self.unhit.clear();
+            }
+            return samples;
+        };
+        let rest = samples.swap_remove(at);
+        if ends {
+            samples.extend(self.by_name(rest, mode));
+        } else {
+            let ns = if mode == Mode::Cpu { rest.cpu_ns } else { interval_ns * u64::from(rest.ticks) };
+            self.account.left_ns[Kind::Running as usize] += ns as f64;
+        }
+        samples
+    }
+
+    /// Divides a sample without a stack among the threads whose time it is.
+    fn by_name(&mut self, mut rest: Weighted, mode: Mode) -> Vec<Weighted> {
+        let mut samples = vec![];
+        for (thread, cpu_ns, ticks) in self.unhit.drain(..) {
+            let mut part = Weighted { thread: Some(thread), ..rest.clone() };
+            match mode {
+                Mode::Cpu => {
+                    part.cpu_ns = cpu_ns.min(rest.cpu_ns);
+                    rest.cpu_ns -= part.cpu_ns;
+                }
+                Mode::Wall => {
+                    part.ticks = ticks.min(rest.ticks);
+                    rest.ticks -= part.ticks;
+                }
+            }
+            samples.push(part);
+        }
+        samples.push(rest);
+        samples
+    }
+}
+
+impl Account {
+    /// Whether the thread ended so soon that its time is shared.
+    pub fn is_short_lived(&self) -> bool {
+        self.is_new && self.opened == self.began
+    }
+
+    /// CPU time that is in no sample yet, if the thread's clock is at `cpu_ns`.
+    pub fn pending_ns(&self, cpu_ns: u64) -> u64 {
+        cpu_ns.saturating_sub(self.opened.cpu_ns).saturating_add(self.left_ns[0] as u64)
+    }
+
+    /// The hits that the last window lends to windows without one. A thread that runs for so long
+    /// has no hit with the probability p. For each window with a hit there are p / (1 - p) without.
+    pub fn take_lent(&mut self) -> Vec<Hit> {
+        std::mem::take(&mut self.lent)
+    }
+
+    pub(super) fn lend(&mut self, running_ns: f64, interval_ns: u64) {
+        let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
+        let all: u32 = hits.iter().map(|hit| hit.weight).sum();
+        if all == 0 || hits.len() >= MANY_HITS as usize {
+            return;
+        }
+        let ticks = running_ns / interval_ns.max(self.tick_ns) as f64;
+        let unhit = (-ticks).exp();
+        let of_window = ticks * unhit / (1.0 - unhit).max(f64::EPSILON) * f64::from(WEIGHT);
+        let lent = |hit: &&Hit| {
+            let weight = (of_window * f64::from(hit.weight) / f64::from(all)) as u32;
+            (weight > 0).then(|| Hit { weight, ..(*hit).clone() })
+        };
+        self.lent = hits.iter().filter_map(lent).collect();
+    }
+
+    /// Takes over the window of a thread that has ended. The own clocks become sums.
+    fn absorb(&mut self, mut ended: Account, thread: &Arc<Thread>) {
+        let [running_ns, waiting_ns, blocked_ns] = ended.times_ns();
+        self.last.cpu_ns += running_ns;
+        self.last.delay_ns += waiting_ns;
+        self.last.ns += running_ns + waiting_ns + blocked_ns;
+        self.last.ticks += ended.last.ticks.saturating_sub(ended.opened.ticks);
+        self.unarmed_ns += ended.unarmed_ns;
+        self.kernel_ns += ended.kernel_ns;
+        self.was_refused |= ended.was_refused;
+        self.is_blind |= ended.is_blind;
+        self.seen = ended.seen.or(self.seen.take());
+        let of_thread = |hit| Hit { thread: Some(thread.clone()), ..hit };
+        self.hits.extend(ended.hits.into_iter().map(of_thread));
+    }
+}
+
+/// A sample of CPU time that nobody saw, under a name of its own.
+pub fn unseen(cpu_ns: u64, ns: u64) -> Weighted {
+    let thread = Arc::new(Thread { tid: swipr_os::process::pid(), name: "ended-threads".into() });
+    let (stack, thread) = (Arc::new(RawStack::none()), Some(thread));
+    Weighted { state: State::Running, stack, ticks: 1, cpu_ns, ns, thread, is_unhit: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::account::{Found, Moment, TimerState};
+    use crate::stack::RawStack;
+    use swipr_formats::model::State;
+    use swipr_unwind::frames::{CAPACITY, Storage};
+    use swipr_unwind::walk::Stop;
+
+    const MS: u64 = 1_000_000;
+    const TICK_NS: u64 = 4 * MS;
+
+    fn stack() -> Arc<RawStack> {
+        let storage: Box<Storage> = Box::new([const { std::sync::atomic::AtomicU64::new(0) }; CAPACITY]);
+        Arc::new(RawStack::new(&storage, 1, Stop::Root, &Arc::default(), Default::default()))
+    }
+
+    fn moment(ms: u64, ticks: u64) -> Moment {
+        Moment { ns: ms * MS, cpu_ns: ms * MS, kernel_ns: None, delay_ns: 0, ticks, late: 0 }
+    }
+
+    fn thread(tid: u32) -> Arc<Thread> {
+        Arc::new(Thread { tid, name: "request".into() })
+    }
+
+    /// A thread that computes for `ms`, with a hit there or none.
+    fn ended(ms: u64, hit: Option<&Arc<RawStack>>) -> Account {
+        let mut account = Account::of_new_thread(moment(0, 0));
+        if let Some(stack) = hit {
+            account.ran(stack, ms * MS, ms * MS / TICK_NS);
+        }
+        account.observe(moment(ms, ms / 10), Found::Elsewhere, TimerState::Yes(TICK_NS));
+        account
+    }
+
+    /// Regression: of threads that live for 6 ms, 82 % of the CPU time had no stack.
+    #[test]
+    fn those_with_a_hit_stand_for_those_without() {
+        let (parse, mut threads) = (stack(), SeldomHit::default());
+        for tid in 0..100 {
+            threads.add_ended(&thread(tid), ended(6, (tid % 5 == 0).then_some(&parse)), tid.into());
+        }
+        assert!(!threads.is_full(Mode::Cpu, 100 * MS) && threads.is_full(Mode::Cpu, 300 * MS));
+        assert_eq!(threads.pending_ns(), 600 * MS);
+        threads.add_unseen(400 * MS);
+        let samples = threads.close(Mode::Cpu, 10 * MS, 300 * MS, false);
+        let hit = samples.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
+        assert!(hit.iter().all(|sample| Arc::ptr_eq(&sample.stack, &parse) && sample.cpu_ns == 50 * MS));
+        let tids = hit.iter().map(|sample| sample.thread.as_ref().unwrap().tid).collect::<Vec<_>>();
+        assert_eq!(tids, (0..100).step_by(5).collect::<Vec<u32>>(), "each hit is its own thread's");
+        assert_eq!(threads.pending_ns(), 0);
+    }
+
+    #[test]
+    fn time_without_a_hit_waits_for_one_and_has_no_stack_at_the_end() {
+        let mut threads = SeldomHit::default();
+        threads.add_ended(&thread(1), ended(6, None), 0);
+        assert!(threads.hits() == 0 && !threads.is_full(Mode::Cpu, u64::MAX));
+        assert!(threads.is_full(Mode::Wall, 3000 * MS), "others may have been seen blocked");
+        let unhit = threads.close(Mode::Cpu, 10 * MS, MS, false);
+        assert!(unhit.iter().all(|sample| sample.cpu_ns == 0), "{unhit:?}");
+        let last = threads.close(Mode::Cpu, 10 * MS, 7, true);
+        let last = last.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
+        assert!(last.iter().all(|sample| sample.stack.is_none() && sample.ns == 7), "{last:?}");
+        assert_eq!(last.iter().map(|sample| sample.cpu_ns).sum::<u64>(), 6 * MS);
+    }
+
+    #[test]
+    fn ticks_are_kept_in_wall_mode() {
+        let (parse, mut threads) = (stack(), SeldomHit::default());
+        (0..50)
+            .for_each(|tid| threads.add_ended(&thread(tid), ended(30, (tid % 2 == 0).then_some(&parse)), 0));
+        let samples = threads.close(Mode::Wall, 10 * MS, MS, true);
+        assert!(samples.iter().all(|sample| sample.state == State::Running), "{samples:?}");
+        assert_eq!(samples.iter().map(|sample| u64::from(sample.ticks)).sum::<u64>(), 150);
+    }
+
+    #[test]
+    fn a_hit_that_few_sweeps_would_have_made_stands_for_more() {
+        let (parse, render, mut threads) = (stack(), stack(), SeldomHit::default());
+        let mut young = ended(2, Some(&parse));
+        young.was_young(MS, TICK_NS);
+        let mut older = ended(8, Some(&render));
+        older.was_young(7 * MS, TICK_NS);
+        assert!(young.is_short_lived() && !Account::new(moment(0, 0)).is_short_lived());
+        threads.add_ended(&thread(1), young, 0);
+        threads.add_ended(&thread(2), older, 0);
+        let samples = threads.close(Mode::Cpu, 10 * MS, MS, true);
+        let of = |stack: &Arc<RawStack>| {
+            samples.iter().filter(|it| Arc::ptr_eq(&it.stack, stack)).map(|it| it.cpu_ns).sum::<u64>()
+        };
+        assert_eq!((of(&parse), of(&render)), (8 * MS, 2 * MS));
+    }
+
+    /// Regression: of 400 threads that ran 2 ms each 4 s, 97 % of the CPU time had no stack.
+    #[test]
+    fn windows_without_a_hit_get_the_hits_of_windows_that_could_have_had_none() {
+        let (rare, often, mut threads) = (stack(), stack(), SeldomHit::default());
+        let mut window = |used_ms: u64, hits: usize, at: &Arc<RawStack>| {
+            let mut account = Account::new(moment(0, 0));
+            (0..hits).for_each(|hit| account.ran(at, hit as u64, hit as u64));
+            let now = Moment { cpu_ns: used_ms * MS, ..moment(2000, 200) };
+            account.observe(now, Found::Elsewhere, TimerState::Yes(TICK_NS));
+            let samples = account.close(Mode::Cpu, 10 * MS, false);
+            threads.lend(&thread(hits as u32), account.take_lent(), 0);
+            let unhit = samples.iter().filter(|sample| sample.is_unhit);
+            unhit.for_each(|sample| threads.add_unhit(&thread(99), sample, Mode::Cpu, 10 * MS));
+        };
+        // A thread that runs 2 ms is hit in one window of five, one that runs 70 ms in all.
+        (0..20).for_each(|turn| window(2, usize::from(turn % 5 == 0), &rare));
+        (0..4).for_each(|_| window(70, 7, &often));
+        assert_eq!(threads.pending_ns(), 32 * MS);
+        let samples = threads.close(Mode::Cpu, 10 * MS, 3000 * MS, false);
+        let of = |stack: &Arc<RawStack>| {
+            samples.iter().filter(|it| Arc::ptr_eq(&it.stack, stack)).map(|it| it.cpu_ns).sum::<u64>()
+        };
+        assert_eq!(of(&rare) + of(&often), 32 * MS);
+        assert!(of(&often) < 2 * MS, "{samples:?}");
+        let told = samples.iter().filter(|sample| sample.cpu_ns > 0).map(|sample| sample.thread.as_ref());
+        assert!(told.flatten().all(|thread| thread.tid != 99));
+    }
+
+    #[test]
+    fn time_that_no_hit_stands_for_is_told_by_thread() {
+        let mut threads = SeldomHit::default();
+        for tid in [1, 2] {
+            let mut account = Account::new(moment(0, 0));
+            account.observe(moment(10 * u64::from(tid), 1), Found::Elsewhere, TimerState::Yes(TICK_NS));
+            let samples = account.close(Mode::Cpu, 10 * MS, true);
+            threads.add_unhit(&thread(tid), &samples[samples.len() - 1], Mode::Cpu, 10 * MS);
+        }
+        let samples = threads.close(Mode::Cpu, 10 * MS, 7, true);
+        let told = samples.iter().filter(|sample| sample.cpu_ns > 0 && sample.ticks == 1);
+        let told = told.map(|sample| (sample.thread.as_ref().unwrap().tid, sample.cpu_ns / MS));
+        assert_eq!(told.collect::<Vec<_>>(), [(1, 10), (2, 20)]);
+    }
+}
