@@ -3,7 +3,7 @@
 // cflags: -O2
 // record: seconds=5&hz=100&mode=cpu
 // expect: stats unsampled_cpu_ns <= 1000000000
-// expect: share of * with stack request;parse >= 0.3
+// expect: share of * with stack request;parse >= 0.15
 // expect: share of * with stack request;render >= 0.15
 #include "host.h"
 

@@ -12,7 +12,7 @@
 
 mod seldom_hit;
 
-pub use seldom_hit::{SeldomHit, unseen};
+pub use seldom_hit::SeldomHit;
 
 use super::steps::Steps;
 use crate::stack::RawStack;

@@ -3,14 +3,14 @@
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
 use crate::sample_queue::{Batch, Event, Refused, SampleSender};
-use crate::sampler::account::{Account, News, SeldomHit, Weighted, unseen};
+use crate::sampler::account::{Account, News, SeldomHit, Weighted};
 use crate::sampler::ticks::Ticks;
 use crate::sampler::timers::hit_within_ns;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::{Mode, State, Thread};
-use swipr_os::process::{EpochClock, clock_ns, monotonic_ns, pid};
+use swipr_os::process::{EpochClock, clock_ns, monotonic_ns};
 use swipr_server::recording::{Length, Request, SampleSource};
 
 /// More late ticks in a row are counted, but get no samples: a process that was stopped for long,
@@ -288,17 +288,15 @@ impl RunningRecording {
         let known_ns = self.sampled_cpu_ns + pending_ns + self.seldom_hit.pending_ns();
         let unseen_ns = program_used_ns.saturating_sub(known_ns);
         let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
-        let is_unseen = all && self.request.mode == Mode::Cpu && unseen_ns > CLOCKS_DIFFER_NS;
-        let has_hits = self.seldom_hit.hits() > 0;
-        if is_unseen && has_hits {
+        if all && self.request.mode == Mode::Cpu && unseen_ns > CLOCKS_DIFFER_NS {
             self.seldom_hit.add_unseen(unseen_ns);
         }
-        let mut samples = self.seldom_hit.close(self.request.mode, self.interval_ns(), now, ends);
-        if is_unseen && !has_hits && ends {
-            samples.push(unseen(unseen_ns, now));
+        let samples = self.seldom_hit.close(self.request.mode, self.interval_ns(), now, ends);
+        for sample in samples {
+            if let Some(thread) = sample.thread.clone() {
+                self.take(&thread, vec![sample]);
+            }
         }
-        let thread = Arc::new(Thread { tid: pid(), name: "ended-threads".into() });
-        self.take(&thread, samples);
     }
 
     fn event(

@@ -15,6 +15,10 @@ use swipr_formats::model::{Mode, State, Thread};
 /// Hits are lent for so long, and as long as there are no more.
 const LENT_NS: u64 = LONGEST_WINDOW_NS;
 const MOST_LENT: usize = 1 << 12;
+/// Time that hits stand for beyond their number: for chance, and where hits are lost on a loaded
+/// machine. A thread that runs in step with the kernel's tick is never hit; its time is not shared.
+const MOST_TIMES: u64 = 2;
+const MORE_HITS: u64 = 3;
 /// So many threads without a hit are known by name.
 const MOST_UNHIT: usize = 1 << 10;
 
@@ -24,6 +28,8 @@ pub struct SeldomHit {
     /// Its clocks are sums.
     account: Account,
     lent: Vec<Hit>,
+    /// Running time without a hit, in CPU mode or in ticks of wall mode, that is shared next.
+    unhit_ns: u64,
     /// When the first time was added since the last [`SeldomHit::close`].
     opened_ns: Option<u64>,
     /// Whose the time without a hit is, in nanoseconds of CPU mode and ticks of wall mode.
@@ -48,18 +54,28 @@ impl SeldomHit {
             Mode::Wall => (interval_ns.saturating_mul(sample.ticks.into()), sample.ticks),
         };
         self.name(thread, cpu_ns, ticks);
-        self.add_time(cpu_ns, ticks.into());
+        self.unhit_ns += cpu_ns;
     }
 
     /// Adds CPU time of threads that ended unseen, or after they were last seen.
     pub fn add_unseen(&mut self, cpu_ns: u64) {
-        self.add_time(cpu_ns, 0);
+        self.unhit_ns += cpu_ns;
     }
 
-    fn add_time(&mut self, cpu_ns: u64, ticks: u64) {
-        self.account.last.cpu_ns += cpu_ns;
-        self.account.last.ns += cpu_ns;
-        self.account.last.ticks += ticks;
+    /// Moves the time that the hits can stand for to the account.
+    fn share(&mut self, mode: Mode, interval_ns: u64) {
+        let weight: u64 = self.account.hits_of(Kind::Running).map(|hit| u64::from(hit.weight)).sum();
+        let of_hit_ns = interval_ns.max(self.account.tick_ns);
+        let expected_ns = weight * of_hit_ns / u64::from(WEIGHT);
+        let most_ns = if weight > 0 { MOST_TIMES * expected_ns + MORE_HITS * of_hit_ns } else { 0 };
+        let shared_ns = match mode {
+            Mode::Cpu => self.unhit_ns.min(most_ns),
+            Mode::Wall => self.unhit_ns.min(most_ns) / interval_ns * interval_ns,
+        };
+        self.unhit_ns -= shared_ns;
+        self.account.last.cpu_ns += shared_ns;
+        self.account.last.ns += shared_ns;
+        self.account.last.ticks += if mode == Mode::Wall { shared_ns / interval_ns } else { 0 };
     }
 
     fn name(&mut self, thread: &Arc<Thread>, cpu_ns: u64, ticks: u32) {
@@ -95,55 +111,54 @@ impl SeldomHit {
 
     /// CPU time that is in no sample yet.
     pub fn pending_ns(&self) -> u64 {
-        self.account.pending_ns(self.account.last.cpu_ns)
+        self.account.pending_ns(self.account.last.cpu_ns) + self.unhit_ns
     }
 
     /// The samples so far. `ends`: no time is carried over.
     pub fn close(&mut self, mode: Mode, interval_ns: u64, now_ns: u64, ends: bool) -> Vec<Weighted> {
         self.opened_ns = None;
         self.account.hits.append(&mut self.lent);
-        let is_hit = self.hits() > 0;
+        self.share(mode, interval_ns);
         let mut samples = self.account.close(mode, interval_ns, ends);
+        let last = self.unhit.last().map(|(thread, ..)| thread.clone());
         for sample in samples.iter_mut().filter(|sample| sample.thread.is_none()) {
-            sample.thread = self.unhit.last().map(|(thread, ..)| thread.clone());
-            sample.ns = now_ns;
+            (sample.thread, sample.ns) = (last.clone(), now_ns);
         }
-        let Some(at) = samples.iter().position(|sample| sample.is_unhit) else {
-            if is_hit {
-                self.unhit.clear();
-            }
-            return samples;
-        };
-        let rest = samples.swap_remove(at);
+        for rest in samples.extract_if(.., |sample| sample.is_unhit) {
+            let of_tick_ns = if mode == Mode::Cpu { 0 } else { interval_ns };
+            self.unhit_ns += rest.cpu_ns + of_tick_ns * u64::from(rest.ticks);
+        }
         if ends {
-            samples.extend(self.by_name(rest, mode));
-        } else {
-            let ns = if mode == Mode::Cpu { rest.cpu_ns } else { interval_ns * u64::from(rest.ticks) };
-            self.account.left_ns[Kind::Running as usize] += ns as f64;
+            samples.extend(self.by_name(mode, interval_ns, now_ns));
+        } else if self.unhit_ns == 0 {
+            self.unhit.clear();
         }
         samples
     }
 
-    /// Divides a sample without a stack among the threads whose time it is.
-    fn by_name(&mut self, mut rest: Weighted, mode: Mode) -> Vec<Weighted> {
+    /// Divides the time without a hit among the threads whose it is.
+    fn by_name(&mut self, mode: Mode, interval_ns: u64, now_ns: u64) -> Vec<Weighted> {
+        let mut left_ns = std::mem::take(&mut self.unhit_ns);
         let mut samples = vec![];
         for (thread, cpu_ns, ticks) in self.unhit.drain(..) {
-            let mut part = Weighted { thread: Some(thread), ..rest.clone() };
-            match mode {
-                Mode::Cpu => {
-                    part.cpu_ns = cpu_ns.min(rest.cpu_ns);
-                    rest.cpu_ns -= part.cpu_ns;
-                }
-                Mode::Wall => {
-                    part.ticks = ticks.min(rest.ticks);
-                    rest.ticks -= part.ticks;
-                }
-            }
-            samples.push(part);
+            let part_ns =
+                left_ns.min(if mode == Mode::Cpu { cpu_ns } else { interval_ns * u64::from(ticks) });
+            left_ns -= part_ns;
+            samples.push(without_stack(thread, part_ns, mode, interval_ns, now_ns));
         }
-        samples.push(rest);
+        let thread = Arc::new(Thread { tid: swipr_os::process::pid(), name: "ended-threads".into() });
+        samples.push(without_stack(thread, left_ns, mode, interval_ns, now_ns));
         samples
     }
+}
+
+fn without_stack(thread: Arc<Thread>, cpu_ns: u64, mode: Mode, interval_ns: u64, ns: u64) -> Weighted {
+    let (ticks, cpu_ns) = match mode {
+        Mode::Cpu => (1, cpu_ns),
+        Mode::Wall => ((cpu_ns / interval_ns) as u32, 0),
+    };
+    let (state, stack) = (State::Running, Arc::new(RawStack::none()));
+    Weighted { state, stack, ticks, cpu_ns, ns, thread: Some(thread), is_unhit: false }
 }
 
 impl Account {
@@ -186,6 +201,7 @@ impl Account {
         self.last.delay_ns += waiting_ns;
         self.last.ns += running_ns + waiting_ns + blocked_ns;
         self.last.ticks += ended.last.ticks.saturating_sub(ended.opened.ticks);
+        self.tick_ns = self.tick_ns.max(ended.tick_ns);
         self.unarmed_ns += ended.unarmed_ns;
         self.kernel_ns += ended.kernel_ns;
         self.was_refused |= ended.was_refused;
@@ -194,13 +210,6 @@ impl Account {
         let of_thread = |hit| Hit { thread: Some(thread.clone()), ..hit };
         self.hits.extend(ended.hits.into_iter().map(of_thread));
     }
-}
-
-/// A sample of CPU time that nobody saw, under a name of its own.
-pub fn unseen(cpu_ns: u64, ns: u64) -> Weighted {
-    let thread = Arc::new(Thread { tid: swipr_os::process::pid(), name: "ended-threads".into() });
-    let (stack, thread) = (Arc::new(RawStack::none()), Some(thread));
-    Weighted { state: State::Running, stack, ticks: 1, cpu_ns, ns, thread, is_unhit: false }
 }
 
 #[cfg(test)]
