@@ -2,7 +2,7 @@
 //! nearly all code, an extended rule with its expressions for the rest. Extended
 //! rules and expressions are kept once each.
 
-use super::machine::{AARCH64_FP, Bytes, Cfa, State, Value, X86_64_FP};
+use super::cfi_machine::{AARCH64_FP, Bytes, Cfa, State, Value, X86_64_FP};
 use gimli::Register;
 use std::collections::HashMap;
 use swipr_unwind::rule::{CfaRule, Expression, Extended, Rule, ValueRule};

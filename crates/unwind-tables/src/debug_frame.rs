@@ -2,11 +2,11 @@
 //! as when a program is compiled with `-fno-asynchronous-unwind-tables` and `-g`, or its assembly
 //! says `.cfi_sections .debug_frame`.
 
+use super::cfi_machine::Machine;
 use super::convert::Converter;
 use super::descriptions::Slice;
-use super::machine::Machine;
 use super::push_hole;
-use super::saved::SavedRows;
+use super::register_rows::RegisterRows;
 use crate::table::TableBuilder;
 use gimli::{BaseAddresses, DebugFrame, DebugFrameOffset, LittleEndian, UnwindSection, Vendor};
 use std::ops::Range;
@@ -64,7 +64,7 @@ impl<'a> DebugFunctions<'a> {
         machine: &mut Machine,
         converter: &mut Converter<'a>,
         builder: &mut TableBuilder,
-        saved: &mut SavedRows,
+        saved: &mut RegisterRows,
     ) -> u64 {
         let first = self.functions.partition_point(|&(start, _)| start < hole.start);
         let in_hole = || self.functions.iter().skip(first).take_while(|&&(start, _)| start < hole.end);

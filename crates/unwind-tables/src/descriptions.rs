@@ -12,7 +12,7 @@ pub(crate) type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
 /// A parsed frame description.
 pub(crate) type Description<'a> = gimli::FrameDescriptionEntry<Slice<'a>>;
 /// What descriptions have in common.
-pub(crate) type Common<'a> = gimli::CommonInformationEntry<Slice<'a>>;
+pub(crate) type ReadCie<'a> = gimli::CommonInformationEntry<Slice<'a>>;
 
 const ADDRESS_BYTES: u8 = 8;
 
@@ -30,7 +30,7 @@ pub(crate) struct Descriptions<'a> {
     section: EhFrame<Slice<'a>>,
     address: u64,
     bases: BaseAddresses,
-    commons: FxHashMap<usize, Common<'a>>,
+    cies: FxHashMap<usize, ReadCie<'a>>,
 }
 
 impl<'a> Descriptions<'a> {
@@ -42,7 +42,7 @@ impl<'a> Descriptions<'a> {
             section.set_vendor(Vendor::AArch64);
         }
         let bases = BaseAddresses::default().set_eh_frame(address);
-        Descriptions { section, address, bases, commons: FxHashMap::default() }
+        Descriptions { section, address, bases, cies: FxHashMap::default() }
     }
 
     /// The same, with code at `text` that addresses may be relative to: JIT objects of one function
@@ -63,19 +63,19 @@ impl<'a> Descriptions<'a> {
 
     /// The description at an offset of the section.
     pub(crate) fn at(&mut self, offset: usize) -> gimli::Result<Description<'a>> {
-        let commons = &mut self.commons;
+        let cies = &mut self.cies;
         self.section.fde_from_offset(&self.bases, EhFrameOffset(offset), |section, bases, at| {
-            if let Some(common) = commons.get(&at.0) {
+            if let Some(common) = cies.get(&at.0) {
                 return Ok(common.clone());
             }
             let common = section.cie_from_offset(bases, at)?;
-            commons.insert(at.0, common.clone());
+            cies.insert(at.0, common.clone());
             Ok(common)
         })
     }
 
     /// The common entry at an offset of the section.
-    pub(crate) fn common(&self, offset: usize) -> Option<Common<'a>> {
+    pub(crate) fn common(&self, offset: usize) -> Option<ReadCie<'a>> {
         self.section.cie_from_offset(&self.bases, EhFrameOffset(offset)).ok()
     }
 

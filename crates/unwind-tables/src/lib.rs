@@ -2,34 +2,34 @@
 //! is run once, on the sampler thread, so that the handler only looks up.
 //!
 //! The order of things: which frame descriptions there are (`descriptions`); what their
-//! instructions say at each pc (`quick` for the usual ones, `machine` for any); what rule that is
-//! (`convert`); what `main`'s code says where nothing describes it (`straight`); where the other
-//! registers are for code without a search table (`saved`). Debug information is not read here,
-//! except `.debug_frame`, and neither is any file: the input is bytes in memory. A crate of its
-//! own, so that it can be built for speed.
+//! instructions say at each pc (`cfi_fast` for the usual ones, `cfi_machine` for any); what rule
+//! that is (`convert`); what `main`'s code says where nothing describes it (`prologue_scan`); where
+//! the other registers are for code without a search table (`register_rows`). Debug information is
+//! not read here, except `.debug_frame`, and neither is any file: the input is bytes in memory. A
+//! crate of its own, so that it can be built for speed.
 
+mod cfi_fast;
+mod cfi_machine;
 mod convert;
 mod debug_frame;
 mod descriptions;
 pub mod error;
-mod machine;
-mod quick;
-mod saved;
-mod straight;
+mod prologue_scan;
+mod register_rows;
 pub mod table;
 
-pub use straight::main_of_start;
+pub use prologue_scan::main_of_start;
 
 use crate::error::Error;
 use crate::table::{OwnedTable, TableBuilder};
+use cfi_fast::CfiFast;
+use cfi_machine::{Machine, State};
 use convert::Converter;
 use debug_frame::DebugFunctions;
 use descriptions::Descriptions;
-use machine::{Machine, State};
-use quick::Quick;
-use saved::SavedRows;
+use prologue_scan::Straight;
+use register_rows::RegisterRows;
 use std::ops::Range;
-use straight::Straight;
 use swipr_unwind::rule::Rule;
 
 /// Code up to which a table is built; larger ranges are garbage.
@@ -84,8 +84,8 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let mut converter = Converter::new(input.eh_frame.1, input.aarch64);
     let mut machine = Machine::new(input.aarch64);
     // Rows of all registers are made of gimli's descriptions.
-    let mut quick = input.eh_frame_hdr.map(|_| Quick::new(input.eh_frame, input.aarch64));
-    let mut saved = SavedRows::new(input.text.start, input.aarch64);
+    let mut quick = input.eh_frame_hdr.map(|_| CfiFast::new(input.eh_frame, input.aarch64));
+    let mut saved = RegisterRows::new(input.text.start, input.aarch64);
     let mut end = input.text.start;
     let mut main = input.main.filter(|_| !input.aarch64).and_then(|(start, code)| Straight::new(start, code));
     let mut undescribed = 0;

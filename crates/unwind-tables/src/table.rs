@@ -3,8 +3,8 @@
 //! row. What the rows say is the business of [`crate`].
 
 use rustc_hash::FxHashMap;
+use swipr_unwind::register_table::RegisterRow;
 use swipr_unwind::rule::{Extended, Rule};
-use swipr_unwind::saved_rows::SavedRow;
 use swipr_unwind::table::{BUCKET, LOWS_PADDING, Table};
 
 /// An unwind table that owns its arrays. Immutable once built.
@@ -17,7 +17,7 @@ pub struct OwnedTable {
     dictionary: Vec<Rule>,
     extended: Vec<Extended>,
     expressions: Vec<u8>,
-    saved: Vec<SavedRow>,
+    saved: Vec<RegisterRow>,
     undescribed: u64,
 }
 
@@ -27,7 +27,7 @@ impl OwnedTable {
         self.undescribed
     }
 
-    pub(crate) fn with_saved(self, saved: Vec<SavedRow>) -> OwnedTable {
+    pub(crate) fn with_saved(self, saved: Vec<RegisterRow>) -> OwnedTable {
         OwnedTable { saved, ..self }
     }
 
@@ -53,7 +53,7 @@ impl OwnedTable {
             + self.dictionary.capacity() * size_of::<Rule>()
             + self.extended.capacity() * size_of::<Extended>()
             + self.expressions.capacity()
-            + self.saved.capacity() * size_of::<SavedRow>()
+            + self.saved.capacity() * size_of::<RegisterRow>()
     }
 
     /// The number of rows.

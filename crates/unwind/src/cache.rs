@@ -9,8 +9,8 @@ mod saved;
 
 use crate::arch::{Arch, Native};
 use crate::atomic::{AtomicU64, Ordering::*};
+use crate::register_rules::Saved;
 use crate::rule::Rule;
-use crate::saved_register::Saved;
 use entry::Entry;
 
 const BITS: u32 = 14;

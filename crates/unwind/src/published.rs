@@ -11,8 +11,8 @@ mod pointer;
 
 use crate::atomic::AtomicPtr;
 use crate::cache::Cache;
+use crate::register_rules::Saved;
 use crate::rule::{Extended, Rule};
-use crate::saved_register::Saved;
 use crate::table::Table;
 use pointer::Pointer;
 
@@ -33,7 +33,8 @@ pub struct Object<'a> {
     /// The rules of that memory.
     pub table: Table<'a>,
     /// Address of the object's `.eh_frame_hdr`, through which its frame descriptions are found; 0:
-    /// there is none, and the table itself says where registers are saved ([`crate::saved_rows`]).
+    /// there is none, and the table itself says where registers are saved
+    /// ([`crate::register_table`]).
     /// The object may be unloaded: only for guarded reads.
     pub frame_header: u64,
 }

@@ -10,9 +10,9 @@
 //!
 //! This module only reads. `swipr-unwind-tables` builds the arrays (not in a handler).
 
+use crate::register_rules::Saved;
+use crate::register_table::{self, RegisterRow};
 use crate::rule::{Extended, Rule};
-use crate::saved_register::Saved;
-use crate::saved_rows::{self, SavedRow};
 
 /// Bytes of code a bucket covers.
 pub const BUCKET: u64 = 256;
@@ -36,8 +36,8 @@ pub struct Table<'a> {
     pub extended: &'a [Extended],
     /// DWARF expressions of the extended rules and of `saved`, one after the other.
     pub expressions: &'a [u8],
-    /// Where registers are saved, sorted by [`SavedRow::key`]; mostly none, see there.
-    pub saved: &'a [SavedRow],
+    /// Where registers are saved, sorted by [`RegisterRow::key`]; mostly none, see there.
+    pub saved: &'a [RegisterRow],
 }
 
 impl Table<'_> {
@@ -89,7 +89,7 @@ impl Table<'_> {
     /// Where `register` is saved at `pc`, if this table says so.
     #[inline]
     pub fn saved(&self, pc: u64, register: u8) -> Option<Saved> {
-        saved_rows::find(self.saved, self.expressions, pc.wrapping_sub(self.base), register)
+        register_table::find(self.saved, self.expressions, pc.wrapping_sub(self.base), register)
     }
 
     /// An extended rule of this table.

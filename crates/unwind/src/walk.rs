@@ -4,8 +4,8 @@
 //! registers known) and for one that is blocked (another's stack, pc and sp known).
 //! It is bounded in frames, goes strictly upwards within a stack, and says why it stopped.
 
+mod callee_saved;
 mod extended;
-mod recovery;
 mod stack_cache;
 mod workspace;
 
@@ -19,8 +19,8 @@ use crate::prologue;
 use crate::published::Rules;
 use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
+use callee_saved::Known;
 use core::ffi::c_void;
-use recovery::Known;
 use stack_cache::{CachedRules, RuleSource, UncachedRules};
 use workspace::{Scratch, WalkState};
 
@@ -284,7 +284,7 @@ fn step_slow<A: Arch, M: Memory>(
             Ok(()) => break,
             Err(StepError::Stop(stop)) => return Err(stop),
             Err(StepError::Needs(register)) => {
-                if !recovery::recover::<A, M>(rules, memory, state, register) {
+                if !callee_saved::recover::<A, M>(rules, memory, state, register) {
                     return Err(Stop::Unsupported);
                 }
             }

@@ -5,14 +5,16 @@
 use crate::choices::Choices;
 use crate::frame_section::{FRAMES, FrameSection, HEADER, TEXT};
 use crate::meaning::{self, AARCH64, Meaning, Processor, X86_64};
-use gimli::{BaseAddresses, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection};
+use gimli::{
+    BaseAddresses, EhFrame, LittleEndian, Register, RegisterRule as GimliRule, UnwindContext, UnwindSection,
+};
 use std::ops::Range;
 use swipr_symbols::elf::build_id_of_notes;
 use swipr_symbols::rows::{UnwindInput, build_table, described_code, main_of_start};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::arch::{Arch, Native};
 use swipr_unwind::memory::Memory;
-use swipr_unwind::saved_register::{self, Descriptions, How, Saved};
+use swipr_unwind::register_rules::{self, Descriptions, RegisterRule, Saved};
 
 /// Reads for one register: the search's steps, and the windows of at most two descriptions with
 /// 4096 instructions each.
@@ -149,7 +151,7 @@ impl Memory for Sections<'_> {
 impl Sections<'_> {
     fn find(&mut self, pc: u64, register: u8) -> Option<Saved> {
         self.reads = 0;
-        let found = saved_register::find(self, HEADER, pc, register, &mut Descriptions::new());
+        let found = register_rules::find(self, HEADER, pc, register, &mut Descriptions::new());
         assert!(self.reads <= MAX_READS, "{} reads", self.reads);
         found
     }
@@ -187,22 +189,22 @@ fn saved_registers_agree(sections: &mut Sections<'_>, plain: &[u8]) {
 }
 
 /// Whether a place that was found is where gimli says, for an `.eh_frame` at that address.
-pub fn says_the_same(found: Option<Saved>, expected: Option<&RegisterRule<usize>>, frames: u64) -> bool {
+pub fn says_the_same(found: Option<Saved>, expected: Option<&GimliRule<usize>>, frames: u64) -> bool {
     let Some(found) = found else { return false };
     let at = |how, code: &gimli::UnwindExpression<usize>| {
         let address = frames + code.offset as u64;
         (found.how, found.value, usize::from(found.length)) == (how, address, code.length)
     };
     match expected {
-        None | Some(RegisterRule::SameValue) => found.how == How::Same,
-        Some(RegisterRule::Undefined) => found.how == How::Undefined,
-        Some(RegisterRule::Offset(offset)) => (found.how, found.value) == (How::AtCfa, *offset as u64),
-        Some(RegisterRule::ValOffset(offset)) => (found.how, found.value) == (How::Cfa, *offset as u64),
-        Some(RegisterRule::Register(other)) => {
-            (found.how, found.value) == (How::Register, u64::from(other.0))
+        None | Some(GimliRule::SameValue) => found.how == RegisterRule::Same,
+        Some(GimliRule::Undefined) => found.how == RegisterRule::Undefined,
+        Some(GimliRule::Offset(offset)) => (found.how, found.value) == (RegisterRule::AtCfa, *offset as u64),
+        Some(GimliRule::ValOffset(offset)) => (found.how, found.value) == (RegisterRule::Cfa, *offset as u64),
+        Some(GimliRule::Register(other)) => {
+            (found.how, found.value) == (RegisterRule::Register, u64::from(other.0))
         }
-        Some(RegisterRule::Expression(code)) => at(How::At, code),
-        Some(RegisterRule::ValExpression(code)) => at(How::Value, code),
+        Some(GimliRule::Expression(code)) => at(RegisterRule::At, code),
+        Some(GimliRule::ValExpression(code)) => at(RegisterRule::Value, code),
         Some(_) => true,
     }
 }

@@ -28,7 +28,7 @@ const FIRST_WINDOW_NS: u64 = 20_000_000;
 const MANY_HITS: u32 = 8;
 /// What a hit weighs, and how much more than that one may weigh.
 const WEIGHT: u32 = 256;
-const MOST_WEIGHTS: u32 = 32;
+const MAX_WEIGHTS: u32 = 32;
 /// Hits that chance does not explain: they are so many standard deviations from the expected
 /// number, and their ratio to it is outside a range that schedulers cause.
 const DEVIATIONS: f64 = 5.0;
@@ -327,7 +327,7 @@ impl Account {
     /// later in its life one within `most_ns`. The rarer a hit, the more it stands for.
     pub fn was_young(&mut self, reachable_ns: u64, most_ns: u64) {
         if let Some(hit) = self.hits.last_mut().filter(|_| self.is_new && reachable_ns < most_ns) {
-            let least_ns = most_ns / u64::from(MOST_WEIGHTS);
+            let least_ns = most_ns / u64::from(MAX_WEIGHTS);
             let weight = most_ns * u64::from(WEIGHT) / reachable_ns.max(least_ns).max(1);
             hit.weight = hit.weight.saturating_add(weight as u32).saturating_sub(WEIGHT);
         }

@@ -41,7 +41,7 @@ const MAPS_AGAIN_NS: u64 = 20_000_000;
 const LATELY_NS: u64 = 1_000_000_000;
 const LATELY_TICKS: u64 = 10;
 /// So many timers of threads that do not run are armed in a sweep.
-const MOST_SETTLED: usize = 16;
+const MAX_SETTLED: usize = 16;
 
 /// What a sweep needs.
 #[derive(Debug)]
@@ -442,7 +442,7 @@ fn settle(
     settled: &mut usize,
     counters: &AgentCounters,
 ) -> TimerState {
-    if !thread.is_settled && *settled < MOST_SETTLED {
+    if !thread.is_settled && *settled < MAX_SETTLED {
         timers.arm_waiting(thread, due.tick_ns, counters);
         thread.is_settled = true;
         *settled += 1;

@@ -27,7 +27,7 @@ const STATE_AGAIN_NS: u64 = 1_000_000_000;
 const PUT_OFF_NS: u64 = 1_000_000_000;
 /// So many timers are made for threads that do not run. Each has a slot and counts as a queued
 /// signal of the user.
-const MOST_WAITING: usize = 512;
+const MAX_WAITING: usize = 512;
 /// How late a kernel tick may be.
 const TICK_LATE_NS: u64 = 200_000;
 
@@ -234,7 +234,7 @@ impl Timers {
     /// Arms the timer of a thread that does not run, at the tick `tick_ns`. It stays armed until
     /// the thread runs at a kernel tick, however much later: see [`Timers::take_waited`].
     pub fn arm_waiting(&mut self, thread: &mut ThreadState, tick_ns: u64, counters: &AgentCounters) {
-        if thread.timer.is_none() && self.made >= MOST_WAITING || !self.can_be_asked(thread, tick_ns) {
+        if thread.timer.is_none() && self.made >= MAX_WAITING || !self.can_be_asked(thread, tick_ns) {
             return;
         }
         signal_exclusion::unless_excluded(thread.tid(), || {

@@ -7,7 +7,7 @@
 use super::entry::Entry;
 use crate::arch::{Arch, Native};
 use crate::atomic::AtomicU64;
-use crate::saved_register::{How, Saved};
+use crate::register_rules::{RegisterRule, Saved};
 
 const BITS: u32 = 11;
 const ENTRIES: usize = 1 << BITS;
@@ -45,10 +45,10 @@ impl SavedCache {
             return None;
         }
         let how = match entry >> OFFSET_BITS & ((1 << HOW_BITS) - 1) {
-            0 => How::Same,
-            1 => How::Undefined,
-            2 => How::AtCfa,
-            _ => How::Cfa,
+            0 => RegisterRule::Same,
+            1 => RegisterRule::Undefined,
+            2 => RegisterRule::AtCfa,
+            _ => RegisterRule::Cfa,
         };
         let unused = 64 - OFFSET_BITS;
         Some(Saved { how, length: 0, value: ((entry << unused) as i64 >> unused) as u64 })
@@ -56,11 +56,11 @@ impl SavedCache {
 
     pub(super) fn put(&self, pc: u64, register: u8, saved: Saved) {
         let how = match saved.how {
-            How::Same => 0,
-            How::Undefined => 1,
-            How::AtCfa => 2,
-            How::Cfa => 3,
-            How::Register | How::At | How::Value => return,
+            RegisterRule::Same => 0,
+            RegisterRule::Undefined => 1,
+            RegisterRule::AtCfa => 2,
+            RegisterRule::Cfa => 3,
+            RegisterRule::Register | RegisterRule::At | RegisterRule::Value => return,
         };
         let unused = 64 - OFFSET_BITS;
         if (saved.value << unused) as i64 >> unused != saved.value as i64 {
@@ -90,10 +90,14 @@ mod tests {
         static CACHE: SavedCache = SavedCache::new();
         let pc = 0x7f12_3456_7890;
         let saved = |how, value: i64| Saved { how, length: 0, value: value as u64 };
-        for (register, saved) in
-            [saved(How::AtCfa, -24), Saved::SAME, saved(How::Undefined, 0), saved(How::Cfa, 524_287)]
-                .into_iter()
-                .enumerate()
+        for (register, saved) in [
+            saved(RegisterRule::AtCfa, -24),
+            Saved::SAME,
+            saved(RegisterRule::Undefined, 0),
+            saved(RegisterRule::Cfa, 524_287),
+        ]
+        .into_iter()
+        .enumerate()
         {
             let register = register as u8;
             CACHE.put(pc, register, saved);
@@ -112,7 +116,12 @@ mod tests {
     fn what_does_not_fit_is_not_remembered() {
         static CACHE: SavedCache = SavedCache::new();
         let pc = 0x7f12_3456_7890;
-        for (how, value) in [(How::AtCfa, 1 << 19), (How::Register, 3), (How::At, 8), (How::Value, 8)] {
+        for (how, value) in [
+            (RegisterRule::AtCfa, 1 << 19),
+            (RegisterRule::Register, 3),
+            (RegisterRule::At, 8),
+            (RegisterRule::Value, 8),
+        ] {
             CACHE.put(pc, 3, Saved { how, length: 0, value });
             assert_eq!(CACHE.get(pc, 3), None, "{how:?}");
         }

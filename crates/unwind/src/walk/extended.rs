@@ -1,6 +1,6 @@
 //! Leaving a frame by a rule in full: any register, any DWARF expression.
 
-use super::recovery::Known;
+use super::callee_saved::Known;
 use super::workspace::Scratch;
 use super::{Frame, StepError, Stop, enter_caller};
 use crate::arch::Arch;
@@ -129,7 +129,7 @@ fn register<A: Arch, M: Memory>(
     } else if at.context != 0 {
         of_context::<A, M>(memory, at.context, number)
     } else {
-        // Any register, not only those that the ABI lets calls keep: see `recovery`.
+        // Any register, not only those that the ABI lets calls keep: see `callee_saved`.
         A::context_offset(number)?;
         let known = known.value(number);
         if known.is_none() {

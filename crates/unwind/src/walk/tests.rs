@@ -6,9 +6,9 @@ use crate::arch::{Aarch64, X86_64};
 use crate::cache::Cache;
 use crate::frames::{CAPACITY, EXACT, Storage, kept};
 use crate::published::{Object, Range, Snapshot};
+use crate::register_rules::RegisterRule;
+use crate::register_table::{DESCRIBED, RegisterRow};
 use crate::rule::{CfaRule, Expression, Extended, ValueRule};
-use crate::saved_register::How;
-use crate::saved_rows::{DESCRIBED, SavedRow};
 use crate::table::{LOWS_PADDING, Table};
 use core::sync::atomic::AtomicU64;
 use std::boxed::Box;
@@ -68,7 +68,7 @@ struct World<'a> {
     expressions: &'a [u8],
     memory: Fake,
     frame_header: u64,
-    saved: &'a [SavedRow],
+    saved: &'a [RegisterRow],
 }
 
 impl World<'_> {
@@ -486,7 +486,7 @@ fn under_a_cfa_in_rbx(callee: &[u8], start: Registers) -> (Vec<u64>, Stop) {
 fn under_a_cfa_in_rbx_by(
     text: Vec<u8>,
     frame_header: u64,
-    saved: &[SavedRow],
+    saved: &[RegisterRow],
     start: Registers,
 ) -> (Vec<u64>, Stop) {
     with_a_cfa_in_rbx(text, frame_header, saved, |world| world.walk::<X86_64>(start))
@@ -495,7 +495,7 @@ fn under_a_cfa_in_rbx_by(
 fn with_a_cfa_in_rbx<R>(
     text: Vec<u8>,
     frame_header: u64,
-    saved: &[SavedRow],
+    saved: &[RegisterRow],
     walk: impl FnOnce(&World) -> R,
 ) -> R {
     let cfa = |register, offset| Extended {
@@ -567,14 +567,15 @@ fn rarer_steps_leave_most_of_their_own_stack_unused() {
 /// and in code of a `.debug_frame`.
 #[test]
 fn without_a_search_table_registers_are_where_the_tables_own_rows_say() {
-    let row = |register, start, how, value| SavedRow { start, register, how, length: 0, value };
-    let described = [row(DESCRIBED, 0, How::Same, 0), row(DESCRIBED, 0x400, How::Undefined, 0)];
+    let row = |register, start, how, value| RegisterRow { start, register, how, length: 0, value };
+    let described =
+        [row(DESCRIBED, 0, RegisterRule::Same, 0), row(DESCRIBED, 0x400, RegisterRule::Undefined, 0)];
     let saved = [
-        row(RBX, 0x101, How::AtCfa, -16),
-        row(RBX, 0x200, How::Same, 0),
-        row(R12, 0x102, How::AtCfa, -24),
-        row(R12, 0x200, How::AtCfa, -16),
-        row(R12, 0x300, How::Same, 0),
+        row(RBX, 0x101, RegisterRule::AtCfa, -16),
+        row(RBX, 0x200, RegisterRule::Same, 0),
+        row(R12, 0x102, RegisterRule::AtCfa, -24),
+        row(R12, 0x200, RegisterRule::AtCfa, -16),
+        row(R12, 0x300, RegisterRule::Same, 0),
     ];
     let complete = [4, 0x108, 0x208, 0x308, 0x408].map(|offset| TEXT + offset).to_vec();
     let rows = [&saved[..], &described].concat();

@@ -3,14 +3,14 @@
 //! For the same reason the rarer steps, which call deeper, have a stack of their own here.
 
 use super::Frame;
-use super::recovery::{Again, Origin};
+use super::callee_saved::{Again, Origin};
 use super::stack_cache::StackCache;
 use crate::arch::Arch;
 use crate::expression::Stack;
 use crate::frame_runs::FrameRuns;
 use crate::memory::Memory;
+use crate::register_rules::Descriptions;
 use crate::registers::Registers;
-use crate::saved_register::Descriptions;
 use core::mem::MaybeUninit;
 
 /// Bytes of an expression that are read out of a frame description.

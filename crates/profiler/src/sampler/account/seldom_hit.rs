@@ -14,13 +14,13 @@ use swipr_formats::model::{Mode, State, Thread};
 
 /// Hits are lent for so long, and as long as there are no more.
 const LENT_NS: u64 = LONGEST_WINDOW_NS;
-const MOST_LENT: usize = 1 << 12;
+const MAX_LENT: usize = 1 << 12;
 /// Time that hits stand for beyond their number: for chance, and where hits are lost on a loaded
 /// machine. A thread that runs in step with the kernel's tick is never hit; its time is not shared.
-const MOST_TIMES: u64 = 2;
+const MAX_TIMES: u64 = 2;
 const MORE_HITS: u64 = 3;
 /// So many threads without a hit are known by name.
-const MOST_UNHIT: usize = 1 << 10;
+const MAX_UNHIT: usize = 1 << 10;
 
 /// The threads of one recording that are seldom hit.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ impl SeldomHit {
         let weight: u64 = self.account.hits_of(Kind::Running).map(|hit| u64::from(hit.weight)).sum();
         let of_hit_ns = interval_ns.max(self.account.tick_ns);
         let expected_ns = weight * of_hit_ns / u64::from(WEIGHT);
-        let most_ns = if weight > 0 { MOST_TIMES * expected_ns + MORE_HITS * of_hit_ns } else { 0 };
+        let most_ns = if weight > 0 { MAX_TIMES * expected_ns + MORE_HITS * of_hit_ns } else { 0 };
         let shared_ns = match mode {
             Mode::Cpu => self.unhit_ns.min(most_ns),
             Mode::Wall => self.unhit_ns.min(most_ns) / interval_ns * interval_ns,
@@ -79,7 +79,7 @@ impl SeldomHit {
     }
 
     fn name(&mut self, thread: &Arc<Thread>, cpu_ns: u64, ticks: u32) {
-        let has_room = self.unhit.len() < MOST_UNHIT;
+        let has_room = self.unhit.len() < MAX_UNHIT;
         match self.unhit.last_mut().filter(|last| last.0.tid == thread.tid) {
             Some(last) => (last.1, last.2) = (last.1 + cpu_ns, last.2 + ticks),
             None if has_room => self.unhit.push((thread.clone(), cpu_ns, ticks)),
@@ -89,7 +89,7 @@ impl SeldomHit {
 
     /// Takes the hits that a thread lends.
     pub fn lend(&mut self, thread: &Arc<Thread>, hits: Vec<Hit>, now_ns: u64) {
-        if self.lent.len() + hits.len() > MOST_LENT {
+        if self.lent.len() + hits.len() > MAX_LENT {
             self.lent.clear();
         }
         self.lent.retain(|hit| now_ns.saturating_sub(hit.ns) < LENT_NS + LONGEST_WINDOW_NS);

@@ -20,8 +20,8 @@ use crate::arch::Arch;
 use crate::expression::{self, Stack};
 use crate::memory::Memory;
 use crate::published::Rules;
+use crate::register_rules::{self, Descriptions, RegisterRule, Saved};
 use crate::registers::of_context;
-use crate::saved_register::{self, Descriptions, How, Saved};
 use core::mem::MaybeUninit;
 
 /// Registers that are recovered at most from one origin.
@@ -163,7 +163,7 @@ fn saved_in<M: Memory>(
     left.descriptions = left.descriptions.checked_sub(1)?;
     let header = rules.frame_header(pc)?;
     let room = scratch.descriptions.write(Descriptions::new());
-    let saved = saved_register::find(memory, header, pc, register, room)?;
+    let saved = register_rules::find(memory, header, pc, register, room)?;
     rules.cache.put_saved(pc, register, saved);
     Some(saved)
 }
@@ -194,18 +194,18 @@ impl Again {
     fn read<A: Arch, M: Memory>(&mut self, memory: &mut M, saved: Saved, scratch: &mut Scratch) {
         let cfa = self.frame.at.sp;
         self.value = match saved.how {
-            How::Same => self.value,
-            How::Undefined => None,
-            How::AtCfa => memory.word(cfa.wrapping_add(saved.value)),
-            How::Cfa => Some(cfa.wrapping_add(saved.value)),
-            How::Register => {
+            RegisterRule::Same => self.value,
+            RegisterRule::Undefined => None,
+            RegisterRule::AtCfa => memory.word(cfa.wrapping_add(saved.value)),
+            RegisterRule::Cfa => Some(cfa.wrapping_add(saved.value)),
+            RegisterRule::Register => {
                 u8::try_from(saved.value).ok().and_then(|number| self.before.register::<A>(number))
             }
-            How::At => match self.evaluate::<A, M>(memory, saved, scratch) {
+            RegisterRule::At => match self.evaluate::<A, M>(memory, saved, scratch) {
                 Some(address) => memory.word(address),
                 None => None,
             },
-            How::Value => self.evaluate::<A, M>(memory, saved, scratch),
+            RegisterRule::Value => self.evaluate::<A, M>(memory, saved, scratch),
         };
     }
 

@@ -4,7 +4,7 @@
 //! Used only for what the unwind table does not hold: where a register lies in a frame. Other walks
 //! pay nothing for it.
 
-use crate::frame_reader::{ABSOLUTE, Reader};
+use crate::cfi_reader::{ABSOLUTE, Reader};
 use crate::memory::Memory;
 
 /// Entries of the search table that are read at once, at the end of a search.
@@ -17,7 +17,7 @@ const LETTERS: usize = 8;
 
 /// What is common to the descriptions of many functions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Common {
+pub(crate) struct Cie {
     /// What code distances are multiplied with.
     pub(crate) code_factor: u64,
     /// What offsets are multiplied with.
@@ -83,10 +83,10 @@ pub(crate) fn head<M: Memory>(reader: &mut Reader<'_, M>, address: u64) -> Optio
     (distance != 0).then_some((reader.at(), reader.end(), common))
 }
 
-impl Common {
+impl Cie {
     /// Nothing was read yet.
-    pub(crate) const fn new() -> Common {
-        Common { code_factor: 0, data_factor: 0, encoding: ABSOLUTE, is_augmented: false }
+    pub(crate) const fn new() -> Cie {
+        Cie { code_factor: 0, data_factor: 0, encoding: ABSOLUTE, is_augmented: false }
     }
 
     /// Reads a common entry; the reader is then at its instructions.
@@ -103,7 +103,7 @@ impl Common {
                 letter => *letters.get_mut(at)? = letter,
             }
         }
-        *self = Common { code_factor: reader.uleb()?, data_factor: reader.sleb()?, ..Common::new() };
+        *self = Cie { code_factor: reader.uleb()?, data_factor: reader.sleb()?, ..Cie::new() };
         if version == 1 {
             _ = reader.byte()?
         } else {
@@ -138,7 +138,7 @@ impl Common {
 
 /// Reads a description's fields; the reader is then at its instructions. The function's start, if
 /// `pc` is in it.
-pub(crate) fn function<M: Memory>(reader: &mut Reader<'_, M>, common: &Common, pc: u64) -> Option<u64> {
+pub(crate) fn function<M: Memory>(reader: &mut Reader<'_, M>, common: &Cie, pc: u64) -> Option<u64> {
     let start = reader.pointer(common.encoding)?;
     let length = reader.number(common.encoding)?;
     if common.is_augmented {

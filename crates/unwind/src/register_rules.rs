@@ -4,8 +4,8 @@
 //! Bounded in steps and in remembered states, without allocation: it may run in a signal
 //! handler. The CFA is not computed here: it comes from the unwind table.
 
-use crate::frame_description::{self, Common};
-use crate::frame_reader::{Reader, Window};
+use crate::cfi_reader::{CfiBytes, Reader};
+use crate::fde::{self, Cie};
 use crate::memory::Memory;
 
 /// Instructions that are run at most for one frame.
@@ -16,7 +16,7 @@ const MAX_REMEMBERED: usize = 4;
 /// How a register is saved; see [`Saved`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum How {
+pub enum RegisterRule {
     /// It still holds the caller's value.
     Same,
     /// The caller's value is lost.
@@ -37,29 +37,29 @@ pub enum How {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {
     /// How to read `value`.
-    pub how: How,
+    pub how: RegisterRule,
     /// Bytes of the expression.
     pub length: u16,
-    /// An offset, a register or an address; see [`How`].
+    /// An offset, a register or an address; see [`RegisterRule`].
     pub value: u64,
 }
 
 impl Saved {
     /// Unchanged: holds for a register that no instruction mentions.
-    pub const SAME: Saved = Saved { how: How::Same, length: 0, value: 0 };
+    pub const SAME: Saved = Saved { how: RegisterRule::Same, length: 0, value: 0 };
 }
 
 /// Room for reading descriptions.
 #[derive(Debug)]
 pub struct Descriptions {
-    window: Window,
+    window: CfiBytes,
     machine: Machine,
 }
 
 impl Descriptions {
     /// Nothing was read yet.
     pub const fn new() -> Descriptions {
-        Descriptions { window: Window::new(), machine: Machine::new() }
+        Descriptions { window: CfiBytes::new(), machine: Machine::new() }
     }
 }
 
@@ -84,14 +84,14 @@ pub fn find<M: Memory>(
     *machine = Machine::new();
     machine.register = u64::from(register);
     let mut reader = Reader::new(memory, window);
-    let description = frame_description::search(&mut reader, header, pc)?;
+    let description = fde::search(&mut reader, header, pc)?;
     machine.prepare(&mut reader, description)?;
     // First the common entry's instructions, then the function's own.
     machine.run(&mut reader, u64::MAX)?;
     machine.initial = machine.saved;
     let (fields, end) = machine.fields;
     reader.seek(fields, end)?;
-    machine.location = frame_description::function(&mut reader, &machine.common, pc)?;
+    machine.location = fde::function(&mut reader, &machine.common, pc)?;
     machine.run(&mut reader, pc)?;
     Some(machine.saved)
 }
@@ -104,7 +104,7 @@ struct Machine {
     initial: Saved,
     remembered: [Saved; MAX_REMEMBERED],
     depth: usize,
-    common: Common,
+    common: Cie,
     /// Where the function's own part of its description begins and ends.
     fields: (u64, u64),
 }
@@ -118,14 +118,14 @@ impl Machine {
             initial: Saved::SAME,
             remembered: [Saved::SAME; MAX_REMEMBERED],
             depth: 0,
-            common: Common::new(),
+            common: Cie::new(),
             fields: (0, 0),
         }
     }
 
     #[inline(never)]
     fn prepare<M: Memory>(&mut self, reader: &mut Reader<'_, M>, description: u64) -> Option<()> {
-        let (fields, end, common) = frame_description::head(reader, description)?;
+        let (fields, end, common) = fde::head(reader, description)?;
         self.fields = (fields, end);
         self.common.read(reader, common)
     }
@@ -143,7 +143,11 @@ impl Machine {
                 0x40..=0x7f => self.advance(u64::from(instruction & 0x3f))?,
                 0x80..=0xbf => {
                     let offset = reader.uleb()?;
-                    self.set(u64::from(instruction & 0x3f), How::AtCfa, self.common.factored(offset as i64));
+                    self.set(
+                        u64::from(instruction & 0x3f),
+                        RegisterRule::AtCfa,
+                        self.common.factored(offset as i64),
+                    );
                 }
                 0xc0..=0xff => self.restore(u64::from(instruction & 0x3f)),
                 0x01 => self.location = reader.pointer(self.common.encoding)?,
@@ -188,39 +192,44 @@ impl Machine {
         match code {
             0x05 => {
                 let offset = reader.uleb()? as i64;
-                self.set(register, How::AtCfa, self.common.factored(offset));
+                self.set(register, RegisterRule::AtCfa, self.common.factored(offset));
             }
             0x06 => self.restore(register),
-            0x07 => self.set(register, How::Undefined, 0),
-            0x08 => self.set(register, How::Same, 0),
+            0x07 => self.set(register, RegisterRule::Undefined, 0),
+            0x08 => self.set(register, RegisterRule::Same, 0),
             0x09 => {
                 let other = reader.uleb()?;
-                self.set(register, How::Register, other);
+                self.set(register, RegisterRule::Register, other);
             }
-            0x10 => self.expression(reader, register, How::At)?,
+            0x10 => self.expression(reader, register, RegisterRule::At)?,
             0x11 => {
                 let offset = reader.sleb()?;
-                self.set(register, How::AtCfa, self.common.factored(offset));
+                self.set(register, RegisterRule::AtCfa, self.common.factored(offset));
             }
             0x14 => {
                 let offset = reader.uleb()? as i64;
-                self.set(register, How::Cfa, self.common.factored(offset));
+                self.set(register, RegisterRule::Cfa, self.common.factored(offset));
             }
             0x15 => {
                 let offset = reader.sleb()?;
-                self.set(register, How::Cfa, self.common.factored(offset));
+                self.set(register, RegisterRule::Cfa, self.common.factored(offset));
             }
-            0x16 => self.expression(reader, register, How::Value)?,
+            0x16 => self.expression(reader, register, RegisterRule::Value)?,
             0x2f => {
                 let offset = reader.uleb()? as i64;
-                self.set(register, How::AtCfa, self.common.factored(offset).wrapping_neg());
+                self.set(register, RegisterRule::AtCfa, self.common.factored(offset).wrapping_neg());
             }
             _ => return None,
         }
         Some(())
     }
 
-    fn expression<M: Memory>(&mut self, reader: &mut Reader<'_, M>, register: u64, how: How) -> Option<()> {
+    fn expression<M: Memory>(
+        &mut self,
+        reader: &mut Reader<'_, M>,
+        register: u64,
+        how: RegisterRule,
+    ) -> Option<()> {
         let length = reader.uleb()?;
         let address = reader.at();
         reader.skip(length)?;
@@ -240,7 +249,7 @@ impl Machine {
         Some(())
     }
 
-    fn set(&mut self, register: u64, how: How, value: u64) {
+    fn set(&mut self, register: u64, how: RegisterRule, value: u64) {
         if register == self.register {
             self.saved = Saved { how, length: 0, value };
         }
@@ -253,7 +262,7 @@ impl Machine {
     }
 }
 
-impl Common {
+impl Cie {
     fn factored(&self, offset: i64) -> u64 {
         offset.wrapping_mul(self.data_factor) as u64
     }

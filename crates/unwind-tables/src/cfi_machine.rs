@@ -3,7 +3,7 @@
 //! gimli decodes the instructions; its own rows track every register, which
 //! costs several times as much. What a state means as a rule is not known here.
 
-use super::descriptions::{Common, Description, Slice};
+use super::descriptions::{Description, ReadCie, Slice};
 use gimli::CallFrameInstruction as Instruction;
 use gimli::{BaseAddresses, Register, UnwindSection};
 use std::ops::Range;
@@ -125,7 +125,7 @@ impl Machine {
     /// What holds at the beginning of each function, by what descriptions have in common.
     pub(super) fn initial<'a>(
         &mut self,
-        common: &Common<'a>,
+        common: &ReadCie<'a>,
         section: &impl UnwindSection<Slice<'a>>,
         bases: &BaseAddresses,
     ) -> Option<State> {

@@ -1,36 +1,36 @@
-//! Rows of where registers are saved, see [`swipr_unwind::saved_rows`]. gimli's own rows are read,
-//! which follow every register: that takes several times as long as [`super::machine`], and is not
-//! done for many objects.
+//! Rows of where registers are saved, see [`swipr_unwind::register_table`]. gimli's own rows are
+//! read, which follow every register: that takes several times as long as [`super::cfi_machine`],
+//! and is not done for many objects.
 
 use super::convert::Converter;
 use super::descriptions::{Description, Slice};
-use gimli::{BaseAddresses, Register, RegisterRule, UnwindContext, UnwindSection};
+use gimli::{BaseAddresses, Register, RegisterRule as GimliRule, UnwindContext, UnwindSection};
 use std::ops::Range;
+use swipr_unwind::register_rules::RegisterRule;
+use swipr_unwind::register_table::{DESCRIBED, RegisterRow};
 use swipr_unwind::rule::Expression;
-use swipr_unwind::saved_register::How;
-use swipr_unwind::saved_rows::{DESCRIBED, SavedRow};
 
 /// Rows up to which they are kept: of code that is larger, what lies behind has none.
 const MAX_ROWS: usize = 4 << 20;
 const REGISTERS: usize = 31;
 
 /// Collects rows, function by function in the order of their addresses.
-pub(super) struct SavedRows {
+pub(super) struct RegisterRows {
     base: u64,
     aarch64: bool,
-    rows: Vec<SavedRow>,
+    rows: Vec<RegisterRow>,
     context: Box<UnwindContext<usize>>,
 }
 
 /// What is said of a register.
-type Said = (How, u16, i32);
-const SAME: Said = (How::Same, 0, 0);
-const LOST: Said = (How::Undefined, 0, 0);
+type RuleOperands = (RegisterRule, u16, i32);
+const SAME: RuleOperands = (RegisterRule::Same, 0, 0);
+const LOST: RuleOperands = (RegisterRule::Undefined, 0, 0);
 
-impl SavedRows {
+impl RegisterRows {
     /// Of code that begins at `base`.
-    pub(super) fn new(base: u64, aarch64: bool) -> SavedRows {
-        SavedRows { base, aarch64, rows: Vec::new(), context: Box::new(UnwindContext::new()) }
+    pub(super) fn new(base: u64, aarch64: bool) -> RegisterRows {
+        RegisterRows { base, aarch64, rows: Vec::new(), context: Box::new(UnwindContext::new()) }
     }
 
     /// Adds a function whose description holds for `code`; `bias` is what was added to the
@@ -42,7 +42,7 @@ impl SavedRows {
         code: Range<u64>,
         converter: &mut Converter<'a>,
     ) {
-        let SavedRows { base, aarch64, rows, context } = self;
+        let RegisterRows { base, aarch64, rows, context } = self;
         let offset = |address: u64| u32::try_from(address.wrapping_sub(*base)).ok();
         let (Some(start), Some(end)) = (offset(code.start), offset(code.end)) else { return };
         if rows.len() > MAX_ROWS || start >= end {
@@ -85,9 +85,9 @@ impl SavedRows {
     }
 
     /// All rows, sorted; of several at one place the last, and none that repeats the one before it.
-    pub(super) fn finish(self) -> Vec<SavedRow> {
+    pub(super) fn finish(self) -> Vec<RegisterRow> {
         let mut rows = self.rows;
-        rows.sort_by_key(SavedRow::key);
+        rows.sort_by_key(RegisterRow::key);
         rows.reverse();
         rows.dedup_by_key(|row| row.key());
         rows.reverse();
@@ -97,8 +97,8 @@ impl SavedRows {
     }
 }
 
-fn push(rows: &mut Vec<SavedRow>, start: u32, register: u8, (how, length, value): Said) {
-    rows.push(SavedRow { start, register, how, length, value });
+fn push(rows: &mut Vec<RegisterRow>, start: u32, register: u8, (how, length, value): RuleOperands) {
+    rows.push(RegisterRow { start, register, how, length, value });
 }
 
 /// Whether it is not one of those that the unwind table follows.
@@ -106,19 +106,19 @@ fn is_kept(aarch64: bool, number: u8) -> bool {
     if aarch64 { number < 31 && number != 29 } else { number < 16 && !matches!(number, 6 | 7) }
 }
 
-fn place<'a>(rule: &RegisterRule<usize>, converter: &mut Converter<'a>) -> Option<Said> {
+fn place<'a>(rule: &GimliRule<usize>, converter: &mut Converter<'a>) -> Option<RuleOperands> {
     let number = |how, value: i64| Some((how, 0, i32::try_from(value).ok()?));
     match *rule {
-        RegisterRule::SameValue => Some(SAME),
-        RegisterRule::Offset(offset) => number(How::AtCfa, offset),
-        RegisterRule::ValOffset(offset) => number(How::Cfa, offset),
-        RegisterRule::Register(other) => number(How::Register, i64::from(other.0)),
-        RegisterRule::Expression(code) => expression(How::At, converter.expression(code.into())?),
-        RegisterRule::ValExpression(code) => expression(How::Value, converter.expression(code.into())?),
+        GimliRule::SameValue => Some(SAME),
+        GimliRule::Offset(offset) => number(RegisterRule::AtCfa, offset),
+        GimliRule::ValOffset(offset) => number(RegisterRule::Cfa, offset),
+        GimliRule::Register(other) => number(RegisterRule::Register, i64::from(other.0)),
+        GimliRule::Expression(code) => expression(RegisterRule::At, converter.expression(code.into())?),
+        GimliRule::ValExpression(code) => expression(RegisterRule::Value, converter.expression(code.into())?),
         _ => None,
     }
 }
 
-fn expression(how: How, code: Expression) -> Option<Said> {
+fn expression(how: RegisterRule, code: Expression) -> Option<RuleOperands> {
     Some((how, code.length, i32::try_from(code.start).ok()?))
 }

@@ -7,7 +7,7 @@ use swipr_properties::{registers, says_the_same};
 use swipr_symbols::rows::{UnwindInput, build_table};
 use swipr_unwind::arch::{Arch, Native};
 use swipr_unwind::memory::Memory;
-use swipr_unwind::saved_register::{self, Descriptions, How, Saved};
+use swipr_unwind::register_rules::{self, Descriptions, RegisterRule, Saved};
 
 /// The sections of a file, at their addresses.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ impl Sections {
 
     fn find(&mut self, pc: u64, register: u8) -> Option<Saved> {
         let header = self.header.0;
-        saved_register::find(self, header, pc, register, &mut Descriptions::new())
+        register_rules::find(self, header, pc, register, &mut Descriptions::new())
     }
 }
 
@@ -90,7 +90,9 @@ fn agrees_with_gimli(path: &str) {
                 if register != Native::FP && !fde.is_signal_trampoline() {
                     let written = written.unwrap_or_else(|| panic!("{path}: no row at {pc:#x}"));
                     let same = match (found.how, written.how) {
-                        (How::At | How::Value, how) => how == found.how && written.length == found.length,
+                        (RegisterRule::At | RegisterRule::Value, how) => {
+                            how == found.how && written.length == found.length
+                        }
                         _ => written == found,
                     };
                     assert!(same, "{path}: {register} at {pc:#x}: {written:?}, {found:?}");

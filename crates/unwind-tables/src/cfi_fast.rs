@@ -1,9 +1,9 @@
 //! The frame descriptions that compilers write for nearly all code, read byte by byte: a whole
 //! library's table is built while a program waits for its first sample. What is not of the usual
-//! form is left to gimli (see [`super::machine`]), which also has read the common entries.
+//! form is left to gimli (see [`super::cfi_machine`]), which also has read the common entries.
 
+use super::cfi_machine::{AARCH64_FP, Cfa, MAX_REMEMBERED, Machine, State, Value, X86_64_FP};
 use super::descriptions::{Described, Descriptions};
-use super::machine::{AARCH64_FP, Cfa, MAX_REMEMBERED, Machine, State, Value, X86_64_FP};
 use gimli::{DW_EH_PE_pcrel, DW_EH_PE_sdata4, Register};
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ pub(super) struct Body<'a> {
 }
 
 /// Reads one description after the other of one section.
-pub(super) struct Quick<'a> {
+pub(super) struct CfiFast<'a> {
     address: u64,
     bytes: &'a [u8],
     fp: u64,
@@ -33,11 +33,11 @@ pub(super) struct Quick<'a> {
     remembered: Vec<State>,
 }
 
-impl<'a> Quick<'a> {
+impl<'a> CfiFast<'a> {
     /// For the section with these bytes at `address`.
-    pub(super) fn new((address, bytes): (u64, &'a [u8]), aarch64: bool) -> Quick<'a> {
+    pub(super) fn new((address, bytes): (u64, &'a [u8]), aarch64: bool) -> CfiFast<'a> {
         let fp = u64::from(if aarch64 { AARCH64_FP } else { X86_64_FP }.0);
-        Quick { address, bytes, fp, common: None, remembered: Vec::new() }
+        CfiFast { address, bytes, fp, common: None, remembered: Vec::new() }
     }
 
     /// The function's description; `None`: of another form, or damaged.

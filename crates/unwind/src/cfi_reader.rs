@@ -17,7 +17,7 @@ const RELATIVE_TO_ITSELF: u8 = 0x10;
 
 /// A copy of some memory, and how far it was read.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct CfiBytes {
     /// The next byte's address.
     at: u64,
     /// The address behind the last byte that may be read.
@@ -27,9 +27,9 @@ pub(crate) struct Window {
     bytes: [u8; WINDOW],
 }
 
-impl Window {
-    pub(crate) const fn new() -> Window {
-        Window { at: 0, end: 0, start: 0, length: 0, bytes: [0; WINDOW] }
+impl CfiBytes {
+    pub(crate) const fn new() -> CfiBytes {
+        CfiBytes { at: 0, end: 0, start: 0, length: 0, bytes: [0; WINDOW] }
     }
 
     /// The bytes from `address` on.
@@ -44,12 +44,12 @@ impl Window {
 /// bytes beyond what it read give `None`.
 pub(crate) struct Reader<'m, M> {
     pub(crate) memory: &'m mut M,
-    window: &'m mut Window,
+    window: &'m mut CfiBytes,
 }
 
 impl<'m, M: Memory> Reader<'m, M> {
     /// At no place yet.
-    pub(crate) fn new(memory: &'m mut M, window: &'m mut Window) -> Reader<'m, M> {
+    pub(crate) fn new(memory: &'m mut M, window: &'m mut CfiBytes) -> Reader<'m, M> {
         Reader { memory, window }
     }
 
