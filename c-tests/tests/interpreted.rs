@@ -4,7 +4,9 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use swipr_c_tests::interpreted::{Frame, Stack, pythons, record, record_running, stack_of_waiting, start};
+use swipr_c_tests::interpreted::{
+    Frame, Stack, pythons, record, record_running, stack_of_waiting, start, start_with,
+};
 
 /// Versions whose frames are read.
 const READ: std::ops::RangeInclusive<u32> = 8..=15;
@@ -121,6 +123,20 @@ fn no_stack_of_functions_that_raise_is_impossible() {
 #[test]
 fn no_stack_of_generators_is_impossible() {
     expect_known_stacks("generators");
+}
+
+/// The variable is a list: languages that are not in it have the interpreter's functions.
+#[test]
+fn only_languages_that_are_wanted_have_functions() {
+    let Some((minor, python)) = pythons(11..=13).pop() else { return };
+    for (wanted, is_read) in [("perl,python", true), ("perl,node", false), ("off", false)] {
+        let mut host = start_with(&python, &[], "known_stacks.py", &["plain"], &[("SWIPR_RUNTIMES", wanted)]);
+        let pid = u64::from(host.pid());
+        let stacks = record_running(&host, 10, |stack| stack.tid == pid && stack.frames.len() > 1);
+        assert!(host.ended().success() && !stacks.is_empty());
+        let with = stacks.iter().filter(|stack| stack.python().next().is_some()).count();
+        assert_eq!(with > 0, is_read, "3.{minor}, {wanted}: {with} of {} stacks", stacks.len());
+    }
 }
 
 /// Native frames named so are between a function of Python and the one that is called back, and

@@ -69,6 +69,10 @@ pub enum Language {
 }
 
 impl Language {
+    /// Every one.
+    pub const ALL: [Language; 5] =
+        [Language::Python, Language::Perl, Language::Php, Language::Ruby, Language::JavaScript];
+
     /// As formats write it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -82,8 +86,7 @@ impl Language {
 
     /// From what formats write.
     pub fn from_word(word: &str) -> Option<Language> {
-        let all = [Language::Python, Language::Perl, Language::Php, Language::Ruby, Language::JavaScript];
-        all.into_iter().find(|language| language.word() == word)
+        Language::ALL.into_iter().find(|language| language.word() == word)
     }
 }
 

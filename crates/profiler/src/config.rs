@@ -79,7 +79,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         RUNTIMES,
         "all",
-        "Interpreters whose functions are shown between the native ones: `all`, `python`, `perl`, `php`, `ruby`, `javascript`, or `off`.",
+        "Languages whose functions are shown between the native ones: `all`, `off`, or a list such as `python,perl`, of `python` (or `cpython`), `perl`, `php`, `ruby`, `javascript` (or `node`, `v8`).",
     ),
     variable(
         "SWIPR_FOLLOW",
@@ -384,15 +384,10 @@ impl VariableReader<'_> {
     }
 
     fn interpreters(&self) -> Result<Wanted, ConfigError> {
-        Ok(match self.choice(RUNTIMES, &["off", "all", "python", "perl", "php", "ruby", "javascript"])? {
-            Some(0) => Wanted::Off,
-            Some(2) => Wanted::Python,
-            Some(3) => Wanted::Perl,
-            Some(4) => Wanted::Php,
-            Some(5) => Wanted::Ruby,
-            Some(6) => Wanted::JavaScript,
-            _ => Wanted::All,
-        })
+        let Some(text) = self.text(RUNTIMES, "python,perl")? else {
+            return Ok(Wanted::default());
+        };
+        self.check(RUNTIMES, &text, Wanted::parse(&text), "python,perl")
     }
 
     fn patterns(&self, variable: &'static str) -> Result<Vec<String>, ConfigError> {

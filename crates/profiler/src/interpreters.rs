@@ -18,6 +18,7 @@ mod ruby;
 mod thread_data;
 mod thread_states;
 mod v8;
+mod wanted;
 
 use crate::counters::AgentCounters;
 use exported::Exported;
@@ -29,6 +30,7 @@ use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use swipr_formats::model::Language;
 use swipr_os::locks::lock;
 use swipr_os::memory::map_forever;
 use swipr_os::objects::Object;
@@ -38,26 +40,7 @@ use swipr_unwind::frame_runs::NativeFrames;
 use swipr_unwind::frames::EXACT;
 use swipr_unwind::slot::Slot;
 use swipr_unwind::walk::Stop;
-
-/// Which interpreters' frames are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
-    /// None.
-    Off,
-    /// Of all that can be read.
-    #[default]
-    All,
-    /// CPython's.
-    Python,
-    /// Perl's.
-    Perl,
-    /// PHP's.
-    Php,
-    /// Ruby's.
-    Ruby,
-    /// V8's.
-    JavaScript,
-}
+pub use wanted::Wanted;
 
 /// The interpreter of this process, if there is one whose frames can be read.
 #[derive(Debug, Default)]
@@ -93,7 +76,7 @@ impl Interpreters {
         &self,
         objects: impl Iterator<Item = (&'o Object, Range<u64>)>,
     ) -> Option<Arc<RuntimeCode>> {
-        let mut state = lock(&self.state).filter(|_| self.wanted != Wanted::Off)?;
+        let mut state = lock(&self.state).filter(|_| self.wanted != Wanted::OFF)?;
         let mut without = FxHashSet::default();
         for (object, text) in objects {
             let key = (object.bias, text.end, object.name.clone());
@@ -122,23 +105,20 @@ impl Interpreters {
         object: &Object,
         text: Range<u64>,
     ) -> Option<Result<FoundRuntime, NotRead>> {
-        let exports = |wanted: Wanted, symbol: &str| match self.wanted {
-            Wanted::All => exported.find(symbol),
-            only => exported.find(symbol).filter(|_| only == wanted),
-        };
-        if let Some(runtime) = exports(Wanted::Python, python::RUNTIME) {
+        let exports = |language, symbol: &str| exported.find(symbol).filter(|_| self.wanted.has(language));
+        if let Some(runtime) = exports(Language::Python, python::RUNTIME) {
             return Some(python::find(exported, runtime.start, object, text));
         }
-        if let Some(run_loop) = exports(Wanted::Perl, perl::RUN_LOOP) {
+        if let Some(run_loop) = exports(Language::Perl, perl::RUN_LOOP) {
             return Some(perl::find(exported, run_loop, text));
         }
-        if exports(Wanted::Ruby, ruby::VERSION).is_some() {
+        if exports(Language::Ruby, ruby::VERSION).is_some() {
             return ruby::find(exported, object, text);
         }
-        if let Some(run_loop) = exports(Wanted::Php, php::RUN_LOOP) {
+        if let Some(run_loop) = exports(Language::Php, php::RUN_LOOP) {
             return Some(php::find(exported, run_loop, object, text));
         }
-        exports(Wanted::JavaScript, v8::FUNCTION_TYPE).map(|_| v8::find(exported, text))
+        exports(Language::JavaScript, v8::FUNCTION_TYPE).map(|_| v8::find(exported, text))
     }
 
     /// Begins to read it, if it can be read.

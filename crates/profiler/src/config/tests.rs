@@ -174,6 +174,7 @@ fn wrong_values_are_named_with_a_right_example_that_works() {
         ("SWIPR_ALLOW_UID", "1000,bob"),
         ("SWIPR_ALLOW_UID", "-1"),
         ("SWIPR_LOG", "loud"),
+        ("SWIPR_RUNTIMES", "python,cobol"),
     ] {
         let error = parse(&[(variable, value)]).unwrap_err();
         let text = error.to_string();
