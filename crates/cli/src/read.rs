@@ -19,7 +19,7 @@ use crate::shape::Shape;
 use input::Input;
 use std::io::Read;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Summary, Thread};
+use swipr_formats::model::{Frame, FrameKind, Function, Header, Language, Mode, Summary, Thread};
 use swipr_symbols::demangle::demangle;
 
 /// Largest file that is read, unpacked.
@@ -147,6 +147,14 @@ fn named_frame(name: &str) -> Frame {
     let kind = if is_note { FrameKind::Note } else { FrameKind::Native };
     let functions: Vec<Function> = if name == "[unknown]" { Vec::new() } else { vec![function(name, None)] };
     Frame { address: 0, kind, module: None, functions: functions.into() }
+}
+
+/// A function of that language. Its name is no linker's, whatever it looks like.
+fn interpreted_frame(language: Language, address: u64, mut functions: Vec<Function>) -> Frame {
+    for function in &mut functions {
+        function.name = function.mangled.take().unwrap_or_else(|| function.name.clone());
+    }
+    Frame { address, kind: FrameKind::Interpreted(language), module: None, functions: functions.into() }
 }
 
 /// Counts what is read, for the recording's figures.

@@ -134,5 +134,8 @@ impl DisplayTree {
 }
 
 fn module(frame: &Frame) -> Arc<str> {
+    if let FrameKind::Interpreted(language) = frame.kind {
+        return language.module().into();
+    }
     frame.module.as_ref().map(|module| names::printable(&module.path).into()).unwrap_or_default()
 }

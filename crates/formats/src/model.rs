@@ -22,6 +22,14 @@ pub struct Module {
     pub build_id: Vec<u8>,
 }
 
+impl Module {
+    /// In the place of a file, of the functions of a language.
+    pub fn of(language: Language) -> Module {
+        let (start, end, file_offset, base, build_id) = <_>::default();
+        Module { path: language.module(), start, end, file_offset, base, build_id }
+    }
+}
+
 /// A function that an address belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
@@ -87,6 +95,16 @@ impl Language {
     /// From what formats write.
     pub fn from_word(word: &str) -> Option<Language> {
         Language::ALL.into_iter().find(|language| language.word() == word)
+    }
+
+    /// In the place of a module, in formats without kinds of frames.
+    pub fn module(self) -> String {
+        format!("[{}]", self.word())
+    }
+
+    /// From what formats without kinds of frames write.
+    pub fn from_module(module: &str) -> Option<Language> {
+        Language::from_word(module.strip_prefix('[')?.strip_suffix(']')?)
     }
 }
 

@@ -16,14 +16,17 @@ use crate::model::{Frame, FrameKind, Function};
 pub const UNKNOWN: &str = "[unknown]";
 
 /// A function's name; `None` when it has none. Names of interpreted functions are not shortened:
-/// they have no arguments.
+/// they have no arguments. Their parentheses become braces, because FlameGraph and inferno cut a
+/// name at its first parenthesis: of `block (2 levels) in f` they would leave `block`.
 ///
 /// Never empty, never begins with `(` or `0x`, has no `;`, no `->`, no control
 /// character and no white space but the blank, none at its ends.
 pub fn symbol(frame: &Frame, function: &Function, names: Names) -> Option<String> {
     let mangled = function.mangled.as_deref().filter(|name| !name.is_empty());
     let chosen = match (names, mangled) {
-        (Names::Safe, _) if matches!(frame.kind, FrameKind::Interpreted(_)) => Cow::Borrowed(&*function.name),
+        (Names::Safe, _) if matches!(frame.kind, FrameKind::Interpreted(_)) => {
+            Cow::Owned(function.name.replace('(', "{").replace(')', "}"))
+        }
         (Names::Safe, _) => Cow::Owned(shorten::shorten(&function.name)),
         (Names::Mangled, Some(mangled)) => Cow::Borrowed(mangled),
         (Names::Mangled, None) | (Names::Raw, _) => Cow::Borrowed(&*function.name),
@@ -58,7 +61,7 @@ pub fn unnamed(frame: &Frame) -> String {
 pub fn module(frame: &Frame, pid: u32) -> String {
     match (frame.kind, &frame.module) {
         (FrameKind::Jit, _) => format!("/tmp/perf-{pid}.map"),
-        (FrameKind::Interpreted(language), _) => format!("[{}]", language.word()),
+        (FrameKind::Interpreted(language), _) => language.module(),
         (FrameKind::Note, _) | (FrameKind::Native, None) => UNKNOWN.to_owned(),
         (FrameKind::Native, Some(module)) => path(&module.path),
     }

@@ -1,8 +1,8 @@
 //! Names that try to break out of their place, as thread, function, file and module, in one
 //! recording.
 
-use crate::recording::{Recording, at, function, module, native, stack, thread};
-use swipr_formats::model::{Mode, State};
+use crate::recording::{Recording, at, bare, function, module, native, stack, thread};
+use swipr_formats::model::{FrameKind, Language, Mode, State};
 
 /// Names that were seen to hurt a reader, or are made to.
 pub fn names() -> Vec<String> {
@@ -83,11 +83,12 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// A thread a name; each has one sample: the hostile function inlined into itself,
-/// then a plain one.
+/// A thread a name; each has one sample: the hostile function inlined into itself, then one without
+/// a name, then the hostile function as one of a language, each in its turn, then a plain one.
 pub fn recording() -> Recording {
     let mut recording = Recording::new(Mode::Wall);
-    for (name, tid) in names().iter().zip(1000..) {
+    let languages = Language::ALL.into_iter().cycle();
+    for ((name, tid), language) in names().iter().zip(1000..).zip(languages) {
         let frames = vec![
             native(
                 0x10,
@@ -95,6 +96,7 @@ pub fn recording() -> Recording {
                 vec![at(function(name, 0), name, 1), at(function(name, 0xabc), name, 2)],
             ),
             native(0x20, &module(name, 0), vec![]),
+            bare(0x28, FrameKind::Interpreted(language), vec![at(function(name, 0), name, 3)]),
             native(0x30, &module("/bin/app", 0), vec![function("main", 1)]),
         ];
         recording.add(&thread(tid, name), State::Running, WEIGHT_NS, &stack(frames));
@@ -103,6 +105,6 @@ pub fn recording() -> Recording {
 }
 
 /// Lines of each stack.
-pub const FRAMES: usize = 4;
+pub const FRAMES: usize = 5;
 /// What each sample stands for.
 pub const WEIGHT_NS: u64 = 1000;

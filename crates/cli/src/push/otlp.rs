@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::event::OwnedSample;
 use rustc_hash::FxHashMap;
-use swipr_formats::model::{Frame, FrameKind, Header, Mode, Module, Stack, State, Summary, Thread};
+use swipr_formats::model::{Frame, FrameKind, Header, Language, Mode, Module, Stack, State, Summary, Thread};
 use swipr_formats::protobuf::Message;
 
 /// What is sent of the process besides the profile.
@@ -104,6 +104,19 @@ fn resource_message(header: &Header, resource: &Resource<'_>) -> Message {
         add(key, text_value(value));
     }
     message
+}
+
+/// As OpenTelemetry's conventions have it, which know no type of JIT code of any language.
+fn frame_type(kind: FrameKind) -> Option<&'static str> {
+    match kind {
+        FrameKind::Native | FrameKind::Jit => Some("native"),
+        FrameKind::Interpreted(Language::Python) => Some("cpython"),
+        FrameKind::Interpreted(Language::Perl) => Some("perl"),
+        FrameKind::Interpreted(Language::Php) => Some("php"),
+        FrameKind::Interpreted(Language::Ruby) => Some("ruby"),
+        FrameKind::Interpreted(Language::JavaScript) => Some("v8js"),
+        FrameKind::Note => None,
+    }
 }
 
 /// `AnyValue` with a text.
@@ -232,8 +245,8 @@ impl Tables {
             line.number(2, u64::from(function.line.unwrap_or(0)));
             entry.message(3, line);
         }
-        if frame.kind != FrameKind::Note {
-            let attribute = self.attribute("profile.frame.type", "native", text_value("native"));
+        if let Some(kind) = frame_type(frame.kind) {
+            let attribute = self.attribute("profile.frame.type", kind, text_value(kind));
             entry.packed(4, [attribute]);
         }
         self.locations.add(frame.clone(), entry)
@@ -283,5 +296,26 @@ impl Tables {
         self.attributes.entries.into_iter().for_each(|entry| message.message(6, entry));
         self.stacks.entries.into_iter().for_each(|entry| message.message(7, entry));
         message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_has_the_type_of_the_frame_that_collectors_know_for_its_language() {
+        let types = ["cpython", "perl", "php", "ruby", "v8js"];
+        let languages = Language::ALL.map(FrameKind::Interpreted);
+        let kinds = languages.into_iter().zip(types).chain([(FrameKind::Native, "native")]);
+        for (kind, expected) in kinds {
+            let mut tables = Tables::new();
+            let place = tables.location(&Frame { address: 1, kind, module: None, functions: Arc::default() });
+            let key = ("profile.frame.type".to_owned(), expected.to_owned());
+            let attribute = tables.attributes.find(&key).expect(expected);
+            let location = tables.locations.entries.swap_remove(place as usize).into_bytes();
+            // Address 1, and the list of attributes.
+            assert_eq!(location, [0x10, 1, 0x22, 1, attribute as u8], "{expected}");
+        }
     }
 }

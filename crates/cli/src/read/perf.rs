@@ -7,7 +7,7 @@ use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Mode, Module, State, Thread};
+use swipr_formats::model::{Frame, FrameKind, Language, Mode, Module, State, Thread};
 use swipr_formats::syscalls;
 
 /// The weight of a sample whose line has no period.
@@ -131,6 +131,9 @@ impl Reader<'_> {
         let mut functions: Vec<_> = named.functions.to_vec();
         for function in &mut functions {
             function.offset = offset;
+        }
+        if let Some(language) = Language::from_module(module) {
+            return frames.push(super::interpreted_frame(language, address, functions));
         }
         let known = !module.is_empty() && module != "[unknown]";
         let module = known.then(|| self.module(module));

@@ -7,7 +7,7 @@ use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, State, Thread};
+use swipr_formats::model::{Frame, FrameKind, Function, Language, Mode, Module, State, Thread};
 
 /// The profile's tables, as they stand in the file; texts are places in `strings`.
 #[derive(Default)]
@@ -242,6 +242,9 @@ impl<'a> PprofProfile<'a> {
         };
         let functions: Vec<Function> = location.lines.iter().filter_map(function).collect();
         let module = modules.get(&location.mapping).cloned();
+        if let Some(language) = module.as_ref().and_then(|module| Language::from_module(&module.path)) {
+            return super::interpreted_frame(language, location.address, functions);
+        }
         let is_note = module.is_none()
             && location.address == 0
             && functions.first().is_some_and(|function| function.name.starts_with('['));

@@ -98,3 +98,50 @@ fn broken_files_are_refused_with_the_reason_and_never_break_the_reader() {
         let _ = read(&changed);
     }
 }
+
+/// Regression: of functions of Python that call each other, perf text gave one frame with the
+/// others inlined, and a name that looks like a linker's was demangled.
+#[test]
+fn functions_of_languages_stay_what_they_are_in_formats_that_tell_it() {
+    let frames = Language::ALL.iter().enumerate().flat_map(|(number, language)| {
+        let frame = move |name: &str| {
+            let (address, word) = (0x1001 + number, language.word());
+            format!(
+                r#"{{"address":"{address:#x}","kind":"{word}","functions":[{{"name":"{name}","offset":0}}]}}"#
+            )
+        };
+        [frame("inner"), frame("_ZN3foo3barEv")]
+    });
+    let frames: Vec<String> = frames.collect();
+    let header = String::from_utf8(data(CASE, "raw.jsonl"))
+        .expect("text")
+        .lines()
+        .next()
+        .expect("a header")
+        .to_owned();
+    let raw = format!(
+        "{header}\n{}\n{{\"type\":\"stack\",\"id\":0,\"frames\":[{}]}}\n{}\n",
+        r#"{"type":"thread","id":0,"tid":7,"name":"app"}"#,
+        frames.join(","),
+        r#"{"type":"sample","time_ns":1,"thread":0,"state":"running","weight_ns":10000000,"stack":0}"#,
+    );
+    let kinds = |raw: Vec<u8>| {
+        let text = String::from_utf8(raw).expect("text");
+        let stack = text.lines().find(|line| line.contains(r#""type":"stack""#)).expect("a stack");
+        let stack: serde_json::Value = serde_json::from_str(stack).expect("JSON");
+        let frames = stack["frames"].as_array().expect("frames").iter();
+        frames
+            .map(|frame| {
+                assert_eq!(frame["functions"].as_array().map(Vec::len), Some(1), "{frame}");
+                (frame["kind"].clone(), frame["functions"][0]["name"].clone())
+            })
+            .collect::<Vec<_>>()
+    };
+    let options = Options::default();
+    let wanted = kinds(converted(raw.as_bytes(), "raw", &options));
+    assert_eq!(wanted.len(), 2 * Language::ALL.len());
+    for format in ["perf", "pprof"] {
+        let written = converted(raw.as_bytes(), format, &options);
+        assert_eq!(kinds(converted(&written, "raw", &options)), wanted, "{format}");
+    }
+}

@@ -173,7 +173,7 @@ function zoom(node) {
 const whole = () => M.diff ? "all, after" : V.threads.size === 1 ? M.threads[[...V.threads][0]].name : "all";
 const percent = x => (100 * x).toFixed(x < .0995 ? 2 : 1) + "%";
 function time(ns) { return ns >= 1e9 ? (ns / 1e9).toFixed(2) + " s" : ns >= 1e6 ? (ns / 1e6).toFixed(1) + " ms" : (ns / 1e3).toFixed(0) + " µs"; }
-const place_of = f => [f.module, f.file && f.file + (f.line ? ":" + f.line : "")].filter(Boolean).join(" · ");
+const place_of = f => [f.kind > 5 ? "" : f.module, f.file && f.file + (f.line ? ":" + f.line : "")].filter(Boolean).join(" · ");
 function told(node) {
   const total = V.tree.w || 1, now = percent(node.w / total) + (M.info.whole ? "" : " · " + time(node.w)) + (node.s ? ` · self ${percent(node.s / total)}` : "");
   return M.diff ? `${now} · before ${percent(node.b / total)} (${node.w >= node.b ? "+" : "−"}${percent(Math.abs(node.w - node.b) / total)})` : now;

@@ -77,7 +77,10 @@ impl<'a> Tables<'a> {
         }
         let id = self.locations.len() as u64 + 1;
         self.locations.insert(frame.clone(), id);
-        let mapping = frame.module.as_ref().map_or(0, |module| self.mapping(module));
+        let mapping = match (frame.kind, &frame.module) {
+            (FrameKind::Interpreted(language), _) => self.mapping(&Arc::new(Module::of(language))),
+            (_, module) => module.as_ref().map_or(0, |module| self.mapping(module)),
+        };
         let mut location = Message::new();
         location.number(1, id);
         location.number(2, mapping);

@@ -6,6 +6,7 @@ mod diff;
 mod golden;
 mod hostile;
 mod json;
+mod languages;
 mod list;
 mod perf;
 mod pprof;
