@@ -15,6 +15,7 @@ mod span;
 mod target;
 
 pub use files::{Convert, Diff, View};
+pub use frames::ShownFrames;
 pub use look::{Doctor, Dump, Ls, Top};
 pub use output::{NameStyle, Output, Weighed};
 pub use proxy::Proxy;

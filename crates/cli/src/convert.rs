@@ -1,10 +1,13 @@
 //! `swipr convert`: a recording in a format that can be read, in any format that can be written.
 
+mod frames;
+
 use crate::args::{Convert, NameStyle};
 use crate::error::{Error, Exit};
 use crate::event::Event;
 use crate::read::{self, By, Readable, Symbols};
 use crate::record::{Plan, tell};
+use frames::WantedFrames;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,7 +29,9 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     let plan = Plan::new(&output, &name, 0)?;
     let input = open(&arguments.input)?;
     let mut writer = plan.open()?;
-    let (shape, mut summary, mut failure) = (Arc::new(output.shape()), Summary::default(), None);
+    let mut frames = WantedFrames::new(arguments.frames.shown());
+    let shape = Arc::new(frames.shape(output.shape()));
+    let (mut summary, mut failure) = (Summary::default(), None);
     let wants_mangled = output.names == NameStyle::Mangled;
     let mut are_demangled = false;
     let mut take = |event| match event {
@@ -36,7 +41,8 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
         }
         Event::Sample(sample) => {
             are_demangled |= wants_mangled && sample.stack.frames.iter().any(is_demangled);
-            writer.sample(&sample).map_err(|error| {
+            let taken = frames.take(&sample.stack).and_then(|()| writer.sample(&sample));
+            taken.map_err(|error| {
                 failure = Some(error.clone());
                 error.what
             })
@@ -53,25 +59,32 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
         return Err(error);
     }
     let cannot = |error| not_read(&arguments.input, error, "--from");
-    read.map_err(cannot)?;
+    frames.end(read.map_err(cannot)?)?;
     if writer.samples == 0 {
         return Err(cannot(read::unreadable("there is no sample in it")));
     }
     summary.samples = writer.samples;
     writer.finish(&summary)?;
     tell(&plan, &summary);
-    if are_demangled && !output.quiet {
+    if !output.quiet {
+        hint(are_demangled, &symbols.missing);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says which names are not those that were asked for, and which are missing.
+fn hint(are_demangled: bool, missing: &[String]) {
+    if are_demangled {
         eprintln!(
             "swipr: of some functions the file has no mangled name: they have the one that they have in it"
         );
     }
-    if !symbols.missing.is_empty() && !output.quiet {
-        let missing = symbols.missing.join(", ");
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
         eprintln!(
             "swipr: no names for {missing}: no file with that build id\nnext: --symbols DIR names a folder that has it"
         );
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What is to find names; starts `program`, unless it is `native` or `fake`.

@@ -26,11 +26,22 @@ pub enum Files {
     Names,
 }
 
+/// What is kept of stacks with functions of interpreted languages or of JIT code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Languages {
+    /// All frames.
+    #[default]
+    Between,
+    /// These functions.
+    Alone,
+}
+
 /// What to change. Shared by the readers of recordings that are merged.
 #[derive(Debug, Default)]
 pub struct Shape {
     places: Places,
     files: Files,
+    languages: Languages,
     /// Threads by name, where those of one name are one.
     by_name: Option<Mutex<FxHashMap<String, Arc<Thread>>>>,
 }
@@ -47,6 +58,11 @@ impl Shape {
         Shape { files, ..self }
     }
 
+    /// With that of functions of languages.
+    pub fn languages(self, languages: Languages) -> Shape {
+        Shape { languages, ..self }
+    }
+
     /// The thread as it is to be written.
     pub fn thread(&self, thread: Thread) -> Arc<Thread> {
         let Some(by_name) = &self.by_name else { return Arc::new(thread) };
@@ -56,6 +72,9 @@ impl Shape {
 
     /// The stack as it is to be written, with `root` as its outermost frame.
     pub fn stack(&self, mut frames: Vec<Frame>, root: Option<&str>) -> Arc<Stack> {
+        if self.languages == Languages::Alone {
+            Frame::leave_languages(&mut frames);
+        }
         if self.places != Places::Lines || self.files != Files::Paths {
             frames.iter_mut().for_each(|frame| self.frame(frame));
         }
@@ -101,6 +120,7 @@ fn note(text: &str) -> Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swipr_formats::model::Language;
 
     fn frame() -> Frame {
         let function = |name: &str, offset| Function {
@@ -144,6 +164,18 @@ mod tests {
         let names = of(Shape::default().files(Files::Names));
         assert_eq!((paths.file.as_deref(), paths.line), (Some("/src/lib/a.c"), Some(7)));
         assert_eq!((names.file.as_deref(), names.line, names.offset), (Some("a.c"), Some(7), 16));
+    }
+
+    #[test]
+    fn functions_of_languages_alone_keep_remarks_and_stacks_without_any_stay() {
+        let shape = Shape::default().languages(Languages::Alone);
+        let python = || Frame { kind: FrameKind::Interpreted(Language::Python), ..frame() };
+        let jit = || Frame { kind: FrameKind::Jit, ..frame() };
+        let unnamed = Frame { functions: Arc::default(), ..jit() };
+        let kept =
+            shape.stack(vec![frame(), python(), unnamed, jit(), frame(), note("[truncated: x]")], None);
+        assert_eq!(kept.frames, [python(), jit(), note("[truncated: x]")]);
+        assert_eq!(shape.stack(vec![frame()], None).frames, [frame()]);
     }
 
     #[test]

@@ -122,6 +122,24 @@ pub struct Frame {
     pub functions: Arc<[Function]>,
 }
 
+impl Frame {
+    /// Whether it is a function of an interpreted language, or of JIT code whose name is known.
+    pub fn is_of_language(&self) -> bool {
+        match self.kind {
+            FrameKind::Interpreted(_) => true,
+            FrameKind::Jit => !self.functions.is_empty(),
+            FrameKind::Native | FrameKind::Note => false,
+        }
+    }
+
+    /// Leaves the functions of languages and the remarks, unless no function is of a language.
+    pub fn leave_languages(frames: &mut Vec<Frame>) {
+        if frames.iter().any(Frame::is_of_language) {
+            frames.retain(|frame| frame.is_of_language() || frame.kind == FrameKind::Note);
+        }
+    }
+}
+
 /// A stack, leaf first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stack {

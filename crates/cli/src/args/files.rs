@@ -1,5 +1,6 @@
 //! What the verbs take that read recordings.
 
+use super::frames::Frames;
 use super::{Output, Weighed};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -36,6 +37,9 @@ pub struct Convert {
     /// llvm-symbolizer, by name or path
     #[arg(long, value_name = "PROGRAM", default_value = "native")]
     pub symbolizer: PathBuf,
+    /// Which frames.
+    #[command(flatten)]
+    pub frames: Frames,
     /// What to write.
     #[command(flatten)]
     pub output: Output,

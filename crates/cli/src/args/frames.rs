@@ -28,13 +28,18 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// Which are shown.
+    pub fn shown(self) -> ShownFrames {
+        let by_flag = if self.no_native { ShownFrames::Interpreter } else { ShownFrames::Merged };
+        self.frames.unwrap_or(by_flag)
+    }
+
     /// The part of an agent's query; nothing for what an agent does anyway.
     pub fn query(self) -> &'static str {
-        match self.frames {
-            Some(ShownFrames::Native) => "&frames=native",
-            Some(ShownFrames::Interpreter) => "&frames=interpreter",
-            None if self.no_native => "&frames=interpreter",
-            _ => "",
+        match self.shown() {
+            ShownFrames::Native => "&frames=native",
+            ShownFrames::Interpreter => "&frames=interpreter",
+            ShownFrames::Merged => "",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The options of swift-profile-recorder's `swipr-sample-conv`, under which name this command is
 //! `swipr convert`.
 
+use super::frames::Frames;
 use super::{Convert, Output};
 use clap::{ArgAction, Parser, ValueEnum};
 use std::path::PathBuf;
@@ -80,6 +81,7 @@ impl From<SampleConv> for Convert {
             ..Output::default()
         };
         let (input, symbols) = (arguments.input, arguments.symbols);
-        Convert { input, from: Some("raw".to_owned()), symbols, symbolizer: symbolizer.into(), output }
+        let (from, frames) = (Some("raw".to_owned()), Frames::default());
+        Convert { input, from, symbols, symbolizer: symbolizer.into(), frames, output }
     }
 }

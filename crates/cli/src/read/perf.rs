@@ -160,6 +160,7 @@ impl Reader<'_> {
 
 fn is_inlined_into(inner: &Frame, address: u64) -> bool {
     address != 0
+        && inner.kind == FrameKind::Native
         && inner.address == address
         && inner.functions.last().is_some_and(|function| function.offset == 0)
 }

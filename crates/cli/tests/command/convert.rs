@@ -94,6 +94,52 @@ fn a_raw_recording_that_was_cut_is_told_as_such_and_stays_cut() {
     assert!(!read(&directory.path().join("a.jsonl")).contains(r#""type":"end""#));
 }
 
+#[test]
+fn frames_of_a_language_are_written_alone_where_the_recording_tells_them() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let start = r#"{"type":"header","swipr":1,"pid":7,"process_name":"app","executable":"/app","start_ns":1,"interval_ns":10000000,"mode":"wall"}
+{"type":"thread","id":0,"tid":7,"name":"app"}
+"#;
+    let sample = |stack: u32| {
+        format!(
+            "{{\"type\":\"sample\",\"time_ns\":1,\"thread\":0,\"state\":\"running\",\"weight_ns\":10000000,\"stack\":{stack}}}\n"
+        )
+    };
+    let frame = |kind: &str, name: &str| {
+        format!(r#"{{"address":"0x1",{kind}"functions":[{{"name":"{name}","offset":0}}]}}"#)
+    };
+    let (leaf, main) = (frame("", "qsort"), frame("", "main"));
+    let native = format!("{{\"type\":\"stack\",\"id\":0,\"frames\":[{leaf},{main}]}}\n{}", sample(0));
+    let (inner, outer) = (frame(r#""kind":"perl","#, "f"), frame(r#""kind":"perl","#, "g"));
+    let perl =
+        format!("{{\"type\":\"stack\",\"id\":1,\"frames\":[{leaf},{inner},{outer},{main}]}}\n{}", sample(1));
+    std::fs::write(path("native.jsonl"), format!("{start}{native}")).expect("a file");
+    std::fs::write(path("a.jsonl"), format!("{start}{native}{perl}")).expect("a file");
+    let converted = |from: &str, more: &[&str]| {
+        says(["convert", &path(from), "-f", "folded", "-o", "-", "-q"].iter().chain(more))
+    };
+    let (merged, alone) = ("app;main;g;f;qsort 1\napp;main;qsort 1\n", "app;g;f 1\napp;main;qsort 1\n");
+    for file in ["a.jsonl", "a.pb.gz", "a.perf"] {
+        if file != "a.jsonl" {
+            says(["convert", &path("a.jsonl"), "-o", &path(file), "-q"]).well();
+        }
+        for more in [&[][..], &["--native"], &["--frames", "merged"]] {
+            assert_eq!(converted(file, &[&["--threads"], more].concat()).well().out, merged, "{file}");
+        }
+        for more in [&["--no-native"][..], &["--frames", "interpreter"]] {
+            assert_eq!(converted(file, &[&["--threads"], more].concat()).well().out, alone, "{file}");
+        }
+        converted(file, &["--frames", "native"]).refuses(1, &["own frames are not in it", "record with"]);
+    }
+    converted("native.jsonl", &["--frames", "native"]).well();
+    converted("native.jsonl", &["--no-native"]).refuses(1, &["no frame in it", "record without"]);
+    std::fs::write(path("a.folded"), merged).expect("a file");
+    for which in ["interpreter", "native"] {
+        converted("a.folded", &["--frames", which]).refuses(1, &["folded stacks do not say", "raw"]);
+    }
+}
+
 /// A recording without names, of a program of which this is the only file.
 fn unnamed(directory: &Directory) -> (std::path::PathBuf, String) {
     let program = directory.path().join("elsewhere");

@@ -233,13 +233,8 @@ impl StackSymbolizer {
 
     /// Leaves the frames that are to be shown.
     pub fn leave_shown(&self, frames: &mut Vec<Frame>) {
-        let is_of_language = |frame: &Frame| match frame.kind {
-            FrameKind::Interpreted(_) => true,
-            FrameKind::Jit => !frame.functions.is_empty(),
-            _ => false,
-        };
-        if self.shown == ShownFrames::Interpreter && frames.iter().any(is_of_language) {
-            frames.retain(|frame| is_of_language(frame) || frame.kind == FrameKind::Note);
+        if self.shown == ShownFrames::Interpreter {
+            Frame::leave_languages(frames);
         }
     }
 
