@@ -184,6 +184,45 @@ fn a_recording_has_the_languages_frames_or_the_native_ones_or_both() {
     assert!(none == 0 && all > native && has_evaluator);
 }
 
+/// Of three threads that compute, two wait for the lock at any moment; the first waits for input.
+#[test]
+fn threads_that_wait_for_the_lock_are_told_and_no_others() {
+    const REMARK: &str = "[waits for the GIL]";
+    let mut told_by = 0;
+    for (minor, python) in pythons(READ) {
+        let host = start(&python, "lock.py", &[]);
+        let recorded = ["merged", "interpreter", "native"]
+            .map(|frames| record(&host, &format!("seconds=1&hz=50&mode=wall&frames={frames}")));
+        host.end();
+        let [merged, alone, native] = &recorded;
+        let name = |frame: &Frame| frame.name.clone();
+        let mut waits = 0;
+        for stack in merged {
+            let names: Vec<String> = stack.frames.iter().map(name).collect();
+            let take = names.iter().position(|name| name.split('.').next() == Some("take_gil"));
+            let does_wait = take.is_some() && names.iter().any(|name| name == "pthread_cond_timedwait");
+            let remark = names.iter().position(|name| name == REMARK);
+            assert_eq!(remark, take.filter(|_| does_wait).map(|at| at - 1), "3.{minor}: {names:?}");
+            waits += usize::from(does_wait && names.iter().any(|name| name == "spin"));
+        }
+        let spins: Vec<&Stack> = alone.iter().filter(|stack| stack.text().contains("spin")).collect();
+        let alone =
+            spins.iter().filter(|stack| stack.frames.last().map(name).as_deref() == Some(REMARK)).count();
+        assert!(!native.iter().any(|stack| stack.text().contains(REMARK)));
+        // A stripped interpreter has no name for the function.
+        if waits == 0 {
+            println!("not run: python3.{minor} has no symbols");
+            assert_eq!(alone, 0);
+            continue;
+        }
+        println!("3.{minor}: {waits} of {} stacks wait; alone, {alone} of {}", merged.len(), spins.len());
+        // Two of three, or fewer where other processes have the CPUs.
+        assert!(3 * alone > spins.len(), "3.{minor}: {alone} of {}", spins.len());
+        told_by += 1;
+    }
+    assert!(told_by > 0 || pythons(READ).is_empty());
+}
+
 #[test]
 fn stacks_of_blocked_threads_are_those_that_python_itself_sees() {
     for (minor, python) in pythons(READ) {

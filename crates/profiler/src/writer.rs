@@ -5,6 +5,7 @@
 mod figures;
 mod flight_record;
 mod flight_recorder;
+mod gil;
 mod interpreted;
 mod javascript;
 mod late_names;

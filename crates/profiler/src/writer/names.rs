@@ -1,7 +1,7 @@
 //! From addresses to named frames, with a cache per stack and per address.
 
-use super::interpreted;
 use super::source_lines::SourceLines;
+use super::{gil, interpreted};
 use crate::jit::JitCode;
 use crate::mappings::{Code, Mappings, Symbols};
 use crate::stack::{CodeAddress, RawStack};
@@ -219,6 +219,7 @@ impl StackSymbolizer {
         }
         if self.shown != ShownFrames::Native {
             interpreted::insert(raw, is_complete, &mut frames, &mut self.scripts);
+            gil::insert(raw, &mut frames);
         }
         frames.extend(raw.remark().map(|remark| note(remark.into())));
         if raw.elided > 0 && frames.len() > BEFORE_ELIDED {
