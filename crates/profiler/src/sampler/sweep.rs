@@ -12,7 +12,7 @@ use super::active::RunningRecording;
 use super::idle_backoff::{IdleBackoff, sweeps_per_check};
 use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
-use super::timers::{ThreadTimer, TimerHit, Timers, acquire_slot, hit_within_ns};
+use super::timers::{TimerHit, Timers, acquire_slot, hit_within_ns};
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
@@ -163,8 +163,8 @@ impl Sweeper {
             if has_other_stack {
                 thread.stack_bounds = StackBounds::default();
             }
-            let waits = thread.timer.as_ref().is_some_and(ThreadTimer::waits);
-            let rests = !waits && now_ns.saturating_sub(thread.ran_ns) > LONGEST_REST_NS;
+            let rests = thread.timer.as_ref().is_some_and(|timer| !timer.waits())
+                && now_ns.saturating_sub(thread.ran_ns) > LONGEST_REST_NS;
             if rests || has_other_stack && bounds != StackBounds::default() {
                 self.timers.remove(thread);
                 thread.is_settled = rests;
