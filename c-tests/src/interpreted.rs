@@ -80,7 +80,12 @@ impl Stack {
 
 /// Every sample of a recording.
 pub fn record(host: &Host, query: &str) -> Vec<Stack> {
-    let answer = http::get(&host.socket(), &format!("/profile?{query}&format=raw"));
+    record_at(&host.socket(), query)
+}
+
+/// The same of the process that has this socket.
+pub fn record_at(socket: &Path, query: &str) -> Vec<Stack> {
+    let answer = http::get(socket, &format!("/profile?{query}&format=raw"));
     let answer = answer.and_then(http::Answer::read_all).expect("a recording");
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     let (mut threads, mut stacks, mut samples) = (HashMap::new(), HashMap::new(), vec![]);

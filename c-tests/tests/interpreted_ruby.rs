@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start, start_with};
+use swipr_c_tests::interpreted::{
+    Frame, Stack, at_points, interpreters, record_at, record_running, start, start_with,
+};
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
@@ -257,6 +259,25 @@ fn no_stack_of_compiled_functions_is_impossible() {
         for how in ["plain", "callbacks", "exceptions"] {
             expect_known_stacks_of(&ruby, how, "--yjit");
         }
+    }
+}
+
+/// Regression: in a child of 3.1's the first thread has the parent's id, so it had no functions of
+/// Ruby until it ran. Puma's workers have one that waits for ever.
+#[test]
+fn the_first_thread_of_a_forked_child_has_its_functions_while_it_waits() {
+    for ruby in interpreters("ruby", "RUBIES") {
+        let mut host = start(&ruby, "forked.rb", &[]);
+        let child: u64 = host.heard("child ").trim().parse().expect("an id");
+        let socket = host.socket_of(child as u32);
+        let waits = |stack: &Stack| stack.ruby().any(|frame| frame.name == "Object#waits");
+        let is_found = (0..20).any(|_| {
+            let stacks = record_at(&socket, "samples=5&hz=50&mode=wall");
+            stacks.iter().any(|stack| stack.tid == child && waits(stack))
+        });
+        host.tell("end");
+        assert!(host.ended().success());
+        assert!(is_found, "{}", ruby.display());
     }
 }
 

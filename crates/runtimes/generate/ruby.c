@@ -42,11 +42,8 @@ static void threads(void) {
     FIELD("thread_native", offsetof(rb_thread_t, nt));
     FIELD("native_pointer", offsetof(struct rb_native_thread, thread_id));
     FIELD("native_tid", offsetof(struct rb_native_thread, tid));
-#elif VERSION >= 301
-    FIELD("thread_native", 0);
-    FIELD("native_pointer", offsetof(rb_thread_t, thread_id));
-    FIELD("native_tid", offsetof(rb_thread_t, tid));
 #else
+    /* 3.1 has an id, too, but in a forked child the first thread keeps that of the parent's. */
     FIELD("thread_native", 0);
     FIELD("native_pointer", offsetof(rb_thread_t, thread_id));
     FIELD("native_tid", 0);

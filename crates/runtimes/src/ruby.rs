@@ -45,7 +45,7 @@ pub struct RubyRow {
     /// 0: the thread itself has what the system calls it by.
     pub thread_native: u64,
     pub native_pointer: u64,
-    /// The kernel's id; 0: only the C library's control block has it.
+    /// The kernel's id; 0: that of the C library's control block is read.
     pub native_tid: u64,
     pub context_stack: u64,
     pub context_stack_words: u64,

@@ -79,7 +79,7 @@ pub const ROWS: &[RubyRow] = &[
         thread_context: 40,
         thread_native: 0,
         native_pointer: 80,
-        native_tid: 88,
+        native_tid: 0,
         context_stack: 0,
         context_stack_words: 8,
         context_frame: 16,
