@@ -7,6 +7,7 @@ import collectors
 import interpreters
 import services
 import tools
+import web
 
 CASES = {
     "redis": services.redis,
@@ -19,6 +20,11 @@ CASES = {
     "node": interpreters.node,
     "java": interpreters.java,
     "go": interpreters.go,
+    "flask": web.flask,
+    "psgi": web.psgi,
+    "express": web.express,
+    "fpm": web.fpm,
+    "sinatra": web.sinatra,
     "lisp": collectors.lisp,
     "mono": collectors.mono,
     "ruby": collectors.ruby,
