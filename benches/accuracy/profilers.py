@@ -114,8 +114,9 @@ def swipr(start, seconds, hz, mode, source="timer"):
 
 
 def swipr_samples(lines):
-    """The weights and samples of a recording in the raw format."""
-    threads, stacks, found, samples = {}, {}, Counter(), Counter()
+    """The weights and samples of a recording in the raw format. A sample may be told in two parts: its own thread's time,
+    and that of threads without a sample."""
+    threads, stacks, found, samples = {}, {}, Counter(), set()
     for line in lines:
         record = json.loads(line)
         if record["type"] == "thread":
@@ -126,8 +127,8 @@ def swipr_samples(lines):
         elif record["type"] == "sample":
             key = threads[record["thread"]], stacks[record["stack"]]
             found[key] += record["weight_ns"]
-            samples[key] += 1
-    return found, samples
+            samples.add((record["time_ns"], key))
+    return found, Counter(key for _, key in samples)
 
 
 def perf(start, seconds, hz, mode):

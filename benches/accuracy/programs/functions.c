@@ -11,8 +11,10 @@
 
 enum part { PARSE, RENDER, REST, TOTAL };
 
-/* How a turn ends: with a cheap call, a sleep, the next expiration of a periodic timer, or the end of its own thread. */
-enum pause { CALL, SLEEP, TIMER, EXIT };
+/* How a turn ends: with a cheap call, a sleep, the next expiration of a periodic timer, the end of its own thread, or a
+   sleep of half to one and a half times as long in one of a pool's threads. */
+enum pause { CALL, SLEEP, TIMER, EXIT, POOL };
+enum { POOL_THREADS = 100 };
 
 struct mode {
     const char *name;
@@ -41,6 +43,7 @@ static const struct mode modes[] = {
     {"thread-2ms", 500, 1500, EXIT, 0},
     {"thread-6ms", 3000, 3000, EXIT, 0},
     {"thread-20ms", 15000, 5000, EXIT, 0},
+    {"pool-5ms", 2500, 2500, POOL, 2000000},
 };
 
 static const char *const groups[][1 + THREADS] = {
@@ -115,6 +118,29 @@ static void turns(unsigned long number) {
     }
 }
 
+static void add(unsigned long number, enum part part, unsigned long long ns) {
+    __atomic_fetch_add(&truth[SLOTS * number + part], ns, __ATOMIC_RELAXED);
+}
+
+/* One thread of a pool. */
+static void *pooled(void *argument) {
+    unsigned long number = (unsigned long)argument;
+    const struct mode *mode = chosen[number];
+    unsigned seed = (unsigned)now(CLOCK_MONOTONIC);
+    for (unsigned long long start = 0, middle, end, next;; start = next) {
+        parse((unsigned long)(mode->parse_us * rounds_per_us));
+        middle = cpu();
+        render((unsigned long)(mode->render_us * rounds_per_us));
+        end = cpu();
+        usleep(mode->pause_us / 2 + (unsigned)rand_r(&seed) % mode->pause_us);
+        next = cpu();
+        add(number, PARSE, middle - start);
+        add(number, RENDER, end - middle);
+        add(number, REST, next - end);
+    }
+    return NULL;
+}
+
 static void *worker(void *argument) {
     unsigned long number = (unsigned long)argument;
     const struct mode *mode = chosen[number];
@@ -127,6 +153,11 @@ static void *worker(void *argument) {
     pthread_getcpuclockid(pthread_self(), &clocks[number]);
     if (mode->pause == CALL) steady(number, parse_rounds);
     if (mode->pause == EXIT) turns(number);
+    for (int i = 0; mode->pause == POOL && i < POOL_THREADS; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, pooled, argument)) exit(2);
+    }
+    if (mode->pause == POOL) for (;;) pause();
     if (mode->pause == TIMER) timerfd_settime(timer, 0, &period, NULL);
     for (unsigned long long start = cpu(), middle, end, next;; start = next) {
         unsigned long long expirations;
@@ -152,6 +183,7 @@ static void bring_up_to_date(void) {
             known[REST] = known[TOTAL];
             known[TOTAL] += known[PARSE] + known[RENDER];
         }
+        if (chosen[i]->pause == POOL) known[TOTAL] = known[PARSE] + known[RENDER] + known[REST];
         if (chosen[i]->pause != CALL) continue;
         known[REST] = (unsigned long long)((double)calls[i] * call_ns);
         known[PARSE] = known[TOTAL] - known[REST];

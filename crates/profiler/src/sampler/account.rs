@@ -26,9 +26,9 @@ const LONGEST_WINDOW_NS: u64 = 2_000_000_000;
 const FIRST_WINDOW_NS: u64 = 20_000_000;
 /// Running hits that are enough to close a window.
 const MANY_HITS: u32 = 8;
-/// What a hit weighs, and how much more than that one may weigh.
+/// What a hit weighs, and how many times as much one may weigh.
 const WEIGHT: u32 = 256;
-const MAX_WEIGHTS: u32 = 32;
+const MAX_TIMES: f64 = 32.0;
 /// Hits that chance does not explain: they are so many standard deviations from the expected
 /// number, and their ratio to it is outside a range that schedulers cause.
 const DEVIATIONS: f64 = 5.0;
@@ -323,14 +323,18 @@ impl Account {
         self.hit(State::Running, stack, 1, ns);
     }
 
-    /// Of a new thread's last hit: a sweep within `reachable_ns` before it hits the thread there,
-    /// later in its life one within `most_ns`. The rarer a hit, the more it stands for.
-    pub fn was_young(&mut self, reachable_ns: u64, most_ns: u64) {
-        if let Some(hit) = self.hits.last_mut().filter(|_| self.is_new && reachable_ns < most_ns) {
-            let least_ns = most_ns / u64::from(MAX_WEIGHTS);
-            let weight = most_ns * u64::from(WEIGHT) / reachable_ns.max(least_ns).max(1);
-            hit.weight = hit.weight.saturating_add(weight as u32).saturating_sub(WEIGHT);
+    /// Has the last hit stand for `times` as much as others: it was so much rarer than theirs, or,
+    /// below 1, so much more often.
+    pub fn weigh(&mut self, times: f64) {
+        if let Some(hit) = self.hits.last_mut() {
+            let weight = (f64::from(WEIGHT) * times.min(MAX_TIMES)) as u32;
+            hit.weight = hit.weight.saturating_add(weight).saturating_sub(WEIGHT);
         }
+    }
+
+    /// Whether the thread has begun during the recording.
+    pub fn is_of_new_thread(&self) -> bool {
+        self.is_new
     }
 
     fn hit(&mut self, state: State, stack: &Arc<RawStack>, count: u32, ns: u64) {

@@ -26,9 +26,6 @@ const FLUSH_SAMPLES: usize = 1024;
 /// A snapshot shows threads that get no CPU for longer without a stack.
 const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
 
-/// The moments of so many ticks are kept.
-const KEPT_TICKS: usize = 32;
-
 /// The threads' clocks are read one after another: a smaller difference is no missing thread.
 const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
@@ -50,8 +47,6 @@ pub struct RunningRecording {
     ticks: Ticks,
     /// Whether the sweep under way is a tick of this recording.
     due: bool,
-    /// When the last ticks were.
-    kept_ticks: [u64; KEPT_TICKS],
     /// Ticks so far, with the late ones that get samples.
     passed: u64,
     /// Late ticks that get samples all the same.
@@ -85,7 +80,6 @@ impl RunningRecording {
             clock,
             ticks: Ticks::new(1, 0),
             due: false,
-            kept_ticks: [0; KEPT_TICKS],
             passed: 0,
             filled: 0,
             answers_until_ns: None,
@@ -177,8 +171,6 @@ impl RunningRecording {
             let filled = if late > MAX_LATE { 0 } else { late };
             self.filled += filled;
             self.passed += 1 + filled;
-            self.kept_ticks.rotate_right(1);
-            self.kept_ticks[0] = now;
             self.counters.ticks.add(1);
         }
         self.due
@@ -197,12 +189,6 @@ impl RunningRecording {
     /// The ticks so far, and how many of them were late.
     pub fn passed(&self) -> (u64, u64) {
         (self.passed, self.filled)
-    }
-
-    /// The tick at most `within_ns` before `ns`.
-    pub fn tick_before(&self, ns: u64, within_ns: u64) -> Option<u64> {
-        let tick_ns = self.kept_ticks.iter().copied().find(|&tick_ns| tick_ns <= ns)?;
-        (ns - tick_ns <= within_ns).then_some(tick_ns)
     }
 
     /// Whether this is a snapshot: each thread's stack, once. A thread whose stack could not be

@@ -12,7 +12,7 @@ use super::active::RunningRecording;
 use super::idle_backoff::{IdleBackoff, sweeps_per_check};
 use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
-use super::timers::{TimerHit, Timers, acquire_slot, hit_within_ns};
+use super::timers::{ThreadTimer, Timers, acquire_slot};
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
@@ -310,8 +310,10 @@ impl Sweeper {
                 _ => preempter.ask(thread, now_ns, timers),
             };
             let by_timer = if preempted.is_some() { wanted & !preempt } else { wanted };
+            let may_expire = |timer: &ThreadTimer| timer.may_expire(thread.cpu_ns, due.kernel_tick_ns);
             let timed = match ran_lately {
                 _ if by_timer == 0 => TimerState::No,
+                true if thread.timer.as_ref().is_some_and(may_expire) => TimerState::Yes(due.kernel_tick_ns),
                 true if timers.arm(thread, by_timer, now_ns, counters) => TimerState::Yes(due.kernel_tick_ns),
                 true => TimerState::Never,
                 false => settle(thread, timers, due, &mut settled, counters),
@@ -362,7 +364,10 @@ impl Sweeper {
                 for recording in of(recordings, asked) {
                     if let Some(account) = account_of(thread, recording) {
                         account.ran(&answer.stack, answer.asked_ns, answer.hit_ns / tick_ns);
-                        account.was_young(answer.reachable_ns, tick_ns.min(recording.interval_ns()));
+                        let most_ns = tick_ns.min(recording.interval_ns());
+                        if account.is_of_new_thread() && answer.reachable_ns < most_ns {
+                            account.weigh(most_ns as f64 / answer.reachable_ns.max(1) as f64);
+                        }
                     }
                 }
             }
@@ -450,8 +455,8 @@ fn settle(
     TimerState::No
 }
 
-/// Takes the stack that a thread has left which did not run before. It counts where a tick was not
-/// more than a kernel tick before it: so it does for threads whose timers are armed at each tick.
+/// Takes the stack that a thread has left at the first kernel tick at which it ran. That tick is
+/// always hit, others only where a sweep comes shortly before them. So the hit stands for less.
 /// Returns whether the stack is in unknown code.
 fn take_waited_hit(
     thread: &mut ThreadState,
@@ -460,17 +465,15 @@ fn take_waited_hit(
     counters: &AgentCounters,
     recordings: &mut [RunningRecording],
 ) -> bool {
-    let Some(TimerHit { armed_ns, hit_ns, stack, .. }) = timers.take_waited(thread, tables, counters) else {
-        return false;
-    };
-    let bits = thread.recordings;
+    let Some(hit) = timers.take_waited(thread, tables, counters) else { return false };
+    let (bits, tick_ns) = (thread.recordings, kernel_tick_ns());
     for recording in of(recordings, bits).filter(|recording| !recording.preempts()) {
-        let tick_ns = recording.tick_before(hit_ns, hit_within_ns()).filter(|&tick_ns| tick_ns >= armed_ns);
-        if let (Some(tick_ns), Some(account)) = (tick_ns, account_of(thread, recording)) {
-            account.ran(&stack, tick_ns, hit_ns / kernel_tick_ns());
+        if let Some(account) = account_of(thread, recording) {
+            account.ran(&hit.stack, hit.hit_ns, hit.hit_ns / tick_ns);
+            account.weigh((tick_ns as f64 / recording.interval_ns() as f64).min(1.0));
         }
     }
-    stack.is_in_unknown_code()
+    hit.stack.is_in_unknown_code()
 }
 
 /// Reads a thread's name again, by which recordings may select it.

@@ -107,8 +107,7 @@ pub struct TimerHit {
     pub recordings: u8,
     /// When the timer was armed or the signal sent.
     pub asked_ns: u64,
-    /// Since when the timer had been armed, and when the thread was hit.
-    pub armed_ns: u64,
+    /// When the thread was hit.
     pub hit_ns: u64,
     /// For how long it could have been armed before, in its CPU time, as far as known: since its
     /// begin, less the time from when it was found until it had a timer.
@@ -147,6 +146,12 @@ impl ThreadTimer {
     /// Whether it is armed for as long as its thread does not run.
     pub fn waits(&self) -> bool {
         self.waits
+    }
+
+    /// Whether it still is if the thread's clock is at `cpu_ns`, and may expire: a thread that has
+    /// run for two ticks blocks the signal.
+    pub fn may_expire(&self, cpu_ns: u64, tick_ns: u64) -> bool {
+        self.waits && cpu_ns.saturating_sub(self.armed_cpu_ns) <= 2 * tick_ns
     }
 }
 
@@ -482,14 +487,14 @@ impl Timers {
         counters.held.add(self.scale.ns(held));
         counters.stopped(stop);
         thread.blocks_signal = false;
-        let (recordings, asked_ns, armed_ns) = (timer.recordings, timer.asked_ns, timer.armed_ns);
+        let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
         let least_ns = timer.armed_cpu_ns;
         let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
         let clock_ns = (least_ns < self.valid_ns).then(|| threads::cpu_ns(thread.tid())).flatten();
         let cpu_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
         let reachable_ns = cpu_ns.saturating_sub(timer.armed_ns.saturating_sub(thread.found_ns));
-        Some(TimerHit { recordings, asked_ns, armed_ns, hit_ns, reachable_ns, stack: Arc::new(stack) })
+        Some(TimerHit { recordings, asked_ns, hit_ns, reachable_ns, stack: Arc::new(stack) })
     }
 }
 

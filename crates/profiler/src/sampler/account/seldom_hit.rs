@@ -17,7 +17,7 @@ const LENT_NS: u64 = LONGEST_WINDOW_NS;
 const MAX_LENT: usize = 1 << 12;
 /// Time that hits stand for beyond their number: for chance, and where hits are lost on a loaded
 /// machine. A thread that runs in step with the kernel's tick is never hit; its time is not shared.
-const MAX_TIMES: u64 = 2;
+const SHARED_TIMES: u64 = 2;
 const MORE_HITS: u64 = 3;
 /// So many threads without a hit are known by name.
 const MAX_UNHIT: usize = 1 << 10;
@@ -67,7 +67,7 @@ impl SeldomHit {
         let weight: u64 = self.account.hits_of(Kind::Running).map(|hit| u64::from(hit.weight)).sum();
         let of_hit_ns = interval_ns.max(self.account.tick_ns);
         let expected_ns = weight * of_hit_ns / u64::from(WEIGHT);
-        let most_ns = if weight > 0 { MAX_TIMES * expected_ns + MORE_HITS * of_hit_ns } else { 0 };
+        let most_ns = if weight > 0 { SHARED_TIMES * expected_ns + MORE_HITS * of_hit_ns } else { 0 };
         let shared_ns = match mode {
             Mode::Cpu => self.unhit_ns.min(most_ns),
             Mode::Wall => self.unhit_ns.min(most_ns) / interval_ns * interval_ns,
@@ -293,9 +293,8 @@ mod tests {
     fn a_hit_that_few_sweeps_would_have_made_stands_for_more() {
         let (parse, render, mut threads) = (stack(), stack(), SeldomHit::default());
         let mut young = ended(2, Some(&parse));
-        young.was_young(MS, TICK_NS);
-        let mut older = ended(8, Some(&render));
-        older.was_young(7 * MS, TICK_NS);
+        young.weigh(4.0);
+        let older = ended(8, Some(&render));
         assert!(young.is_short_lived() && !Account::new(moment(0, 0)).is_short_lived());
         threads.add_ended(&thread(1), young, 0);
         threads.add_ended(&thread(2), older, 0);
