@@ -8,9 +8,10 @@ use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_r
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
-/// Lines at which the functions of a family start, in the order of calls, and how far apart
+/// The first and the last lines of a family's functions, in the order of calls, and how far apart
 /// families are. The last two are callbacks.
-const LINES: [(&str, u64); 5] = [("r", 2), ("f", 5), ("g", 9), ("c", 10), ("h", 13)];
+const LINES: [(&str, [u64; 2]); 5] =
+    [("r", [2, 3]), ("f", [5, 8]), ("g", [9, 11]), ("c", [10, 10]), ("h", [13, 17])];
 const OF_FAMILY: u64 = 40;
 
 /// The place of a function in the order of calls, and its family. `None`: it is none of a family.
@@ -26,8 +27,12 @@ fn place(frame: &Frame, how: &str) -> Option<Result<(usize, u64), String>> {
     if how == "methods" {
         let (k, line) = ((frame.line.max(1) - 1) / OF_FAMILY, (frame.line.max(1) - 1) % OF_FAMILY + 1);
         let class = format!("T_{k}");
-        let of_class = [("f", 5), ("get x", 1), ("g", 9), ("h", 13), (class.as_str(), 1)];
-        let found = of_class.iter().position(|(name, at)| *name == frame.name && *at == line);
+        let of_class =
+            [("f", [5, 8]), ("get x", [1, 1]), ("g", [9, 11]), ("h", [13, 17]), (class.as_str(), [1, 1])];
+        let is_it = |(name, [first, last]): &(&str, [u64; 2])| {
+            *name == frame.name && (*first..=*last).contains(&line)
+        };
+        let found = of_class.iter().position(is_it);
         return Some(found.map_or_else(wrong, |at| Ok((at, k))));
     }
     let Some((letter, k)) = frame.name.split_once('_') else { return Some(wrong()) };
@@ -36,7 +41,7 @@ fn place(frame: &Frame, how: &str) -> Option<Result<(usize, u64), String>> {
     };
     let is_right = match is_dropped {
         true => frame.file == format!("family_{k}.js") && frame.line == 0,
-        false => frame.line == OF_FAMILY * k + LINES[at].1,
+        false => (LINES[at].1[0]..=LINES[at].1[1]).contains(&(frame.line.wrapping_sub(OF_FAMILY * k))),
     };
     Some(if is_right { Ok((at, k)) } else { wrong() })
 }
@@ -56,7 +61,6 @@ fn fault(stack: &Stack, how: &str) -> Option<String> {
             return Some("two families".into());
         }
         let follows = match (how, last) {
-            ("inlined", last) => last.is_none_or(|last| at > last),
             // A getter calls the last one, too; the first one makes an object.
             ("methods", last) => {
                 matches!((last, at), (None, 0) | (Some(0), 2 | 4) | (Some(2), 1 | 3) | (Some(1), 3))
@@ -115,8 +119,7 @@ fn expect_known_stacks_with(how: &str, flags: &[&str]) {
         let leaves: BTreeSet<usize> =
             leaves.filter_map(|frame| place(frame, how)?.ok().map(|(at, _)| at)).collect();
         let last = if how == "methods" { 3 } else { 4 };
-        let seldom = ["inlined", "deepest"].contains(&how);
-        assert!(seldom || leaves.contains(&last), "{what}: leaves {leaves:?}");
+        assert!(how == "deepest" || leaves.contains(&last), "{what}: leaves {leaves:?}");
     }
 }
 
@@ -188,6 +191,71 @@ fn no_stack_of_functions_that_are_made_and_dropped_all_the_time_is_impossible() 
 #[test]
 fn no_stack_of_worker_threads_is_impossible() {
     expect_known_stacks("workers");
+}
+
+/// Of each function of `inlined_shares.js`, how many of V8's own samples were on its lines.
+const SHARES: [&str; 4] = ["three", "one", "middle", "outer"];
+
+/// The share, and how far two counts of it may be apart: four times the deviation of both.
+fn share_and_bound([here, all]: [usize; 2], [there, of]: [usize; 2]) -> (f64, f64) {
+    let both = (here + there) as f64 / (all + of) as f64;
+    let variance = both * (1.0 - both) * (1.0 / all as f64 + 1.0 / of as f64);
+    (here as f64 / all as f64 - there as f64 / of as f64, 4.0 * variance.sqrt() + 0.002)
+}
+
+#[test]
+fn inlined_functions_have_the_shares_that_v8_s_own_profiler_gives_their_lines() {
+    for interpreter in interpreters("node", "NODES") {
+        let mut host = start_with(&interpreter, &[], "inlined_shares.js", &[], &[]);
+        let is_of = |frame: &&Frame| frame.file.ends_with("inlined_shares.js");
+        // V8's profiler interrupts functions by a signal, too.
+        let leaf = |stack: &Stack| {
+            stack
+                .frames
+                .last()
+                .filter(|frame| frame.kind == "javascript")
+                .filter(is_of)
+                .map(|frame| frame.name.clone())
+        };
+        let stacks = record_running(&host, 5 * LEAST, |stack| leaf(stack).is_some());
+        host.tell("end");
+        let ticks = host.wait_for("ticks ");
+        assert!(host.ended().success());
+        let ticks: Vec<usize> =
+            ticks.split_whitespace().map(|count| count.parse().expect("a count")).collect();
+        let leaves: Vec<String> = stacks.iter().filter_map(leaf).collect();
+        let of = |name: &str| leaves.iter().filter(|leaf| *leaf == name).count();
+        let counts: Vec<usize> = SHARES.iter().map(|name| of(name)).collect();
+        let [here, there] = [counts.iter().sum(), ticks.iter().sum()];
+        println!("{}: {counts:?}, V8: {ticks:?}", interpreter.display());
+        for (at, name) in SHARES.iter().enumerate() {
+            let (apart, bound) = share_and_bound([counts[at], here], [ticks[at], there]);
+            assert!(apart.abs() <= bound, "{}: {name}: {apart} > {bound}", interpreter.display());
+        }
+        // By what the program does.
+        let three = counts[0] as f64 / (counts[0] + counts[1]) as f64;
+        assert!((three - 0.75).abs() < 0.05, "{}: {three}", interpreter.display());
+        let wrong = stacks.iter().filter_map(|stack| inlined_fault(stack).map(|why| (why, stack.text())));
+        let wrong: Vec<_> = wrong.collect();
+        assert!(wrong.is_empty(), "{}: {:?}", interpreter.display(), &wrong[..wrong.len().min(5)]);
+    }
+}
+
+/// What is wrong with a stack of `inlined_shares.js`.
+fn inlined_fault(stack: &Stack) -> Option<&'static str> {
+    let lines = [("outer", 27..=33), ("middle", 23..=25), ("three", 7..=13), ("one", 15..=21)];
+    let own: Vec<usize> = (stack.javascript().filter(|frame| frame.file.ends_with("inlined_shares.js")))
+        .filter_map(|frame| lines.iter().position(|(name, _)| *name == frame.name))
+        .collect();
+    let is_line = |frame: &Frame| {
+        let function = lines.iter().find(|(name, _)| *name == frame.name);
+        function.is_none_or(|(_, lines)| lines.contains(&frame.line))
+    };
+    if !stack.javascript().all(is_line) {
+        return Some("a line of another function");
+    }
+    let chains: [&[usize]; 5] = [&[], &[0], &[0, 1], &[0, 1, 2], &[0, 1, 3]];
+    (!chains.contains(&own.as_slice())).then_some("out of order")
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod code_references;
 mod cold_part;
+mod compiled_codes;
 mod exported;
 mod found;
 mod functions;
@@ -37,7 +38,7 @@ use swipr_os::objects::Object;
 use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::room::{End, Room};
 use swipr_unwind::frame_runs::NativeFrames;
-use swipr_unwind::frames::EXACT;
+use swipr_unwind::frames::{self, EXACT};
 use swipr_unwind::slot::Slot;
 use swipr_unwind::walk::Stop;
 pub use wanted::Wanted;
@@ -173,9 +174,11 @@ impl Interpreters {
         let Some(room) = room.filter(|room| room.chain.end() != End::NotAsked) else {
             return Interpreted::default();
         };
+        let words = || frames::kept(&slot.frames, slot.total.load(Relaxed) as usize);
         self.with(|reading| {
             reading.remember(tid, room.thread_pointer.load(Relaxed));
-            reading.take(room, counters)
+            let interpreted = reading.take(room, counters);
+            reading.with_inlined(interpreted, words)
         })
     }
 
@@ -193,7 +196,10 @@ impl Interpreters {
             false => stop != Stop::Root || native.words().any(|word| reading.runs(word & !EXACT)),
         };
         self.with(|reading| match has_frames(reading) {
-            true => reading.read_blocked(tid, native, stack, counters),
+            true => {
+                let interpreted = reading.read_blocked(tid, native, stack, counters);
+                reading.with_inlined(interpreted, || native.words())
+            }
             false => Interpreted::default(),
         })
     }

@@ -39,8 +39,8 @@ pub struct SourcePlace {
     pub excerpt: Box<[u16]>,
     /// See there.
     pub excerpt_start: usize,
-    /// The line, once it was looked up.
-    pub line: OnceLock<Option<u32>>,
+    /// Whether the file has this source, once it was looked up.
+    pub is_in_file: OnceLock<bool>,
 }
 
 impl Code {
@@ -90,7 +90,7 @@ impl Code {
             // The code begins with instructions of the `def` line.
             (Lines::Table { first, .. }, Err(_)) => Some(*first),
             (Lines::InFrame, line) => line.ok().filter(|&line| line != 0),
-            (Lines::Source(place), _) => place.line.get().copied().flatten(),
+            (Lines::Source(_), _) => None,
         }
     }
 
@@ -114,8 +114,8 @@ impl Code {
 impl SourcePlace {
     fn new(start: u32, length: u32, excerpt: Box<[u16]>) -> SourcePlace {
         let excerpt_start = start.saturating_sub(EXCERPT_BEFORE) as usize;
-        let line = OnceLock::new();
-        SourcePlace { start: start as usize, length: length as usize, excerpt, excerpt_start, line }
+        let (start, length) = (start as usize, length as usize);
+        SourcePlace { start, length, excerpt, excerpt_start, is_in_file: OnceLock::new() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! CPython's line tables, and Ruby's: each function says the line of the instruction at `offset`
 //! from the code's start, in bytes or words. A damaged table gives no line or a wrong one, nothing
-//! worse.
+//! worse. V8's are read whole.
 
 /// Of `co_lnotab`, until 3.9: pairs of a number of bytes and a difference of lines.
 pub fn differences(table: &[u8], first_line: u32, offset: u32) -> Option<u32> {
@@ -87,6 +87,52 @@ pub fn indexed(table: &[u8], _: u32, offset: u32) -> Option<u32> {
     Some(u32::from_ne_bytes(line)).filter(|&line| line != 0)
 }
 
+/// How V8 writes the distance between two instructions of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Distances {
+    /// Until 13: as a signed number, whose sign says whether a statement begins.
+    #[default]
+    Signed,
+    /// From 14 on: behind two bits that say such things.
+    Shifted,
+}
+
+/// All places of V8's table: instructions, as bytes from the start of code that has so many, and
+/// positions. `None`: the table is damaged.
+pub fn positions(table: &[u8], distances: Distances, size: u32) -> Option<Vec<(u32, i64)>> {
+    let (mut bytes, mut at, mut position, mut all) = (table.iter(), 0u32, 0i64, vec![]);
+    while bytes.len() > 0 {
+        let distance = seven_bits(&mut bytes)?;
+        let distance = match (distances, with_sign(distance)) {
+            (Distances::Shifted, _) => distance >> 2,
+            (Distances::Signed, signed) => (if signed < 0 { !signed } else { signed }) as u64,
+        };
+        at = at.checked_add(u32::try_from(distance).ok()?).filter(|&at| at <= size)?;
+        let difference = with_sign(seven_bits(&mut bytes)?);
+        position = position.checked_add(difference).filter(|&position| position >= 0)?;
+        all.push((at, position));
+    }
+    Some(all)
+}
+
+/// The sign is in the lowest bit; a negative number is its complement.
+fn with_sign(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+/// Seven bits a byte, the least significant first.
+fn seven_bits<'a>(bytes: &mut impl Iterator<Item = &'a u8>) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..63).step_by(7) {
+        let byte = *bytes.next()?;
+        number |= u64::from(byte & 127) << shift;
+        if byte < 128 {
+            return Some(number);
+        }
+    }
+    None
+}
+
 /// Six bits a byte, the least significant first.
 fn unsigned<'a>(bytes: &mut impl Iterator<Item = &'a u8>) -> Option<u32> {
     let mut number = 0u32;
@@ -159,6 +205,20 @@ mod tests {
     }
 
     #[test]
+    fn both_kinds_of_v8_s_tables_give_the_positions_of_their_instructions() {
+        // +3 a statement, +100; +200 no statement, -40.
+        let signed = [6, 0xc8, 1, 0x91, 3, 79];
+        let shifted = [3 << 2 | 1, 0xc8, 1, 0xa2, 6, 79];
+        for (table, distances) in [(signed, Distances::Signed), (shifted, Distances::Shifted)] {
+            assert_eq!(positions(&table, distances, 203), Some(vec![(3, 100), (203, 60)]));
+            assert_eq!(positions(&table, distances, 202), None, "behind the end");
+            assert_eq!(positions(&table[..5], distances, 203), None, "cut");
+            assert_eq!(positions(&[0, 1], distances, 203), None, "before the start");
+        }
+        assert_eq!(positions(&[], Distances::Signed, 0), Some(vec![]));
+    }
+
+    #[test]
     fn any_bytes_are_read_without_a_panic() {
         let mut state = 1u32;
         let mut byte = || {
@@ -167,6 +227,9 @@ mod tests {
         };
         for _ in 0..2000 {
             let table: Vec<u8> = (0..40).map(|_| byte()).collect();
+            for distances in [Distances::Signed, Distances::Shifted] {
+                positions(&table, distances, u32::MAX);
+            }
             for offset in [0, 1, 7, 100, u32::MAX] {
                 for line in [differences, ranges, locations, indexed] {
                     line(&table, u32::MAX, offset);

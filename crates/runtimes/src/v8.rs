@@ -7,6 +7,8 @@
 //! The collector moves objects, also while it is interrupted: what it has moved leads to its new
 //! place.
 
+#[cfg(feature = "names")]
+pub mod compiled;
 mod heap;
 mod names;
 mod strings;
@@ -60,6 +62,9 @@ pub struct V8Layout {
     pub sliced: u16,
     pub thin: u16,
     pub sequential: u16,
+    /// `None`: it is not known.
+    #[cfg(feature = "names")]
+    pub compiled: Option<compiled::CompiledLayout>,
 }
 
 impl V8Layout {

@@ -20,6 +20,9 @@ pub struct InterpretedFrame {
     pub offset: i32,
     /// Native code entered the interpreter for it.
     pub is_entry: bool,
+    /// Where in its source it is, in UTF-16 units; `None`: not known, or the line is found
+    /// otherwise.
+    pub place: Option<u32>,
 }
 
 /// The frames of one stack, leaf first.
@@ -48,7 +51,7 @@ impl Functions {
         for frame in chain.frames() {
             let (offset, is_entry) = (frame.offset, frame.is_entry);
             if frame.key == 0 {
-                frames.push(InterpretedFrame { code: None, offset, is_entry });
+                frames.push(InterpretedFrame { code: None, offset, is_entry, place: None });
                 continue;
             }
             let code = match chain.content(*frame) {
@@ -67,7 +70,7 @@ impl Functions {
                     code
                 }
             };
-            frames.push(InterpretedFrame { code: Some(code), offset, is_entry });
+            frames.push(InterpretedFrame { code: Some(code), offset, is_entry, place: None });
         }
         Some(Interpreted { frames: frames.into(), is_cut: chain.end() == End::Full, is_unknown: false })
     }
@@ -90,14 +93,15 @@ impl Functions {
 
 impl InterpretedFrame {
     /// Where the function is, which no other one is.
-    fn place(&self) -> Option<*const Code> {
+    fn function(&self) -> Option<*const Code> {
         self.code.as_ref().map(Arc::as_ptr)
     }
 }
 
 impl PartialEq for InterpretedFrame {
     fn eq(&self, other: &InterpretedFrame) -> bool {
-        self.place() == other.place() && self.offset == other.offset && self.is_entry == other.is_entry
+        self.function() == other.function()
+            && (self.offset, self.is_entry, self.place) == (other.offset, other.is_entry, other.place)
     }
 }
 
@@ -105,7 +109,8 @@ impl Eq for InterpretedFrame {}
 
 impl Hash for InterpretedFrame {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.place().hash(state);
+        self.function().hash(state);
         self.offset.hash(state);
+        self.place.hash(state);
     }
 }

@@ -1,5 +1,6 @@
 //! An interpreter whose frames are read, and what was learned of it.
 
+use super::compiled_codes::{CodeSource, CompiledCodes};
 use super::functions::{Functions, Interpreted};
 use super::publication::ReaderPublication;
 use super::thread_states::ThreadStates;
@@ -50,6 +51,7 @@ pub struct Reading {
     /// Places of what is published.
     places: usize,
     functions: Functions,
+    compiled: CompiledCodes,
     threads: ThreadStates,
     /// By thread id, from the handlers.
     pointers: FxHashMap<u32, u64>,
@@ -74,6 +76,7 @@ impl Reading {
             publication,
             places: PLACES,
             functions: Functions::default(),
+            compiled: CompiledCodes::default(),
             threads: ThreadStates::default(),
             pointers: FxHashMap::default(),
             room: Some(room),
@@ -165,10 +168,40 @@ impl Reading {
         taken.unwrap_or_default()
     }
 
+    /// The same frames, and those of functions that V8's compilers have inlined in them. `words`
+    /// are the native frames.
+    pub fn with_inlined<W: Iterator<Item = u64>>(
+        &mut self,
+        interpreted: Interpreted,
+        words: impl Fn() -> W,
+    ) -> Interpreted {
+        let (Runtime::V8(layout), Some(room)) = (&self.runtime, &mut self.room) else { return interpreted };
+        if layout.compiled.is_none() || interpreted.frames.is_empty() {
+            return interpreted;
+        }
+        let mut learned = vec![];
+        let mut source = CodeSource {
+            layout,
+            chain: &mut room.chain,
+            memory: (&mut self.blocks, self.memory_file),
+            known: self.publication.known().unwrap_or(KnownKeys::new(&[])),
+            functions: &mut self.functions,
+            learned: &mut learned,
+        };
+        let native: Vec<u64> = words().collect();
+        let built_in = |pc: u64| self.code.object.contains(&pc);
+        let frames = self.compiled.with_inlined(&interpreted.frames, &native, built_in, &mut source);
+        if !learned.is_empty() {
+            self.learn(&learned);
+        }
+        Interpreted { frames, ..interpreted }
+    }
+
     /// Tells the handlers which functions are known.
     fn learn(&mut self, keys: &[u64]) {
         if self.functions.are_too_large() {
             self.functions = Functions::default();
+            self.compiled = CompiledCodes::default();
             self.publish(PLACES);
         } else if self.functions.len() > self.places / 2 {
             self.publish(2 * self.places);

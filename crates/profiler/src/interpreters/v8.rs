@@ -1,6 +1,8 @@
 //! Finds a V8 in a loaded object, and what is read of it. Node.js and others that embed it export
 //! constants that describe its heap, for debuggers (`v8dbg_*`).
 
+mod compiled;
+
 use super::exported::Exported;
 use super::found::{FoundRuntime, NotRead};
 use std::ops::Range;
@@ -13,6 +15,9 @@ pub const FUNCTION_TYPE: &str = "v8dbg_type_JSFunction__JS_FUNCTION_TYPE";
 /// Before versions that tell the last type of functions, there are so many behind the first one:
 /// constructors of the language's own classes.
 const MORE_FUNCTIONS: u16 = 16;
+/// What Node.js exports. It asks V8 for the positions of all instructions; others get those of
+/// calls.
+const NODE: &str = "node_module_register";
 /// Bytes of a pointer to an object, where pointers are not compressed.
 const WHOLE: i32 = 8;
 
@@ -57,21 +62,24 @@ impl Constants<'_> {
 /// What is read of the one that the object has; or why it is not read.
 pub fn find(exported: &Exported, text: Range<u64>) -> Result<FoundRuntime, NotRead> {
     let name = name(exported);
-    let layout = layout(&Constants(exported)).map_err(|why| NotRead::because(&name, &why))?;
+    let mut layout = layout(&Constants(exported)).map_err(|why| NotRead::because(&name, &why))?;
+    let distances = exported.find(NODE).and_then(|_| compiled::distances(version(exported)?));
+    layout.compiled = distances.and_then(|distances| compiled::layout(&Constants(exported), distances));
     let code = RuntimeCode { object: text, language: RuntimeLanguage::JavaScript, ..RuntimeCode::default() };
     Ok(FoundRuntime { runtime: Runtime::V8(layout), code, name })
 }
 
 /// With the version, if it is exported.
 fn name(exported: &Exported) -> String {
+    version(exported).map_or("V8".to_owned(), |(major, minor)| format!("V8 {major}.{minor}"))
+}
+
+fn version(exported: &Exported) -> Option<(u32, u32)> {
     let number = |part: &str| {
         let at = exported.find(&format!("_ZN2v88internal7Version6{part}_E"))?;
         Some(u32::from_ne_bytes(exported.copy(at.start)?))
     };
-    match (number("major"), number("minor")) {
-        (Some(major), Some(minor)) => format!("V8 {major}.{minor}"),
-        _ => "V8".to_owned(),
-    }
+    Some((number("major")?, number("minor")?))
 }
 
 /// A bit for each of those that this version has.
@@ -133,5 +141,6 @@ fn layout(constants: &Constants<'_>) -> Result<V8Layout, String> {
         sliced: constants.of("SlicedStringTag")?,
         thin: constants.of("ThinStringTag")?,
         sequential: constants.of("SeqStringTag")?,
+        compiled: None,
     })
 }

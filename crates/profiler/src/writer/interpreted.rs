@@ -88,14 +88,25 @@ fn is_trampoline(frame: &Frame) -> bool {
 }
 
 /// A function as a frame; `address`: of the native code that runs it.
-pub fn frame_of(frame: &InterpretedFrame, language: Language, address: u64) -> Option<Frame> {
+fn frame_of(frame: &InterpretedFrame, language: Language, address: u64) -> Option<Frame> {
+    let line = frame.code.as_ref()?.line(frame.offset);
+    frame_at(frame, line, language, address)
+}
+
+/// The same, at that line.
+pub fn frame_at(
+    frame: &InterpretedFrame,
+    line: Option<u32>,
+    language: Language,
+    address: u64,
+) -> Option<Frame> {
     let code = frame.code.as_ref()?;
     let function = Function {
         name: code.name.clone(),
         mangled: None,
         offset: 0,
         file: Some(code.file.clone()).filter(|file| !file.is_empty()),
-        line: code.line(frame.offset),
+        line,
     };
     Some(Frame {
         address,

@@ -1,6 +1,6 @@
 //! Puts the functions of JavaScript in the places of the native frames that run them.
 
-use super::interpreted::{CUT, frame_of};
+use super::interpreted::{CUT, frame_at};
 use super::names::note;
 use super::source_lines::SourceLines;
 use crate::interpreters::InterpretedFrame;
@@ -20,18 +20,24 @@ pub fn insert(raw: &RawStack, native: &mut Vec<Frame>, sources: &mut SourceLines
     let is_exact: Vec<bool> = raw.addresses().map(|address| address.exact).collect();
     let mut functions = raw.interpreted.frames.iter().peekable();
     for (at, frame) in all.into_iter().enumerate() {
-        let function = functions.next_if(|function| function.offset as usize == at);
-        let is_leaf = is_exact.get(at).is_some_and(|&is_exact| is_exact);
-        match (function, stands_for(&frame, is_leaf)) {
-            (None, _) => native.extend(Some(frame).filter(|frame| !name_of(frame).starts_with(ENTRY))),
-            (Some(_), StandsFor::Named) => native.push(frame),
-            (Some(function), StandsFor::Function) => native.extend(named(function, &frame, sources)),
-            (Some(function), StandsFor::Itself) => {
-                let named = named(function, &frame, sources);
-                native.push(frame);
-                native.extend(named);
-            }
+        // The innermost first: those that were inlined.
+        let mut here = vec![];
+        while let Some(function) = functions.next_if(|function| function.offset as usize == at) {
+            here.push(function);
         }
+        let is_leaf = is_exact.get(at).is_some_and(|&is_exact| is_exact);
+        let stands_for = if here.is_empty() { None } else { Some(stands_for(&frame, is_leaf)) };
+        let address = frame.address;
+        match stands_for {
+            None => native.extend(Some(frame).filter(|frame| !name_of(frame).starts_with(ENTRY))),
+            Some(StandsFor::Named) => {
+                native.push(frame);
+                continue;
+            }
+            Some(StandsFor::Function) => {}
+            Some(StandsFor::Itself) => native.push(frame),
+        }
+        native.extend(here.into_iter().filter_map(|function| named(function, address, sources)));
     }
     if raw.interpreted.is_cut {
         let is_function = |frame: &Frame| matches!(frame.kind, FrameKind::Interpreted(_));
@@ -66,13 +72,10 @@ fn name_of(frame: &Frame) -> &str {
 }
 
 /// `None`: the function is only being entered.
-fn named(function: &InterpretedFrame, native: &Frame, sources: &mut SourceLines) -> Option<Frame> {
-    if let Some(code) = &function.code
-        && let Some(place) = code.source()
-    {
-        place.line.get_or_init(|| sources.line(&code.file, place));
-    }
-    frame_of(function, Language::JavaScript, native.address)
+fn named(function: &InterpretedFrame, address: u64, sources: &mut SourceLines) -> Option<Frame> {
+    let code = function.code.as_ref()?;
+    let line = code.source().and_then(|source| sources.line(&code.file, source, function.place));
+    frame_at(function, line, Language::JavaScript, address)
 }
 
 #[cfg(test)]

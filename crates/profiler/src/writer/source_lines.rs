@@ -1,22 +1,35 @@
-//! The line of a function's start, by its file. The program may have read another text than the
-//! file has now: the line is known only if the length and an excerpt are the same.
+//! Lines of places in scripts, by their files. The program may have read another text than the file
+//! has now: a line is known only if the length and an excerpt are the same.
 
+use rustc_hash::FxHashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use swipr_runtimes::code::SourcePlace;
 
-/// Files that are kept, and the bytes of the largest.
-const MAX_FILES: usize = 4;
+/// Texts that are kept, and the bytes of the largest.
+const MAX_TEXTS: usize = 4;
 const MAX_BYTES: u64 = 16 << 20;
+/// Lines of files that are kept; more: all are forgotten.
+const MAX_LINES: usize = 1 << 20;
 /// Node.js leaves it out.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// The files of the last functions.
 #[derive(Debug, Default)]
 pub struct SourceLines {
-    recent: Vec<(Arc<str>, Option<SourceText>)>,
+    texts: Vec<(Arc<str>, Option<SourceText>)>,
+    files: FxHashMap<Arc<str>, Option<LineStarts>>,
+    lines: usize,
+}
+
+/// Where the lines of a file begin. Characters are counted in UTF-16 units.
+#[derive(Debug)]
+struct LineStarts {
+    /// Of all.
+    length: usize,
+    starts: Box<[u32]>,
 }
 
 #[derive(Debug)]
@@ -27,16 +40,43 @@ struct SourceText {
 }
 
 impl SourceLines {
-    /// The line of that place in the file.
-    pub fn line(&mut self, file: &Arc<str>, place: &SourcePlace) -> Option<u32> {
-        if !self.recent.iter().any(|(known, _)| known == file) {
-            if self.recent.len() >= MAX_FILES {
-                self.recent.remove(0);
+    /// The line of a place in the file; `None`: of the function's start.
+    pub fn line(&mut self, file: &Arc<str>, source: &SourcePlace, place: Option<u32>) -> Option<u32> {
+        let is_in_file =
+            source.is_in_file.get_or_init(|| self.text(file).is_some_and(|text| text.has(source)));
+        // Maglev's code of a generator has been seen to be at the start of the file (Node.js 25).
+        let place = place.map_or(source.start, |place| source.start.max(place as usize));
+        let lines = self.lines(file).filter(|lines| *is_in_file && lines.length == source.length)?;
+        lines.line(place)
+    }
+
+    fn lines(&mut self, file: &Arc<str>) -> Option<&LineStarts> {
+        if !self.files.contains_key(file) {
+            let lines = self.text(file).map(SourceText::lines);
+            if self.lines > MAX_LINES {
+                (self.files, self.lines) = <_>::default();
             }
-            self.recent.push((file.clone(), SourceText::read(file)));
+            self.lines += lines.as_ref().map_or(1, |lines| lines.starts.len());
+            self.files.insert(file.clone(), lines);
         }
-        let (_, text) = self.recent.iter().find(|(known, _)| known == file)?;
-        text.as_ref()?.line(place)
+        self.files.get(file)?.as_ref()
+    }
+
+    fn text(&mut self, file: &Arc<str>) -> Option<&SourceText> {
+        if !self.texts.iter().any(|(known, _)| known == file) {
+            if self.texts.len() >= MAX_TEXTS {
+                self.texts.remove(0);
+            }
+            self.texts.push((file.clone(), SourceText::read(file)));
+        }
+        self.texts.iter().find(|(known, _)| known == file)?.1.as_ref()
+    }
+}
+
+impl LineStarts {
+    fn line(&self, place: usize) -> Option<u32> {
+        let before = self.starts.partition_point(|&start| start as usize <= place);
+        u32::try_from(before).ok().filter(|_| place <= self.length)
     }
 }
 
@@ -58,14 +98,12 @@ impl SourceText {
         SourceText { text, length }
     }
 
-    fn line(&self, place: &SourcePlace) -> Option<u32> {
-        if self.length != place.length || place.start > self.length {
-            return None;
-        }
-        let (before, _) = self.text.split_at_checked(self.byte_at(place.start)?)?;
-        let (_, from) = self.text.split_at_checked(self.byte_at(place.excerpt_start)?)?;
-        let is_it = from.encode_utf16().take(place.excerpt.len()).eq(place.excerpt.iter().copied());
-        u32::try_from(1 + line_breaks(before)).ok().filter(|_| is_it)
+    /// Whether the source is this text.
+    fn has(&self, source: &SourcePlace) -> bool {
+        let from = self.byte_at(source.excerpt_start).and_then(|at| self.text.get(at..));
+        let is_it =
+            |from: &str| from.encode_utf16().take(source.excerpt.len()).eq(source.excerpt.iter().copied());
+        self.length == source.length && source.start <= self.length && from.is_some_and(is_it)
     }
 
     /// Where the UTF-16 unit with this number begins.
@@ -82,12 +120,23 @@ impl SourceText {
         }
         (units == unit).then_some(self.text.len())
     }
-}
 
-/// As the language counts lines.
-fn line_breaks(text: &str) -> usize {
-    let both = text.matches("\r\n").count();
-    text.matches(['\n', '\r', '\u{2028}', '\u{2029}']).count() - both
+    /// As the language counts lines.
+    fn lines(&self) -> LineStarts {
+        let (mut starts, mut at, mut last) = (vec![0], 0u32, None);
+        for character in self.text.chars() {
+            let is_second = (last, character) == (Some('\r'), '\n');
+            at += character.len_utf16() as u32;
+            if is_second {
+                starts.pop();
+            }
+            if matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}') {
+                starts.push(at);
+            }
+            last = Some(character);
+        }
+        LineStarts { length: self.length, starts: starts.into() }
+    }
 }
 
 #[cfg(test)]
@@ -98,33 +147,43 @@ mod tests {
     fn place(text: &str, start: usize, excerpt: &str) -> SourcePlace {
         let excerpt_start = start.saturating_sub(2);
         let (length, excerpt) = (text.encode_utf16().count(), excerpt.encode_utf16().collect());
-        SourcePlace { start, length, excerpt, excerpt_start, line: OnceLock::new() }
+        SourcePlace { start, length, excerpt, excerpt_start, is_in_file: OnceLock::new() }
     }
 
     #[test]
     fn lines_are_counted_up_to_the_function() {
         let text = "a\r\nb\rf(x)\u{2028}\u{1f600}g(y)\n";
-        let line = |place: SourcePlace| SourceText::new(text.to_owned()).line(&place);
+        let file: Arc<str> = "/a.js".into();
+        let line_of = |source: SourcePlace, place: Option<u32>| {
+            let mut lines = SourceLines::default();
+            lines.texts.push((file.clone(), Some(SourceText::new(text.to_owned()))));
+            lines.line(&file, &source, place)
+        };
+        let line = |source: SourcePlace| line_of(source, None);
         assert_eq!(line(place(text, 0, "a\r\nb")), Some(1));
         assert_eq!(line(place(text, 6, "\rf(x)")), Some(3));
-        assert_eq!(line(place(text, 13, "\u{1f600}g(y)")), None, "half of a character");
         assert_eq!(line(place(text, 12, "\u{1f600}g(y)")), Some(4));
         assert_eq!(line(place(text, 6, "\rg(x)")), None, "another text");
         assert_eq!(line(SourcePlace { length: 5, ..place(text, 0, "") }), None, "another length");
+        let whole = || place(text, 0, "a\r\nb");
+        let lines = [0, 2, 3, 4, 5, 9, 10, 16, 17, 18].map(|at| line_of(whole(), Some(at)));
+        assert_eq!(lines[..9], [1, 1, 2, 2, 3, 3, 4, 4, 5].map(Some));
+        assert_eq!(lines[9], None, "behind the end");
+        assert_eq!(line_of(place(text, 6, "\rf(x)"), Some(0)), Some(3), "before the function");
     }
 
     #[test]
     fn what_is_no_file_is_not_read() {
         for path in ["/dev/zero", "/proc", "/no/such", "node:fs", ""] {
-            assert_eq!(SourceLines::default().line(&path.into(), &place("a", 0, "a")), None, "{path}");
+            assert_eq!(SourceLines::default().line(&path.into(), &place("a", 0, "a"), None), None, "{path}");
         }
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/writer/source_lines.rs");
         let text = include_str!("source_lines.rs");
-        let start = text.find("const MAX_FILES").unwrap();
-        let line = SourceLines::default().line(&path.into(), &place(text, start, "\n\nconst"));
+        let start = text.find("const MAX_TEXTS").unwrap();
+        let line = SourceLines::default().line(&path.into(), &place(text, start, "\n\nconst"), None);
         assert_eq!(line, None);
         let start = text[..start].encode_utf16().count();
-        let line = SourceLines::default().line(&path.into(), &place(text, start, ".\nconst MAX"));
+        let line = SourceLines::default().line(&path.into(), &place(text, start, ".\nconst MAX"), None);
         assert_eq!(line, Some(1 + text[..start].matches('\n').count() as u32));
     }
 }

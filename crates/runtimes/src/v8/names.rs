@@ -42,6 +42,12 @@ impl V8Walk<'_, '_, '_> {
             return Ok(None);
         }
         let shared = self.heap.field(function, layout.function_shared)?;
+        self.name_of_shared(shared)
+    }
+
+    /// The same, by what all its closures share.
+    pub(super) fn name_of_shared(&mut self, shared: u64) -> Result<Option<Frame>, End> {
+        let layout = *self.heap.layout;
         let shared = self.heap.of_kind(shared, layout.type_shared)?;
         let script = self.heap.field(shared, layout.shared_script)?;
         let script = self.heap.object(script)?;

@@ -1,3 +1,5 @@
+mod compiled;
+
 use super::*;
 use crate::blocks::Blocks;
 use crate::code::Code;
@@ -39,6 +41,7 @@ const LAYOUT: V8Layout = V8Layout {
     sliced: 3,
     thin: 5,
     sequential: 0,
+    compiled: None,
 };
 const NEW_LAYOUT: V8Layout = V8Layout { scope_rest: 5, ..LAYOUT };
 const CONTEXT: u16 = 210;
