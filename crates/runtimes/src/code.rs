@@ -5,7 +5,7 @@ use crate::lines;
 use std::sync::{Arc, OnceLock};
 
 /// As JavaScript's own stacks call a function without a name.
-const ANONYMOUS: &str = "<anonymous>";
+pub const ANONYMOUS: &str = "<anonymous>";
 
 /// A function of an interpreted program.
 #[derive(Debug, PartialEq, Eq)]

@@ -89,20 +89,20 @@ fn is_trampoline(frame: &Frame) -> bool {
 
 /// A function as a frame; `address`: of the native code that runs it.
 fn frame_of(frame: &InterpretedFrame, language: Language, address: u64) -> Option<Frame> {
-    let line = frame.code.as_ref()?.line(frame.offset);
-    frame_at(frame, line, language, address)
+    let code = frame.code.as_ref()?;
+    frame_at(frame, (code.name.clone(), code.line(frame.offset)), language, address)
 }
 
-/// The same, at that line.
+/// The same, with that name and line.
 pub fn frame_at(
     frame: &InterpretedFrame,
-    line: Option<u32>,
+    (name, line): (Arc<str>, Option<u32>),
     language: Language,
     address: u64,
 ) -> Option<Frame> {
     let code = frame.code.as_ref()?;
     let function = Function {
-        name: code.name.clone(),
+        name,
         mangled: None,
         offset: 0,
         file: Some(code.file.clone()).filter(|file| !file.is_empty()),

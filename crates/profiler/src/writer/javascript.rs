@@ -6,6 +6,7 @@ use super::source_lines::SourceLines;
 use crate::interpreters::InterpretedFrame;
 use crate::stack::RawStack;
 use swipr_formats::model::{Frame, FrameKind, Language};
+use swipr_runtimes::code::ANONYMOUS;
 
 /// Of V8's own functions, those that run a function of JavaScript in that one's frame: the
 /// interpreter, and what it does for one instruction.
@@ -74,8 +75,22 @@ fn name_of(frame: &Frame) -> &str {
 /// `None`: the function is only being entered.
 fn named(function: &InterpretedFrame, address: u64, sources: &mut SourceLines) -> Option<Frame> {
     let code = function.code.as_ref()?;
-    let line = code.source().and_then(|source| sources.line(&code.file, source, function.place));
-    frame_at(function, line, Language::JavaScript, address)
+    let mut line = |place| code.source().and_then(|source| sources.line(&code.file, source, place));
+    let name = match &*code.name {
+        ANONYMOUS => anonymous(&code.file, line(None)).into(),
+        _ => code.name.clone(),
+    };
+    frame_at(function, (name, line(function.place)), Language::JavaScript, address)
+}
+
+/// Functions without a name are told apart by where they begin.
+fn anonymous(file: &str, line: Option<u32>) -> String {
+    let name = if file.starts_with('/') { file.rsplit('/').next().unwrap_or(file) } else { file };
+    match (name, line) {
+        ("", _) => ANONYMOUS.to_owned(),
+        (name, None) => format!("{ANONYMOUS} {name}"),
+        (name, Some(line)) => format!("{ANONYMOUS} {name}:{line}"),
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +103,13 @@ mod tests {
         let function = Function { name: name.into(), mangled: None, offset: 0, file: None, line: None };
         let functions = Some(function).filter(|_| !name.is_empty());
         Frame { address: 1, kind, module: None, functions: functions.into_iter().collect::<Arc<[_]>>() }
+    }
+
+    #[test]
+    fn functions_without_a_name_have_a_place() {
+        let names = [("/srv/a.mjs", Some(3)), ("node:fs", None), ("", None), ("", Some(1))];
+        let names = names.map(|(file, line)| anonymous(file, line));
+        assert_eq!(names, ["<anonymous> a.mjs:3", "<anonymous> node:fs", "<anonymous>", "<anonymous>"]);
     }
 
     #[test]
