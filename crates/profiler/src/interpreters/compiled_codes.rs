@@ -1,10 +1,11 @@
 //! Code that V8 has compiled: the functions that it inlined get frames of their own. Each code is
-//! read when a stack first leads to it, and compared again with each further one.
+//! read when a stack first leads to it, and compared again before further use.
 
 use super::functions::{Functions, InterpretedFrame};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use swipr_os::process;
 use swipr_runtimes::blocks::Blocks;
 use swipr_runtimes::code::Code;
 use swipr_runtimes::known::KnownKeys;
@@ -15,6 +16,9 @@ use swipr_unwind::frames::EXACT;
 
 /// Memory that they may take. More: all are forgotten, and read again.
 const MAX_BYTES: usize = 4 << 20;
+/// For so long code that was compared is not compared again: V8 does not make other code in its
+/// place so soon.
+const HOLDS_NS: u64 = 10_000_000;
 /// An address at which no code could be read is tried again after so many stacks.
 const PATIENCE: u32 = 1000;
 
@@ -41,6 +45,8 @@ pub struct CompiledCodes {
 #[derive(Debug)]
 struct Known {
     code: Compiled,
+    /// When it was compared last.
+    compared_ns: u64,
     /// The outer one, and the inlined ones; `None`: it is not written in JavaScript.
     functions: Box<[Option<Arc<Code>>]>,
 }
@@ -93,13 +99,19 @@ impl CompiledCodes {
     }
 
     fn known(&mut self, pc: u64, source: &mut CodeSource<'_>) -> Option<&Known> {
-        let last = self.by_start.range(..=pc).next_back();
-        let start = last.filter(|(_, known)| pc <= known.code.range.end).map(|(start, _)| *start);
-        let is_unchanged =
-            |known: &Known| known.code.is_unchanged(source.layout, (&mut *source.memory.0, source.memory.1));
+        let (now_ns, memory) = (process::monotonic_ns(), &mut source.memory);
+        let last = self.by_start.range_mut(..=pc).next_back();
+        let start = last.filter(|(_, known)| pc <= known.code.range.end).and_then(|(start, known)| {
+            if now_ns.saturating_sub(known.compared_ns) >= HOLDS_NS {
+                let is_same = known.code.is_unchanged(source.layout, (&mut *memory.0, memory.1));
+                known.compared_ns = if is_same { now_ns } else { 0 };
+                return is_same.then_some(*start);
+            }
+            Some(*start)
+        });
         match start {
-            Some(start) if self.by_start.get(&start).is_some_and(is_unchanged) => self.by_start.get(&start),
-            _ => self.read(pc, source),
+            Some(start) => self.by_start.get(&start),
+            None => self.read(pc, source),
         }
     }
 
@@ -122,7 +134,7 @@ impl CompiledCodes {
         let (start, end) = (code.range.start, code.range.end);
         let replaced: Vec<u64> = self.by_start.range(start..end).map(|(start, _)| *start).collect();
         replaced.iter().for_each(|start| drop(self.by_start.remove(start)));
-        self.by_start.insert(start, Known { code, functions });
+        self.by_start.insert(start, Known { code, compared_ns: process::monotonic_ns(), functions });
         self.by_start.get(&start)
     }
 }

@@ -13,6 +13,8 @@ const MAX_TEXTS: usize = 4;
 const MAX_BYTES: u64 = 16 << 20;
 /// Lines of files that are kept; more: all are forgotten.
 const MAX_LINES: usize = 1 << 20;
+/// UTF-16 units from one mark in a text to the next.
+const MARK_EVERY: usize = 1024;
 /// Node.js leaves it out.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -37,6 +39,9 @@ struct SourceText {
     text: String,
     /// In UTF-16 units.
     length: usize,
+    /// The first character from each so many units on: its unit, and its byte. None where units
+    /// are bytes.
+    marks: Box<[(usize, usize)]>,
 }
 
 impl SourceLines {
@@ -94,8 +99,18 @@ impl SourceText {
 
     fn new(text: String) -> SourceText {
         let text = text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text);
-        let length = if text.is_ascii() { text.len() } else { text.encode_utf16().count() };
-        SourceText { text, length }
+        let (mut marks, mut length) = (vec![], 0);
+        if text.is_ascii() {
+            length = text.len();
+        } else {
+            for (at, character) in text.char_indices() {
+                if length >= MARK_EVERY * marks.len() {
+                    marks.push((length, at));
+                }
+                length += character.len_utf16();
+            }
+        }
+        SourceText { text, length, marks: marks.into() }
     }
 
     /// Whether the source is this text.
@@ -108,13 +123,14 @@ impl SourceText {
 
     /// Where the UTF-16 unit with this number begins.
     fn byte_at(&self, unit: usize) -> Option<usize> {
-        if self.length == self.text.len() {
+        if self.marks.is_empty() {
             return Some(unit);
         }
-        let mut units = 0;
-        for (at, character) in self.text.char_indices() {
+        let before = self.marks.partition_point(|(mark, _)| *mark <= unit).checked_sub(1)?;
+        let (mut units, from) = *self.marks.get(before)?;
+        for (at, character) in self.text.get(from..)?.char_indices() {
             if units >= unit {
-                return (units == unit).then_some(at);
+                return (units == unit).then_some(from + at);
             }
             units += character.len_utf16();
         }
@@ -170,6 +186,19 @@ mod tests {
         assert_eq!(lines[..9], [1, 1, 2, 2, 3, 3, 4, 4, 5].map(Some));
         assert_eq!(lines[9], None, "behind the end");
         assert_eq!(line_of(place(text, 6, "\rf(x)"), Some(0)), Some(3), "before the function");
+    }
+
+    #[test]
+    fn bytes_are_found_by_units_in_texts_of_all_widths() {
+        for unit in ["a", "é", "ж\u{1f600}", "\u{1f600}"] {
+            let text = SourceText::new(unit.repeat(3000));
+            let mut at = 0;
+            for (byte, character) in text.text.char_indices() {
+                assert_eq!(text.byte_at(at), Some(byte), "{unit} {at}");
+                at += character.len_utf16();
+            }
+            assert_eq!((text.length, text.byte_at(at)), (at, Some(text.text.len())));
+        }
     }
 
     #[test]
