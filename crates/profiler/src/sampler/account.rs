@@ -26,6 +26,8 @@ const LONGEST_WINDOW_NS: u64 = 2_000_000_000;
 const FIRST_WINDOW_NS: u64 = 20_000_000;
 /// Running hits that are enough to close a window.
 const MANY_HITS: u32 = 8;
+/// Hits to be expected of running time that has none by chance (1 in 400).
+const MOST_BY_CHANCE: u64 = 6;
 /// What a hit weighs, and how many times as much one may weigh.
 const WEIGHT: u32 = 256;
 const MAX_TIMES: f64 = 32.0;
@@ -206,6 +208,8 @@ pub struct Account {
     was_in_step: bool,
     /// The thread has begun during the recording.
     is_new: bool,
+    /// It is that of many threads.
+    is_shared: bool,
 }
 
 impl Account {
@@ -323,8 +327,7 @@ impl Account {
         self.hit(State::Running, stack, 1, ns);
     }
 
-    /// Has the last hit stand for `times` as much as others: it was so much rarer than theirs, or,
-    /// below 1, so much more often.
+    /// Has the last hit stand for `times` as much as others: it was so much rarer than theirs.
     pub fn weigh(&mut self, times: f64) {
         if let Some(hit) = self.hits.last_mut() {
             let weight = (f64::from(WEIGHT) * times.min(MAX_TIMES)) as u32;
@@ -426,7 +429,7 @@ impl Account {
         let missed_ns = [self.unarmed_ns, kernel_ns];
         self.lend(times_ns[0] as f64 + self.left_ns[0], interval_ns);
         let mut samples = match mode {
-            Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, ends),
+            Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, interval_ns, ends),
             Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),
         };
         samples.sort_by_key(|sample| sample.ns);
@@ -434,6 +437,12 @@ impl Account {
         self.unarmed_ns = 0;
         self.hits.clear();
         samples
+    }
+
+    /// Whether chance explains that the thread was not hit in so much running time. It does not for
+    /// one that runs in step with the kernel's tick.
+    fn is_by_chance(&self, running_ns: u64, interval_ns: u64) -> bool {
+        self.is_shared || running_ns <= MOST_BY_CHANCE * interval_ns.max(self.tick_ns)
     }
 
     /// Whether running time without a hit has waited for long enough for one.
@@ -456,7 +465,13 @@ impl Account {
         [running_ns, waiting_ns, blocked_ns]
     }
 
-    fn cpu_samples(&mut self, running_ns: u64, missed_ns: [u64; 2], ends: bool) -> Vec<Weighted> {
+    fn cpu_samples(
+        &mut self,
+        running_ns: u64,
+        missed_ns: [u64; 2],
+        interval_ns: u64,
+        ends: bool,
+    ) -> Vec<Weighted> {
         let mut total_ns = running_ns;
         let mut samples = vec![];
         for (stack, missed_ns) in [self.unarmed(), RawStack::in_kernel()].into_iter().zip(missed_ns) {
@@ -471,8 +486,9 @@ impl Account {
         } else if !hits.is_empty() {
             samples.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| hit.sample(1, cpu_ns)));
         } else if ends || self.is_long() {
+            let is_unhit = self.is_by_chance(total_ns, interval_ns);
             let unhit = self.without_stack(Kind::Running, RawStack::none(), 1, total_ns);
-            samples.push(Weighted { is_unhit: true, ..unhit });
+            samples.push(Weighted { is_unhit, ..unhit });
         } else {
             self.left_ns[0] = total_ns as f64;
         }
@@ -526,7 +542,7 @@ impl Account {
                 let without = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
                 samples.push(Weighted { state: State::Runnable, stack: stack.clone(), ..without });
             } else if ends || kind == Kind::Running && self.is_long() {
-                let is_unhit = kind == Kind::Running;
+                let is_unhit = kind == Kind::Running && self.is_by_chance(ticks * interval_ns, interval_ns);
                 let unhit = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
                 samples.push(Weighted { is_unhit, ..unhit });
             } else if let Some(left) = self.left_ns.get_mut(kind as usize) {

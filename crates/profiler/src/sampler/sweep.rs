@@ -12,6 +12,7 @@ use super::active::RunningRecording;
 use super::idle_backoff::{IdleBackoff, sweeps_per_check};
 use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
+use super::ticks::mixed;
 use super::timers::{ThreadTimer, Timers, acquire_slot};
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
@@ -36,12 +37,14 @@ use swipr_unwind::slot::StackBounds;
 /// How soon unknown code makes the sampler read the mappings again. Doubles while they bring
 /// nothing new.
 const MAPS_AGAIN_NS: u64 = 20_000_000;
-/// A thread that ran within this time, or within so many ticks, has its timer armed at every tick.
-/// If it were armed only when seen to run, the thread would be hit too seldom where it starts to.
-const LATELY_NS: u64 = 1_000_000_000;
-const LATELY_TICKS: u64 = 10;
-/// So many timers of threads that do not run are armed in a sweep.
-const MAX_SETTLED: usize = 16;
+/// A thread that ran within so many ticks has its timer armed at every tick. That of others waits
+/// for them to run.
+const LATELY_TICKS: u64 = 2;
+/// Preemption tries threads that ran within this time, or within so many ticks: they run again.
+const PREEMPTED_LATELY_NS: u64 = 1_000_000_000;
+const PREEMPTED_LATELY_TICKS: u64 = 10;
+/// So many timers of threads that do not run are made in a sweep.
+const MAX_MADE: usize = 16;
 
 /// What a sweep needs.
 #[derive(Debug)]
@@ -148,7 +151,7 @@ impl Sweeper {
             if thread.is_name_old() {
                 refresh_name(thread, recordings);
             }
-            if thread.blocks_signal {
+            if thread.blocks_signal && !thread.is_new() {
                 blocking.push(thread.thread.name.clone());
             }
             if thread.is_sandboxed || signal_exclusion::is_excluded(thread.tid()) {
@@ -245,7 +248,10 @@ impl Sweeper {
             longest_ns = recording.interval_ns().max(longest_ns);
         }
         let sweeps_per_check = sweeps_per_check(self.threads.len(), shortest_ns);
-        let lately_ns = LATELY_NS.max(longest_ns.saturating_mul(LATELY_TICKS));
+        let lately_ns = match preempt {
+            0 => longest_ns.saturating_mul(LATELY_TICKS),
+            _ => PREEMPTED_LATELY_NS.max(longest_ns.saturating_mul(PREEMPTED_LATELY_TICKS)),
+        };
         let kernel_tick_ns = kernel_tick_ns();
         let due = Due { all, wall, preempt, tick_ns, sweeps_per_check, lately_ns, kernel_tick_ns };
         self.observe_threads(recordings, due);
@@ -267,7 +273,7 @@ impl Sweeper {
     /// Observes the threads that this sweep has not observed yet.
     fn observe_threads(&mut self, recordings: &mut [RunningRecording], due: Due) {
         let Sweeper { threads, tables, copier, timers, preempter, counters, unknown_code, gone, .. } = self;
-        let (mut place, mut settled) = (0, 0);
+        let (mut place, mut made) = (0, 0);
         let sweep = counters.sweeps.get();
         while let Some((backoff, thread)) = threads.next_due(sweep, &mut place) {
             let wanted = due.all & thread.recordings;
@@ -316,7 +322,7 @@ impl Sweeper {
                 true if thread.timer.as_ref().is_some_and(may_expire) => TimerState::Yes(due.kernel_tick_ns),
                 true if timers.arm(thread, by_timer, now_ns, counters) => TimerState::Yes(due.kernel_tick_ns),
                 true => TimerState::Never,
-                false => settle(thread, timers, due, &mut settled, counters),
+                false => settle(thread, timers, due, &mut made, counters),
             };
             for recording in of(recordings, wanted) {
                 let asked = preempted.filter(|_| recording.bit() & preempt != 0).unwrap_or(timed);
@@ -365,8 +371,8 @@ impl Sweeper {
                     if let Some(account) = account_of(thread, recording) {
                         account.ran(&answer.stack, answer.asked_ns, answer.hit_ns / tick_ns);
                         let most_ns = tick_ns.min(recording.interval_ns());
-                        if account.is_of_new_thread() && answer.reachable_ns < most_ns {
-                            account.weigh(most_ns as f64 / answer.reachable_ns.max(1) as f64);
+                        if account.is_of_new_thread() && answer.cpu_ns < most_ns {
+                            account.weigh(most_ns as f64 / answer.cpu_ns.max(1) as f64);
                         }
                     }
                 }
@@ -400,7 +406,7 @@ impl Sweeper {
             false
         });
         if recordings.is_empty() {
-            for thread in threads.iter_mut().filter(|thread| thread.is_settled) {
+            for thread in threads.iter_mut() {
                 timers.remove(thread);
                 thread.is_settled = false;
             }
@@ -439,25 +445,24 @@ fn account_of<'a>(
     thread.accounts.get_mut(recording.place())?.as_deref_mut()
 }
 
-/// Arms the timer of a thread that does not run, unless that was tried, or many were in this sweep.
+/// Arms the timer of a thread that does not run, unless that was tried, or many were made.
 fn settle(
     thread: &mut ThreadState,
     timers: &mut Timers,
     due: Due,
-    settled: &mut usize,
+    made: &mut usize,
     counters: &AgentCounters,
 ) -> TimerState {
-    if !thread.is_settled && *settled < MAX_SETTLED {
-        timers.arm_waiting(thread, due.tick_ns, counters);
-        thread.is_settled = true;
-        *settled += 1;
+    if !thread.is_settled && (thread.timer.is_some() || *made < MAX_MADE) {
+        *made += usize::from(thread.timer.is_none());
+        thread.is_settled = timers.arm_waiting(thread, due.tick_ns, counters);
     }
     TimerState::No
 }
 
 /// Takes the stack that a thread has left at the first kernel tick at which it ran. That tick is
-/// always hit, others only where a sweep comes shortly before them. So the hit stands for less.
-/// Returns whether the stack is in unknown code.
+/// always hit, others only where a sweep comes shortly before them. So one hit counts of as many as
+/// there. Returns whether the stack is in unknown code.
 fn take_waited_hit(
     thread: &mut ThreadState,
     timers: &mut Timers,
@@ -468,9 +473,10 @@ fn take_waited_hit(
     let Some(hit) = timers.take_waited(thread, tables, counters) else { return false };
     let (bits, tick_ns) = (thread.recordings, kernel_tick_ns());
     for recording in of(recordings, bits).filter(|recording| !recording.preempts()) {
-        if let Some(account) = account_of(thread, recording) {
+        if mixed(hit.hit_ns) % recording.interval_ns() < tick_ns
+            && let Some(account) = account_of(thread, recording)
+        {
             account.ran(&hit.stack, hit.hit_ns, hit.hit_ns / tick_ns);
-            account.weigh((tick_ns as f64 / recording.interval_ns() as f64).min(1.0));
         }
     }
     hit.stack.is_in_unknown_code()

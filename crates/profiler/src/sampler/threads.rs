@@ -50,8 +50,6 @@ pub struct ThreadState {
     pub cpu_ns: u64,
     /// How long it has waited for CPUs, since it is known.
     pub delay_ns: u64,
-    /// When it was found.
-    pub found_ns: u64,
     /// When it was last seen to have run.
     pub ran_ns: u64,
     /// Its samples so far, for each recording.
@@ -90,7 +88,7 @@ pub struct ThreadState {
 }
 
 impl ThreadState {
-    fn new(tid: u32, keep: bool, found_ns: u64) -> Option<ThreadState> {
+    fn new(tid: u32, keep: bool) -> Option<ThreadState> {
         let cpu_ns = threads::cpu_ns(tid)?;
         let activity = ActivityFile::open(tid);
         // A lack of descriptors is temporary.
@@ -101,7 +99,6 @@ impl ThreadState {
             thread: Arc::new(Thread { tid, name: threads::name(tid) }),
             cpu_ns,
             delay_ns: 0,
-            found_ns,
             ran_ns: 0,
             accounts: [const { None }; MAX_RECORDINGS],
             recordings: 0,
@@ -282,7 +279,7 @@ impl Threads {
                 self.suspects.insert(tid, since);
                 continue;
             }
-            if let Some(thread) = ThreadState::new(tid, self.known.len() < self.keep, now) {
+            if let Some(thread) = ThreadState::new(tid, self.known.len() < self.keep) {
                 self.known.insert(tid, thread);
                 self.visits.push((tid, IdleBackoff::default()));
                 self.newborn.push(tid);

@@ -109,9 +109,8 @@ pub struct TimerHit {
     pub asked_ns: u64,
     /// When the thread was hit.
     pub hit_ns: u64,
-    /// For how long it could have been armed before, in its CPU time, as far as known: since its
-    /// begin, less the time from when it was found until it had a timer.
-    pub reachable_ns: u64,
+    /// Its CPU clock then, as far as known: as if it had run since.
+    pub cpu_ns: u64,
     /// Where.
     pub stack: Arc<RawStack>,
 }
@@ -201,7 +200,7 @@ impl Timers {
         let armed = signal_exclusion::unless_excluded(tid, || {
             if thread.timer.is_none() {
                 thread.timer = self.new_timer(thread);
-                counters.refused.add(u64::from(thread.timer.is_none()));
+                counters.refused.add(u64::from(thread.timer.is_none() && threads::cpu_ns(tid).is_some()));
             }
             let timer = thread.timer.as_mut()?;
             timer.waits = false;
@@ -236,23 +235,28 @@ impl Timers {
         }
     }
 
-    /// Arms the timer of a thread that does not run, at the tick `tick_ns`. It stays armed until
-    /// the thread runs at a kernel tick, however much later: see [`Timers::take_waited`].
-    pub fn arm_waiting(&mut self, thread: &mut ThreadState, tick_ns: u64, counters: &AgentCounters) {
-        if thread.timer.is_none() && self.made >= MAX_WAITING || !self.can_be_asked(thread, tick_ns) {
-            return;
+    /// Arms the timer of a thread that does not run. It stays armed until the thread runs at a
+    /// kernel tick, however much later: see [`Timers::take_waited`]. `false`: it is still armed for
+    /// the last sweep.
+    pub fn arm_waiting(&mut self, thread: &mut ThreadState, now_ns: u64, counters: &AgentCounters) -> bool {
+        if thread.timer.as_ref().is_some_and(|timer| timer.expires_ns != 0) {
+            return false;
+        }
+        if thread.timer.is_none() && self.made >= MAX_WAITING || !self.can_be_asked(thread, now_ns) {
+            return true;
         }
         signal_exclusion::unless_excluded(thread.tid(), || {
             if thread.timer.is_none() {
                 thread.timer = self.new_timer(thread);
             }
             let (armed_cpu_ns, timer) = (thread.cpu_ns, thread.timer.as_mut());
-            if let Some(timer) = timer.filter(|timer| timer.expires_ns == 0 && !slot::is_done(timer.ticket)) {
+            if let Some(timer) = timer.filter(|timer| !slot::is_done(timer.ticket)) {
                 timer.waits = timer.timer.arm();
-                (timer.armed_ns, timer.armed_cpu_ns) = (tick_ns, armed_cpu_ns);
+                (timer.armed_ns, timer.armed_cpu_ns) = (now_ns, armed_cpu_ns);
                 counters.signals.add(u64::from(timer.waits));
             }
         });
+        true
     }
 
     /// The stack that a thread has left since [`Timers::arm_waiting`].
@@ -493,8 +497,7 @@ impl Timers {
         let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
         let clock_ns = (least_ns < self.valid_ns).then(|| threads::cpu_ns(thread.tid())).flatten();
         let cpu_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
-        let reachable_ns = cpu_ns.saturating_sub(timer.armed_ns.saturating_sub(thread.found_ns));
-        Some(TimerHit { recordings, asked_ns, hit_ns, reachable_ns, stack: Arc::new(stack) })
+        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, stack: Arc::new(stack) })
     }
 }
 

@@ -15,25 +15,32 @@ use swipr_formats::model::{Mode, State, Thread};
 /// Hits are lent for so long, and as long as there are no more.
 const LENT_NS: u64 = LONGEST_WINDOW_NS;
 const MAX_LENT: usize = 1 << 12;
-/// Time that hits stand for beyond their number: for chance, and where hits are lost on a loaded
-/// machine. A thread that runs in step with the kernel's tick is never hit; its time is not shared.
-const SHARED_TIMES: u64 = 2;
-const MORE_HITS: u64 = 3;
 /// So many threads without a hit are known by name.
 const MAX_UNHIT: usize = 1 << 10;
 
 /// The threads of one recording that are seldom hit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SeldomHit {
-    /// Its clocks are sums.
-    account: Account,
+    /// Those that have ended soon. The clocks are sums.
+    ended: Account,
+    /// CPU time of others that ended.
+    unseen_ns: u64,
+    /// Windows without a hit, and the hits that they are lent.
+    windows: Account,
     lent: Vec<Hit>,
-    /// Running time without a hit, in CPU mode or in ticks of wall mode, that is shared next.
     unhit_ns: u64,
     /// When the first time was added since the last [`SeldomHit::close`].
     opened_ns: Option<u64>,
     /// Whose the time without a hit is, in nanoseconds of CPU mode and ticks of wall mode.
     unhit: Vec<(Arc<Thread>, u64, u32)>,
+}
+
+impl Default for SeldomHit {
+    fn default() -> SeldomHit {
+        let shared = || Account { is_shared: true, ..Account::default() };
+        let (lent, unseen_ns, unhit_ns, opened_ns, unhit) = Default::default();
+        SeldomHit { ended: shared(), unseen_ns, windows: shared(), lent, unhit_ns, opened_ns, unhit }
+    }
 }
 
 impl SeldomHit {
@@ -42,7 +49,7 @@ impl SeldomHit {
         self.opened_ns.get_or_insert(now_ns);
         let ticks = ended.last.ticks.saturating_sub(ended.opened.ticks);
         self.name(thread, ended.last.cpu_ns.saturating_sub(ended.opened.cpu_ns), ticks as u32);
-        self.account.absorb(ended, thread);
+        self.ended.absorb(ended, thread);
     }
 
     /// Adds the running time of a window without a hit. In wall mode each of `ticks` stands for
@@ -59,23 +66,21 @@ impl SeldomHit {
 
     /// Adds CPU time of threads that ended unseen, or after they were last seen.
     pub fn add_unseen(&mut self, cpu_ns: u64) {
-        self.unhit_ns += cpu_ns;
+        self.unseen_ns += cpu_ns;
     }
 
-    /// Moves the time that the hits can stand for to the account.
+    /// Moves time without a hit to the accounts that have hits to share it.
     fn share(&mut self, mode: Mode, interval_ns: u64) {
-        let weight: u64 = self.account.hits_of(Kind::Running).map(|hit| u64::from(hit.weight)).sum();
-        let of_hit_ns = interval_ns.max(self.account.tick_ns);
-        let expected_ns = weight * of_hit_ns / u64::from(WEIGHT);
-        let most_ns = if weight > 0 { SHARED_TIMES * expected_ns + MORE_HITS * of_hit_ns } else { 0 };
-        let shared_ns = match mode {
-            Mode::Cpu => self.unhit_ns.min(most_ns),
-            Mode::Wall => self.unhit_ns.min(most_ns) / interval_ns * interval_ns,
-        };
-        self.unhit_ns -= shared_ns;
-        self.account.last.cpu_ns += shared_ns;
-        self.account.last.ns += shared_ns;
-        self.account.last.ticks += if mode == Mode::Wall { shared_ns / interval_ns } else { 0 };
+        if self.unhit_ns > 0 {
+            self.windows.hits.append(&mut self.lent);
+        }
+        let to = [(&mut self.ended, &mut self.unseen_ns), (&mut self.windows, &mut self.unhit_ns)];
+        for (account, ns) in to.into_iter().filter(|(account, _)| account.count_of(Kind::Running) > 0) {
+            let ns = std::mem::take(ns);
+            account.last.cpu_ns += ns;
+            account.last.ns += ns;
+            account.last.ticks += if mode == Mode::Wall { ns / interval_ns } else { 0 };
+        }
     }
 
     fn name(&mut self, thread: &Arc<Thread>, cpu_ns: u64, ticks: u32) {
@@ -106,20 +111,21 @@ impl SeldomHit {
 
     /// How many hits of running threads there are.
     pub fn hits(&self) -> usize {
-        self.account.hits_of(Kind::Running).count() + self.lent.len()
+        self.ended.hits_of(Kind::Running).count() + self.lent.len()
     }
 
     /// CPU time that is in no sample yet.
     pub fn pending_ns(&self) -> u64 {
-        self.account.pending_ns(self.account.last.cpu_ns) + self.unhit_ns
+        let ended_ns = self.ended.pending_ns(self.ended.last.cpu_ns);
+        ended_ns + self.windows.pending_ns(self.windows.last.cpu_ns) + self.unhit_ns + self.unseen_ns
     }
 
     /// The samples so far. `ends`: no time is carried over.
     pub fn close(&mut self, mode: Mode, interval_ns: u64, now_ns: u64, ends: bool) -> Vec<Weighted> {
         self.opened_ns = None;
-        self.account.hits.append(&mut self.lent);
         self.share(mode, interval_ns);
-        let mut samples = self.account.close(mode, interval_ns, ends);
+        let mut samples = self.ended.close(mode, interval_ns, ends);
+        samples.extend(self.windows.close(mode, interval_ns, ends));
         let last = self.unhit.last().map(|(thread, ..)| thread.clone());
         for sample in samples.iter_mut().filter(|sample| sample.thread.is_none()) {
             (sample.thread, sample.ns) = (last.clone(), now_ns);
@@ -138,7 +144,7 @@ impl SeldomHit {
 
     /// Divides the time without a hit among the threads whose it is.
     fn by_name(&mut self, mode: Mode, interval_ns: u64, now_ns: u64) -> Vec<Weighted> {
-        let mut left_ns = std::mem::take(&mut self.unhit_ns);
+        let mut left_ns = std::mem::take(&mut self.unhit_ns) + std::mem::take(&mut self.unseen_ns);
         let mut samples = vec![];
         for (thread, cpu_ns, ticks) in self.unhit.drain(..) {
             let part_ns =
@@ -164,7 +170,7 @@ fn without_stack(thread: Arc<Thread>, cpu_ns: u64, mode: Mode, interval_ns: u64,
 impl Account {
     /// Whether the thread ended so soon that its time is shared.
     pub fn is_short_lived(&self) -> bool {
-        self.is_new && self.opened == self.began
+        self.is_new && self.opened == self.began && self.count_of(Kind::Running) < u64::from(MANY_HITS)
     }
 
     /// CPU time that is in no sample yet, if the thread's clock is at `cpu_ns`.
