@@ -37,12 +37,16 @@ use swipr_unwind::slot::StackBounds;
 /// How soon unknown code makes the sampler read the mappings again. Doubles while they bring
 /// nothing new.
 const MAPS_AGAIN_NS: u64 = 20_000_000;
-/// A thread that ran within so many ticks has its timer armed at every tick. That of others waits
-/// for them to run.
-const LATELY_TICKS: u64 = 2;
-/// Preemption tries threads that ran within this time, or within so many ticks: they run again.
-const PREEMPTED_LATELY_NS: u64 = 1_000_000_000;
-const PREEMPTED_LATELY_TICKS: u64 = 10;
+/// A thread that ran within this time, or within so many ticks, has its timer armed at every tick,
+/// or is preempted.
+const LATELY_NS: u64 = 1_000_000_000;
+const LATELY_TICKS: u64 = 10;
+/// Where there are more threads than a few, that holds for threads that ran within so many ticks.
+/// The timers of others wait for them to run. Where there are few, threads that run more rarely
+/// than once in [`LATELY_NS`] use hardly any CPU time, and no timer waits: a thread may enter a
+/// sandbox before it runs again, by system calls that the agent does not see.
+const FEW_THREADS: usize = 16;
+const WAITS_AFTER_TICKS: u64 = 2;
 /// So many timers of threads that do not run are made in a sweep.
 const MAX_MADE: usize = 16;
 
@@ -73,6 +77,8 @@ struct Due {
     /// A thread that is idle for long is observed in one of so many sweeps.
     sweeps_per_check: u32,
     lately_ns: u64,
+    /// Timers wait for threads that do not run.
+    may_wait: bool,
     kernel_tick_ns: u64,
 }
 
@@ -248,12 +254,13 @@ impl Sweeper {
             longest_ns = recording.interval_ns().max(longest_ns);
         }
         let sweeps_per_check = sweeps_per_check(self.threads.len(), shortest_ns);
-        let lately_ns = match preempt {
-            0 => longest_ns.saturating_mul(LATELY_TICKS),
-            _ => PREEMPTED_LATELY_NS.max(longest_ns.saturating_mul(PREEMPTED_LATELY_TICKS)),
+        let may_wait = preempt == 0 && self.threads.len() > FEW_THREADS;
+        let lately_ns = match may_wait {
+            true => longest_ns.saturating_mul(WAITS_AFTER_TICKS),
+            false => LATELY_NS.max(longest_ns.saturating_mul(LATELY_TICKS)),
         };
         let kernel_tick_ns = kernel_tick_ns();
-        let due = Due { all, wall, preempt, tick_ns, sweeps_per_check, lately_ns, kernel_tick_ns };
+        let due = Due { all, wall, preempt, tick_ns, sweeps_per_check, lately_ns, may_wait, kernel_tick_ns };
         self.observe_threads(recordings, due);
         // A thread may have ended and another one started: the kernel's count is the same then.
         if !self.gone.is_empty() {
@@ -453,7 +460,7 @@ fn settle(
     made: &mut usize,
     counters: &AgentCounters,
 ) -> TimerState {
-    if !thread.is_settled && (thread.timer.is_some() || *made < MAX_MADE) {
+    if due.may_wait && !thread.is_settled && (thread.timer.is_some() || *made < MAX_MADE) {
         *made += usize::from(thread.timer.is_none());
         thread.is_settled = timers.arm_waiting(thread, due.tick_ns, counters);
     }
@@ -548,7 +555,7 @@ fn is_quiet(thread: &ThreadState, wanted: u8, due: Due) -> bool {
         return false;
     };
     wanted & due.wall == wanted
-        && thread.is_settled
+        && (thread.is_settled || !due.may_wait)
         && due.tick_ns.saturating_sub(thread.ran_ns) > due.lately_ns
         && thread
             .accounts
