@@ -23,6 +23,8 @@ const MAX_UNHIT: usize = 1 << 10;
 pub struct SeldomHit {
     /// Those that have ended soon. The clocks are sums.
     ended: Account,
+    /// The hits in its last samples: they also stand for what is left at the end without a hit.
+    ended_hits: Vec<Hit>,
     /// CPU time of others that ended.
     unseen_ns: u64,
     /// Windows without a hit, and the hits that they are lent.
@@ -38,8 +40,9 @@ pub struct SeldomHit {
 impl Default for SeldomHit {
     fn default() -> SeldomHit {
         let shared = || Account { is_shared: true, ..Account::default() };
-        let (lent, unseen_ns, unhit_ns, opened_ns, unhit) = Default::default();
-        SeldomHit { ended: shared(), unseen_ns, windows: shared(), lent, unhit_ns, opened_ns, unhit }
+        let (ended, windows) = (shared(), shared());
+        let (ended_hits, lent, unseen_ns, unhit_ns, opened_ns, unhit) = Default::default();
+        SeldomHit { ended, ended_hits, unseen_ns, windows, lent, unhit_ns, opened_ns, unhit }
     }
 }
 
@@ -123,6 +126,12 @@ impl SeldomHit {
     /// The samples so far. `ends`: no time is carried over.
     pub fn close(&mut self, mode: Mode, interval_ns: u64, now_ns: u64, ends: bool) -> Vec<Weighted> {
         self.opened_ns = None;
+        let hits: Vec<Hit> = self.ended.hits_of(Kind::Running).cloned().collect();
+        match hits.is_empty() {
+            true if ends => self.ended.hits.append(&mut self.ended_hits),
+            true => {}
+            false => self.ended_hits = hits,
+        }
         self.share(mode, interval_ns);
         let mut samples = self.ended.close(mode, interval_ns, ends);
         samples.extend(self.windows.close(mode, interval_ns, ends));
@@ -283,6 +292,19 @@ mod tests {
         let last = last.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
         assert!(last.iter().all(|sample| sample.stack.is_none() && sample.ns == 7), "{last:?}");
         assert_eq!(last.iter().map(|sample| sample.cpu_ns).sum::<u64>(), 6 * MS);
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_has_the_hits_of_the_last_samples() {
+        let (parse, mut threads) = (stack(), SeldomHit::default());
+        threads.add_ended(&thread(1), ended(6, Some(&parse)), 0);
+        threads.close(Mode::Cpu, 10 * MS, MS, false);
+        threads.add_ended(&thread(2), ended(6, None), 2 * MS);
+        threads.add_unseen(4 * MS);
+        let samples = threads.close(Mode::Cpu, 10 * MS, 3 * MS, true);
+        let told = samples.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
+        assert!(told.iter().all(|sample| Arc::ptr_eq(&sample.stack, &parse)), "{told:?}");
+        assert_eq!(told.iter().map(|sample| sample.cpu_ns).sum::<u64>(), 10 * MS);
     }
 
     #[test]
