@@ -24,7 +24,7 @@ $foreign"
 needed=$(readelf -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 for name in $needed; do
   case $name in
-    libc.so.6 | libgcc_s.so.1 | ld-linux-x86-64.so.2 | ld-linux-aarch64.so.1 | libm.so.6 | libpthread.so.0 | libdl.so.2) ;;
+    libc.so.6 | libgcc_s.so.1 | ld-linux-x86-64.so.2 | ld-linux-aarch64.so.1 | libpthread.so.0 | libdl.so.2) ;;
     *) fail "needs $name" ;;
   esac
 done

@@ -15,6 +15,8 @@ use swipr_formats::model::{Mode, State, Thread};
 /// Hits are lent for so long, and as long as there are no more.
 const LENT_NS: u64 = LONGEST_WINDOW_NS;
 const MAX_LENT: usize = 1 << 12;
+/// (1 + x / n)^n is near enough to e^x.
+const EXPONENT: i32 = 1024;
 /// So many threads without a hit are known by name.
 const MAX_UNHIT: usize = 1 << 10;
 
@@ -200,8 +202,9 @@ impl Account {
             return;
         }
         let ticks = running_ns / interval_ns.max(self.tick_ns) as f64;
-        let unhit = (-ticks).exp();
-        let of_window = ticks * unhit / (1.0 - unhit).max(f64::EPSILON) * f64::from(WEIGHT);
+        // e to the power of `ticks`, without the mathematical library.
+        let odds = (1.0 + ticks / f64::from(EXPONENT)).powi(EXPONENT);
+        let of_window = ticks / (odds - 1.0).max(f64::EPSILON) * f64::from(WEIGHT);
         let lent = |hit: &&Hit| {
             let weight = (of_window * f64::from(hit.weight) / f64::from(all)) as u32;
             (weight > 0).then(|| Hit { weight, ..(*hit).clone() })
