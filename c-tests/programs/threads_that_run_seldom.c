@@ -2,7 +2,7 @@
  * them are never hit. The samples of the others stand for all, and a burst's first half has as many as its second. */
 // cflags: -O2
 // record: seconds=6&hz=100&mode=cpu
-// expect: stats unsampled_cpu_ns <= 400000000
+// expect: seconds without a stack <= 0.4
 // expect: share of * with stack worker_main;parse >= 0.15
 // expect: share of * with stack worker_main;render >= 0.15
 #include "host.h"

@@ -4,6 +4,7 @@
 //! samples >= 200
 //! threads >= 5
 //! stats truncated = 0
+//! seconds without a stack <= 0.5           of CPU time
 //! every tick is accounted for              where no thread comes or goes
 //! thread THREAD has stack outer;inner      one sample at least
 //! thread THREAD is not sampled
@@ -28,12 +29,13 @@ pub fn check(line: &str, recording: &Recording) -> Result<(), String> {
         ["threads", relation, wanted] => compare(recording.threads() as f64, relation, wanted),
         ["stats", key, relation, wanted] => {
             let found = recording.stats.iter().find(|(name, _)| name == key);
-            let value = match found {
-                Some((_, value)) => *value,
-                None if *relation == "<=" => 0, // what did not happen has no figure
-                None => return Err(format!("{line}: there is no such figure")),
-            };
-            compare(value as f64, relation, wanted)
+            let (_, value) = found.ok_or_else(|| format!("{line}: there is no such figure"))?;
+            compare(*value as f64, relation, wanted)
+        }
+        ["seconds", "without", "a", "stack", "<=", wanted] => {
+            // Where there is no such time, there is no such figure.
+            let found = recording.stats.iter().find(|(name, _)| name == "unsampled_cpu_ns");
+            compare(found.map_or(0.0, |(_, ns)| *ns as f64 / 1e9), "<=", wanted)
         }
         ["every", "tick", "is", "accounted", "for"] => every_tick(recording),
         ["thread", thread, "has", "stack", stack] => {
