@@ -10,9 +10,9 @@
 //!
 //! Time without a hit is carried over to the next window, and at the end has no stack.
 
-mod seldom_hit;
+mod undersampled;
 
-pub use seldom_hit::SeldomHit;
+pub use undersampled::Undersampled;
 
 use super::steps::Steps;
 use crate::stack::RawStack;
@@ -26,8 +26,8 @@ const LONGEST_WINDOW_NS: u64 = 2_000_000_000;
 const FIRST_WINDOW_NS: u64 = 20_000_000;
 /// Running hits that are enough to close a window.
 const MANY_HITS: u32 = 8;
-/// Hits to be expected of running time that has none by chance (1 in 400).
-const MOST_BY_CHANCE: u64 = 6;
+/// Hits to be expected, at most, of running time that has none by chance (1 in 400).
+const MAX_MISSES_BY_CHANCE: u64 = 6;
 /// What a hit weighs, and how many times as much one may weigh.
 const WEIGHT: u32 = 256;
 const MAX_TIMES: f64 = 32.0;
@@ -116,7 +116,7 @@ pub struct Weighted {
     /// Whose it is, if not the account's thread's.
     pub thread: Option<Arc<Thread>>,
     /// It has no stack because the thread was not hit, by chance.
-    pub is_unhit: bool,
+    pub is_unsampled: bool,
 }
 
 /// The three things that a thread does.
@@ -162,11 +162,11 @@ pub struct Hit {
 impl Hit {
     fn sample(&self, ticks: u32, cpu_ns: u64) -> Weighted {
         let Hit { state, stack, ns, thread, .. } = self.clone();
-        Weighted { state, stack, ticks, cpu_ns, ns, thread, is_unhit: false }
+        Weighted { state, stack, ticks, cpu_ns, ns, thread, is_unsampled: false }
     }
 }
 
-/// One thread in one recording, or threads that share one (`seldom_hit.rs`).
+/// One thread in one recording, or threads that share one (`undersampled.rs`).
 #[derive(Debug, Default)]
 pub struct Account {
     began: Moment,
@@ -182,8 +182,8 @@ pub struct Account {
     /// Waiting time that was reported before the kernel counted it.
     attributed_early_ns: u64,
     hits: Vec<Hit>,
-    /// What the last window lends, see [`Account::take_lent`].
-    lent: Vec<Hit>,
+    /// Hits of the last window, see [`Account::take_donors`].
+    donors: Vec<Hit>,
     /// The interval of kernel ticks, if known.
     tick_ns: u64,
     /// Time carried over from earlier windows, by kind, in nanoseconds.
@@ -196,7 +196,7 @@ pub struct Account {
     steps: [Steps; 2],
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
-    /// The last [`Moment::kernel_ns`] that was told.
+    /// The last known [`Moment::kernel_ns`].
     last_kernel_ns: Option<u64>,
     /// What was used of it, less what has been in a window.
     kernel_ns: u64,
@@ -427,7 +427,7 @@ impl Account {
         let kernel_ns = self.kernel_ns.min(times_ns[0]);
         self.kernel_ns -= kernel_ns;
         let missed_ns = [self.unarmed_ns, kernel_ns];
-        self.lend(times_ns[0] as f64 + self.left_ns[0], interval_ns);
+        self.donate(times_ns[0] as f64 + self.left_ns[0], interval_ns);
         let mut samples = match mode {
             Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, interval_ns, ends),
             Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),
@@ -442,7 +442,7 @@ impl Account {
     /// Whether chance explains that the thread was not hit in so much running time. It does not for
     /// one that runs in step with the kernel's tick.
     fn is_by_chance(&self, running_ns: u64, interval_ns: u64) -> bool {
-        self.is_shared || running_ns <= MOST_BY_CHANCE * interval_ns.max(self.tick_ns)
+        self.is_shared || running_ns <= MAX_MISSES_BY_CHANCE * interval_ns.max(self.tick_ns)
     }
 
     /// Whether running time without a hit has waited for long enough for one.
@@ -486,9 +486,9 @@ impl Account {
         } else if !hits.is_empty() {
             samples.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| hit.sample(1, cpu_ns)));
         } else if ends || self.is_long() {
-            let is_unhit = self.is_by_chance(total_ns, interval_ns);
-            let unhit = self.without_stack(Kind::Running, RawStack::none(), 1, total_ns);
-            samples.push(Weighted { is_unhit, ..unhit });
+            let is_unsampled = self.is_by_chance(total_ns, interval_ns);
+            let unsampled = self.without_stack(Kind::Running, RawStack::none(), 1, total_ns);
+            samples.push(Weighted { is_unsampled, ..unsampled });
         } else {
             self.left_ns[0] = total_ns as f64;
         }
@@ -501,7 +501,7 @@ impl Account {
 
     fn without_stack(&self, kind: Kind, stack: RawStack, ticks: u32, cpu_ns: u64) -> Weighted {
         let (state, stack, ns) = (kind.state(), Arc::new(stack), self.last.ns);
-        Weighted { state, stack, ticks, cpu_ns, ns, thread: None, is_unhit: false }
+        Weighted { state, stack, ticks, cpu_ns, ns, thread: None, is_unsampled: false }
     }
 
     fn wall_samples(
@@ -542,9 +542,10 @@ impl Account {
                 let without = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
                 samples.push(Weighted { state: State::Runnable, stack: stack.clone(), ..without });
             } else if ends || kind == Kind::Running && self.is_long() {
-                let is_unhit = kind == Kind::Running && self.is_by_chance(ticks * interval_ns, interval_ns);
-                let unhit = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
-                samples.push(Weighted { is_unhit, ..unhit });
+                let is_unsampled =
+                    kind == Kind::Running && self.is_by_chance(ticks * interval_ns, interval_ns);
+                let unsampled = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
+                samples.push(Weighted { is_unsampled, ..unsampled });
             } else if let Some(left) = self.left_ns.get_mut(kind as usize) {
                 *left += ticks as f64 * interval_ns as f64;
             }

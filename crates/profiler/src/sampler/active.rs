@@ -3,7 +3,7 @@
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
 use crate::sample_queue::{Batch, Event, Refused, SampleSender};
-use crate::sampler::account::{Account, News, SeldomHit, Weighted};
+use crate::sampler::account::{Account, News, Undersampled, Weighted};
 use crate::sampler::ticks::Ticks;
 use crate::sampler::timers::hit_within_ns;
 use crate::stack::RawStack;
@@ -56,7 +56,7 @@ pub struct RunningRecording {
     /// CPU time of the program's threads at the start, and what samples stand for.
     program_cpu_ns: u64,
     sampled_cpu_ns: u64,
-    seldom_hit: SeldomHit,
+    undersampled: Undersampled,
 }
 
 impl RunningRecording {
@@ -85,12 +85,12 @@ impl RunningRecording {
             answers_until_ns: None,
             program_cpu_ns: 0,
             sampled_cpu_ns: 0,
-            seldom_hit: SeldomHit::default(),
+            undersampled: Undersampled::default(),
         }
     }
 
     /// The first tick is now. To be called after the threads' clocks were read, see
-    /// [`RunningRecording::take_seldom_hit`].
+    /// [`RunningRecording::take_undersampled`].
     pub fn start(&mut self, place: usize) {
         let now = monotonic_ns();
         self.place = place;
@@ -241,9 +241,9 @@ impl RunningRecording {
         let (mode, interval_ns, now) = (self.request.mode, self.interval_ns(), monotonic_ns());
         let mut samples = account.close(mode, interval_ns, ends);
         if !self.is_snapshot() {
-            self.seldom_hit.lend(thread, account.take_lent(), now);
-            for unhit in samples.extract_if(.., |sample| sample.is_unhit) {
-                self.seldom_hit.add_unhit(thread, &unhit, mode, interval_ns);
+            self.undersampled.donate(thread, account.take_donors(), now);
+            for unsampled in samples.extract_if(.., |sample| sample.is_unsampled) {
+                self.undersampled.add_unsampled(thread, &unsampled, mode, interval_ns);
             }
         }
         self.take(thread, samples);
@@ -252,32 +252,32 @@ impl RunningRecording {
     /// Takes the rest of a thread's samples.
     pub fn take_rest(&mut self, thread: &Arc<Thread>, mut account: Account, has_ended: bool) {
         if has_ended && account.is_short_lived() && !self.is_snapshot() {
-            self.seldom_hit.add_ended(thread, account, monotonic_ns());
+            self.undersampled.add_ended(thread, account, monotonic_ns());
         } else {
             self.close_window(thread, &mut account, true);
         }
     }
 
-    /// Whether it is time for [`RunningRecording::take_seldom_hit`].
-    pub fn has_many_seldom_hit(&self, now: u64) -> bool {
-        self.seldom_hit.is_full(self.request.mode, now)
+    /// Whether it is time for [`RunningRecording::take_undersampled`].
+    pub fn has_many_undersampled(&self, now: u64) -> bool {
+        self.undersampled.is_full(self.request.mode, now)
     }
 
-    /// Takes the samples of threads that are seldom hit. In CPU mode they also stand for the CPU
+    /// Takes the samples of undersampled threads. In CPU mode they also stand for the CPU
     /// time of threads that ended unseen, and for the last moments of others: what
     /// `program_used_ns` has more than samples and accounts (`pending_ns`). With it the weights sum
     /// to the program's CPU time. `ends`: the recording ends.
     ///
     /// The clocks cannot all be read at once. They are read in such an order that threads which run
     /// meanwhile make the difference smaller, never larger: none that ended is made up.
-    pub fn take_seldom_hit(&mut self, now: u64, program_used_ns: u64, pending_ns: u64, ends: bool) {
-        let known_ns = self.sampled_cpu_ns + pending_ns + self.seldom_hit.pending_ns();
+    pub fn take_undersampled(&mut self, now: u64, program_used_ns: u64, pending_ns: u64, ends: bool) {
+        let known_ns = self.sampled_cpu_ns + pending_ns + self.undersampled.pending_ns();
         let unseen_ns = program_used_ns.saturating_sub(known_ns);
         let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
         if all && self.request.mode == Mode::Cpu && unseen_ns > CLOCKS_DIFFER_NS {
-            self.seldom_hit.add_unseen(unseen_ns);
+            self.undersampled.add_unseen(unseen_ns);
         }
-        let samples = self.seldom_hit.close(self.request.mode, self.interval_ns(), now, ends);
+        let samples = self.undersampled.close(self.request.mode, self.interval_ns(), now, ends);
         for sample in samples {
             if let Some(thread) = sample.thread.clone() {
                 self.take(&thread, vec![sample]);
@@ -422,7 +422,7 @@ mod tests {
                 cpu_ns: 0,
                 ns: now,
                 thread: None,
-                is_unhit: false,
+                is_unsampled: false,
             };
             recording.take(&thread, vec![sample]);
             assert!(recording.next_wake() <= now.max(begin) + HAND_ON_NS);

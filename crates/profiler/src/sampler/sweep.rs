@@ -176,7 +176,7 @@ impl Sweeper {
                 && now_ns.saturating_sub(thread.ran_ns) > LONGEST_REST_NS;
             if rests || has_other_stack && bounds != StackBounds::default() {
                 self.timers.remove(thread);
-                thread.is_settled = rests;
+                thread.is_timer_set = rests;
             }
         }
         self.counters.set_signal_blockers(blocking);
@@ -271,7 +271,7 @@ impl Sweeper {
             self.preempter.go(&mut self.threads);
         }
         recordings.iter_mut().for_each(|recording| {
-            finalize::emit_seldom_hit(&self.threads, recording, tick_ns);
+            finalize::emit_undersampled(&self.threads, recording, tick_ns);
             recording.end_tick();
         });
         self.counters.sweep.add(process::monotonic_ns().saturating_sub(began_ns));
@@ -329,7 +329,7 @@ impl Sweeper {
                 true if thread.timer.as_ref().is_some_and(may_expire) => TimerState::Yes(due.kernel_tick_ns),
                 true if timers.arm(thread, by_timer, now_ns, counters) => TimerState::Yes(due.kernel_tick_ns),
                 true => TimerState::Never,
-                false => settle(thread, timers, due, &mut made, counters),
+                false => arm_waiting(thread, timers, due, &mut made, counters),
             };
             for recording in of(recordings, wanted) {
                 let asked = preempted.filter(|_| recording.bit() & preempt != 0).unwrap_or(timed);
@@ -415,7 +415,7 @@ impl Sweeper {
         if recordings.is_empty() {
             for thread in threads.iter_mut() {
                 timers.remove(thread);
-                thread.is_settled = false;
+                thread.is_timer_set = false;
             }
         }
         if !recordings.iter().any(RunningRecording::preempts) {
@@ -453,16 +453,16 @@ fn account_of<'a>(
 }
 
 /// Arms the timer of a thread that does not run, unless that was tried, or many were made.
-fn settle(
+fn arm_waiting(
     thread: &mut ThreadState,
     timers: &mut Timers,
     due: Due,
     made: &mut usize,
     counters: &AgentCounters,
 ) -> TimerState {
-    if due.may_wait && !thread.is_settled && (thread.timer.is_some() || *made < MAX_MADE) {
+    if due.may_wait && !thread.is_timer_set && (thread.timer.is_some() || *made < MAX_MADE) {
         *made += usize::from(thread.timer.is_none());
-        thread.is_settled = timers.arm_waiting(thread, due.tick_ns, counters);
+        thread.is_timer_set = timers.arm_waiting(thread, due.tick_ns, counters);
     }
     TimerState::No
 }
@@ -515,7 +515,7 @@ fn set_activity(thread: &mut ThreadState, backoff: &mut IdleBackoff, cpu_before_
     if has_run {
         backoff.has_run();
         thread.ran_ns = due.tick_ns;
-        thread.is_settled = false;
+        thread.is_timer_set = false;
     } else {
         backoff.was_idle(thread.tid(), due.sweeps_per_check);
     }
@@ -555,7 +555,7 @@ fn is_quiet(thread: &ThreadState, wanted: u8, due: Due) -> bool {
         return false;
     };
     wanted & due.wall == wanted
-        && (thread.is_settled || !due.may_wait)
+        && (thread.is_timer_set || !due.may_wait)
         && due.tick_ns.saturating_sub(thread.ran_ns) > due.lately_ns
         && thread
             .accounts

@@ -63,7 +63,7 @@ pub struct ThreadState {
     /// Its one-shot CPU timer, unless it has not run for long.
     pub timer: Option<ThreadTimer>,
     /// Since it last ran, its timer was armed for when it runs again, or could not be.
-    pub is_settled: bool,
+    pub is_timer_set: bool,
     /// A timer that is never armed: its signal is sent for recordings that preempt the thread.
     pub preempted: Option<ThreadTimer>,
     /// What `preempt.rs` knows of it.
@@ -105,7 +105,7 @@ impl ThreadState {
             counted: 0,
             blocked: None,
             timer: None,
-            is_settled: false,
+            is_timer_set: false,
             preempted: None,
             preempt: Preempted::default(),
             stack_bounds: StackBounds::default(),

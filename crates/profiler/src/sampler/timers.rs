@@ -4,6 +4,10 @@
 //! kernel tick at which the thread runs. It is disarmed one tick later. So each sweep picks one
 //! kernel tick, and hits the threads that run then. This does not depend on what a thread does:
 //! none of its moments is hit more often than others.
+//!
+//! Of many threads most do not run. Their timers stay armed until they run. The first tick after
+//! the pause then hits the thread for certain. As many of these hits are kept, at random, as there
+//! are at other ticks.
 
 use super::threads::ThreadState;
 use crate::counters::AgentCounters;

@@ -131,10 +131,10 @@ fn cpu_time_without_a_hit_waits_for_one_but_not_for_longer_than_two_seconds() {
     account.ran(&stack(), 1500 * MS, 1500 * MS / TICK_NS);
     account.observe(moment(2000, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     let samples = cpu(&mut account, false);
-    assert_eq!((samples.len(), samples[0].cpu_ns, samples[0].is_unhit), (1, 10 * MS, false));
+    assert_eq!((samples.len(), samples[0].cpu_ns, samples[0].is_unsampled), (1, 10 * MS, false));
     account.observe(moment(4000, 12, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     let samples = cpu(&mut account, false);
-    assert!(samples.len() == 1 && samples[0].cpu_ns == 2 * MS && samples[0].is_unhit);
+    assert!(samples.len() == 1 && samples[0].cpu_ns == 2 * MS && samples[0].is_unsampled);
 }
 
 #[test]

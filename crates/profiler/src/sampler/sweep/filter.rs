@@ -102,7 +102,7 @@ mod tests {
         burn(5_000_000);
         rename(thread, "out", &mut recording);
         let end = clock();
-        recording.take_seldom_hit(3, 0, 0, true);
+        recording.take_undersampled(3, 0, 0, true);
         recording.flush(3);
         drop(recording);
         let mut weights = 0;

@@ -38,9 +38,9 @@ pub fn emit_tail(thread: &mut ThreadState, recording: &mut RunningRecording, has
     thread.recordings &= !recording.bit();
 }
 
-/// Emits the samples of threads that are seldom hit, if they are many.
-pub fn emit_seldom_hit(threads: &Threads, recording: &mut RunningRecording, now_ns: u64) {
-    if !recording.has_many_seldom_hit(now_ns) {
+/// Emits the samples of undersampled threads, if they are many.
+pub fn emit_undersampled(threads: &Threads, recording: &mut RunningRecording, now_ns: u64) {
+    if !recording.has_many_undersampled(now_ns) {
         return;
     }
     let program_used_ns = recording.program_used_ns();
@@ -48,7 +48,7 @@ pub fn emit_seldom_hit(threads: &Threads, recording: &mut RunningRecording, now_
         Some(thread.accounts.get(recording.place())?.as_ref()?.pending_ns(thread.cpu_ns))
     };
     let pending_ns = threads.iter().filter_map(pending).sum();
-    recording.take_seldom_hit(now_ns, program_used_ns, pending_ns, false);
+    recording.take_undersampled(now_ns, program_used_ns, pending_ns, false);
 }
 
 /// A snapshot wants a stack of each thread. Observes those again that were neither hit nor found
@@ -94,6 +94,6 @@ pub fn finalize_recording(threads: &mut Threads, recording: &mut RunningRecordin
             finalize_thread(thread, recording, now_ns.is_none());
         }
     }
-    recording.take_seldom_hit(process::monotonic_ns(), program_used_ns, 0, true);
+    recording.take_undersampled(process::monotonic_ns(), program_used_ns, 0, true);
     recording.flush(process::monotonic_ns());
 }

@@ -1,54 +1,54 @@
-//! Threads that are hit so seldom that they share their CPU time.
+//! Undersampled threads: they have so few hits that they share their CPU time.
 //!
 //! A thread that runs for some milliseconds now and then, or lives no longer, is hit never or once
 //! in a window. If each had its own time, most of it would have no stack. Every kernel tick at
 //! which one of them runs is equally likely to be hit. So the hits of all stand for the time of
-//! all. Threads that have ended in their first window bring time and hits. Others keep the time of
-//! windows with a hit. They bring the time of windows without one, and lend the hits of windows
-//! that could as well have had none.
+//! all. Threads that have ended in their first window add their time and their hits. The others
+//! keep the time of windows with a hit. They add the time of windows without one. The hits of
+//! windows that could as well have had none are the donors of its stacks.
 
 use super::{Account, Hit, Kind, LONGEST_WINDOW_NS, MANY_HITS, WEIGHT, WINDOW_NS, Weighted};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State, Thread};
 
-/// Hits are lent for so long, and as long as there are no more.
-const LENT_NS: u64 = LONGEST_WINDOW_NS;
-const MAX_LENT: usize = 1 << 12;
+/// Hits are donors for so long, and while there are no more than this.
+const DONORS_KEPT_NS: u64 = 2 * LONGEST_WINDOW_NS;
+const MAX_DONORS: usize = 1 << 12;
 /// (1 + x / n)^n is near enough to e^x.
 const EXPONENT: i32 = 1024;
 /// So many threads without a hit are known by name.
-const MAX_UNHIT: usize = 1 << 10;
+const MAX_NAMED: usize = 1 << 10;
 
-/// The threads of one recording that are seldom hit.
+/// The undersampled threads of one recording.
 #[derive(Debug)]
-pub struct SeldomHit {
+pub struct Undersampled {
     /// Those that have ended soon. The clocks are sums.
     ended: Account,
     /// The hits in its last samples: they also stand for what is left at the end without a hit.
     ended_hits: Vec<Hit>,
     /// CPU time of others that ended.
     unseen_ns: u64,
-    /// Windows without a hit, and the hits that they are lent.
+    /// Windows without a hit, their donors, and the time that has none yet.
     windows: Account,
-    lent: Vec<Hit>,
-    unhit_ns: u64,
-    /// When the first time was added since the last [`SeldomHit::close`].
+    donors: Vec<Hit>,
+    unsampled_ns: u64,
+    /// When the first time was added since the last [`Undersampled::close`].
     opened_ns: Option<u64>,
     /// Whose the time without a hit is, in nanoseconds of CPU mode and ticks of wall mode.
-    unhit: Vec<(Arc<Thread>, u64, u32)>,
+    unsampled: Vec<(Arc<Thread>, u64, u32)>,
 }
 
-impl Default for SeldomHit {
-    fn default() -> SeldomHit {
+impl Default for Undersampled {
+    fn default() -> Undersampled {
         let shared = || Account { is_shared: true, ..Account::default() };
         let (ended, windows) = (shared(), shared());
-        let (ended_hits, lent, unseen_ns, unhit_ns, opened_ns, unhit) = Default::default();
-        SeldomHit { ended, ended_hits, unseen_ns, windows, lent, unhit_ns, opened_ns, unhit }
+        let (ended_hits, donors, unseen_ns, unsampled_ns, opened_ns, unsampled) = Default::default();
+        Undersampled { ended, ended_hits, unseen_ns, windows, donors, unsampled_ns, opened_ns, unsampled }
     }
 }
 
-impl SeldomHit {
+impl Undersampled {
     /// Adds a thread that has ended in its first window, at `now_ns`.
     pub fn add_ended(&mut self, thread: &Arc<Thread>, ended: Account, now_ns: u64) {
         self.opened_ns.get_or_insert(now_ns);
@@ -59,14 +59,14 @@ impl SeldomHit {
 
     /// Adds the running time of a window without a hit. In wall mode each of `ticks` stands for
     /// `interval_ns`, in CPU mode the time is `cpu_ns`.
-    pub fn add_unhit(&mut self, thread: &Arc<Thread>, sample: &Weighted, mode: Mode, interval_ns: u64) {
+    pub fn add_unsampled(&mut self, thread: &Arc<Thread>, sample: &Weighted, mode: Mode, interval_ns: u64) {
         self.opened_ns.get_or_insert(sample.ns);
         let (cpu_ns, ticks) = match mode {
             Mode::Cpu => (sample.cpu_ns, 0),
             Mode::Wall => (interval_ns.saturating_mul(sample.ticks.into()), sample.ticks),
         };
         self.name(thread, cpu_ns, ticks);
-        self.unhit_ns += cpu_ns;
+        self.unsampled_ns += cpu_ns;
     }
 
     /// Adds CPU time of threads that ended unseen, or after they were last seen.
@@ -76,10 +76,10 @@ impl SeldomHit {
 
     /// Moves time without a hit to the accounts that have hits to share it.
     fn share(&mut self, mode: Mode, interval_ns: u64) {
-        if self.unhit_ns > 0 {
-            self.windows.hits.append(&mut self.lent);
+        if self.unsampled_ns > 0 {
+            self.windows.hits.append(&mut self.donors);
         }
-        let to = [(&mut self.ended, &mut self.unseen_ns), (&mut self.windows, &mut self.unhit_ns)];
+        let to = [(&mut self.ended, &mut self.unseen_ns), (&mut self.windows, &mut self.unsampled_ns)];
         for (account, ns) in to.into_iter().filter(|(account, _)| account.count_of(Kind::Running) > 0) {
             let ns = std::mem::take(ns);
             account.last.cpu_ns += ns;
@@ -89,24 +89,24 @@ impl SeldomHit {
     }
 
     fn name(&mut self, thread: &Arc<Thread>, cpu_ns: u64, ticks: u32) {
-        let has_room = self.unhit.len() < MAX_UNHIT;
-        match self.unhit.last_mut().filter(|last| last.0.tid == thread.tid) {
+        let has_room = self.unsampled.len() < MAX_NAMED;
+        match self.unsampled.last_mut().filter(|last| last.0.tid == thread.tid) {
             Some(last) => (last.1, last.2) = (last.1 + cpu_ns, last.2 + ticks),
-            None if has_room => self.unhit.push((thread.clone(), cpu_ns, ticks)),
+            None if has_room => self.unsampled.push((thread.clone(), cpu_ns, ticks)),
             None => {}
         }
     }
 
-    /// Takes the hits that a thread lends.
-    pub fn lend(&mut self, thread: &Arc<Thread>, hits: Vec<Hit>, now_ns: u64) {
-        if self.lent.len() + hits.len() > MAX_LENT {
-            self.lent.clear();
+    /// Takes a thread's hits as donors.
+    pub fn donate(&mut self, thread: &Arc<Thread>, hits: Vec<Hit>, now_ns: u64) {
+        if self.donors.len() + hits.len() > MAX_DONORS {
+            self.donors.clear();
         }
-        self.lent.retain(|hit| now_ns.saturating_sub(hit.ns) < LENT_NS + LONGEST_WINDOW_NS);
-        self.lent.extend(hits.into_iter().map(|hit| Hit { thread: Some(thread.clone()), ..hit }));
+        self.donors.retain(|hit| now_ns.saturating_sub(hit.ns) < DONORS_KEPT_NS);
+        self.donors.extend(hits.into_iter().map(|hit| Hit { thread: Some(thread.clone()), ..hit }));
     }
 
-    /// Whether it is time for [`SeldomHit::close`].
+    /// Whether it is time for [`Undersampled::close`].
     pub fn is_full(&self, mode: Mode, now_ns: u64) -> bool {
         let Some(opened_ns) = self.opened_ns else { return false };
         let (age_ns, hits) = (now_ns.saturating_sub(opened_ns), self.hits());
@@ -116,13 +116,13 @@ impl SeldomHit {
 
     /// How many hits of running threads there are.
     pub fn hits(&self) -> usize {
-        self.ended.hits_of(Kind::Running).count() + self.lent.len()
+        self.ended.hits_of(Kind::Running).count() + self.donors.len()
     }
 
     /// CPU time that is in no sample yet.
     pub fn pending_ns(&self) -> u64 {
         let ended_ns = self.ended.pending_ns(self.ended.last.cpu_ns);
-        ended_ns + self.windows.pending_ns(self.windows.last.cpu_ns) + self.unhit_ns + self.unseen_ns
+        ended_ns + self.windows.pending_ns(self.windows.last.cpu_ns) + self.unsampled_ns + self.unseen_ns
     }
 
     /// The samples so far. `ends`: no time is carried over.
@@ -137,27 +137,27 @@ impl SeldomHit {
         self.share(mode, interval_ns);
         let mut samples = self.ended.close(mode, interval_ns, ends);
         samples.extend(self.windows.close(mode, interval_ns, ends));
-        let last = self.unhit.last().map(|(thread, ..)| thread.clone());
+        let last = self.unsampled.last().map(|(thread, ..)| thread.clone());
         for sample in samples.iter_mut().filter(|sample| sample.thread.is_none()) {
             (sample.thread, sample.ns) = (last.clone(), now_ns);
         }
-        for rest in samples.extract_if(.., |sample| sample.is_unhit) {
+        for rest in samples.extract_if(.., |sample| sample.is_unsampled) {
             let of_tick_ns = if mode == Mode::Cpu { 0 } else { interval_ns };
-            self.unhit_ns += rest.cpu_ns + of_tick_ns * u64::from(rest.ticks);
+            self.unsampled_ns += rest.cpu_ns + of_tick_ns * u64::from(rest.ticks);
         }
         if ends {
             samples.extend(self.by_name(mode, interval_ns, now_ns));
-        } else if self.unhit_ns == 0 {
-            self.unhit.clear();
+        } else if self.unsampled_ns == 0 {
+            self.unsampled.clear();
         }
         samples
     }
 
     /// Divides the time without a hit among the threads whose it is.
     fn by_name(&mut self, mode: Mode, interval_ns: u64, now_ns: u64) -> Vec<Weighted> {
-        let mut left_ns = std::mem::take(&mut self.unhit_ns) + std::mem::take(&mut self.unseen_ns);
+        let mut left_ns = std::mem::take(&mut self.unsampled_ns) + std::mem::take(&mut self.unseen_ns);
         let mut samples = vec![];
-        for (thread, cpu_ns, ticks) in self.unhit.drain(..) {
+        for (thread, cpu_ns, ticks) in self.unsampled.drain(..) {
             let part_ns =
                 left_ns.min(if mode == Mode::Cpu { cpu_ns } else { interval_ns * u64::from(ticks) });
             left_ns -= part_ns;
@@ -175,7 +175,7 @@ fn without_stack(thread: Arc<Thread>, cpu_ns: u64, mode: Mode, interval_ns: u64,
         Mode::Wall => ((cpu_ns / interval_ns) as u32, 0),
     };
     let (state, stack) = (State::Running, Arc::new(RawStack::none()));
-    Weighted { state, stack, ticks, cpu_ns, ns, thread: Some(thread), is_unhit: false }
+    Weighted { state, stack, ticks, cpu_ns, ns, thread: Some(thread), is_unsampled: false }
 }
 
 impl Account {
@@ -189,27 +189,28 @@ impl Account {
         cpu_ns.saturating_sub(self.opened.cpu_ns).saturating_add(self.left_ns[0] as u64)
     }
 
-    /// The hits that the last window lends to windows without one. A thread that runs for so long
-    /// has no hit with the probability p. For each window with a hit there are p / (1 - p) without.
-    pub fn take_lent(&mut self) -> Vec<Hit> {
-        std::mem::take(&mut self.lent)
+    /// The hits of the last window that are donors, see [`Account::donate`].
+    pub fn take_donors(&mut self) -> Vec<Hit> {
+        std::mem::take(&mut self.donors)
     }
 
-    pub(super) fn lend(&mut self, running_ns: f64, interval_ns: u64) {
+    /// Makes the window's hits donors to windows without one. A thread that runs for so long has
+    /// no hit with the probability p. For each window with a hit there are p / (1 - p) without.
+    pub(super) fn donate(&mut self, running_ns: f64, interval_ns: u64) {
         let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
-        let all: u32 = hits.iter().map(|hit| hit.weight).sum();
-        if all == 0 || hits.len() >= MANY_HITS as usize {
+        let all: f64 = hits.iter().map(|hit| f64::from(hit.weight)).sum();
+        if hits.is_empty() || self.count_of(Kind::Running) >= u64::from(MANY_HITS) {
             return;
         }
         let ticks = running_ns / interval_ns.max(self.tick_ns) as f64;
         // e to the power of `ticks`, without the mathematical library.
         let odds = (1.0 + ticks / f64::from(EXPONENT)).powi(EXPONENT);
         let of_window = ticks / (odds - 1.0).max(f64::EPSILON) * f64::from(WEIGHT);
-        let lent = |hit: &&Hit| {
-            let weight = (of_window * f64::from(hit.weight) / f64::from(all)) as u32;
+        let donors = |hit: &&Hit| {
+            let weight = (of_window * f64::from(hit.weight) / all) as u32;
             (weight > 0).then(|| Hit { weight, ..(*hit).clone() })
         };
-        self.lent = hits.iter().filter_map(lent).collect();
+        self.donors = hits.iter().filter_map(donors).collect();
     }
 
     /// Takes over the window of a thread that has ended. The own clocks become sums.
@@ -268,7 +269,7 @@ mod tests {
     /// Regression: of threads that live for 6 ms, 82 % of the CPU time had no stack.
     #[test]
     fn those_with_a_hit_stand_for_those_without() {
-        let (parse, mut threads) = (stack(), SeldomHit::default());
+        let (parse, mut threads) = (stack(), Undersampled::default());
         for tid in 0..100 {
             threads.add_ended(&thread(tid), ended(6, (tid % 5 == 0).then_some(&parse)), tid.into());
         }
@@ -285,12 +286,12 @@ mod tests {
 
     #[test]
     fn time_without_a_hit_waits_for_one_and_has_no_stack_at_the_end() {
-        let mut threads = SeldomHit::default();
+        let mut threads = Undersampled::default();
         threads.add_ended(&thread(1), ended(6, None), 0);
         assert!(threads.hits() == 0 && !threads.is_full(Mode::Cpu, u64::MAX));
         assert!(threads.is_full(Mode::Wall, 3000 * MS), "others may have been seen blocked");
-        let unhit = threads.close(Mode::Cpu, 10 * MS, MS, false);
-        assert!(unhit.iter().all(|sample| sample.cpu_ns == 0), "{unhit:?}");
+        let unsampled = threads.close(Mode::Cpu, 10 * MS, MS, false);
+        assert!(unsampled.iter().all(|sample| sample.cpu_ns == 0), "{unsampled:?}");
         let last = threads.close(Mode::Cpu, 10 * MS, 7, true);
         let last = last.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
         assert!(last.iter().all(|sample| sample.stack.is_none() && sample.ns == 7), "{last:?}");
@@ -299,20 +300,20 @@ mod tests {
 
     #[test]
     fn what_is_left_at_the_end_has_the_hits_of_the_last_samples() {
-        let (parse, mut threads) = (stack(), SeldomHit::default());
+        let (parse, mut threads) = (stack(), Undersampled::default());
         threads.add_ended(&thread(1), ended(6, Some(&parse)), 0);
         threads.close(Mode::Cpu, 10 * MS, MS, false);
         threads.add_ended(&thread(2), ended(6, None), 2 * MS);
         threads.add_unseen(4 * MS);
         let samples = threads.close(Mode::Cpu, 10 * MS, 3 * MS, true);
-        let told = samples.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
-        assert!(told.iter().all(|sample| Arc::ptr_eq(&sample.stack, &parse)), "{told:?}");
-        assert_eq!(told.iter().map(|sample| sample.cpu_ns).sum::<u64>(), 10 * MS);
+        let with_time = samples.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
+        assert!(with_time.iter().all(|sample| Arc::ptr_eq(&sample.stack, &parse)), "{with_time:?}");
+        assert_eq!(with_time.iter().map(|sample| sample.cpu_ns).sum::<u64>(), 10 * MS);
     }
 
     #[test]
     fn ticks_are_kept_in_wall_mode() {
-        let (parse, mut threads) = (stack(), SeldomHit::default());
+        let (parse, mut threads) = (stack(), Undersampled::default());
         (0..50)
             .for_each(|tid| threads.add_ended(&thread(tid), ended(30, (tid % 2 == 0).then_some(&parse)), 0));
         let samples = threads.close(Mode::Wall, 10 * MS, MS, true);
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_hit_that_few_sweeps_would_have_made_stands_for_more() {
-        let (parse, render, mut threads) = (stack(), stack(), SeldomHit::default());
+        let (parse, render, mut threads) = (stack(), stack(), Undersampled::default());
         let mut young = ended(2, Some(&parse));
         young.weigh(4.0);
         let older = ended(8, Some(&render));
@@ -339,16 +340,16 @@ mod tests {
     /// Regression: of 400 threads that ran 2 ms each 4 s, 97 % of the CPU time had no stack.
     #[test]
     fn windows_without_a_hit_get_the_hits_of_windows_that_could_have_had_none() {
-        let (rare, often, mut threads) = (stack(), stack(), SeldomHit::default());
+        let (rare, often, mut threads) = (stack(), stack(), Undersampled::default());
         let mut window = |used_ms: u64, hits: usize, at: &Arc<RawStack>| {
             let mut account = Account::new(moment(0, 0));
             (0..hits).for_each(|hit| account.ran(at, hit as u64, hit as u64));
             let now = Moment { cpu_ns: used_ms * MS, ..moment(2000, 200) };
             account.observe(now, Found::Elsewhere, TimerState::Yes(TICK_NS));
             let samples = account.close(Mode::Cpu, 10 * MS, false);
-            threads.lend(&thread(hits as u32), account.take_lent(), 0);
-            let unhit = samples.iter().filter(|sample| sample.is_unhit);
-            unhit.for_each(|sample| threads.add_unhit(&thread(99), sample, Mode::Cpu, 10 * MS));
+            threads.donate(&thread(hits as u32), account.take_donors(), 0);
+            let unsampled = samples.iter().filter(|sample| sample.is_unsampled);
+            unsampled.for_each(|sample| threads.add_unsampled(&thread(99), sample, Mode::Cpu, 10 * MS));
         };
         // A thread that runs 2 ms is hit in one window of five, one that runs 70 ms in all.
         (0..20).for_each(|turn| window(2, usize::from(turn % 5 == 0), &rare));
@@ -360,22 +361,23 @@ mod tests {
         };
         assert_eq!(of(&rare) + of(&often), 32 * MS);
         assert!(of(&often) < 2 * MS, "{samples:?}");
-        let told = samples.iter().filter(|sample| sample.cpu_ns > 0).map(|sample| sample.thread.as_ref());
-        assert!(told.flatten().all(|thread| thread.tid != 99));
+        let with_time =
+            samples.iter().filter(|sample| sample.cpu_ns > 0).map(|sample| sample.thread.as_ref());
+        assert!(with_time.flatten().all(|thread| thread.tid != 99));
     }
 
     #[test]
-    fn time_that_no_hit_stands_for_is_told_by_thread() {
-        let mut threads = SeldomHit::default();
+    fn time_that_no_hit_stands_for_is_its_threads_without_a_stack() {
+        let mut threads = Undersampled::default();
         for tid in [1, 2] {
             let mut account = Account::new(moment(0, 0));
             account.observe(moment(10 * u64::from(tid), 1), Found::Elsewhere, TimerState::Yes(TICK_NS));
             let samples = account.close(Mode::Cpu, 10 * MS, true);
-            threads.add_unhit(&thread(tid), &samples[samples.len() - 1], Mode::Cpu, 10 * MS);
+            threads.add_unsampled(&thread(tid), &samples[samples.len() - 1], Mode::Cpu, 10 * MS);
         }
         let samples = threads.close(Mode::Cpu, 10 * MS, 7, true);
-        let told = samples.iter().filter(|sample| sample.cpu_ns > 0 && sample.ticks == 1);
-        let told = told.map(|sample| (sample.thread.as_ref().unwrap().tid, sample.cpu_ns / MS));
-        assert_eq!(told.collect::<Vec<_>>(), [(1, 10), (2, 20)]);
+        let with_time = samples.iter().filter(|sample| sample.cpu_ns > 0 && sample.ticks == 1);
+        let with_time = with_time.map(|sample| (sample.thread.as_ref().unwrap().tid, sample.cpu_ns / MS));
+        assert_eq!(with_time.collect::<Vec<_>>(), [(1, 10), (2, 20)]);
     }
 }
