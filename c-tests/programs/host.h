@@ -73,6 +73,14 @@ UNUSED static void host_say(const char *format, ...)
         }                                                                          \
     } while (0)
 
+/* The CPU time of the calling thread. */
+UNUSED static uint64_t host_thread_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* The next line from the runner, without its end; false when there is none any more. */
 UNUSED static bool host_line(char *line, size_t capacity)
 {

@@ -12,20 +12,14 @@
 enum { TURN_NS = 20000000 };
 static volatile uint64_t sink;
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 FRAME static void parse(void)
 {
-    for (uint64_t begin = now_ns(); now_ns() - begin < 1500000;)
+    for (uint64_t begin = host_thread_cpu_ns(); host_thread_cpu_ns() - begin < 1500000;)
         sink++;
 }
 FRAME static void render(void)
 {
-    for (uint64_t begin = now_ns(); now_ns() - begin < 500000;)
+    for (uint64_t begin = host_thread_cpu_ns(); host_thread_cpu_ns() - begin < 500000;)
         sink++;
 }
 FRAME static void *looper_main(void *argument)

@@ -10,20 +10,14 @@
 enum { THREADS = 150 };
 static volatile uint64_t sink;
 
-static uint64_t used_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 FRAME static void parse(uint64_t begin)
 {
-    while (used_ns() - begin < 2000000)
+    while (host_thread_cpu_ns() - begin < 2000000)
         sink++;
 }
 FRAME static void render(uint64_t begin)
 {
-    while (used_ns() - begin < 4000000)
+    while (host_thread_cpu_ns() - begin < 4000000)
         sink++;
 }
 FRAME static void *worker_main(void *argument)
@@ -32,7 +26,7 @@ FRAME static void *worker_main(void *argument)
     while (!atomic_load(&host_ending)) {
         struct timespec pause = {1, rand_r(&seed) % 1000000000};
         nanosleep(&pause, NULL);
-        uint64_t begin = used_ns();
+        uint64_t begin = host_thread_cpu_ns();
         parse(begin);
         render(begin);
     }

@@ -9,20 +9,14 @@
 
 static volatile uint64_t sink;
 
-static uint64_t used_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 FRAME static void parse(void)
 {
-    while (used_ns() < 4000000)
+    while (host_thread_cpu_ns() < 4000000)
         sink++;
 }
 FRAME static void render(void)
 {
-    while (used_ns() < 6000000)
+    while (host_thread_cpu_ns() < 6000000)
         sink++;
 }
 FRAME static void *request(void *argument)

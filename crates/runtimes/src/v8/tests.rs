@@ -237,19 +237,15 @@ fn objects_that_the_collector_has_moved_are_found_at_their_new_places() {
     assert_eq!(found, [(0, "f".to_owned(), "/srv/a.mjs".to_owned())]);
 }
 
-#[test]
-fn words_that_lead_anywhere_are_no_functions_and_end_no_walk() {
-    let mut world = World::default();
-    let (source, context) = (world.string("source"), world.object(CONTEXT, &[]));
-    let name = world.string("f");
-    let function = world.function(source, &[0, 0, 0, number(0), number(1), name, number(9)]);
+/// Calls `check` so often, each time with another word of the objects damaged.
+fn with_damage(world: &mut World, times: usize, mut check: impl FnMut()) {
     let mut state = 7u64;
     let mut random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 16
     };
     let pointers: Vec<u64> = world.objects.iter().map(|object| object.as_ptr() as u64 + 1).collect();
-    for _ in 0..3000 {
+    for _ in 0..times {
         let (object, word) = (random() as usize % world.objects.len(), random() as usize % 10);
         let before = world.objects[object][word];
         world.objects[object][word] = match random() % 4 {
@@ -258,11 +254,22 @@ fn words_that_lead_anywhere_are_no_functions_and_end_no_walk() {
             2 => before ^ 1 << (random() % 64),
             _ => number(random() as u32),
         };
+        check();
+        world.objects[object][word] = before;
+    }
+}
+
+#[test]
+fn words_that_lead_anywhere_are_no_functions_and_end_no_walk() {
+    let mut world = World::default();
+    let (source, context) = (world.string("source"), world.object(CONTEXT, &[]));
+    let name = world.string("f");
+    let function = world.function(source, &[0, 0, 0, number(0), number(1), name, number(9)]);
+    with_damage(&mut world, 3000, || {
         for layout in [&LAYOUT, &NEW_LAYOUT] {
             walked(layout, &[[context, function]], -64);
         }
-        world.objects[object][word] = before;
-    }
+    });
     assert_eq!(names(&NEW_LAYOUT, &[[context, function]]), ["f"]);
 }
 

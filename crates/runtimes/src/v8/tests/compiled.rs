@@ -146,21 +146,7 @@ fn code_of_other_kinds_and_what_is_no_code_have_no_functions() {
 fn damaged_descriptions_of_code_are_none_or_lead_to_its_functions() {
     let mut world = World::default();
     let start = world.code(TURBOFAN);
-    let mut state = 7u64;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 16
-    };
-    let pointers: Vec<u64> = world.objects.iter().map(|object| object.as_ptr() as u64 + 1).collect();
-    for _ in 0..2000 {
-        let (object, word) = (random() as usize % world.objects.len(), random() as usize % 10);
-        let before = world.objects[object][word];
-        world.objects[object][word] = match random() % 4 {
-            0 => random(),
-            1 => pointers[random() as usize % pointers.len()],
-            2 => before ^ 1 << (random() % 64),
-            _ => number(random() as u32),
-        };
+    with_damage(&mut world, 2000, || {
         // SAFETY: zeroed memory is valid.
         let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
             unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
@@ -169,7 +155,6 @@ fn damaged_descriptions_of_code_are_none_or_lead_to_its_functions() {
             let running = (0..SIZE).flat_map(|at| code.running(start + at, true));
             assert!(running.into_iter().all(|(function, _)| function < chain.frames().len()));
         }
-        world.objects[object][word] = before;
-    }
+    });
     assert!(read(start + 9).is_some());
 }
