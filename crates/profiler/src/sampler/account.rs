@@ -10,14 +10,20 @@
 //!
 //! Time without a hit is carried over to the next window, and at the end has no stack.
 
+mod moment;
+mod sample;
 mod undersampled;
+mod weights;
 
+pub use moment::{Found, Moment, News, TimerState};
+pub use sample::Weighted;
+use sample::{Hit, Kind, WEIGHT};
 pub use undersampled::Undersampled;
 
 use super::steps::Steps;
 use crate::stack::RawStack;
 use std::sync::Arc;
-use swipr_formats::model::{Mode, State, Thread};
+use swipr_formats::model::{Mode, State};
 
 /// A window's length. If the thread ran, it waits for `MANY_HITS`, up to `LONGEST_WINDOW_NS`.
 const WINDOW_NS: u64 = 250_000_000;
@@ -28,8 +34,7 @@ const FIRST_WINDOW_NS: u64 = 20_000_000;
 const MANY_HITS: u32 = 8;
 /// Hits to be expected, at most, of running time that has none by chance (1 in 400).
 const MAX_MISSES_BY_CHANCE: u64 = 6;
-/// What a hit weighs, and how many times as much one may weigh.
-const WEIGHT: u32 = 256;
+/// How many times as much as others a hit may weigh.
 const MAX_TIMES: f64 = 32.0;
 /// Hits that chance does not explain: they are so many standard deviations from the expected
 /// number, and their ratio to it is outside a range that schedulers cause.
@@ -38,133 +43,9 @@ const FACTORS: std::ops::Range<f64> = 0.4..1.6;
 const FEWEST_EXPECTED: f64 = 25.0;
 /// Two observations of a thread that are so far apart: the whole process was stopped.
 const STOPPED_NS: u64 = 250_000_000;
-/// Blocked ticks count as a moment if they are at most one in so many of the account's ticks.
-const MOMENT: u64 = 20;
 /// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time, and
 /// blocks if it is blocked for more than that.
 const NEGLIGIBLE_SHARE: u64 = 50;
-
-/// A point in time, by a thread's clocks and a recording's ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
-    /// Monotonic time.
-    pub ns: u64,
-    /// The thread's CPU clock.
-    pub cpu_ns: u64,
-    /// The part of it in which timers cannot hit the thread; `None`: as at the last moment.
-    pub kernel_ns: Option<u64>,
-    /// How long it has waited for CPUs.
-    pub delay_ns: u64,
-    /// The recording's ticks until then, late ones included.
-    pub ticks: u64,
-    /// Those of `ticks` that were over before the sampler ran.
-    pub late: u64,
-}
-
-/// What has happened between two observations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct News {
-    /// Late ticks.
-    pub late: u64,
-    /// Ticks between the two at which the thread may have been in another stack.
-    pub unproven: u64,
-    /// How long the thread has waited for CPUs.
-    pub waited_ns: u64,
-}
-
-/// What an observation has found.
-#[derive(Clone, Debug)]
-pub enum Found {
-    /// Blocked, or never run so far.
-    At(State, Arc<RawStack>),
-    /// Ready, without a CPU.
-    Waiting,
-    /// None of these: it is on a CPU, it moved at each attempt, or it was not examined (CPU mode).
-    Elsewhere,
-    /// The kernel does not say.
-    Unknown,
-}
-
-/// Whether the thread will be hit if it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerState {
-    /// At the next kernel tick. The value is the interval of kernel ticks, in nanoseconds.
-    Yes(u64),
-    /// At a random moment, independent of kernel ticks.
-    AtAnyMoment,
-    /// It has not run lately.
-    No,
-    /// The thread cannot be signalled, for example because it blocks the signal.
-    Never,
-    /// The sampler may not run on the thread's CPU, or may not signal it (`preempt.rs`).
-    Refused,
-}
-
-/// A sample with its weight.
-#[derive(Clone, Debug)]
-pub struct Weighted {
-    /// The thread's state.
-    pub state: State,
-    /// The thread's stack.
-    pub stack: Arc<RawStack>,
-    /// Wall mode: ticks that the sample stands for.
-    pub ticks: u32,
-    /// CPU mode: CPU time that the sample stands for.
-    pub cpu_ns: u64,
-    /// Monotonic time.
-    pub ns: u64,
-    /// Whose it is, if not the account's thread's.
-    pub thread: Option<Arc<Thread>>,
-    /// It has no stack because the thread was not hit, by chance.
-    pub is_unsampled: bool,
-}
-
-/// The three things that a thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Running,
-    Waiting,
-    Blocked,
-}
-
-const KINDS: [Kind; 3] = [Kind::Running, Kind::Waiting, Kind::Blocked];
-
-impl Kind {
-    fn of(state: State) -> Kind {
-        match state {
-            State::Running => Kind::Running,
-            State::Runnable => Kind::Waiting,
-            State::Blocked(_) => Kind::Blocked,
-        }
-    }
-
-    fn state(self) -> State {
-        match self {
-            Kind::Running => State::Running,
-            Kind::Waiting => State::Runnable,
-            Kind::Blocked => State::Blocked(None),
-        }
-    }
-}
-
-/// Where a thread was.
-#[derive(Clone, Debug)]
-pub struct Hit {
-    state: State,
-    stack: Arc<RawStack>,
-    count: u32,
-    /// In units of 1 / [`WEIGHT`].
-    weight: u32,
-    ns: u64,
-    thread: Option<Arc<Thread>>,
-}
-
-impl Hit {
-    fn sample(&self, ticks: u32, cpu_ns: u64) -> Weighted {
-        let Hit { state, stack, ns, thread, .. } = self.clone();
-        Weighted { state, stack, ticks, cpu_ns, ns, thread, is_unsampled: false }
-    }
-}
 
 /// One thread in one recording, or threads that share one (`undersampled.rs`).
 #[derive(Debug, Default)]
@@ -449,169 +330,6 @@ impl Account {
     fn is_long(&self) -> bool {
         self.last.ns.saturating_sub(self.opened.ns) >= LONGEST_WINDOW_NS
     }
-
-    /// How long the thread ran, waited for a CPU and was blocked in the window.
-    fn times_ns(&mut self) -> [u64; 3] {
-        let (from, to) = (self.opened, self.last);
-        let mut counted_ns = to.delay_ns.saturating_sub(from.delay_ns);
-        let early_ns = counted_ns.min(self.attributed_early_ns);
-        counted_ns -= early_ns;
-        self.attributed_early_ns -= early_ns;
-        let waits_ns = self.waits_since_ns.map_or(0, |since_ns| to.ns.saturating_sub(since_ns.max(from.ns)));
-        self.attributed_early_ns += waits_ns;
-        let running_ns = to.cpu_ns.saturating_sub(from.cpu_ns);
-        let waiting_ns = counted_ns + waits_ns;
-        let blocked_ns = to.ns.saturating_sub(from.ns).saturating_sub(running_ns.saturating_add(waiting_ns));
-        [running_ns, waiting_ns, blocked_ns]
-    }
-
-    fn cpu_samples(
-        &mut self,
-        running_ns: u64,
-        missed_ns: [u64; 2],
-        interval_ns: u64,
-        ends: bool,
-    ) -> Vec<Weighted> {
-        let mut total_ns = running_ns;
-        let mut samples = vec![];
-        for (stack, missed_ns) in [self.unarmed(), RawStack::in_kernel()].into_iter().zip(missed_ns) {
-            let missed_ns = missed_ns.min(total_ns);
-            total_ns -= missed_ns;
-            samples.push(self.without_stack(Kind::Running, stack, 1, missed_ns));
-        }
-        total_ns += std::mem::take(&mut self.left_ns[0]) as u64;
-        let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
-        if self.was_in_step {
-            samples.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
-        } else if !hits.is_empty() {
-            samples.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| hit.sample(1, cpu_ns)));
-        } else if ends || self.is_long() {
-            let is_unsampled = self.is_by_chance(total_ns, interval_ns);
-            let unsampled = self.without_stack(Kind::Running, RawStack::none(), 1, total_ns);
-            samples.push(Weighted { is_unsampled, ..unsampled });
-        } else {
-            self.left_ns[0] = total_ns as f64;
-        }
-        samples
-    }
-
-    fn unarmed(&self) -> RawStack {
-        if self.was_refused { RawStack::not_preempted() } else { RawStack::none() }
-    }
-
-    fn without_stack(&self, kind: Kind, stack: RawStack, ticks: u32, cpu_ns: u64) -> Weighted {
-        let (state, stack, ns) = (kind.state(), Arc::new(stack), self.last.ns);
-        Weighted { state, stack, ticks, cpu_ns, ns, thread: None, is_unsampled: false }
-    }
-
-    fn wall_samples(
-        &mut self,
-        times_ns: [u64; 3],
-        missed_ns: [u64; 2],
-        interval_ns: u64,
-        ends: bool,
-    ) -> Vec<Weighted> {
-        let ticks = self.last.ticks.saturating_sub(self.opened.ticks);
-        let (mut samples, running_ns) = (vec![], times_ns[0]);
-        for (kind, mut ticks) in KINDS.into_iter().zip(self.ticks_of_kinds(times_ns, ticks, interval_ns)) {
-            if ticks == 0 {
-                continue;
-            }
-            if kind == Kind::Running {
-                let all = u128::from(ticks);
-                for (stack, missed_ns) in [self.unarmed(), RawStack::in_kernel()].into_iter().zip(missed_ns) {
-                    let missed = all * u128::from(missed_ns.min(running_ns)) / u128::from(running_ns.max(1));
-                    let missed = ticks.min(missed as u64);
-                    samples.push(self.without_stack(kind, stack, in_ticks(missed), 0));
-                    ticks -= missed;
-                }
-                if self.was_in_step {
-                    samples.push(self.without_stack(kind, RawStack::in_step(), in_ticks(ticks), 0));
-                    continue;
-                }
-            }
-            let hits: Vec<&Hit> = self.hits_of(kind).collect();
-            // For a moment the thread neither ran nor waited, and it was never found blocked: the
-            // hypervisor had its CPU.
-            let is_moment = ticks.saturating_mul(MOMENT) <= self.last.ticks.saturating_sub(self.began.ticks);
-            let waited =
-                kind == Kind::Waiting || kind == Kind::Blocked && ends && is_moment && !self.is_blind;
-            if !hits.is_empty() {
-                samples.extend(shares(&hits, ticks).map(|(hit, ticks)| hit.sample(in_ticks(ticks), 0)));
-            } else if let (true, Some(stack)) = (waited, &self.seen) {
-                let without = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
-                samples.push(Weighted { state: State::Runnable, stack: stack.clone(), ..without });
-            } else if ends || kind == Kind::Running && self.is_long() {
-                let is_unsampled =
-                    kind == Kind::Running && self.is_by_chance(ticks * interval_ns, interval_ns);
-                let unsampled = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
-                samples.push(Weighted { is_unsampled, ..unsampled });
-            } else if let Some(left) = self.left_ns.get_mut(kind as usize) {
-                *left += ticks as f64 * interval_ns as f64;
-            }
-        }
-        samples
-    }
-
-    /// Divides the window's ticks as its time is divided. Fractions are carried over.
-    fn ticks_of_kinds(&mut self, times_ns: [u64; 3], ticks: u64, interval_ns: u64) -> [u64; 3] {
-        let passed_ns: f64 = times_ns.iter().map(|&ns| ns as f64).sum();
-        let counts = KINDS.map(|kind| self.count_of(kind) as f64);
-        let seen: f64 = counts.iter().sum();
-        let interval_ns = interval_ns as f64;
-        let owed_ns: f64 = self.left_ns.iter().sum();
-        let is_first = self.last.ticks.saturating_sub(self.began.ticks) <= 1; // it has no time before it
-        let shares = if seen > 0.0 && (is_first || passed_ns < interval_ns / 2.0) {
-            counts.map(|count| count / seen)
-        } else if passed_ns > 0.0 {
-            times_ns.map(|ns| ns as f64 / passed_ns)
-        } else {
-            [1.0, 0.0, 0.0]
-        };
-        let mut of_kind = [0; 3];
-        for ((left_ns, share), of_kind) in self.left_ns.iter_mut().zip(shares).zip(&mut of_kind) {
-            *left_ns += share * ticks as f64 * interval_ns;
-            *of_kind = (*left_ns / interval_ns).max(0.0) as u64;
-            *left_ns -= *of_kind as f64 * interval_ns;
-        }
-        // The sum must be right. A missing tick is added to the kind with the most time left over,
-        // a surplus tick is taken from the kind with the least.
-        let all = ticks + (owed_ns / interval_ns).round().max(0.0) as u64;
-        while of_kind.iter().sum::<u64>() != all {
-            let is_short = of_kind.iter().sum::<u64>() < all;
-            let by_debt = self.left_ns.iter().zip(&of_kind).enumerate();
-            let found = match is_short {
-                true => by_debt.max_by(|a, b| a.1.0.total_cmp(b.1.0)),
-                false => by_debt.filter(|(_, (_, ticks))| **ticks > 0).min_by(|a, b| a.1.0.total_cmp(b.1.0)),
-            };
-            let Some(at) = found.map(|(at, _)| at) else { break };
-            if is_short {
-                of_kind[at] += 1;
-                self.left_ns[at] -= interval_ns;
-            } else {
-                of_kind[at] -= 1;
-                self.left_ns[at] += interval_ns;
-            }
-        }
-        of_kind
-    }
-}
-
-fn in_ticks(ticks: u64) -> u32 {
-    u32::try_from(ticks).unwrap_or(u32::MAX)
-}
-
-/// Divides `total` among hits, by their weights; the parts sum to it.
-fn shares<'a>(hits: &'a [&'a Hit], total: u64) -> impl Iterator<Item = (&'a Hit, u64)> {
-    let all: u128 = hits.iter().map(|hit| u128::from(hit.weight)).sum();
-    let up_to = move |weight: u128| ((weight * u128::from(total) + all / 2) / all.max(1)) as u64;
-    let mut before = 0;
-    hits.iter().map(move |&hit| {
-        let until = before + u128::from(hit.weight);
-        let share = up_to(until) - up_to(before);
-        before = until;
-        (hit, share)
-    })
 }
 
 #[cfg(test)]
