@@ -2,9 +2,11 @@
 //! blocked thread is copied. A thread that ran lately gets its timer armed, which hits it if it
 //! runs at the next kernel tick.
 
+mod collect;
 mod copy;
 mod filter;
 mod finalize;
+mod housekeeping;
 mod observe;
 
 use super::account::{Found, Moment, TimerState};
@@ -12,16 +14,13 @@ use super::active::RunningRecording;
 use super::idle_backoff::{IdleBackoff, sweeps_per_check};
 use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
-use super::ticks::mixed;
-use super::timers::{ThreadTimer, Timers, acquire_slot};
+use super::timers::{ThreadTimer, Timers};
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
 use crate::mappings::Tables;
-use crate::signal_exclusion;
+use collect::take_waited_hit;
 use copy::RemoteWalker;
-use filter::apply_filter;
-use finalize::finalize_end;
 use observe::{Observation, is_in_unknown_code, observe};
 use std::fs::File;
 use std::io;
@@ -31,8 +30,6 @@ use swipr_formats::model::Mode;
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::threads::cpu_ns;
 use swipr_os::{process, signals, timer_delivery};
-use swipr_server::recording::MAX_RECORDINGS;
-use swipr_unwind::slot::StackBounds;
 
 /// How soon unknown code makes the sampler read the mappings again. Doubles while they bring
 /// nothing new.
@@ -118,121 +115,6 @@ impl Sweeper {
         let values = [figures.objects, figures.rows, figures.bytes, figures.build_ns, figures.failed];
         self.counters.set_interpreter(self.tables.interpreters().text());
         self.counters.tables.iter().zip(values).for_each(|(counter, value)| counter.set(value));
-    }
-
-    /// Takes a new recording in.
-    pub fn admit(&mut self, mut recording: RunningRecording, recordings: &mut Vec<RunningRecording>) {
-        let taken = recordings.iter().fold(0u8, |bits, recording| bits | recording.bit());
-        let Some(place) = (0..MAX_RECORDINGS).find(|place| taken >> place & 1 == 0) else { return };
-        self.find_threads(recordings);
-        self.threads.end_rests();
-        let clocks: Vec<u64> =
-            self.threads.iter().map(|thread| cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns)).collect();
-        recording.start(place);
-        for (thread, clock_ns) in self.threads.iter_mut().zip(clocks) {
-            thread.recordings &= !recording.bit();
-            thread.counted &= !recording.bit();
-            if thread.looked_ns != 0 {
-                thread.refresh_name(); // else it was found just now
-            }
-            if recording.request().mode == Mode::Cpu {
-                // In wall mode the first sweep does this.
-                let _ = thread.activity();
-            }
-            thread.add_delay_ns();
-            apply_filter(thread, &mut recording, clock_ns);
-        }
-        recordings.push(recording);
-    }
-
-    /// Reads names and mappings again, and lists the threads that the signal cannot reach or hits
-    /// in step with the kernel's tick.
-    pub fn housekeeping(&mut self, recordings: &mut [RunningRecording]) {
-        if self.read_maps() {
-            self.maps_again_ns = MAPS_AGAIN_NS;
-        }
-        let now_ns = process::monotonic_ns();
-        let (mut blocking, mut excluded, mut in_step) = (vec![], vec![], vec![]);
-        for thread in self.threads.iter_mut() {
-            if thread.is_name_old() {
-                refresh_name(thread, recordings);
-            }
-            if thread.blocks_signal && !thread.is_new() {
-                blocking.push(thread.thread.name.clone());
-            }
-            if thread.is_sandboxed || signal_exclusion::is_excluded(thread.tid()) {
-                excluded.push(thread.thread.name.clone());
-            }
-            if thread.accounts.iter().flatten().any(|account| account.was_in_step()) {
-                in_step.push(thread.thread.name.clone());
-            }
-            // The stack's memory may have been unmapped and used for something else.
-            let bounds = thread.stack_bounds;
-            let has_other_stack = self.tables.stack_of(bounds.low) != Some(bounds);
-            if has_other_stack {
-                thread.stack_bounds = StackBounds::default();
-            }
-            let rests = thread.timer.as_ref().is_some_and(|timer| !timer.waits())
-                && now_ns.saturating_sub(thread.ran_ns) > LONGEST_REST_NS;
-            if rests || has_other_stack && bounds != StackBounds::default() {
-                self.timers.remove(thread);
-                thread.is_timer_set = rests;
-            }
-        }
-        self.counters.set_signal_blockers(blocking);
-        self.counters.set_excluded(excluded);
-        self.counters.set_in_step(in_step);
-    }
-
-    /// Finds out whether timers cut system calls short on this kernel.
-    pub fn measure_delivery(&mut self) {
-        let was_task_work = timer_delivery::is_task_work();
-        timer_delivery::measure(|| acquire_slot(process::tid(), StackBounds::default()));
-        if was_task_work != timer_delivery::is_task_work() {
-            // They are on the other clock.
-            self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
-        }
-    }
-
-    fn read_maps(&mut self) -> bool {
-        let changed = self.tables.refresh_maps();
-        self.maps_read_ns = process::monotonic_ns();
-        self.unknown_code = false;
-        changed
-    }
-
-    fn find_threads(&mut self, recordings: &mut [RunningRecording]) {
-        let Sweeper { threads, tables, timers, gone, counters, .. } = self;
-        let ended = threads.refresh(gone);
-        gone.clear();
-        let newborn = threads.take_newborn();
-        for tid in threads.take_young(process::monotonic_ns()) {
-            if let Some(thread) = threads.get_mut(tid) {
-                refresh_name(thread, recordings);
-            }
-        }
-        if ended.is_empty() && newborn.is_empty() {
-            return;
-        }
-        for mut thread in ended {
-            take_waited_hit(&mut thread, timers, tables, counters, recordings);
-            finalize_end(&mut thread, timers, recordings);
-        }
-        for tid in newborn {
-            if let Some(thread) = threads.get_mut(tid) {
-                recordings.iter_mut().for_each(|recording| apply_filter(thread, recording, 0));
-            }
-        }
-        let unreadable = threads.iter().filter(|thread| !thread.is_readable()).count();
-        counters.unreadable.set(unreadable as u64);
-        counters.threads.set(threads.len() as u64);
-    }
-
-    /// Installs the handler again if the host took it away, by a system call of its own.
-    fn keep_handler() {
-        if !signals::is_installed() {
-            let _ = signals::install();
-        }
     }
 
     /// Observes every thread for the recordings whose tick it is.
@@ -337,99 +219,6 @@ impl Sweeper {
             }
         }
     }
-
-    /// To be called whenever the sampler wakes, see [`Preempter::wake`].
-    pub fn preempt(&mut self, recordings: &[RunningRecording]) {
-        let Sweeper { threads, timers, counters, preempter, .. } = self;
-        preempter.wake(recordings, threads, timers, counters);
-    }
-
-    /// See [`Preempter::wake_at`].
-    pub fn preempt_at(&self, recordings: &[RunningRecording]) -> Option<u64> {
-        self.preempter.wake_at(recordings)
-    }
-
-    /// When to call [`Sweeper::collect`]; `None`: no answer is to come.
-    pub fn collect_at(&self) -> Option<u64> {
-        self.timers.expire_at().into_iter().chain(self.preempter.collect_at()).min()
-    }
-
-    /// Takes the stacks that running threads have left.
-    pub fn collect(&mut self, recordings: &mut [RunningRecording]) {
-        let Sweeper { threads, tables, timers, preempter, counters, unknown_code, .. } = self;
-        preempter.collect(threads, timers, tables, counters, |thread, answer| {
-            *unknown_code |= answer.stack.is_in_unknown_code();
-            for recording in of(recordings, answer.recordings & thread.recordings) {
-                if let Some(account) = account_of(thread, recording) {
-                    account.was_preempted(&answer.stack, answer.asked_ns);
-                }
-            }
-        });
-        let mut armed = timers.take_armed();
-        let tick_ns = kernel_tick_ns();
-        let now_ns = process::monotonic_ns();
-        armed.retain(|&tid| {
-            let Some(thread) = threads.get_mut(tid) else { return false };
-            let (answer, stays) = timers.take(thread, now_ns, tables, counters);
-            if let Some(answer) = answer {
-                *unknown_code |= answer.stack.is_in_unknown_code();
-                let asked = answer.recordings & thread.recordings;
-                for recording in of(recordings, asked) {
-                    if let Some(account) = account_of(thread, recording) {
-                        account.ran(&answer.stack, answer.asked_ns, answer.hit_ns / tick_ns);
-                        let most_ns = tick_ns.min(recording.interval_ns());
-                        if account.is_of_new_thread() && answer.cpu_ns < most_ns {
-                            account.weigh(most_ns as f64 / answer.cpu_ns.max(1) as f64);
-                        }
-                    }
-                }
-            }
-            stays
-        });
-        timers.put_back(armed, now_ns);
-    }
-
-    /// Ends recordings whose last tick is over and answered.
-    pub fn retire(&mut self, recordings: &mut Vec<RunningRecording>, now: u64) {
-        let is_asked = self.collect_at().is_some();
-        let Sweeper { threads, tables, copier, counters, timers, .. } = self;
-        if recordings.iter_mut().any(|recording| recording.has_ended(now)) {
-            for thread in threads.iter_mut() {
-                take_waited_hit(thread, timers, tables, counters, recordings);
-            }
-        }
-        recordings.retain_mut(|recording| {
-            if !recording.has_ended(now) || is_asked && recording.waits_for_answers(now) {
-                return true;
-            }
-            if recording.is_snapshot() && recording.wait_on(now) {
-                let mut observe_thread =
-                    |thread: &mut ThreadState| observe(thread, true, copier, tables, counters);
-                if finalize::ask_the_rest(threads, recording, timers, counters, &mut observe_thread) {
-                    return true;
-                }
-            }
-            finalize::finalize_recording(threads, recording);
-            false
-        });
-        if recordings.is_empty() {
-            for thread in threads.iter_mut() {
-                timers.remove(thread);
-                thread.is_timer_set = false;
-            }
-        }
-        if !recordings.iter().any(RunningRecording::preempts) {
-            self.preempter.go_home();
-        }
-    }
-
-    /// Ends all recordings now, without waiting for answers: the agent is stopped.
-    pub fn end(&mut self, recordings: &mut [RunningRecording]) {
-        let now = process::monotonic_ns();
-        for recording in recordings.iter_mut().filter_map(|it| it.has_ended(now).then_some(it)) {
-            finalize::finalize_recording(&mut self.threads, recording);
-        }
-    }
 }
 
 impl Drop for Sweeper {
@@ -437,9 +226,6 @@ impl Drop for Sweeper {
         self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
     }
 }
-
-/// A timer goes when its thread has not run for so long.
-const LONGEST_REST_NS: u64 = 10_000_000_000;
 
 fn of(recordings: &mut [RunningRecording], bits: u8) -> impl Iterator<Item = &mut RunningRecording> {
     recordings.iter_mut().filter(move |recording| recording.bit() & bits != 0)
@@ -465,42 +251,6 @@ fn arm_waiting(
         thread.is_timer_set = timers.arm_waiting(thread, due.tick_ns, counters);
     }
     TimerState::No
-}
-
-/// Takes the stack that a thread has left at the first kernel tick at which it ran. That tick is
-/// always hit, others only where a sweep comes shortly before them. So one hit counts of as many as
-/// there. Returns whether the stack is in unknown code.
-fn take_waited_hit(
-    thread: &mut ThreadState,
-    timers: &mut Timers,
-    tables: &Tables,
-    counters: &AgentCounters,
-    recordings: &mut [RunningRecording],
-) -> bool {
-    let Some(hit) = timers.take_waited(thread, tables, counters) else { return false };
-    let (bits, tick_ns) = (thread.recordings, kernel_tick_ns());
-    for recording in of(recordings, bits).filter(|recording| !recording.preempts()) {
-        if mixed(hit.hit_ns) % recording.interval_ns() < tick_ns
-            && let Some(account) = account_of(thread, recording)
-        {
-            account.ran(&hit.stack, hit.hit_ns, hit.hit_ns / tick_ns);
-        }
-    }
-    hit.stack.is_in_unknown_code()
-}
-
-/// Reads a thread's name again, by which recordings may select it.
-fn refresh_name(thread: &mut ThreadState, recordings: &mut [RunningRecording]) {
-    if !thread.refresh_name() {
-        return;
-    }
-    let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);
-    for recording in recordings {
-        // A new thread has only just got its name: its CPU time so far counts for that name. A
-        // thread that is known for longer had another name until now.
-        let is_new = thread.is_new() && thread.counted & recording.bit() == 0;
-        apply_filter(thread, recording, if is_new { 0 } else { clock_ns });
-    }
 }
 
 /// Records whether the thread has run since the last observation. Of one that is blocked at the

@@ -1,7 +1,8 @@
 //! When a thread or a recording ends: emits the samples that are still pending.
 
-use super::observe::Observation;
-use super::{account_of, moment};
+use super::collect::take_waited_hit;
+use super::observe::{Observation, observe};
+use super::{Sweeper, account_of, moment};
 use crate::counters::AgentCounters;
 use crate::sampler::account::{Found, TimerState};
 use crate::sampler::active::RunningRecording;
@@ -9,6 +10,50 @@ use crate::sampler::threads::{ThreadState, Threads};
 use crate::sampler::timers::Timers;
 use swipr_os::process;
 use swipr_os::threads::cpu_ns;
+
+impl Sweeper {
+    /// Ends recordings whose last tick is over and answered.
+    pub fn retire(&mut self, recordings: &mut Vec<RunningRecording>, now: u64) {
+        let is_asked = self.collect_at().is_some();
+        let Sweeper { threads, tables, copier, counters, timers, .. } = self;
+        if recordings.iter_mut().any(|recording| recording.has_ended(now)) {
+            for thread in threads.iter_mut() {
+                take_waited_hit(thread, timers, tables, counters, recordings);
+            }
+        }
+        recordings.retain_mut(|recording| {
+            if !recording.has_ended(now) || is_asked && recording.waits_for_answers(now) {
+                return true;
+            }
+            if recording.is_snapshot() && recording.wait_on(now) {
+                let mut observe_thread =
+                    |thread: &mut ThreadState| observe(thread, true, copier, tables, counters);
+                if ask_the_rest(threads, recording, timers, counters, &mut observe_thread) {
+                    return true;
+                }
+            }
+            finalize_recording(threads, recording);
+            false
+        });
+        if recordings.is_empty() {
+            for thread in threads.iter_mut() {
+                timers.remove(thread);
+                thread.is_timer_set = false;
+            }
+        }
+        if !recordings.iter().any(RunningRecording::preempts) {
+            self.preempter.go_home();
+        }
+    }
+
+    /// Ends all recordings now, without waiting for answers: the agent is stopped.
+    pub fn end(&mut self, recordings: &mut [RunningRecording]) {
+        let now = process::monotonic_ns();
+        for recording in recordings.iter_mut().filter_map(|it| it.has_ended(now).then_some(it)) {
+            finalize_recording(&mut self.threads, recording);
+        }
+    }
+}
 
 /// A thread ended.
 pub fn finalize_end(thread: &mut ThreadState, timers: &mut Timers, recordings: &mut [RunningRecording]) {

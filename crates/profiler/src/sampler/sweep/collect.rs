@@ -1,0 +1,86 @@
+//! Takes the stacks that hit threads have left, into their accounts.
+
+use super::{Sweeper, account_of, of};
+use crate::counters::AgentCounters;
+use crate::mappings::Tables;
+use crate::sampler::active::RunningRecording;
+use crate::sampler::threads::ThreadState;
+use crate::sampler::ticks::mixed;
+use crate::sampler::timers::Timers;
+use swipr_os::cpu_timers::kernel_tick_ns;
+use swipr_os::process;
+
+impl Sweeper {
+    /// To be called whenever the sampler wakes, see [`Preempter::wake`].
+    pub fn preempt(&mut self, recordings: &[RunningRecording]) {
+        let Sweeper { threads, timers, counters, preempter, .. } = self;
+        preempter.wake(recordings, threads, timers, counters);
+    }
+
+    /// See [`Preempter::wake_at`].
+    pub fn preempt_at(&self, recordings: &[RunningRecording]) -> Option<u64> {
+        self.preempter.wake_at(recordings)
+    }
+
+    /// When to call [`Sweeper::collect`]; `None`: no answer is to come.
+    pub fn collect_at(&self) -> Option<u64> {
+        self.timers.expire_at().into_iter().chain(self.preempter.collect_at()).min()
+    }
+
+    /// Takes the stacks that running threads have left.
+    pub fn collect(&mut self, recordings: &mut [RunningRecording]) {
+        let Sweeper { threads, tables, timers, preempter, counters, unknown_code, .. } = self;
+        preempter.collect(threads, timers, tables, counters, |thread, answer| {
+            *unknown_code |= answer.stack.is_in_unknown_code();
+            for recording in of(recordings, answer.recordings & thread.recordings) {
+                if let Some(account) = account_of(thread, recording) {
+                    account.was_preempted(&answer.stack, answer.asked_ns);
+                }
+            }
+        });
+        let mut armed = timers.take_armed();
+        let tick_ns = kernel_tick_ns();
+        let now_ns = process::monotonic_ns();
+        armed.retain(|&tid| {
+            let Some(thread) = threads.get_mut(tid) else { return false };
+            let (answer, stays) = timers.take(thread, now_ns, tables, counters);
+            if let Some(answer) = answer {
+                *unknown_code |= answer.stack.is_in_unknown_code();
+                let asked = answer.recordings & thread.recordings;
+                for recording in of(recordings, asked) {
+                    if let Some(account) = account_of(thread, recording) {
+                        account.ran(&answer.stack, answer.asked_ns, answer.hit_ns / tick_ns);
+                        let most_ns = tick_ns.min(recording.interval_ns());
+                        if account.is_of_new_thread() && answer.cpu_ns < most_ns {
+                            account.weigh(most_ns as f64 / answer.cpu_ns.max(1) as f64);
+                        }
+                    }
+                }
+            }
+            stays
+        });
+        timers.put_back(armed, now_ns);
+    }
+}
+
+/// Takes the stack that a thread has left at the first kernel tick at which it ran. That tick is
+/// always hit, others only where a sweep comes shortly before them. So one hit counts of as many as
+/// there. Returns whether the stack is in unknown code.
+pub fn take_waited_hit(
+    thread: &mut ThreadState,
+    timers: &mut Timers,
+    tables: &Tables,
+    counters: &AgentCounters,
+    recordings: &mut [RunningRecording],
+) -> bool {
+    let Some(hit) = timers.take_waited(thread, tables, counters) else { return false };
+    let (bits, tick_ns) = (thread.recordings, kernel_tick_ns());
+    for recording in of(recordings, bits).filter(|recording| !recording.preempts()) {
+        if mixed(hit.hit_ns) % recording.interval_ns() < tick_ns
+            && let Some(account) = account_of(thread, recording)
+        {
+            account.ran(&hit.stack, hit.hit_ns, hit.hit_ns / tick_ns);
+        }
+    }
+    hit.stack.is_in_unknown_code()
+}
