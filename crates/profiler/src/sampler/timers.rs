@@ -9,24 +9,24 @@
 //! the pause then hits the thread for certain. As many of these hits are kept, at random, as there
 //! are at other ticks.
 
+mod hits;
+mod life;
+mod tick_scale;
+
+pub use hits::TimerHit;
+pub use life::acquire_slot;
+
 use super::threads::ThreadState;
 use crate::counters::AgentCounters;
 use crate::interpreters::Interpreters;
-use crate::mappings::Tables;
 use crate::signal_exclusion;
-use crate::stack::RawStack;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
-use swipr_os::threads::{Activity, Sandbox};
-use swipr_os::{memory, process, signals, threads, timer_delivery};
-use swipr_unwind::arch;
-use swipr_unwind::slot::{self, CHUNK_BYTES, CHUNKS, StackBounds, Ticket};
-use swipr_unwind::walk::Stop;
+use swipr_os::threads::Sandbox;
+use swipr_os::{process, signals, threads};
+use swipr_unwind::slot::{self, Ticket};
+use tick_scale::TickScale;
 
-/// How long a reading of a thread's signal mask and sandbox holds. The thread may enter a sandbox
-/// by a system call that the agent does not see.
-const STATE_AGAIN_NS: u64 = 1_000_000_000;
 /// How long a thread that was hit may wait for a CPU before its signal is raised.
 const PUT_OFF_NS: u64 = 1_000_000_000;
 /// So many timers are made for threads that do not run. Each has a slot and counts as a queued
@@ -34,28 +34,6 @@ const PUT_OFF_NS: u64 = 1_000_000_000;
 const MAX_WAITING: usize = 512;
 /// How late a kernel tick may be.
 const TICK_LATE_NS: u64 = 200_000;
-
-/// Converts [`arch::ticks`] to nanoseconds, by comparison with the system's clock since this was
-/// made.
-#[derive(Debug)]
-struct TickScale {
-    started_ticks: u64,
-    started_ns: u64,
-}
-
-impl Default for TickScale {
-    fn default() -> TickScale {
-        TickScale { started_ticks: arch::ticks(), started_ns: process::monotonic_ns() }
-    }
-}
-
-impl TickScale {
-    fn ns(&self, ticks: u64) -> u64 {
-        let passed = arch::ticks().wrapping_sub(self.started_ticks).max(1);
-        let ns = process::monotonic_ns().saturating_sub(self.started_ns);
-        (u128::from(ticks) * u128::from(ns) / u128::from(passed)) as u64
-    }
-}
 
 /// A thread's timer.
 #[derive(Debug)]
@@ -72,15 +50,6 @@ pub struct ThreadTimer {
     /// When the timer was armed and had not expired yet, and the thread's CPU clock then.
     armed_ns: u64,
     armed_cpu_ns: u64,
-}
-
-/// What raised a timer's signal.
-#[derive(Clone, Copy, Debug)]
-enum Raised {
-    /// The kernel: the timer has expired.
-    AtTick,
-    /// The sampler, see [`Timers::raise`].
-    ByUs,
 }
 
 /// What all threads' timers share.
@@ -104,45 +73,9 @@ pub struct Timers {
     expires_ns: u64,
 }
 
-/// A running thread was hit.
-#[derive(Debug)]
-pub struct TimerHit {
-    /// The recordings that it is for.
-    pub recordings: u8,
-    /// When the timer was armed or the signal sent.
-    pub asked_ns: u64,
-    /// When the thread was hit.
-    pub hit_ns: u64,
-    /// Its CPU clock then, as far as known: as if it had run since.
-    pub cpu_ns: u64,
-    /// Where.
-    pub stack: Arc<RawStack>,
-}
-
-/// Whether a thread whose clock is at `cpu_ns` waits for a CPU.
-fn is_put_off(thread: &ThreadState, cpu_ns: u64) -> bool {
-    let waits = match thread.activity() {
-        Ok(activity) => activity == Activity::Running,
-        Err(_) => threads::is_awake(thread.tid()),
-    };
-    waits && threads::cpu_ns(thread.tid()) == Some(cpu_ns)
-}
-
 /// A running thread is hit within this time.
 pub fn hit_within_ns() -> u64 {
     kernel_tick_ns() + TICK_LATE_NS
-}
-
-/// A slot for a thread's timer. To be called by the sampler only.
-pub fn acquire_slot(tid: u32, bounds: StackBounds) -> Option<Ticket> {
-    let hint = tid as usize;
-    slot::acquire(hint, bounds).or_else(|| {
-        let chunk = (0..CHUNKS).find(|&chunk| !slot::has_chunk(chunk))?;
-        let memory = memory::map_forever(CHUNK_BYTES)?;
-        // SAFETY: zeroed pages, mapped for ever, given away here.
-        unsafe { slot::add_chunk(chunk, memory) };
-        slot::acquire(hint, bounds)
-    })
 }
 
 impl ThreadTimer {
@@ -263,23 +196,6 @@ impl Timers {
         true
     }
 
-    /// The stack that a thread has left since [`Timers::arm_waiting`].
-    pub fn take_waited(
-        &mut self,
-        thread: &mut ThreadState,
-        tables: &Tables,
-        counters: &AgentCounters,
-    ) -> Option<TimerHit> {
-        let timer = thread.timer.as_mut().filter(|timer| timer.waits && slot::is_done(timer.ticket))?;
-        timer.waits = false;
-        let armed_cpu_ns = timer.armed_cpu_ns;
-        let hit = self.answer(thread, Raised::AtTick, tables, counters)?;
-        // It had run for longer before: it blocked the signal, and was hit as it unblocked it.
-        let since_ns = process::monotonic_ns().saturating_sub(hit.hit_ns);
-        let used_ns = thread.cpu_ns.saturating_sub(since_ns).saturating_sub(armed_cpu_ns);
-        (used_ns <= 2 * self.valid_ns).then_some(hit)
-    }
-
     /// Whether the sampler may send the signal: it must not be in a stricter sandbox than when it
     /// began.
     pub fn may_raise(&self) -> bool {
@@ -315,100 +231,6 @@ impl Timers {
         sent.flatten().is_some()
     }
 
-    /// The stack left by a thread to which [`Timers::raise`] sent a signal, and whether it is still
-    /// to come.
-    pub fn take_raised(
-        &mut self,
-        thread: &mut ThreadState,
-        now_ns: u64,
-        tables: &Tables,
-        counters: &AgentCounters,
-    ) -> (Option<TimerHit>, bool) {
-        let Some(timer) = &mut thread.preempted else { return (None, false) };
-        if slot::is_done(timer.ticket) {
-            timer.expires_ns = 0;
-            return (self.answer(thread, Raised::ByUs, tables, counters), false);
-        }
-        let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(u64::MAX);
-        let stays = now_ns < timer.expires_ns && cpu_ns.saturating_sub(timer.armed_cpu_ns) <= self.valid_ns;
-        if !stays {
-            // The thread has blocked the signal, or has had no CPU for long: it would answer from
-            // another place.
-            thread.state_read_ns = 0;
-            let late = thread.preempted.take();
-            self.retire(late);
-        }
-        (None, stays)
-    }
-
-    fn new_timer(&mut self, thread: &ThreadState) -> Option<ThreadTimer> {
-        if self.room <= 0 {
-            return None;
-        }
-        let ticket = acquire_slot(thread.tid(), thread.stack_bounds)?;
-        let Ok(timer) = CpuTimer::new(
-            timer_delivery::clock(thread.tid()),
-            thread.tid(),
-            signals::SAMPLING,
-            ticket.to_value(),
-        ) else {
-            slot::release(ticket);
-            return None;
-        };
-        let slot = ticket.slot()?;
-        self.interpreters.prepare(slot, thread.tid());
-        slot.set_owner(thread.tid(), timer.id());
-        self.room -= 1;
-        self.made += 1;
-        let (expires_ns, waits, asked_ns, recordings, armed_ns, armed_cpu_ns) = Default::default();
-        Some(ThreadTimer { timer, ticket, expires_ns, waits, asked_ns, recordings, armed_ns, armed_cpu_ns })
-    }
-
-    /// Whether a running thread is known not to block the signal. It may block all by a
-    /// system call of its own; a thread that has just begun does so for a moment. While a handler
-    /// runs, the kernel shows its mask, in which all signals are blocked.
-    pub fn can_be_asked(&mut self, thread: &mut ThreadState, now_ns: u64) -> bool {
-        let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
-        let timers = [&thread.timer, &thread.preempted];
-        let is_answering = timers.into_iter().flatten().any(|timer| slot::is_begun(timer.ticket));
-        if !is_answering && (thread.blocks_signal || is_old) {
-            thread.state_read_ns = now_ns;
-            self.read_state(thread);
-        }
-        !thread.blocks_signal && !thread.is_sandboxed
-    }
-
-    /// Reads a thread's signal mask and sandbox, and how many signals its user may queue. If more
-    /// are queued than half of that, the thread's timers go.
-    fn read_state(&mut self, thread: &mut ThreadState) {
-        let state = threads::signal_state(thread.tid()).unwrap_or_default();
-        thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
-        thread.blocks_signal = state.is_blocked;
-        self.room = state.queue_room.unwrap_or(self.room);
-        if self.room < 0 {
-            self.remove(thread);
-        }
-    }
-
-    /// Removes a thread's timers.
-    pub fn remove(&mut self, thread: &mut ThreadState) {
-        self.retire(thread.timer.take());
-        self.retire(thread.preempted.take());
-    }
-
-    fn retire(&mut self, timer: Option<ThreadTimer>) {
-        let Some(ThreadTimer { ticket, timer, .. }) = timer else { return };
-        // The timer's number may be that of a host's timer from now on: no thread may disarm it.
-        if let Some(slot) = ticket.slot() {
-            slot.set_owner(0, 0);
-        }
-        drop(timer);
-        self.room = self.room.saturating_add(1);
-        self.made = self.made.saturating_sub(1);
-        self.leaving.push(ticket);
-        self.leaving.retain(|&ticket| !slot::release(ticket));
-    }
-
     /// When to check for stacks at the latest; `None`: no timer is armed.
     pub fn expire_at(&self) -> Option<u64> {
         (!self.armed.is_empty()).then_some(self.expires_ns)
@@ -427,81 +249,6 @@ impl Timers {
         if self.expires_ns <= now_ns {
             self.expires_ns = now_ns + self.valid_ns;
         }
-    }
-
-    /// The stack that a thread has left, and whether its timer stays armed. It does not for longer
-    /// than a kernel tick, unless the thread has run and now waits for a CPU.
-    pub fn take(
-        &mut self,
-        thread: &mut ThreadState,
-        now_ns: u64,
-        tables: &Tables,
-        counters: &AgentCounters,
-    ) -> (Option<TimerHit>, bool) {
-        let Some(timer) = &mut thread.timer else { return (None, false) };
-        if !slot::is_done(timer.ticket) {
-            let mut stays = timer.expires_ns > now_ns || slot::is_begun(timer.ticket);
-            if !stays && timer.expires_ns != 0 {
-                let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(0);
-                let used_ns = cpu_ns.saturating_sub(timer.armed_cpu_ns);
-                if used_ns >= self.valid_ns - 2 * TICK_LATE_NS {
-                    thread.state_read_ns = 0; // it ran all the time: it may have blocked the signal
-                }
-                // The tick that hits a thread may give its CPU to another one: the signal is raised
-                // when the thread runs again.
-                stays = used_ns > 0
-                    && now_ns.saturating_sub(timer.asked_ns) < PUT_OFF_NS
-                    && is_put_off(thread, cpu_ns);
-                let Some(timer) = &mut thread.timer else { return (None, false) };
-                if !stays {
-                    timer.timer.disarm();
-                    timer.expires_ns = 0;
-                }
-            }
-            return (None, stays);
-        }
-        timer.expires_ns = 0;
-        (self.answer(thread, Raised::AtTick, tables, counters), false)
-    }
-
-    /// Reads the slot of one of a thread's timers.
-    fn answer(
-        &self,
-        thread: &mut ThreadState,
-        raised: Raised,
-        tables: &Tables,
-        counters: &AgentCounters,
-    ) -> Option<TimerHit> {
-        let timer = match raised {
-            Raised::AtTick => thread.timer.as_ref()?,
-            Raised::ByUs => thread.preempted.as_ref()?,
-        };
-        let slot = timer.ticket.slot()?;
-        let stop = Stop::from_number(slot.stop.load(Relaxed));
-        let total = slot.total.load(Relaxed) as usize;
-        let interpreted = self.interpreters.take(slot, thread.tid(), counters);
-        let stack = RawStack::new(&slot.frames, total, stop, tables.mappings(), interpreted);
-        let sp = slot.sp.load(Relaxed);
-        let held = u64::from(slot.held.load(Relaxed));
-        let ago_ns = self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed)));
-        // Where process_vm_readv(2) is refused, a stack can be read only if its bounds are known:
-        // they are from the next hit on.
-        if !thread.stack_bounds.contains(sp) {
-            thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
-        }
-        self.interpreters.prepare(slot, thread.tid());
-        slot::again(timer.ticket, thread.stack_bounds);
-        counters.answered.add(1);
-        counters.held.add(self.scale.ns(held));
-        counters.stopped(stop);
-        thread.blocks_signal = false;
-        let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
-        let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
-        let least_ns = timer.armed_cpu_ns;
-        let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
-        let clock_ns = (least_ns < self.valid_ns).then(|| threads::cpu_ns(thread.tid())).flatten();
-        let cpu_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
-        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, stack: Arc::new(stack) })
     }
 }
 
