@@ -8,6 +8,7 @@
 mod debug_frame;
 mod jit_tables;
 mod loaded;
+mod map;
 mod origin;
 mod publication;
 mod published_table;
@@ -17,6 +18,7 @@ mod registered;
 use crate::interpreters::{Interpreters, Wanted};
 pub use jit_tables::JitTables;
 use loaded::LoadedObject;
+pub use map::{Code, JitDump, Mappings, Symbols};
 use publication::Publication;
 pub use published_table::PublishedTable;
 use registered::Registered;
@@ -25,8 +27,6 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Changes};
-use swipr_runtimes::merge::RuntimeCode;
-use swipr_symbols::symbolizer::ObjectKey;
 use swipr_unwind::published::Range;
 use swipr_unwind::slot::{Extent, StackBounds};
 
@@ -34,84 +34,6 @@ use swipr_unwind::slot::{Extent, StackBounds};
 const MAX_READINGS: usize = 3;
 /// How often new unwind tables of JIT code are published, at most.
 const JIT_TABLES_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A piece of executable memory.
-#[derive(Clone, Debug)]
-pub struct Code {
-    /// First address.
-    pub low: u64,
-    /// The address behind the last.
-    pub high: u64,
-    /// What it is called in the output.
-    pub module: Arc<Module>,
-    /// Where its names are found; `None` for memory without a file.
-    pub symbols: Option<Arc<Symbols>>,
-}
-
-/// Where an object's names are found.
-#[derive(Debug)]
-pub struct Symbols {
-    /// The file or image.
-    pub key: ObjectKey,
-    /// What to subtract from an address to get the address in the file.
-    pub bias: u64,
-}
-
-/// A jitdump file, which its compiler has mapped so that profilers find it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JitDump {
-    /// Where it is.
-    pub path: Arc<str>,
-    /// Its number in its file system.
-    pub inode: u64,
-}
-
-impl JitDump {
-    /// `…/jit-NUMBER.dump`; any other file is none.
-    fn of(mapping: &Mapping) -> Option<JitDump> {
-        let path = mapping.file_path()?;
-        let number = path.rsplit('/').next()?.strip_prefix("jit-")?.strip_suffix(".dump")?;
-        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| JitDump { path: path.into(), inode: mapping.inode })
-    }
-}
-
-/// All executable memory at one time.
-#[derive(Debug, Default)]
-pub struct Mappings {
-    code: Vec<Code>,
-    jit_dumps: Vec<JitDump>,
-    /// The interpreter whose frames are read.
-    pub interpreter: Option<Arc<RuntimeCode>>,
-}
-
-impl Mappings {
-    /// All code, from the lowest address.
-    pub fn all(&self) -> &[Code] {
-        &self.code
-    }
-
-    /// The code that holds `address`.
-    pub fn find(&self, address: u64) -> Option<&Code> {
-        let at = self.code.partition_point(|code| code.low <= address).checked_sub(1)?;
-        self.code.get(at).filter(|code| address < code.high)
-    }
-
-    /// All code, by address.
-    pub fn code(&self) -> impl Iterator<Item = &Code> {
-        self.code.iter()
-    }
-
-    /// The jitdump files that JIT compilers have mapped.
-    pub fn jit_dumps(&self) -> &[JitDump] {
-        &self.jit_dumps
-    }
-
-    /// Where the names of all objects are found.
-    pub fn symbols(&self) -> impl Iterator<Item = &Arc<Symbols>> {
-        self.code.iter().filter_map(|code| code.symbols.as_ref())
-    }
-}
 
 /// Figures for `/status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,8 +14,9 @@
 //! walk. Not recursive: a frame that needed such a register itself finds it among those recovered
 //! before.
 
+use super::Frame;
+use super::steps::step;
 use super::workspace::{Scratch, WalkState};
-use super::{Frame, step};
 use crate::arch::Arch;
 use crate::expression::{self, Stack};
 use crate::memory::Memory;

@@ -1,8 +1,9 @@
 //! Leaving a frame by a rule in full: any register, any DWARF expression.
 
 use super::callee_saved::Known;
+use super::steps::{StepError, enter_caller};
 use super::workspace::Scratch;
-use super::{Frame, StepError, Stop, enter_caller};
+use super::{Frame, Stop};
 use crate::arch::Arch;
 use crate::expression::{self, Stack};
 use crate::memory::Memory;

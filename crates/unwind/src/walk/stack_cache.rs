@@ -8,7 +8,8 @@
 //! to nothing to compute. Assumption: a step counts only for its pc and until the rule cache is
 //! cleared. So the stack cache changes how fast a walk is, and not where it leads.
 
-use super::{CODE, Frame};
+use super::Frame;
+use super::steps::CODE;
 use crate::arch::Arch;
 use crate::frames::{BEFORE_ELIDED, Frames};
 use crate::memory::Plain;
