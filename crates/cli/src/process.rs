@@ -108,13 +108,22 @@ impl Process {
 
     /// The CPU time of its threads, those that have ended, too; not that of its children.
     pub fn cpu_time(&self) -> Option<Duration> {
-        let stat = read_trimmed(&self.folder.join("stat"));
-        // Fields 14 and 15 of proc(5). The name is the second one, and may have blanks.
-        let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
-        let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+        let ticks = self.stat_field(14)? + self.stat_field(15)?;
         // SAFETY: it takes a number and cannot fail.
         let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
         Some(Duration::from_nanos((ticks * 1_000_000_000).checked_div(per_second)?))
+    }
+
+    /// When it was started, in clock ticks since the machine was.
+    pub fn started_ticks(&self) -> Option<u64> {
+        self.stat_field(22)
+    }
+
+    /// A field of its `stat` file, by its number in proc(5), from 3 on.
+    fn stat_field(&self, number: usize) -> Option<u64> {
+        let stat = read_trimmed(&self.folder.join("stat"));
+        // The second field is the name, which may have blanks.
+        stat.rsplit_once(") ")?.1.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
     }
 
     /// How many threads it has, without the agent's.
@@ -189,6 +198,7 @@ mod tests {
         assert_eq!(own.variable("NO_SUCH_VARIABLE"), None);
         assert_eq!((own.shares("mnt"), own.has_library()), (Some(true), Some(false)));
         assert!(own.agent_threads().is_empty() && own.threads() >= 1);
+        assert!(own.started_ticks() >= Process::new(1).and_then(|first| first.started_ticks()));
         assert!(Process::all().contains(&own));
         assert_eq!(Process::new(0), None);
     }

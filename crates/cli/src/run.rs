@@ -86,6 +86,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         left: BTreeMap::new(),
         label: name,
         used: None,
+        started_ticks: Process::new(std::process::id()).and_then(|own| own.started_ticks()),
         outcome: None,
     };
     let ended = runner.all_iterations()?;
@@ -122,6 +123,12 @@ fn sockets() -> Result<(Folder, Receiver<PathBuf>), Error> {
         )
     })?;
     Ok((folder, new_sockets))
+}
+
+/// Processes whose agents have sockets in the folder, by the names that `child.rs` gives them.
+fn listening(folder: &Path) -> Vec<u32> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.to_str()?.split_once('-')?.0.parse().ok()).collect()
 }
 
 /// Whether a socket in the folder is one of the program's. Any user can make one where root runs a
@@ -167,6 +174,8 @@ struct Runner {
     label: String,
     /// The CPU time of the iterations that have ended.
     used: Option<Duration>,
+    /// When this command was started.
+    started_ticks: Option<u64>,
     /// What became of the recording, once it is over.
     outcome: Option<Result<(), Error>>,
 }
@@ -308,7 +317,15 @@ impl Runner {
         let place = |process: &Process| process.variable("SWIPR_SOCKET").unwrap_or_default();
         while self.session.is_some() {
             let all = Process::all().into_iter();
-            let left = all.filter(|process| Path::new(&place(process)).starts_with(self.folder.path()));
+            let listens = listening(self.folder.path());
+            // A process that is just executing a program has no environment.
+            let executes = |process: &Process| {
+                listens.contains(&process.pid)
+                    && process.started_ticks() >= self.started_ticks
+                    && process.environment().iter().all(String::is_empty)
+            };
+            let is_left = |process: &Process| Path::new(&place(process)).starts_with(self.folder.path());
+            let left = all.filter(|process| is_left(process) || executes(process));
             self.left = left.map(|process| (process.pid, process.name())).collect();
             if self.left.is_empty() || Instant::now() > until {
                 return;
