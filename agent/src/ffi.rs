@@ -352,6 +352,7 @@ unsafe fn submit(
         purpose: Default::default(),
         symbolize: Default::default(),
         frames: Default::default(),
+        id: None,
     };
     lifecycle::submit(request, Box::new(output), stop)?;
     Ok(completion)

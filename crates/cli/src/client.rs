@@ -174,12 +174,29 @@ impl Client {
 
     /// Asks on a connection; the answer may be a refusal, see [`Client::accepted`].
     pub fn ask_on(&self, connection: &Connection, target: &str) -> Result<Answer<Connection>, Error> {
+        self.request(connection, "GET", target)
+    }
+
+    /// Has the recording with this id end: its answer comes with what it has. Waits for the agent
+    /// for at most `timeout`.
+    pub fn stop_recording(&self, id: &str, timeout: Duration) -> Result<(), Error> {
+        let soon = Client { timeout: Some(timeout), ..self.clone() };
+        let answer = soon.request(&soon.connect()?, "POST", &format!("/stop?id={id}"))?;
+        self.accepted(answer).map(|_| ())
+    }
+
+    fn request(
+        &self,
+        connection: &Connection,
+        method: &str,
+        target: &str,
+    ) -> Result<Answer<Connection>, Error> {
         let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
         let token = token.filter(|_| matches!(self.endpoint, Endpoint::Tcp(_)));
         let token = token.map(|token| format!("Bearer {token}"));
         let headers: Vec<(&str, &str)> =
             token.iter().map(|value| ("Authorization", value.as_str())).collect();
-        let request = Request { method: "GET", target, headers: &headers, body: b"" };
+        let request = Request { method, target, headers: &headers, body: b"" };
         let answer = connection.try_clone().and_then(|connection| http::ask(connection, &request));
         answer.map_err(|error| self.unreachable(&error))
     }

@@ -22,7 +22,9 @@ use swipr_os::disabled;
 use swipr_os::locks::lock;
 use swipr_os::process::EpochClock;
 use swipr_server::listen::Address;
-use swipr_server::recording::{MAX_RECORDINGS, Output, Question, Recorder, Request, StartError, WriterTask};
+use swipr_server::recording::{
+    Length, MAX_RECORDINGS, Output, Question, Recorder, Request, StartError, WriterTask,
+};
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
 /// Each source of JIT code may use one part in so many of the memory for names.
@@ -32,6 +34,8 @@ const JIT_SHARE: usize = 4;
 #[derive(Debug)]
 struct Running {
     id: u64,
+    /// The id by which clients may end it; empty: it has none. `None`: they may not.
+    id_of_client: Option<String>,
     stop: Arc<AtomicBool>,
     counters: Arc<RecordingCounters>,
 }
@@ -258,9 +262,25 @@ impl Agent {
         (running().count(), sums)
     }
 
+    /// Ends clients' recordings, see [`Recorder::stop`].
+    fn stop_recordings(&self, wanted: Option<&str>) -> usize {
+        let running = lock(&self.running);
+        let may_end = |running: &&Running| match (&running.id_of_client, wanted) {
+            (Some(id), Some(wanted)) => id == wanted,
+            (id, None) => id.is_some(),
+            (None, Some(_)) => false,
+        };
+        let ended = running.iter().flat_map(|running| running.iter()).filter(may_end);
+        let ended = ended.map(|running| running.stop.store(true, Relaxed)).count();
+        drop(running);
+        self.sampler.notify();
+        ended
+    }
+
     /// Takes one of the places for recordings.
     fn take_place(
         self: &Arc<Self>,
+        id_of_client: Option<String>,
         stop: &Arc<AtomicBool>,
         counters: &Arc<RecordingCounters>,
     ) -> Result<RunningPlace, StartError> {
@@ -273,7 +293,7 @@ impl Agent {
             return Err(StartError::TooMany);
         }
         let id = self.next_id.fetch_add(1, Relaxed);
-        running.push(Running { id, stop: stop.clone(), counters: counters.clone() });
+        running.push(Running { id, id_of_client, stop: stop.clone(), counters: counters.clone() });
         Ok(RunningPlace { agent: self.clone(), id })
     }
 
@@ -302,7 +322,7 @@ impl Agent {
         if lock(&self.flight_recorder).is_none_or(|shared| shared.is_none()) {
             return Err((StartError::NoFlightRecorder, output));
         }
-        let place = match self.take_place(&Arc::default(), &Arc::default()) {
+        let place = match self.take_place(None, &Arc::default(), &Arc::default()) {
             Ok(place) => place,
             Err(error) => return Err((error, output)),
         };
@@ -327,7 +347,9 @@ impl Agent {
             return Err((StartError::NoThread(what), output));
         }
         let counters = Arc::<RecordingCounters>::default();
-        let place = match self.take_place(&stop, &counters) {
+        // A snapshot is over soon.
+        let id_of_client = request.id.clone().filter(|_| request.length != Length::Ticks(1));
+        let place = match self.take_place(id_of_client, &stop, &counters) {
             Ok(place) => place,
             Err(error) => return Err((error, output)),
         };
@@ -335,7 +357,7 @@ impl Agent {
         let (send, samples) = sample_queue(QUEUE_BYTES);
         let request = Arc::new(request);
         let clock = EpochClock::now();
-        let active = RunningRecording::new(request.clone(), send, counters.clone(), stop.clone(), clock);
+        let active = RunningRecording::new(request.clone(), send, counters.clone(), stop, clock);
         let names = self.names(clock);
         let of_agent = self.counters.clone();
         let figures = Figures::new(&of_agent);
@@ -348,7 +370,6 @@ impl Agent {
             counters,
             of_agent,
             figures,
-            stop,
             names,
             symbol_time,
             flight_recorder,
@@ -387,8 +408,13 @@ impl Agent {
 pub struct SharedAgent(pub Arc<Agent>);
 
 impl Recorder for SharedAgent {
-    fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError> {
+    fn start(&self, mut request: Request, output: Box<dyn Output>) -> Result<(), StartError> {
+        request.id.get_or_insert_default();
         self.0.begin(request, output, Arc::default()).map_err(|(error, _)| error)
+    }
+
+    fn stop(&self, id: Option<&str>) -> usize {
+        self.0.stop_recordings(id)
     }
 
     fn ask(&self, question: Question) -> Result<(), StartError> {
@@ -470,6 +496,7 @@ mod tests {
             purpose: WriterTask::Last(Duration::from_secs(10)),
             symbolize: Default::default(),
             frames: Default::default(),
+            id: None,
         }
     }
 

@@ -59,6 +59,7 @@ fn request(
         purpose,
         symbolize,
         frames: Default::default(),
+        id: None,
     }
 }
 

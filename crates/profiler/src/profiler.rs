@@ -111,6 +111,7 @@ impl Builder {
             purpose: Default::default(),
             symbolize: Symbolize::Now,
             frames: Default::default(),
+            id: None,
         };
         let output = MemoryOutput::new(kept.clone(), completion.clone());
         lifecycle::submit(request, Box::new(output), stop.clone())

@@ -7,7 +7,7 @@ pub use crate::channel::Refused;
 use crate::channel::{Receiver, Sender, channel};
 use crate::stack::RawStack;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use swipr_formats::model::{State, Thread};
@@ -43,7 +43,7 @@ pub type Batch = Vec<Event>;
 #[derive(Debug)]
 pub struct SampleSender {
     sender: Sender<(Batch, usize)>,
-    waiting: Arc<AtomicUsize>,
+    state: Arc<QueueState>,
     capacity: usize,
 }
 
@@ -51,26 +51,44 @@ pub struct SampleSender {
 #[derive(Debug)]
 pub struct SampleReceiver {
     receiver: Receiver<(Batch, usize)>,
-    waiting: Arc<AtomicUsize>,
+    state: Arc<QueueState>,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    /// Bytes of the batches that wait.
+    waiting: AtomicUsize,
+    /// No batch is of use any more.
+    is_unread: AtomicBool,
 }
 
 /// A queue of at most `capacity` bytes (and one batch).
 pub fn sample_queue(capacity: usize) -> (SampleSender, SampleReceiver) {
     let (sender, receiver) = channel(usize::MAX);
-    let waiting = Arc::<AtomicUsize>::default();
-    (SampleSender { sender, waiting: waiting.clone(), capacity }, SampleReceiver { receiver, waiting })
+    let state = Arc::<QueueState>::default();
+    (SampleSender { sender, state: state.clone(), capacity }, SampleReceiver { receiver, state })
 }
 
 impl SampleSender {
     /// Hands a batch over, or drops it.
     pub fn send(&self, batch: Batch) -> Result<(), Refused> {
         // Relaxed: a bound, not a hand-over; the channel orders the batches themselves.
-        if self.waiting.load(Relaxed) > self.capacity {
+        if self.state.waiting.load(Relaxed) > self.capacity {
             return Err(Refused::Full);
         }
         let bytes = batch.iter().map(bytes_of).sum();
-        self.waiting.fetch_add(bytes, Relaxed);
-        self.sender.send((batch, bytes))
+        self.state.waiting.fetch_add(bytes, Relaxed);
+        let sent = self.sender.send((batch, bytes));
+        if sent == Err(Refused::Gone) {
+            self.state.is_unread.store(true, Relaxed);
+        }
+        sent
+    }
+
+    /// Whether the writer is done: further samples are of no use.
+    pub fn is_unread(&self) -> bool {
+        // Relaxed: noticed at the next tick is soon enough.
+        self.state.is_unread.load(Relaxed)
     }
 }
 
@@ -78,8 +96,14 @@ impl SampleReceiver {
     /// The next batch, waited for at most so long.
     pub fn receive(&self, at_most: Duration) -> Result<Batch, RecvTimeoutError> {
         let (batch, bytes) = self.receiver.receive(at_most)?;
-        self.waiting.fetch_sub(bytes, Relaxed);
+        self.state.waiting.fetch_sub(bytes, Relaxed);
         Ok(batch)
+    }
+
+    /// The writer is done.
+    pub fn leave_unread(&self) {
+        // Relaxed: see `SampleSender::is_unread`.
+        self.state.is_unread.store(true, Relaxed);
     }
 
     /// Throws away what still comes, until the sampler has dropped the recording or the agent is
@@ -139,8 +163,8 @@ mod tests {
     #[test]
     fn a_stack_that_many_samples_share_is_not_counted_for_each() {
         let (sender, _receiver) = sample_queue(30_000);
-        let shared = batch(1000);
-        let sent = (0..1000).take_while(|_| sender.send(shared.clone()).is_ok()).count();
+        let batch = batch(1000);
+        let sent = (0..1000).take_while(|_| sender.send(batch.clone()).is_ok()).count();
         assert!((10..100).contains(&sent), "{sent}");
     }
 }

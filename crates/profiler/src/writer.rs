@@ -27,7 +27,6 @@ pub use names::NameSources;
 use names::{StackSymbolizer, stop_of};
 use sample_filter::SampleFilter;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use swipr_formats::Format;
@@ -62,8 +61,6 @@ pub struct Writer {
     /// Made before the sampler got the recording: the first sweep may be over before the writer
     /// runs.
     pub figures: Figures,
-    /// Tells the sampler to end the recording.
-    pub stop: Arc<AtomicBool>,
     /// Shared by all writers.
     pub names: NameSources,
     /// How long the writer may run to find lines.
@@ -83,7 +80,7 @@ impl Writer {
             Ok(end) => end,
             Err(Closed) => Err("the reader of the output is gone".to_string()),
         };
-        self.stop.store(true, Relaxed);
+        self.samples.leave_unread();
         drop(place);
         self.output.finish(end);
         self.samples

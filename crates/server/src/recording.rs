@@ -27,6 +27,8 @@ pub struct Request {
     pub interval: Duration,
     /// How long.
     pub length: Length,
+    /// The name by which a client may end it early.
+    pub id: Option<String>,
     /// What weights count.
     pub mode: Mode,
     /// What hits running threads.
@@ -206,6 +208,11 @@ pub trait Recorder: Send + Sync {
     /// Starts a recording that writes into `output` until it is over or
     /// `output` is closed. Does not wait for the recording.
     fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError>;
+    /// Ends recordings that clients have begun: those with this id, or all. Returns how many. Each
+    /// client gets what there is. Does not wait for that.
+    fn stop(&self, _id: Option<&str>) -> usize {
+        0
+    }
     /// Has a question of a symbol server's client answered. Does not wait for the answer.
     fn ask(&self, _question: Question) -> Result<(), StartError> {
         Err(StartError::Failed("there is nobody who looks names up".into()))

@@ -2,7 +2,7 @@
 //! own figures come with its end; a recording that is cut short has none.
 
 use crate::client::{Client, Status};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
@@ -76,8 +76,8 @@ impl Losses {
 #[derive(Debug)]
 pub struct Watch {
     losses: Losses,
-    /// Dropped: the thread ends. A message: look now, and say when it is done.
-    commands: SyncSender<SyncSender<()>>,
+    /// Dropped: the thread ends.
+    _end: Sender<()>,
 }
 
 impl Watch {
@@ -86,34 +86,16 @@ impl Watch {
     pub fn start(client: Client, before: Status) -> Watch {
         let statuses = Statuses { first: before.clone(), last: before, at: None };
         let losses = Losses(Arc::new(Mutex::new(statuses)));
-        let (commands, received) = sync_channel::<SyncSender<()>>(1);
+        let (end, ends) = channel::<()>();
         let own = losses.clone();
         std::thread::spawn(move || {
-            let mut answers = true;
-            while answers {
-                match received.recv_timeout(POLL_INTERVAL) {
-                    Ok(done) => {
-                        answers = own.poll(&client);
-                        let _ = done.try_send(());
-                    }
-                    Err(RecvTimeoutError::Timeout) => answers = own.poll(&client),
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            }
+            while ends.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) && own.poll(&client) {}
         });
-        Watch { losses, commands }
+        Watch { losses, _end: end }
     }
 
     /// The figures.
     pub fn losses(&self) -> Losses {
         self.losses.clone()
-    }
-
-    /// Asks now, and waits for the answer, but not longer.
-    pub fn ask_again(&self, timeout: Duration) {
-        let (done, is_done) = sync_channel(1);
-        if self.commands.try_send(done).is_ok() {
-            let _ = is_done.recv_timeout(timeout);
-        }
     }
 }

@@ -17,8 +17,8 @@ use swipr_formats::model::Summary;
 /// Batches that may wait for the writer; an agent's own buffer follows, and it counts what does not
 /// fit.
 const BATCHES: usize = 256;
-/// How long to wait for an agent's last figures.
-const LAST_FIGURES: Duration = Duration::from_millis(500);
+/// How long an agent may take to take the order to end a recording.
+const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long sources may take to end once they are stopped.
 const ENDING: Duration = Duration::from_secs(5);
 
@@ -183,9 +183,9 @@ impl Session {
 
     /// Ends what still runs and takes what came until then.
     pub fn stop(&mut self) -> Result<(), Error> {
-        for running in self.running.values() {
-            running.stop(LAST_FIGURES);
-        }
+        self.running.values().for_each(|running| running.stop(STOP_TIMEOUT));
+        self.settle()?;
+        self.running.values().for_each(Running::give_up);
         self.settle()
     }
 

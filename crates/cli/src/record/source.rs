@@ -11,16 +11,9 @@ use crate::read::raw::RawReader;
 use crate::shape::Shape;
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use swipr_formats::model::{Header, Summary};
-
-/// How long the samples of a recording that is ended early are waited for, which the agent has
-/// taken and is looking up names for.
-const LAST_SAMPLES: Duration = Duration::from_secs(2);
-/// Nothing came for so long: the others were dropped, or another recording's.
-const SILENCE: Duration = Duration::from_millis(200);
 
 /// What a source says.
 #[derive(Debug)]
@@ -55,7 +48,7 @@ pub struct Source {
     pub client: Client,
     /// What it said of itself before.
     pub before: Status,
-    /// What to ask for: the query of `/profile`, but for the format.
+    /// What to ask for: the query of `/profile`, but for format and id.
     pub query: String,
     /// What is changed about its samples.
     pub shape: Arc<Shape>,
@@ -66,10 +59,11 @@ pub struct Source {
 /// A source that runs.
 #[derive(Debug)]
 pub struct Running {
+    client: Client,
     connection: Connection,
     watch: Watch,
-    /// Samples that came.
-    heard: Arc<AtomicU64>,
+    /// The recording's id.
+    id: String,
 }
 
 /// The header and the samples in these bytes, and whether they could be read.
@@ -98,26 +92,20 @@ impl Source {
         let watch = Watch::start(self.client.clone(), self.before.clone());
         let connection = self.client.clone().waiting().connect()?;
         let shared = connection.try_clone().map_err(|error| self.client.unreachable(&error))?;
-        let (losses, heard) = (watch.losses(), Arc::<AtomicU64>::default());
-        let hears = Arc::clone(&heard);
+        let (client, losses) = (self.client.clone(), watch.losses());
+        let id = format!("swipr-{}-{}", std::process::id(), self.id);
+        let target = format!("/profile?format=raw&id={id}&{}", self.query);
         std::thread::spawn(move || {
             let id = self.id;
-            let ended = self.read(&connection, &losses, &hears, &to);
+            let ended = self.read(&connection, &target, &losses, &to);
             let _ = to.send(Message::Ended(id, Box::new(ended)));
         });
-        Ok(Running { connection: shared, watch, heard })
+        Ok(Running { client, connection: shared, watch, id })
     }
 
-    fn read(
-        self,
-        connection: &Connection,
-        losses: &Losses,
-        heard: &AtomicU64,
-        to: &SyncSender<Message>,
-    ) -> Ended {
+    fn read(self, connection: &Connection, target: &str, losses: &Losses, to: &SyncSender<Message>) -> Ended {
         let begun = Instant::now();
-        let target = format!("/profile?format=raw&{}", self.query);
-        let answer = match self.client.ask_on(connection, &target) {
+        let answer = match self.client.ask_on(connection, target) {
             Ok(answer) => answer,
             Err(error) => return without_samples(losses, Some(error)),
         };
@@ -147,7 +135,6 @@ impl Source {
             let bytes = buffer.get(..got).unwrap_or_default();
             let (begins, batch, taken) = pieces(bytes, &mut lines, &mut reader, &mut summary);
             samples += batch.len() as u64;
-            heard.store(samples, Relaxed);
             let batch = (!batch.is_empty()).then_some(Message::Samples(batch));
             // Nobody may wait for them any more.
             begins.map(Message::Began).into_iter().chain(batch).try_for_each(|message| to.send(message)).ok();
@@ -179,24 +166,16 @@ fn without_samples(losses: &Losses, error: Option<Error>) -> Ended {
 }
 
 impl Running {
-    /// Ends the recording now; what was sampled is kept. Samples that the agent has taken are
-    /// waited for as long as some come, and the first in any case: it may be looking up their
-    /// names.
+    /// Ends the recording now: the agent sends what it has. If it does not answer within `timeout`,
+    /// what it has not sent is lost.
     pub fn stop(&self, timeout: Duration) {
-        self.watch.ask_again(timeout);
-        let (taken, until) = (self.watch.losses().taken(), Instant::now() + LAST_SAMPLES);
-        let (mut known, mut silent_since) = (0, Instant::now());
-        loop {
-            let (heard, now) = (self.heard.load(Relaxed), Instant::now());
-            if heard != known {
-                (known, silent_since) = (heard, now);
-            }
-            let is_silent = heard > 0 && now.duration_since(silent_since) > SILENCE;
-            if heard >= taken || now > until || is_silent {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(5));
+        if self.client.stop_recording(&self.id, timeout).is_err() {
+            self.give_up();
         }
+    }
+
+    /// Waits for the agent no longer.
+    pub fn give_up(&self) {
         let _ = self.connection.shutdown(std::net::Shutdown::Both);
     }
 

@@ -152,13 +152,43 @@ fn ctrl_c_ends_a_recording_and_keeps_it_with_its_figures() {
     let text = read(&path);
     check_perf(&text, &[BURNS, "samples >= 20"]);
     let last = text.lines().last().expect("a line");
-    assert!(last.starts_with("# swipr: threads=1 ticks=") && !last.contains("ticks=0"), "{last}");
+    assert!(
+        last.starts_with("# swipr: threads=") && last.contains(" ticks=") && !last.contains("ticks=0"),
+        "{last}"
+    );
     assert!(said.errors.contains(", lost "), "{said:?}");
     assert_eq!(
         std::fs::read_dir(directory.path()).expect("a folder").count(),
         1,
         "nothing is left beside it"
     );
+    host.end();
+}
+
+/// Regression: what another recording had taken counted as this one's. While the flight recorder
+/// ran, the command waited two seconds for samples that were not for it.
+#[test]
+fn ctrl_c_gives_the_figures_of_this_recording_alone() {
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    let record = |rate: &str| {
+        let mut command = swipr(["record", &pid, "-r", rate, "-o", "-", "-f", "raw"]);
+        command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command")
+    };
+    let (other, slow) = (record("1000"), record("20"));
+    wait_until("samples of both", || samples_taken(&host.socket()) > 1000);
+    let ended = [slow, other].map(|child| {
+        // SAFETY: kill(2) takes no pointer; the child has not been waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+        Said::of(child.wait_with_output().expect("its end")).well()
+    });
+    let ticks = ended.map(|said| {
+        let end = said.out.lines().last().expect("its end").to_owned();
+        let ticks = end.split_once("\"ticks\":").and_then(|(_, rest)| rest.split(',').next()?.parse().ok());
+        ticks.unwrap_or_else(|| panic!("{end}"))
+    });
+    let [slow, other]: [u64; 2] = ticks;
+    assert!(slow > 0 && slow * 5 < other, "{slow} ticks, and {other} of the other one");
     host.end();
 }
 

@@ -35,7 +35,7 @@ pub struct RunningRecording {
     request: Arc<Request>,
     output: SampleSender,
     counters: Arc<RecordingCounters>,
-    /// Set by the writer when its reader is gone, by `swipr_recording_end`, and by `swipr_stop`.
+    /// Set by `POST /stop`, by `swipr_recording_end`, and by `swipr_stop`.
     stop: Arc<AtomicBool>,
     batch: Batch,
     /// When the last batch was handed to the writer.
@@ -162,7 +162,7 @@ impl RunningRecording {
     /// Whether this recording takes part in the sweep at `now`, which is at most `early` before its
     /// tick. Ticks that are over already are counted as late.
     pub fn begin_tick(&mut self, now: u64, early: u64) -> bool {
-        self.due = self.is_due(now.saturating_add(early)) && !self.stop.load(Relaxed);
+        self.due = self.is_due(now.saturating_add(early)) && !self.is_stopped();
         if self.due {
             // After the recording's end there are no ticks, even if the program was stopped and the
             // sampler is late.
@@ -317,14 +317,17 @@ impl RunningRecording {
         match self.output.send(batch) {
             Ok(()) => self.counters.samples.add(count),
             Err(Refused::Full) => self.counters.dropped.add(count),
-            Err(Refused::Gone) => self.stop.store(true, Relaxed),
+            Err(Refused::Gone) => {}
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed) || self.is_given_up()
     }
 
     /// Whether the reader is gone, so that further samples are of no use.
     fn is_given_up(&self) -> bool {
-        // The writer sets it when its reader is gone.
-        self.stop.load(Relaxed) && matches!(self.request.length, Length::Ticks(_) | Length::Time(_))
+        self.output.is_unread()
     }
 
     /// Whether the last tick is over. For a moment after it, answers may still come.
@@ -334,7 +337,7 @@ impl RunningRecording {
             Length::Time(_) => now >= self.end_ns(),
             Length::Open => false,
         };
-        if self.answers_until_ns.is_none() && (over || self.stop.load(Relaxed)) {
+        if self.answers_until_ns.is_none() && (over || self.is_stopped()) {
             self.counters.duration_ns.set(now - self.started_ns);
             self.answers_until_ns = Some(now + hit_within_ns());
         }
@@ -382,6 +385,7 @@ mod tests {
             purpose: Default::default(),
             symbolize: swipr_server::recording::Symbolize::Never,
             frames: Default::default(),
+            id: None,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
         let mut recording = RunningRecording::new(

@@ -28,6 +28,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         purpose: Default::default(),
         symbolize: swipr_server::recording::Symbolize::Never,
         frames: Default::default(),
+        id: None,
     };
     let (sender, samples) = sample_queue(QUEUE_BYTES);
     let (output, reader) = pipe(1 << 20, Arc::new(|| {}));
@@ -40,7 +41,6 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         counters: Arc::default(),
         figures: Figures::new(&of_agent),
         of_agent,
-        stop: Arc::default(),
         names: NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),
             jit_code: Arc::new(Mutex::new(JitCode::new(1 << 20))),

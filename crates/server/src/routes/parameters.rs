@@ -26,6 +26,8 @@ const SYMBOLIZERS: [(&str, Symbolize); 3] =
 
 /// Longest regular expression and longest title, in bytes.
 const MAX_TEXT_BYTES: usize = 1000;
+/// Longest id of a recording.
+const MAX_ID_BYTES: usize = 64;
 
 /// Every parameter.
 pub(crate) static PARAMETERS: &[Parameter] = &[
@@ -220,6 +222,13 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         set: |params, text| once(&mut params.compat, values::switch(text)),
     },
     Parameter {
+        name: "id",
+        json: Some("id"),
+        values: "text",
+        meaning: "a name for `POST /stop?id=…`, which ends the recording early; at most 64 letters, digits, `-`, `_`",
+        set: |params, text| once(&mut params.id, id(text)),
+    },
+    Parameter {
         name: "symbolizer",
         json: Some("symbolizer"),
         values: "native, lazy, fake",
@@ -248,6 +257,7 @@ pub(crate) struct RecordingParams {
     pub(crate) interval_ns: Option<u64>,
     pub(crate) ticks: Option<u64>,
     pub(crate) duration_ns: Option<u64>,
+    pub(crate) id: Option<String>,
     pub(crate) format: Option<&'static FormatInfo>,
     pub(crate) mode: Option<Mode>,
     source: Option<SampleSource>,
@@ -314,6 +324,7 @@ impl RecordingParams {
         Ok(Request {
             interval: Duration::from_nanos(interval_ns),
             length,
+            id: self.id,
             mode: self.mode.unwrap_or(defaults.mode),
             source: self.source.unwrap_or_default(),
             format: Selection {
@@ -388,6 +399,14 @@ fn states(text: &str) -> Result<Vec<StateFilter>, String> {
         ("blocked", StateFilter::Blocked),
     ];
     text.split(',').map(|state| values::choice(state.trim(), &known)).collect()
+}
+
+fn id(text: &str) -> Result<String, String> {
+    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    match is_plain && (1..=MAX_ID_BYTES).contains(&text.len()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("it is not 1 to {MAX_ID_BYTES} letters, digits, - or _")),
+    }
 }
 
 /// The title of a parameter, or what is wrong with it.

@@ -22,6 +22,18 @@ pub(super) fn health(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     }))
 }
 
+pub(super) fn stop(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
+    let id = asked.params.id.as_deref();
+    match (asked.recorder.stop(id), id) {
+        (0, Some(id)) => Err(Answer::problem(404, format!("no recording with the id {id} runs"))),
+        (0, None) => Err(Answer::problem(404, "no recording runs that a client has begun")),
+        (count, _) => {
+            let what = if count == 1 { "recording ends" } else { "recordings end" };
+            Ok(Outcome::Answer(Answer::text(format!("{count} {what}\n"))))
+        }
+    }
+}
+
 pub(super) fn status(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
     Ok(Outcome::Answer(Answer::json(asked.recorder.status())))
 }

@@ -26,7 +26,7 @@ const WITH_FORMAT: Parameters = &[
     SAMPLES,
     FRAMES,
     STACKS,
-    &["compat"],
+    &["compat", "id"],
     SYMBOLS,
     &["format"],
 ];
@@ -121,6 +121,15 @@ pub(crate) static ROUTES: &[Route] = &[
     Route {
         parameters: LIVE,
         ..get(&["/live"], "what the live page draws: what is new, each second", recordings::live)
+    },
+    Route {
+        method: Post,
+        parameters: &[&["id"]],
+        ..get(
+            &["/stop"],
+            "ends recordings early, the one with this `id` or all that clients have begun: they answer with what they have",
+            plain::stop,
+        )
     },
     get(&["/health"], "OK, or why the agent has turned itself off", plain::health),
     get(&["/status"], "the agent's state as JSON", plain::status),

@@ -103,6 +103,8 @@ fn wrong_queries_are_told_what_is_wrong() {
         ("/profile?lines=maybe", 400, "true, false"),
         ("/profile?max_depth=1", 400, "2 to"),
         ("/profile?title=a%0ab", 400, "control characters"),
+        ("/profile?id=a+b", 400, "1 to 64 letters"),
+        ("/profile?id=", 400, "1 to 64 letters"),
         ("/dump?format=pprof", 400, "dump, json"),
         ("/dump?seconds=1", 400, "not a parameter of /dump"),
     ]);
@@ -285,6 +287,9 @@ fn requests_that_are_no_http_or_too_much_of_it_are_refused() {
         ("PUT / HTTP/1.1\r\n\r\n".to_owned(), 405),
         ("POST /health HTTP/1.1\r\n\r\n".to_owned(), 405),
         ("GET /sample HTTP/1.1\r\n\r\n".to_owned(), 405),
+        ("GET /stop HTTP/1.1\r\n\r\n".to_owned(), 405),
+        ("POST /stop HTTP/1.1\r\n\r\n".to_owned(), 404),
+        ("POST /stop?title=a HTTP/1.1\r\n\r\n".to_owned(), 400),
         ("BREW /nothing HTTP/1.1\r\n\r\n".to_owned(), 404),
         (format!("{post}Content-Length: x\r\n\r\n"), 400),
         (format!("{post}Content-Length: -1\r\n\r\n"), 400),

@@ -84,7 +84,12 @@ fn a_histogram_is_cumulative_and_ends_with_its_count() {
 fn counts_stay_when_their_recording_ends() {
     let agent = Agent::new(&Config::default());
     let counters = std::sync::Arc::<crate::counters::RecordingCounters>::default();
-    let running = crate::agent::Running { id: 7, stop: Default::default(), counters: counters.clone() };
+    let running = crate::agent::Running {
+        id: 7,
+        id_of_client: None,
+        stop: Default::default(),
+        counters: counters.clone(),
+    };
     agent.running.lock().unwrap().push(running);
     counters.dropped.add(3);
     counters.late.add(2);

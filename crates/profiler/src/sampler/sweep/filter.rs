@@ -58,6 +58,7 @@ mod tests {
             purpose: Default::default(),
             symbolize: swipr_server::recording::Symbolize::Never,
             frames: Default::default(),
+            id: None,
         };
         let (sender, receiver) = sample_queue(QUEUE_BYTES);
         let mut recording = RunningRecording::new(
