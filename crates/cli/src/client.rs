@@ -14,6 +14,8 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long an agent may take to be found.
 const SOON: Duration = Duration::from_millis(1500);
+/// What an agent says whose process is ending.
+const STOPPING: &str = "the agent is stopping";
 /// The secret that agents may ask for by TCP.
 const TOKEN: &str = "SWIPR_TOKEN";
 
@@ -293,6 +295,9 @@ impl Client {
             429 => "wait until one of its recordings has ended, then try again".to_owned(),
             404 | 405 => {
                 "the agent may be of another version: use the library that came with this command".to_owned()
+            }
+            503 if why == STOPPING => {
+                return Error::new(why, "the process is about to end").exit(Exit::NotProfilable);
             }
             503 => "restart the program: its agent starts anew".to_owned(),
             422 => "--idle records threads that wait, too; a longer -d or a higher -r finds more".to_owned(),

@@ -9,7 +9,7 @@ mod queue;
 
 use crate::args::Push;
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::event::{Event, OwnedSample};
 use crate::find;
 use crate::read::Lines;
@@ -105,9 +105,10 @@ fn record_again_and_again(
             }
             Ok(None) => return Ok(()),
             // It has ended, or is just ending.
+            Err(error) if any && error.exit == Exit::NotProfilable => return Ok(()),
             Err(_) if any && client.status().is_err() => return Ok(()),
             // No CPU time was used: the next recording may have some.
-            Err(error) if error.exit == crate::error::Exit::Failed && client.status().is_ok() => {}
+            Err(error) if error.exit == Exit::Failed && client.status().is_ok() => {}
             Err(error) => return Err(error),
         }
         made += 1;
