@@ -34,7 +34,7 @@ pub unsafe extern "C" fn __register_frame(begin: *const c_void) {
         // SAFETY: the function of this name, called with what its caller gave.
         unsafe { std::mem::transmute::<*mut c_void, OfFrames>(next)(begin) };
     }
-    registered_frames::note(begin as u64);
+    registered_frames::record(begin as u64);
 }
 
 /// Takes a registration back.
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn __register_frame_info(begin: *const c_void, object: *mu
         // SAFETY: as in `__register_frame`.
         unsafe { std::mem::transmute::<*mut c_void, WithRoom>(next)(begin, object) };
     }
-    registered_frames::note(begin as u64);
+    registered_frames::record(begin as u64);
 }
 
 /// Takes such a registration back; returns the room that was lent, or null.

@@ -163,7 +163,7 @@ impl Client {
     /// A connection for [`Client::get_on`], which its owner may end from another thread.
     pub fn connect(&self) -> Result<Connection, Error> {
         let connected = self.endpoint.connect().and_then(|connection| {
-            connection.set_patience(self.timeout)?;
+            connection.set_timeout(self.timeout)?;
             Ok(connection)
         });
         connected.map_err(|error| self.unreachable(&error))
@@ -299,7 +299,7 @@ impl Client {
             503 if why == STOPPING => {
                 return Error::new(why, "the process is about to end").exit(Exit::NotProfilable);
             }
-            503 => "restart the program: its agent starts anew".to_owned(),
+            503 => "restart the program: its agent starts again".to_owned(),
             422 => "--idle records threads that wait, too; a longer -d or a higher -r finds more".to_owned(),
             400 => "change that option; --help has examples".to_owned(),
             _ => "try again; where that does not help, restart the program".to_owned(),

@@ -184,7 +184,7 @@ fn not_loaded(process: &Process, findings: &mut Findings) -> Verdict {
         findings.no("it was started without LD_PRELOAD=…/libswipr.so, and has not loaded it since");
         return why(
             format!("process {pid} ({name}) was started without swipr"),
-            format!("start it anew: swipr run -- {name} … (or with LD_PRELOAD, see README)"),
+            format!("start it again: swipr run -- {name} … (or with LD_PRELOAD, see README)"),
         );
     };
     findings.ok(format!("LD_PRELOAD names {library}"));

@@ -142,10 +142,10 @@ impl Connection {
     }
 
     /// How long a read may wait; `None` for ever.
-    pub fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
-            Connection::Unix(stream) => stream.set_read_timeout(patience),
-            Connection::Tcp(stream) => stream.set_read_timeout(patience),
+            Connection::Unix(stream) => stream.set_read_timeout(timeout),
+            Connection::Tcp(stream) => stream.set_read_timeout(timeout),
         }
     }
 

@@ -20,7 +20,7 @@ use progress::Progress;
 use session::{Over, Recorder, Session};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use unrecorded::{Member, tell_unrecorded};
+use unrecorded::{Member, report_unrecorded};
 
 /// How long to wait for samples before signals and the clock are looked at again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -82,7 +82,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     let unrecorded = session.unrecorded.names().clone();
     let done = session.finish().map(|summary| tell(&plan, &summary));
     if descendants.is_some() {
-        tell_unrecorded(&unrecorded, plan.talk);
+        report_unrecorded(&unrecorded, plan.talk);
     }
     done.map(|()| ExitCode::SUCCESS)
 }
@@ -117,7 +117,7 @@ pub fn root(name: &str, pid: u32, reuse: ReuseThreads) -> String {
 fn off(found: &Found, why: &str) -> Error {
     Error::new(
         format!("the agent in {} ({}) has turned itself off: {why}", found.name(), found.pid()),
-        "restart the program: its agent starts anew",
+        "restart the program: its agent starts again",
     )
     .exit(Exit::NotProfilable)
 }

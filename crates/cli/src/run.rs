@@ -14,7 +14,7 @@ use crate::preload_check::{self, PreloadProblem};
 use crate::process::Process;
 use crate::record::progress::{Progress, Talk};
 use crate::record::session::{Over, Recorder, Session};
-use crate::record::unrecorded::{Member, listed, tell_unrecorded};
+use crate::record::unrecorded::{Member, listed, report_unrecorded};
 use crate::record::{Plan, root, tell};
 use crate::say;
 use crate::signals::{Signals, end_by};
@@ -359,7 +359,7 @@ impl Runner {
             Some(left) => Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error },
             None => error,
         }));
-        tell_unrecorded(&unrecorded, self.plan.talk);
+        report_unrecorded(&unrecorded, self.plan.talk);
         if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet) {
             let (missing, used) = (missing.as_secs_f64(), used.as_secs_f64());
             say(format_args!(

@@ -67,9 +67,9 @@ impl Signals {
     }
 
     /// The next signal, waiting at most so long for one.
-    pub fn next(&self, patience: Duration) -> Option<Signal> {
+    pub fn next(&self, timeout: Duration) -> Option<Signal> {
         let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let ms = patience.as_millis().try_into().unwrap_or(i32::MAX);
+        let ms = timeout.as_millis().try_into().unwrap_or(i32::MAX);
         // SAFETY: one pollfd, which lives on this stack.
         if unsafe { libc::poll(&mut poll, 1, ms) } != 1 {
             return None;

@@ -79,20 +79,20 @@ impl Format for Live {
         let state = self.columns.state(sample.state);
         self.sums.entry((thread.id, node, state)).or_default().add(sample);
         if sample.time_ns >= self.next_ns {
-            self.tell(out);
+            self.write_period(out);
             self.next_ns = sample.time_ns.saturating_add(PERIOD_NS);
         }
     }
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
-        self.tell(out);
+        self.write_period(out);
         let info = Members::object().field("stats", string(&stats_line(summary)));
         line(Members::object().field("info", info.end()), out);
     }
 }
 
 impl Live {
-    fn tell(&mut self, out: &mut Vec<u8>) {
+    fn write_period(&mut self, out: &mut Vec<u8>) {
         let since_ns = self.next_ns.saturating_sub(PERIOD_NS).saturating_sub(self.start_ns);
         let mut spans = Numbers::new();
         for ((thread, node, state), sum) in self.sums.drain() {

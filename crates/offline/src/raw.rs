@@ -92,10 +92,10 @@ impl RawLines {
             return Err("it does not begin with a header line".into());
         }
         if line.thread >= self.threads {
-            return Err("a sample is of a thread that was not told".into());
+            return Err("a sample is of a thread that the recording does not have".into());
         }
         if line.stack >= self.stacks {
-            return Err("a sample has a stack that was not told".into());
+            return Err("a sample has a stack that the recording does not have".into());
         }
         let state = match line.state {
             "running" => State::Running,

@@ -392,7 +392,7 @@ impl Agent {
 
     fn start_sampler(self: &Arc<Self>) {
         let agent = self.clone();
-        self.counters.start_anew();
+        self.counters.clear_failure();
         let started = agent_threads::start("sampler", move || {
             sampler::run(&agent.sampler, &agent.counters, || agent.drop_symbols());
         });

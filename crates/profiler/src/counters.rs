@@ -129,7 +129,7 @@ impl AgentCounters {
     }
 
     /// A sampler is about to start: forgets why the last one failed.
-    pub fn start_anew(&self) {
+    pub fn clear_failure(&self) {
         self.set_failure(None);
     }
 

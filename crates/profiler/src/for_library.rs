@@ -37,7 +37,7 @@ pub mod recording {
 }
 
 pub mod registered_frames {
-    pub use crate::registered_frames::{forget, note};
+    pub use crate::registered_frames::{forget, record};
 }
 
 pub mod server {

@@ -193,7 +193,7 @@ fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, swipr_serve
             Err(error) => not_listening.push(error.to_string()),
         }
     }
-    tell_not_listening(&not_listening, instance);
+    log_not_listening(&not_listening, instance);
     let addresses: Vec<&Address> = listeners.iter().map(Listener::address).collect();
     let address = match addresses.first() {
         Some(&address) => address.clone(),
@@ -217,7 +217,7 @@ fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, swipr_serve
 
 /// A place besides the main one is taken: reports that on stderr. Children of a profiled process,
 /// which has the place itself, only log it.
-fn tell_not_listening(reasons: &[String], instance: &Instance) {
+fn log_not_listening(reasons: &[String], instance: &Instance) {
     let is_child = !reasons.is_empty() && (instance.is_forked() || process::has_profiled_parent());
     for reason in reasons {
         match is_child {

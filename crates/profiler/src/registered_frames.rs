@@ -37,8 +37,8 @@ pub struct Registration {
     pub serial: u64,
 }
 
-/// Notes that frame information at `address` holds from now on.
-pub fn note(address: u64) {
+/// Records that frame information at `address` holds from now on.
+pub fn record(address: u64) {
     if address <= TAKEN {
         return;
     }
@@ -74,7 +74,7 @@ pub fn generation() -> u64 {
 }
 
 /// Registrations that found no place.
-pub fn not_noted() -> u64 {
+pub fn dropped() -> u64 {
     NOT_NOTED.load(Relaxed)
 }
 
@@ -99,19 +99,19 @@ mod tests {
     #[test]
     fn what_is_registered_twice_is_forgotten_twice() {
         let before = generation();
-        note(0x7000);
+        record(0x7000);
         let first = serials(0x7000);
         assert!(first.len() == 1 && generation() != before);
-        note(0x7000);
+        record(0x7000);
         assert_eq!(serials(0x7000).len(), 2);
         forget(0x7000);
         forget(0x7000);
         forget(0x7000);
         assert!(serials(0x7000).is_empty());
-        note(0x7000);
+        record(0x7000);
         assert_ne!(serials(0x7000), first, "another registration at the same place");
         forget(0x7000);
-        note(0);
+        record(0);
         assert!(serials(0).is_empty());
     }
 
@@ -121,7 +121,7 @@ mod tests {
             for thread in 0..4_u64 {
                 scope.spawn(move || {
                     for n in 0..500 {
-                        note(0x10_0000 * (thread + 1) + 8 * n);
+                        record(0x10_0000 * (thread + 1) + 8 * n);
                     }
                     for n in 0..500 {
                         assert_eq!(serials(0x10_0000 * (thread + 1) + 8 * n).len(), 1);

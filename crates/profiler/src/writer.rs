@@ -126,11 +126,11 @@ impl Writer {
 
     /// Tells the flight recorder, besides samples, where their names are and what was lost.
     fn feed(&self, flight_recorder: &Option<SharedFlightRecorder>, names: &mut StackSymbolizer) {
-        let (met, figures) = (names.take_met(), self.counters.summary());
+        let (modules, figures) = (names.take_new_modules(), self.counters.summary());
         with_recorder(flight_recorder, |shared| {
             shared.recorder.set_figures(figures);
-            if !met.is_empty() {
-                shared.met(met);
+            if !modules.is_empty() {
+                shared.add_modules(modules);
             }
         });
         names.keep_at_most(MAX_KEPT_STACKS);

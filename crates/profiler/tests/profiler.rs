@@ -72,8 +72,8 @@ fn a_program_profiles_itself_and_writes_what_it_found() {
     let waiter = waiter.spawn(move || ended.recv().is_ok()).expect("a thread");
     let profiler =
         Profiler::builder().hz(200).mode(Mode::Wall).threads("^waiter$").start().expect("a profiler");
-    let patience = Instant::now() + Duration::from_secs(60);
-    while profiler.report().stacks().is_empty() && Instant::now() < patience {
+    let timeout = Instant::now() + Duration::from_secs(60);
+    while profiler.report().stacks().is_empty() && Instant::now() < timeout {
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(end);

@@ -40,7 +40,7 @@ pub struct EventLoop {
     pub(super) last_id: usize,
     pub(super) sleeper: Option<Socket>,
     pub(super) sleeper_watch: Watch,
-    pub(super) sleeper_noted: Option<OpenDescriptor>,
+    pub(super) sleeper_descriptor: Option<OpenDescriptor>,
     pub(super) context: ServerContext,
     pub(super) control: Arc<Control>,
     pub(super) poller: Poller,
@@ -52,7 +52,7 @@ pub(super) struct Client {
     id: usize,
     watch: Watch,
     connection: Connection,
-    _noted: Option<OpenDescriptor>,
+    _descriptor: Option<OpenDescriptor>,
 }
 
 impl EventLoop {
@@ -155,12 +155,12 @@ impl EventLoop {
     fn on_waker_ready(&mut self, events: i16) {
         if events & !libc::POLLIN != 0 {
             self.sleeper = None;
-            self.sleeper_noted = None;
+            self.sleeper_descriptor = None;
         } else if let Some(sleeper) = self.sleeper.as_ref().filter(|_| events != 0) {
             self.control.waker.drain(sleeper);
             if !sleeper.is_ours() {
                 self.sleeper = None;
-                self.sleeper_noted = None;
+                self.sleeper_descriptor = None;
             }
         }
     }
@@ -207,7 +207,7 @@ impl EventLoop {
             self.clients.push(Client {
                 id: self.last_id,
                 watch: Watch::default(),
-                _noted: self.control.note(&socket),
+                _descriptor: self.control.register(&socket),
                 connection: Connection::new(socket, Arc::clone(listening.address()), gate, now),
             });
         }

@@ -22,13 +22,13 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 /// from the writer's thread when bytes come into an empty pipe and when the
 /// recording ends; it must not wait.
 pub fn pipe(capacity: usize, wake: Wake) -> (PipeWriter, PipeReader) {
-    patient_pipe(capacity, wake, TIMEOUT)
+    pipe_with_timeout(capacity, wake, TIMEOUT)
 }
 
-fn patient_pipe(capacity: usize, wake: Wake, patience: Duration) -> (PipeWriter, PipeReader) {
+fn pipe_with_timeout(capacity: usize, wake: Wake, timeout: Duration) -> (PipeWriter, PipeReader) {
     let shared = Arc::new(SharedPipe { state: Mutex::new(PipeState::default()), room: Condvar::new() });
     let (capacity, takes_empty) = (capacity.max(1), false);
-    let writer = PipeWriter { shared: Arc::clone(&shared), capacity, takes_empty, wake, patience };
+    let writer = PipeWriter { shared: Arc::clone(&shared), capacity, takes_empty, wake, timeout };
     (writer, PipeReader { shared })
 }
 
@@ -60,7 +60,7 @@ pub struct PipeWriter {
     capacity: usize,
     takes_empty: bool,
     wake: Wake,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl PipeWriter {
@@ -111,13 +111,13 @@ impl Output for PipeWriter {
                 progress = (state.taken, Instant::now());
             }
             let waited = progress.1.elapsed();
-            if waited >= self.patience {
+            if waited >= self.timeout {
                 state.closed = true;
                 state.bytes.clear();
                 return Err(Closed);
             }
             if state.bytes.len() >= self.capacity && !state.closed {
-                let bound = self.patience.saturating_sub(waited);
+                let bound = self.timeout.saturating_sub(waited);
                 state = after_waiting(self.shared.room.wait_timeout(state, bound)).0;
             }
         }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_reader_that_takes_nothing_closes_the_pipe_in_the_end() {
         let (_, wake) = counted();
-        let (mut writer, mut reader) = patient_pipe(4, wake, Duration::from_millis(10));
+        let (mut writer, mut reader) = pipe_with_timeout(4, wake, Duration::from_millis(10));
         assert_eq!(writer.write(b"12345"), Err(Closed));
         assert!(writer.is_closed());
         assert!(reader.end().is_some_and(|end| end.is_err()));

@@ -21,7 +21,7 @@ const STACK_BYTES: usize = 512 * 1024;
 /// The handle of a server. Dropping it stops the server without waiting.
 pub struct Server {
     control: Arc<Control>,
-    _noted: Option<OpenDescriptor>,
+    _descriptor: Option<OpenDescriptor>,
 }
 
 impl Server {
@@ -47,14 +47,14 @@ impl Server {
             last_id: FIRST_CLIENT,
             context: ServerContext { recorder, settings, wake: Arc::new(move || waking.waker.wake()) },
             sleeper_watch: Watch::default(),
-            sleeper_noted: control.note(&sleeper),
+            sleeper_descriptor: control.register(&sleeper),
             sleeper: Some(sleeper),
             poller: Poller::new()?,
             control: Arc::clone(&control),
             failed_waits: 0,
         };
-        let noted = control.note(control.waker.socket());
-        let server = Server { control, _noted: noted };
+        let noted = control.register(control.waker.socket());
+        let server = Server { control, _descriptor: noted };
         Ok((server, event_loop))
     }
 

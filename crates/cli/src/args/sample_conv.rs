@@ -54,7 +54,7 @@ pub struct SampleConv {
     /// Not needed here: the option is there for habit's sake
     #[arg(long, value_name = "BOOL", hide = true, action = ArgAction::Set)]
     pub unstucker_workaround: Option<bool>,
-    /// Errors are told, and nothing else: the option is there for habit's sake
+    /// Errors are printed, and nothing else: the option is there for habit's sake
     #[arg(long, value_name = "LEVEL", hide = true)]
     pub log_level: Option<String>,
 }

@@ -115,7 +115,7 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
         findings.no(format!("it has turned itself off: {reason}"));
         return why(
             format!("the agent has turned itself off: {reason}"),
-            "restart the program: its agent starts anew",
+            "restart the program: its agent starts again",
         );
     }
     if status.stacks.timers_refused > 0 {

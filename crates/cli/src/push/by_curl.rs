@@ -18,7 +18,7 @@ pub(super) fn post(
     url: &str,
     headers: &[(&str, &str)],
     body: &[u8],
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<Answer<io::Cursor<Vec<u8>>>> {
     let folder = Folder::new()?;
     let file = folder.path().join("body");
@@ -29,7 +29,7 @@ pub(super) fn post(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let text = config(url, headers, &format!("@{}", file.display()), patience);
+    let text = config(url, headers, &format!("@{}", file.display()), timeout);
     let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(text.as_bytes()));
     let output = child.wait_with_output()?;
     written?;
@@ -41,7 +41,7 @@ pub(super) fn post(
 }
 
 /// What curl reads as its options (curl(1), --config).
-fn config(url: &str, headers: &[(&str, &str)], data: &str, patience: Duration) -> String {
+fn config(url: &str, headers: &[(&str, &str)], data: &str, timeout: Duration) -> String {
     // The answer comes as it is, head and chunks; nothing before it.
     let mut text =
         "silent\nshow-error\ninclude\nraw\nhttp1.1\nsuppress-connect-headers\nheader = \"Expect:\"\n"
@@ -51,7 +51,7 @@ fn config(url: &str, headers: &[(&str, &str)], data: &str, patience: Duration) -
         text.push_str(&format!("{option} = \"{value}\"\n"));
     };
     set("url", url);
-    set("max-time", &patience.as_secs().to_string());
+    set("max-time", &timeout.as_secs().to_string());
     set("data-binary", data);
     for (name, value) in headers {
         set("header", &format!("{name}: {value}"));

@@ -58,7 +58,7 @@ impl Unrecorded {
 }
 
 /// Names the processes that are not in the recording, though they should be.
-pub fn tell_unrecorded(names: &BTreeMap<u32, String>, talk: Talk) {
+pub fn report_unrecorded(names: &BTreeMap<u32, String>, talk: Talk) {
     if names.is_empty() || talk == Talk::Quiet {
         return;
     }

@@ -39,7 +39,7 @@ pub(super) const KEYS: [(&str, &str); 13] = [
     ("/  F3  F4", "show names with this text only; Esc ends that"),
     ("arrows PgUp PgDn Home End", "scroll"),
     ("p  Space", "stand still, or go on"),
-    ("r", "begin anew"),
+    ("r", "begin again"),
     ("?  h  F1", "this help"),
     ("q  F10  Ctrl-C", "end"),
     ("", "CPU is as in top and htop: 100 % is one CPU all the time"),

@@ -120,7 +120,9 @@ impl FrameField {
     pub(super) fn into_frame(self, modules: &[Arc<Module>]) -> Result<Frame, String> {
         let module = match self.module {
             None => None,
-            Some(id) => Some(modules.get(id).ok_or("a frame is of a module that was not told")?.clone()),
+            Some(id) => Some(
+                modules.get(id).ok_or("a frame is of a module that the recording does not have")?.clone(),
+            ),
         };
         let kind = match self.kind.as_str() {
             "jit" => FrameKind::Jit,

@@ -17,7 +17,7 @@ pub struct FoundRuntime {
 pub enum NotRead {
     /// For this reason, for the status.
     Because(String),
-    /// It has not started, so that it cannot be told what it is.
+    /// It has not started, so that its kind is not known.
     NotYet,
 }
 
@@ -27,7 +27,7 @@ impl NotRead {
         NotRead::Because(format!("{name}: {why}: shown as the interpreter's functions"))
     }
 
-    /// Nobody has told where this version keeps what is read.
+    /// There is no row for this version.
     pub fn unknown_version(name: &str) -> NotRead {
         NotRead::because(name, "this version's structures are not known")
     }

@@ -176,7 +176,7 @@ mod tests {
         let bytes = section(&[0x1000_0000..0x1000_0040, 0x1000_0100..0x1000_0140]);
         let address = bytes.as_ptr() as u64;
         let mut registered = Registered::default();
-        registered_frames::note(address);
+        registered_frames::record(address);
         registered.refresh(-1);
         let tables = registered.outside(&[]);
         let table = tables.iter().find(|table| table.text() == &(0x1000_0000..0x1000_0140)).unwrap();
@@ -190,7 +190,7 @@ mod tests {
         // LLVM's convention: the second description by itself.
         let first = 4 + u64::from(u32::from_le_bytes(bytes[..4].try_into().unwrap()));
         let second = first + 4 + u64::from(bytes[first as usize]);
-        registered_frames::note(address + second);
+        registered_frames::record(address + second);
         registered.refresh(-1);
         assert!(covered(&registered, 0x1000_0110) && !covered(&registered, 0x1000_0010));
         registered_frames::forget(address + second);

@@ -38,7 +38,7 @@ impl AddressRecorder {
 
     /// Adds modules that new stacks have frames in. Forgets modules that are unloaded and in no
     /// stack any more.
-    pub fn met(&mut self, modules: Vec<(Arc<Module>, Arc<Symbols>)>) {
+    pub fn add_modules(&mut self, modules: Vec<(Arc<Module>, Arc<Symbols>)>) {
         self.places.retain(|module, _| Arc::strong_count(module) > 1);
         self.places.extend(modules);
     }

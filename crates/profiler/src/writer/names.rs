@@ -60,7 +60,7 @@ pub struct StackSymbolizer {
     made: FxHashMap<Arc<RawStack>, (Arc<Stack>, Validity)>,
     frames: FxHashMap<CodeAddress, Frame>,
     /// Modules of frames that were not symbolized, and where their names are found.
-    met: Vec<(Arc<Module>, Arc<Symbols>)>,
+    new_modules: Vec<(Arc<Module>, Arc<Symbols>)>,
     /// For the lines of scripts.
     scripts: SourceLines,
     /// What `frames` holds for.
@@ -90,7 +90,7 @@ impl StackSymbolizer {
             stacks,
             made,
             frames,
-            met: vec![],
+            new_modules: vec![],
             scripts: SourceLines::default(),
             mappings: None,
             generation: None,
@@ -135,8 +135,8 @@ impl StackSymbolizer {
     }
 
     /// The modules of frames that were not symbolized since the last call; some more than once.
-    pub fn take_met(&mut self) -> Vec<(Arc<Module>, Arc<Symbols>)> {
-        std::mem::take(&mut self.met)
+    pub fn take_new_modules(&mut self) -> Vec<(Arc<Module>, Arc<Symbols>)> {
+        std::mem::take(&mut self.new_modules)
     }
 
     /// Clears the caches if they have more than so many stacks.
@@ -251,9 +251,9 @@ impl StackSymbolizer {
         };
         if self.symbolize == Symbolize::Lazy
             && let Some(symbols) = &code.symbols
-            && self.met.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &code.module))
+            && self.new_modules.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &code.module))
         {
-            self.met.push((code.module.clone(), symbols.clone()));
+            self.new_modules.push((code.module.clone(), symbols.clone()));
         }
         let module = Some(code.module.clone());
         let frame = Frame { address: address.address, kind: FrameKind::Native, module, functions };

@@ -55,7 +55,7 @@ impl Control {
     }
 
     /// Puts a socket on the list of open ones.
-    pub(crate) fn note(&self, socket: &Socket) -> Option<OpenDescriptor> {
+    pub(crate) fn register(&self, socket: &Socket) -> Option<OpenDescriptor> {
         let free = |slot: &Slot| slot.fd.load(Ordering::Relaxed) == FREE;
         let index = self.slots.iter().position(free)?;
         let slot = self.slots.get(index)?;

@@ -23,7 +23,7 @@ pub(crate) struct Acceptor {
     address: Arc<Address>,
     health: Health,
     pub(super) watch: Watch,
-    _noted: Option<OpenDescriptor>,
+    _descriptor: Option<OpenDescriptor>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Acceptor {
             address: Arc::new(listener.address().clone()),
             health: Health::Well,
             watch: Watch::default(),
-            _noted: control.note(listener.socket()),
+            _descriptor: control.register(listener.socket()),
             listener,
         }
     }

@@ -90,7 +90,7 @@ impl CodeMap {
         let Some(end) = start.checked_add(size).filter(|&end| end > start) else { return };
         if self.bytes.saturating_add(function.bytes()) > self.max_bytes {
             self.displaced.clear();
-            self.count_anew();
+            self.recount();
             if self.bytes.saturating_add(function.bytes()) > self.max_bytes {
                 self.refused += 1;
                 // What was there is there no more, whatever is now.
@@ -190,7 +190,7 @@ impl CodeMap {
         self.pieces.insert(start, piece);
     }
 
-    fn count_anew(&mut self) {
+    fn recount(&mut self) {
         self.bytes = self.pieces.values().map(|piece| piece.function.bytes()).sum();
     }
 }
