@@ -1,9 +1,10 @@
 """Stops at points whose stacks it tells: for each line of standard input, a thread goes down a
 random path of functions and waits there; the program prints the path as Python itself sees it, and
 that thread's id. The next line lets it go on."""
+import _thread
 import ctypes
 import json
-import queue
+import os
 import random
 import sys
 import threading
@@ -82,8 +83,8 @@ WAYS = [direct, by_map, by_key, by_qsort, by_method, by_length, by_generator, by
 
 def step(path):
     if not path:
-        reached.put(1)
-        go_on.get()
+        reached.release()
+        go_on.acquire()
         return 0
     return path[0](path[1:])
 
@@ -95,24 +96,32 @@ def frames(frame):
         frame = frame.f_back
 
 
+def begin(path):
+    ids.append(int(os.path.basename(os.readlink("/proc/thread-self"))))
+    step(path)
+
+
+ids = []
 # Written in C: they have no frames of their own.
-reached, go_on = queue.SimpleQueue(), queue.SimpleQueue()
+reached, go_on = _thread.allocate_lock(), _thread.allocate_lock()
+reached.acquire()
+go_on.acquire()
 random.seed(7)
 print("ready", flush=True)
 for _ in sys.stdin:
     path = [random.choice(WAYS) for _ in range(random.randrange(12))]
-    thread = threading.Thread(target=step, args=(path,))
+    thread = threading.Thread(target=begin, args=(path,))
     thread.start()
-    reached.get()
+    reached.acquire()
     while True:
         seen = list(frames(sys._current_frames()[thread.ident]))
         if seen[0][2] == step.__code__.co_firstlineno + 3:
             break
-    print("at", json.dumps([thread.native_id, seen]), flush=True)
+    print("at", json.dumps([ids[-1], seen]), flush=True)
     if not sys.stdin.readline():
-        go_on.put(1)
+        go_on.release()
         break
-    go_on.put(1)
+    go_on.release()
     thread.join()
     print("gone", flush=True)
 print("ok", flush=True)

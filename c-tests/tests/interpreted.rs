@@ -9,7 +9,7 @@ use swipr_c_tests::interpreted::{
 };
 
 /// Versions whose frames are read.
-const READ: std::ops::RangeInclusive<u32> = 8..=15;
+const READ: std::ops::RangeInclusive<u32> = 6..=15;
 /// Stacks that are wanted of each program, at least, unless `STACKS_OF_PYTHON` has another number.
 const LEAST: usize = 300;
 /// Points at which a program is stopped.

@@ -107,8 +107,8 @@ impl Interpreters {
         text: Range<u64>,
     ) -> Option<Result<FoundRuntime, NotRead>> {
         let exports = |language, symbol: &str| exported.find(symbol).filter(|_| self.wanted.has(language));
-        if let Some(runtime) = exports(Language::Python, python::RUNTIME) {
-            return Some(python::find(exported, runtime.start, object, text));
+        if let Some(head) = exports(Language::Python, python::HEAD) {
+            return Some(python::find(exported, &head, object, text));
         }
         if let Some(run_loop) = exports(Language::Perl, perl::RUN_LOOP) {
             return Some(perl::find(exported, run_loop, text));

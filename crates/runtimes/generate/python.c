@@ -1,5 +1,5 @@
 /* Prints a row of src/python/rows.rs: where this version of CPython keeps what is read.
-   Compiled against the public headers of that version, 3.8 to 3.12; see generate/python. */
+   Compiled against the installed headers of that version, 3.6 to 3.12; see generate/python. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #if PY_VERSION_HEX >= 0x030b0000
@@ -10,8 +10,10 @@
 #if PY_VERSION_HEX >= 0x03090000
 #include "internal/pycore_interp.h"
 #include "internal/pycore_runtime.h"
-#else
+#elif PY_VERSION_HEX >= 0x03080000
 #include "internal/pycore_pystate.h"
+#elif PY_VERSION_HEX >= 0x03070000
+#include "internal/pystate.h"
 #endif
 #include <stddef.h>
 #include <stdio.h>
@@ -20,7 +22,12 @@
 
 int main(void) {
     printf("    // %s\n    Row {\n        minor: %d,\n", PY_VERSION, PY_MINOR_VERSION);
+#if PY_VERSION_HEX >= 0x03070000
     FIELD("interpreters", offsetof(_PyRuntimeState, interpreters.head));
+#else
+    // A variable of its own.
+    FIELD("interpreters", 0);
+#endif
     FIELD("interpreter_next", offsetof(PyInterpreterState, next));
 #if PY_VERSION_HEX >= 0x030b0000
     FIELD("interpreter_threads", offsetof(PyInterpreterState, threads.head));

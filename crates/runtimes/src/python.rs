@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::blocks::Blocks;
 
-    const ROW: Row = ROWS[4];
+    const ROW: Row = ROWS[ROWS.len() - 1];
 
     /// A structure of zeroes but for these words.
     fn structure(words: &[(u64, u64)]) -> Vec<u8> {

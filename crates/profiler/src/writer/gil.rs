@@ -50,7 +50,7 @@ mod tests {
         Frame { address, kind, module: None, functions: names.iter().map(function).collect() }
     }
 
-    /// As 3.8 to 3.13 have it.
+    /// As 3.6 to 3.13 have it.
     #[test]
     fn a_wait_is_told_by_the_function_that_takes_the_lock_in_the_interpreters_object() {
         let native = |address, names: &[&str]| frame(address, FrameKind::Native, names);

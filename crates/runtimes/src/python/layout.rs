@@ -63,7 +63,7 @@ pub(crate) enum Entry {
 pub struct Layout {
     /// Of its version.
     pub row: Row,
-    /// The address of `_PyRuntime`.
+    /// The address of `_PyRuntime`; before 3.7, of the variable that has the first interpreter's.
     pub runtime: u64,
     /// The addresses of `PyCode_Type`, `PyUnicode_Type` and `PyBytes_Type`.
     pub code_type: u64,
