@@ -4,6 +4,9 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::process::Command;
+use swipr_c_tests::agent::library;
+use swipr_c_tests::host::Host;
 use swipr_c_tests::interpreted::{
     Frame, Stack, pythons, record, record_running, stack_of_waiting, start, start_with,
 };
@@ -136,6 +139,22 @@ fn only_languages_that_are_wanted_have_functions() {
         assert!(host.ended().success() && !stacks.is_empty());
         let with = stacks.iter().filter(|stack| stack.python().next().is_some()).count();
         assert_eq!(with > 0, is_read, "3.{minor}, {wanted}: {with} of {} stacks", stacks.len());
+    }
+}
+
+/// Regression: an interpreter that started after its recording, and loaded nothing more, was not
+/// read.
+#[test]
+fn a_recording_of_a_program_from_its_start_has_functions() {
+    const PROGRAM: &str = "def spin():\n  while True: pass\nspin()";
+    for (minor, python) in pythons(READ) {
+        let mut command = Command::new(python);
+        command.args(["-S", "-c", PROGRAM]).env("LD_PRELOAD", library());
+        command.env("SWIPR_RECORDER", std::process::id().to_string());
+        let host = Host::spawn(command);
+        let stacks = record(&host, "seconds=2&hz=100&mode=cpu");
+        let has_spin = stacks.iter().flat_map(Stack::python).any(|frame| frame.name == "spin");
+        assert!(has_spin, "3.{minor}: {} stacks", stacks.len());
     }
 }
 

@@ -31,6 +31,7 @@ use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use swipr_formats::model::Language;
 use swipr_os::locks::lock;
 use swipr_os::memory::map_forever;
@@ -60,7 +61,14 @@ struct Discovery {
     found: Option<ObjectKey>,
     /// Objects without one.
     without: FxHashSet<ObjectKey>,
+    /// When one that has not started was found first, and when last.
+    awaited: Option<(Instant, Instant)>,
 }
+
+/// How soon one that has not started is looked at again, at least; and after which part of the time
+/// that it has been awaited.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+const PART_OF_WAIT: u32 = 8;
 
 /// How an object is recognised: its bias, the end of its code, its name.
 type ObjectKey = (u64, u64, String);
@@ -78,7 +86,8 @@ impl Interpreters {
         objects: impl Iterator<Item = (&'o Object, Range<u64>)>,
     ) -> Option<Arc<RuntimeCode>> {
         let mut state = lock(&self.state).filter(|_| self.wanted != Wanted::OFF)?;
-        let mut without = FxHashSet::default();
+        let (mut without, mut is_awaited) = (FxHashSet::default(), false);
+        let awaited = state.awaited.take();
         for (object, text) in objects {
             let key = (object.bias, text.end, object.name.clone());
             if state.found.as_ref() == Some(&key) {
@@ -88,15 +97,25 @@ impl Interpreters {
                 if state.without.contains(&key) { None } else { Exported::of(object, self.memory_file) };
             match exported.and_then(|exported| self.look(&exported, object, text)) {
                 None => _ = without.insert(key),
-                Some(Err(NotRead::NotYet)) => {}
+                Some(Err(NotRead::NotYet)) => is_awaited = true,
                 Some(found) => {
                     state.found = Some(key);
                     return self.take_up(&mut state, found);
                 }
             }
         }
-        *state = Discovery { without, ..Discovery::default() };
+        let now = Instant::now();
+        let awaited = is_awaited.then(|| (awaited.map_or(now, |(first, _)| first), now));
+        *state = Discovery { without, awaited, ..Discovery::default() };
         None
+    }
+
+    /// Whether to look again for one that had not started: it does so without loading anything.
+    pub fn may_have_started(&self) -> bool {
+        let awaited = lock(&self.state).and_then(|state| state.awaited);
+        awaited.is_some_and(|(first, last)| {
+            last.elapsed() >= FIRST_LOOK.max(last.duration_since(first) / PART_OF_WAIT)
+        })
     }
 
     /// The interpreter in that object, with its code there; `None`: it has none that is wanted.

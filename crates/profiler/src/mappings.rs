@@ -126,7 +126,7 @@ impl Tables {
         let changes = objects::changes().filter(|changes| self.seen != Some(*changes));
         let Some((changes, list)) = changes.and_then(|changes| Some((changes, objects::list()?))) else {
             let is_first = self.maps.is_empty() && self.read_maps();
-            if has_new_frames || is_first {
+            if has_new_frames || is_first || self.interpreters.may_have_started() {
                 self.publish();
                 self.figures.build_ns += started.elapsed().as_nanos() as u64;
             }
