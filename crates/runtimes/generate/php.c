@@ -9,7 +9,7 @@
 #define FIELD(name, value) printf("        " name ": %ld,\n", (long)(value))
 
 int main(void) {
-    printf("    // %s\n    PhpRow {\n        api: %d,\n        version: \"%d.%d\",\n", PHP_VERSION, ZEND_MODULE_API_NO,
+    printf("    // %s\n    PhpRow {\n        api: %d,\n        major: %d,\n        minor: %d,\n", PHP_VERSION, ZEND_MODULE_API_NO,
            PHP_MAJOR_VERSION, PHP_MINOR_VERSION);
     FIELD("current_frame", offsetof(zend_executor_globals, current_execute_data));
     FIELD("frame_op", offsetof(zend_execute_data, opline));

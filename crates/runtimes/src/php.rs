@@ -31,32 +31,33 @@ const GENERATOR: u8 = 1;
 pub struct PhpRow {
     /// What modules are built for (`ZEND_MODULE_API_NO`).
     pub api: u32,
-    pub version: &'static str,
-    pub current_frame: u64,
-    pub frame_op: u64,
-    pub frame_result: u64,
-    pub frame_function: u64,
-    pub frame_call: u64,
-    pub frame_previous: u64,
+    pub major: u16,
+    pub minor: u16,
+    pub current_frame: u16,
+    pub frame_op: u16,
+    pub frame_result: u16,
+    pub frame_function: u16,
+    pub frame_call: u16,
+    pub frame_previous: u16,
     /// `execute_ex` was called for the frame.
     pub call_is_entry: u32,
     /// The frame is of a generator.
     pub call_is_generator: u32,
-    pub function_type: u64,
-    pub function_name: u64,
-    pub function_class: u64,
-    pub function_file: u64,
-    pub function_line: u64,
-    pub function_ops: u64,
-    pub function_op_count: u64,
-    pub class_name: u64,
-    pub op_line: u64,
-    pub op_bytes: u64,
-    pub string_length: u64,
-    pub string_text: u64,
-    pub table_elements: u64,
-    pub module_api: u64,
-    pub module_is_thread_safe: u64,
+    pub function_type: u16,
+    pub function_name: u16,
+    pub function_class: u16,
+    pub function_file: u16,
+    pub function_line: u16,
+    pub function_ops: u16,
+    pub function_op_count: u16,
+    pub class_name: u16,
+    pub op_line: u16,
+    pub op_bytes: u16,
+    pub string_length: u16,
+    pub string_text: u16,
+    pub table_elements: u16,
+    pub module_api: u16,
+    pub module_is_thread_safe: u16,
 }
 
 /// What is read of this process's PHP.
@@ -94,12 +95,12 @@ struct PhpWalk<'w, 'p, 'k> {
 }
 
 impl PhpWalk<'_, '_, '_> {
-    fn word(&mut self, structure: u64, at: u64) -> Result<u64, End> {
-        structure.checked_add(at).and_then(|at| self.memory.word(at)).ok_or(End::Unreadable)
+    fn word(&mut self, structure: u64, at: u16) -> Result<u64, End> {
+        structure.checked_add(at.into()).and_then(|at| self.memory.word(at)).ok_or(End::Unreadable)
     }
 
-    fn half(&mut self, structure: u64, at: u64) -> Result<u32, End> {
-        structure.checked_add(at).and_then(|at| self.memory.half(at)).ok_or(End::Unreadable)
+    fn half(&mut self, structure: u64, at: u16) -> Result<u32, End> {
+        structure.checked_add(at.into()).and_then(|at| self.memory.half(at)).ok_or(End::Unreadable)
     }
 
     fn run(&mut self, globals: u64) -> End {
@@ -142,7 +143,7 @@ impl PhpWalk<'_, '_, '_> {
 
     fn kind(&mut self, function: u64) -> Result<u8, End> {
         function
-            .checked_add(self.row.function_type)
+            .checked_add(self.row.function_type.into())
             .and_then(|at| self.memory.byte(at))
             .ok_or(End::Unreadable)
     }
@@ -201,7 +202,8 @@ impl PhpWalk<'_, '_, '_> {
         let row = self.row;
         let op = self.word(frame, row.frame_op)?;
         let first = self.word(function, row.function_ops)?;
-        let bytes = u64::from(self.half(function, row.function_op_count)?).saturating_mul(row.op_bytes);
+        let bytes =
+            u64::from(self.half(function, row.function_op_count)?).saturating_mul(row.op_bytes.into());
         match op.checked_sub(first) {
             Some(at) if at < bytes => self.half(op, row.op_line),
             _ => self.half(function, row.function_line),
@@ -243,7 +245,7 @@ impl PhpWalk<'_, '_, '_> {
         if !string.is_multiple_of(8) || length >= 1 << 20 {
             return Err(End::Inconsistent);
         }
-        let text = string.checked_add(self.row.string_text).ok_or(End::Inconsistent)?;
+        let text = string.checked_add(self.row.string_text.into()).ok_or(End::Inconsistent)?;
         Ok(Piece::At(text, length.min(at_most) as usize))
     }
 }

@@ -34,74 +34,74 @@ const IS_OF_C: u64 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the structures' own names, see generate/ruby.c
 pub struct RubyRow {
-    pub major: u32,
-    pub minor: u32,
+    pub major: u16,
+    pub minor: u16,
     /// 0: the machine itself has the list of threads, at `ractor_threads`.
-    pub machine_ractors: u64,
-    pub ractor_node: u64,
-    pub ractor_threads: u64,
-    pub thread_node: u64,
-    pub thread_context: u64,
+    pub machine_ractors: u16,
+    pub ractor_node: u16,
+    pub ractor_threads: u16,
+    pub thread_node: u16,
+    pub thread_context: u16,
     /// 0: the thread itself has what the system calls it by.
-    pub thread_native: u64,
-    pub native_pointer: u64,
+    pub thread_native: u16,
+    pub native_pointer: u16,
     /// The kernel's id; 0: that of the C library's control block is read.
-    pub native_tid: u64,
-    pub context_stack: u64,
-    pub context_stack_words: u64,
-    pub context_frame: u64,
-    pub context_thread: u64,
-    pub frame_pc: u64,
-    pub frame_iseq: u64,
-    pub frame_environment: u64,
-    pub frame_bytes: u64,
-    pub iseq_body: u64,
-    pub body_type: u64,
-    pub body_size: u64,
-    pub body_code: u64,
-    pub body_path: u64,
-    pub body_base_label: u64,
-    pub body_label: u64,
-    pub body_lines: u64,
-    pub body_line_count: u64,
-    pub body_index: u64,
-    pub body_parent_iseq: u64,
-    pub body_local_iseq: u64,
-    pub line_bytes: u64,
-    pub line_number: u64,
-    pub method_definition: u64,
-    pub method_called: u64,
-    pub method_owner: u64,
-    pub definition_iseq: u64,
-    pub definition_name: u64,
-    pub definition_serial: u64,
+    pub native_tid: u16,
+    pub context_stack: u16,
+    pub context_stack_words: u16,
+    pub context_frame: u16,
+    pub context_thread: u16,
+    pub frame_pc: u16,
+    pub frame_iseq: u16,
+    pub frame_environment: u16,
+    pub frame_bytes: u16,
+    pub iseq_body: u16,
+    pub body_type: u16,
+    pub body_size: u16,
+    pub body_code: u16,
+    pub body_path: u16,
+    pub body_base_label: u16,
+    pub body_label: u16,
+    pub body_lines: u16,
+    pub body_line_count: u16,
+    pub body_index: u16,
+    pub body_parent_iseq: u16,
+    pub body_local_iseq: u16,
+    pub line_bytes: u16,
+    pub line_number: u16,
+    pub method_definition: u16,
+    pub method_called: u16,
+    pub method_owner: u16,
+    pub definition_iseq: u16,
+    pub definition_name: u16,
+    pub definition_serial: u16,
     /// Where a class has the rest of it; 0: behind itself.
-    pub class_extra: u64,
+    pub class_extra: u16,
     /// A class's variables; its path and what it is the singleton class of are among them, or else
     /// at these places.
-    pub class_variables: u64,
-    pub class_path: u64,
-    pub class_attached: u64,
-    pub id_attached: u64,
-    pub last_operator: u64,
-    pub table_start: u64,
-    pub table_end: u64,
-    pub table_entries: u64,
-    pub entry_bytes: u64,
-    pub entry_key: u64,
-    pub entry_value: u64,
-    pub flag_singleton: u64,
-    pub moved_to: u64,
-    pub flag_string_outside: u64,
-    pub string_pointer: u64,
-    pub string_length: u64,
-    pub string_inside: u64,
+    pub class_variables: u16,
+    pub class_path: u16,
+    pub class_attached: u16,
+    pub id_attached: u16,
+    pub last_operator: u16,
+    pub table_start: u16,
+    pub table_end: u16,
+    pub table_entries: u16,
+    pub entry_bytes: u16,
+    pub entry_key: u16,
+    pub entry_value: u16,
+    pub flag_singleton: u16,
+    pub moved_to: u16,
+    pub flag_string_outside: u16,
+    pub string_pointer: u16,
+    pub string_length: u16,
+    pub string_inside: u16,
     /// Where the flags have a short string's length; the mask is 0: `string_length` has it.
-    pub string_inside_shift: u64,
-    pub string_inside_mask: u64,
-    pub flag_array_inside: u64,
-    pub array_pointer: u64,
-    pub array_inside: u64,
+    pub string_inside_shift: u16,
+    pub string_inside_mask: u16,
+    pub flag_array_inside: u16,
+    pub array_pointer: u16,
+    pub array_inside: u16,
 }
 
 /// Where the execution context of a running thread is.
@@ -166,7 +166,7 @@ impl RubyLayout {
             CurrentContext::OfThread(_) | CurrentContext::Unknown => return None,
         };
         let context = memory.word(variable).filter(|&context| context != 0)?;
-        memory.word(context.checked_add(self.row.context_thread)?)
+        memory.word(context.checked_add(self.row.context_thread.into())?)
     }
 
     /// Where a thread's frames are, what the C library calls it, and its id, if that is there.
@@ -174,13 +174,13 @@ impl RubyLayout {
         let row = self.row;
         let native = match row.thread_native {
             0 => state,
-            at => word(state.checked_add(at)?)?,
+            at => word(state.checked_add(at.into())?)?,
         };
-        let pointer = word(native.checked_add(row.native_pointer)?)?;
+        let pointer = word(native.checked_add(row.native_pointer.into())?)?;
         let tid = match (row.native_tid, self.tid_in_block) {
             (0, None) => 0,
             (0, Some(at)) => word(pointer.checked_add(at)?)? as u32,
-            (at, _) => word(native.checked_add(at)?)? as u32,
+            (at, _) => word(native.checked_add(at.into())?)? as u32,
         };
         Some((pointer, tid))
     }
@@ -190,16 +190,16 @@ impl RubyLayout {
         let row = self.row;
         let native = match row.thread_native {
             0 => state,
-            at => memory.word(state.checked_add(at)?)?,
+            at => memory.word(state.checked_add(at.into())?)?,
         };
-        let pointer = memory.word(native.checked_add(row.native_pointer)?)?;
+        let pointer = memory.word(native.checked_add(row.native_pointer.into())?)?;
         if thread.pointer != 0 && pointer == thread.pointer {
             return Some(true);
         }
         let tid = match (row.native_tid, self.tid_in_block) {
             (0, None) => 0,
             (0, Some(at)) => memory.half(pointer.checked_add(at)?)?,
-            (at, _) => memory.half(native.checked_add(at)?)?,
+            (at, _) => memory.half(native.checked_add(at.into())?)?,
         };
         Some(thread.tid != 0 && tid == thread.tid)
     }
@@ -252,11 +252,12 @@ impl RubyWalk<'_, '_, '_> {
         let stack = start..start.checked_add(bytes).ok_or(End::Inconsistent)?;
         let innermost = self.word(context, row.context_frame)?;
         let mut frame = innermost;
+        let frame_bytes = u64::from(row.frame_bytes);
         for _ in 0..MAX_STEPS {
             if frame == stack.end {
                 return Ok(End::Root);
             }
-            let is_one = stack.contains(&frame) && (stack.end - frame).is_multiple_of(row.frame_bytes);
+            let is_one = stack.contains(&frame) && (stack.end - frame).is_multiple_of(frame_bytes);
             if !is_one || !frame.is_multiple_of(8) {
                 return Err(End::Inconsistent);
             }
@@ -270,7 +271,7 @@ impl RubyWalk<'_, '_, '_> {
             {
                 return Ok(End::Full);
             }
-            frame += row.frame_bytes;
+            frame += frame_bytes;
         }
         Ok(End::Full)
     }

@@ -25,7 +25,7 @@ pub fn find(
     let (api, is_thread_safe) = module_interface(exported).ok_or(NotRead::NotYet)?;
     let row = ROWS.iter().find(|row| row.api == api).copied();
     let row = row.ok_or_else(|| NotRead::unknown_version(&format!("PHP (modules of {api})")))?;
-    let name = format!("PHP {}", row.version);
+    let name = format!("PHP {}.{}", row.major, row.minor);
     let globals = exported.find("executor_globals").filter(|_| !is_thread_safe);
     let globals = globals.ok_or_else(|| NotRead::because(&name, "it is built with threads"))?;
     let cold_part = cold_part::of(exported, object, &evaluator);
@@ -41,9 +41,9 @@ fn module_interface(exported: &Exported) -> Option<(u32, bool)> {
     // All versions have these at the same places.
     let PhpRow { table_elements, module_api, module_is_thread_safe, .. } = *ROWS.first()?;
     let word = |at: u64| exported.copy(at).map(u64::from_ne_bytes);
-    let modules = word(exported.find("module_registry")?.start + table_elements)?;
+    let modules = word(exported.find("module_registry")?.start + u64::from(table_elements))?;
     let module = word(modules)?;
-    let api = u32::from_ne_bytes(exported.copy(module.checked_add(module_api)?)?);
-    let [is_thread_safe] = exported.copy(module.checked_add(module_is_thread_safe)?)?;
+    let api = u32::from_ne_bytes(exported.copy(module.checked_add(module_api.into())?)?);
+    let [is_thread_safe] = exported.copy(module.checked_add(module_is_thread_safe.into())?)?;
     API_NUMBERS.contains(&api).then_some((api, is_thread_safe != 0))
 }

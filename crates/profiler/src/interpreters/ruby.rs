@@ -35,7 +35,7 @@ fn of_version(
     text: Range<u64>,
 ) -> Result<FoundRuntime, NotRead> {
     let name = format!("Ruby {major}.{minor}");
-    let row = ROWS.iter().find(|row| (row.major, row.minor) == (major, minor));
+    let row = ROWS.iter().find(|row| (u32::from(row.major), u32::from(row.minor)) == (major, minor));
     let row = row.ok_or_else(|| NotRead::unknown_version(&name))?;
     let hidden = || NotRead::hidden(&name);
     let functions = ObjectCode { starts: cold_part::starts(exported, object).ok_or_else(hidden)?, exported };
@@ -136,7 +136,7 @@ impl ObjectCode<'_> {
                 0 => row.ractor_threads,
                 at => at,
             };
-            let head = self.word(*at)?.checked_add(list)?;
+            let head = self.word(*at)?.checked_add(list.into())?;
             let first = self.word(head)?;
             (first != head && self.word(first.checked_add(8)?)? == head).then_some(())
         };

@@ -7,7 +7,8 @@ pub const ROWS: &[PhpRow] = &[
     // 7.4.33
     PhpRow {
         api: 20190902,
-        version: "7.4",
+        major: 7,
+        minor: 4,
         current_frame: 488,
         frame_op: 0,
         frame_result: 16,
@@ -35,7 +36,8 @@ pub const ROWS: &[PhpRow] = &[
     // 8.2.32
     PhpRow {
         api: 20220829,
-        version: "8.2",
+        major: 8,
+        minor: 2,
         current_frame: 488,
         frame_op: 0,
         frame_result: 16,
@@ -63,7 +65,8 @@ pub const ROWS: &[PhpRow] = &[
     // 8.4.27
     PhpRow {
         api: 20240924,
-        version: "8.4",
+        major: 8,
+        minor: 4,
         current_frame: 488,
         frame_op: 0,
         frame_result: 16,

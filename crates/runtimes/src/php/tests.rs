@@ -1,11 +1,12 @@
 use super::*;
 use crate::blocks::Blocks;
 
+/// That of 8.2.
 const ROW: PhpRow = ROWS[1];
 const MAIN: u64 = 1 << 16;
 
 /// A structure of zeroes but for these words.
-fn structure(words: &[(u64, u64)]) -> Vec<u64> {
+fn structure(words: &[(u16, u64)]) -> Vec<u64> {
     let mut structure = vec![0; 64];
     for &(at, word) in words {
         structure[at as usize / 8] |= word << (8 * (at % 8));
@@ -28,7 +29,7 @@ fn string(text: &str) -> Vec<u64> {
 
 /// The operations of a function, at lines 11, 12, and so on.
 fn operations() -> Vec<u64> {
-    let lines = (0..4).map(|n| (n * ROW.op_bytes + ROW.op_line, 11 + n));
+    let lines = (0..4).map(|n| (n * ROW.op_bytes + ROW.op_line, 11 + u64::from(n)));
     structure(&lines.collect::<Vec<_>>())
 }
 
@@ -74,7 +75,7 @@ fn frames_that_only_link_others_are_left_out_and_lines_are_of_the_function() {
     let (operations, of_another) = (operations(), operations());
     let (name, file) = (string("f"), string("file.php"));
     let (script, f) = (function(&[], &file, &operations), function(&name, &file, &operations));
-    let second = address(&operations) + ROW.op_bytes;
+    let second = address(&operations) + u64::from(ROW.op_bytes);
     let main = frame(&script, &[], second, MAIN | u64::from(ROW.call_is_entry));
     assert_eq!(followed(&main), (End::Root, vec![12]));
     let caller = frame(&f, &main, address(&operations), 0);

@@ -31,7 +31,7 @@ impl RubyWalk<'_, '_, '_> {
         if !is_class(owner) {
             return Err(End::Inconsistent);
         }
-        let is_singleton = owner.kind() == CLASS && owner.flags & self.row.flag_singleton != 0;
+        let is_singleton = owner.kind() == CLASS && owner.flags & u64::from(self.row.flag_singleton) != 0;
         let (class, between): (Object, &[u8]) = match is_singleton {
             false => (owner, b"#"),
             true => {
@@ -64,7 +64,7 @@ impl RubyWalk<'_, '_, '_> {
     /// What a singleton class is of.
     fn attached(&mut self, class: Object) -> Result<u64, End> {
         match self.row.class_attached {
-            0 => self.class_variable(class, self.row.id_attached),
+            0 => self.class_variable(class, self.row.id_attached.into()),
             at => self.word(class.at, at),
         }
     }
@@ -80,7 +80,7 @@ impl RubyWalk<'_, '_, '_> {
         let (start, end) = (self.word(table, row.table_start)?, self.word(table, row.table_end)?);
         let entries = self.word(table, row.table_entries)?;
         for number in start..end.min(start.saturating_add(MAX_VARIABLES)) {
-            let entry = entries.wrapping_add(number.wrapping_mul(row.entry_bytes));
+            let entry = entries.wrapping_add(number.wrapping_mul(row.entry_bytes.into()));
             if self.word(entry, row.entry_key)? == id {
                 return self.word(entry, row.entry_value);
             }

@@ -71,7 +71,7 @@ impl RubyWalk<'_, '_, '_> {
         let (mut bodies, mut definitions) = ([0; GROUP], [0; GROUP]);
         let places = bodies.iter_mut().zip(&mut definitions);
         for (running, (body, definition)) in all.iter().zip(places) {
-            let mut word = |of: u64, at| if of == 0 { 0 } else { self.word(of, at).unwrap_or(0) };
+            let mut word = |of: u64, at: u16| if of == 0 { 0 } else { self.word(of, at).unwrap_or(0) };
             *body = word(running.iseq, row.iseq_body);
             *definition = word(running.method, row.method_definition);
         }
@@ -352,7 +352,9 @@ impl RubyWalk<'_, '_, '_> {
         let (into_index, into_lines) = into.split_at_mut_checked(index_bytes as usize).ok_or(End::Full)?;
         self.memory.copy(index, into_index).ok_or(End::Unreadable)?;
         for (number, into) in (0..).zip(into_lines.chunks_exact_mut(4)) {
-            let at = lines.checked_add(number * row.line_bytes + row.line_number).ok_or(End::Inconsistent)?;
+            let at = lines
+                .checked_add(number * u64::from(row.line_bytes) + u64::from(row.line_number))
+                .ok_or(End::Inconsistent)?;
             self.memory.copy(at, into).ok_or(End::Unreadable)?;
         }
         Ok((total, total))

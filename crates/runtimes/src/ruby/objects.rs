@@ -43,12 +43,12 @@ impl Object {
 }
 
 impl RubyWalk<'_, '_, '_> {
-    pub(super) fn word(&mut self, structure: u64, at: u64) -> Result<u64, End> {
-        structure.checked_add(at).and_then(|at| self.memory.word(at)).ok_or(End::Unreadable)
+    pub(super) fn word(&mut self, structure: u64, at: u16) -> Result<u64, End> {
+        structure.checked_add(at.into()).and_then(|at| self.memory.word(at)).ok_or(End::Unreadable)
     }
 
-    pub(super) fn half(&mut self, structure: u64, at: u64) -> Result<u32, End> {
-        structure.checked_add(at).and_then(|at| self.memory.half(at)).ok_or(End::Unreadable)
+    pub(super) fn half(&mut self, structure: u64, at: u16) -> Result<u32, End> {
+        structure.checked_add(at.into()).and_then(|at| self.memory.half(at)).ok_or(End::Unreadable)
     }
 
     /// The object, or where the collector has just moved it to.
@@ -78,14 +78,14 @@ impl RubyWalk<'_, '_, '_> {
         if string.kind() != STRING {
             return Err(End::Inconsistent);
         }
-        let is_outside = string.flags & row.flag_string_outside != 0;
+        let is_outside = string.flags & u64::from(row.flag_string_outside) != 0;
         let length = match is_outside || row.string_inside_mask == 0 {
             true => self.word(string.at, row.string_length)?,
-            false => string.flags >> row.string_inside_shift & row.string_inside_mask,
+            false => string.flags >> row.string_inside_shift & u64::from(row.string_inside_mask),
         };
         let text = match is_outside {
             true => self.word(string.at, row.string_pointer)?,
-            false => string.at + row.string_inside,
+            false => string.at + u64::from(row.string_inside),
         };
         if length >= 1 << 20 { Err(End::Inconsistent) } else { Ok((text, length.min(at_most))) }
     }
@@ -100,11 +100,11 @@ impl RubyWalk<'_, '_, '_> {
         if array.kind() != ARRAY {
             return Err(End::Inconsistent);
         }
-        let elements = match array.flags & self.row.flag_array_inside {
+        let elements = match array.flags & u64::from(self.row.flag_array_inside) {
             0 => self.word(array.at, self.row.array_pointer)?,
-            _ => array.at + self.row.array_inside,
+            _ => array.at + u64::from(self.row.array_inside),
         };
-        self.word(elements, number * 8)
+        self.word(elements.wrapping_add(number * 8), 0)
     }
 
     /// A path: a string, or an array that begins with it.
@@ -116,7 +116,7 @@ impl RubyWalk<'_, '_, '_> {
 
     /// The string of a name by its number.
     pub(super) fn name_of_id(&mut self, id: u64) -> Result<u64, End> {
-        let number = if id > self.row.last_operator { id >> 4 } else { id };
+        let number = if id > self.row.last_operator.into() { id >> 4 } else { id };
         if number >= 1 << 32 {
             return Err(End::Inconsistent);
         }

@@ -2,6 +2,7 @@ use super::*;
 use crate::blocks::Blocks;
 use crate::code::Code;
 
+/// That of 3.3.
 const ROW: RubyRow = ROWS[2];
 const TID: u32 = 4711;
 /// Of the stack of values, in words.
@@ -15,7 +16,7 @@ const OF_C: u64 = C_FUNCTION | 2 | IS_OF_C;
 const OF_BLOCK: u64 = 0x2222_0001;
 
 /// A structure of zeroes but for these words.
-fn structure(words: &[(u64, u64)]) -> Box<[u64]> {
+fn structure(words: &[(u16, u64)]) -> Box<[u64]> {
     let mut structure = vec![0; 64];
     for &(at, word) in words {
         structure[at as usize / 8] |= word << (8 * (at % 8));
@@ -36,7 +37,7 @@ struct Image {
 }
 
 impl Image {
-    fn put(&mut self, words: &[(u64, u64)]) -> u64 {
+    fn put(&mut self, words: &[(u16, u64)]) -> u64 {
         self.structures.push(structure(words));
         address(self.structures.last().unwrap())
     }
@@ -44,7 +45,7 @@ impl Image {
     fn string(&mut self, text: &str) -> u64 {
         let mut words = vec![(0, 5), (ROW.string_length, text.len() as u64)];
         let bytes = text.bytes().enumerate();
-        words.extend(bytes.map(|(at, byte)| (ROW.string_inside + at as u64, u64::from(byte))));
+        words.extend(bytes.map(|(at, byte)| (ROW.string_inside + at as u16, u64::from(byte))));
         self.put(&words)
     }
 
@@ -120,10 +121,10 @@ impl Image {
         let names = self.put(&[(0, plus)]);
         let of_part = self.structures.iter_mut().find(|structure| address(structure) == part).unwrap();
         of_part[ROW.array_pointer as usize / 8] = names - 16 * u64::from(b'+');
-        let parts = self.put(&[(0, 7 | ROW.flag_array_inside), (ROW.array_inside, part)]);
+        let parts = self.put(&[(0, 7 | u64::from(ROW.flag_array_inside)), (ROW.array_inside, part)]);
         let list = self.put(&[(0, parts)]);
         let layout = RubyLayout {
-            row: &ROWS[2],
+            row: &ROW,
             machine: 0,
             current: CurrentContext::Unknown,
             names: list,

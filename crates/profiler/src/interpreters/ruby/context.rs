@@ -29,7 +29,8 @@ fn look(exported: &Exported, layout: &RubyLayout) -> CurrentContext {
     }
     let states = layout.states(exported.memory_file()).into_iter().take(MAX_THREADS);
     let places = states.filter_map(|state| {
-        let context = exported.copy(state.state + layout.row.thread_context).map(u64::from_ne_bytes)?;
+        let context =
+            exported.copy(state.state + u64::from(layout.row.thread_context)).map(u64::from_ne_bytes)?;
         Some(places_of(context, state.ident, exported)).filter(|places| !places.is_empty())
     });
     let common = places.reduce(|some, others| some.into_iter().filter(|at| others.contains(at)).collect());

@@ -24,9 +24,9 @@ fn word(exported: &Exported, at: u64) -> Option<u64> {
 /// Where the elements of an array are.
 fn elements(array: u64, exported: &Exported, row: &RubyRow) -> Option<u64> {
     let flags = word(exported, array).filter(|flags| flags & TYPE == ARRAY)?;
-    match flags & row.flag_array_inside {
-        0 => word(exported, array.checked_add(row.array_pointer)?),
-        _ => array.checked_add(row.array_inside),
+    match flags & u64::from(row.flag_array_inside) {
+        0 => word(exported, array.checked_add(row.array_pointer.into())?),
+        _ => array.checked_add(row.array_inside.into()),
     }
 }
 
@@ -40,14 +40,14 @@ fn part(names: u64, number: u64, exported: &Exported, row: &RubyRow) -> Option<u
 fn is_text(string: u64, text: &[u8], exported: &Exported, row: &RubyRow) -> bool {
     let flags = word(exported, string).unwrap_or(0);
     let length = match row.string_inside_mask {
-        0 => word(exported, string.wrapping_add(row.string_length)).unwrap_or(0),
-        mask => flags >> row.string_inside_shift & mask,
+        0 => word(exported, string.wrapping_add(row.string_length.into())).unwrap_or(0),
+        mask => flags >> row.string_inside_shift & u64::from(mask),
     };
     let mut bytes = vec![0; text.len()];
-    let is_short = flags & TYPE == STRING && flags & row.flag_string_outside == 0;
+    let is_short = flags & TYPE == STRING && flags & u64::from(row.flag_string_outside) == 0;
     is_short
         && length == text.len() as u64
-        && exported.copy_into(string.wrapping_add(row.string_inside), &mut bytes).is_some()
+        && exported.copy_into(string.wrapping_add(row.string_inside.into()), &mut bytes).is_some()
         && bytes == text
 }
 

@@ -9,11 +9,11 @@ impl StateList for RubyLayout {
         let Some(machine) = word(self.machine, memory_file) else { return vec![] };
         let owners = match row.machine_ractors {
             0 => vec![machine],
-            at => ring(machine.wrapping_add(at), row.ractor_node, memory_file),
+            at => ring(machine.wrapping_add(at.into()), row.ractor_node, memory_file),
         };
-        let threads = owners
-            .into_iter()
-            .flat_map(|owner| ring(owner.wrapping_add(row.ractor_threads), row.thread_node, memory_file));
+        let threads = owners.into_iter().flat_map(|owner| {
+            ring(owner.wrapping_add(row.ractor_threads.into()), row.thread_node, memory_file)
+        });
         let entry = |state: u64| {
             let (ident, tid) = self.native_of(state, |at| word(at, memory_file))?;
             Some(StateEntry { state, ident, native: tid.into() })
@@ -23,8 +23,8 @@ impl StateList for RubyLayout {
 }
 
 /// The structures in the ring at `head`, which have their link at `node`.
-fn ring(head: u64, node: u64, memory_file: i32) -> Vec<u64> {
+fn ring(head: u64, node: u16, memory_file: i32) -> Vec<u64> {
     let links = std::iter::successors(word(head, memory_file), |link| word(*link, memory_file));
     let links = links.take_while(|link| *link != head).take(MAX_STATES);
-    links.map(|link| link.wrapping_sub(node)).collect()
+    links.map(|link| link.wrapping_sub(node.into())).collect()
 }
