@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start};
+use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start, start_with};
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
@@ -144,6 +144,40 @@ fn no_stack_through_included_files_is_impossible() {
 #[test]
 fn no_stack_of_closures_that_are_made_and_dropped_all_the_time_is_impossible() {
     expect_known_stacks("churn");
+}
+
+/// Regression: 8.3 and later had no functions of PHP in whole stacks of compiled code.
+#[test]
+fn functions_that_php_compiled_are_in_the_order_of_their_calls() {
+    for interpreter in interpreters("php", "PHPS") {
+        let compiles = [
+            "-dopcache.enable_cli=1",
+            "-dopcache.jit_buffer_size=32M",
+            "-dopcache.jit=tracing",
+            "-dopcache.jit_debug=0",
+        ];
+        let mut host = start_with(&interpreter, &compiles, "compiled.php", &[], &[]);
+        let stacks = record_running(&host, LEAST, |stack| stack.frames.len() > 1);
+        host.tell("end");
+        assert!(host.ended().success());
+        let order = |stack: &Stack| -> Vec<String> {
+            let name = |frame: &Frame| frame.name.split(':').next().unwrap_or_default().replace('}', "");
+            stack.php().map(name).collect()
+        };
+        let known = ["{main", "outer", "array_map", "{closure", "inner"];
+        let is_whole = |stack: &&Stack| order(stack) == known;
+        let whole = stacks.iter().filter(is_whole).count();
+        let what = format!("{}: {whole} of {} stacks", interpreter.display(), stacks.len());
+        println!("{what}");
+        let others = stacks.iter().find(|stack| {
+            let order = order(stack);
+            let builtin = |name: &String| ["max", "fgets"].contains(&name.as_str());
+            let order: Vec<&String> = order.iter().filter(|name| !builtin(name)).collect();
+            !order.iter().zip(known).all(|(seen, known)| *seen == known) || order.len() > known.len()
+        });
+        assert!(others.is_none(), "{what}: {}", others.map_or(String::new(), Stack::text));
+        assert!(whole > stacks.len() * 9 / 10, "{what}");
+    }
 }
 
 #[test]

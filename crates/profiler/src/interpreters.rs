@@ -212,7 +212,7 @@ impl Interpreters {
     ) -> Interpreted {
         let has_frames = |reading: &Reading| match reading.is_native() {
             true => !native.runs.kept().is_empty(),
-            false => stop != Stop::Root || native.words().any(|word| reading.runs(word & !EXACT)),
+            false => stop != Stop::Root || native.words().any(|word| reading.may_run(word & !EXACT)),
         };
         self.with(|reading| match has_frames(reading) {
             true => {

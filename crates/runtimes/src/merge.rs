@@ -33,6 +33,15 @@ impl RuntimeCode {
         self.evaluator.contains(&address) || self.cold_part.contains(&address)
     }
 
+    /// Code without which a stack has none of its frames. What PHP compiles runs without a call of
+    /// the evaluator.
+    pub fn needed(&self) -> [&Range<u64>; 2] {
+        match self.language {
+            RuntimeLanguage::Php => [&self.object, &self.cold_part],
+            _ => [&self.evaluator, &self.cold_part],
+        }
+    }
+
     fn is_inner(&self, address: u64) -> bool {
         self.inner.iter().any(|part| part.contains(&address))
     }

@@ -130,7 +130,7 @@ unsafe fn read_interpreter(interpreter: &Interpreter, slot: &Slot, total: usize,
     let pc = frames::kept(&slot.frames, total).next().unwrap_or(0) & !frames::EXACT;
     let may_run = match interpreter.is_native {
         true => !runs.kept().is_empty(),
-        false => stop != Stop::Root || words.any(|word| interpreter.runs(word & !frames::EXACT)),
+        false => stop != Stop::Root || words.any(|word| interpreter.may_run(word & !frames::EXACT)),
     };
     if room.is_null() || !may_run {
         return;

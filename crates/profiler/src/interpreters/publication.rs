@@ -57,14 +57,14 @@ impl ReaderPublication {
     pub fn publish(&mut self, runtime: Runtime, code: &RuntimeCode, places: usize) {
         let Some(pool) = pool() else { return };
         let part = |part: &Range<u64>| published::Range { low: part.start, high: part.end };
-        let evaluator = [part(&code.evaluator), part(&code.cold_part)];
+        let needed = code.needed().map(part);
         let known: *mut [AtomicU64] = Box::into_raw((0..places).map(|_| AtomicU64::new(0)).collect());
         // SAFETY: `PublishedReader` keeps it until no handler can have it any more.
         let of_known = unsafe { &*known };
         let reader = Box::new(Reader { runtime, known: KnownKeys::new(of_known), pool });
         let reader: *mut Reader<'static> = Box::into_raw(reader);
         let interpreter = Box::into_raw(Box::new(interpreter::Interpreter {
-            evaluator,
+            needed,
             is_native: matches!(runtime, Runtime::V8(_)),
             read: reader::read,
             data: reader.cast_const().cast::<c_void>(),

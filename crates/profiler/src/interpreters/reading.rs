@@ -87,9 +87,9 @@ impl Reading {
         }
     }
 
-    /// Whether the code at `pc` runs its frames.
-    pub fn runs(&self, pc: u64) -> bool {
-        self.code.runs(pc)
+    /// Whether a stack with the code at `pc` may have frames of it.
+    pub fn may_run(&self, pc: u64) -> bool {
+        self.code.needed().iter().any(|part| part.contains(&pc))
     }
 
     /// Whether its frames are native ones.

@@ -28,8 +28,12 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, source
         javascript::insert(raw, native, sources);
         return;
     }
-    let mut addresses: Vec<u64> = raw.addresses().map(|address| address.inside()).collect();
-    addresses.truncate(native.len());
+    let inside = raw.addresses().zip(native.iter()).map(|(address, frame)| match frame.kind {
+        // PHP jumps to what it compiled from its evaluator, which has the frame.
+        FrameKind::Jit if is_jumped_to(frame, is_complete, code.language) => code.evaluator.start,
+        _ => address.inside(),
+    });
+    let mut addresses: Vec<u64> = inside.collect();
     addresses.truncate(frames_of_greenlet(native, |at| addresses.get(at).is_some_and(|pc| code.runs(*pc))));
     let entries: Vec<bool> = interpreted.frames.iter().map(|frame| frame.is_entry).collect();
     let merged = merge(
@@ -80,6 +84,12 @@ fn frames_of_greenlet(native: &[Frame], runs: impl Fn(usize) -> bool) -> usize {
     };
     let after_a_call = (0..native.len()).skip_while(|&at| !runs(at));
     after_a_call.into_iter().find(|&at| native.get(at).is_some_and(is_switch)).unwrap_or(native.len())
+}
+
+/// Whether a frame of compiled code stands for a call of the evaluator. One that has a name keeps
+/// it; and of a stack that ends at compiled code there may be a frame that is none.
+fn is_jumped_to(frame: &Frame, is_complete: bool, language: RuntimeLanguage) -> bool {
+    is_complete && language == RuntimeLanguage::Php && frame.functions.is_empty()
 }
 
 fn is_trampoline(frame: &Frame) -> bool {
@@ -147,5 +157,26 @@ mod tests {
         assert_eq!(frames_of_greenlet(&switching, |at| [1, 3].contains(&at)), 2);
         let in_none = frames(&[greenlet, python, python]);
         assert_eq!(frames_of_greenlet(&in_none, |at| at == 1), 3);
+    }
+
+    /// Regression: functions that PHP 8.3 and later had compiled were missing in whole stacks.
+    #[test]
+    fn compiled_code_of_php_stands_for_its_evaluator_in_whole_stacks_unless_it_has_a_name() {
+        let frame = |functions: &[&str]| {
+            let function = |name: &&str| Function {
+                name: (*name).into(),
+                mangled: None,
+                offset: 0,
+                file: None,
+                line: None,
+            };
+            let functions = functions.iter().map(function).collect();
+            Frame { address: 1, kind: FrameKind::Jit, module: None, functions }
+        };
+        let (compiled, named) = (frame(&[]), frame(&["TRACE-1$hot$4"]));
+        assert!(is_jumped_to(&compiled, true, RuntimeLanguage::Php));
+        assert!(!is_jumped_to(&compiled, false, RuntimeLanguage::Php));
+        assert!(!is_jumped_to(&compiled, true, RuntimeLanguage::Ruby));
+        assert!(!is_jumped_to(&named, true, RuntimeLanguage::Php));
     }
 }

@@ -2,7 +2,8 @@ use super::*;
 use crate::blocks::Blocks;
 
 /// That of 8.2.
-const ROW: PhpRow = ROWS[1];
+/// That of 8.2.
+const ROW: PhpRow = ROWS[3];
 const MAIN: u64 = 1 << 16;
 
 /// A structure of zeroes but for these words.

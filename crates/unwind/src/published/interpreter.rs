@@ -12,8 +12,8 @@ use core::ffi::c_void;
 /// Who reads its frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Interpreter {
-    /// The function that runs its frames, in two parts: a stack without it has none.
-    pub evaluator: [Range; 2],
+    /// Code in two parts: a stack without it has none of its frames.
+    pub needed: [Range; 2],
     /// Its frames are native ones, which have frame pointers and no tables.
     pub is_native: bool,
     /// Called with an [`Interrupted`], on a stack of some kilobytes.
@@ -41,9 +41,9 @@ pub struct Interrupted<'a> {
 }
 
 impl Interpreter {
-    /// Whether the code at `pc` runs its frames.
-    pub fn runs(&self, pc: u64) -> bool {
-        self.evaluator.iter().any(|part| part.low <= pc && pc < part.high)
+    /// Whether a stack with the code at `pc` may have frames of it.
+    pub fn may_run(&self, pc: u64) -> bool {
+        self.needed.iter().any(|part| part.low <= pc && pc < part.high)
     }
 }
 
