@@ -17,6 +17,9 @@
 #include "internal/imemo.h"
 #include "ractor_core.h"
 #endif
+#if VERSION == 302
+#include "shape.h"
+#endif
 
 #define FIELD(name, value) printf("        " name ": %ld,\n", (long)(value))
 #define BODY(member) offsetof(struct rb_iseq_constant_body, member)
@@ -41,17 +44,26 @@ static void threads(void) {
 #if VERSION >= 302
     FIELD("thread_native", offsetof(rb_thread_t, nt));
     FIELD("native_pointer", offsetof(struct rb_native_thread, thread_id));
-    FIELD("native_tid", offsetof(struct rb_native_thread, tid));
 #else
-    /* 3.1 has an id, too, but in a forked child the first thread keeps that of the parent's. */
     FIELD("thread_native", 0);
     FIELD("native_pointer", offsetof(rb_thread_t, thread_id));
+#endif
+#if VERSION >= 303
+    FIELD("native_tid", offsetof(struct rb_native_thread, tid));
+#else
+    /* 3.1 and 3.2 have an id, too, but in a forked child the first thread keeps that of the parent's. */
     FIELD("native_tid", 0);
 #endif
 }
 
 static void classes(void) {
-#if VERSION >= 302
+#if VERSION == 302
+    FIELD("class_extra", 0);
+    FIELD("id_attached", id__attached__);
+    FIELD("class_variables", sizeof(struct RClass) + offsetof(struct rb_classext_struct, iv_ptr));
+    FIELD("class_path", 0);
+    FIELD("class_attached", 0);
+#elif VERSION >= 303
     FIELD("class_extra", 0);
     FIELD("id_attached", 0);
     FIELD("class_variables", 0);
@@ -63,6 +75,19 @@ static void classes(void) {
     FIELD("class_variables", offsetof(struct rb_classext_struct, iv_tbl));
     FIELD("class_path", 0);
     FIELD("class_attached", 0);
+#endif
+#if VERSION == 302
+    FIELD("machine_shapes", offsetof(rb_vm_t, shape_list));
+    FIELD("shape_bytes", sizeof(rb_shape_t));
+    FIELD("shape_name", offsetof(rb_shape_t, edge_name));
+    FIELD("shape_count", offsetof(rb_shape_t, next_iv_index));
+    FIELD("shape_parent", offsetof(rb_shape_t, parent_id));
+#else
+    FIELD("machine_shapes", 0);
+    FIELD("shape_bytes", 0);
+    FIELD("shape_name", 0);
+    FIELD("shape_count", 0);
+    FIELD("shape_parent", 0);
 #endif
     FIELD("last_operator", tLAST_OP_ID);
     FIELD("table_start", offsetof(struct st_table, entries_start));
@@ -80,7 +105,11 @@ static void values(void) {
     FIELD("flag_string_outside", RSTRING_NOEMBED);
     FIELD("string_pointer", offsetof(struct RString, as.heap.ptr));
 #if VERSION >= 302
+#if VERSION == 302
+    FIELD("string_length", offsetof(struct RString, as.heap.len));
+#else
     FIELD("string_length", offsetof(struct RString, len));
+#endif
     FIELD("string_inside", offsetof(struct RString, as.embed.ary));
     FIELD("string_inside_shift", 0);
     FIELD("string_inside_mask", 0);

@@ -83,6 +83,13 @@ pub struct RubyRow {
     pub class_path: u16,
     pub class_attached: u16,
     pub id_attached: u16,
+    /// Where the machine has the list of shapes, which say what variables a class has; a shape's
+    /// bytes are 0: its variables are a table.
+    pub machine_shapes: u16,
+    pub shape_bytes: u16,
+    pub shape_name: u16,
+    pub shape_count: u16,
+    pub shape_parent: u16,
     pub last_operator: u16,
     pub table_start: u16,
     pub table_end: u16,

@@ -1,4 +1,4 @@
-//! Finds a Ruby in a loaded object, and what is read of it. From 3.2 on it exports neither its run
+//! Finds a Ruby in a loaded object, and what is read of it. From 3.3 on it exports neither its run
 //! loop nor its variables: exported functions refer to them.
 
 mod context;

@@ -7,6 +7,9 @@ use crate::room::End;
 
 /// Variables of a class that are looked through.
 const MAX_VARIABLES: u64 = 512;
+/// Where an object's flags have the number of its shape; that of no shape.
+const SHAPE: u32 = 32;
+const NO_SHAPE: u32 = u32::MAX;
 
 /// The class before a method's name.
 #[derive(Clone, Copy)]
@@ -54,7 +57,7 @@ impl RubyWalk<'_, '_, '_> {
         }
     }
 
-    fn class_path(&mut self, class: Object) -> Result<u64, End> {
+    pub(super) fn class_path(&mut self, class: Object) -> Result<u64, End> {
         match self.row.class_path {
             0 => self.class_variable(class, self.layout.id_class_path),
             at => self.word(class.at, at),
@@ -70,8 +73,11 @@ impl RubyWalk<'_, '_, '_> {
     }
 
     /// 0: there is none.
-    fn class_variable(&mut self, class: Object, id: u64) -> Result<u64, End> {
+    pub(super) fn class_variable(&mut self, class: Object, id: u64) -> Result<u64, End> {
         let row = self.row;
+        if row.shape_bytes != 0 {
+            return self.variable_by_shape(class, id);
+        }
         let extra = self.word(class.at, row.class_extra)?;
         let table = if extra == 0 { 0 } else { self.word(extra, row.class_variables)? };
         if table == 0 {
@@ -84,6 +90,28 @@ impl RubyWalk<'_, '_, '_> {
             if self.word(entry, row.entry_key)? == id {
                 return self.word(entry, row.entry_value);
             }
+        }
+        Ok(0)
+    }
+
+    /// The same, by the class's shape: each has one variable more than the one before it, its last.
+    fn variable_by_shape(&mut self, class: Object, id: u64) -> Result<u64, End> {
+        let row = self.row;
+        let machine = self.word(self.layout.machine, 0)?;
+        let shapes = self.word(machine, row.machine_shapes)?;
+        let mut number = (class.flags >> SHAPE) as u32;
+        for _ in 0..MAX_VARIABLES {
+            if number == NO_SHAPE {
+                break;
+            }
+            let shape = shapes.wrapping_add(u64::from(number) * u64::from(row.shape_bytes));
+            if self.word(shape, row.shape_name)? == id {
+                let count = self.half(shape, row.shape_count)?;
+                let before = count.checked_sub(1).ok_or(End::Inconsistent)?;
+                let variables = self.word(class.at, row.class_variables)?;
+                return self.word(variables.wrapping_add(8 * u64::from(before)), 0);
+            }
+            number = self.half(shape, row.shape_parent)?;
         }
         Ok(0)
     }

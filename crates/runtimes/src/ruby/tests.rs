@@ -3,7 +3,8 @@ use crate::blocks::Blocks;
 use crate::code::Code;
 
 /// That of 3.3.
-const ROW: RubyRow = ROWS[2];
+/// That of 3.3.
+const ROW: RubyRow = ROWS[4];
 const TID: u32 = 4711;
 /// Of the stack of values, in words.
 const STACK: usize = 64;
@@ -189,4 +190,40 @@ fn any_damage_ends_the_walk() {
         }
         image.walked(TID);
     }
+}
+
+#[test]
+fn variables_of_a_class_are_where_its_shape_says() {
+    let row = ROWS.iter().find(|row| row.shape_bytes != 0).expect("that of 3.2");
+    let shape = |number: u16, name: u64, count: u64, parent: u64| {
+        let at = number * row.shape_bytes;
+        [(at + row.shape_name, name), (at + row.shape_count, count), (at + row.shape_parent, parent)]
+    };
+    // A root, and a variable more in each shape behind it.
+    let shapes = [shape(0, 0, 0, u32::MAX.into()), shape(1, 77, 1, 0), shape(2, 88, 2, 1)];
+    let (shapes, variables) = (structure(&shapes.concat()), structure(&[(0, 1077), (8, 1088)]));
+    let machine = structure(&[(row.machine_shapes, address(&shapes))]);
+    let machine_at = structure(&[(0, address(&machine))]);
+    let class = structure(&[(0, 2 | 2 << 32), (row.class_variables, address(&variables))]);
+    let (current, names) = (CurrentContext::Unknown, 0);
+    let layout = RubyLayout {
+        row,
+        machine: address(&machine_at),
+        current,
+        names,
+        id_class_path: 88,
+        object: (0, 0),
+        inner: (0, 0),
+        tid_in_block: None,
+    };
+    // SAFETY: zeroed memory is valid for both.
+    let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
+        unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
+    let memory = &mut BlockMemory::new(&mut blocks, -1);
+    let known = KnownKeys::new(&[]);
+    let mut walk = RubyWalk { layout: &layout, row, pc: 0, memory, known, chain: &mut chain };
+    let object = walk.object(address(&class)).unwrap();
+    assert_eq!(walk.class_path(object), Ok(1088));
+    assert_eq!(walk.class_variable(object, 77), Ok(1077));
+    assert_eq!(walk.class_variable(object, 99), Ok(0));
 }
