@@ -5,7 +5,8 @@ use strict;
 use warnings;
 use List::Util ();
 
-package Shape {
+{
+    package Shape;
     use overload '+' => \&plus;
     sub new { my ($class, @path) = @_; return bless {path => \@path}, $class }
     sub plus { my $self = shift; return main::step(@{$self->{path}}) }
@@ -13,7 +14,8 @@ package Shape {
     sub DESTROY { my $self = shift; main::step(@{$self->{path}}) if $self->{ends} }
 }
 
-package Tied {
+{
+    package Tied;
     sub TIESCALAR { my ($class, @path) = @_; return bless \@path, $class }
     sub FETCH { my $self = shift; return main::step(@$self) // 0 }
 }

@@ -12,6 +12,8 @@
 use strict;
 use warnings;
 use List::Util ();
+# Else the first file in memory would load it.
+use PerlIO::scalar ();
 
 my $families = 24;
 my $how = shift;

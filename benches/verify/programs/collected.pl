@@ -9,7 +9,7 @@ use Scalar::Util qw(weaken);
 my $ended :shared = 0;
 my $dropped = 0;
 
-package Node { sub new { my ($class, $n) = @_; my $self = bless { n => $n }, $class; $self->{me} = $self; Scalar::Util::weaken($self->{me}); $self } sub DESTROY { $dropped += $_[0]{n} } }
+{ package Node; sub new { my ($class, $n) = @_; my $self = bless { n => $n }, $class; $self->{me} = $self; Scalar::Util::weaken($self->{me}); $self } sub DESTROY { $dropped += $_[0]{n} } }
 
 sub work {
     my $k = shift;

@@ -22,6 +22,21 @@
 #ifndef CXp_TRY
 #define CXp_TRY 0
 #endif
+#ifndef CVf_NAMED
+#define CVf_NAMED 0
+#define xcv_gv_u xcv_gv
+#endif
+#ifndef CVf_LEXICAL
+#define CVf_LEXICAL 0
+#endif
+
+#if PERL_VERSION < 14
+#define xcv_depth xiv_u
+#define xhv_name_u xhv_name
+#endif
+#if PERL_VERSION < 12
+#define blk_format blk_sub
+#endif
 
 int main(void) {
     printf("perl %s\nversion: %d,\n", PERL_VERSION_STRING, PERL_VERSION);
@@ -38,6 +53,9 @@ int main(void) {
     FIELD("context_bytes", sizeof(PERL_CONTEXT));
     FIELD("context_type", offsetof(PERL_CONTEXT, cx_type));
     FIELD("context_line", offsetof(PERL_CONTEXT, blk_oldcop));
+    FIELD("is_sub", CXt_SUB);
+    FIELD("is_format", CXt_FORMAT);
+    FIELD("is_eval", CXt_EVAL);
     FIELD("sub_return", offsetof(PERL_CONTEXT, blk_sub.retop));
     FIELD("sub_code", offsetof(PERL_CONTEXT, blk_sub.cv));
     FIELD("format_code", offsetof(PERL_CONTEXT, blk_format.cv));
@@ -76,6 +94,10 @@ int main(void) {
     printf("hash_extra: None,\n");
 #endif
     FIELD("extra_name", offsetof(struct xpvhv_aux, xhv_name_u));
+#if PERL_VERSION >= 14
     FIELD("extra_names", offsetof(struct xpvhv_aux, xhv_name_count));
+#else
+    FIELD("extra_names", 0);
+#endif
     return 0;
 }

@@ -23,11 +23,12 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
     let name = format!("Perl 5.{version}.{subversion}");
     let size = exported.find("PL_interp_size").and_then(|at| exported.copy(at.start));
     let size = size.map_or(0, u16::from_ne_bytes);
+    // Without threads there is no such structure.
     let is_it =
-        |row: &&PerlRow| row.version == u32::from(version) && row.interpreter_bytes == u32::from(size);
+        |row: &&PerlRow| row.version == u16::from(version) && (size == 0 || row.interpreter_bytes == size);
     let row = *ROWS.iter().find(is_it).ok_or_else(|| NotRead::unknown_version(&name))?;
     let find = |symbol: &str| Ok(exported.find(symbol).ok_or_else(|| NotRead::hidden(&name))?.start);
-    let (variables, compiling, threads) = match row.interpreter_bytes {
+    let (variables, compiling, threads) = match size {
         0 => {
             let variables = [find("PL_op")?, find("PL_curcop")?, find("PL_curstackinfo")?];
             (variables, find("PL_compiling")?, None)
@@ -54,6 +55,7 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
             enter_sub: op("entersub")?,
             lines: [op("nextstate")?, op("dbstate")?],
             evals: [op("entertry")?, op("entereval")?, op("require")?],
+            returns: [op("leavesub")?, op("leavesublv")?, op("return")?],
         },
     };
     let code = RuntimeCode {

@@ -133,7 +133,8 @@ impl PerlWalk<'_, '_, '_> {
         };
         let name = self.word(extra, row.extra_name)?;
         // Of several, the first.
-        let name = match (name, self.half(extra, row.extra_names)?) {
+        let names = if row.extra_names == 0 { 0 } else { self.half(extra, row.extra_names)? };
+        let name = match (name, names) {
             (0, _) => 0,
             (name, 0) => name,
             (names, _) => self.word(names, 0)?,
@@ -154,7 +155,7 @@ impl PerlWalk<'_, '_, '_> {
         if file == 0 {
             return Ok(Some(Piece::Text(b"")));
         }
-        if self.layout.row.interpreter_bytes != 0 {
+        if self.layout.threads.is_some() {
             return Ok(None);
         }
         if !self.is_of_type(file, self.layout.row.glob_type)? {

@@ -2,59 +2,124 @@
 
 use super::PerlRow;
 
-/// 5.32.1, with threads.
-const PERL_5_32_1: PerlRow = PerlRow {
-    version: 32,
-    interpreter_bytes: 3792,
+/// 5.10.1.
+const PERL_5_10_1: PerlRow = PerlRow {
+    version: 10,
+    interpreter_bytes: 2800,
     op: 8,
-    line: 224,
-    compiling: 1952,
-    stack_info: 240,
-    jump: 776,
+    line: 576,
+    compiling: 1736,
+    stack_info: 592,
+    jump: 608,
     info_contexts: 8,
     info_previous: 16,
     info_last: 32,
-    info_type: 44,
-    context_bytes: 104,
+    info_type: 40,
+    context_bytes: 112,
     context_type: 0,
-    context_line: 16,
-    sub_return: 48,
-    sub_code: 72,
-    format_code: 72,
-    eval_return: 48,
+    context_line: 8,
+    is_sub: 1,
+    is_format: 6,
+    is_eval: 2,
+    sub_return: 88,
+    sub_code: 32,
+    format_code: 32,
+    eval_return: 72,
     is_try: 0,
     op_type: 32,
     line_number: 36,
-    line_file: 48,
+    line_file: 56,
     value_flags: 12,
     value_data: 16,
     code_type: 13,
     glob_type: 9,
     hash_type: 12,
+    code_start: 56,
+    code_depth: 24,
+    code_flags: 108,
+    code_stash: 48,
+    code_name: 72,
+    is_named: 0,
+    is_lexical: 0,
+    glob_name: 24,
+    glob_stash: 0,
+    glob_effective: 56,
+    key_bytes: 4,
+    key_text: 8,
+    hash_last: 16,
+    hash_has_name: 33554432,
+    hash_extra: None,
+    extra_name: 0,
+    extra_names: 0,
+};
+
+/// 5.16.3.
+const PERL_5_16_3: PerlRow = PerlRow {
+    version: 16,
+    interpreter_bytes: 3176,
+    line: 592,
+    compiling: 1752,
+    stack_info: 608,
+    jump: 624,
+    context_bytes: 80,
+    is_sub: 8,
+    is_format: 9,
+    is_eval: 10,
+    sub_return: 32,
+    sub_code: 40,
+    format_code: 40,
+    eval_return: 32,
+    line_file: 48,
     code_start: 40,
     code_depth: 96,
     code_flags: 92,
     code_stash: 32,
     code_name: 56,
-    is_named: 32768,
-    is_lexical: 65536,
     glob_name: 32,
     glob_stash: 40,
-    glob_effective: 56,
-    key_bytes: 4,
-    key_text: 8,
     hash_last: 24,
-    hash_has_name: 33554432,
-    hash_extra: None,
-    extra_name: 0,
     extra_names: 28,
+    ..PERL_5_10_1
 };
 
-/// 5.32.1, without threads.
-const PERL_5_32_1_UNTHREADED: PerlRow =
-    PerlRow { interpreter_bytes: 0, op: 0, line: 0, compiling: 0, stack_info: 0, jump: 0, ..PERL_5_32_1 };
+/// 5.26.3.
+const PERL_5_26_3: PerlRow = PerlRow {
+    version: 26,
+    interpreter_bytes: 3552,
+    line: 224,
+    compiling: 1824,
+    stack_info: 240,
+    jump: 896,
+    context_bytes: 96,
+    context_line: 16,
+    is_sub: 9,
+    is_format: 10,
+    is_eval: 11,
+    sub_return: 48,
+    sub_code: 64,
+    format_code: 64,
+    eval_return: 48,
+    is_named: 32768,
+    is_lexical: 65536,
+    ..PERL_5_16_3
+};
 
-/// 5.36.0, with threads.
+/// 5.30.3.
+const PERL_5_30_3: PerlRow =
+    PerlRow { version: 30, interpreter_bytes: 3280, compiling: 1952, jump: 776, ..PERL_5_26_3 };
+
+/// 5.32.1.
+const PERL_5_32_1: PerlRow = PerlRow {
+    version: 32,
+    interpreter_bytes: 3792,
+    info_type: 44,
+    context_bytes: 104,
+    sub_code: 72,
+    format_code: 72,
+    ..PERL_5_30_3
+};
+
+/// 5.36.0.
 const PERL_5_36_0: PerlRow = PerlRow {
     version: 36,
     interpreter_bytes: 3768,
@@ -67,32 +132,24 @@ const PERL_5_36_0: PerlRow = PerlRow {
     ..PERL_5_32_1
 };
 
-/// 5.36.0, without threads.
-const PERL_5_36_0_UNTHREADED: PerlRow =
-    PerlRow { interpreter_bytes: 0, op: 0, line: 0, compiling: 0, stack_info: 0, jump: 0, ..PERL_5_36_0 };
-
-/// 5.40.1, with threads.
+/// 5.40.1.
 const PERL_5_40_1: PerlRow = PerlRow { version: 40, compiling: 1720, jump: 776, ..PERL_5_36_0 };
 
-/// 5.40.1, without threads.
-const PERL_5_40_1_UNTHREADED: PerlRow =
-    PerlRow { interpreter_bytes: 0, op: 0, line: 0, compiling: 0, stack_info: 0, jump: 0, ..PERL_5_40_1 };
-
-/// 5.42.3, with threads.
+/// 5.42.3.
 const PERL_5_42_3: PerlRow = PerlRow { version: 42, ..PERL_5_40_1 };
 
-/// 5.42.3, without threads.
-const PERL_5_42_3_UNTHREADED: PerlRow =
-    PerlRow { interpreter_bytes: 0, op: 0, line: 0, compiling: 0, stack_info: 0, jump: 0, ..PERL_5_42_3 };
+/// 5.44.0.
+const PERL_5_44_0: PerlRow = PerlRow { version: 44, interpreter_bytes: 3776, ..PERL_5_42_3 };
 
-/// Two rows for each version: with threads, and (an interpreter of 0 bytes) without.
+/// A row for each version, in order.
 pub const ROWS: &[PerlRow] = &[
+    PERL_5_10_1,
+    PERL_5_16_3,
+    PERL_5_26_3,
+    PERL_5_30_3,
     PERL_5_32_1,
-    PERL_5_32_1_UNTHREADED,
     PERL_5_36_0,
-    PERL_5_36_0_UNTHREADED,
     PERL_5_40_1,
-    PERL_5_40_1_UNTHREADED,
     PERL_5_42_3,
-    PERL_5_42_3_UNTHREADED,
+    PERL_5_44_0,
 ];
