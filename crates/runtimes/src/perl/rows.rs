@@ -82,14 +82,14 @@ const PERL_5_16_3: PerlRow = PerlRow {
     ..PERL_5_10_1
 };
 
-/// 5.26.3.
-const PERL_5_26_3: PerlRow = PerlRow {
-    version: 26,
-    interpreter_bytes: 3552,
-    line: 224,
-    compiling: 1824,
-    stack_info: 240,
-    jump: 896,
+/// 5.24.4.
+const PERL_5_24_4: PerlRow = PerlRow {
+    version: 24,
+    interpreter_bytes: 3512,
+    line: 216,
+    compiling: 1816,
+    stack_info: 232,
+    jump: 888,
     context_bytes: 96,
     context_line: 16,
     is_sub: 9,
@@ -104,9 +104,23 @@ const PERL_5_26_3: PerlRow = PerlRow {
     ..PERL_5_16_3
 };
 
+/// 5.26.3.
+const PERL_5_26_3: PerlRow = PerlRow {
+    version: 26,
+    interpreter_bytes: 3552,
+    line: 224,
+    compiling: 1824,
+    stack_info: 240,
+    jump: 896,
+    ..PERL_5_24_4
+};
+
+/// 5.28.3.
+const PERL_5_28_3: PerlRow =
+    PerlRow { version: 28, interpreter_bytes: 3296, compiling: 1952, jump: 776, ..PERL_5_26_3 };
+
 /// 5.30.3.
-const PERL_5_30_3: PerlRow =
-    PerlRow { version: 30, interpreter_bytes: 3280, compiling: 1952, jump: 776, ..PERL_5_26_3 };
+const PERL_5_30_3: PerlRow = PerlRow { version: 30, interpreter_bytes: 3280, ..PERL_5_28_3 };
 
 /// 5.32.1.
 const PERL_5_32_1: PerlRow = PerlRow {
@@ -145,7 +159,9 @@ const PERL_5_44_0: PerlRow = PerlRow { version: 44, interpreter_bytes: 3776, ..P
 pub const ROWS: &[PerlRow] = &[
     PERL_5_10_1,
     PERL_5_16_3,
+    PERL_5_24_4,
     PERL_5_26_3,
+    PERL_5_28_3,
     PERL_5_30_3,
     PERL_5_32_1,
     PERL_5_36_0,
