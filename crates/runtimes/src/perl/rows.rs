@@ -133,18 +133,21 @@ const PERL_5_32_1: PerlRow = PerlRow {
     ..PERL_5_30_3
 };
 
-/// 5.36.0.
-const PERL_5_36_0: PerlRow = PerlRow {
-    version: 36,
-    interpreter_bytes: 3768,
+/// 5.34.3.
+const PERL_5_34_3: PerlRow = PerlRow {
+    version: 34,
+    interpreter_bytes: 3760,
     line: 208,
     compiling: 1936,
     stack_info: 224,
     jump: 760,
     is_try: 128,
-    hash_extra: Some(32),
     ..PERL_5_32_1
 };
+
+/// 5.36.0.
+const PERL_5_36_0: PerlRow =
+    PerlRow { version: 36, interpreter_bytes: 3768, hash_extra: Some(32), ..PERL_5_34_3 };
 
 /// 5.40.1.
 const PERL_5_40_1: PerlRow = PerlRow { version: 40, compiling: 1720, jump: 776, ..PERL_5_36_0 };
@@ -164,6 +167,7 @@ pub const ROWS: &[PerlRow] = &[
     PERL_5_28_3,
     PERL_5_30_3,
     PERL_5_32_1,
+    PERL_5_34_3,
     PERL_5_36_0,
     PERL_5_40_1,
     PERL_5_42_3,
