@@ -22,7 +22,7 @@ def python_tests(*names):
         found = {}
         for name in names:
             report = place.folder / f"{name}.xml"
-            # Unbuffered, CPython takes a write that was cut short for a whole one (docs/verification.md, Torture).
+            # Unbuffered, CPython takes a write that was cut short for a whole one (benches/results/torture.md).
             status, output = place.result(["/usr/bin/python3.11", "-m", "test", "--timeout", 300, "--junit-xml", report, name], 600,
                                           environment={"PYTHONUNBUFFERED": ""})
             found[name] = status

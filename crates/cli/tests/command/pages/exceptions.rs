@@ -53,16 +53,8 @@ pub const EXCEPTIONS: &[Exception] = &[
     ("docs/symbols.md", "python -X perf", Elsewhere { file: "c-tests/tests/runtimes.rs", text: "-Xperf_jit" }),
     ("docs/symbols.md", "benches/verify/symbols", MINUTES),
     ("docs/troubleshooting.md", "strip --strip-debug", NAME),
-    ("docs/verification.md", "cargo build --release", Elsewhere { file: NIGHTLY, text: "cargo build --release" }),
     ("docs/verification.md", "cargo test", Elsewhere { file: CI, text: "bash -c \"$test_command\"" }),
-    ("docs/verification.md", "STACKS_OF_PERL=", MINUTES),
-    ("docs/verification.md", "STACKS_OF_PHP=", MINUTES),
-    ("docs/verification.md", "STACKS_OF_PYTHON=", MINUTES),
-    ("docs/verification.md", "STACKS_OF_RUBY=", MINUTES),
-    ("docs/verification.md", "STACKS_OF_JAVASCRIPT=", MINUTES),
     ("docs/verification.md", "SWIPR_TEST_LIBRARY=", Elsewhere { file: CI, text: "export SWIPR_TEST_LIBRARY=" }),
-    ("docs/verification.md", "cargo fuzz", NAME),
-    ("docs/verification.md", "cargo install cargo-fuzz", Never("installs a program on the machine")),
     ("docs/verification.md", "benches/", MINUTES),
 ];
 
