@@ -54,20 +54,24 @@ fn a_recording_that_is_ended_early_is_answered_as_one_whose_time_is_over() {
     assert_eq!(stop(&socket, "?id=mine").0, 404, "it has ended");
 }
 
+/// Regression: `POST /stop` ended the recording of `swipr run`, too.
 #[test]
-fn all_recordings_of_clients_are_ended_and_the_flight_recorder_is_not() {
+fn recordings_without_an_id_are_ended_and_others_and_the_flight_recorder_are_not() {
     let host = burner(&[("SWIPR_CONTINUOUS", "49hz,60s")]);
     let socket = host.socket();
     wait_until("the flight recorder", || samples(&socket) > 0);
     assert_eq!(stop(&socket, "").0, 404);
     let two = [
         begin(&host, "/profile?seconds=3600&format=folded"),
-        begin(&host, "/flamegraph.html?samples=360000&id=x"),
+        begin(&host, "/flamegraph.html?samples=360000"),
     ];
+    let with_id = begin(&host, "/profile?seconds=3600&format=folded&id=x");
     assert_eq!(stop(&socket, ""), (200, "2 recordings end\n".to_owned()));
     for answer in two {
         assert_eq!(answer.join().expect("an answer").status, 200);
     }
+    assert_eq!(stop(&socket, "?id=x").0, 200);
+    assert_eq!(with_id.join().expect("an answer").status, 200);
     let before = samples(&socket);
     wait_until("more samples of the flight recorder", || samples(&socket) > before);
     assert_eq!(http::get(&socket, "/last?seconds=5&format=folded").expect("an answer").status, 200);

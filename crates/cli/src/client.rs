@@ -11,6 +11,7 @@ use crate::endpoint::{Connection, Endpoint};
 use crate::error::{Error, Exit};
 use crate::http::{self, Answer, Request};
 use crate::process::Process;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -29,6 +30,11 @@ const TOKEN: &str = "SWIPR_TOKEN";
 pub struct Client {
     endpoint: Endpoint,
     timeout: Option<Duration>,
+}
+
+/// A name for a recording that no other client has: see [`Client::stop_recording`].
+pub fn new_recording_id() -> String {
+    format!("swipr-{:016x}", RandomState::new().build_hasher().finish())
 }
 
 impl Client {

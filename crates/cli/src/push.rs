@@ -8,7 +8,7 @@ mod pyroscope;
 mod queue;
 
 use crate::args::Push;
-use crate::client::Client;
+use crate::client::{Client, new_recording_id};
 use crate::error::{Error, Exit};
 use crate::event::{Event, OwnedSample};
 use crate::find;
@@ -118,7 +118,7 @@ fn record_again_and_again(
 
 /// One recording. None: the process has ended in the middle.
 fn record(client: &Client, query: &str) -> Result<Option<Profile>, Error> {
-    let mut answer = client.get(&format!("/profile?format=raw&{query}"))?;
+    let mut answer = client.get(&format!("/profile?format=raw&id={}&{query}", new_recording_id()))?;
     let (mut reader, mut lines) = (RawReader::new(Arc::new(Shape::default()), None), Lines::default());
     let (mut header, mut samples, mut summary) = (None, Vec::new(), None);
     let mut buffer = vec![0; 64 << 10];

@@ -267,8 +267,8 @@ impl Agent {
         let running = lock(&self.running);
         let may_end = |running: &&Running| match (&running.id_of_client, wanted) {
             (Some(id), Some(wanted)) => id == wanted,
-            (id, None) => id.is_some(),
-            (None, Some(_)) => false,
+            (Some(id), None) => id.is_empty(),
+            (None, _) => false,
         };
         let ended = running.iter().flat_map(|running| running.iter()).filter(may_end);
         let ended = ended.map(|running| running.stop.store(true, Relaxed)).count();

@@ -208,7 +208,7 @@ pub trait Recorder: Send + Sync {
     /// Starts a recording that writes into `output` until it is over or
     /// `output` is closed. Does not wait for the recording.
     fn start(&self, request: Request, output: Box<dyn Output>) -> Result<(), StartError>;
-    /// Ends recordings that clients have begun: those with this id, or all. Returns how many. Each
+    /// Ends recordings of clients: those with this id, or those without one. Returns how many. Each
     /// client gets what there is. Does not wait for that.
     fn stop(&self, _id: Option<&str>) -> usize {
         0

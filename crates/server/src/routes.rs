@@ -256,6 +256,10 @@ pub(super) fn example(path: &str, address: &Address) -> String {
         "/" | "/sample" | "/samples" => {
             format!("{} -d '{}'", curl(path), sample_request::EXAMPLE)
         }
-        other => curl(other),
+        other => {
+            let is_post = ROUTES.iter().find(|route| route.paths.contains(&other));
+            let is_post = is_post.is_some_and(|route| route.method == Method::Post);
+            curl(other) + if is_post { " -X POST" } else { "" }
+        }
     }
 }

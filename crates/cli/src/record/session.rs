@@ -32,11 +32,14 @@ pub struct Session {
     shape: Arc<Shape>,
     sender: SyncSender<Message>,
     messages: Receiver<Message>,
-    running: BTreeMap<usize, Running>,
+    /// Each with when it was added.
+    running: BTreeMap<usize, (Running, Instant)>,
     started: usize,
     /// Processes that gave nothing.
     pub unrecorded: Unrecorded,
     ended: Summary,
+    /// When the last of those that have ended took its last sample, since the begin.
+    lasted: Duration,
     /// CPU time of the agents that have ended.
     agents_ns: u64,
     errors: Vec<Error>,
@@ -96,6 +99,7 @@ impl Session {
             started: 0,
             unrecorded: Unrecorded::default(),
             ended: Summary::default(),
+            lasted: Duration::ZERO,
             agents_ns: 0,
             errors: Vec::new(),
             hindrance: None,
@@ -118,7 +122,7 @@ impl Session {
         let running = source.start(self.sender.clone())?;
         self.unrecorded.started(id, pid, name);
         self.started += 1;
-        self.running.insert(id, running);
+        self.running.insert(id, (running, Instant::now()));
         Ok(id)
     }
 
@@ -144,7 +148,9 @@ impl Session {
     }
 
     fn end(&mut self, id: usize, mut ended: Box<Ended>) -> Over {
-        let running = self.running.remove(&id);
+        let (running, added) = self.running.remove(&id).unzip();
+        let since = added.map_or(Duration::ZERO, |added| added.duration_since(self.begun));
+        self.lasted = self.lasted.max(since + Duration::from_nanos(ended.summary.duration_ns));
         let reported_ns = ended.summary.cost.map_or(0, |cost| cost.agent_cpu_ns);
         self.agents_ns += running.as_ref().map_or(0, Running::agent_cpu_ns).max(reported_ns);
         let hindrance = running.and_then(|running| running.hindrance());
@@ -172,20 +178,25 @@ impl Session {
     /// The figures so far.
     pub fn figures(&self) -> Summary {
         let mut sum = self.ended.clone();
-        for running in self.running.values() {
+        for (running, _) in self.running.values() {
             add(&mut sum, &running.losses());
         }
         sum.uncounted += self.unrecorded.names().len() as u64;
         sum.samples = self.writer.samples;
-        sum.duration_ns = self.begun.elapsed().as_nanos() as u64;
+        // The wait for the last names is no part of it.
+        let lasted = match self.running.is_empty() && self.lasted > Duration::ZERO {
+            true => self.lasted,
+            false => self.begun.elapsed(),
+        };
+        sum.duration_ns = lasted.as_nanos() as u64;
         sum
     }
 
     /// Ends what still runs and takes what came until then.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.running.values().for_each(|running| running.stop(STOP_TIMEOUT));
+        self.running.values().for_each(|(running, _)| running.stop(STOP_TIMEOUT));
         self.settle()?;
-        self.running.values().for_each(Running::give_up);
+        self.running.values().for_each(|(running, _)| running.give_up());
         self.settle()
     }
 

@@ -2,7 +2,7 @@
 //! come, from a thread of its own. Not here: which agents, and what becomes of the samples.
 
 use super::losses::{Losses, Watch};
-use crate::client::{Client, Status};
+use crate::client::{Client, Status, new_recording_id};
 use crate::endpoint::Connection;
 use crate::error::Error;
 use crate::event::{Event, OwnedSample};
@@ -93,7 +93,7 @@ impl Source {
         let connection = self.client.clone().waiting().connect()?;
         let shared = connection.try_clone().map_err(|error| self.client.unreachable(&error))?;
         let (client, losses) = (self.client.clone(), watch.losses());
-        let id = format!("swipr-{}-{}", std::process::id(), self.id);
+        let id = new_recording_id();
         let target = format!("/profile?format=raw&id={id}&{}", self.query);
         std::thread::spawn(move || {
             let id = self.id;
@@ -147,7 +147,8 @@ impl Source {
             Some(summary) => Ended { summary, whole: true, gave_nothing: false, error },
             None if samples == 0 => without_samples(losses, error),
             None => {
-                let mut summary = losses.summary();
+                // What it had not sent is not known.
+                let mut summary = Summary { uncounted: 1, ..losses.summary() };
                 summary.samples = samples;
                 summary.threads = reader.threads() as u64;
                 summary.duration_ns = begun.elapsed().as_nanos() as u64;

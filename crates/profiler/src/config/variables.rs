@@ -47,7 +47,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "SWIPR_TOKEN",
         "",
-        "Secret that TCP clients must send, as `Authorization: Bearer …` or `?token=…`.",
+        "Secret that TCP clients must send, as `Authorization: Bearer …` or `?token=…`: letters, digits and `-._~`.",
     ),
     variable(
         "SWIPR_ALLOW_UID",

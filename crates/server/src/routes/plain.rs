@@ -23,10 +23,13 @@ pub(super) fn health(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
 }
 
 pub(super) fn stop(asked: RouteContext<'_>) -> Result<Outcome, Answer> {
+    if !asked.body.trim_ascii().is_empty() {
+        return Err(asked.wrong("/stop takes no body, but `?id=…`".to_owned()));
+    }
     let id = asked.params.id.as_deref();
     match (asked.recorder.stop(id), id) {
         (0, Some(id)) => Err(Answer::problem(404, format!("no recording with the id {id} runs"))),
-        (0, None) => Err(Answer::problem(404, "no recording runs that a client has begun")),
+        (0, None) => Err(Answer::problem(404, "no recording of a client without an id runs")),
         (count, _) => {
             let what = if count == 1 { "recording ends" } else { "recordings end" };
             Ok(Outcome::Answer(Answer::text(format!("{count} {what}\n"))))

@@ -127,7 +127,7 @@ pub(crate) static ROUTES: &[Route] = &[
         parameters: &[&["id"]],
         ..get(
             &["/stop"],
-            "ends recordings early, the one with this `id` or all that clients have begun: they answer with what they have",
+            "ends recordings of clients early, those with this `id` or those without one: they answer with what they have",
             plain::stop,
         )
     },

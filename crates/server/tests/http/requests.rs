@@ -290,6 +290,7 @@ fn requests_that_are_no_http_or_too_much_of_it_are_refused() {
         ("GET /stop HTTP/1.1\r\n\r\n".to_owned(), 405),
         ("POST /stop HTTP/1.1\r\n\r\n".to_owned(), 404),
         ("POST /stop?title=a HTTP/1.1\r\n\r\n".to_owned(), 400),
+        ("POST /stop HTTP/1.1\r\nContent-Length: 7\r\n\r\nid=mine".to_owned(), 400),
         ("BREW /nothing HTTP/1.1\r\n\r\n".to_owned(), 404),
         (format!("{post}Content-Length: x\r\n\r\n"), 400),
         (format!("{post}Content-Length: -1\r\n\r\n"), 400),
