@@ -53,12 +53,12 @@ const PERL_5_10_1: PerlRow = PerlRow {
     extra_names: 0,
 };
 
-/// 5.16.3.
-const PERL_5_16_3: PerlRow = PerlRow {
-    version: 16,
-    interpreter_bytes: 3176,
+/// 5.14.4.
+const PERL_5_14_4: PerlRow = PerlRow {
+    version: 14,
+    interpreter_bytes: 2960,
     line: 592,
-    compiling: 1752,
+    compiling: 1784,
     stack_info: 608,
     jump: 624,
     context_bytes: 80,
@@ -82,13 +82,50 @@ const PERL_5_16_3: PerlRow = PerlRow {
     ..PERL_5_10_1
 };
 
+/// 5.16.3.
+const PERL_5_16_3: PerlRow = PerlRow { version: 16, interpreter_bytes: 3176, compiling: 1752, ..PERL_5_14_4 };
+
+/// 5.18.4.
+const PERL_5_18_4: PerlRow = PerlRow {
+    version: 18,
+    interpreter_bytes: 3280,
+    line: 176,
+    compiling: 1800,
+    stack_info: 192,
+    jump: 896,
+    is_named: 32768,
+    ..PERL_5_16_3
+};
+
+/// 5.20.3.
+const PERL_5_20_3: PerlRow = PerlRow {
+    version: 20,
+    interpreter_bytes: 3352,
+    line: 208,
+    compiling: 1720,
+    stack_info: 224,
+    jump: 824,
+    ..PERL_5_18_4
+};
+
+/// 5.22.4.
+const PERL_5_22_4: PerlRow = PerlRow {
+    version: 22,
+    interpreter_bytes: 3504,
+    line: 216,
+    compiling: 1848,
+    stack_info: 232,
+    jump: 920,
+    context_bytes: 88,
+    is_lexical: 65536,
+    ..PERL_5_20_3
+};
+
 /// 5.24.4.
 const PERL_5_24_4: PerlRow = PerlRow {
     version: 24,
     interpreter_bytes: 3512,
-    line: 216,
     compiling: 1816,
-    stack_info: 232,
     jump: 888,
     context_bytes: 96,
     context_line: 16,
@@ -99,9 +136,7 @@ const PERL_5_24_4: PerlRow = PerlRow {
     sub_code: 64,
     format_code: 64,
     eval_return: 48,
-    is_named: 32768,
-    is_lexical: 65536,
-    ..PERL_5_16_3
+    ..PERL_5_22_4
 };
 
 /// 5.26.3.
@@ -149,8 +184,12 @@ const PERL_5_34_3: PerlRow = PerlRow {
 const PERL_5_36_0: PerlRow =
     PerlRow { version: 36, interpreter_bytes: 3768, hash_extra: Some(32), ..PERL_5_34_3 };
 
+/// 5.38.2.
+const PERL_5_38_2: PerlRow =
+    PerlRow { version: 38, interpreter_bytes: 3896, compiling: 1720, jump: 776, ..PERL_5_36_0 };
+
 /// 5.40.1.
-const PERL_5_40_1: PerlRow = PerlRow { version: 40, compiling: 1720, jump: 776, ..PERL_5_36_0 };
+const PERL_5_40_1: PerlRow = PerlRow { version: 40, interpreter_bytes: 3768, ..PERL_5_38_2 };
 
 /// 5.42.3.
 const PERL_5_42_3: PerlRow = PerlRow { version: 42, ..PERL_5_40_1 };
@@ -161,7 +200,11 @@ const PERL_5_44_0: PerlRow = PerlRow { version: 44, interpreter_bytes: 3776, ..P
 /// A row for each version, in order.
 pub const ROWS: &[PerlRow] = &[
     PERL_5_10_1,
+    PERL_5_14_4,
     PERL_5_16_3,
+    PERL_5_18_4,
+    PERL_5_20_3,
+    PERL_5_22_4,
     PERL_5_24_4,
     PERL_5_26_3,
     PERL_5_28_3,
@@ -169,6 +212,7 @@ pub const ROWS: &[PerlRow] = &[
     PERL_5_32_1,
     PERL_5_34_3,
     PERL_5_36_0,
+    PERL_5_38_2,
     PERL_5_40_1,
     PERL_5_42_3,
     PERL_5_44_0,
