@@ -5,9 +5,7 @@
 #[path = "build/squeeze.rs"]
 mod squeeze;
 
-use flate2::{Compression, write::DeflateEncoder};
 use sha2::{Digest, Sha256};
-use std::io::Write;
 use std::path::Path;
 use std::{env, fs};
 
@@ -76,7 +74,6 @@ fn main() {
     let live = make("live", &live_style, &live_script, part("live.html").trim());
     // One after the other: the second has little that the first has not.
     write(&out.join("pages.deflate"), &compressed(&format!("{file}{BETWEEN}{live}")));
-    write(&out.join("pages.length"), (file.len() + live.len() + 1).to_string().as_bytes());
     write(&out.join("svg.js"), squeeze::script(&part("svg.js")).as_bytes());
 }
 
@@ -85,8 +82,8 @@ fn write(path: &Path, bytes: &[u8]) {
 }
 
 fn compressed(text: &str) -> Vec<u8> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).expect("a Vec takes it all")
+    const BEST: u8 = 9;
+    miniz_oxide::deflate::compress_to_vec(text.as_bytes(), BEST)
 }
 
 /// As a policy names a script: `sha256-` and the digest in base 64.

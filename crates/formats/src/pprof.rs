@@ -11,11 +11,6 @@
 
 mod tables;
 
-use std::io::Write;
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
 use crate::aggregate::{Finished, Total, Totals};
 use crate::model::{Header, Mode, Sample, State, Summary};
 use crate::protobuf::Message;
@@ -52,11 +47,19 @@ impl Format for Pprof {
             return;
         };
         let profile = profile(&self.options, &header, &totals, summary);
-        let mut encoder = GzEncoder::new(out, Compression::fast());
-        // Writing to a Vec cannot fail.
-        let _ = encoder.write_all(&profile.into_bytes());
-        let _ = encoder.finish();
+        gzip(&profile.into_bytes(), out);
     }
+}
+
+/// One member of a gzip file (RFC 1952), without a name or a time.
+fn gzip(bytes: &[u8], out: &mut Vec<u8>) {
+    const DEFLATE: u8 = 8;
+    const UNKNOWN_SYSTEM: u8 = 255;
+    const FAST: u8 = 1;
+    out.extend_from_slice(&[0x1f, 0x8b, DEFLATE, 0, 0, 0, 0, 0, 0, UNKNOWN_SYSTEM]);
+    out.extend_from_slice(&miniz_oxide::deflate::compress_to_vec(bytes, FAST));
+    out.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
 }
 
 fn profile(options: &Options, header: &Header, totals: &Finished, summary: &Summary) -> Message {

@@ -1,12 +1,9 @@
 //! The pages that `build.rs` embeds. Not here: what stands in them.
 
-use std::io::Read;
-
-use flate2::read::DeflateDecoder;
+use miniz_oxide::inflate::decompress_to_vec;
 
 /// The pages, compressed together.
 static PAGES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.deflate"));
-const LENGTH: &str = include_str!(concat!(env!("OUT_DIR"), "/pages.length"));
 
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +21,9 @@ pub static LIVE_POLICY: &str = include_str!(concat!(env!("OUT_DIR"), "/live.poli
 impl Template {
     /// The page with its title, and with JSON for its script.
     pub(crate) fn with(self, title: &str, data: &str) -> String {
-        let mut pages = String::with_capacity(LENGTH.parse().unwrap_or(0));
         // What was compressed when this was built is whole.
-        let _ = DeflateDecoder::new(PAGES).read_to_string(&mut pages);
+        let pages = decompress_to_vec(PAGES).unwrap_or_default();
+        let pages = String::from_utf8_lossy(&pages);
         let text = pages.split('\0').nth(self as usize).unwrap_or("");
         let (before, rest) = text.split_once("{{TITLE}}").unwrap_or((text, ""));
         let (between, after) = rest.split_once("{{DATA}}").unwrap_or((rest, ""));

@@ -323,7 +323,7 @@ impl ElfFile {
 
     /// The CRC-32 of the whole file, as `.gnu_debuglink` holds it.
     pub(crate) fn crc(&self) -> Result<u32, Error> {
-        let mut crc = flate2::Crc::new();
+        let mut crc = crc32fast::Hasher::new();
         let mut buffer = vec![0; 1 << 16];
         let mut offset = 0;
         while offset < self.image.size() {
@@ -333,7 +333,7 @@ impl ElfFile {
             crc.update(part);
             offset += part.len() as u64;
         }
-        Ok(crc.sum())
+        Ok(crc.finalize())
     }
 }
 

@@ -2,10 +2,11 @@
 //! allocation before it has delivered.
 
 use crate::error::Error;
-use flate2::read::ZlibDecoder;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use object::LittleEndian as LE;
 use object::elf::{self, CompressionHeader64};
 use object::pod;
+#[cfg(feature = "zstd")]
 use std::io::Read;
 
 /// Before a section of the older kind (`.zdebug_info`): these letters, and 8 bytes of size, the
@@ -13,6 +14,7 @@ use std::io::Read;
 const OLD_MAGIC: &[u8] = b"ZLIB";
 /// Bytes of what stands before compressed bytes, at most.
 pub(super) const HEADER_BYTES: u64 = size_of::<CompressionHeader64<LE>>() as u64;
+#[cfg(feature = "zstd")]
 /// So many times as large as its compressed bytes a section may well become: room for that is taken
 /// at once.
 const USUAL_FACTOR: u64 = 8;
@@ -53,7 +55,7 @@ pub(super) fn section(method: Method, bytes: &[u8], limit: u64) -> Result<Vec<u8
         return Err(Error::TooLarge { what: "compressed section", bytes: size });
     }
     let out = match kind {
-        elf::ELFCOMPRESS_ZLIB => all(ZlibDecoder::new(compressed), compressed, size),
+        elf::ELFCOMPRESS_ZLIB => decompress_to_vec_zlib_with_limit(compressed, size as usize).ok(),
         #[cfg(feature = "zstd")]
         elf::ELFCOMPRESS_ZSTD => ruzstd::decoding::StreamingDecoder::new(compressed)
             .ok()
@@ -63,6 +65,7 @@ pub(super) fn section(method: Method, bytes: &[u8], limit: u64) -> Result<Vec<u8
     out.filter(|out| out.len() as u64 == size).ok_or(malformed)
 }
 
+#[cfg(feature = "zstd")]
 fn all(decoder: impl Read, compressed: &[u8], at_most: u64) -> Option<Vec<u8>> {
     let usual = USUAL_FACTOR * compressed.len() as u64;
     let mut out = Vec::with_capacity(usual.min(at_most) as usize);
