@@ -448,7 +448,7 @@ impl Recorder for SharedAgent {
     }
 
     fn poll(&self) {
-        last_thread::look();
+        last_thread::check();
         self.0.start_submitted();
     }
 }

@@ -80,16 +80,16 @@ impl<T> Drop for Sender<T> {
 impl<T> Receiver<T> {
     /// The next one, waited for at most so long.
     pub fn receive(&self, at_most: Duration) -> Result<T, RecvTimeoutError> {
-        self.0.came.wait_for(at_most, || self.look()).unwrap_or(Err(RecvTimeoutError::Timeout))
+        self.0.came.wait_for(at_most, || self.poll()).unwrap_or(Err(RecvTimeoutError::Timeout))
     }
 
     /// The next one, if it is there.
     pub fn try_receive(&self) -> Option<T> {
-        self.look()?.ok()
+        self.poll()?.ok()
     }
 
     /// `None`: nothing has come yet.
-    fn look(&self) -> Option<Result<T, RecvTimeoutError>> {
+    fn poll(&self) -> Option<Result<T, RecvTimeoutError>> {
         // Acquire, and before the queue is read: what was sent before the sender went is in the
         // queue then.
         let is_last = self.0.sender_is_gone.load(Acquire);

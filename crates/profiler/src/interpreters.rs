@@ -61,14 +61,14 @@ struct Discovery {
     found: Option<ObjectKey>,
     /// Objects without one.
     without: FxHashSet<ObjectKey>,
-    /// When one that has not started was found first, and when last.
-    awaited: Option<(Instant, Instant)>,
+    /// When one that had not started was found, first and last.
+    not_started: Option<(Instant, Instant)>,
 }
 
-/// How soon one that has not started is looked at again, at least; and after which part of the time
-/// that it has been awaited.
-const FIRST_LOOK: Duration = Duration::from_millis(10);
-const PART_OF_WAIT: u32 = 8;
+/// One that has not started is identified again after so long, and later each time that the wait
+/// has grown by one part in so many.
+const FIRST_RETRY: Duration = Duration::from_millis(10);
+const WAIT_PARTS: u32 = 8;
 
 /// How an object is recognised: its bias, the end of its code, its name.
 type ObjectKey = (u64, u64, String);
@@ -86,8 +86,8 @@ impl Interpreters {
         objects: impl Iterator<Item = (&'o Object, Range<u64>)>,
     ) -> Option<Arc<RuntimeCode>> {
         let mut state = lock(&self.state).filter(|_| self.wanted != Wanted::OFF)?;
-        let (mut without, mut is_awaited) = (FxHashSet::default(), false);
-        let awaited = state.awaited.take();
+        let (mut without, mut waits) = (FxHashSet::default(), false);
+        let not_started = state.not_started.take();
         for (object, text) in objects {
             let key = (object.bias, text.end, object.name.clone());
             if state.found.as_ref() == Some(&key) {
@@ -95,9 +95,9 @@ impl Interpreters {
             }
             let exported =
                 if state.without.contains(&key) { None } else { Exported::of(object, self.memory_file) };
-            match exported.and_then(|exported| self.look(&exported, object, text)) {
+            match exported.and_then(|exported| self.identify(&exported, object, text)) {
                 None => _ = without.insert(key),
-                Some(Err(NotRead::NotYet)) => is_awaited = true,
+                Some(Err(NotRead::NotYet)) => waits = true,
                 Some(found) => {
                     state.found = Some(key);
                     return self.take_up(&mut state, found);
@@ -105,21 +105,22 @@ impl Interpreters {
             }
         }
         let now = Instant::now();
-        let awaited = is_awaited.then(|| (awaited.map_or(now, |(first, _)| first), now));
-        *state = Discovery { without, awaited, ..Discovery::default() };
+        let not_started = waits.then(|| (not_started.map_or(now, |(first, _)| first), now));
+        *state = Discovery { without, not_started, ..Discovery::default() };
         None
     }
 
-    /// Whether to look again for one that had not started: it does so without loading anything.
+    /// Whether it is time for another [`Interpreters::refresh`]: an interpreter starts without
+    /// loading anything.
     pub fn may_have_started(&self) -> bool {
-        let awaited = lock(&self.state).and_then(|state| state.awaited);
-        awaited.is_some_and(|(first, last)| {
-            last.elapsed() >= FIRST_LOOK.max(last.duration_since(first) / PART_OF_WAIT)
+        let not_started = lock(&self.state).and_then(|state| state.not_started);
+        not_started.is_some_and(|(first, last)| {
+            last.elapsed() >= FIRST_RETRY.max(last.duration_since(first) / WAIT_PARTS)
         })
     }
 
     /// The interpreter in that object, with its code there; `None`: it has none that is wanted.
-    fn look(
+    fn identify(
         &self,
         exported: &Exported,
         object: &Object,

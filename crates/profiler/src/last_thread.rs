@@ -128,7 +128,7 @@ pub fn timeout() -> Option<Duration> {
 
 /// The server thread is awake: checks whether the first thread has ended and, if so, whether any
 /// thread of the host is left. Does not return if none is.
-pub fn look() {
+pub fn check() {
     match FIRST.load(Relaxed) {
         LEFT_TO_A_THREAD => return,
         ENDED | ENDED_UNSEEN => {}
@@ -167,7 +167,7 @@ mod tests {
     fn a_process_whose_first_thread_lives_is_left_alone() {
         watch_if_first(&((|| {}) as fn())); // tests run on other threads
         assert_eq!(timeout(), Some(SLOW_POLL_INTERVAL));
-        look();
+        check();
         assert!(host_is_left());
     }
 }

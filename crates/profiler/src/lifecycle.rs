@@ -121,8 +121,8 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     watch_exit();
     disabled::on_disable(&(wake_threads as fn()));
     last_thread::watch_if_first(&(wake as fn()));
-    swipr_os::swift::look();
-    swipr_os::stdio::look();
+    swipr_os::swift::find_demangler();
+    swipr_os::stdio::find_streams();
     Instance::begin(config.clone());
     let (report, reported) = channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name

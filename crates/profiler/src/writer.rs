@@ -179,7 +179,7 @@ impl Writer {
             }
             if flight_recorder.is_some() {
                 self.feed(&flight_recorder, &mut names);
-                unused.look(&self.names.symbolizer);
+                unused.drop_if_unused(&self.names.symbolizer);
             }
             if found_something {
                 self.hand_on(&mut bytes)?;

@@ -79,7 +79,7 @@ pub struct Samples {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Ticks {
-    /// At which threads were looked at.
+    /// At which threads were observed.
     pub taken: u64,
     /// Left out because the agent came too late.
     pub late: u64,

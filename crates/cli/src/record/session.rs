@@ -48,7 +48,7 @@ pub struct Session {
     begun: Instant,
 }
 
-/// Who records.
+/// The command that records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorder {
     /// `swipr run`.
@@ -280,15 +280,14 @@ fn nothing(
     is_filtered: bool,
 ) -> Error {
     let seconds = summary.duration_ns as f64 / 1e9;
-    let (observations, late) = (grouped(summary.ticks), grouped(summary.late));
+    let (ticks, late) = (grouped(summary.ticks), grouped(summary.late));
     let starved = "give the program more CPU (its cgroup's quota, the machine's load), or try again";
     let often = recorder.iteration_count();
     let short_programs = format!("a higher -r and {often} are for short programs");
     let (why, next) = match summary {
-        Summary { ticks: 0, .. } if summary.duration_ns > LONG_NS => (
-            format!("its agent got no CPU to look at the threads, in {seconds:.1} s (starved)"),
-            starved.to_owned(),
-        ),
+        Summary { ticks: 0, .. } if summary.duration_ns > LONG_NS => {
+            (format!("its agent got no CPU to sample, in {seconds:.1} s (starved)"), starved.to_owned())
+        }
         Summary { ticks: 0, .. } => (
             format!(
                 "the process ended before its first sample, or its agent got no CPU{}",
@@ -301,9 +300,7 @@ fn nothing(
         }
         // A known reason counts more than a starved agent.
         _ if summary.late > summary.ticks && (hindrance.is_none() || summary.samples == 0) => (
-            format!(
-                "its agent got too little CPU: {observations} looks at the threads, {late} were too late"
-            ),
+            format!("its agent got too little CPU: {ticks} ticks were taken, {late} were too late"),
             starved.to_owned(),
         ),
         _ if summary.threads == 0 && is_filtered => (
@@ -321,7 +318,7 @@ fn nothing(
         }
         _ if summary.samples > 0 => unsampled(summary, hindrance, short_programs),
         _ => (
-            format!("no thread used the CPU at {observations} looks, in {seconds:.1} s (idle)"),
+            format!("no thread used the CPU at {ticks} ticks, in {seconds:.1} s (idle)"),
             format!("--idle records threads that wait, too; {short_programs}"),
         ),
     };
@@ -380,7 +377,7 @@ mod tests {
         assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
         assert!(why(&Summary::default()).contains("ended before its first sample"));
         let idle = Summary { ticks: 300, threads: 1, ..long.clone() };
-        assert!(why(&idle).contains("no thread used the CPU at 300 looks, in 3.0 s (idle)"));
+        assert!(why(&idle).contains("no thread used the CPU at 300 ticks, in 3.0 s (idle)"));
         assert!(nothing(&idle, None, Recorder::Run, false).next.contains("--idle"));
         // Its threads woke for moments, and one blocks signals.
         let nearly = Summary { samples: 1, unsampled_cpu_ns: 3_000_000, ..idle.clone() };

@@ -47,7 +47,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Which language each named function is in, by the words of one format.
-fn told(format: &str) -> Vec<(String, String)> {
+fn languages_in(format: &str) -> Vec<(String, String)> {
     let kinds = |frames: &Value| {
         let frames = frames.as_array().unwrap().iter();
         frames.map(|frame| (name_of(frame).to_owned(), text(&frame["kind"]))).collect()
@@ -122,7 +122,7 @@ fn told_by_tables(format: &str) -> Vec<(String, String)> {
 #[test]
 fn formats_tell_the_language_of_each_function() {
     for format in ["raw", "json", "perf", "dump", "pprof", "firefox", "svg", "html"] {
-        let told = told(format);
+        let shown = languages_in(format);
         for (_, word, label) in LANGUAGES {
             let expected = match format {
                 "raw" | "json" => word.to_owned(),
@@ -130,17 +130,17 @@ fn formats_tell_the_language_of_each_function() {
                 _ => format!("[{word}]"),
             };
             for name in [format!("in_{word}"), format!("built_in_{word}")] {
-                let of: Vec<_> = told.iter().filter(|(known, _)| *known == name).collect();
-                assert!(!of.is_empty(), "{format}: no {name} in {told:?}");
+                let of: Vec<_> = shown.iter().filter(|(known, _)| *known == name).collect();
+                assert!(!of.is_empty(), "{format}: no {name} in {shown:?}");
                 assert!(of.iter().all(|(_, language)| *language == expected), "{format}: {of:?}");
             }
         }
-        let of_native = told.iter().filter(|(name, _)| name == "evaluate");
+        let of_native = shown.iter().filter(|(name, _)| name == "evaluate");
         let is_language = |language: &str| {
             LANGUAGES.iter().any(|(_, word, label)| language == *label || language.contains(word))
         };
-        assert!(of_native.clone().count() > 0, "{format}: {told:?}");
-        assert!(of_native.clone().all(|(_, language)| !is_language(language)), "{format}: {told:?}");
+        assert!(of_native.clone().count() > 0, "{format}: {shown:?}");
+        assert!(of_native.clone().all(|(_, language)| !is_language(language)), "{format}: {shown:?}");
     }
 }
 

@@ -28,7 +28,7 @@ struct Stream {
 }
 
 /// Looks for the list in the loaded objects. Enters the dynamic linker.
-pub fn look() {
+pub fn find_streams() {
     // SAFETY: the name ends in a NUL.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_IO_list_all".as_ptr()) };
     // Relaxed: the address of something that is always there.
@@ -38,7 +38,7 @@ pub fn look() {
 /// What a stream of the program is going to write behind the end of this file; empty where there is
 /// none.
 pub fn unwritten(file: &File) -> Vec<u8> {
-    // Relaxed: see `look`.
+    // Relaxed: see `find_streams`.
     let list = LIST.load(Relaxed) as u64;
     let Some(about) = file.metadata().ok().filter(|_| list != 0) else { return vec![] };
     let is_it = |number: u32| {

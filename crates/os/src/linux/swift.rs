@@ -40,7 +40,7 @@ pub fn demangle(name: &str) -> Option<String> {
 }
 
 /// Looks for the runtime, the first time that this is called. Enters the dynamic linker.
-pub fn look() {
+pub fn find_demangler() {
     RUNTIME.get_or_init(|| {
         // SAFETY: the name ends in a NUL.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"swift_demangle".as_ptr()) };

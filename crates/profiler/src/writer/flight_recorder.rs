@@ -58,7 +58,7 @@ impl UnusedSymbols {
     }
 
     /// To be called now and then.
-    pub fn look(&mut self, symbolizer: &Mutex<Symbolizer>) {
+    pub fn drop_if_unused(&mut self, symbolizer: &Mutex<Symbolizer>) {
         let Ok(mut symbolizer) = symbolizer.try_lock() else { return }; // it is used just now
         let stats = symbolizer.stats();
         if stats.hits + stats.misses != self.look_ups {

@@ -1,7 +1,7 @@
 //! A file that another party appends to: what is new of it, piece by piece.
 //!
 //! Any user can put a file into a shared directory. So the file must be a regular one, no link, and
-//! belong to the program's user or to root. It is opened for each look and never mapped.
+//! belong to the program's user or to root. It is opened for each refresh and never mapped.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Bytes that are read at once, where a record is not longer.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Bytes that are read at one look; the rest at the next ones.
+/// Bytes that are read in one refresh; the others in later ones.
 const MAX_AT_ONCE: u64 = 32 << 20;
 /// Bytes before the place that was reached: they show whether the file was rewritten.
 const TAIL_BYTES: usize = 64;

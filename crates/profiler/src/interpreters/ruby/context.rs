@@ -18,11 +18,11 @@ const TURNS: usize = 4;
 /// Of all threads the only place at which each has its context. A thread that has not begun to run
 /// has none yet; whoever reads the variable checks what it leads to.
 pub fn of_thread(exported: &Exported, layout: &RubyLayout) -> CurrentContext {
-    let mut turns = (0..TURNS).map(|_| look(exported, layout));
+    let mut turns = (0..TURNS).map(|_| find_once(exported, layout));
     turns.find(|found| *found != CurrentContext::Unknown).unwrap_or(CurrentContext::Unknown)
 }
 
-fn look(exported: &Exported, layout: &RubyLayout) -> CurrentContext {
+fn find_once(exported: &Exported, layout: &RubyLayout) -> CurrentContext {
     if cfg!(not(target_arch = "x86_64")) {
         // What the C library calls a thread by is not where its variables are counted from.
         return CurrentContext::Unknown;
