@@ -38,6 +38,8 @@ pub struct Session {
     /// Processes that gave nothing.
     pub unrecorded: Unrecorded,
     ended: Summary,
+    /// One was cut before its first sample was sent.
+    is_cut: bool,
     /// When the last of those that have ended took its last sample, since the begin.
     lasted: Duration,
     /// CPU time of the agents that have ended.
@@ -99,6 +101,7 @@ impl Session {
             started: 0,
             unrecorded: Unrecorded::default(),
             ended: Summary::default(),
+            is_cut: false,
             lasted: Duration::ZERO,
             agents_ns: 0,
             errors: Vec::new(),
@@ -155,6 +158,7 @@ impl Session {
         self.agents_ns += running.as_ref().map_or(0, Running::agent_cpu_ns).max(reported_ns);
         let hindrance = running.and_then(|running| running.hindrance());
         self.hindrance = self.hindrance.take().or(hindrance);
+        self.is_cut |= ended.is_cut;
         if ended.gave_nothing {
             self.unrecorded.gave_nothing(id);
             // `figures` counts it, unless its process begins again.
@@ -219,6 +223,7 @@ impl Session {
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
             let mut error = reasons.next().unwrap_or_else(|| match self.started {
                 0 if summary.duration_ns > LONG_NS => no_agent(),
+                _ if self.is_cut && summary.ticks > 0 => cut(&summary),
                 _ => nothing(&summary, self.hindrance, self.recorder, self.is_filtered),
             });
             if let Some(earlier) = self.writer.earlier_file() {
@@ -241,6 +246,16 @@ fn no_agent() -> Error {
     let why =
         "its agent did not start: a variable is wrong, its socket's place cannot be used, or it got no CPU";
     Error::new(format!("not a single sample came: {why}"), "SWIPR_LOG=1 has the agent say why")
+}
+
+/// Of a process that ended, or stopped answering, before a sample was sent.
+fn cut(summary: &Summary) -> Error {
+    let (ticks, seconds) = (grouped(summary.ticks), summary.duration_ns as f64 / 1e9);
+    let why = format!(
+        "the process ended without exit(3), or stopped answering, after {ticks} ticks in {seconds:.1} s"
+    );
+    let next = "samples are sent up to 2 s after they are taken: a higher -r has them sent sooner";
+    Error::new(format!("not a single sample came: {why}"), next)
 }
 
 /// Recordings that are longer have ticks, if there is a CPU for the agent.

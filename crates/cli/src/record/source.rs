@@ -35,6 +35,8 @@ pub struct Ended {
     pub whole: bool,
     /// Whether not one sample came, and no figures say that there was none.
     pub gave_nothing: bool,
+    /// It was cut before its first sample was sent.
+    pub is_cut: bool,
     /// Why there is nothing, or not all.
     pub error: Option<Error>,
 }
@@ -107,16 +109,22 @@ impl Source {
         let begun = Instant::now();
         let answer = match self.client.ask_on(connection, target) {
             Ok(answer) => answer,
-            Err(error) => return without_samples(losses, Some(error)),
+            Err(error) => return without_samples(losses, begun, Some(error)),
         };
         // There was nothing to record: the figures say why.
         let nothing = (answer.status == 422).then(|| answer.field("x-swipr-stats")).flatten();
         if let Some(summary) = nothing.and_then(swipr_formats::read_stats_line) {
-            return Ended { summary, whole: false, gave_nothing: false, error: None };
+            return Ended { summary, whole: false, gave_nothing: false, is_cut: false, error: None };
         }
         let mut answer = match self.client.accepted(answer) {
             Ok(answer) => answer,
-            Err(error) => return Ended { gave_nothing: true, ..without_samples(losses, Some(error)) },
+            Err(error) => {
+                return Ended {
+                    gave_nothing: true,
+                    is_cut: false,
+                    ..without_samples(losses, begun, Some(error))
+                };
+            }
         };
         let mut reader = RawReader::new(self.shape, self.root);
         let (mut lines, mut buffer) = (Lines::default(), vec![0; 64 << 10]);
@@ -144,15 +152,15 @@ impl Source {
             }
         };
         match summary {
-            Some(summary) => Ended { summary, whole: true, gave_nothing: false, error },
-            None if samples == 0 => without_samples(losses, error),
+            Some(summary) => Ended { summary, whole: true, gave_nothing: false, is_cut: false, error },
+            None if samples == 0 => without_samples(losses, begun, error),
             None => {
                 // What it had not sent is not known.
                 let mut summary = Summary { uncounted: 1, ..losses.summary() };
                 summary.samples = samples;
                 summary.threads = reader.threads() as u64;
                 summary.duration_ns = begun.elapsed().as_nanos() as u64;
-                Ended { summary, whole: false, gave_nothing: false, error }
+                Ended { summary, whole: false, gave_nothing: false, is_cut: false, error }
             }
         }
     }
@@ -160,10 +168,11 @@ impl Source {
 
 /// A recording that was cut before its first sample. The agent's figures may say that there was
 /// none.
-fn without_samples(losses: &Losses, error: Option<Error>) -> Ended {
-    let summary = losses.summary();
+fn without_samples(losses: &Losses, begun: Instant, error: Option<Error>) -> Ended {
+    let duration_ns = begun.elapsed().as_nanos() as u64;
+    let summary = Summary { duration_ns, ..losses.summary() };
     let gave_nothing = summary.uncounted > 0 || losses.taken() > 0;
-    Ended { summary, whole: false, gave_nothing, error }
+    Ended { summary, whole: false, gave_nothing, is_cut: true, error }
 }
 
 impl Running {

@@ -221,6 +221,33 @@ fn a_process_that_ends_while_it_is_recorded_leaves_what_was_recorded() {
     assert!(said.out.lines().last().is_some_and(|line| line.starts_with("{\"type\":\"end\"")), "{said:?}");
 }
 
+/// Regression: the program was called idle, after 0.0 s.
+#[test]
+fn a_process_that_is_killed_before_its_first_sample_is_not_called_idle() {
+    let directory = Directory::new();
+    let mut sleeper = std::process::Command::new("sleep");
+    sleeper.arg("60").env("LD_PRELOAD", swipr_c_tests::agent::library());
+    let mut host = swipr_c_tests::host::Host::spawn(sleeper);
+    let (pid, socket) = (host.pid(), host.socket());
+    let file = directory.path().join("x.folded").display().to_string();
+    let mut command = swipr(["record", &pid.to_string(), "-o", &file]);
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command");
+    let ticks = || {
+        let metrics = http::get(&socket, "/metrics").and_then(http::Answer::read_all).expect("metrics");
+        let text = String::from_utf8_lossy(&metrics.body).into_owned();
+        let count = text.lines().find_map(|line| line.strip_prefix("swipr_ticks_total "));
+        count.and_then(|count| count.parse::<u64>().ok()).expect("the count of ticks")
+    };
+    // The command asks for the figures every half second.
+    wait_until("ticks", || ticks() > 150);
+    // SAFETY: kill(2) takes no pointer; the child has not been waited for.
+    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+    let _ = host.wait();
+    let said = Said::of(child.wait_with_output().expect("its end"));
+    said.refuses(1, &["ended without exit(3), or stopped answering, after "]);
+    assert!(!said.errors.contains("idle"), "{said:?}");
+}
+
 #[test]
 fn what_cannot_be_recorded_is_told_with_what_to_do_next() {
     let host = running_burner();
