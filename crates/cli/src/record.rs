@@ -2,6 +2,7 @@
 
 mod descendants;
 mod losses;
+pub mod no_sample;
 pub mod progress;
 pub mod session;
 pub mod source;
@@ -16,8 +17,9 @@ use crate::error::{Error, Exit};
 use crate::find::{self, Found};
 use crate::shape::ReuseThreads;
 use crate::signals::Signals;
+use no_sample::Recorder;
 use progress::Progress;
-use session::{Over, Recorder, Session};
+use session::{Over, Session};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use unrecorded::{Member, report_unrecorded};
