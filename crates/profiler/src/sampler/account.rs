@@ -17,7 +17,7 @@ mod weights;
 
 pub use moment::{Found, Moment, News, TimerState};
 pub use sample::Weighted;
-use sample::{Hit, Kind, WEIGHT};
+use sample::{Fate, Hit, Kind, WEIGHT};
 pub use undersampled::Undersampled;
 
 use super::steps::Steps;
@@ -58,6 +58,8 @@ pub struct Account {
     place: Option<(State, Arc<RawStack>)>,
     /// The last stack that was seen, in any state.
     seen: Option<Arc<RawStack>>,
+    /// The last one in which it ran, in an earlier window.
+    ran_at: Option<Arc<RawStack>>,
     /// Since when it waits for a CPU. The kernel counts a wait only when it ends.
     waits_since_ns: Option<u64>,
     /// Waiting time that was reported before the kernel counted it.
@@ -308,27 +310,33 @@ impl Account {
         let kernel_ns = self.kernel_ns.min(times_ns[0]);
         self.kernel_ns -= kernel_ns;
         let missed_ns = [self.unarmed_ns, kernel_ns];
-        self.donate(times_ns[0] as f64 + self.left_ns[0], interval_ns);
+        self.donate(times_ns[0] + self.left_ns[0] as u64, interval_ns, ends);
         let mut samples = match mode {
             Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, interval_ns, ends),
             Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),
         };
         samples.sort_by_key(|sample| sample.ns);
+        let ran_at = self.hits_of(Kind::Running).last().map(|hit| hit.stack.clone());
+        self.ran_at = ran_at.or(self.ran_at.take());
         self.opened = self.last;
         self.unarmed_ns = 0;
         self.hits.clear();
         samples
     }
 
-    /// Whether chance explains that the thread was not hit in so much running time. It does not for
-    /// one that runs in step with the kernel's tick.
-    fn is_by_chance(&self, running_ns: u64, interval_ns: u64) -> bool {
-        self.is_shared || running_ns <= MAX_MISSES_BY_CHANCE * interval_ns.max(self.tick_ns)
-    }
-
-    /// Whether running time without a hit has waited for long enough for one.
-    fn is_long(&self) -> bool {
-        self.last.ns.saturating_sub(self.opened.ns) >= LONGEST_WINDOW_NS
+    /// What becomes of running time, should the window have no hit. Where one was to be expected,
+    /// the next is not far. A thread in step with the kernel's tick has none: that is not chance.
+    fn fate_of_unhit(&self, running_ns: u64, interval_ns: u64, ends: bool) -> Fate {
+        let is_long = self.last.ns.saturating_sub(self.opened.ns) >= LONGEST_WINDOW_NS;
+        let hit_ns = interval_ns.max(self.tick_ns);
+        let is_by_chance = self.is_shared || running_ns <= MAX_MISSES_BY_CHANCE * hit_ns;
+        match &self.ran_at {
+            _ if !ends && !is_long => Fate::Waits,
+            _ if !is_by_chance => Fate::Unsampled,
+            Some(stack) if ends && !self.is_shared => Fate::At(stack.clone()),
+            _ if ends || self.is_shared || running_ns < hit_ns => Fate::Shared,
+            _ => Fate::Waits,
+        }
     }
 }
 

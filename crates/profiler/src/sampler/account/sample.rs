@@ -73,6 +73,19 @@ impl Hit {
     }
 }
 
+/// What becomes of time without a hit.
+#[derive(Clone, Debug)]
+pub enum Fate {
+    /// It waits for a hit.
+    Waits,
+    /// It was spent where the thread was seen running last.
+    At(Arc<RawStack>),
+    /// Undersampled threads share it.
+    Shared,
+    /// It has no stack.
+    Unsampled,
+}
+
 pub fn in_ticks(ticks: u64) -> u32 {
     u32::try_from(ticks).unwrap_or(u32::MAX)
 }

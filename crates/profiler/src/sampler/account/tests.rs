@@ -137,6 +137,25 @@ fn cpu_time_without_a_hit_waits_for_one_but_not_for_longer_than_two_seconds() {
     assert!(samples.len() == 1 && samples[0].cpu_ns == 2 * MS && samples[0].is_unsampled);
 }
 
+/// Regression: a thread's sum was 2.5 % off its clock in 20 s, for one such window.
+#[test]
+fn a_thread_that_is_hit_every_now_and_then_keeps_its_time() {
+    let (mut account, before, after) = (Account::new(moment(0, 0, 0)), stack(), stack());
+    account.ran(&before, 0, any_tick(0));
+    let mut window = |at_ms: u64, cpu_ms: u64, hit: Option<&Arc<RawStack>>, ends| {
+        hit.into_iter().for_each(|stack| account.ran(stack, at_ms * MS, any_tick(at_ms)));
+        account.observe(moment(at_ms, cpu_ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+        let samples = cpu(&mut account, ends);
+        assert!(samples.iter().all(|sample| !sample.is_unsampled), "{samples:?}");
+        let of = |sample: &Weighted| (Arc::as_ptr(&sample.stack), sample.cpu_ns / MS);
+        (samples.iter().map(of).collect::<Vec<_>>(), account.take_donors().len())
+    };
+    assert_eq!(window(2000, 20, None, false), (vec![(Arc::as_ptr(&before), 20)], 0));
+    assert_eq!(window(4000, 40, None, false), (vec![], 0), "it waits");
+    assert_eq!(window(6000, 60, Some(&after), false), (vec![(Arc::as_ptr(&after), 40)], 0));
+    assert_eq!(window(7000, 70, None, true), (vec![(Arc::as_ptr(&after), 10)], 0), "the end");
+}
+
 #[test]
 fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once() {
     let mut account = Account::new(moment(0, 0, 0));

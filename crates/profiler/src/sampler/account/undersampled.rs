@@ -4,10 +4,11 @@
 //! in a window. If each had its own time, most of it would have no stack. Every kernel tick at
 //! which one of them runs is equally likely to be hit. So the hits of all stand for the time of
 //! all. Threads that have ended in their first window add their time and their hits. The others
-//! keep the time of windows with a hit. They add the time of windows without one. The hits of
-//! windows that could as well have had none are the donors of its stacks.
+//! keep the time of windows with a hit, and of those in which one was to be expected: the next is
+//! not far. They add the time of other windows without one. The hits of windows that could as well
+//! have had none are the donors of its stacks.
 
-use super::{Account, Hit, Kind, LONGEST_WINDOW_NS, MANY_HITS, WEIGHT, WINDOW_NS, Weighted};
+use super::{Account, Fate, Hit, Kind, LONGEST_WINDOW_NS, MANY_HITS, WEIGHT, WINDOW_NS, Weighted};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State, Thread};
@@ -194,15 +195,16 @@ impl Account {
         std::mem::take(&mut self.donors)
     }
 
-    /// Makes the window's hits donors to windows without one. A thread that runs for so long has
-    /// no hit with the probability p. For each window with a hit there are p / (1 - p) without.
-    pub(super) fn donate(&mut self, running_ns: f64, interval_ns: u64) {
+    /// Makes the window's hits donors to windows without one, if it could as well be one of these.
+    /// A thread that runs for so long has no hit with the probability p. For each window with a hit
+    /// there are p / (1 - p) without.
+    pub(super) fn donate(&mut self, running_ns: u64, interval_ns: u64, ends: bool) {
         let hits: Vec<&Hit> = self.hits_of(Kind::Running).collect();
         let all: f64 = hits.iter().map(|hit| f64::from(hit.weight)).sum();
-        if hits.is_empty() || self.count_of(Kind::Running) >= u64::from(MANY_HITS) {
+        if hits.is_empty() || !matches!(self.fate_of_unhit(running_ns, interval_ns, ends), Fate::Shared) {
             return;
         }
-        let ticks = running_ns / interval_ns.max(self.tick_ns) as f64;
+        let ticks = running_ns as f64 / interval_ns.max(self.tick_ns) as f64;
         // e to the power of `ticks`, without the mathematical library.
         let odds = (1.0 + ticks / f64::from(EXPONENT)).powi(EXPONENT);
         let of_window = ticks / (odds - 1.0).max(f64::EPSILON) * f64::from(WEIGHT);

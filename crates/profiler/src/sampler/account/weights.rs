@@ -1,7 +1,7 @@
 //! The samples of a closed window: how its time is divided among the hits.
 
 use super::Account;
-use super::sample::{Hit, KINDS, Kind, Weighted, in_ticks, shares};
+use super::sample::{Fate, Hit, KINDS, Kind, Weighted, in_ticks, shares};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::State;
@@ -45,18 +45,30 @@ impl Account {
             samples.push(self.without_stack(Kind::Running, RawStack::in_step(), 1, total_ns));
         } else if !hits.is_empty() {
             samples.extend(shares(&hits, total_ns).map(|(hit, cpu_ns)| hit.sample(1, cpu_ns)));
-        } else if ends || self.is_long() {
-            let is_unsampled = self.is_by_chance(total_ns, interval_ns);
-            let unsampled = self.without_stack(Kind::Running, RawStack::none(), 1, total_ns);
-            samples.push(Weighted { is_unsampled, ..unsampled });
         } else {
-            self.left_ns[0] = total_ns as f64;
+            let fate = self.fate_of_unhit(total_ns, interval_ns, ends);
+            match self.unhit(Kind::Running, 1, total_ns, fate) {
+                Some(sample) => samples.push(sample),
+                None => self.left_ns[0] = total_ns as f64,
+            }
         }
         samples
     }
 
     fn unarmed(&self) -> RawStack {
         if self.was_refused { RawStack::not_preempted() } else { RawStack::none() }
+    }
+
+    /// The sample of time without a hit; `None`: it waits for one.
+    fn unhit(&self, kind: Kind, ticks: u32, cpu_ns: u64, fate: Fate) -> Option<Weighted> {
+        let mut sample = self.without_stack(kind, RawStack::none(), ticks, cpu_ns);
+        match fate {
+            Fate::Waits => return None,
+            Fate::At(stack) => sample.stack = stack,
+            Fate::Shared => sample.is_unsampled = true,
+            Fate::Unsampled => {}
+        }
+        Some(sample)
     }
 
     fn without_stack(&self, kind: Kind, stack: RawStack, ticks: u32, cpu_ns: u64) -> Weighted {
@@ -101,13 +113,17 @@ impl Account {
             } else if let (true, Some(stack)) = (waited, &self.seen) {
                 let without = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
                 samples.push(Weighted { state: State::Runnable, stack: stack.clone(), ..without });
-            } else if ends || kind == Kind::Running && self.is_long() {
-                let is_unsampled =
-                    kind == Kind::Running && self.is_by_chance(ticks * interval_ns, interval_ns);
-                let unsampled = self.without_stack(kind, RawStack::none(), in_ticks(ticks), 0);
-                samples.push(Weighted { is_unsampled, ..unsampled });
-            } else if let Some(left) = self.left_ns.get_mut(kind as usize) {
-                *left += ticks as f64 * interval_ns as f64;
+            } else {
+                let fate = match kind {
+                    Kind::Running => self.fate_of_unhit(ticks * interval_ns, interval_ns, ends),
+                    _ if ends => Fate::Unsampled,
+                    _ => Fate::Waits,
+                };
+                match (self.unhit(kind, in_ticks(ticks), 0, fate), self.left_ns.get_mut(kind as usize)) {
+                    (Some(sample), _) => samples.push(sample),
+                    (None, Some(left)) => *left += ticks as f64 * interval_ns as f64,
+                    (None, None) => {}
+                }
             }
         }
         samples
