@@ -286,12 +286,20 @@ impl ElfFile {
         match (section.kind, section.compression()) {
             (elf::SHT_NOBITS, _) => 0,
             (_, None) => section.size,
-            (_, Some(method)) => {
-                let start = section.size.min(compression::HEADER_BYTES);
-                let start = self.image.read(section.offset, start, start).unwrap_or_default();
-                compression::full_size(method, &start).unwrap_or(0)
-            }
+            (_, Some(method)) => compression::full_size(method, &self.start(section)).unwrap_or(0),
         }
+    }
+
+    /// Of a section that is compressed by zlib: the bytes once decompressed, and how many stand
+    /// before the compressed ones.
+    pub(crate) fn zlib(&self, section: &Section) -> Option<(u64, u64)> {
+        compression::zlib(section.compression()?, &self.start(section))
+    }
+
+    /// The bytes that a compressed section begins with.
+    fn start(&self, section: &Section) -> Vec<u8> {
+        let bytes = section.size.min(compression::HEADER_BYTES);
+        self.image.read(section.offset, bytes, bytes).unwrap_or_default()
     }
 
     /// The section of debug information of that name, which begins with a point; it may have the

@@ -119,7 +119,7 @@ impl Lines {
         let sections: DwarfSections<PagedReader> = load(files.main, 0).ok()?;
         let shared = files.alternate.and_then(|file| load(file, FURTHER_SECTIONS).ok());
         let dwarf = sections.borrow_with_sup(shared.as_ref(), PagedReader::untouched);
-        let index = Index::read(&dwarf, max_memory as usize / 4).filter(|index| !index.is_empty())?;
+        let index = Index::read(&dwarf, max_memory as usize / 4)?;
         let alternate = dwarf.sup().map(index::starts).unwrap_or_default();
         let mut packages = vec![files.path.to_owned()];
         packages.extend(files.main.path().filter(|path| *path != files.path).map(PathBuf::from));
@@ -147,7 +147,7 @@ impl Lines {
 
     /// The frames at an address, innermost first; empty where nothing is known.
     pub(crate) fn frames(&mut self, address: u64) -> Vec<LineFrame> {
-        for start in self.index.units_at(address) {
+        for start in self.index.units_at(&self.dwarf, address) {
             let Some(contents) = self.contents(start) else { continue };
             let (function, stretch) = (contents.function(address), contents.stretch(address));
             if function.is_none() && stretch.is_none() {
@@ -166,7 +166,7 @@ impl Lines {
 
     /// The places of the code in a range, each with where it begins; at most so many.
     pub(crate) fn places(&mut self, code: &Range<u64>, most: usize) -> Vec<(u64, String, u32)> {
-        let units = self.index.units_at(code.start).into_iter();
+        let units = self.index.units_at(&self.dwarf, code.start).into_iter();
         let Some((contents, unit)) =
             units.filter_map(|start| self.contents(start).zip(self.unit(start))).next()
         else {
@@ -277,7 +277,7 @@ impl Lines {
     ) -> Option<(Arc<Unit<PagedReader>>, UnitOffset)> {
         let (dwarf, start) = match which {
             Which::Alternate => (self.dwarf.sup()?, index::unit_of(&self.alternate, entry)?),
-            _ => (&self.dwarf, self.index.unit_of(entry)?),
+            _ => (&self.dwarf, self.index.unit_of(&self.dwarf, entry)?),
         };
         let unit = match self.referred.get(&(which, start)) {
             Some(known) => known.clone(),

@@ -2,9 +2,12 @@
 //! with a gigabyte of debug information costs what its samples need. Pages stay until the owner
 //! starts over with none. They are counted, so that it can decide when. Nothing is parsed here.
 
+mod inflated;
+
 use crate::elf::{ElfFile, Section};
 use crate::error::Error;
 use gimli::{LittleEndian, ReaderOffsetId};
+use inflated::Inflated;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,8 +21,8 @@ const SECTION_STRIDE: u64 = 1 << 40;
 /// How much of a section is in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Residence {
-    /// What is read through [`PagedReader::untouched`], and nothing by the reader itself; the file
-    /// stays open.
+    /// What is read through [`PagedReader::untouched`], and nothing by the reader itself; of a
+    /// compressed section also what is before it. The file stays open.
     Touched,
     /// All of it.
     Whole,
@@ -40,7 +43,9 @@ struct Pages {
 enum Content {
     /// Read when touched.
     File { file: ElfFile, offset: u64, pages: Box<[OnceLock<Box<[u8]>>]>, held: Counter },
-    /// Here already, as compressed sections must be, and those of files that do not stay open.
+    /// Decompressed as far as it was touched.
+    Inflated { inflated: Inflated, held: Counter },
+    /// Here already, as those of files that do not stay open must be.
     Memory { bytes: Vec<u8>, held: Counter },
 }
 
@@ -51,6 +56,7 @@ impl Drop for Pages {
                 let read = pages.iter().filter_map(OnceLock::get).map(|page| page.len());
                 (read.sum::<usize>() + size_of_val(&**pages), held)
             }
+            Content::Inflated { inflated, held } => (inflated.bytes(), held),
             Content::Memory { bytes, held } => (bytes.len(), held),
         };
         // Relaxed: a sum that only this object's owner reads, on this thread.
@@ -87,6 +93,15 @@ impl Pages {
                 let at = base.checked_add(offset as u64).ok_or_else(end)?;
                 file.read_exact(at, buffer).map_err(|_| end())?;
             }
+            Content::Inflated { .. } => {
+                let mut done = 0;
+                while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+                    let part = self.from(offset + done)?;
+                    let count = part.len().min(rest.len());
+                    rest.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+                    done += count;
+                }
+            }
         }
         Ok(())
     }
@@ -109,6 +124,12 @@ impl Pages {
                         slot.get_or_init(|| page)
                     }
                 };
+                page.get(offset % PAGE_BYTES..)
+            }
+            Content::Inflated { inflated, held } => {
+                let (page, made) = inflated.page(offset / PAGE_BYTES).ok_or_else(end)?;
+                // Relaxed: a sum that only this object's owner reads, on this thread.
+                held.fetch_add(made, Ordering::Relaxed);
                 page.get(offset % PAGE_BYTES..)
             }
         };
@@ -145,15 +166,29 @@ impl PagedReader {
         held: &Counter,
     ) -> Result<PagedReader, Error> {
         let id_base = number * SECTION_STRIDE;
+        let too_large = |bytes| Error::TooLarge { what: "debug section", bytes };
+        if residence == Residence::Touched
+            && let Some((size, header)) = file.zlib(section)
+        {
+            let (offset, bytes) = (section.offset + header, section.size - header);
+            let inflated = Some(size).filter(|&size| size <= limit);
+            let inflated = inflated.and_then(|size| Inflated::new(file, offset, bytes, size));
+            let inflated = inflated.ok_or_else(|| too_large(size))?;
+            let (size, held) = (size as usize, held.clone());
+            return Ok(PagedReader::over(Pages {
+                id_base,
+                size,
+                content: Content::Inflated { inflated, held },
+            }));
+        }
         if section.is_compressed() || residence == Residence::Whole {
             let bytes = file.bytes(section, limit)?;
             held.fetch_add(bytes.len(), Ordering::Relaxed);
             let (size, held) = (bytes.len(), held.clone());
             return Ok(PagedReader::over(Pages { id_base, size, content: Content::Memory { bytes, held } }));
         }
-        let too_large = Error::TooLarge { what: "debug section", bytes: section.size };
         let Some(size) = usize::try_from(section.size).ok().filter(|_| section.size <= limit) else {
-            return Err(too_large);
+            return Err(too_large(section.size));
         };
         Ok(PagedReader::over(Pages::of_file(id_base, size, file, section.offset, held, 0)))
     }
@@ -167,7 +202,7 @@ impl PagedReader {
                 let slots = size.div_ceil(PAGE_BYTES);
                 PagedReader::over(Pages::of_file(id_base, size, file, *offset, held, slots))
             }
-            Content::Memory { .. } => {
+            Content::Inflated { .. } | Content::Memory { .. } => {
                 PagedReader { start: 0, end: self.pages.size, pages: self.pages.clone() }
             }
         }

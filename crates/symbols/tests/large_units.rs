@@ -105,3 +105,36 @@ fn every_function_of_a_unit_is_found_that_is_read_in_parts() {
         assert!(answers.iter().any(|answer| frames(answer) == chain), "{n}: {answers:?}");
     }
 }
+
+/// Each recording of a program with a compressed C library took 25 ms for its first function.
+#[test]
+fn a_compressed_file_is_decompressed_as_far_as_its_units_are_needed() {
+    let directory = directory("compressed_units");
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let many: String = (0..3000).map(|n| format!("int many{n}(int x) {{ return x * {n}; }}\n")).collect();
+    let [first, other] = [("first", "x"), ("other", "x + 1")]
+        .map(|(name, result)| (name, format!("int {name}(int x) {{ return {result}; }}\n")));
+    let mut link = vec!["-g".to_owned(), "-shared".into(), "-gz=zlib".into(), "-o".into(), path("program")];
+    for (name, text) in [first, ("many", many), other] {
+        let [source, object] = [path(&format!("{name}.c")), path(&format!("{name}.o"))];
+        std::fs::write(&source, text).unwrap();
+        run("gcc", &["-g", "-fPIC", "-c", "-o", &object, &source]);
+        if name == "other" {
+            run("objcopy", &["--remove-section=.debug_aranges", &object]);
+        }
+        link.push(object);
+    }
+    run("gcc", &link.iter().map(String::as_str).collect::<Vec<_>>());
+    let program = directory.join("program");
+    let mut symbolizer = with_memory(64 << 20);
+    let (key, mut bytes) = (key(&program), Vec::new());
+    for name in ["first", "other", "many2999"] {
+        let (address, _) = function(&program, |it| it == name);
+        let answer = symbolizer.resolve(&key, address, Lookup::Pc);
+        let line = if name == "many2999" { 3000 } else { 1 };
+        assert_eq!(frames(&answer), [(name, Some(line), false)]);
+        bytes.push(symbolizer.stats().bytes);
+    }
+    let full = 3000 * 40;
+    assert!(bytes[1] > bytes[0] + full, "the unit that is not in the list is the last one: {bytes:?}");
+}

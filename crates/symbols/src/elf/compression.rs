@@ -47,6 +47,12 @@ pub(super) fn full_size(method: Method, start: &[u8]) -> Option<u64> {
     header(method, start).map(|(_, size, _)| size)
 }
 
+/// If it is compressed by zlib: its size, and how many bytes stand before the compressed ones.
+pub(super) fn zlib(method: Method, start: &[u8]) -> Option<(u64, u64)> {
+    let (kind, size, rest) = header(method, start)?;
+    (kind == elf::ELFCOMPRESS_ZLIB).then_some((size, (start.len() - rest.len()) as u64))
+}
+
 /// Decompresses a section of at most `limit` bytes.
 pub(super) fn section(method: Method, bytes: &[u8], limit: u64) -> Result<Vec<u8>, Error> {
     let malformed = Error::Malformed("compressed section");

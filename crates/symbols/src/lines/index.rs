@@ -5,6 +5,7 @@ use super::extent::Extent;
 use crate::pages::PagedReader;
 use gimli::{DebugInfoOffset, Dwarf, UnitRef, UnitType};
 use rustc_hash::FxHashSet;
+use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 /// Units that are tried for one address: some compilers' units overlap.
@@ -21,11 +22,18 @@ const MAX_TIME: Duration = Duration::from_secs(10);
 const MAX_ENTRIES: usize = 64;
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Index {
-    ranges: Vec<IndexPart>,
-    starts: Vec<usize>,
+    /// The units in the list of addresses (`.debug_aranges`), which compilers need not write.
+    listed: Ranges,
+    /// The others, and where all units begin: looked at when they are first needed. In a
+    /// compressed file that costs all of it.
+    others: OnceCell<(Ranges, Vec<usize>)>,
+    room: usize,
 }
+
+#[derive(Debug, Default)]
+struct Ranges(Vec<IndexPart>);
 
 #[derive(Clone, Copy, Debug)]
 struct IndexPart {
@@ -37,48 +45,63 @@ struct IndexPart {
 }
 
 impl Index {
-    /// Reads the list of all units' addresses, and of each unit that is not in it the first entry.
-    /// What is malformed ends the list of units. `None`: it takes more than `room` bytes, or too
-    /// long.
+    /// Reads the list of units' addresses, or else of each unit the first entry. `None`: there is
+    /// no unit, or they take more than `room` bytes, or too long.
     pub(super) fn read(dwarf: &Dwarf<PagedReader>, room: usize) -> Option<Index> {
-        let begun = Instant::now();
-        let mut index = Index { ranges: Vec::new(), starts: starts(dwarf) };
-        let listed = listed(dwarf, &mut index.ranges);
-        let mut next = RANGES_AT_ONCE;
-        for &start in index.starts.iter().filter(|start| !listed.contains(start)) {
-            // Units without code have no addresses; others may refer to them.
-            if let Some(parts) = parts(dwarf, start) {
-                let part = |(begin, end)| IndexPart { begin, end, highest: 0, unit: start };
-                index.ranges.extend(parts.into_iter().map(part));
-            }
-            if index.ranges.len() >= next {
-                merge_adjacent(&mut index.ranges);
-                next = index.ranges.len() + RANGES_AT_ONCE;
-            }
-            if begun.elapsed() > MAX_TIME || index.ranges.len() * size_of::<IndexPart>() > room {
-                return None;
-            }
-        }
-        merge_adjacent(&mut index.ranges);
-        let mut highest = 0;
-        for part in &mut index.ranges {
-            highest = highest.max(part.end);
-            part.highest = highest;
-        }
-        index.ranges.shrink_to_fit();
-        Some(index)
+        let listed = Ranges::new(listed(dwarf, room / size_of::<IndexPart>()));
+        let index = Index { listed, others: OnceCell::new(), room };
+        (!index.listed.0.is_empty() || !index.others(dwarf).1.is_empty()).then_some(index)
     }
 
-    /// Whether there is no unit.
-    pub(super) fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+    /// Looks at the units that are not in the list. What is malformed ends the list of units.
+    fn others(&self, dwarf: &Dwarf<PagedReader>) -> &(Ranges, Vec<usize>) {
+        self.others.get_or_init(|| {
+            let starts = starts(dwarf);
+            let known: FxHashSet<usize> = self.listed.0.iter().map(|part| part.unit).collect();
+            let unlisted = starts.iter().filter(|start| !known.contains(start));
+            let ranges = ranges(dwarf, unlisted, self.room);
+            ranges.map(|ranges| (Ranges::new(ranges), starts)).unwrap_or_default()
+        })
     }
 
     /// The units that say that they have code at an address, the one that begins nearest to it
     /// first.
-    pub(super) fn units_at(&self, address: u64) -> Vec<usize> {
-        let position = self.ranges.partition_point(|part| part.begin <= address);
-        let before = self.ranges.get(..position).unwrap_or_default().iter().rev();
+    pub(super) fn units_at(&self, dwarf: &Dwarf<PagedReader>, address: u64) -> Vec<usize> {
+        let listed = self.listed.units_at(address);
+        if listed.is_empty() { self.others(dwarf).0.units_at(address) } else { listed }
+    }
+
+    /// The unit that holds an entry.
+    pub(super) fn unit_of(&self, dwarf: &Dwarf<PagedReader>, entry: DebugInfoOffset) -> Option<usize> {
+        unit_of(&self.others(dwarf).1, entry)
+    }
+
+    /// Heap bytes in use.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |ranges: &Ranges| ranges.0.capacity() * size_of::<IndexPart>();
+        let others = self
+            .others
+            .get()
+            .map_or(0, |(ranges, starts)| bytes(ranges) + starts.capacity() * size_of::<usize>());
+        bytes(&self.listed) + others
+    }
+}
+
+impl Ranges {
+    fn new(mut parts: Vec<IndexPart>) -> Ranges {
+        merge_adjacent(&mut parts);
+        let mut highest = 0;
+        for part in &mut parts {
+            highest = highest.max(part.end);
+            part.highest = highest;
+        }
+        parts.shrink_to_fit();
+        Ranges(parts)
+    }
+
+    fn units_at(&self, address: u64) -> Vec<usize> {
+        let position = self.0.partition_point(|part| part.begin <= address);
+        let before = self.0.get(..position).unwrap_or_default().iter().rev();
         let near = before.take(MAX_ENTRIES).take_while(|part| part.highest > address);
         let mut units: Vec<usize> = Vec::new();
         for part in near.filter(|part| part.end > address) {
@@ -88,40 +111,53 @@ impl Index {
         }
         units
     }
-
-    /// The unit that holds an entry.
-    pub(super) fn unit_of(&self, entry: DebugInfoOffset) -> Option<usize> {
-        unit_of(&self.starts, entry)
-    }
-
-    /// Heap bytes in use.
-    pub(super) fn bytes(&self) -> usize {
-        self.ranges.capacity() * size_of::<IndexPart>() + self.starts.capacity() * size_of::<usize>()
-    }
 }
 
-/// Adds what `.debug_aranges` says, which compilers need not write. Returns the units that it is
-/// of. Their first entries are not read: for each of them gimli reads abbreviations and the names
-/// of files.
-fn listed(dwarf: &Dwarf<PagedReader>, ranges: &mut Vec<IndexPart>) -> FxHashSet<usize> {
-    let mut units = FxHashSet::default();
-    let mut headers = dwarf.debug_aranges.headers();
+/// The addresses of units, by their first entries; `None`: they take more than `room` bytes, or too
+/// long.
+fn ranges<'a>(
+    dwarf: &Dwarf<PagedReader>,
+    units: impl Iterator<Item = &'a usize>,
+    room: usize,
+) -> Option<Vec<IndexPart>> {
+    let (begun, mut ranges, mut next) = (Instant::now(), Vec::new(), RANGES_AT_ONCE);
+    for &unit in units {
+        // Units without code have no addresses; others may refer to them.
+        if let Some(parts) = parts(dwarf, unit) {
+            ranges.extend(parts.into_iter().map(|(begin, end)| IndexPart { begin, end, highest: 0, unit }));
+        }
+        if ranges.len() >= next {
+            merge_adjacent(&mut ranges);
+            next = ranges.len() + RANGES_AT_ONCE;
+        }
+        if begun.elapsed() > MAX_TIME || ranges.len() * size_of::<IndexPart>() > room {
+            return None;
+        }
+    }
+    Some(ranges)
+}
+
+/// What `.debug_aranges` says. The first entries of its units are not read: for each of them gimli
+/// reads abbreviations and the names of files.
+fn listed(dwarf: &Dwarf<PagedReader>, most: usize) -> Vec<IndexPart> {
+    let mut ranges = Vec::new();
+    let (mut headers, mut units) = (dwarf.debug_aranges.headers(), 0);
     while let Ok(Some(header)) = headers.next()
-        && units.len() < MAX_UNITS
+        && units < MAX_UNITS
     {
+        units += 1;
         let unit = header.debug_info_offset().0;
         let mut entries = header.entries();
         while let Ok(Some(entry)) = entries.next()
-            && ranges.len() < MAX_LISTED
+            && ranges.len() < most.min(MAX_LISTED)
         {
             let (begin, end) = (entry.range().begin, entry.range().end);
             if begin < end {
                 ranges.push(IndexPart { begin, end, highest: 0, unit });
-                units.insert(unit);
             }
         }
     }
-    units
+    ranges
 }
 
 /// Sorts, and makes one of the ranges of a unit between which no other unit has one: what lies
