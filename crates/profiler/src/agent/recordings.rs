@@ -1,0 +1,304 @@
+//! Starts and ends recordings.
+
+use super::{Agent, wanted_threads};
+use crate::agent_threads;
+use crate::counters::RecordingCounters;
+use crate::sample_queue::{QUEUE_BYTES, sample_queue};
+use crate::sampler::{self, RunningRecording};
+use crate::writer::{Figures, Writer, write_flight_record};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use swipr_os::disabled;
+use swipr_os::locks::lock;
+use swipr_os::process::EpochClock;
+use swipr_server::recording::{Length, MAX_RECORDINGS, Output, Request, StartError, WriterTask};
+
+/// A recording that is under way.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) id: u64,
+    /// The id by which clients may end it; empty: it has none. `None`: they may not.
+    pub(super) id_of_client: Option<String>,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) counters: Arc<RecordingCounters>,
+}
+
+/// The place that a recording has among those under way, until this is dropped.
+struct RunningPlace {
+    agent: Arc<Agent>,
+    id: u64,
+}
+
+impl Drop for RunningPlace {
+    fn drop(&mut self) {
+        self.agent.forget(self.id);
+    }
+}
+
+/// A recording that another thread wants to be started; see [`Agent::submit`].
+pub(super) struct Submitted {
+    request: Request,
+    pub(super) output: Box<dyn Output>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Agent {
+    /// Leaves a recording for the server thread to start: recordings are started by a thread that
+    /// has the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and
+    /// calling [`Agent::wake_sampler`]) ends the recording.
+    pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) {
+        match lock(&self.submitted) {
+            Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
+            None => output.finish(Err(disabled::message().unwrap_or_default())),
+        }
+    }
+
+    /// Starts what was submitted. For the server thread.
+    pub fn start_submitted(self: &Arc<Self>) {
+        let submitted = lock(&self.submitted).map(|mut submitted| std::mem::take(&mut *submitted));
+        for Submitted { request, output, stop } in submitted.into_iter().flatten() {
+            if let Err((error, output)) = self.begin(request, output, stop) {
+                output.finish(Err(error.to_string()));
+            }
+        }
+    }
+
+    /// A recording is over; its counts stay.
+    pub(super) fn forget(&self, id: u64) {
+        let Some(mut running) = lock(&self.running) else { return };
+        running.retain(|running| {
+            let stays = running.id != id;
+            if !stays {
+                self.ended.add(&running.counters);
+            }
+            stays
+        });
+    }
+
+    /// How many recordings run, and the sums over all that there were.
+    pub(super) fn recorded(&self) -> (usize, RecordingCounters) {
+        let running = lock(&self.running);
+        let sums = RecordingCounters::default();
+        sums.add(&self.ended);
+        let running = || running.iter().flat_map(|running| running.iter());
+        running().for_each(|running| sums.add(&running.counters));
+        (running().count(), sums)
+    }
+
+    /// Ends clients' recordings, see [`Recorder::stop`].
+    pub(super) fn stop_recordings(&self, wanted: Option<&str>) -> usize {
+        let running = lock(&self.running);
+        let may_end = |running: &&Running| match (&running.id_of_client, wanted) {
+            (Some(id), Some(wanted)) => id == wanted,
+            (Some(id), None) => id.is_empty(),
+            (None, _) => false,
+        };
+        let ended = running.iter().flat_map(|running| running.iter()).filter(may_end);
+        let ended = ended.map(|running| running.stop.store(true, Relaxed)).count();
+        drop(running);
+        self.sampler.notify();
+        ended
+    }
+
+    /// Takes one of the places for recordings.
+    fn take_place(
+        self: &Arc<Self>,
+        id_of_client: Option<String>,
+        stop: &Arc<AtomicBool>,
+        counters: &Arc<RecordingCounters>,
+    ) -> Result<RunningPlace, StartError> {
+        let off = || StartError::Off(disabled::reason().unwrap_or_default());
+        let mut running = lock(&self.running).filter(|_| !disabled::is_disabled()).ok_or_else(off)?;
+        if self.stopping.load(Relaxed) {
+            return Err(StartError::Stopping);
+        }
+        if running.len() >= MAX_RECORDINGS {
+            return Err(StartError::TooMany);
+        }
+        let id = self.next_id.fetch_add(1, Relaxed);
+        running.push(Running { id, id_of_client, stop: stop.clone(), counters: counters.clone() });
+        Ok(RunningPlace { agent: self.clone(), id })
+    }
+
+    /// Starts the writer thread of a recording. If it does not start, dropping its body reports
+    /// that to the client.
+    fn start_writer(self: &Arc<Self>, body: impl FnOnce(&Agent) + Send + 'static) -> bool {
+        let agent = self.clone();
+        let started = agent_threads::start("writer", move || {
+            body(&agent);
+            if agent.stopping.load(Relaxed) {
+                agent.drop_symbols();
+            }
+        });
+        if let Err(error) = &started {
+            self.log.line(format_args!("cannot start a writer thread: {error}"));
+        }
+        started.is_ok()
+    }
+
+    /// Writes the flight record, on a thread of its own, which takes a recording's place.
+    fn write_flight_record(
+        self: &Arc<Self>,
+        request: Request,
+        output: Box<dyn Output>,
+    ) -> Result<(), (StartError, Box<dyn Output>)> {
+        if lock(&self.flight_recorder).is_none_or(|shared| shared.is_none()) {
+            return Err((StartError::NoFlightRecorder, output));
+        }
+        let place = match self.take_place(None, &Arc::default(), &Arc::default()) {
+            Ok(place) => place,
+            Err(error) => return Err((error, output)),
+        };
+        let (flight_recorder, names, symbol_time) =
+            (self.flight_recorder.clone(), self.names(EpochClock::now()), self.symbol_time);
+        self.start_writer(move |_| {
+            write_flight_record(&request, output, &flight_recorder, names, symbol_time, place)
+        });
+        Ok(())
+    }
+
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        request: Request,
+        output: Box<dyn Output>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<(), (StartError, Box<dyn Output>)> {
+        if matches!(request.purpose, WriterTask::Last(_)) {
+            return self.write_flight_record(request, output);
+        }
+        if let Err(what) = wanted_threads::check(&request) {
+            return Err((StartError::NoThread(what), output));
+        }
+        let counters = Arc::<RecordingCounters>::default();
+        // A snapshot is over soon.
+        let id_of_client = request.id.clone().filter(|_| request.length != Length::Ticks(1));
+        let place = match self.take_place(id_of_client, &stop, &counters) {
+            Ok(place) => place,
+            Err(error) => return Err((error, output)),
+        };
+        self.counters.recordings.add(1);
+        let (send, samples) = sample_queue(QUEUE_BYTES);
+        let request = Arc::new(request);
+        let clock = EpochClock::now();
+        let active = RunningRecording::new(request.clone(), send, counters.clone(), stop, clock);
+        let names = self.names(clock);
+        let of_agent = self.counters.clone();
+        let figures = Figures::new(&of_agent);
+        let flight_recorder = self.flight_recorder.clone();
+        let symbol_time = self.symbol_time;
+        let writer = Writer {
+            request,
+            samples,
+            output,
+            counters,
+            of_agent,
+            figures,
+            names,
+            symbol_time,
+            flight_recorder,
+        };
+        let started = self.start_writer(|agent| {
+            let samples = writer.run(place);
+            // The sampler may sleep until a distant tick. Before it wakes, it has no place for
+            // another recording.
+            agent.wake_sampler();
+            samples.drain();
+        });
+        if !started {
+            return Ok(());
+        }
+        if self.sampler.add(active) {
+            self.start_sampler();
+        }
+        Ok(())
+    }
+
+    fn start_sampler(self: &Arc<Self>) {
+        let agent = self.clone();
+        self.counters.clear_failure();
+        let started = agent_threads::start("sampler", move || {
+            sampler::run(&agent.sampler, &agent.counters, || agent.drop_symbols());
+        });
+        if let Err(error) = started {
+            self.counters.fail(format_args!("cannot start the sampler thread: {error}"));
+            self.sampler.abandon();
+            self.log.line(format_args!("cannot start the sampler thread: {error}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::writer::AddressRecorder;
+    use std::sync::Barrier;
+    use std::time::Duration;
+    use swipr_formats::model::{Header, Mode, Summary};
+    use swipr_server::recording::Closed;
+
+    /// A client that does not read.
+    struct Deaf(Arc<Barrier>);
+
+    impl Output for Deaf {
+        fn write(&mut self, _: &[u8]) -> Result<(), Closed> {
+            self.0.wait();
+            Ok(())
+        }
+
+        fn is_closed(&self) -> bool {
+            false
+        }
+
+        fn takes_empty(&self) -> bool {
+            true
+        }
+
+        fn finish(self: Box<Self>, _: Result<Summary, String>) {}
+    }
+
+    fn last() -> Request {
+        Request {
+            interval: Duration::from_millis(10),
+            length: swipr_server::recording::Length::Open,
+            mode: Mode::Wall,
+            source: Default::default(),
+            format: swipr_formats::Selection {
+                format: swipr_formats::find("perf").unwrap(),
+                options: Default::default(),
+            },
+            threads: None,
+            filter: Default::default(),
+            purpose: WriterTask::Last(Duration::from_secs(10)),
+            symbolize: Default::default(),
+            frames: Default::default(),
+            id: None,
+        }
+    }
+
+    /// Regression: each client of `/last` got a thread, without limit: 51 threads, more than the
+    /// list of the agent's own threads had room for.
+    #[test]
+    fn what_was_kept_is_written_for_so_many_clients_as_may_record() {
+        let agent = Arc::new(Agent::new(&Config::default()));
+        let header = Header {
+            pid: 1,
+            process_name: "x".into(),
+            executable: "/x".into(),
+            start_ns: 0,
+            interval_ns: 10_000_000,
+            mode: Mode::Wall,
+        };
+        *agent.flight_recorder.lock().unwrap() = Some(AddressRecorder::new(header, Duration::from_secs(1)));
+        let all_write = Arc::new(Barrier::new(MAX_RECORDINGS + 1));
+        let ask = || agent.begin(last(), Box::new(Deaf(all_write.clone())), Arc::default());
+        for _ in 0..MAX_RECORDINGS {
+            assert!(ask().is_ok());
+        }
+        assert!(matches!(ask(), Err((StartError::TooMany, _))));
+        all_write.wait();
+        while agent.recorded().0 > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
