@@ -173,7 +173,8 @@ fn take(screen: &mut Screen, messages: &Receiver<Message>, count: impl Fn(&mut A
                 samples.into_iter().for_each(|sample| count(&mut screen.aggregate, sample));
             }
             Ok(Message::Ended(_, ended)) => {
-                let why = ended.error.map_or_else(|| "the process has ended".to_owned(), |error| error.what);
+                let how = if ended.whole { "the recording has ended" } else { "the process has ended" };
+                let why = ended.error.map_or_else(|| how.to_owned(), |error| error.what);
                 screen.over = Some(why);
             }
             Ok(_) => {}

@@ -4,6 +4,7 @@ use crate::error::{Error, Exit};
 use crate::event::OwnedSample;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use swipr_formats::model::{FrameKind, Header, Sample, State, Summary};
 use swipr_formats::{FORMATS, Format, FormatInfo, Selection};
@@ -150,6 +151,23 @@ impl Writer {
             if left == 0 {
                 return Ok(());
             }
+        }
+    }
+
+    /// Fails where the output is a pipe that nobody reads any more: nothing else is to come.
+    pub fn check(&self) -> Result<(), Error> {
+        let fd = match &self.to {
+            Sink::Stdout => libc::STDOUT_FILENO,
+            Sink::Special(file, _) => file.as_raw_fd(),
+            Sink::Beside { .. } => return Ok(()),
+        };
+        let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
+        // SAFETY: one pollfd, which lives on this stack.
+        match unsafe { libc::poll(&mut poll, 1, 0) } {
+            1 if poll.revents & libc::POLLERR != 0 => {
+                Err(cannot_write(self.to.place(), &io::ErrorKind::BrokenPipe.into()))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -165,6 +165,24 @@ fn ctrl_c_ends_a_recording_and_keeps_it_with_its_figures() {
     host.end();
 }
 
+/// Regression: it recorded on until its next write, which formats that write at the end never make.
+#[test]
+fn it_ends_when_nobody_reads_its_output_any_more() {
+    let host = running_burner();
+    for format in ["folded", "perf"] {
+        let mut command = swipr(["record", &host.pid().to_string(), "-f", format, "-o", "-"]);
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command");
+        let before = samples_taken(&host.socket());
+        wait_until("some samples", || samples_taken(&host.socket()) > before);
+        drop(child.stdout.take());
+        wait_until("the end of the command", || child.try_wait().is_ok_and(|ended| ended.is_some()));
+        let said = Said::of(child.wait_with_output().expect("its end"));
+        assert_eq!(said.status, Some(1), "{said:?}");
+        assert!(said.errors.contains("cannot write standard output: broken pipe"), "{said:?}");
+    }
+    host.end();
+}
+
 /// Regression: what another recording had taken counted as this one's. While the flight recorder
 /// ran, the command waited two seconds for samples that were not for it.
 #[test]
