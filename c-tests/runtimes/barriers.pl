@@ -17,7 +17,7 @@ use List::Util ();
 {
     package Tied;
     sub TIESCALAR { my ($class, @path) = @_; return bless \@path, $class }
-    sub FETCH { my $self = shift; return main::step(@$self) // 0 }
+    sub FETCH { my $self = shift; return main::step(@$self) || 0 }
 }
 
 our @path;
@@ -63,7 +63,7 @@ sub step {
 sub told {
     my @told;
     for (my $depth = 0; my (undef, $file, $line) = caller $depth; $depth++) {
-        my $sub = (caller $depth + 1)[3] // 'main';
+        my $sub = (caller $depth + 1)[3] || 'main';
         push @told, "$sub|$file|$line";
     }
     return @told;

@@ -21,7 +21,7 @@ sub work {
         @nodes = ();
         return "kept" if $watched;
     }
-    my $made = eval "sub made_$k { my \$t = 0; \$t += \$_ for 1 .. shift; \$t } made_$k(49)" // die $@;
+    my $made = eval "sub made_$k { my \$t = 0; \$t += \$_ for 1 .. shift; \$t } made_$k(49)" || die $@;
     { no strict 'refs'; undef &{"made_$k"}; delete $main::{"made_$k"}; }
     my @closures = map { my $n = $_; sub { $n + shift } } 1 .. 20;
     my $sum = 0;

@@ -37,9 +37,28 @@
 #if PERL_VERSION < 12
 #define blk_format blk_sub
 #endif
+#if PERL_VERSION < 10
+#define Iop Top
+#define Icurcop Tcurcop
+#define Icurstackinfo Tcurstackinfo
+#define Itop_env Ttop_env
+#define RETURN(kind) 0
+#define VALUE_DATA offsetof(XPVGV, xgv_gp)
+#define GLOB_NAME offsetof(XPVGV, xgv_name)
+#define GLOB_STASH offsetof(XPVGV, xgv_stash)
+#define xcv_start_u xcv_start
+#undef xcv_depth
+#define EXTRA_NAME offsetof(XPVHV, xhv_name)
+#else
+#define RETURN(kind) offsetof(PERL_CONTEXT, kind.retop)
+#define VALUE_DATA offsetof(SV, sv_u)
+#define GLOB_NAME offsetof(XPVGV, xiv_u.xivu_namehek)
+#define GLOB_STASH offsetof(XPVGV, xnv_u.xgv_stash)
+#define EXTRA_NAME offsetof(struct xpvhv_aux, xhv_name_u)
+#endif
 
 int main(void) {
-    printf("perl %s\nversion: %d,\n", PERL_VERSION_STRING, PERL_VERSION);
+    printf("perl %d.%d.%d\nversion: %d,\n", PERL_REVISION, PERL_VERSION, PERL_SUBVERSION, PERL_VERSION);
     FIELD("interpreter_bytes", INTERPRETER_BYTES);
     FIELD("op", OF_INTERPRETER(Iop));
     FIELD("line", OF_INTERPRETER(Icurcop));
@@ -56,10 +75,16 @@ int main(void) {
     FIELD("is_sub", CXt_SUB);
     FIELD("is_format", CXt_FORMAT);
     FIELD("is_eval", CXt_EVAL);
-    FIELD("sub_return", offsetof(PERL_CONTEXT, blk_sub.retop));
+    FIELD("sub_return", RETURN(blk_sub));
     FIELD("sub_code", offsetof(PERL_CONTEXT, blk_sub.cv));
+    FIELD("sub_depth_before", offsetof(PERL_CONTEXT, blk_sub.olddepth));
     FIELD("format_code", offsetof(PERL_CONTEXT, blk_format.cv));
-    FIELD("eval_return", offsetof(PERL_CONTEXT, blk_eval.retop));
+    FIELD("eval_return", RETURN(blk_eval));
+#if PERL_VERSION < 10
+    printf("returns: Some(Returns { stack: %ld, of_context: %ld }),\n", (long)OF_INTERPRETER(Tretstack), (long)offsetof(PERL_CONTEXT, blk_oldretsp));
+#else
+    printf("returns: None,\n");
+#endif
     FIELD("is_try", CXp_TRY);
     /* A bit field: behind op_targ, in all versions. */
     FIELD("op_type", offsetof(OP, op_targ) + sizeof(PADOFFSET));
@@ -70,7 +95,7 @@ int main(void) {
     FIELD("line_file", offsetof(COP, cop_filegv));
 #endif
     FIELD("value_flags", offsetof(SV, sv_flags));
-    FIELD("value_data", offsetof(SV, sv_u));
+    FIELD("value_data", VALUE_DATA);
     FIELD("code_type", SVt_PVCV);
     FIELD("glob_type", SVt_PVGV);
     FIELD("hash_type", SVt_PVHV);
@@ -81,8 +106,8 @@ int main(void) {
     FIELD("code_name", offsetof(XPVCV, xcv_gv_u));
     FIELD("is_named", CVf_NAMED);
     FIELD("is_lexical", CVf_LEXICAL);
-    FIELD("glob_name", offsetof(XPVGV, xiv_u.xivu_namehek));
-    FIELD("glob_stash", offsetof(XPVGV, xnv_u.xgv_stash));
+    FIELD("glob_name", GLOB_NAME);
+    FIELD("glob_stash", GLOB_STASH);
     FIELD("glob_effective", offsetof(GP, gp_egv));
     FIELD("key_bytes", offsetof(struct hek, hek_len));
     FIELD("key_text", offsetof(struct hek, hek_key));
@@ -93,11 +118,12 @@ int main(void) {
 #else
     printf("hash_extra: None,\n");
 #endif
-    FIELD("extra_name", offsetof(struct xpvhv_aux, xhv_name_u));
+    FIELD("extra_name", EXTRA_NAME);
 #if PERL_VERSION >= 14
     FIELD("extra_names", offsetof(struct xpvhv_aux, xhv_name_count));
 #else
     FIELD("extra_names", 0);
 #endif
+    printf("has_texts: %s,\n", PERL_VERSION < 10 ? "true" : "false");
     return 0;
 }

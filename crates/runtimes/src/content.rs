@@ -57,6 +57,8 @@ pub(crate) enum Piece {
     Text(&'static [u8]),
     /// So many bytes at an address.
     At(u64, usize),
+    /// Those at an address before a zero byte, at most so many.
+    Terminated(u64, usize),
 }
 
 /// Copies a piece to the free part of the arena, from `at` on; returns its length.
@@ -66,14 +68,17 @@ pub(crate) fn put(
     at: usize,
     piece: Piece,
 ) -> Result<usize, End> {
+    let free = chain.free().get_mut(at..).ok_or(End::Full)?;
     let length = match piece {
         Piece::Text(text) => text.len(),
         Piece::At(_, length) => length,
+        Piece::Terminated(_, most) => free.len().min(most),
     };
-    let into = chain.free().get_mut(at..at.saturating_add(length)).ok_or(End::Full)?;
+    let into = free.get_mut(..length).ok_or(End::Full)?;
     match piece {
         Piece::Text(text) => into.iter_mut().zip(text).for_each(|(to, from)| *to = *from),
         Piece::At(from, _) => memory.copy(from, into).ok_or(End::Unreadable)?,
+        Piece::Terminated(from, _) => return memory.text(from, into).ok_or(End::Unreadable),
     }
     Ok(length)
 }

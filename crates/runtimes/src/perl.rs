@@ -63,8 +63,11 @@ pub struct PerlRow {
     pub is_try: u8,
     pub sub_return: u16,
     pub sub_code: u16,
+    pub sub_depth_before: u16,
     pub format_code: u16,
     pub eval_return: u16,
+    /// `None`: contexts have these places themselves.
+    pub returns: Option<Returns>,
     pub op_type: u16,
     pub line_number: u16,
     pub line_file: u16,
@@ -92,6 +95,17 @@ pub struct PerlRow {
     pub extra_name: u16,
     /// 0: it has one name.
     pub extra_names: u16,
+    /// Names of globs and packages are texts that end with a zero byte, in the bodies.
+    pub has_texts: bool,
+}
+
+/// Before 5.10: where the ops lie at which subs and evals go on when they return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returns {
+    /// Of `PL_retstack` in the interpreter's structure.
+    pub stack: u16,
+    /// Of a context's `blk_oldretsp`.
+    pub of_context: u16,
 }
 
 /// What is read of this process's Perl.
@@ -99,9 +113,9 @@ pub struct PerlRow {
 pub struct PerlLayout {
     /// Its version's structures.
     pub row: PerlRow,
-    /// Where the variables `PL_op`, `PL_curcop` and `PL_curstackinfo` are, from the interpreter's
-    /// structure on; without threads, their addresses.
-    pub variables: [u64; 3],
+    /// Where the variables `PL_op`, `PL_curcop`, `PL_curstackinfo` and, before 5.10, `PL_retstack`
+    /// are, from the interpreter's structure on; without threads, their addresses.
+    pub variables: [u64; 4],
     /// The same of `PL_compiling`, the line that is compiled now.
     pub compiling: u64,
     /// Where threads have their interpreters; `None`: built without threads.
@@ -177,7 +191,8 @@ pub fn walk(
         Some(interpreter) => {
             let compiling = interpreter.wrapping_add(layout.compiling);
             let pc = thread.pc;
-            let mut walk = PerlWalk { layout, memory, known, chain, pc, compiling, line: 0, steps: 0 };
+            let mut walk =
+                PerlWalk { layout, memory, known, chain, pc, compiling, line: 0, returns: 0, steps: 0 };
             let end = walk.follow(interpreter);
             end.unwrap_or_else(|end| if walk.memory.is_used_up() { End::Full } else { end })
         }
@@ -194,6 +209,8 @@ struct PerlWalk<'w, 'p, 'k> {
     chain: &'w mut Chain,
     /// The line (a COP) at which the next outer frame is.
     line: u64,
+    /// The value of `PL_retstack`.
+    returns: u64,
     steps: usize,
     /// The thread's innermost instruction.
     pc: u64,
@@ -220,6 +237,9 @@ impl PerlWalk<'_, '_, '_> {
         let op = self.variable(interpreter, 0)?;
         self.line = self.variable(interpreter, 1)?;
         let mut info = self.variable(interpreter, 2)?;
+        if self.layout.row.returns.is_some() {
+            self.returns = self.variable(interpreter, 3)?;
+        }
         let mut innermost = Some(op);
         for _ in 0..MAX_STACKS {
             if !info.is_multiple_of(8) || info == 0 {
@@ -254,13 +274,16 @@ impl PerlWalk<'_, '_, '_> {
             let at = context.wrapping_add(row.context_type.into());
             let flags = self.memory.byte(at).ok_or(End::Unreadable)?;
             let op = op.filter(|_| number == last);
+            let is_called = number == 0 && kind != MAIN;
             let frame = match flags & TYPE {
-                kind if kind == row.is_sub => self.sub(context, flags, op)?,
+                kind if kind == row.is_sub => self.sub(context, flags, op, is_called)?,
                 kind if kind == row.is_format => {
                     let code = self.word(context, row.format_code)?;
                     Some(self.frame(Callee::Sub(code), Mark::Plain)?)
                 }
-                kind if kind == row.is_eval && flags & row.is_try == 0 => self.eval(context, op)?,
+                kind if kind == row.is_eval && flags & row.is_try == 0 => {
+                    self.eval(context, op, is_called)?
+                }
                 SORT_BLOCK if number == 0 && kind == SORT => Some(Mark::SortBlock.alone()),
                 _ => None,
             };
@@ -276,10 +299,31 @@ impl PerlWalk<'_, '_, '_> {
         Ok(true)
     }
 
-    /// `op`: what is run now, if this is the innermost context of all.
-    fn sub(&mut self, context: u64, flags: u8, op: Option<u64>) -> Result<Option<Frame>, End> {
+    /// The op at which a sub or an eval goes on when it returns; 0: C code has called it, as it has
+    /// what is first in a stack of its own (`is_called`).
+    fn return_of(&mut self, context: u64, at: u16, is_called: bool) -> Result<u64, End> {
         let row = self.layout.row;
-        let goes_on = self.word(context, row.sub_return)?;
+        let Some(returns) = row.returns else { return self.word(context, at) };
+        let number = self.half(context, returns.of_context)?;
+        // What C code has called adds none.
+        let outer = context.wrapping_sub(row.context_bytes.into());
+        if is_called || number == 0 || self.half(outer, returns.of_context) == Ok(number) {
+            return Ok(0);
+        }
+        let at = self.returns.wrapping_add(8 * u64::from(number - 1));
+        self.memory.word(at).ok_or(End::Unreadable)
+    }
+
+    /// `op`: what is run now, if this is the innermost context of all.
+    fn sub(
+        &mut self,
+        context: u64,
+        flags: u8,
+        op: Option<u64>,
+        is_called: bool,
+    ) -> Result<Option<Frame>, End> {
+        let row = self.layout.row;
+        let goes_on = self.return_of(context, row.sub_return, is_called)?;
         let mark = if goes_on == 0 { Mark::CalledSub } else { Mark::Plain };
         if flags & IN_PATTERN != 0 {
             return Ok((goes_on == 0).then(|| Mark::CalledSub.alone()));
@@ -290,7 +334,9 @@ impl PerlWalk<'_, '_, '_> {
             return Ok(None);
         }
         let body = self.word(code, 0)?;
-        if self.half(body, row.code_depth)? == 0 {
+        // An earlier call's, which is being written over, or a sub that is left already.
+        let depth = self.half(body, row.code_depth)?;
+        if depth == 0 || depth != self.half(context, row.sub_depth_before)?.wrapping_add(1) {
             return Ok(None);
         }
         if self.word(context, row.context_line)? != self.line {
@@ -324,7 +370,7 @@ impl PerlWalk<'_, '_, '_> {
     }
 
     /// `op` as for [`PerlWalk::sub`].
-    fn eval(&mut self, context: u64, op: Option<u64>) -> Result<Option<Frame>, End> {
+    fn eval(&mut self, context: u64, op: Option<u64>, is_called: bool) -> Result<Option<Frame>, End> {
         let row = self.layout.row;
         if let Some(op) = op.filter(|&op| op != 0) {
             let is_in = |(low, high): (u64, u64)| low <= self.pc && self.pc < high;
@@ -342,7 +388,8 @@ impl PerlWalk<'_, '_, '_> {
                 }
             }
         }
-        let mark = if self.word(context, row.eval_return)? == 0 { Mark::LastEval } else { Mark::Eval };
+        let goes_on = self.return_of(context, row.eval_return, is_called)?;
+        let mark = if goes_on == 0 { Mark::LastEval } else { Mark::Eval };
         self.frame(Callee::Eval, mark).map(Some)
     }
 
@@ -372,10 +419,11 @@ mod tests {
     /// Regression: Perls of two versions had the rows of others and were not read.
     #[test]
     fn each_version_has_a_row() {
+        let kind = |row: &PerlRow| (row.version, row.interpreter_bytes > 0);
         for (row, after) in ROWS.iter().zip(&ROWS[1..]) {
-            assert!(row.version < after.version, "{} is twice, or not in order", row.version);
+            assert!(kind(row) < kind(after), "{} is twice, or not in order", row.version);
         }
-        let is_whole = |row: &PerlRow| row.interpreter_bytes > 0 && row.stack_info > 0;
+        let is_whole = |row: &PerlRow| kind(row) == (8, false) || row.stack_info > 0;
         assert!(ROWS.iter().all(is_whole));
         assert!(ROWS.iter().any(|row| row.version == 42));
     }

@@ -65,7 +65,7 @@ fn runtimes(begin: u64) -> Vec<Runtime> {
     });
     let perl = perl::ROWS.iter().map(|&row| {
         let ops = Ops { enter_sub: 1, lines: [2, 3], evals: [4, 5, 6], returns: [7, 8, 9] };
-        let variables = [begin, begin + 8, begin + 16];
+        let variables = [begin, begin + 8, begin + 16, begin + 32];
         Runtime::Perl(PerlLayout {
             row,
             variables,

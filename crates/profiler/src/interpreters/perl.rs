@@ -10,6 +10,8 @@ use swipr_runtimes::runtime::Runtime;
 
 /// What the object exports if it has a Perl: the function that runs ops.
 pub const RUN_LOOP: &str = "Perl_runops_standard";
+/// What it exports if it has threads.
+const THREAD_KEY: &str = "PL_thr_key";
 /// More ops than any version has.
 const MAX_OPS: u64 = 1024;
 
@@ -21,29 +23,23 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
         return Err(NotRead::hidden("Perl"));
     };
     let name = format!("Perl 5.{version}.{subversion}");
-    let size = exported.find("PL_interp_size").and_then(|at| exported.copy(at.start));
-    let size = size.map_or(0, u16::from_ne_bytes);
-    // Without threads there is no such structure.
-    let is_it =
-        |row: &&PerlRow| row.version == u16::from(version) && (size == 0 || row.interpreter_bytes == size);
-    let row = *ROWS.iter().find(is_it).ok_or_else(|| NotRead::unknown_version(&name))?;
+    let row = row_of(exported, version).ok_or_else(|| NotRead::unknown_version(&name))?;
     let find = |symbol: &str| Ok(exported.find(symbol).ok_or_else(|| NotRead::hidden(&name))?.start);
-    let (variables, compiling, threads) = match size {
-        0 => {
-            let variables = [find("PL_op")?, find("PL_curcop")?, find("PL_curstackinfo")?];
+    let (variables, compiling, threads) = match exported.find(THREAD_KEY) {
+        None => {
+            let returns = row.returns.map_or(Ok(0), |_| find("PL_retstack"))?;
+            let variables = [find("PL_op")?, find("PL_curcop")?, find("PL_curstackinfo")?, returns];
             (variables, find("PL_compiling")?, None)
         }
-        _ => {
+        Some(key) => {
             let not_known = || NotRead::because(&name, "the C library's thread data is not known");
-            let (key, current) = (find("PL_thr_key")?, find("PL_curinterp")?);
             let of_first_key = thread_data::of_first_key().ok_or_else(not_known)?;
-            let variables = [row.op, row.line, row.stack_info].map(u64::from);
-            (variables, row.compiling.into(), Some(Threads { key, of_first_key, current }))
+            let threads = Threads { key: key.start, of_first_key, current: find("PL_curinterp")? };
+            let returns = row.returns.map_or(0, |returns| returns.stack);
+            let variables = [row.op, row.line, row.stack_info, returns].map(u64::from);
+            (variables, row.compiling.into(), Some(threads))
         }
     };
-    let names = find("PL_op_name")?;
-    let op =
-        |op: &str| number_of(op.as_bytes(), names, exported).ok_or_else(|| NotRead::unknown_version(&name));
     let layout = PerlLayout {
         row,
         variables,
@@ -51,12 +47,7 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
         threads,
         entering: exported.find("Perl_pp_entersub").map_or((0, 0), |code| (code.start, code.end)),
         object: (object.start, object.end),
-        ops: Ops {
-            enter_sub: op("entersub")?,
-            lines: [op("nextstate")?, op("dbstate")?],
-            evals: [op("entertry")?, op("entereval")?, op("require")?],
-            returns: [op("leavesub")?, op("leavesublv")?, op("return")?],
-        },
+        ops: ops(find("PL_op_name")?, exported).ok_or_else(|| NotRead::unknown_version(&name))?,
     };
     let code = RuntimeCode {
         evaluator,
@@ -67,6 +58,31 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
         ..RuntimeCode::default()
     };
     Ok(FoundRuntime { runtime: Runtime::Perl(layout), code, name })
+}
+
+/// Where this version and build has what is read.
+fn row_of(exported: &Exported, version: u8) -> Option<PerlRow> {
+    // Without threads there is no such structure.
+    let size = exported.find("PL_interp_size").and_then(|at| exported.copy(at.start));
+    let size = size.map_or(0, u16::from_ne_bytes);
+    let has_threads = exported.find(THREAD_KEY).is_some();
+    let is_it = |row: &&PerlRow| match row.returns {
+        // Before 5.10 its size is not said, and builds without threads have a row of their own.
+        Some(_) => (row.interpreter_bytes > 0) == has_threads,
+        None => size == 0 || row.interpreter_bytes == size,
+    };
+    ROWS.iter().filter(|row| row.version == u16::from(version)).find(is_it).copied()
+}
+
+/// The numbers of ops.
+fn ops(names: u64, exported: &Exported) -> Option<Ops> {
+    let op = |op: &str| number_of(op.as_bytes(), names, exported);
+    Some(Ops {
+        enter_sub: op("entersub")?,
+        lines: [op("nextstate")?, op("dbstate")?],
+        evals: [op("entertry")?, op("entereval")?, op("require")?],
+        returns: [op("leavesub")?, op("leavesublv")?, op("return")?],
+    })
 }
 
 /// The number of an op, by the array of their names.

@@ -65,15 +65,7 @@ impl PerlWalk<'_, '_, '_> {
             used += put(self.chain, self.memory, used, piece)?;
         }
         let name_bytes = used - HEAD;
-        used += match path {
-            Some(path) => put(self.chain, self.memory, used, path)?,
-            None => {
-                let free = self.chain.free().get_mut(used..).ok_or(End::Full)?;
-                let room = free.len().min(MAX_FILE);
-                let into = free.get_mut(..room).ok_or(End::Full)?;
-                self.memory.text(file, into).ok_or(End::Unreadable)?
-            }
-        };
+        used += put(self.chain, self.memory, used, path)?;
         let file_bytes = used - HEAD - name_bytes;
         keep_with_line_in_frame(self.chain, self.known, name_bytes, file_bytes)
     }
@@ -92,7 +84,7 @@ impl PerlWalk<'_, '_, '_> {
             return Ok([NAMELESS, Piece::Text(b""), Piece::Text(b"")]);
         }
         if flags & row.is_named != 0 {
-            let name = self.key(named, 0, MAX_NAME)?;
+            let name = self.text(named, 0, MAX_NAME)?;
             if flags & row.is_lexical != 0 {
                 return Ok([name, Piece::Text(b""), Piece::Text(b"")]);
             }
@@ -103,7 +95,8 @@ impl PerlWalk<'_, '_, '_> {
         if !self.is_of_type(glob, row.glob_type)? {
             return Err(End::Inconsistent);
         }
-        let parts = self.word(glob, row.value_data)?;
+        let holder = if row.has_texts { self.word(glob, 0)? } else { glob };
+        let parts = self.word(holder, row.value_data)?;
         let effective = if parts == 0 { 0 } else { self.word(parts, row.glob_effective)? };
         if effective != 0 && self.is_of_type(effective, row.glob_type)? {
             glob = effective;
@@ -111,7 +104,7 @@ impl PerlWalk<'_, '_, '_> {
         let body = self.word(glob, 0)?;
         let name = self.word(body, row.glob_name)?;
         let stash = self.word(body, row.glob_stash)?;
-        Ok([self.package(stash)?, BETWEEN, self.key(name, 0, MAX_NAME)?])
+        Ok([self.package(stash)?, BETWEEN, self.text(name, 0, MAX_NAME)?])
     }
 
     /// The name of a package.
@@ -120,10 +113,14 @@ impl PerlWalk<'_, '_, '_> {
         if stash == 0 || !self.is_of_type(stash, row.hash_type)? {
             return Ok(NAMELESS);
         }
+        let body = self.word(stash, 0)?;
+        if row.has_texts {
+            let name = self.word(body, row.extra_name)?;
+            return if name == 0 { Ok(NAMELESS) } else { self.text(name, 0, MAX_NAME) };
+        }
         if self.half(stash, row.value_flags)? & row.hash_has_name == 0 {
             return Ok(NAMELESS);
         }
-        let body = self.word(stash, 0)?;
         let extra = match row.hash_extra {
             Some(at) => body.wrapping_add(at.into()),
             None => {
@@ -139,30 +136,34 @@ impl PerlWalk<'_, '_, '_> {
             (name, 0) => name,
             (names, _) => self.word(names, 0)?,
         };
-        if name == 0 { Ok(NAMELESS) } else { self.key(name, 0, MAX_NAME) }
+        if name == 0 { Ok(NAMELESS) } else { self.text(name, 0, MAX_NAME) }
     }
 
-    /// The text of a hash's key, without its first `left_out` bytes.
-    fn key(&mut self, key: u64, left_out: usize, at_most: usize) -> Result<Piece, End> {
-        let length = self.half(key, self.layout.row.key_bytes)?;
+    /// A name, which is the text of a hash's key, without its first `left_out` bytes.
+    fn text(&mut self, name: u64, left_out: usize, at_most: usize) -> Result<Piece, End> {
+        let row = self.layout.row;
+        if row.has_texts {
+            return Ok(Piece::Terminated(name.wrapping_add(left_out as u64), at_most));
+        }
+        let length = self.half(name, row.key_bytes)?;
         let length = usize::try_from(length as i32).map_err(|_| End::Inconsistent)?;
-        let at = key.wrapping_add(self.layout.row.key_text.into()).wrapping_add(left_out as u64);
+        let at = name.wrapping_add(row.key_text.into()).wrapping_add(left_out as u64);
         Ok(Piece::At(at, length.saturating_sub(left_out).min(at_most)))
     }
 
-    /// The file of a line; `None`: it ends with a zero byte.
-    fn path(&mut self, file: u64) -> Result<Option<Piece>, End> {
+    /// The file of a line.
+    fn path(&mut self, file: u64) -> Result<Piece, End> {
         if file == 0 {
-            return Ok(Some(Piece::Text(b"")));
+            return Ok(Piece::Text(b""));
         }
         if self.layout.threads.is_some() {
-            return Ok(None);
+            return Ok(Piece::Terminated(file, MAX_FILE));
         }
         if !self.is_of_type(file, self.layout.row.glob_type)? {
             return Err(End::Inconsistent);
         }
         let body = self.word(file, 0)?;
         let name = self.word(body, self.layout.row.glob_name)?;
-        self.key(name, FILE_PREFIX, MAX_FILE).map(Some)
+        self.text(name, FILE_PREFIX, MAX_FILE)
     }
 }
