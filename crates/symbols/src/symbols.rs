@@ -13,27 +13,18 @@ mod called;
 mod names;
 mod plt;
 mod rank;
+mod reading;
 
-use crate::demangle::is_mangled;
-use crate::elf::{ElfFile, Section};
-use names::{Name, Strings, SymbolNames};
+use crate::elf::ElfFile;
+use names::{Name, SymbolNames};
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 use object::pod;
-use rank::{Binding, Rank};
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// Entries before an address that are tried: how deep symbols nest in practice.
 const MAX_NESTED: usize = 16;
-/// Bytes of a symbol section that are in memory at a time: a whole number of symbols.
-const PART_BYTES: u64 = (64 << 10) * size_of::<Sym64<LE>>() as u64;
-/// Code without a known size is not believed to be longer.
-const MAX_UNSIZED_BYTES: u64 = 4096;
-/// Where no symbol without a size covers more, code is not searched for calls.
-const SHORT_BYTES: u64 = 256;
-/// The part of the limit up to which a string table is read; larger ones stay in the file.
-const STRINGS_SHARE: u64 = 8;
 
 /// Bytes of names and symbols that are searched for one of them.
 const MAX_SEARCHED_BYTES: u64 = 64 << 20;
@@ -88,180 +79,7 @@ struct Entry {
     name: Name,
 }
 
-/// A symbol on its way into the table.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    start: u64,
-    rank: Rank,
-    size: u64,
-    section_end: u64,
-    name: Name,
-}
-
 impl SymbolTable {
-    /// Reads the symbols of an object and of its separate debug file. Symbols that need more than
-    /// `limit` bytes are left out, all of them, see [`Self::is_over_limit`].
-    pub fn read(object: &ElfFile, debug: Option<&ElfFile>, limit: u64) -> SymbolTable {
-        let mut table = SymbolTable::default();
-        let mut candidates = Vec::new();
-        let mini = object.mini_debug_file(limit).and_then(Result::ok);
-        for file in debug.into_iter().chain([object]).chain(&mini) {
-            for section in file.sections() {
-                table.has_local_functions |= section.kind == elf::SHT_SYMTAB;
-                if matches!(section.kind, elf::SHT_SYMTAB | elf::SHT_DYNSYM)
-                    && !table.gather(file, section, limit, &mut candidates)
-                {
-                    return SymbolTable { is_over_limit: true, ..SymbolTable::default() };
-                }
-            }
-        }
-        for stub in plt::stubs(object, limit) {
-            let size = stub.range.end.saturating_sub(stub.range.start);
-            let rank = Rank { is_stub: true, is_untyped: false, binding: Binding::Global, is_unsized: false };
-            if let Some(name) = table.names.keep(&stub.name) {
-                candidates.push(Candidate {
-                    start: stub.range.start,
-                    rank,
-                    size,
-                    section_end: stub.range.end,
-                    name,
-                });
-            }
-        }
-        table.settle(candidates, object, limit);
-        table
-    }
-
-    /// Whether it all stayed within the limit.
-    fn gather(&mut self, file: &ElfFile, section: &Section, limit: u64, out: &mut Vec<Candidate>) -> bool {
-        let strings = file.sections().get(section.link as usize);
-        let strings = strings.and_then(|strings| self.names.strings(file, strings, limit / STRINGS_SHARE));
-        let Some(strings) = strings else { return true };
-        let symbol_bytes = size_of::<Sym64<LE>>() as u64;
-        let whole = section.size - section.size % symbol_bytes;
-        let mut at = 0;
-        while at < whole {
-            let part = Section {
-                offset: section.offset.saturating_add(at),
-                size: (whole - at).min(PART_BYTES),
-                ..section.clone()
-            };
-            at += part.size;
-            let Ok(bytes) = file.bytes(&part, PART_BYTES) else { return true };
-            let Ok(symbols) = pod::slice_from_all_bytes::<Sym64<LE>>(&bytes) else { return true };
-            out.extend(symbols.iter().filter_map(|symbol| self.candidate(file, &strings, symbol)));
-            if size_of_val(out.as_slice()) as u64 + self.names.bytes() as u64 > limit {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn candidate(&mut self, file: &ElfFile, strings: &Strings, symbol: &Sym64<LE>) -> Option<Candidate> {
-        let is_untyped = match symbol.st_info & 0xf {
-            elf::STT_FUNC | elf::STT_GNU_IFUNC => false,
-            elf::STT_NOTYPE => true,
-            _ => return None,
-        };
-        let code = file.sections().get(usize::from(symbol.st_shndx.get(LE)))?;
-        let start = symbol.st_value.get(LE);
-        if !code.is_executable() || !code.contains(start) {
-            return None;
-        }
-        let name = self.names.add(strings, symbol.st_name.get(LE))?;
-        if is_untyped && is_mapping_symbol(&self.names.text(name)) {
-            return None;
-        }
-        let size = symbol.st_size.get(LE);
-        let binding = Binding::of(symbol.st_info >> 4);
-        let rank = Rank { is_stub: false, is_untyped, binding, is_unsized: size == 0 };
-        let section_end = code.address.saturating_add(code.size);
-        Some(Candidate { start, rank, size, section_end, name })
-    }
-
-    /// Sorts, keeps the best name of each address and what else people call it, and gives every
-    /// symbol an end.
-    fn settle(&mut self, mut candidates: Vec<Candidate>, object: &ElfFile, limit: u64) {
-        candidates.sort_unstable_by_key(|candidate| (candidate.start, candidate.rank.class()));
-        let (mut at, mut kept) = (0, 0);
-        while let Some(rest @ [first, ..]) = candidates.get(at..) {
-            let same = rest.partition_point(|candidate| candidate.start == first.start);
-            let best = rest.get(..same).and_then(|same| self.best(same));
-            if let (Some(best), Some(place)) = (best, candidates.get_mut(kept)) {
-                *place = best;
-                kept += 1;
-            }
-            at += same;
-        }
-        candidates.truncate(kept);
-        // Labels inside of a function are not functions.
-        let mut covered = 0;
-        candidates.retain(|candidate| {
-            let is_label = candidate.rank.is_untyped && candidate.size == 0 && candidate.start < covered;
-            covered = covered.max(candidate.start.saturating_add(candidate.size));
-            !is_label
-        });
-        let any_unsized = candidates.iter().any(|candidate| candidate.size == 0);
-        let functions = if any_unsized { described_functions(object, limit) } else { Vec::new() };
-        self.entries = Vec::with_capacity(candidates.len());
-        let next = candidates.iter().skip(1).map(|next| next.start).chain([u64::MAX]);
-        let mut open = Vec::new();
-        for (candidate, next) in candidates.iter().zip(next) {
-            let end = if candidate.size != 0 {
-                candidate.start.saturating_add(candidate.size)
-            } else if let Some(function) = function_at(&functions, candidate.start) {
-                function.end
-            } else {
-                open.push(self.entries.len());
-                next.min(candidate.section_end).min(farthest_end(candidate.start, &functions))
-            };
-            self.entries.push(Entry { start: candidate.start, end, name: candidate.name });
-        }
-        self.end_at_calls(&open, object, &functions);
-        self.aliases.shrink_to_fit();
-        self.names.shrink();
-    }
-
-    /// Nothing says how long the symbols in `open` are: they end where called code begins. Keeps
-    /// where that is.
-    fn end_at_calls(&mut self, open: &[usize], object: &ElfFile, functions: &[Range<u64>]) {
-        let is_long = |entry: &Entry| entry.end.saturating_sub(entry.start) > SHORT_BYTES;
-        if !open.iter().filter_map(|&at| self.entries.get(at)).any(is_long) {
-            return;
-        }
-        let starts = called::starts(object, functions);
-        for &at in open {
-            let Some(entry) = self.entries.get_mut(at) else { continue };
-            let next = starts.partition_point(|&start| start <= entry.start);
-            entry.end = starts.get(next).map_or(entry.end, |&start| entry.end.min(start));
-        }
-        let next = starts.iter().skip(1).copied().chain([u64::MAX]);
-        let range = |(&start, next): (&u64, u64)| start..next.min(farthest_end(start, functions));
-        self.called = starts.iter().zip(next).map(range).collect();
-    }
-
-    /// The best of the symbols of one address, with the size of the best that has one; names that
-    /// are as good become aliases.
-    fn best(&mut self, same: &[Candidate]) -> Option<Candidate> {
-        let [first, rest @ ..] = same else { return None };
-        if rest.is_empty() {
-            return Some(*first);
-        }
-        let named = same.iter().map(|it| (it, self.names.text(it.name)));
-        let mut named: Vec<_> = named.map(|(it, name)| (it.rank.distance(&name), it, name)).collect();
-        named.sort_by(|(a_distance, a, a_name), (b_distance, b, b_name)| {
-            (a_distance, a.rank.is_unsized, a_name).cmp(&(b_distance, b.rank.is_unsized, b_name))
-        });
-        let size = named.iter().map(|(_, it, _)| it.size).find(|&size| size != 0).unwrap_or(0);
-        let (nearest, best, best_name) = named.first()?;
-        let best = Candidate { size, ..**best };
-        let others = named.iter().filter(|(distance, _, name)| distance == nearest && name != best_name);
-        let aliases: Vec<_> =
-            others.filter(|(_, _, name)| !is_mangled(name)).map(|(_, it, _)| it.name).collect();
-        self.aliases.extend(aliases.into_iter().map(|name| (first.start, name)));
-        Some(best)
-    }
-
     /// The innermost function that covers an address.
     pub fn find(&self, address: u64) -> Option<FoundSymbol<'_>> {
         let position = self.entries.partition_point(|entry| entry.start <= address);
@@ -322,14 +140,6 @@ fn without_version(name: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
 }
 
-/// `$x`, `$d` and their like mark code and data for disassemblers (AAELF64).
-fn is_mapping_symbol(name: &str) -> bool {
-    let mut letters = name.bytes();
-    letters.next() == Some(b'$')
-        && letters.next().is_some_and(|letter| matches!(letter, b'x' | b'd' | b'a' | b't'))
-        && letters.next().is_none_or(|letter| letter == b'.')
-}
-
 /// The code ranges that a file's `.eh_frame` describes, sorted, without overlaps.
 pub fn described_functions(object: &ElfFile, limit: u64) -> Vec<Range<u64>> {
     let Some(section) = object.section(".eh_frame") else { return Vec::new() };
@@ -337,130 +147,8 @@ pub fn described_functions(object: &ElfFile, limit: u64) -> Vec<Range<u64>> {
     swipr_unwind_tables::described_functions((section.address, &bytes), object.is_aarch64())
 }
 
-/// Where code that begins at `start`, outside of the described functions, ends at the latest.
-fn farthest_end(start: u64, functions: &[Range<u64>]) -> u64 {
-    let next = functions.get(functions.partition_point(|function| function.start <= start));
-    next.map_or(u64::MAX, |next| next.start).min(start.saturating_add(MAX_UNSIZED_BYTES))
-}
-
 /// The range that an address is in, of a sorted list.
 pub fn function_at(functions: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
     let position = functions.partition_point(|function| function.start <= address);
     functions.get(position.checked_sub(1)?).filter(|function| function.contains(&address))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table(candidates: &[(u64, u64, Rank, &str)]) -> SymbolTable {
-        let mut table = SymbolTable::default();
-        let mut list = Vec::new();
-        for &(start, size, rank, name) in candidates {
-            let name = table.names.keep(name).unwrap();
-            list.push(Candidate {
-                start,
-                rank: Rank { is_unsized: size == 0, ..rank },
-                size,
-                section_end: 0x900,
-                name,
-            });
-        }
-        let this = ElfFile::open(&std::env::current_exe().unwrap(), u64::MAX).unwrap();
-        table.settle(list, &this, 0);
-        table
-    }
-
-    const GLOBAL: Rank =
-        Rank { is_stub: false, is_untyped: false, binding: Binding::Global, is_unsized: false };
-    const LOCAL: Rank = Rank { binding: Binding::Local, ..GLOBAL };
-    const WEAK: Rank = Rank { binding: Binding::Weak, ..GLOBAL };
-    const LABEL: Rank = Rank { is_untyped: true, binding: Binding::Local, ..GLOBAL };
-
-    #[test]
-    fn an_address_behind_a_symbol_has_no_name() {
-        let table = table(&[(0x100, 0x10, GLOBAL, "a"), (0x200, 0, GLOBAL, "b"), (0x300, 8, GLOBAL, "c")]);
-        let name = |address| table.find(address).map_or("none".into(), |found| found.name.into_owned());
-        assert_eq!(name(0xff), "none");
-        assert_eq!(name(0x10f), "a");
-        assert_eq!(name(0x110), "none");
-        assert_eq!(name(0x2ff), "b");
-        assert_eq!(name(0x307), "c");
-        assert_eq!(name(0x308), "none");
-    }
-
-    #[test]
-    fn global_names_win_over_weak_and_these_over_local() {
-        let table = table(&[
-            (1, 4, WEAK, "weak"),
-            (1, 4, LOCAL, "local"),
-            (1, 4, GLOBAL, "global"),
-            (9, 4, LOCAL, "local"),
-            (9, 4, WEAK, "weak"),
-        ]);
-        assert_eq!(table.find(2).unwrap().name, "global");
-        assert_eq!(table.find(9).unwrap().name, "weak");
-    }
-
-    /// With the debug file of the C library, programs that call `read` were seen to spend their
-    /// time in `__libc_read`.
-    #[test]
-    fn the_name_that_people_write_wins_over_inner_names() {
-        let table = table(&[
-            (1, 4, GLOBAL, "__libc_read"),
-            (1, 4, GLOBAL, "__read"),
-            (1, 4, WEAK, "read"),
-            (9, 4, GLOBAL, "__libc_malloc"),
-            (9, 4, GLOBAL, "_inner"),
-            (9, 4, GLOBAL, "malloc"),
-            (20, 4, WEAK, "_ZN5shape4areaEv"),
-            (20, 4, GLOBAL, "__plain"),
-        ]);
-        assert_eq!(table.find(2).unwrap().name, "read");
-        assert_eq!(table.find(9).unwrap().name, "malloc");
-        assert_eq!(table.find(20).unwrap().name, "_ZN5shape4areaEv");
-    }
-
-    #[test]
-    fn a_function_is_known_by_its_other_names() {
-        let table = table(&[
-            (1, 4, GLOBAL, "aliased"),
-            (1, 4, GLOBAL, "zz_alias"),
-            (1, 4, GLOBAL, "__under_alias"),
-            (1, 4, LOCAL, "aliased_impl"),
-            (9, 4, GLOBAL, "other"),
-        ]);
-        let found = table.find(2).unwrap();
-        assert_eq!(found.name, "aliased");
-        assert!(table.is_also(&found, "zz_alias"));
-        for other in ["__under_alias", "aliased_impl", "other", "aliased"] {
-            assert!(!table.is_also(&found, other), "{other}");
-        }
-    }
-
-    #[test]
-    fn a_label_inside_of_a_function_is_not_a_function() {
-        let table =
-            table(&[(0x100, 0x50, GLOBAL, "outer"), (0x110, 0, LABEL, "loop"), (0x120, 8, LOCAL, "inner")]);
-        assert_eq!(table.find(0x112).unwrap(), FoundSymbol { name: "outer".into(), start: 0x100 });
-        assert_eq!(table.find(0x121).unwrap().name, "inner");
-        assert_eq!(table.find(0x130).unwrap().name, "outer");
-    }
-
-    #[test]
-    fn versions_are_not_part_of_a_name() {
-        for name in ["memcpy@@GLIBC_2.14", "memcpy@GLIBC_2.2.5", "memcpy"] {
-            assert_eq!(without_version(name), "memcpy");
-        }
-    }
-
-    #[test]
-    fn mapping_symbols_are_known() {
-        for name in ["$x", "$d", "$d.12"] {
-            assert!(is_mapping_symbol(name));
-        }
-        for name in ["$", "$s4main", "$xyz", "x", ""] {
-            assert!(!is_mapping_symbol(name));
-        }
-    }
 }
