@@ -1,33 +1,26 @@
 //! A running recording, from the sampler's side.
 
+mod samples;
+
 use crate::agent_threads;
 use crate::counters::RecordingCounters;
-use crate::sample_queue::{Batch, Event, Refused, SampleSender};
-use crate::sampler::account::{Account, News, Undersampled, Weighted};
+use crate::sample_queue::{Batch, SampleSender};
+use crate::sampler::account::{News, Undersampled};
 use crate::sampler::ticks::Ticks;
 use crate::sampler::timers::hit_within_ns;
-use crate::stack::RawStack;
+use samples::process_cpu_ns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use swipr_formats::model::{Mode, State, Thread};
-use swipr_os::process::{EpochClock, clock_ns, monotonic_ns};
+use swipr_formats::model::Mode;
+use swipr_os::process::{EpochClock, monotonic_ns};
 use swipr_server::recording::{Length, Request, SampleSource};
 
 /// More late ticks in a row are counted, but get no samples: a process that was stopped for long,
 /// or starved, does not get thousands of ticks at once.
 const MAX_LATE: u64 = 1000;
 
-/// How long samples wait for more before they go to the writer. To wake the writer, which wakes the
-/// server, which wakes the client, costs more than a tick.
-const HAND_ON_NS: u64 = 50_000_000;
-/// So many samples do not wait for more.
-const FLUSH_SAMPLES: usize = 1024;
-
 /// A snapshot shows threads that get no CPU for longer without a stack.
 const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
-
-/// The threads' clocks are read one after another: a smaller difference is no missing thread.
-const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
 /// A running recording.
 #[derive(Debug)]
@@ -142,10 +135,6 @@ impl RunningRecording {
         self.answers_until_ns.unwrap_or(self.ticks.next_ns().min(self.end_ns()))
     }
 
-    fn hand_on_ns(&self) -> u64 {
-        self.handed_on_ns.saturating_add(HAND_ON_NS)
-    }
-
     /// The end of a recording of fixed duration; of others `u64::MAX`.
     fn end_ns(&self) -> u64 {
         match self.request.length {
@@ -210,117 +199,6 @@ impl RunningRecording {
         self.counters.cpu_wait_ns.add(news.waited_ns);
     }
 
-    /// Takes a thread's samples. One without a stack stands for time of which there is no stack.
-    pub fn take(&mut self, thread: &Arc<Thread>, samples: Vec<Weighted>) {
-        for Weighted { state, stack, ticks, cpu_ns, ns, thread: own, .. } in samples {
-            let weight_ns = match self.request.mode {
-                Mode::Wall => self.interval_ns(),
-                Mode::Cpu => cpu_ns,
-            };
-            if ticks == 0 || weight_ns == 0 {
-                continue;
-            }
-            if stack.is_none() && state == State::Running {
-                self.counters.unsampled_cpu_ns.add(weight_ns.saturating_mul(ticks.into()));
-            }
-            self.sampled_cpu_ns += cpu_ns;
-            let thread = own.as_ref().unwrap_or(thread);
-            self.batch.push(Event { ticks, ..self.event(thread, ns, weight_ns, state, &stack) });
-        }
-    }
-
-    /// What the program has used since the start; to be called before the threads' clocks are read
-    /// for the last time.
-    pub fn program_used_ns(&self) -> u64 {
-        let process_ns = process_cpu_ns();
-        process_ns.saturating_sub(agent_threads::cpu_ns()).saturating_sub(self.program_cpu_ns)
-    }
-
-    /// Closes the window of a thread's account, and takes its samples.
-    pub fn close_window(&mut self, thread: &Arc<Thread>, account: &mut Account, ends: bool) {
-        let (mode, interval_ns, now) = (self.request.mode, self.interval_ns(), monotonic_ns());
-        let mut samples = account.close(mode, interval_ns, ends);
-        if !self.is_snapshot() {
-            self.undersampled.donate(thread, account.take_donors(), now);
-            for unsampled in samples.extract_if(.., |sample| sample.is_unsampled) {
-                self.undersampled.add_unsampled(thread, &unsampled, mode, interval_ns);
-            }
-        }
-        self.take(thread, samples);
-    }
-
-    /// Takes the rest of a thread's samples.
-    pub fn take_rest(&mut self, thread: &Arc<Thread>, mut account: Account, has_ended: bool) {
-        if has_ended && account.is_short_lived() && !self.is_snapshot() {
-            self.undersampled.add_ended(thread, account, monotonic_ns());
-        } else {
-            self.close_window(thread, &mut account, true);
-        }
-    }
-
-    /// Whether it is time for [`RunningRecording::take_undersampled`].
-    pub fn has_many_undersampled(&self, now: u64) -> bool {
-        self.undersampled.is_full(self.request.mode, now)
-    }
-
-    /// Takes the samples of undersampled threads. In CPU mode they also stand for the CPU
-    /// time of threads that ended unseen, and for the last moments of others: what
-    /// `program_used_ns` has more than samples and accounts (`pending_ns`). With it the weights sum
-    /// to the program's CPU time. `ends`: the recording ends.
-    ///
-    /// The clocks cannot all be read at once. They are read in such an order that threads which run
-    /// meanwhile make the difference smaller, never larger: none that ended is made up.
-    pub fn take_undersampled(&mut self, now: u64, program_used_ns: u64, pending_ns: u64, ends: bool) {
-        let known_ns = self.sampled_cpu_ns + pending_ns + self.undersampled.pending_ns();
-        let unseen_ns = program_used_ns.saturating_sub(known_ns);
-        let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
-        if all && self.request.mode == Mode::Cpu && unseen_ns > CLOCKS_DIFFER_NS {
-            self.undersampled.add_unseen(unseen_ns);
-        }
-        let samples = self.undersampled.close(self.request.mode, self.interval_ns(), now, ends);
-        for sample in samples {
-            if let Some(thread) = sample.thread.clone() {
-                self.take(&thread, vec![sample]);
-            }
-        }
-    }
-
-    fn event(
-        &self,
-        thread: &Arc<Thread>,
-        tick_ns: u64,
-        weight_ns: u64,
-        state: State,
-        stack: &Arc<RawStack>,
-    ) -> Event {
-        let time_ns = self.clock.epoch(tick_ns);
-        Event { thread: thread.clone(), state, time_ns, ticks: 1, weight_ns, stack: stack.clone() }
-    }
-
-    /// Hands the samples to the writer where they have waited for long enough, or are many.
-    pub fn flush_if_due(&mut self, now: u64) {
-        if now >= self.hand_on_ns() || self.batch.len() >= FLUSH_SAMPLES {
-            self.flush(now);
-        }
-    }
-
-    /// Hands the samples to the writer, or drops and counts them when it is behind.
-    pub fn flush(&mut self, now: u64) {
-        if self.batch.is_empty() {
-            return;
-        }
-        self.handed_on_ns = now;
-        // The next one will be about as large.
-        let next = Vec::with_capacity(self.batch.len());
-        let batch = std::mem::replace(&mut self.batch, next);
-        let count = batch.iter().map(|event| u64::from(event.ticks)).sum();
-        match self.output.send(batch) {
-            Ok(()) => self.counters.samples.add(count),
-            Err(Refused::Full) => self.counters.dropped.add(count),
-            Err(Refused::Gone) => {}
-        }
-    }
-
     fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed) || self.is_given_up()
     }
@@ -361,16 +239,15 @@ impl RunningRecording {
     }
 }
 
-/// CPU time of the process, the agent's threads and those that ended with it.
-fn process_cpu_ns() -> u64 {
-    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::samples::HAND_ON_NS;
     use super::*;
     use crate::sample_queue::{QUEUE_BYTES, SampleReceiver, sample_queue};
+    use crate::sampler::account::Weighted;
+    use crate::stack::RawStack;
     use std::time::Duration;
+    use swipr_formats::model::{State, Thread};
 
     fn of_a_second() -> (RunningRecording, SampleReceiver) {
         let format = swipr_formats::find("perf").unwrap();
