@@ -38,6 +38,7 @@ fn on_load() {
             {
                 crate::interpose::single_threaded::prepare();
                 crate::interpose::privileges::prepare();
+                crate::interpose::pthread_create::prepare();
             }
             if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
                 match Config::from_environment() {

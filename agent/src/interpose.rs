@@ -4,6 +4,8 @@
 pub mod atfork;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod privileges;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod pthread_create;
 mod real_fn;
 pub mod register_frame;
 pub mod sigaltstack;

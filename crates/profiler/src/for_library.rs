@@ -40,6 +40,10 @@ pub mod registered_frames {
     pub use crate::registered_frames::{forget, record};
 }
 
+pub mod thread_start {
+    pub use crate::thread_start::{Place, take};
+}
+
 pub mod server {
     pub use swipr_server::{regex, title};
 }

@@ -94,6 +94,11 @@ unsafe extern "C" fn first_ended(_: *mut c_void) {
     }
 }
 
+/// Whether `routine` is the first function of a thread of the agent.
+pub fn is_ours(routine: usize) -> bool {
+    routine == end_with_the_last as *const () as usize
+}
+
 /// The body of a thread that shares the host's descriptors.
 extern "C" fn end_with_the_last(_: *mut c_void) -> *mut c_void {
     let _registered = agent_threads::register("exit");

@@ -63,6 +63,7 @@ mod sampler;
 mod signal_exclusion;
 mod stack;
 mod symbol_server;
+mod thread_start;
 mod wait_for_recorder;
 mod writer;
 

@@ -148,7 +148,7 @@ impl Tables {
             let load = || LoadedObject::load(&object, &self.maps, self.memory_file).map(Arc::new);
             self.objects.extend(known.cloned().or_else(load));
         }
-        self.objects.sort_by_key(|object| object.text().start);
+        self.objects.sort_unstable_by_key(|object| object.text().start);
         self.objects.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.seen = Some(changes);
         self.publish();
@@ -219,12 +219,12 @@ impl Tables {
 
         let mut objects = self.objects.clone();
         objects.extend(self.files.iter().filter_map(|(_, object)| object.clone()));
-        objects.sort_by_key(|object| object.text().start);
+        objects.sort_unstable_by_key(|object| object.text().start);
         let not_objects =
             self.files.iter().filter(|(_, object)| object.is_none()).map(|(mapping, _)| mapping);
         let mut code: Vec<Code> = objects.iter().flat_map(of_object).collect();
         code.extend(others.into_iter().chain(not_objects).map(anonymous));
-        code.sort_by_key(|code| code.low);
+        code.sort_unstable_by_key(|code| code.low);
         self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
         let jit_dumps = self.maps.iter().filter_map(JitDump::of).collect();
         let interpreter = self.interpreters.refresh(self.objects.iter().map(|object| object.source()));
@@ -234,7 +234,7 @@ impl Tables {
         self.figures.failed = (objects.len() - tables.len()) as u64;
         tables.extend(self.registered.outside(&tables));
         tables.extend(self.jit_tables.list());
-        tables.sort_by_key(|table| table.text().start);
+        tables.sort_unstable_by_key(|table| table.text().start);
         tables.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.figures.objects = tables.len() as u64;
         self.figures.rows = tables.iter().map(|table| table.table().rows() as u64).sum();

@@ -13,6 +13,8 @@ mod ticks;
 mod timers;
 
 pub use active::RunningRecording;
+#[cfg(test)]
+pub use timers::acquire_slot;
 
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;

@@ -108,6 +108,9 @@ unsafe fn answer(ticket: Ticket, context: u64) {
             unsafe { read_interpreter(interpreter, slot, total, stop) };
         }
     }
+    if slot.wants_name.load(Relaxed) {
+        system_call::thread_name(&slot.name);
+    }
     slot.at.store(started, Relaxed);
     slot.total.store(total as u32, Relaxed);
     slot.stop.store(stop as u32, Relaxed);

@@ -24,7 +24,7 @@ use crate::frames::Storage;
 use crate::walk::Workspace;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use state::State;
 
 /// Slots in one chunk of memory.
@@ -56,6 +56,10 @@ pub struct Slot {
     pub stop: AtomicU32,
     /// Frames of the stack, kept or not.
     pub total: AtomicU32,
+    /// Sampler to handler: the thread's name is wanted, too. It may end before the sampler sees it.
+    pub wants_name: AtomicBool,
+    /// Handler to sampler: that name (PR_GET_NAME of prctl(2)).
+    pub name: [AtomicU64; 2],
     /// Sampler to handler: room for the frames of an interpreter; null: there is none. Its content
     /// belongs to the handler between [`begin`] and [`end`]. The memory stays for ever.
     pub room: AtomicPtr<c_void>,
@@ -253,6 +257,7 @@ pub fn acquire(hint: usize, bounds: StackBounds) -> Option<Ticket> {
         let ticket = Ticket { index: index as u16, generation: state.free()? };
         let slot = ticket.slot()?;
         slot.owner.store(0, Relaxed);
+        slot.wants_name.store(false, Relaxed);
         slot.set_bounds(bounds);
         state.acquire(ticket.generation).then_some(ticket)
     })
@@ -396,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 64 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 88 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 50 * 1024 } else { 26 * 1024 });
     }
 }

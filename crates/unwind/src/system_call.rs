@@ -1,5 +1,7 @@
 //! The system calls that the handler and its walk may make, without libc: they leave errno alone.
 
+use core::sync::atomic::AtomicU64;
+
 /// An error number as the kernel has it (errno(3)).
 pub type Errno = i32;
 
@@ -12,6 +14,7 @@ pub const ENOSYS: Errno = 38;
 mod number {
     pub const PREAD64: usize = 17;
     pub const MSYNC: usize = 26;
+    pub const PRCTL: usize = 157;
     pub const ARCH_PRCTL: usize = 158;
     pub const GETTID: usize = 186;
     pub const PROCESS_VM_READV: usize = 310;
@@ -19,6 +22,7 @@ mod number {
 #[cfg(target_arch = "aarch64")]
 mod number {
     pub const PREAD64: usize = 67;
+    pub const PRCTL: usize = 167;
     pub const MSYNC: usize = 227;
     pub const GETTID: usize = 178;
     pub const PROCESS_VM_READV: usize = 270;
@@ -77,6 +81,14 @@ pub fn fs_base() -> u64 {
     // SAFETY: the kernel writes a word.
     let result = unsafe { call6(number::ARCH_PRCTL, [ARCH_GET_FS, &raw mut base as usize, 0, 0, 0, 0]) };
     if result == 0 { base } else { 0 }
+}
+
+/// Writes the calling thread's name (prctl(2)): 15 bytes at the most, and a zero.
+#[cold]
+pub fn thread_name(into: &[AtomicU64; 2]) {
+    const PR_GET_NAME: usize = 16;
+    // SAFETY: the kernel writes 16 bytes, into atomics.
+    unsafe { call6(number::PRCTL, [PR_GET_NAME, into.as_ptr() as usize, 0, 0, 0, 0]) };
 }
 
 /// The calling thread's id (gettid(2)).

@@ -43,6 +43,16 @@ impl CpuTimer {
         self.id
     }
 
+    /// The timer of a number that [`CpuTimer::into_id`] gave.
+    pub fn from_id(id: i32) -> CpuTimer {
+        CpuTimer { id }
+    }
+
+    /// Its number; it is not deleted.
+    pub fn into_id(self) -> i32 {
+        std::mem::ManuallyDrop::new(self).id
+    }
+
     /// Expires at the next tick of the kernel at which the thread runs.
     pub fn arm(&self) -> bool {
         set(self.id, AT_ONCE_NS)

@@ -74,6 +74,11 @@ extern "C" fn run(body: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
+/// Whether `routine` is the first function of the agent's threads.
+pub fn is_ours(routine: usize) -> bool {
+    routine == run as *const () as usize
+}
+
 /// Starts a detached thread. Not by the standard library: it registers thread-local data with the C
 /// library, in memory of the host's malloc (`__cxa_thread_atexit_impl`). Each thread that enters
 /// that malloc makes it reserve 64 MiB of addresses.

@@ -33,7 +33,7 @@ pub fn check(request: &Request) -> Result<(), String> {
     if found.iter().any(|name| regex.is_match(name)) {
         return Ok(());
     }
-    found.sort();
+    found.sort_unstable();
     found.dedup();
     let more = found.len().saturating_sub(MAX_NAMES);
     found.truncate(MAX_NAMES);

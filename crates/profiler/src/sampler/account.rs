@@ -315,7 +315,7 @@ impl Account {
             Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, interval_ns, ends),
             Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),
         };
-        samples.sort_by_key(|sample| sample.ns);
+        samples.sort_unstable_by_key(|sample| sample.ns);
         let ran_at = self.hits_of(Kind::Running).last().map(|hit| hit.stack.clone());
         self.ran_at = ran_at.or(self.ran_at.take());
         self.opened = self.last;

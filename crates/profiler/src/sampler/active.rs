@@ -192,6 +192,11 @@ impl RunningRecording {
         self.request.source == SampleSource::Preempt && !self.is_snapshot()
     }
 
+    /// Whether threads that start are to be hit from their first tick on.
+    pub fn wants_new_threads(&self) -> bool {
+        self.is_sampling() && !self.is_snapshot() && !self.preempts()
+    }
+
     /// Counts what an observation of a thread adds.
     pub fn count(&self, news: News) {
         self.counters.filled.add(news.late);

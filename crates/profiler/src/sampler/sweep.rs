@@ -142,6 +142,8 @@ impl Sweeper {
             false => LATELY_NS.max(longest_ns.saturating_mul(LATELY_TICKS)),
         };
         let kernel_tick_ns = kernel_tick_ns();
+        let may_arm = preempt == 0 && !self.threads.iter().any(|thread| thread.is_sandboxed);
+        self.timers.offer(may_arm && recordings.iter().any(RunningRecording::wants_new_threads));
         let due = Due { all, wall, preempt, tick_ns, sweeps_per_check, lately_ns, may_wait, kernel_tick_ns };
         self.observe_threads(recordings, due);
         // A thread may have ended and another one started: the kernel's count is the same then.
@@ -223,6 +225,7 @@ impl Sweeper {
 
 impl Drop for Sweeper {
     fn drop(&mut self) {
+        self.timers.offer(false);
         self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
     }
 }
@@ -246,6 +249,9 @@ fn arm_waiting(
     made: &mut usize,
     counters: &AgentCounters,
 ) -> TimerState {
+    if !due.may_wait && thread.timer.as_ref().is_some_and(ThreadTimer::waits) {
+        timers.remove(thread); // it has armed it itself
+    }
     if due.may_wait && !thread.is_timer_set && (thread.timer.is_some() || *made < MAX_MADE) {
         *made += usize::from(thread.timer.is_none());
         thread.is_timer_set = timers.arm_waiting(thread, due.tick_ns, counters);

@@ -62,6 +62,8 @@ pub struct ThreadState {
     pub blocked: Option<BlockedStack>,
     /// Its one-shot CPU timer, unless it has not run for long.
     pub timer: Option<ThreadTimer>,
+    /// It has armed its first timer itself: no tick of its life was missed.
+    pub began_armed: bool,
     /// Since it last ran, its timer was armed for when it runs again, or could not be.
     pub is_timer_set: bool,
     /// A timer that is never armed: its signal is sent for recordings that preempt the thread.
@@ -105,6 +107,7 @@ impl ThreadState {
             counted: 0,
             blocked: None,
             timer: None,
+            began_armed: false,
             is_timer_set: false,
             preempted: None,
             preempt: Preempted::default(),
@@ -204,6 +207,11 @@ impl Threads {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &ThreadState> {
         self.known.values()
+    }
+
+    /// The next [`Threads::refresh`] looks for new threads, even if there are as many as before.
+    pub fn look_again(&mut self) {
+        self.count = None;
     }
 
     /// One of them.

@@ -7,14 +7,16 @@
 //!
 //! Of many threads most do not run. Their timers stay armed until they run. The first tick after
 //! the pause then hits the thread for certain. As many of these hits are kept, at random, as there
-//! are at other ticks.
+//! are at other ticks. New threads arm such a timer themselves, as they start.
 
 mod hits;
 mod life;
+mod new_threads;
 mod tick_scale;
 
 pub use hits::TimerHit;
 pub use life::acquire_slot;
+pub use new_threads::LastHit;
 
 use super::threads::ThreadState;
 use crate::counters::AgentCounters;

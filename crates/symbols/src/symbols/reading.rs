@@ -180,7 +180,7 @@ impl SymbolTable {
         }
         let named = same.iter().map(|it| (it, self.names.text(it.name)));
         let mut named: Vec<_> = named.map(|(it, name)| (it.rank.distance(&name), it, name)).collect();
-        named.sort_by(|(a_distance, a, a_name), (b_distance, b, b_name)| {
+        named.sort_unstable_by(|(a_distance, a, a_name), (b_distance, b, b_name)| {
             (a_distance, a.rank.is_unsized, a_name).cmp(&(b_distance, b.rank.is_unsized, b_name))
         });
         let size = named.iter().map(|(_, it, _)| it.size).find(|&size| size != 0).unwrap_or(0);

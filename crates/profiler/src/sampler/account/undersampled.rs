@@ -58,6 +58,13 @@ impl Undersampled {
         self.ended.absorb(ended, thread);
     }
 
+    /// Adds a hit of a thread that has ended unseen.
+    pub fn add_hit(&mut self, thread: &Arc<Thread>, stack: &Arc<RawStack>, ns: u64) {
+        self.opened_ns.get_or_insert(ns);
+        let (state, stack, thread) = (State::Running, stack.clone(), Some(thread.clone()));
+        self.ended.hits.push(Hit { state, stack, count: 1, weight: WEIGHT, ns, thread });
+    }
+
     /// Adds the running time of a window without a hit. In wall mode each of `ticks` stands for
     /// `interval_ns`, in CPU mode the time is `cpu_ns`.
     pub fn add_unsampled(&mut self, thread: &Arc<Thread>, sample: &Weighted, mode: Mode, interval_ns: u64) {

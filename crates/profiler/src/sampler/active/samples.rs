@@ -4,6 +4,7 @@ use super::RunningRecording;
 use crate::agent_threads;
 use crate::sample_queue::{Event, Refused};
 use crate::sampler::account::{Account, Weighted};
+use crate::sampler::timers::LastHit;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State, Thread};
@@ -67,6 +68,14 @@ impl RunningRecording {
             self.undersampled.add_ended(thread, account, monotonic_ns());
         } else {
             self.close_window(thread, &mut account, true);
+        }
+    }
+
+    /// Takes the hit of a thread that was never seen.
+    pub fn take_last_hit(&mut self, hit: &LastHit) {
+        if self.wants_new_threads() && hit.hit_ns >= self.started_ns {
+            self.counters.threads.add(1);
+            self.undersampled.add_hit(&hit.thread, &hit.stack, hit.hit_ns);
         }
     }
 

@@ -1,12 +1,13 @@
 //! Takes the stacks that hit threads have left, into their accounts.
 
+use super::filter::passes;
 use super::{Sweeper, account_of, of};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
 use crate::sampler::ticks::mixed;
-use crate::sampler::timers::Timers;
+use crate::sampler::timers::{LastHit, Timers};
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process;
 
@@ -44,6 +45,7 @@ impl Sweeper {
         armed.retain(|&tid| {
             let Some(thread) = threads.get_mut(tid) else { return false };
             let (answer, stays) = timers.take(thread, now_ns, tables, counters);
+            let began_armed = thread.began_armed;
             if let Some(answer) = answer {
                 *unknown_code |= answer.stack.is_in_unknown_code();
                 let asked = answer.recordings & thread.recordings;
@@ -51,7 +53,7 @@ impl Sweeper {
                     if let Some(account) = account_of(thread, recording) {
                         account.ran(&answer.stack, answer.asked_ns, answer.hit_ns / tick_ns);
                         let most_ns = tick_ns.min(recording.interval_ns());
-                        if account.is_of_new_thread() && answer.cpu_ns < most_ns {
+                        if account.is_of_new_thread() && !began_armed && answer.cpu_ns < most_ns {
                             account.weigh(most_ns as f64 / answer.cpu_ns.max(1) as f64);
                         }
                     }
@@ -75,12 +77,26 @@ pub fn take_waited_hit(
 ) -> bool {
     let Some(hit) = timers.take_waited(thread, tables, counters) else { return false };
     let (bits, tick_ns) = (thread.recordings, kernel_tick_ns());
-    for recording in of(recordings, bits).filter(|recording| !recording.preempts()) {
-        if mixed(hit.hit_ns) % recording.interval_ns() < tick_ns
+    for recording in of(recordings, bits) {
+        if keeps_first(recording, hit.hit_ns, tick_ns)
             && let Some(account) = account_of(thread, recording)
         {
             account.ran(&hit.stack, hit.hit_ns, hit.hit_ns / tick_ns);
         }
     }
     hit.stack.is_in_unknown_code()
+}
+
+/// Takes the stack of a thread that has ended before a sweep saw it.
+pub fn take_last_hit(hit: &LastHit, recordings: &mut [RunningRecording]) {
+    for recording in recordings {
+        if passes(recording, &hit.thread) && keeps_first(recording, hit.hit_ns, kernel_tick_ns()) {
+            recording.take_last_hit(hit);
+        }
+    }
+}
+
+/// Whether a recording keeps the hit of a thread's first tick.
+fn keeps_first(recording: &RunningRecording, hit_ns: u64, tick_ns: u64) -> bool {
+    !recording.preempts() && mixed(hit_ns) % recording.interval_ns() < tick_ns
 }

@@ -4,17 +4,23 @@ use super::finalize::finalize_thread;
 use crate::sampler::account::{Account, Moment};
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
+use swipr_formats::model::Thread;
 use swipr_os::process::monotonic_ns;
 use swipr_os::threads::cpu_ns;
 use swipr_os::timer_delivery;
 
+/// Whether a recording's filter lets a thread through.
+pub fn passes(recording: &RunningRecording, thread: &Thread) -> bool {
+    let request = recording.request();
+    let (threads, tids) = (request.threads.as_ref(), &request.filter.tids);
+    threads.is_none_or(|filter| filter.is_match(&thread.name))
+        && (tids.is_empty() || tids.contains(&thread.tid))
+}
+
 /// To be called when a thread is found, and when it is renamed. `from_cpu_ns`: the CPU time until
 /// this value of its clock is not the recording's.
 pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, from_cpu_ns: u64) {
-    let request = recording.request();
-    let (threads, tids) = (request.threads.as_ref(), &request.filter.tids);
-    let passes = threads.is_none_or(|filter| filter.is_match(&thread.thread.name))
-        && (tids.is_empty() || tids.contains(&thread.tid()));
+    let passes = passes(recording, &thread.thread);
     let is_in = thread.recordings & recording.bit() != 0;
     if passes && !is_in && recording.is_sampling() {
         thread.recordings |= recording.bit();
@@ -41,7 +47,7 @@ mod tests {
     use crate::sampler::threads::Threads;
     use std::sync::Arc;
     use std::time::Duration;
-    use swipr_formats::model::{Mode, Thread};
+    use swipr_formats::model::Mode;
     use swipr_os::process::tid;
     use swipr_server::recording::{Length, Request};
 

@@ -36,6 +36,7 @@ impl Sweeper {
             false
         });
         if recordings.is_empty() {
+            timers.offer(false);
             for thread in threads.iter_mut() {
                 timers.remove(thread);
                 thread.is_timer_set = false;

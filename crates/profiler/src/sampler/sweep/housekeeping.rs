@@ -1,7 +1,7 @@
 //! What a sweep needs to know beforehand: threads, their names, mappings, and the handler.
 
 use super::Sweeper;
-use super::collect::take_waited_hit;
+use super::collect::{take_last_hit, take_waited_hit};
 use super::filter::apply_filter;
 use super::finalize::finalize_end;
 use crate::sampler::active::RunningRecording;
@@ -100,7 +100,11 @@ impl Sweeper {
     }
 
     pub(super) fn find_threads(&mut self, recordings: &mut [RunningRecording]) {
-        let Sweeper { threads, tables, timers, gone, counters, .. } = self;
+        let Sweeper { threads, tables, timers, gone, counters, unknown_code, .. } = self;
+        let armed = timers.take_armed_by_themselves();
+        if armed.iter().any(|(tid, _)| threads.get_mut(*tid).is_none()) {
+            threads.look_again();
+        }
         let ended = threads.refresh(gone);
         gone.clear();
         let newborn = threads.take_newborn();
@@ -109,7 +113,7 @@ impl Sweeper {
                 refresh_name(thread, recordings);
             }
         }
-        if ended.is_empty() && newborn.is_empty() {
+        if ended.is_empty() && newborn.is_empty() && armed.is_empty() {
             return;
         }
         for mut thread in ended {
@@ -119,6 +123,14 @@ impl Sweeper {
         for tid in newborn {
             if let Some(thread) = threads.get_mut(tid) {
                 recordings.iter_mut().for_each(|recording| apply_filter(thread, recording, 0));
+            }
+        }
+        for (tid, timer) in armed {
+            if let Some(thread) = threads.get_mut(tid) {
+                timers.adopt(thread, timer);
+                *unknown_code |= take_waited_hit(thread, timers, tables, counters, recordings);
+            } else if let Some(hit) = timers.take_last(tid, timer, tables, counters) {
+                take_last_hit(&hit, recordings);
             }
         }
         let unreadable = threads.iter().filter(|thread| !thread.is_readable()).count();

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::threads::Activity;
 use swipr_os::{process, threads};
 use swipr_unwind::arch;
-use swipr_unwind::slot;
+use swipr_unwind::slot::{self, Slot};
 use swipr_unwind::walk::Stop;
 
 /// A running thread was hit.
@@ -138,13 +138,8 @@ impl Timers {
             Raised::ByUs => thread.preempted.as_ref()?,
         };
         let slot = timer.ticket.slot()?;
-        let stop = Stop::from_number(slot.stop.load(Relaxed));
-        let total = slot.total.load(Relaxed) as usize;
-        let interpreted = self.interpreters.take(slot, thread.tid(), counters);
-        let stack = RawStack::new(&slot.frames, total, stop, tables.mappings(), interpreted);
+        let (stack, ago_ns) = self.read(slot, thread.tid(), tables, counters);
         let sp = slot.sp.load(Relaxed);
-        let held = u64::from(slot.held.load(Relaxed));
-        let ago_ns = self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed)));
         // Where process_vm_readv(2) is refused, a stack can be read only if its bounds are known:
         // they are from the next hit on.
         if !thread.stack_bounds.contains(sp) {
@@ -152,9 +147,6 @@ impl Timers {
         }
         self.interpreters.prepare(slot, thread.tid());
         slot::again(timer.ticket, thread.stack_bounds);
-        counters.answered.add(1);
-        counters.held.add(self.scale.ns(held));
-        counters.stopped(stop);
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
@@ -162,6 +154,24 @@ impl Timers {
         let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
         let clock_ns = (least_ns < self.valid_ns).then(|| threads::cpu_ns(thread.tid())).flatten();
         let cpu_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
-        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, stack: Arc::new(stack) })
+        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, stack })
+    }
+
+    /// The stack in an answered slot, and how long ago it was left.
+    pub(super) fn read(
+        &self,
+        slot: &Slot,
+        tid: u32,
+        tables: &Tables,
+        counters: &AgentCounters,
+    ) -> (Arc<RawStack>, u64) {
+        let stop = Stop::from_number(slot.stop.load(Relaxed));
+        let total = slot.total.load(Relaxed) as usize;
+        let interpreted = self.interpreters.take(slot, tid, counters);
+        let stack = RawStack::new(&slot.frames, total, stop, tables.mappings(), interpreted);
+        counters.answered.add(1);
+        counters.held.add(self.scale.ns(slot.held.load(Relaxed).into()));
+        counters.stopped(stop);
+        (Arc::new(stack), self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed))))
     }
 }

@@ -1,0 +1,102 @@
+//! Timers that threads arm themselves as they start (`thread_start.rs`).
+
+use super::life::acquire_slot;
+use super::{ThreadTimer, Timers};
+use crate::counters::AgentCounters;
+use crate::mappings::Tables;
+use crate::sampler::threads::ThreadState;
+use crate::stack::RawStack;
+use crate::thread_start::{self, Armed, PLACES};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use swipr_formats::model::Thread;
+use swipr_os::{process, timer_delivery};
+use swipr_unwind::slot::{self, StackBounds, Ticket};
+
+/// Timers of new threads come on top of those that the sampler makes.
+const LEAST_ROOM: i64 = 4 * PLACES as i64;
+
+/// The hit of a thread that has ended before a sweep saw it.
+#[derive(Debug)]
+pub struct LastHit {
+    /// Its id, and its name then.
+    pub thread: Arc<Thread>,
+    /// When it was hit.
+    pub hit_ns: u64,
+    /// Where.
+    pub stack: Arc<RawStack>,
+}
+
+impl Timers {
+    /// Offers slots to threads that are to start, or takes the offers back. None is offered where a
+    /// timer could cut a system call short, or where the user may queue few signals.
+    pub fn offer(&mut self, is_wanted: bool) {
+        if is_wanted && self.room >= LEAST_ROOM && timer_delivery::is_task_work() {
+            thread_start::offer(|| self.new_offer());
+        } else {
+            thread_start::withdraw(|ticket| _ = slot::release(ticket));
+            let armed = self.take_armed_by_themselves();
+            armed.into_iter().for_each(|(_, timer)| self.retire(Some(timer)));
+        }
+    }
+
+    fn new_offer(&self) -> Option<Ticket> {
+        let ticket = acquire_slot(0, StackBounds::default())?;
+        let slot = ticket.slot()?;
+        self.interpreters.prepare(slot, 0);
+        slot.wants_name.store(true, Relaxed);
+        Some(ticket)
+    }
+
+    /// The timers that threads have armed since the last call, and the threads' ids.
+    pub fn take_armed_by_themselves(&mut self) -> Vec<(u32, ThreadTimer)> {
+        let armed_ns = process::monotonic_ns();
+        let timer = |Armed { tid, timer, ticket }| {
+            self.room = self.room.saturating_sub(1);
+            self.made += 1;
+            let (expires_ns, waits, asked_ns, recordings, armed_cpu_ns) = (0, true, 0, 0, 0);
+            let timer = ThreadTimer {
+                timer,
+                ticket,
+                expires_ns,
+                waits,
+                asked_ns,
+                recordings,
+                armed_ns,
+                armed_cpu_ns,
+            };
+            (tid, timer)
+        };
+        thread_start::take_armed().map(timer).collect()
+    }
+
+    /// Gives a thread the timer that it has armed, which waits as after [`Timers::arm_waiting`].
+    pub fn adopt(&mut self, thread: &mut ThreadState, timer: ThreadTimer) {
+        if thread.timer.is_some() {
+            return self.retire(Some(timer)); // the last sweep was faster than the thread
+        }
+        if let Some(slot) = timer.ticket.slot() {
+            slot.wants_name.store(false, Relaxed);
+        }
+        (thread.timer, thread.is_timer_set, thread.began_armed) = (Some(timer), true, true);
+    }
+
+    /// Removes the timer of a thread that has ended; what it has left.
+    pub fn take_last(
+        &mut self,
+        tid: u32,
+        timer: ThreadTimer,
+        tables: &Tables,
+        counters: &AgentCounters,
+    ) -> Option<LastHit> {
+        let hit = timer.ticket.slot().filter(|_| slot::is_done(timer.ticket)).map(|slot| {
+            let (stack, ago_ns) = self.read(slot, tid, tables, counters);
+            let bytes = [&slot.name[0], &slot.name[1]].map(|word| word.load(Relaxed).to_ne_bytes());
+            let name = bytes.as_flattened().split(|&byte| byte == 0).next().unwrap_or_default();
+            let thread = Arc::new(Thread { tid, name: String::from_utf8_lossy(name).into_owned() });
+            LastHit { thread, hit_ns: process::monotonic_ns().saturating_sub(ago_ns), stack }
+        });
+        self.retire(Some(timer));
+        hit
+    }
+}
