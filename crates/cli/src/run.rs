@@ -3,7 +3,9 @@
 //! itself prints goes to standard error. A recording that fails changes nothing of that.
 
 mod child;
+mod end;
 mod socket_watch;
+mod sockets;
 
 use crate::args::Run;
 use crate::client::{Client, Status};
@@ -13,17 +15,16 @@ use crate::library;
 use crate::preload_check::{self, PreloadProblem};
 use crate::process::Process;
 use crate::record::no_sample::Recorder;
-use crate::record::progress::{Progress, Talk};
+use crate::record::progress::Progress;
 use crate::record::session::{Over, Session};
-use crate::record::unrecorded::{Member, listed, report_unrecorded};
-use crate::record::{Plan, root, tell};
+use crate::record::unrecorded::Member;
+use crate::record::{Plan, root};
 use crate::say;
 use crate::signals::{Signals, end_by};
 use crate::temp_dir::Folder;
 use crate::variables;
 use child::{Child, ChildExit, Children, Start};
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
@@ -31,21 +32,9 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for samples before everything else is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long the program's last samples may take to be read after its end; then its children's
-/// recordings are ended.
-const ENDING: Duration = Duration::from_millis(300);
 /// A socket's file exists before the agent listens: for a moment, or where CPUs are scarce for
 /// seconds.
 const BINDING: Duration = Duration::from_secs(10);
-/// CPU time that may be missing without a word: the kernel counts it in hundredths of a second, and
-/// the loader's is not recorded.
-const TOLERATED: Duration = Duration::from_millis(150);
-/// What to do about processes that the program left running.
-const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
-
-/// What to do about samples that were lost at the program's end.
-const FULL_END: &str = "a program that ends by exit(3), and not by a signal or _exit(2), hands over its last samples; a higher -r loses less";
-
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<ExitCode, Error> {
     let failed = |error: Error| if error.exit == Exit::Failed { error.exit(Exit::RunFailed) } else { error };
@@ -55,7 +44,7 @@ pub fn run(arguments: Run) -> Result<ExitCode, Error> {
 fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     let signals = Signals::take()?;
     let library = library::find(arguments.lib.as_deref())?;
-    let (folder, new_sockets) = sockets()?;
+    let (folder, new_sockets) = sockets::make()?;
     let program = Path::new(arguments.command.first().map_or("".as_ref(), |first| first.as_os_str()));
     let Some(file) = preload_check::find_program(program) else {
         let what = format!("there is no program {}", program.display());
@@ -107,42 +96,6 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         }
         ChildExit::Status(status) => Ok(ExitCode::from(status)),
     }
-}
-
-/// A folder for the agents' sockets, and those that appear in it.
-fn sockets() -> Result<(Folder, Receiver<PathBuf>), Error> {
-    let folder = Folder::for_sockets().map_err(|error| {
-        Error::new(
-            format!("cannot make a folder for sockets: {error}"),
-            "set XDG_RUNTIME_DIR to one that is writable",
-        )
-    })?;
-    let new_sockets = socket_watch::watch(folder.path()).map_err(|error| {
-        Error::new(
-            format!("cannot watch {}: {error}", folder.path().display()),
-            "raise fs.inotify.max_user_instances",
-        )
-    })?;
-    Ok((folder, new_sockets))
-}
-
-/// Processes whose agents have sockets in the folder, by the names that `child.rs` gives them.
-fn listening(folder: &Path) -> Vec<u32> {
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    names.filter_map(|name| name.to_str()?.split_once('-')?.0.parse().ok()).collect()
-}
-
-/// Whether a socket in the folder is one of the program's. Any user can make one where root runs a
-/// program: another user's must be that of a descendant that became this user.
-fn is_of_program(socket: &Path, pid: u32, main: u32) -> bool {
-    let Ok(owner) = std::fs::symlink_metadata(socket).map(|found| found.uid()) else { return true };
-    // SAFETY: it takes nothing and cannot fail.
-    if owner == unsafe { libc::geteuid() } {
-        return true;
-    }
-    let parent = |process: &Process| process.parent().and_then(Process::new);
-    let process = Process::new(pid).filter(|process| process.uid() == Some(owner));
-    std::iter::successors(process, parent).any(|process| process.pid == main)
 }
 
 /// A process whose socket has appeared.
@@ -257,7 +210,7 @@ impl Runner {
     fn meet(&mut self, socket: &Path, main: u32) {
         let name = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some(pid) = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { return };
-        if !is_of_program(socket, pid, main) {
+        if !sockets::is_of_program(socket, pid, main) {
             return;
         }
         let follows = self.arguments.sampling.subprocesses;
@@ -298,104 +251,6 @@ impl Runner {
             } else {
                 session.unrecorded.add(*pid, arriving.name);
             }
-        }
-    }
-
-    /// The program has ended: what it said last is taken, its children are left.
-    fn settle(&mut self) -> Result<(), Error> {
-        let Some(session) = &mut self.session else { return Ok(()) };
-        // Its own sources end with it.
-        let until = Instant::now() + ENDING;
-        while session.running() > 0 && Instant::now() < until {
-            session.pump(POLL_INTERVAL)?;
-        }
-        session.stop()
-    }
-
-    /// Which processes go on after the program, as a daemon does, and are not about to end, too.
-    fn find_left(&mut self) {
-        let until = Instant::now() + ENDING;
-        let place = |process: &Process| process.variable("SWIPR_SOCKET").unwrap_or_default();
-        while self.session.is_some() {
-            let all = Process::all().into_iter();
-            let listens = listening(self.folder.path());
-            // A process that is just executing a program has no environment.
-            let executes = |process: &Process| {
-                listens.contains(&process.pid)
-                    && process.started_ticks() >= self.started_ticks
-                    && process.environment().iter().all(String::is_empty)
-            };
-            let is_left = |process: &Process| Path::new(&place(process)).starts_with(self.folder.path());
-            let left = all.filter(|process| is_left(process) || executes(process));
-            self.left = left.map(|process| (process.pid, process.name())).collect();
-            if self.left.is_empty() || Instant::now() > until {
-                return;
-            }
-            std::thread::sleep(POLL_INTERVAL);
-        }
-    }
-
-    /// How much of the program's CPU time is not in the recording, and how much it used; `None`:
-    /// hardly any, or not all of it was to be recorded.
-    fn missing(&self, recorded: Duration) -> Option<(Duration, Duration)> {
-        let sampling = &self.arguments.sampling;
-        let is_of_all =
-            sampling.duration.is_none() && sampling.thread_name.is_none() && !sampling.subprocesses;
-        let used = self.used.filter(|_| is_of_all)?;
-        let missing = used.checked_sub(recorded)?;
-        (missing > TOLERATED && missing > used / 20).then_some((missing, used))
-    }
-
-    /// Writes the recording, once.
-    fn write(&mut self) {
-        self.progress.clear();
-        let Some(mut session) = self.session.take() else { return };
-        let stopped = session.stop();
-        let missing = self.missing(session.running_time());
-        let unrecorded = self.unrecorded(&mut session);
-        let left = (!self.left.is_empty())
-            .then(|| format!("the program has ended, and left running: {}", listed(&self.left)));
-        let done = stopped.and_then(|()| session.finish()).map(|summary| tell(&self.plan, &summary));
-        self.outcome = Some(done.map_err(|error| match &left {
-            Some(left) => Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error },
-            None => error,
-        }));
-        report_unrecorded(&unrecorded, self.plan.talk);
-        if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet) {
-            let (missing, used) = (missing.as_secs_f64(), used.as_secs_f64());
-            say(format_args!(
-                "swipr: {missing:.1} of {used:.1} s of the program's CPU time are not in the recording\nnext: {FULL_END}"
-            ));
-        }
-        if self.plan.talk == Talk::Quiet {
-            return;
-        }
-        match (left, self.children) {
-            (Some(left), _) if self.outcome.as_ref().is_some_and(Result::is_ok) => {
-                say(format_args!("swipr: {left}\nnext: {FOREGROUND}"));
-            }
-            (None, count @ 1..) => {
-                let noun = if count == 1 { "process was" } else { "processes were" };
-                say(format_args!(
-                    "swipr: {count} child {noun} not recorded\nnext: -s follows child processes"
-                ));
-            }
-            _ => {}
-        }
-    }
-
-    /// The processes that are not in the recording, though they should be, with their names.
-    fn unrecorded(&mut self, session: &mut Session) -> BTreeMap<u32, String> {
-        for arriving in self.arriving.drain(..) {
-            session.unrecorded.add(arriving.pid, arriving.name);
-        }
-        for pid in self.left.keys() {
-            session.unrecorded.leave_out(*pid);
-        }
-        match self.arguments.sampling.subprocesses {
-            true => session.unrecorded.names().clone(),
-            // Of the program alone, its recording says so.
-            false => BTreeMap::new(),
         }
     }
 }

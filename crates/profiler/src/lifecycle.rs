@@ -1,38 +1,36 @@
 //! The agent's lifecycle: started by the constructor or by `swipr_start`, started again in a forked
 //! child, stopped by `swipr_stop` or at exit. One agent per process.
 
+mod exit;
 pub mod fork;
 mod instance;
+mod listen;
 mod pause;
 mod phase;
 
 pub use pause::{Paused, pause, pause_if_only_thread, settle_before_change};
 
-use crate::agent::{Agent, SharedAgent};
+use crate::agent::Agent;
 use crate::channel::{Sender, channel};
 use crate::config::{Config, Follow};
 use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder};
 use instance::{Instance, Live};
 use phase::{Generation, Phase, State};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
+use swipr_os::disabled;
 use swipr_os::{descriptors, loader_lock, own_threads, process, signals};
-use swipr_os::{disabled, log};
-use swipr_server::listen::{Address, Directories, Identity, Listener, Place, Reach, remove_neighbours};
+use swipr_server::listen::{Address, Identity, Place, remove_neighbours};
 use swipr_server::recording::{Output, Request};
 use swipr_server::wake_server;
-use swipr_server::{Limits, Server, Settings};
 
 /// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every
 /// other call of the C interface for a start that is under way.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// How soon the server is interrupted again: it may have been about to wait.
 const INTERRUPT_AGAIN: Duration = Duration::from_millis(5);
-
-/// How long the end of a program that is recorded as a whole waits for its agent to start.
-const START_AT_EXIT: Duration = Duration::from_millis(500);
 
 /// Why the agent did not start or stop.
 #[derive(Debug)]
@@ -118,7 +116,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     config.log.keep();
     fork::watch(|| true);
     loader_lock::find();
-    watch_exit();
+    exit::watch();
     disabled::on_disable(&(wake_threads as fn()));
     last_thread::watch_if_first(&(wake as fn()));
     swipr_os::swift::find_demangler();
@@ -144,7 +142,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
 fn serve(generation: Generation, identity: &Identity, report: &Sender<Result<(), LifeError>>) {
     let Some(instance) = Instance::get() else { return };
     instance.has_own_table.store(descriptors::unshare_fds(), Relaxed);
-    match listen(instance, identity) {
+    match listen::listen(instance, identity) {
         Ok((live, event_loop)) => {
             let file = live.files.first().cloned();
             instance.set_live(Some(live));
@@ -177,52 +175,6 @@ fn serve(generation: Generation, identity: &Identity, report: &Sender<Result<(),
             let _ = STATE.change(generation, Phase::Starting, Phase::Idle)
                 || STATE.change(generation, Phase::GivenUp, Phase::Idle);
             let _ = report.send(Err(error));
-        }
-    }
-}
-
-fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, swipr_server::EventLoop), LifeError> {
-    let config = &instance.config;
-    let directories = Directories::system(config.runtime_directory.clone());
-    let (mut listeners, mut not_listening) = (vec![], vec![]);
-    for place in &config.places {
-        match Listener::open(place, identity, &directories, Reach::of(&config.allowed_uids)) {
-            Ok(listener) => listeners.push(listener),
-            // The first place is the one that clients know.
-            Err(error) if listeners.is_empty() => return Err(LifeError::Listen(error.to_string())),
-            Err(error) => not_listening.push(error.to_string()),
-        }
-    }
-    log_not_listening(&not_listening, instance);
-    let addresses: Vec<&Address> = listeners.iter().map(Listener::address).collect();
-    let address = match addresses.first() {
-        Some(&address) => address.clone(),
-        None => return Err(LifeError::Listen("there is no place to listen".into())),
-    };
-    let files = listeners.iter().filter_map(|listener| listener.file().cloned()).collect();
-    let agent = Arc::new(Agent::new(config));
-    agent.set_addresses(&addresses, not_listening);
-    let recorder = Arc::new(SharedAgent(agent.clone()));
-    let settings = Settings {
-        token: config.token.clone(),
-        allowed_uids: config.allowed_uids.clone(),
-        shares_descriptors: !instance.has_own_table.load(Relaxed),
-        log: config.log,
-        limits: Limits::default(),
-    };
-    let (server, event_loop) = Server::new(listeners, recorder, settings)
-        .map_err(|error| LifeError::Failed(format!("cannot make the server: {error}")))?;
-    Ok((Live { agent, server, address, files, whole: OnceLock::new() }, event_loop))
-}
-
-/// A place besides the main one is taken: reports that on stderr. Children of a profiled process,
-/// which has the place itself, only log it.
-fn log_not_listening(reasons: &[String], instance: &Instance) {
-    let is_child = !reasons.is_empty() && (instance.is_forked() || process::has_profiled_parent());
-    for reason in reasons {
-        match is_child {
-            true => instance.config.log.line(reason),
-            false => log::always(format_args!("SWIPR_LISTEN: {reason}; it is profiled all the same")),
         }
     }
 }
@@ -294,11 +246,6 @@ fn is_there() -> bool {
     matches!(STATE.phase(), Phase::Starting | Phase::Running)
 }
 
-/// Whether a recording has something that its client has not got.
-fn is_handing_over() -> bool {
-    live().is_some_and(|live| live.server.is_recording())
-}
-
 /// Wakes the server thread, if there is one.
 fn wake() {
     if let Some((_, address)) = running()
@@ -306,40 +253,6 @@ fn wake() {
     {
         own_threads::ids().for_each(signals::interrupt);
     }
-}
-
-/// At exit(3), once: no more signals, and no socket is left behind.
-fn watch_exit() {
-    extern "C" fn at_exit() {
-        disabled::contained(|| {
-            // In a sandbox, a wrong system call ends the process.
-            if signal_exclusion::is_in_sandbox() {
-                return;
-            }
-            // A child that no fork handler has seen has no agent, and threads that are not there
-            // may hold its locks.
-            let instance = Instance::get().filter(|instance| instance.is_of_this_process());
-            let Some(instance) = instance else { return };
-            if instance.config.life_file.is_some() {
-                // A short program may end before its agent is there.
-                STATE.wait_until_started(Instant::now() + START_AT_EXIT);
-            }
-            let Some(live) = instance.live() else { return };
-            let failed = live.whole.get().and_then(|whole| autostart::end(whole, &live.agent));
-            failed.iter().for_each(|reason| log::always(format_args!("SWIPR_OUTPUT: {reason}")));
-            // The next agent in the default places removes what is left there.
-            live.agent.stop();
-            live.files.iter().for_each(|file| file.remove());
-            if instance.waits.load(Relaxed) {
-                wait_for_recorder::at_exit(|| !is_handing_over());
-            }
-        });
-    }
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the function stays where it is: the library cannot be unloaded.
-        unsafe { libc::atexit(at_exit) };
-    });
 }
 
 /// In the child of a fork: starts a new agent if the parent had one and there `can_be` one. Does

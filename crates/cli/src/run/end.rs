@@ -1,0 +1,126 @@
+//! The end of a run: which processes go on, what the recording lacks, and what the user is told.
+
+use super::sockets::listening;
+use super::{POLL_INTERVAL, Runner};
+use crate::error::Error;
+use crate::process::Process;
+use crate::record::progress::Talk;
+use crate::record::session::Session;
+use crate::record::tell;
+use crate::record::unrecorded::{listed, report_unrecorded};
+use crate::say;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long the program's last samples may take to be read after its end; then its children's
+/// recordings are ended.
+const ENDING: Duration = Duration::from_millis(300);
+/// CPU time that may be missing without a word: the kernel counts it in hundredths of a second, and
+/// the loader's is not recorded.
+const TOLERATED: Duration = Duration::from_millis(150);
+/// What to do about processes that the program left running.
+const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
+
+/// What to do about samples that were lost at the program's end.
+const FULL_END: &str = "a program that ends by exit(3), and not by a signal or _exit(2), hands over its last samples; a higher -r loses less";
+
+impl Runner {
+    /// The program has ended: what it said last is taken, its children are left.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        // Its own sources end with it.
+        let until = Instant::now() + ENDING;
+        while session.running() > 0 && Instant::now() < until {
+            session.pump(POLL_INTERVAL)?;
+        }
+        session.stop()
+    }
+
+    /// Which processes go on after the program, as a daemon does, and are not about to end, too.
+    pub(super) fn find_left(&mut self) {
+        let until = Instant::now() + ENDING;
+        let place = |process: &Process| process.variable("SWIPR_SOCKET").unwrap_or_default();
+        while self.session.is_some() {
+            let all = Process::all().into_iter();
+            let listens = listening(self.folder.path());
+            // A process that is just executing a program has no environment.
+            let executes = |process: &Process| {
+                listens.contains(&process.pid)
+                    && process.started_ticks() >= self.started_ticks
+                    && process.environment().iter().all(String::is_empty)
+            };
+            let is_left = |process: &Process| Path::new(&place(process)).starts_with(self.folder.path());
+            let left = all.filter(|process| is_left(process) || executes(process));
+            self.left = left.map(|process| (process.pid, process.name())).collect();
+            if self.left.is_empty() || Instant::now() > until {
+                return;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// How much of the program's CPU time is not in the recording, and how much it used; `None`:
+    /// hardly any, or not all of it was to be recorded.
+    fn missing(&self, recorded: Duration) -> Option<(Duration, Duration)> {
+        let sampling = &self.arguments.sampling;
+        let is_of_all =
+            sampling.duration.is_none() && sampling.thread_name.is_none() && !sampling.subprocesses;
+        let used = self.used.filter(|_| is_of_all)?;
+        let missing = used.checked_sub(recorded)?;
+        (missing > TOLERATED && missing > used / 20).then_some((missing, used))
+    }
+
+    /// Writes the recording, once.
+    pub(super) fn write(&mut self) {
+        self.progress.clear();
+        let Some(mut session) = self.session.take() else { return };
+        let stopped = session.stop();
+        let missing = self.missing(session.running_time());
+        let unrecorded = self.unrecorded(&mut session);
+        let left = (!self.left.is_empty())
+            .then(|| format!("the program has ended, and left running: {}", listed(&self.left)));
+        let done = stopped.and_then(|()| session.finish()).map(|summary| tell(&self.plan, &summary));
+        self.outcome = Some(done.map_err(|error| match &left {
+            Some(left) => Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error },
+            None => error,
+        }));
+        report_unrecorded(&unrecorded, self.plan.talk);
+        if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet) {
+            let (missing, used) = (missing.as_secs_f64(), used.as_secs_f64());
+            say(format_args!(
+                "swipr: {missing:.1} of {used:.1} s of the program's CPU time are not in the recording\nnext: {FULL_END}"
+            ));
+        }
+        if self.plan.talk == Talk::Quiet {
+            return;
+        }
+        match (left, self.children) {
+            (Some(left), _) if self.outcome.as_ref().is_some_and(Result::is_ok) => {
+                say(format_args!("swipr: {left}\nnext: {FOREGROUND}"));
+            }
+            (None, count @ 1..) => {
+                let noun = if count == 1 { "process was" } else { "processes were" };
+                say(format_args!(
+                    "swipr: {count} child {noun} not recorded\nnext: -s follows child processes"
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    /// The processes that are not in the recording, though they should be, with their names.
+    fn unrecorded(&mut self, session: &mut Session) -> BTreeMap<u32, String> {
+        for arriving in self.arriving.drain(..) {
+            session.unrecorded.add(arriving.pid, arriving.name);
+        }
+        for pid in self.left.keys() {
+            session.unrecorded.leave_out(*pid);
+        }
+        match self.arguments.sampling.subprocesses {
+            true => session.unrecorded.names().clone(),
+            // Of the program alone, its recording says so.
+            false => BTreeMap::new(),
+        }
+    }
+}

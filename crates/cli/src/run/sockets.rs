@@ -1,0 +1,45 @@
+//! The folder in which the agents of a run have their sockets.
+
+use super::socket_watch;
+use crate::error::Error;
+use crate::process::Process;
+use crate::temp_dir::Folder;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+
+/// A folder for the agents' sockets, and those that appear in it.
+pub fn make() -> Result<(Folder, Receiver<PathBuf>), Error> {
+    let folder = Folder::for_sockets().map_err(|error| {
+        Error::new(
+            format!("cannot make a folder for sockets: {error}"),
+            "set XDG_RUNTIME_DIR to one that is writable",
+        )
+    })?;
+    let new_sockets = socket_watch::watch(folder.path()).map_err(|error| {
+        Error::new(
+            format!("cannot watch {}: {error}", folder.path().display()),
+            "raise fs.inotify.max_user_instances",
+        )
+    })?;
+    Ok((folder, new_sockets))
+}
+
+/// Processes whose agents have sockets in the folder, by the names that `child.rs` gives them.
+pub fn listening(folder: &Path) -> Vec<u32> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.to_str()?.split_once('-')?.0.parse().ok()).collect()
+}
+
+/// Whether a socket in the folder is one of the program's. Any user can make one where root runs a
+/// program: another user's must be that of a descendant that became this user.
+pub fn is_of_program(socket: &Path, pid: u32, main: u32) -> bool {
+    let Ok(owner) = std::fs::symlink_metadata(socket).map(|found| found.uid()) else { return true };
+    // SAFETY: it takes nothing and cannot fail.
+    if owner == unsafe { libc::geteuid() } {
+        return true;
+    }
+    let parent = |process: &Process| process.parent().and_then(Process::new);
+    let process = Process::new(pid).filter(|process| process.uid() == Some(owner));
+    std::iter::successors(process, parent).any(|process| process.pid == main)
+}

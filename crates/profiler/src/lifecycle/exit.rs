@@ -1,0 +1,51 @@
+//! The end of the program by exit(3).
+
+use super::instance::Instance;
+use super::{STATE, live};
+use crate::{autostart, signal_exclusion, wait_for_recorder};
+use std::sync::Once;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use swipr_os::{disabled, log};
+
+/// How long the end of a program that is recorded as a whole waits for its agent to start.
+const START_AT_EXIT: Duration = Duration::from_millis(500);
+
+/// At exit(3), once: no more signals, and no socket is left behind.
+pub fn watch() {
+    extern "C" fn at_exit() {
+        disabled::contained(|| {
+            // In a sandbox, a wrong system call ends the process.
+            if signal_exclusion::is_in_sandbox() {
+                return;
+            }
+            // A child that no fork handler has seen has no agent, and threads that are not there
+            // may hold its locks.
+            let instance = Instance::get().filter(|instance| instance.is_of_this_process());
+            let Some(instance) = instance else { return };
+            if instance.config.life_file.is_some() {
+                // A short program may end before its agent is there.
+                STATE.wait_until_started(Instant::now() + START_AT_EXIT);
+            }
+            let Some(live) = instance.live() else { return };
+            let failed = live.whole.get().and_then(|whole| autostart::end(whole, &live.agent));
+            failed.iter().for_each(|reason| log::always(format_args!("SWIPR_OUTPUT: {reason}")));
+            // The next agent in the default places removes what is left there.
+            live.agent.stop();
+            live.files.iter().for_each(|file| file.remove());
+            if instance.waits.load(Relaxed) {
+                wait_for_recorder::at_exit(|| !is_handing_over());
+            }
+        });
+    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function stays where it is: the library cannot be unloaded.
+        unsafe { libc::atexit(at_exit) };
+    });
+}
+
+/// Whether a recording has something that its client has not got.
+fn is_handing_over() -> bool {
+    live().is_some_and(|live| live.server.is_recording())
+}
