@@ -158,6 +158,41 @@ fn a_recording_of_a_program_from_its_start_has_functions() {
     }
 }
 
+/// Regression: a thread was not known to the interpreter's reader before its first moments were over.
+#[test]
+fn threads_that_live_for_milliseconds_have_functions_from_their_beginning() {
+    const PROGRAM: &str = "
+import threading, time
+def cpu(): return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+def parse():
+    while cpu() < 0.002: pass
+def render():
+    while cpu() < 0.004: pass
+def request(): parse(); render()
+while True:
+    thread = threading.Thread(target=request)
+    thread.start(); thread.join()
+";
+    let (mut parse, mut render) = (0, 0);
+    for (minor, python) in pythons(READ) {
+        let mut command = Command::new(python);
+        command.args(["-S", "-c", PROGRAM]).env("LD_PRELOAD", library());
+        let host = Host::spawn(command);
+        let of_thread = |stack: &Stack| stack.is_running && stack.tid != u64::from(host.pid());
+        let mut stacks = record(&host, "seconds=4&hz=500&mode=cpu");
+        stacks.retain(of_thread);
+        let has = |stack: &Stack, name: &str| stack.python().any(|frame| frame.name == name);
+        let count = |name: &str| stacks.iter().filter(|stack| has(stack, name)).count();
+        let (first, second, all) = (count("parse"), count("render"), stacks.len());
+        let what = format!("3.{minor}: {first} and {second} of {all}");
+        println!("{what}");
+        assert!(10 * (first + second) > 8 * all, "{what}");
+        (parse, render) = (parse + first, render + second);
+    }
+    let ratio = parse as f64 / render as f64;
+    assert!(ratio > 0.65 && ratio < 1.5 || parse + render == 0, "{parse} to {render}");
+}
+
 /// Native frames named so are between a function of Python and the one that is called back, and
 /// nowhere else.
 fn expect_order(stack: &Stack) {

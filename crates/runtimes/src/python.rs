@@ -32,7 +32,13 @@ const GROUP: usize = 16;
 /// From this owner on a frame stands for a native call of the evaluator, not for a function.
 const SHIM: u8 = 3;
 
-/// Reads the frames of the thread whose state is at `state`. The thread stands still.
+/// States at the beginning of the list that are looked at for that of a new thread.
+const NEWEST: usize = 8;
+/// The state of a thread that has several: which one is in use cannot be told.
+pub const SEVERAL: u64 = 1;
+
+/// Reads the frames of the thread whose state is at `state`; 0: it is not known. The thread stands
+/// still.
 pub fn walk(
     layout: &Layout,
     state: u64,
@@ -42,7 +48,9 @@ pub fn walk(
     chain: &mut Chain,
 ) {
     chain.begin();
-    let end = if state != 0 && layout.is_of(state, thread, memory) == Some(true) {
+    let state = if state == 0 { layout.newest_of(thread, memory).unwrap_or(0) } else { state };
+    let is_known = ![0, SEVERAL].contains(&state);
+    let end = if is_known && layout.is_of(state, thread, memory) == Some(true) {
         Walk { layout, memory, known, chain }.run(state)
     } else {
         End::NoState

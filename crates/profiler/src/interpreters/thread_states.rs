@@ -6,7 +6,7 @@ mod ruby;
 
 use rustc_hash::FxHashSet;
 use std::time::{Duration, Instant};
-use swipr_runtimes::python::ThreadKey;
+use swipr_runtimes::python::{SEVERAL, ThreadKey};
 use swipr_unwind::memory::guarded_copy_or_file;
 
 /// How often the list is read, at most, when a thread is not in it.
@@ -38,8 +38,8 @@ pub struct ThreadStates {
 }
 
 impl ThreadStates {
-    /// The thread's state; 0: it has several. It runs in subinterpreters, and which of them is at
-    /// work now cannot be told. `None`: there is none, or it is not known yet.
+    /// The thread's state, or [`SEVERAL`]: it runs in subinterpreters, and which of them is at work
+    /// now cannot be told. `None`: there is none, or it is not known yet.
     pub fn find(&mut self, thread: ThreadKey, list: &impl StateList, memory_file: i32) -> Option<u64> {
         let known = self.look_up(thread);
         let is_old = self.read_at.is_none_or(|at| at.elapsed() >= READ_AGAIN);
@@ -63,7 +63,7 @@ impl ThreadStates {
         };
         let mut found = self.entries.iter().filter(is_of);
         let first = found.next()?;
-        Some(if found.next().is_some() { 0 } else { first.state })
+        Some(if found.next().is_some() { SEVERAL } else { first.state })
     }
 
     /// An entry turned out not to be the thread's any more.

@@ -12,6 +12,7 @@ use samples::process_cpu_ns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::Mode;
+use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process::{EpochClock, monotonic_ns};
 use swipr_server::recording::{Length, Request, SampleSource};
 
@@ -21,6 +22,9 @@ const MAX_LATE: u64 = 1000;
 
 /// A snapshot shows threads that get no CPU for longer without a stack.
 const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
+
+/// So many sweeps are remembered. Fewer pass until a hit is taken (`idle_backoff.rs`).
+const SWEEPS: usize = 32;
 
 /// A running recording.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub struct RunningRecording {
     ticks: Ticks,
     /// Whether the sweep under way is a tick of this recording.
     due: bool,
+    /// When it took part in the last sweeps.
+    swept_ns: [u64; SWEEPS],
     /// Ticks so far, with the late ones that get samples.
     passed: u64,
     /// Late ticks that get samples all the same.
@@ -73,6 +79,7 @@ impl RunningRecording {
             clock,
             ticks: Ticks::new(1, 0),
             due: false,
+            swept_ns: [0; SWEEPS],
             passed: 0,
             filled: 0,
             answers_until_ns: None,
@@ -160,9 +167,19 @@ impl RunningRecording {
             let filled = if late > MAX_LATE { 0 } else { late };
             self.filled += filled;
             self.passed += 1 + filled;
+            if let Some(swept_ns) = self.swept_ns.get_mut(self.counters.ticks.get() as usize % SWEEPS) {
+                *swept_ns = now;
+            }
             self.counters.ticks.add(1);
         }
         self.due
+    }
+
+    /// Whether a sweep has picked the kernel's tick at `tick_ns`: whoever ran then is hit, if the
+    /// sweep knew of it. So the hits of other timers count only there.
+    pub fn has_picked(&self, tick_ns: u64) -> bool {
+        let before_ns = |swept_ns: &u64| tick_ns.checked_sub(*swept_ns);
+        !self.preempts() && self.swept_ns.iter().filter_map(before_ns).any(|ns| ns < kernel_tick_ns())
     }
 
     /// Whether the recording takes part in the sweep under way.

@@ -6,8 +6,8 @@
 //! none of its moments is hit more often than others.
 //!
 //! Of many threads most do not run. Their timers stay armed until they run. The first tick after
-//! the pause then hits the thread for certain. As many of these hits are kept, at random, as there
-//! are at other ticks. New threads arm such a timer themselves, as they start.
+//! the pause then hits the thread for certain. Only hits at ticks that a sweep has picked count.
+//! New threads arm such a timer themselves, as they start.
 
 mod hits;
 mod life;

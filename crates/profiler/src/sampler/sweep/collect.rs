@@ -6,7 +6,6 @@ use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
-use crate::sampler::ticks::mixed;
 use crate::sampler::timers::{LastHit, Timers};
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process;
@@ -66,8 +65,8 @@ impl Sweeper {
 }
 
 /// Takes the stack that a thread has left at the first kernel tick at which it ran. That tick is
-/// always hit, others only where a sweep comes shortly before them. So one hit counts of as many as
-/// there. Returns whether the stack is in unknown code.
+/// always hit, others only where a sweep has picked them. So it counts only if a sweep has picked
+/// it, too. Returns whether the stack is in unknown code.
 pub fn take_waited_hit(
     thread: &mut ThreadState,
     timers: &mut Timers,
@@ -78,7 +77,7 @@ pub fn take_waited_hit(
     let Some(hit) = timers.take_waited(thread, tables, counters) else { return false };
     let (bits, tick_ns) = (thread.recordings, kernel_tick_ns());
     for recording in of(recordings, bits) {
-        if keeps_first(recording, hit.hit_ns, tick_ns)
+        if recording.has_picked(hit.hit_ns)
             && let Some(account) = account_of(thread, recording)
         {
             account.ran(&hit.stack, hit.hit_ns, hit.hit_ns / tick_ns);
@@ -90,13 +89,8 @@ pub fn take_waited_hit(
 /// Takes the stack of a thread that has ended before a sweep saw it.
 pub fn take_last_hit(hit: &LastHit, recordings: &mut [RunningRecording]) {
     for recording in recordings {
-        if passes(recording, &hit.thread) && keeps_first(recording, hit.hit_ns, kernel_tick_ns()) {
+        if passes(recording, &hit.thread) && recording.has_picked(hit.hit_ns) {
             recording.take_last_hit(hit);
         }
     }
-}
-
-/// Whether a recording keeps the hit of a thread's first tick.
-fn keeps_first(recording: &RunningRecording, hit_ns: u64, tick_ns: u64) -> bool {
-    !recording.preempts() && mixed(hit_ns) % recording.interval_ns() < tick_ns
 }
