@@ -158,7 +158,7 @@ fn a_recording_of_a_program_from_its_start_has_functions() {
     }
 }
 
-/// Regression: a thread was not known to the interpreter's reader before its first moments were over.
+/// Regression: a new thread was not known to the reader of its interpreter.
 #[test]
 fn threads_that_live_for_milliseconds_have_functions_from_their_beginning() {
     const PROGRAM: &str = "
