@@ -49,6 +49,7 @@ Examples:
 
 Exit status:
   0 done · 1 failed, or nothing was recorded · 2 wrong command line · 3 no such process, or it cannot be profiled
+  141 nobody reads its output any more (SIGPIPE)
   run: the program's own; 125 swipr could not start it, 126 the program cannot be started, 127 there is no such program";
 
 /// The verbs.

@@ -12,6 +12,8 @@ pub enum Exit {
     Usage = 2,
     /// There is no such process, or it cannot be profiled.
     NotProfilable = 3,
+    /// Nobody reads the output any more. The command ends without a word, by SIGPIPE.
+    NoReader = 141,
     /// `run`: swipr could not start the program, or nothing was recorded and that was not to be.
     RunFailed = 125,
     /// `run`: the program is there and cannot be started.

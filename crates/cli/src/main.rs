@@ -18,6 +18,7 @@ mod find;
 #[path = "../../../tests/generated.rs"]
 mod generated;
 mod http;
+mod inherited;
 mod library;
 mod ls;
 mod preload_check;
@@ -94,6 +95,7 @@ fn parsed<T: Parser>(command: &str) -> Result<T, ExitCode> {
 fn ended(done: Result<ExitCode, Error>) -> ExitCode {
     match done {
         Ok(status) => status,
+        Err(error) if error.exit == Exit::NoReader => signals::end_by(libc::SIGPIPE),
         Err(error) => {
             say(&error);
             ExitCode::from(error.exit as u8)

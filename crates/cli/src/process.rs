@@ -71,6 +71,11 @@ impl Process {
         self.status("Uid")?.split_whitespace().nth(1)?.parse().ok()
     }
 
+    /// Whether it has ended, and only nobody has waited for it yet.
+    pub fn has_ended(&self) -> bool {
+        self.status("State").is_none_or(|state| state.starts_with(['Z', 'X']))
+    }
+
     /// Its parent.
     pub fn parent(&self) -> Option<u32> {
         self.status("PPid")?.parse().ok()

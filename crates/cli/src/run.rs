@@ -72,7 +72,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         session: Some(session),
         plan,
         arriving: Vec::new(),
-        children: 0,
+        has_children: false,
         left: BTreeMap::new(),
         label: name,
         used: None,
@@ -122,7 +122,7 @@ struct Runner {
     /// Sockets at which no agent has answered yet.
     arriving: Vec<Arriving>,
     /// Child processes with an agent that were not to be recorded.
-    children: u32,
+    has_children: bool,
     /// Those that run on after the program, with their names.
     left: BTreeMap<u32, String>,
     label: String,
@@ -215,7 +215,7 @@ impl Runner {
         }
         let follows = self.arguments.sampling.subprocesses;
         if pid != main && !follows {
-            self.children += 1;
+            self.has_children = true;
             return;
         }
         let client = Client::new(Endpoint::Path(socket.to_owned()));

@@ -6,11 +6,15 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use swipr_formats::model::{FrameKind, Header, Sample, State, Summary};
 use swipr_formats::{FORMATS, Format, FormatInfo, Selection};
 
 /// Output is written at the latest when there is so much of it.
 const FLUSH_BYTES: usize = 256 << 10;
+
+/// A reader of a pipe gets what there is so soon.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// So many ticks of a sample are written at once.
 const TICKS: u32 = 1000;
@@ -70,6 +74,7 @@ pub struct Writer {
     bytes: Vec<u8>,
     to: Sink,
     has_begun: bool,
+    flushed: Instant,
     /// Samples that were written.
     pub samples: u64,
     /// One of them has a stack: it is not only CPU time of which nothing is known.
@@ -109,6 +114,7 @@ impl Writer {
             bytes: Vec::new(),
             to,
             has_begun: false,
+            flushed: Instant::now(),
             samples: 0,
             has_stacks: false,
             running_ns: 0,
@@ -154,8 +160,9 @@ impl Writer {
         }
     }
 
-    /// Fails where the output is a pipe that nobody reads any more: nothing else is to come.
-    pub fn check(&self) -> Result<(), Error> {
+    /// Hands a pipe's reader what there is, from time to time. Fails where nobody reads it any
+    /// more.
+    pub fn keep_up(&mut self) -> Result<(), Error> {
         let fd = match &self.to {
             Sink::Stdout => libc::STDOUT_FILENO,
             Sink::Special(file, _) => file.as_raw_fd(),
@@ -167,12 +174,14 @@ impl Writer {
             1 if poll.revents & libc::POLLERR != 0 => {
                 Err(cannot_write(self.to.place(), &io::ErrorKind::BrokenPipe.into()))
             }
-            _ => Ok(()),
+            _ if self.bytes.is_empty() || self.flushed.elapsed() < FLUSH_INTERVAL => Ok(()),
+            _ => self.flush(),
         }
     }
 
     /// Writes what there is.
     pub fn flush(&mut self) -> Result<(), Error> {
+        self.flushed = Instant::now();
         let written = match &mut self.to {
             Sink::Stdout => {
                 let mut out = io::stdout().lock();
@@ -226,7 +235,10 @@ fn destination(place: &Path) -> io::Result<Sink> {
 }
 
 fn cannot_write(place: &Path, error: &io::Error) -> Error {
-    Error::new(format!("cannot write {}: {error}", place.display()), "choose another place with -o FILE")
+    let what = format!("cannot write {}: {error}", place.display());
+    let has_no_reader = error.kind() == io::ErrorKind::BrokenPipe;
+    let exit = if has_no_reader { Exit::NoReader } else { Exit::Failed };
+    Error::new(what, "choose another place with -o FILE").exit(exit)
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl Session {
     /// how.
     pub fn pump(&mut self, timeout: Duration) -> Result<Option<(usize, Over)>, Error> {
         let deadline = Instant::now() + timeout;
-        self.writer.check()?;
+        self.writer.keep_up()?;
         loop {
             match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Message::Began(header)) => self.writer.begin(&header),

@@ -1,6 +1,7 @@
 //! The program that runs: started with the library, sent this command's signals, waited for.
 
 use crate::error::{Error, Exit};
+use crate::inherited;
 use crate::process::Process;
 use crate::signals::Signals;
 use std::ffi::OsString;
@@ -73,7 +74,7 @@ impl Child {
         if let Some(library) = start.library {
             preload(&mut command, library, start);
         }
-        let started = signals.unblocked(&mut command).spawn();
+        let started = inherited::handed_on(signals.unblocked(&mut command)).spawn();
         started.map(Child).map_err(|error| {
             let what = format!("cannot start {}: {error}", program.display());
             match error.kind() {

@@ -52,6 +52,8 @@ impl Runner {
             };
             let is_left = |process: &Process| Path::new(&place(process)).starts_with(self.folder.path());
             let left = all.filter(|process| is_left(process) || executes(process));
+            // Where nobody waits for it, a process that has ended stays listed.
+            let left = left.filter(|process| !process.has_ended());
             self.left = left.map(|process| (process.pid, process.name())).collect();
             if self.left.is_empty() || Instant::now() > until {
                 return;
@@ -95,15 +97,12 @@ impl Runner {
         if self.plan.talk == Talk::Quiet {
             return;
         }
-        match (left, self.children) {
+        match (left, self.has_children) {
             (Some(left), _) if self.outcome.as_ref().is_some_and(Result::is_ok) => {
                 say(format_args!("swipr: {left}\nnext: {FOREGROUND}"));
             }
-            (None, count @ 1..) => {
-                let noun = if count == 1 { "process was" } else { "processes were" };
-                say(format_args!(
-                    "swipr: {count} child {noun} not recorded\nnext: -s follows child processes"
-                ));
+            (None, true) => {
+                say("swipr: its child processes were not recorded\nnext: -s follows child processes");
             }
             _ => {}
         }

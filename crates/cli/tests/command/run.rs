@@ -600,3 +600,32 @@ fn a_program_that_runs_can_be_found_by_ls() {
     host.tell_end();
     host.wait_for("ok");
 }
+
+/// Regression: standard streams that were closed were open in the program, and SIGPIPE had its
+/// default action where it was ignored.
+#[test]
+fn a_program_gets_closed_streams_and_ignored_signals_as_they_were() {
+    let directory = Directory::new();
+    let swipr = format!(
+        "SWIPR_LIBRARY={} {} run -q -o {} --",
+        agent::library().display(),
+        env!("CARGO_BIN_EXE_swipr"),
+        directory.path().join("x.folded").display()
+    );
+    let program = "sh -c 'test -e /proc/self/fd/0; echo $?; grep SigIgn /proc/self/status'";
+    for redirected in ["<&-", "</dev/null"] {
+        for ignored in ["trap '' PIPE;", ""] {
+            let shell = |words: &str| {
+                let line = format!("{ignored} {words} {program} {redirected}");
+                let out = said(Command::new("sh").args(["-c", &line]).env_remove("LD_PRELOAD")).out;
+                let (is_closed, signals) = out.split_once("\nSigIgn:").unwrap_or_else(|| panic!("{out}"));
+                let signals = u64::from_str_radix(signals.trim(), 16).expect("a mask");
+                (is_closed.to_owned(), signals >> (libc::SIGPIPE - 1) & 1 == 1)
+            };
+            let expected = (redirected == "<&-", !ignored.is_empty());
+            for (is_closed, is_ignored) in [shell(""), shell(&swipr)] {
+                assert_eq!((is_closed == "1", is_ignored), expected, "{ignored} {redirected}");
+            }
+        }
+    }
+}
