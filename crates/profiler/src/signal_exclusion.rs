@@ -45,6 +45,9 @@ pub enum Reason {
 
 const ALL: [Reason; REASONS] = [Reason::SmallStack, Reason::Sandbox, Reason::ForeignCalls, Reason::Fork];
 
+/// Those for which the agent makes no system calls on the thread.
+const SANDBOXES: u8 = 1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as u8;
+
 thread_local! {
     /// The calling thread's own reasons, one bit each: known without a system call, and after a
     /// fork.
@@ -54,6 +57,8 @@ thread_local! {
 static MAP: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 /// There was no memory for the map: no thread is signalled any more.
 static NOBODY: AtomicBool = AtomicBool::new(false);
+/// A thread has entered a sandbox, or its system calls are emulated. What it starts is there, too.
+static ANY_SANDBOX: AtomicBool = AtomicBool::new(false);
 /// The thread that the sampler is signalling, or whose timer it is arming, right now; else 0.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
@@ -95,6 +100,9 @@ pub fn add(reason: Reason) -> bool {
     if MINE.replace(MINE.get() | bit) & bit != 0 {
         return false;
     }
+    if SANDBOXES & bit != 0 {
+        ANY_SANDBOX.store(true, SeqCst);
+    }
     let tid = process::tid();
     set(tid, reason);
     let mut left = 0..WAITS;
@@ -120,7 +128,12 @@ pub fn remove(reason: Reason) {
 /// Whether the calling thread is in a sandbox of its own, or its system calls are emulated: the
 /// agent may make none on it. Makes none itself.
 pub fn is_in_sandbox() -> bool {
-    MINE.get() & (1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as u8) != 0
+    MINE.get() & SANDBOXES != 0
+}
+
+/// Whether any thread was, and so those that it has started may be. Makes no system call.
+pub fn is_any_in_sandbox() -> bool {
+    ANY_SANDBOX.load(SeqCst)
 }
 
 /// In the child of a fork, first of all: it is not in fork(2) any more, and its system calls are

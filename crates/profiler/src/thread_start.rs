@@ -112,10 +112,13 @@ impl Place {
 /// new thread arms no timer.
 pub fn take(routine: usize, argument: usize) -> Option<&'static Place> {
     let is_ours = || threads::is_ours(routine) || last_thread::is_ours(routine);
-    // A sandbox holds for the new thread, too.
-    if !OPEN.load(Relaxed) || is_ours() || signal_exclusion::is_in_sandbox() {
+    if !OPEN.load(Relaxed) || is_ours() || signal_exclusion::is_any_in_sandbox() {
         return None;
     }
+    offered(routine, argument)
+}
+
+fn offered(routine: usize, argument: usize) -> Option<&'static Place> {
     let first = NEXT.fetch_add(1, Relaxed);
     let place = (0..PLACES)
         .filter_map(|n| PLACE.get(first.wrapping_add(n) % PLACES))
@@ -173,15 +176,15 @@ mod tests {
 
     #[test]
     fn a_thread_that_starts_takes_an_offer_and_leaves_its_timer() {
-        assert!(take(1, 2).is_none(), "nothing is offered");
+        assert!(offered(1, 2).is_none());
         offer(|| acquire_slot(0, StackBounds::default()));
         assert_eq!(count(OFFERED), PLACES);
         // The signal has a handler: a default action would end the process.
         std::thread::spawn(signals::install).join().unwrap().unwrap();
-        let place = take(1, 2).unwrap();
+        let place = offered(1, 2).unwrap();
         assert_eq!(place.body(), [1, 2]);
         let armed = std::thread::spawn(|| (place.arm(), process::tid()).1).join().unwrap();
-        let failed = take(3, 4).unwrap();
+        let failed = offered(3, 4).unwrap();
         failed.give_back();
         let mut taken = take_armed();
         let timer = taken.next().unwrap();
@@ -191,6 +194,6 @@ mod tests {
         let mut back = 0;
         withdraw(|ticket| back += usize::from(slot::release(ticket)));
         assert_eq!((back, count(EMPTY)), (PLACES - 1, PLACES));
-        assert!(take(1, 2).is_none());
+        assert!(offered(1, 2).is_none() && take(1, 2).is_none());
     }
 }
