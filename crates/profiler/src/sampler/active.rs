@@ -179,7 +179,7 @@ impl RunningRecording {
     /// sweep knew of it. So the hits of other timers count only there.
     pub fn has_picked(&self, tick_ns: u64) -> bool {
         let before_ns = |swept_ns: &u64| tick_ns.checked_sub(*swept_ns);
-        !self.preempts() && self.swept_ns.iter().filter_map(before_ns).any(|ns| ns < kernel_tick_ns())
+        self.swept_ns.iter().filter_map(before_ns).any(|ns| ns < kernel_tick_ns())
     }
 
     /// Whether the recording takes part in the sweep under way.
@@ -211,7 +211,7 @@ impl RunningRecording {
 
     /// Whether threads that start are to be hit from their first tick on.
     pub fn wants_new_threads(&self) -> bool {
-        self.is_sampling() && !self.is_snapshot() && !self.preempts()
+        self.is_sampling() && !self.is_snapshot()
     }
 
     /// Counts what an observation of a thread adds.

@@ -142,7 +142,7 @@ impl Sweeper {
             false => LATELY_NS.max(longest_ns.saturating_mul(LATELY_TICKS)),
         };
         let kernel_tick_ns = kernel_tick_ns();
-        let may_arm = preempt == 0 && !self.threads.iter().any(|thread| thread.is_sandboxed);
+        let may_arm = !self.threads.iter().any(|thread| thread.is_sandboxed);
         self.timers.offer(may_arm && recordings.iter().any(RunningRecording::wants_new_threads));
         let due = Due { all, wall, preempt, tick_ns, sweeps_per_check, lately_ns, may_wait, kernel_tick_ns };
         self.observe_threads(recordings, due);
@@ -198,9 +198,10 @@ impl Sweeper {
             if thread.cpu_ns != cpu_before_ns {
                 *unknown_code |= take_waited_hit(thread, timers, tables, counters, recordings);
             }
-            let ran_lately = due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
+            // One that has not begun to run yet may arm a timer itself.
+            let ran_lately = thread.cpu_ns != 0 && due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
             let now_ns = process::monotonic_ns();
-            let preempt = wanted & due.preempt;
+            let preempt = if thread.is_young(due.tick_ns) { 0 } else { wanted & due.preempt };
             let preempted = match preempt {
                 0 => None,
                 _ if !ran_lately => Some(TimerState::No),

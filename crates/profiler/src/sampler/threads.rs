@@ -25,6 +25,9 @@ const PROBATION_NS: u64 = 10_000_000_000;
 /// Ages at which a new thread's name is read again: its creator may name it after it has begun.
 const NAMED_BY_NS: [u64; 3] = [2_000_000, 20_000_000, 200_000_000];
 
+/// See [`ThreadState::is_young`].
+const YOUNG_NS: u64 = 250_000_000;
+
 /// Descriptors that are not used for threads' files.
 const SPARE_DESCRIPTORS: usize = 24;
 /// `syscall` and `schedstat`.
@@ -62,8 +65,9 @@ pub struct ThreadState {
     pub blocked: Option<BlockedStack>,
     /// Its one-shot CPU timer, unless it has not run for long.
     pub timer: Option<ThreadTimer>,
-    /// It has armed its first timer itself: no tick of its life was missed.
-    pub began_armed: bool,
+    /// When the timer was found that it has armed itself as it started: no tick of its life was
+    /// missed.
+    pub began_armed_ns: Option<u64>,
     /// Since it last ran, its timer was armed for when it runs again, or could not be.
     pub is_timer_set: bool,
     /// A timer that is never armed: its signal is sent for recordings that preempt the thread.
@@ -107,7 +111,7 @@ impl ThreadState {
             counted: 0,
             blocked: None,
             timer: None,
-            began_armed: false,
+            began_armed_ns: None,
             is_timer_set: false,
             preempted: None,
             preempt: Preempted::default(),
@@ -135,6 +139,12 @@ impl ThreadState {
             None if self.readable => ActivityFile::open(self.tid())?.read(),
             None => Err(io::ErrorKind::PermissionDenied.into()),
         }
+    }
+
+    /// Whether it has begun so lately that it is sampled at ticks, for recordings that preempt as
+    /// well: they know it too late for its first moments.
+    pub fn is_young(&self, now_ns: u64) -> bool {
+        self.began_armed_ns.is_some_and(|ns| now_ns.saturating_sub(ns) < YOUNG_NS)
     }
 
     /// Adds to [`ThreadState::delay_ns`] what the kernel has counted since the last call.

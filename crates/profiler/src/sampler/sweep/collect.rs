@@ -44,7 +44,7 @@ impl Sweeper {
         armed.retain(|&tid| {
             let Some(thread) = threads.get_mut(tid) else { return false };
             let (answer, stays) = timers.take(thread, now_ns, tables, counters);
-            let began_armed = thread.began_armed;
+            let began_armed = thread.began_armed_ns.is_some();
             if let Some(answer) = answer {
                 *unknown_code |= answer.stack.is_in_unknown_code();
                 let asked = answer.recordings & thread.recordings;

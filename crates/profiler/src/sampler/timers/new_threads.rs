@@ -70,15 +70,16 @@ impl Timers {
         thread_start::take_armed().map(timer).collect()
     }
 
-    /// Gives a thread the timer that it has armed, which waits as after [`Timers::arm_waiting`].
+    /// Gives a thread the timer that it has armed, which waits as after [`Timers::arm_waiting`]. It
+    /// takes the place of one that a sweep has made meanwhile.
     pub fn adopt(&mut self, thread: &mut ThreadState, timer: ThreadTimer) {
-        if thread.timer.is_some() {
-            return self.retire(Some(timer)); // the last sweep was faster than the thread
-        }
         if let Some(slot) = timer.ticket.slot() {
             slot.wants_name.store(false, Relaxed);
         }
-        (thread.timer, thread.is_timer_set, thread.began_armed) = (Some(timer), true, true);
+        let other = thread.timer.replace(timer);
+        self.retire(other);
+        thread.is_timer_set = true;
+        thread.began_armed_ns = Some(process::monotonic_ns());
     }
 
     /// Removes the timer of a thread that has ended; what it has left.
