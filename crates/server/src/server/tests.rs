@@ -77,7 +77,7 @@ fn alone(test: impl FnOnce()) {
 fn lost_to(name: &str, take: impl Fn(RawFd)) {
     let (listener, path) = listener(name);
     let fd = listener.socket().fd();
-    let settings = Settings::default();
+    let settings = Settings { shares_descriptors: true, ..Settings::default() };
     let server = Server::start(vec![listener], Arc::new(Nobody), settings).unwrap();
     assert!(is_healthy(&path));
     take(fd);
