@@ -17,7 +17,7 @@ use swipr_os::{process, signals, threads};
 use swipr_unwind::slot::Ticket;
 
 /// So many threads that start between two sweeps are hit.
-pub const PLACES: usize = 32;
+pub const PLACES: usize = 16;
 
 /// Nothing is offered.
 const EMPTY: u32 = 0;

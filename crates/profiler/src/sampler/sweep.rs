@@ -142,8 +142,7 @@ impl Sweeper {
             false => LATELY_NS.max(longest_ns.saturating_mul(LATELY_TICKS)),
         };
         let kernel_tick_ns = kernel_tick_ns();
-        let may_arm = !self.threads.iter().any(|thread| thread.is_sandboxed);
-        self.timers.offer(may_arm && recordings.iter().any(RunningRecording::wants_new_threads));
+        self.timers.offer(recordings.iter().any(RunningRecording::wants_new_threads));
         let due = Due { all, wall, preempt, tick_ns, sweeps_per_check, lately_ns, may_wait, kernel_tick_ns };
         self.observe_threads(recordings, due);
         // A thread may have ended and another one started: the kernel's count is the same then.

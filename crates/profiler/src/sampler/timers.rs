@@ -68,6 +68,8 @@ pub struct Timers {
     made: usize,
     /// The sandbox in which the sampler's system calls work.
     sandbox: Sandbox,
+    /// A thread was found in another one: what it starts may not make timers.
+    has_met_sandbox: bool,
     /// Slots whose timers are gone but to which a handler still writes.
     leaving: Vec<Ticket>,
     /// Threads whose timers are armed, and when to check for their stacks at the latest.
@@ -108,6 +110,7 @@ impl Timers {
             room: i64::MAX,
             made: 0,
             sandbox: if first == Sandbox::default() { first } else { sandbox(process::tid()) },
+            has_met_sandbox: false,
             leaving: vec![],
             armed: vec![],
             expires_ns: 0,

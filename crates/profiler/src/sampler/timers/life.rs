@@ -65,6 +65,7 @@ impl Timers {
     fn read_state(&mut self, thread: &mut ThreadState) {
         let state = threads::signal_state(thread.tid()).unwrap_or_default();
         thread.is_sandboxed = state.sandbox.is_stricter_than(self.sandbox);
+        self.has_met_sandbox |= thread.is_sandboxed;
         thread.blocks_signal = state.is_blocked;
         self.room = state.queue_room.unwrap_or(self.room);
         if self.room < 0 {

@@ -29,9 +29,10 @@ pub struct LastHit {
 
 impl Timers {
     /// Offers slots to threads that are to start, or takes the offers back. None is offered where a
-    /// timer could cut a system call short, or where the user may queue few signals.
+    /// timer could cut a system call short, in a sandbox, or where the user may queue few signals.
     pub fn offer(&mut self, is_wanted: bool) {
-        if is_wanted && self.room >= LEAST_ROOM && timer_delivery::is_task_work() {
+        let may_arm = self.room >= LEAST_ROOM && !self.has_met_sandbox;
+        if is_wanted && may_arm && timer_delivery::is_task_work() {
             thread_start::offer(|| self.new_offer());
         } else {
             thread_start::withdraw(|ticket| _ = slot::release(ticket));
