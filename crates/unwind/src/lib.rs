@@ -23,6 +23,7 @@ pub mod handler;
 pub mod memory;
 pub mod prologue;
 pub mod published;
+mod range;
 pub mod register_rules;
 pub mod register_table;
 pub mod registers;

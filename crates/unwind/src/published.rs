@@ -11,19 +11,11 @@ mod pointer;
 
 use crate::atomic::AtomicPtr;
 use crate::cache::Cache;
+pub use crate::range::Range;
 use crate::register_rules::Saved;
 use crate::rule::{Extended, Rule};
 use crate::table::Table;
 use pointer::Pointer;
-
-/// Addresses `low..high`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// First address.
-    pub low: u64,
-    /// The address behind the last.
-    pub high: u64,
-}
 
 /// One loaded object: the code its table covers.
 #[derive(Clone, Copy, Debug)]
