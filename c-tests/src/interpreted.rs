@@ -1,5 +1,5 @@
-//! Stacks in which functions of Python, Perl, PHP, Ruby or JavaScript stand between native ones,
-//! out of a recording in JSON lines.
+//! Stacks in which functions of Python, Perl, PHP, Ruby, JavaScript or Java stand between native
+//! ones, out of a recording in JSON lines.
 
 use crate::agent::library;
 use crate::host::Host;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub struct Frame {
     /// The function; empty if it has no name.
     pub name: String,
-    /// `python`, `perl`, `php`, `ruby`, `javascript`, or empty for machine code, or what else the
-    /// recording says.
+    /// `python`, `perl`, `php`, `ruby`, `javascript`, `java`, or empty for machine code, or what
+    /// else the recording says.
     pub kind: String,
     /// Its file as it is written.
     pub file: String,
@@ -66,6 +66,11 @@ impl Stack {
     /// The functions of JavaScript, root first.
     pub fn javascript(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter().filter(|frame| frame.kind == "javascript")
+    }
+
+    /// The methods of Java, root first.
+    pub fn java(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().filter(|frame| frame.kind == "java")
     }
 
     /// For messages.
@@ -190,14 +195,23 @@ pub fn at_points(
     language: &str,
     judge: impl Fn(&Stack, &[String], &[&str]),
 ) {
-    let mut host = start(interpreter, script, &[]);
+    // Interpreters have threads of their own.
+    let is_of = |stack: &Stack| stack.frames.iter().any(|frame| frame.kind == language);
+    at_points_of(start(interpreter, script, &[]), language, is_of, judge);
+}
+
+/// The same, of a program that has started; `is_of`: whether a stack is of the thread that tells.
+pub fn at_points_of(
+    mut host: Host,
+    language: &str,
+    is_of: impl Fn(&Stack) -> bool,
+    judge: impl Fn(&Stack, &[String], &[&str]),
+) {
     for _ in 0..POINTS {
         host.tell("go");
         let printed = host.wait_for("at ");
         let told: Vec<&str> = printed.trim().split('\t').collect();
-        // Interpreters have threads of their own.
-        let is_of = |stack: &Stack| stack.frames.iter().any(|frame| frame.kind == language);
-        let stack = stack_of_waiting(&host, is_of);
+        let stack = stack_of_waiting(&host, &is_of);
         let functions = stack.frames.iter().rev().filter(|frame| frame.kind == language);
         let seen: Vec<String> =
             functions.map(|frame| format!("{}|{}|{}", frame.name, frame.file, frame.line)).collect();
@@ -232,7 +246,13 @@ pub fn start_with(
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("runtimes").join(script);
     let mut command = Command::new(interpreter);
     command.args(options).arg(script).args(arguments);
-    command.envs(variables.iter().copied()).env("LD_PRELOAD", library());
+    command.envs(variables.iter().copied());
+    start_command(command)
+}
+
+/// Starts a program with the agent in it and waits for its `ready`.
+pub fn start_command(mut command: Command) -> Host {
+    command.env("LD_PRELOAD", library());
     let mut host = Host::spawn(command);
     host.wait_for("ready");
     host

@@ -28,10 +28,12 @@ pub(crate) enum Class {
     Ruby = 9,
     /// A function written in JavaScript.
     JavaScript = 10,
+    /// A method of Java.
+    Java = 11,
 }
 
 impl Class {
-    pub(crate) const ALL: [Class; 11] = [
+    pub(crate) const ALL: [Class; 12] = [
         Class::Native,
         Class::Inlined,
         Class::Jit,
@@ -43,6 +45,7 @@ impl Class {
         Class::Php,
         Class::Ruby,
         Class::JavaScript,
+        Class::Java,
     ];
 
     /// For legends.
@@ -59,6 +62,7 @@ impl Class {
             Class::Php => "PHP",
             Class::Ruby => "Ruby",
             Class::JavaScript => "JavaScript",
+            Class::Java => "Java",
         }
     }
 }
@@ -89,6 +93,7 @@ pub(crate) fn of(frame: &Frame, inlined: bool) -> Class {
         FrameKind::Interpreted(Language::Php) => Class::Php,
         FrameKind::Interpreted(Language::Ruby) => Class::Ruby,
         FrameKind::Interpreted(Language::JavaScript) => Class::JavaScript,
+        FrameKind::Interpreted(Language::Java) => Class::Java,
         FrameKind::Native if inlined => Class::Inlined,
         FrameKind::Native if frame.module.as_ref().is_some_and(|module| is_interpreter(&module.path)) => {
             Class::Interpreter

@@ -150,6 +150,7 @@ fn categories() -> String {
         Class::Php => "magenta",
         Class::Ruby => "lightred",
         Class::JavaScript => "brown",
+        Class::Java => "red",
     };
     // Behind the one that every category has, the tiers in their order.
     let tiers = Tier::ALL.into_iter().map(|tier| string(tier.word()));

@@ -74,12 +74,20 @@ pub enum Language {
     Ruby,
     /// JavaScript, run by V8.
     JavaScript,
+    /// Java and what else HotSpot runs.
+    Java,
 }
 
 impl Language {
     /// Every one.
-    pub const ALL: [Language; 5] =
-        [Language::Python, Language::Perl, Language::Php, Language::Ruby, Language::JavaScript];
+    pub const ALL: [Language; 6] = [
+        Language::Python,
+        Language::Perl,
+        Language::Php,
+        Language::Ruby,
+        Language::JavaScript,
+        Language::Java,
+    ];
 
     /// As formats write it.
     pub const fn word(self) -> &'static str {
@@ -89,6 +97,7 @@ impl Language {
             Language::Php => "php",
             Language::Ruby => "ruby",
             Language::JavaScript => "javascript",
+            Language::Java => "java",
         }
     }
 

@@ -207,6 +207,7 @@ fn kind_color(frame: Option<&DisplayFrame>) -> String {
         Class::Php => (318.0, 44, 76),
         Class::Ruby => (352.0, 62, 76),
         Class::JavaScript => (66.0, 62, 62),
+        Class::Java => (104.0, 48, 66),
     };
     let light = f64::from(light) + (spread(&frame.name) - 0.5) * 8.0;
     format!("hsl({hue:.0},{saturation}%,{light:.0}%)")

@@ -10,6 +10,8 @@ mod compiled_codes;
 mod exported;
 mod found;
 mod functions;
+mod java;
+mod java_codes;
 mod perl;
 mod php;
 mod publication;
@@ -19,6 +21,7 @@ mod ruby;
 mod thread_data;
 mod thread_states;
 mod v8;
+mod vm_structs;
 mod wanted;
 
 use crate::counters::AgentCounters;
@@ -139,6 +142,9 @@ impl Interpreters {
         if let Some(run_loop) = exports(Language::Php, php::RUN_LOOP) {
             return Some(php::find(exported, run_loop, object, text));
         }
+        if exports(Language::Java, vm_structs::STRUCTURES).is_some() {
+            return Some(java::find(exported, text));
+        }
         exports(Language::JavaScript, v8::FUNCTION_TYPE).map(|_| v8::find(exported, text))
     }
 
@@ -191,14 +197,15 @@ impl Interpreters {
     pub fn take(&self, slot: &Slot, tid: u32, counters: &AgentCounters) -> Interpreted {
         // SAFETY: a room stays for ever, and the slot is answered: no handler writes to it.
         let room = unsafe { slot.room.load(Relaxed).cast::<Room>().as_ref() };
-        let Some(room) = room.filter(|room| room.chain.end() != End::NotAsked) else {
-            return Interpreted::default();
-        };
+        let Some(room) = room else { return Interpreted::default() };
         let words = || frames::kept(&slot.frames, slot.total.load(Relaxed) as usize);
         self.with(|reading| {
-            reading.remember(tid, room.thread_pointer.load(Relaxed));
-            let interpreted = reading.take(room, counters);
-            reading.with_inlined(interpreted, words)
+            let mut interpreted = Interpreted::default();
+            if room.chain.end() != End::NotAsked {
+                reading.remember(tid, room.thread_pointer.load(Relaxed));
+                interpreted = reading.take(room, counters);
+            }
+            reading.with_compiled(interpreted, words)
         })
     }
 
@@ -218,7 +225,7 @@ impl Interpreters {
         self.with(|reading| match has_frames(reading) {
             true => {
                 let interpreted = reading.read_blocked(tid, native, stack, counters);
-                reading.with_inlined(interpreted, || native.words())
+                reading.with_compiled(interpreted, || native.words())
             }
             false => Interpreted::default(),
         })

@@ -7,6 +7,7 @@ mod flight_record;
 mod flight_recorder;
 mod gil;
 mod interpreted;
+mod java;
 mod javascript;
 mod late_names;
 mod lookups;

@@ -81,6 +81,8 @@ impl Code {
                     LineTable::Differences => lines::differences,
                     LineTable::Ranges => lines::ranges,
                     LineTable::Indexed => lines::indexed,
+                    LineTable::Bytecodes => lines::bytecodes::<1>,
+                    LineTable::OlderBytecodes => lines::bytecodes::<0>,
                     LineTable::InFrame | LineTable::Locations | LineTable::Source | LineTable::WideSource => {
                         lines::locations
                     }

@@ -30,12 +30,16 @@ pub(crate) enum LineTable {
     Source = 5,
     /// The same, with two bytes a character.
     WideSource = 6,
+    /// Java's: differences of bytecodes and of lines, in numbers without bytes that are 0.
+    Bytecodes = 7,
+    /// The same, in numbers that may have such bytes: before 20.
+    OlderBytecodes = 8,
 }
 
 #[cfg(feature = "names")]
 impl LineTable {
     /// All of them.
-    pub(crate) const ALL: [LineTable; 7] = [
+    pub(crate) const ALL: [LineTable; 9] = [
         LineTable::InFrame,
         LineTable::Differences,
         LineTable::Ranges,
@@ -43,6 +47,8 @@ impl LineTable {
         LineTable::Indexed,
         LineTable::Source,
         LineTable::WideSource,
+        LineTable::Bytecodes,
+        LineTable::OlderBytecodes,
     ];
 }
 

@@ -16,6 +16,7 @@ pub mod blocks;
 pub mod code;
 mod content;
 mod hash;
+pub mod java;
 pub mod known;
 #[cfg(feature = "names")]
 pub mod lines;

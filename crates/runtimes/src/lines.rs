@@ -87,6 +87,43 @@ pub fn indexed(table: &[u8], _: u32, offset: u32) -> Option<u32> {
     Some(u32::from_ne_bytes(line)).filter(|&line| line != 0)
 }
 
+/// Of Java: a byte for each bytecode at which a line begins, with its distance to the one before
+/// and that of their lines; or a mark, and both as numbers of several bytes. `LOWEST` is what their
+/// bytes begin at.
+pub fn bytecodes<const LOWEST: u8>(table: &[u8], _: u32, offset: u32) -> Option<u32> {
+    const IN_TWO_NUMBERS: u8 = 255;
+    let (mut bytes, mut bytecode, mut line, mut found) = (table.iter(), 0i64, 0i64, None);
+    loop {
+        let (distance, difference) = match bytes.next().copied().unwrap_or(0) {
+            0 => break,
+            IN_TWO_NUMBERS => {
+                let mut number = || Some(with_sign(shared_bytes::<LOWEST>(&mut bytes)?.into()));
+                (number()?, number()?)
+            }
+            byte => ((byte >> 3).into(), (byte & 7).into()),
+        };
+        (bytecode, line) = (bytecode + distance, line + difference);
+        if bytecode <= i64::from(offset) {
+            found = u32::try_from(line).ok();
+        }
+    }
+    found
+}
+
+/// A number as HotSpot writes it: bytes from 192 on have others behind them.
+pub fn shared_bytes<const LOWEST: u8>(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u32> {
+    const HIGH: u8 = 192;
+    let mut number = 0u32;
+    for shift in [0, 6, 12, 18, 24] {
+        let byte = *bytes.next()?;
+        number = number.wrapping_add(u32::from(byte.checked_sub(LOWEST)?) << shift);
+        if byte < HIGH {
+            break;
+        }
+    }
+    Some(number)
+}
+
 /// How V8 writes the distance between two instructions of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distances {
@@ -219,6 +256,19 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_java_gives_the_line_that_begins_last_before_a_bytecode() {
+        // +0 line 5, +3 line 6, +300 line 106, +2 line 103 (both in two numbers), the end.
+        let older = [0x05, 0x19, 255, 216, 6, 200, 0, 255, 4, 5, 0, 7, 7];
+        for (at, line) in [(0, 5), (2, 5), (3, 6), (302, 6), (303, 106), (304, 106), (305, 103), (9999, 103)]
+        {
+            assert_eq!(bytecodes::<0>(&older, 0, at), Some(line), "{at}");
+        }
+        assert_eq!(bytecodes::<0>(&[0x19, 0], 0, 2), None, "before the first line");
+        let newer = [0x05, 0x19, 255, 217, 7, 201, 1, 255, 5, 6, 0];
+        assert_eq!([0, 303, 305].map(|at| bytecodes::<1>(&newer, 0, at)), [Some(5), Some(106), Some(103)]);
+    }
+
+    #[test]
     fn any_bytes_are_read_without_a_panic() {
         let mut state = 1u32;
         let mut byte = || {
@@ -231,7 +281,7 @@ mod tests {
                 positions(&table, distances, u32::MAX);
             }
             for offset in [0, 1, 7, 100, u32::MAX] {
-                for line in [differences, ranges, locations, indexed] {
+                for line in [differences, ranges, locations, indexed, bytecodes::<0>, bytecodes::<1>] {
                     line(&table, u32::MAX, offset);
                 }
             }

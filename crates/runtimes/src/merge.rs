@@ -11,7 +11,8 @@ use std::ops::Range;
 pub struct RuntimeCode {
     /// The function that runs its frames.
     pub evaluator: Range<u64>,
-    /// The part of that function which is elsewhere; empty: there is none.
+    /// The part of that function which is elsewhere; empty: there is none. Of Java: all code that
+    /// is made while the program runs.
     pub cold_part: Range<u64>,
     /// A function that the evaluator calls, and which stands for nothing besides it; and the part
     /// of that function which is elsewhere.
@@ -61,6 +62,8 @@ pub enum RuntimeLanguage {
     Ruby,
     /// JavaScript: each function has a native frame of its own, so that there is nothing to merge.
     JavaScript,
+    /// Java: the same.
+    Java,
 }
 
 /// An element of the one stack, by its number in the native frames or in the chain.

@@ -46,6 +46,13 @@ impl<'a> Frames<'a> {
         }
     }
 
+    /// Replaces the frame that was pushed last.
+    pub fn set_last(&mut self, word: u64) {
+        if let Some(last) = self.total.checked_sub(1).and_then(|last| self.storage.get(place(last))) {
+            last.store(word, Relaxed);
+        }
+    }
+
     /// All frames that were pushed, also those no longer kept.
     pub fn total(&self) -> usize {
         self.total

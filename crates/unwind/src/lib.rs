@@ -15,6 +15,7 @@ pub mod arch;
 mod atomic;
 pub mod cache;
 mod cfi_reader;
+pub mod code_cache;
 pub mod expression;
 mod fde;
 pub mod frame_runs;

@@ -11,6 +11,7 @@ mod pointer;
 
 use crate::atomic::AtomicPtr;
 use crate::cache::Cache;
+use crate::code_cache::CodeCache;
 pub use crate::range::Range;
 use crate::register_rules::Saved;
 use crate::rule::{Extended, Rule};
@@ -65,6 +66,8 @@ pub struct Rules<'a> {
     pub snapshot: &'a Snapshot<'a>,
     /// What was looked up in them before.
     pub cache: &'a Cache,
+    /// The code of Java, if there is any.
+    pub code_cache: Option<&'a CodeCache>,
 }
 
 impl Rules<'_> {
@@ -137,7 +140,10 @@ pub unsafe fn current<'a>() -> Option<Rules<'a>> {
     let pointer = CURRENT.current();
     // SAFETY: `publish`'s caller keeps the snapshot valid while it can be held; this function's
     // caller says that it may hold one.
-    unsafe { pointer.as_ref() }.map(|snapshot| Rules { snapshot, cache: &CACHE })
+    let snapshot = unsafe { pointer.as_ref() }?;
+    // SAFETY: the same holds for both.
+    let code_cache = unsafe { interpreter::current() }.and_then(|found| found.code_cache.as_ref());
+    Some(Rules { snapshot, cache: &CACHE, code_cache })
 }
 
 #[cfg(test)]

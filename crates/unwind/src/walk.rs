@@ -7,6 +7,7 @@
 mod callee_saved;
 mod extended;
 mod frame;
+mod java;
 mod stack_cache;
 mod steps;
 mod stop;
@@ -141,6 +142,13 @@ fn step_slow<A: Arch, M: Memory>(
     // The code has no table, or seems to be padding.
     let is_undescribed = matches!(rule.kind(), Kind::None | Kind::End);
     let frame_pointer = state.frame.at.fp.filter(|_| is_undescribed);
+    if let Some(cache) = rules.code_cache.filter(|_| is_undescribed && !state.frame.exact)
+        && let Some(pc) = cache.original_pc(memory, state.frame.at.pc, state.frame.at.sp)
+    {
+        frames.set_last(pc);
+    }
+    let is_interpreter =
+        is_undescribed && rules.code_cache.is_some_and(|cache| cache.is_interpreter(state.frame.look_up()));
     // Each round recovers one more register, and there are not many.
     loop {
         let WalkState { frame, number, origin, scratch, .. } = &mut *state;
@@ -162,7 +170,7 @@ fn step_slow<A: Arch, M: Memory>(
         }
     }
     if let Some(fp) = frame_pointer
-        && state.frame.at.sp == fp.wrapping_add(16)
+        && (is_interpreter || state.frame.at.sp == fp.wrapping_add(16))
     {
         runs.note(state.number, fp);
     }
@@ -197,7 +205,7 @@ fn unwind_fast<A: Arch, M: Memory, L: RuleSource>(
     while number < MAX_FRAMES {
         number += source.replay::<A>(memory.plain(), frame, frames);
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
-        let rule = source.rule(frame);
+        let rule = source.rule(frame, memory);
         let is_first_instruction = A::CALL_PUSHES && frame.is_first_instruction(rule);
         if !step_fast::<A, M>(memory, frame, rule)? {
             return if frame.is_outermost(source.rules(), rule) {

@@ -115,6 +115,7 @@ fn frame_type(kind: FrameKind) -> Option<&'static str> {
         FrameKind::Interpreted(Language::Php) => Some("php"),
         FrameKind::Interpreted(Language::Ruby) => Some("ruby"),
         FrameKind::Interpreted(Language::JavaScript) => Some("v8js"),
+        FrameKind::Interpreted(Language::Java) => Some("jvm"),
         FrameKind::Note => None,
     }
 }

@@ -57,7 +57,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         RUNTIMES,
         "all",
-        "Languages whose functions are shown between the native ones: `all`, `off`, or a list such as `python,perl`, of `python` (or `cpython`), `perl`, `php`, `ruby`, `javascript` (or `node`, `v8`).",
+        "Languages whose functions are shown between the native ones: `all`, `off`, or a list such as `python,perl`, of `python` (or `cpython`), `perl`, `php`, `ruby`, `javascript` (or `node`, `v8`), `java`.",
     ),
     variable(
         "SWIPR_FOLLOW",

@@ -24,7 +24,6 @@ const PATIENCE: u32 = 1000;
 
 /// What code is read with.
 pub struct CodeSource<'s> {
-    pub layout: &'s V8Layout,
     pub chain: &'s mut Chain,
     pub memory: (&'s mut Blocks, i32),
     pub known: KnownKeys<'s>,
@@ -56,6 +55,7 @@ impl CompiledCodes {
     /// the addresses of native frames; `is_built_in`: whether one is in V8's own code.
     pub fn with_inlined(
         &mut self,
+        layout: &V8Layout,
         frames: &[InterpretedFrame],
         native: &[u64],
         is_built_in: impl Fn(u64) -> bool,
@@ -69,7 +69,7 @@ impl CompiledCodes {
         for frame in frames {
             let word = usize::try_from(frame.offset).ok().and_then(|at| native.get(at)).copied();
             let pc = word.filter(|word| !is_built_in(word & !EXACT));
-            match pc.and_then(|word| self.running(frame, word, source)) {
+            match pc.and_then(|word| self.running(layout, frame, word, source)) {
                 Some(running) => all.extend(running),
                 None => all.push(frame.clone()),
             }
@@ -80,12 +80,13 @@ impl CompiledCodes {
     /// The functions that run at that frame's address; `None`: nothing is known but the frame.
     fn running(
         &mut self,
+        layout: &V8Layout,
         frame: &InterpretedFrame,
         word: u64,
         source: &mut CodeSource<'_>,
     ) -> Option<Vec<InterpretedFrame>> {
         let outer = frame.code.as_ref()?;
-        let known = self.known(word & !EXACT, source)?;
+        let known = self.known(layout, word & !EXACT, source)?;
         // Other code may be there by now.
         if !known.functions.first()?.as_ref().is_some_and(|function| Arc::ptr_eq(function, outer)) {
             return None;
@@ -98,12 +99,12 @@ impl CompiledCodes {
         Some(running.collect::<Vec<_>>()).filter(|running| !running.is_empty())
     }
 
-    fn known(&mut self, pc: u64, source: &mut CodeSource<'_>) -> Option<&Known> {
+    fn known(&mut self, layout: &V8Layout, pc: u64, source: &mut CodeSource<'_>) -> Option<&Known> {
         let (now_ns, memory) = (process::monotonic_ns(), &mut source.memory);
         let last = self.by_start.range_mut(..=pc).next_back();
         let start = last.filter(|(_, known)| pc <= known.code.range.end).and_then(|(start, known)| {
             if now_ns.saturating_sub(known.compared_ns) >= HOLDS_NS {
-                let is_same = known.code.is_unchanged(source.layout, (&mut *memory.0, memory.1));
+                let is_same = known.code.is_unchanged(layout, (&mut *memory.0, memory.1));
                 known.compared_ns = if is_same { now_ns } else { 0 };
                 return is_same.then_some(*start);
             }
@@ -111,16 +112,16 @@ impl CompiledCodes {
         });
         match start {
             Some(start) => self.by_start.get(&start),
-            None => self.read(pc, source),
+            None => self.read(layout, pc, source),
         }
     }
 
-    fn read(&mut self, pc: u64, source: &mut CodeSource<'_>) -> Option<&Known> {
+    fn read(&mut self, layout: &V8Layout, pc: u64, source: &mut CodeSource<'_>) -> Option<&Known> {
         if self.misses.contains(&pc) {
             return None;
         }
         let memory = (&mut *source.memory.0, source.memory.1);
-        let found = Compiled::read(source.layout, pc, memory, source.known, source.chain);
+        let found = Compiled::read(layout, pc, memory, source.known, source.chain);
         let mut functions = || source.functions.take(source.chain, |key| source.learned.push(key));
         let Some((code, taken)) = found.and_then(|code| Some((code, functions()?))) else {
             self.misses.insert(pc);

@@ -1,11 +1,13 @@
-//! Symbols that a loaded object exports, by the hash table that the loader uses (`DT_GNU_HASH`),
-//! out of memory. A few words are read for each look-up, however large the object is.
+//! Symbols that a loaded object exports, by the hash table that the loader uses (`DT_GNU_HASH`, or
+//! the older `DT_HASH`), out of memory. A few words are read for each look-up, however large the
+//! object is.
 
 use std::ops::Range;
 use swipr_os::objects::Object;
 use swipr_unwind::memory::guarded_copy_or_file;
 
 /// Entries of the dynamic section (elf(5)).
+const DT_HASH: u64 = 4;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
@@ -20,6 +22,8 @@ pub struct Exported {
     strings: u64,
     symbols: u64,
     hashes: u64,
+    /// The table at `hashes` is the older one.
+    is_older: bool,
     memory_file: i32,
 }
 
@@ -27,7 +31,8 @@ impl Exported {
     /// `None`: it has no such tables, or they cannot be read.
     pub fn of(object: &Object, memory_file: i32) -> Option<Exported> {
         let dynamic = object.segments.iter().find(|segment| segment.kind == libc::PT_DYNAMIC)?;
-        let mut found = Exported { bias: object.bias, strings: 0, symbols: 0, hashes: 0, memory_file };
+        let mut found =
+            Exported { bias: object.bias, strings: 0, symbols: 0, hashes: 0, is_older: true, memory_file };
         let mut entries = vec![0; dynamic.bytes.min(MAX_DYNAMIC) as usize];
         let read = guarded_copy_or_file(dynamic.address, &mut entries, memory_file);
         for [tag, value] in entries.get(..read)?.as_chunks::<16>().0.iter().map(two) {
@@ -37,7 +42,8 @@ impl Exported {
                 0 => break,
                 DT_STRTAB => found.strings = address,
                 DT_SYMTAB => found.symbols = address,
-                DT_GNU_HASH => found.hashes = address,
+                DT_GNU_HASH => (found.hashes, found.is_older) = (address, false),
+                DT_HASH if found.is_older => found.hashes = address,
                 _ => {}
             }
         }
@@ -67,6 +73,30 @@ impl Exported {
 
     /// Where the function or variable of this name is.
     pub fn find(&self, name: &str) -> Option<Range<u64>> {
+        if self.is_older { self.find_by_older_table(name) } else { self.find_by_table(name) }
+    }
+
+    fn find_by_older_table(&self, name: &str) -> Option<Range<u64>> {
+        let hash = name.bytes().fold(0u32, |hash, byte| {
+            let hash = (hash << 4).wrapping_add(byte.into());
+            (hash ^ (hash & 0xf000_0000) >> 24) & 0x0fff_ffff
+        });
+        let number = |at: u64| self.copy(self.hashes.checked_add(4 * at)?).map(u32::from_ne_bytes);
+        let buckets = number(0)?;
+        let mut symbol = number(2 + u64::from(hash.checked_rem(buckets)?))?;
+        for _ in 0..MAX_STEPS {
+            if symbol == 0 {
+                return None;
+            }
+            if let Some(range) = self.symbol(symbol.into(), name) {
+                return Some(range);
+            }
+            symbol = number(2 + u64::from(buckets) + u64::from(symbol))?;
+        }
+        None
+    }
+
+    fn find_by_table(&self, name: &str) -> Option<Range<u64>> {
         let hash = name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
         let [buckets, first] = self.numbers(self.hashes, u32::from_ne_bytes)?;
         let [bloom_words, shift] = self.numbers(self.hashes + 8, u32::from_ne_bytes)?;
@@ -140,5 +170,25 @@ mod tests {
             assert!(ranges.iter().any(|range| range.start == address && !range.is_empty()), "{ranges:x?}");
         }
         assert_eq!(found("no_such_function"), []);
+    }
+
+    /// Regression: nothing was found in objects without the newer table.
+    #[test]
+    fn both_tables_lead_to_the_same_symbols() {
+        swipr_unwind::memory::set_process(process::pid() as i32);
+        let list = objects::list().unwrap();
+        // The kernel's object has both.
+        let kernels = list.iter().filter_map(|object| Some((object, Exported::of(object, -1)?)));
+        let mut kernels = kernels.filter(|(_, exported)| exported.find("__vdso_getcpu").is_some());
+        let (object, newer) = kernels.next_back().expect("the kernel's object");
+        let dynamic = object.segments.iter().find(|segment| segment.kind == libc::PT_DYNAMIC).unwrap();
+        let mut entries =
+            (0..dynamic.bytes / 16).map(|at| two(&newer.copy(dynamic.address + 16 * at).unwrap()));
+        let [_, hashes] = entries.find(|[tag, _]| *tag == DT_HASH).expect("an older table");
+        let hashes = if hashes < object.base() { hashes + object.bias } else { hashes };
+        let older = Exported { hashes, is_older: true, ..Exported::of(object, -1).unwrap() };
+        for name in ["__vdso_getcpu", "__vdso_clock_gettime", "clock_gettime", "no_such_function", ""] {
+            assert_eq!(older.find(name), newer.find(name), "{name}");
+        }
     }
 }

@@ -65,7 +65,8 @@ impl ReaderPublication {
         let reader: *mut Reader<'static> = Box::into_raw(reader);
         let interpreter = Box::into_raw(Box::new(interpreter::Interpreter {
             needed,
-            is_native: matches!(runtime, Runtime::V8(_)),
+            is_native: runtime.is_native(),
+            code_cache: runtime.code_cache(),
             read: reader::read,
             data: reader.cast_const().cast::<c_void>(),
         }));

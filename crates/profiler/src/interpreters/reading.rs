@@ -2,6 +2,7 @@
 
 use super::compiled_codes::{CodeSource, CompiledCodes};
 use super::functions::{Functions, Interpreted};
+use super::java_codes::JavaCodes;
 use super::publication::ReaderPublication;
 use super::thread_states::ThreadStates;
 use crate::counters::AgentCounters;
@@ -52,6 +53,7 @@ pub struct Reading {
     places: usize,
     functions: Functions,
     compiled: CompiledCodes,
+    java: JavaCodes,
     threads: ThreadStates,
     /// By thread id, from the handlers.
     pointers: FxHashMap<u32, u64>,
@@ -77,6 +79,7 @@ impl Reading {
             places: PLACES,
             functions: Functions::default(),
             compiled: CompiledCodes::default(),
+            java: JavaCodes::default(),
             threads: ThreadStates::default(),
             pointers: FxHashMap::default(),
             room: Some(room),
@@ -94,7 +97,7 @@ impl Reading {
 
     /// Whether its frames are native ones.
     pub fn is_native(&self) -> bool {
-        matches!(self.runtime, Runtime::V8(_))
+        self.runtime.is_native()
     }
 
     /// Keeps what a handler said.
@@ -114,7 +117,7 @@ impl Reading {
         match &self.runtime {
             Runtime::Python(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
             Runtime::Ruby(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
-            Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) => None,
+            Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) | Runtime::Java(_) => None,
         }
     }
 
@@ -134,7 +137,7 @@ impl Reading {
                 let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
                 state = layout.interpreter_by_stack(stack(), &mut memory);
             }
-            Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) => {}
+            Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) | Runtime::Java(_) => {}
             Runtime::Python(_) | Runtime::Ruby(_) => {
                 let found = self.state_of(tid);
                 (state, is_unknown) = (found.unwrap_or(0), found.is_none());
@@ -168,29 +171,34 @@ impl Reading {
         taken.unwrap_or_default()
     }
 
-    /// The same frames, and those of functions that V8's compilers have inlined in them. `words`
-    /// are the native frames.
-    pub fn with_inlined<W: Iterator<Item = u64>>(
+    /// The same frames, and those of compiled code: functions that V8's compilers have inlined, and
+    /// all methods of Java. `words` are the native frames.
+    pub fn with_compiled<W: Iterator<Item = u64>>(
         &mut self,
         interpreted: Interpreted,
         words: impl Fn() -> W,
     ) -> Interpreted {
-        let (Runtime::V8(layout), Some(room)) = (&self.runtime, &mut self.room) else { return interpreted };
-        if layout.compiled.is_none() || interpreted.frames.is_empty() {
-            return interpreted;
-        }
+        let Some(room) = &mut self.room else { return interpreted };
         let mut learned = vec![];
         let mut source = CodeSource {
-            layout,
             chain: &mut room.chain,
             memory: (&mut self.blocks, self.memory_file),
             known: self.publication.known().unwrap_or(KnownKeys::new(&[])),
             functions: &mut self.functions,
             learned: &mut learned,
         };
-        let native: Vec<u64> = words().collect();
-        let built_in = |pc: u64| self.code.object.contains(&pc);
-        let frames = self.compiled.with_inlined(&interpreted.frames, &native, built_in, &mut source);
+        let native = || words().collect::<Vec<u64>>();
+        let frames = match &self.runtime {
+            Runtime::V8(layout) if layout.compiled.is_some() && !interpreted.frames.is_empty() => {
+                let built_in = |pc: u64| self.code.object.contains(&pc);
+                let frames = &interpreted.frames;
+                self.compiled.with_inlined(layout, frames, &native(), built_in, &mut source)
+            }
+            Runtime::Java(layout) => {
+                self.java.with_compiled(layout, &interpreted.frames, &native(), &mut source)
+            }
+            _ => return interpreted,
+        };
         if !learned.is_empty() {
             self.learn(&learned);
         }
@@ -202,6 +210,7 @@ impl Reading {
         if self.functions.are_too_large() {
             self.functions = Functions::default();
             self.compiled = CompiledCodes::default();
+            self.java = JavaCodes::default();
             self.publish(PLACES);
         } else if self.functions.len() > self.places / 2 {
             self.publish(2 * self.places);

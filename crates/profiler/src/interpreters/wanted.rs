@@ -62,7 +62,7 @@ mod tests {
     fn languages_are_a_list_by_their_names_or_by_what_runs_them() {
         assert_eq!(of("off"), []);
         assert_eq!(of("all"), Language::ALL);
-        assert_eq!(of("perl,python,php,ruby,javascript"), Language::ALL);
+        assert_eq!(of("perl,python,php,ruby,javascript,java"), Language::ALL);
         assert_eq!(of("ruby, python"), [Language::Python, Language::Ruby]);
         assert_eq!(of("node,v8"), [Language::JavaScript]);
         assert_eq!(of("cpython"), [Language::Python]);
@@ -73,7 +73,7 @@ mod tests {
         for text in ["cobol", "python,cobol", "python,", ",", "python perl", "off,python", "all,perl", "Perl"]
         {
             let error = Wanted::parse(text).unwrap_err();
-            assert!(error.ends_with("of python, perl, php, ruby, javascript"), "{text}: {error}");
+            assert!(error.ends_with("of python, perl, php, ruby, javascript, java"), "{text}: {error}");
         }
     }
 }

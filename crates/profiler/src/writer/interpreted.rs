@@ -1,8 +1,8 @@
 //! Puts the frames of an interpreter between the native ones.
 
-use super::javascript;
 use super::names::note;
 use super::source_lines::SourceLines;
+use super::{java, javascript};
 use crate::interpreters::InterpretedFrame;
 use crate::stack::RawStack;
 use std::sync::Arc;
@@ -24,9 +24,10 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, source
     let Some(code) = raw.mappings.interpreter.as_deref().filter(|_| !interpreted.frames.is_empty()) else {
         return;
     };
-    if code.language == RuntimeLanguage::JavaScript {
-        javascript::insert(raw, native, sources);
-        return;
+    match code.language {
+        RuntimeLanguage::JavaScript => return javascript::insert(raw, native, sources),
+        RuntimeLanguage::Java => return java::insert(raw, code, native),
+        RuntimeLanguage::Python | RuntimeLanguage::Perl | RuntimeLanguage::Php | RuntimeLanguage::Ruby => {}
     }
     let inside = raw.addresses().zip(native.iter()).map(|(address, frame)| match frame.kind {
         // PHP jumps to what it compiled from its evaluator, which has the frame.
@@ -52,6 +53,7 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, source
         RuntimeLanguage::Php => Language::Php,
         RuntimeLanguage::Ruby => Language::Ruby,
         RuntimeLanguage::JavaScript => Language::JavaScript,
+        RuntimeLanguage::Java => Language::Java,
     };
     let all = std::mem::take(native);
     let frame = |place: Place| match place {

@@ -40,6 +40,11 @@ pub fn insert(raw: &RawStack, native: &mut Vec<Frame>, sources: &mut SourceLines
         }
         native.extend(here.into_iter().filter_map(|function| named(function, address, sources)));
     }
+    mark_cut(raw, native);
+}
+
+/// Says where functions are missing, if some are.
+pub fn mark_cut(raw: &RawStack, native: &mut Vec<Frame>) {
     if raw.interpreted.is_cut {
         let is_function = |frame: &Frame| matches!(frame.kind, FrameKind::Interpreted(_));
         let behind = native.iter().rposition(is_function).map_or(0, |last| last + 1);

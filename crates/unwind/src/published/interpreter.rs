@@ -6,6 +6,7 @@
 use super::Range;
 use super::pointer::Pointer;
 use crate::atomic::AtomicPtr;
+use crate::code_cache::CodeCache;
 use crate::frame_runs::NativeFrames;
 use core::ffi::c_void;
 
@@ -16,6 +17,8 @@ pub struct Interpreter {
     pub needed: [Range; 2],
     /// Its frames are native ones, which have frame pointers and no tables.
     pub is_native: bool,
+    /// Its code, where frames have other rules.
+    pub code_cache: Option<CodeCache>,
     /// Called with an [`Interrupted`], on a stack of some kilobytes.
     pub read: unsafe extern "C" fn(*mut c_void),
     /// For `read`.

@@ -12,7 +12,7 @@ use super::Frame;
 use super::steps::CODE;
 use crate::arch::Arch;
 use crate::frames::{BEFORE_ELIDED, Frames};
-use crate::memory::Plain;
+use crate::memory::{Memory, Plain};
 use crate::published::Rules;
 use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
@@ -25,9 +25,20 @@ pub(super) trait RuleSource {
     /// Steps to callers, and pushes frames, as long as that needs no tables; returns how many.
     fn replay<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize;
     /// The rule of a frame.
-    fn rule(&mut self, frame: &Frame) -> Rule;
+    fn rule<M: Memory>(&mut self, frame: &Frame, memory: &mut M) -> Rule;
     /// The tables themselves.
     fn rules(&self) -> &Rules<'_>;
+}
+
+/// By the tables, or by what compiled code of Java says. That code stays as long as a frame of it
+/// is on a stack.
+#[inline(always)]
+fn rule_of<M: Memory>(rules: &Rules<'_>, frame: &Frame, memory: &mut M) -> Rule {
+    let rule = rules.rule(frame.look_up());
+    match rules.code_cache {
+        Some(cache) if rule == Rule::NONE && !frame.exact => cache.rule(memory, frame.look_up()),
+        _ => rule,
+    }
 }
 
 /// By the tables alone, through their cache.
@@ -40,8 +51,8 @@ impl RuleSource for UncachedRules<'_> {
     }
 
     #[inline(always)]
-    fn rule(&mut self, frame: &Frame) -> Rule {
-        self.0.rule(frame.look_up())
+    fn rule<M: Memory>(&mut self, frame: &Frame, memory: &mut M) -> Rule {
+        rule_of(self.0, frame, memory)
     }
 
     fn rules(&self) -> &Rules<'_> {
@@ -122,8 +133,8 @@ impl RuleSource for CachedRules<'_> {
     }
 
     #[inline(never)]
-    fn rule(&mut self, frame: &Frame) -> Rule {
-        let rule = self.rules.rule(frame.look_up());
+    fn rule<M: Memory>(&mut self, frame: &Frame, memory: &mut M) -> Rule {
+        let rule = rule_of(self.rules, frame, memory);
         if !frame.exact && matches!(rule.kind(), Kind::Sp | Kind::Fp) {
             self.stack_cache.add(Step { pc: frame.look_up(), sp: frame.at.sp as u32, rule });
         }
@@ -297,7 +308,8 @@ mod tests {
 
         /// Walks from this frame on; returns how many rules had to be looked up.
         fn walk(&mut self, first: usize) -> usize {
-            let rules = Rules { snapshot: &Snapshot { objects: &[], executable: &[] }, cache: &self.cache };
+            let snapshot = Snapshot { objects: &[], executable: &[] };
+            let rules = Rules { snapshot: &snapshot, cache: &self.cache, code_cache: None };
             self.stack_cache.begin(self.cache.epoch());
             let mut source = CachedRules::new(&rules, &mut self.stack_cache);
             let low = self.words.as_ptr() as u64;
@@ -325,7 +337,7 @@ mod tests {
                 at += source.replay::<X86_64>(memory.plain(), &mut now, &mut frames);
                 if at < FRAMES {
                     assert_eq!((now.at.pc, now.at.sp), (frame(at).at.pc, frame(at).at.sp));
-                    source.rule(&now);
+                    source.rule(&now, &mut memory);
                     (looked_up, at) = (looked_up + 1, at + 1);
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::callee_saved::Known;
 use super::workspace::Scratch;
-use super::{Frame, Stop, extended};
+use super::{Frame, Stop, extended, java};
 use crate::arch::Arch;
 use crate::memory::Memory;
 use crate::prologue;
@@ -163,7 +163,11 @@ fn step_special<A: Arch, M: Memory>(
         }
         Kind::Signal => Err(StepError::Signal),
         Kind::None | Kind::Sp | Kind::End | Kind::Extended => {
-            Ok(step_without_table::<A, M>(rules, memory, frame)?)
+            let of_java = rules.code_cache.filter(|cache| cache.may_have(frame.look_up()));
+            match of_java.and_then(|cache| java::step::<A, M>(rules, memory, frame, cache)) {
+                Some(stepped) => Ok(stepped?),
+                None => Ok(step_without_table::<A, M>(rules, memory, frame)?),
+            }
         }
     }
 }

@@ -1,0 +1,294 @@
+//! Methods of Java between native frames, without any flag of Java's: a program of which every
+//! possible stack is known, and points at which Java itself says what its stack is. Other Javas
+//! besides the installed one are tried if the variable `JAVAS` names them, and more stacks if
+//! `STACKS_OF_JAVA` says how many. The compiler is the installed one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::Host;
+use swipr_c_tests::interpreted::{Frame, Stack, at_points_of, interpreters, record_running, start_command};
+
+/// Stacks of each program, at least.
+const LEAST: usize = 300;
+const FAMILIES: usize = 24;
+/// The first and the last lines of a family's methods, in the order of calls.
+const LINES: [(&str, [u64; 2]); 4] = [("r", [4, 5]), ("f", [7, 10]), ("g", [12, 14]), ("h", [16, 20])];
+/// Flags with which methods are not optimized together.
+const EXACT_FLAGS: [&str; 3] = ["-Xint", "-XX:TieredStopAtLevel=1", "-XX:-Inline"];
+/// How f, g and h end, by how they call each other.
+const CALLS: [(&str, [&str; 3]); 5] = [
+    ("direct", ["return g(n) + 1;", "return h(n) + 1;", "return t;"]),
+    (
+        "callbacks",
+        [
+            "return many(n).map(x -> g(x)).max().getAsInt();",
+            "List<Integer> s = some(n); s.sort((a, b) -> h(a)); return s.get(0);",
+            "return t;",
+        ],
+    ),
+    (
+        "exceptions",
+        [
+            "try { return g(n); } catch (IllegalStateException e) { return n + 1; }",
+            "try { return h(n) + 1; } finally { n += 1; }",
+            "if (t >= 0) throw new IllegalStateException(); return t;",
+        ],
+    ),
+    (
+        "reflection",
+        [
+            "IntUnaryOperator o = Family_K::g; return o.applyAsInt(n) + 1;",
+            "return called(n) + 1;",
+            "return t;",
+        ],
+    ),
+    ("locked", ["synchronized (Family_K.class) { return g(n) + 1; }", "return h(n) + 1;", "return t;"]),
+];
+
+/// `None`: there is no compiler.
+fn compiled(files: &[(String, String)]) -> Option<Directory> {
+    let directory = Directory::new();
+    let paths: Vec<PathBuf> = files.iter().map(|(name, _)| directory.path().join(name)).collect();
+    for (path, (_, text)) in paths.iter().zip(files) {
+        fs::write(path, text).expect("a file");
+    }
+    let mut compiler = Command::new("javac");
+    compiler.args(["--release", "11", "-nowarn", "-d"]).arg(directory.path()).args(&paths);
+    match compiler.status() {
+        Ok(status) => assert!(status.success(), "javac"),
+        Err(_) => {
+            println!("not run: javac is not installed");
+            return None;
+        }
+    }
+    Some(directory)
+}
+
+fn source(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtimes").join(name);
+    fs::read_to_string(path).expect("the program")
+}
+
+fn start(java: &Path, directory: &Directory, arguments: &[&str]) -> Host {
+    let mut command = Command::new(java);
+    command.arg("-cp").arg(directory.path()).args(arguments);
+    start_command(command)
+}
+
+/// The place of a method in the order of calls, and its family. `None`: it is none of a family.
+fn place(frame: &Frame) -> Option<Result<(usize, u64), String>> {
+    let (family, name) = frame.name.strip_prefix("Family_")?.rsplit_once('.')?;
+    let wrong = || Err(format!("{} {}:{}", frame.name, frame.file, frame.line));
+    let Ok(k) = family.parse::<u64>() else { return None };
+    let Some(at) = LINES.iter().position(|(of, _)| *of == name) else {
+        let is_other =
+            name.starts_with("lambda$") || ["applyAsInt", "called", "many", "some"].contains(&name);
+        return Some(wrong()).filter(|_| !is_other && !name.starts_with('<'));
+    };
+    let (_, [first, last]) = LINES[at];
+    let is_right =
+        frame.file == format!("Family_{k}.java") && (frame.line == 0 || (first..=last).contains(&frame.line));
+    Some(if is_right { Ok((at, k)) } else { wrong() })
+}
+
+/// What is wrong with a stack, if the program cannot have it.
+fn fault(stack: &Stack, depth: usize) -> Option<String> {
+    let (mut family, mut last, mut levels) = (None, None, 0);
+    for frame in stack.java() {
+        let (at, k) = match place(frame) {
+            None => continue,
+            Some(Err(why)) => return Some(why),
+            Some(Ok(found)) => found,
+        };
+        if *family.get_or_insert(k) != k {
+            return Some("two families".into());
+        }
+        levels += usize::from(at == 0);
+        let follows = match last {
+            None => at == 0,
+            Some(0) => at <= 1,
+            Some(last) => at == last + 1,
+        };
+        if !follows {
+            return Some(format!("{} out of order", frame.name));
+        }
+        last = Some(at);
+    }
+    let text = stack.text();
+    let is_cut = text.contains("[truncated") || text.contains("left out]") || text.contains("elided");
+    let is_short = last > Some(0) && levels != depth + 1 && !is_cut;
+    is_short.then(|| format!("{levels} levels"))
+}
+
+/// No stack that the program cannot have; nearly all are complete; all methods are met.
+fn expect_known_stacks(how: &str, calls: &str, flags: &[&str]) {
+    let least = std::env::var("STACKS_OF_JAVA").map_or(LEAST, |text| text.parse().expect("a number"));
+    let (_, [f, g, h]) = CALLS.iter().find(|(name, _)| *name == calls).expect("calls");
+    let family = source("Family.java").replace("F\n", &format!("{f}\n")).replace("G\n", &format!("{g}\n"));
+    let family = family.replace("H }", &format!("{h} }}"));
+    let mut files: Vec<(String, String)> =
+        (0..FAMILIES).map(|k| (format!("Family_{k}.java"), family.replace("_K", &format!("_{k}")))).collect();
+    let Some(families) = compiled(&files) else { return };
+    files = vec![("KnownStacks.java".into(), source("KnownStacks.java"))];
+    let Some(program) = compiled(&files) else { return };
+    let directory = families.path().to_string_lossy();
+    let depth = match how {
+        "deep" => 40,
+        "deeper" => 1500,
+        _ => 0,
+    };
+    for java in interpreters("java", "JAVAS") {
+        let mut host = start(&java, &program, &[flags, &["KnownStacks", how, &directory]].concat());
+        let runs =
+            |stack: &Stack| stack.text().contains("KnownStacks.run") || stack.text().contains("Family_");
+        let is_unnamed = |stack: &Stack| stack.frames.iter().any(|frame| frame.kind == "jit");
+        let stacks = record_running(&host, least, |stack| runs(stack) || is_unnamed(stack));
+        host.tell("end");
+        assert!(host.ended().success());
+        let wrong: Vec<String> = stacks
+            .iter()
+            .filter_map(|stack| fault(stack, depth).map(|why| format!("{why}: {}", stack.text())))
+            .collect();
+        let is_cut = |stack: &&Stack| stack.text().contains("[truncated");
+        let cut: Vec<&Stack> = stacks.iter().filter(is_cut).collect();
+        let unnamed: Vec<&Stack> = stacks.iter().filter(|stack| is_unnamed(stack)).collect();
+        let what = format!("{how}, {calls}, {flags:?}, {}: {} stacks", java.display(), stacks.len());
+        wrong.iter().take(3).for_each(|why| println!("{why}"));
+        println!(
+            "{what}, {} impossible, {} truncated, {} with unnamed code",
+            wrong.len(),
+            cut.len(),
+            unnamed.len()
+        );
+        assert!(stacks.len() >= least, "{what}");
+        // At an instruction that the optimizing compiler has no place for, the next place is shown.
+        let is_exact = flags.iter().any(|flag| EXACT_FLAGS.contains(flag));
+        let tolerated = if is_exact { 0 } else { stacks.len() / 50 };
+        assert!(
+            wrong.len() <= tolerated,
+            "{what}, {} impossible: {:#?}",
+            wrong.len(),
+            &wrong[..wrong.len().min(5)]
+        );
+        let some = |of: &[&Stack]| of.iter().take(5).map(|stack| stack.text()).collect::<Vec<_>>();
+        assert!(cut.len() <= stacks.len() / 100 + 3, "{what}, {} truncated: {:#?}", cut.len(), some(&cut));
+        assert!(
+            unnamed.len() <= stacks.len() / 50 + 3,
+            "{what}, {} unnamed: {:#?}",
+            unnamed.len(),
+            some(&unnamed)
+        );
+        let met: BTreeSet<u64> = stacks
+            .iter()
+            .flat_map(Stack::java)
+            .filter_map(place)
+            .filter_map(|found| Some(found.ok()?.1))
+            .collect();
+        assert!(met.len() > 2, "{what}: {} families", met.len());
+        let leaves: BTreeSet<usize> =
+            stacks.iter().filter_map(|stack| Some(place(stack.java().last()?)?.ok()?.0)).collect();
+        assert!(leaves.contains(&3), "{what}: leaves {leaves:?}");
+    }
+}
+
+#[test]
+fn no_stack_of_methods_that_call_each_other_is_impossible() {
+    expect_known_stacks("plain", "direct", &[]);
+}
+
+#[test]
+fn no_stack_of_interpreted_methods_is_impossible() {
+    expect_known_stacks("plain", "direct", &["-Xint"]);
+}
+
+#[test]
+fn no_stack_of_quickly_compiled_methods_is_impossible() {
+    expect_known_stacks("plain", "callbacks", &["-XX:TieredStopAtLevel=1"]);
+}
+
+#[test]
+fn no_stack_without_inlined_methods_is_impossible() {
+    expect_known_stacks("plain", "locked", &["-XX:-Inline"]);
+}
+
+#[test]
+fn no_stack_with_frame_pointers_is_impossible() {
+    expect_known_stacks("plain", "direct", &["-XX:+PreserveFramePointer"]);
+}
+
+#[test]
+fn no_stack_through_callbacks_is_impossible() {
+    expect_known_stacks("plain", "callbacks", &[]);
+}
+
+#[test]
+fn no_stack_through_reflection_is_impossible() {
+    expect_known_stacks("plain", "reflection", &[]);
+}
+
+#[test]
+fn no_stack_of_methods_that_throw_is_impossible() {
+    expect_known_stacks("plain", "exceptions", &[]);
+}
+
+#[test]
+fn no_stack_below_a_recursion_is_impossible() {
+    expect_known_stacks("deep", "direct", &[]);
+}
+
+#[test]
+fn no_stack_below_a_deep_recursion_is_impossible() {
+    expect_known_stacks("deeper", "direct", &[]);
+}
+
+#[test]
+fn no_stack_of_several_threads_is_impossible() {
+    expect_known_stacks("threads", "direct", &["-XX:-SegmentedCodeCache"]);
+}
+
+#[test]
+fn no_stack_is_impossible_while_classes_are_loaded_and_dropped() {
+    expect_known_stacks("churn", "direct", &["-Xcomp", "-XX:TieredStopAtLevel=1"]);
+}
+
+#[test]
+fn no_stack_is_impossible_while_classes_are_collected() {
+    expect_known_stacks("collected", "direct", &["-XX:+UseSerialGC", "-Xmx64m"]);
+}
+
+#[test]
+fn stacks_of_a_blocked_program_are_those_that_java_itself_sees() {
+    let Some(program) = compiled(&[("Barriers.java".into(), source("Barriers.java"))]) else { return };
+    for java in interpreters("java", "JAVAS") {
+        const FLAGS: [&[&str]; 3] = [&["-Xint"], &["-XX:TieredStopAtLevel=1"], &[]];
+        for flags in FLAGS {
+            let host = start(&java, &program, &[flags, &["Barriers"]].concat());
+            let is_of = |stack: &Stack| stack.text().contains("Barriers.stop");
+            at_points_of(host, "java", is_of, |stack, seen, told| {
+                // What waits for standard input, and what has told.
+                let own: Vec<&str> = seen
+                    .iter()
+                    .map(String::as_str)
+                    .skip_while(|method| !method.starts_with("Barriers.stop|"))
+                    .collect();
+                let told: Vec<&str> =
+                    told.iter().copied().skip_while(|method| !method.starts_with("Barriers.stop|")).collect();
+                let told: Vec<String> = told.iter().map(|method| without_address(method)).collect();
+                // Where it has stopped, Java says the line of what it has called.
+                let rest = |all: &[String]| all.iter().skip(1).cloned().collect::<Vec<_>>();
+                let own: Vec<String> = own.iter().map(|method| (*method).to_owned()).collect();
+                assert_eq!(rest(&own), rest(&told), "{} {flags:?}: {}", java.display(), stack.text());
+            });
+        }
+    }
+}
+
+/// Of a class that was made while the program runs, Java tells where that is.
+fn without_address(method: &str) -> String {
+    let Some((class, rest)) = method.split_once("/0x") else { return method.replace("|null|", "||") };
+    let name = rest.split_once('.').map_or(rest, |(_, name)| name);
+    format!("{class}.{name}").replace("|null|", "||")
+}

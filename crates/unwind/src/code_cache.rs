@@ -1,0 +1,293 @@
+//! Where HotSpot keeps the code of Java: what it compiles has no unwind tables, and no frame
+//! pointers, but each piece of code says how large its frames are.
+//!
+//! A heap of code is cut into segments. For each, a byte says how many segments before it the piece
+//! of code begins to which it belongs, or how many to go back at least; 255: it is free.
+
+use crate::memory::Memory;
+use crate::range::Range;
+use crate::rule::Rule;
+
+/// Heaps that there are at most.
+pub const HEAPS: usize = 4;
+/// Bytes of a piece's headers that are read at once.
+const HEADERS: usize = 192;
+/// Steps back to the start of a piece.
+const MAX_STEPS: usize = 256;
+const FREE: u8 = 255;
+
+/// A heap of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeHeap {
+    /// All addresses that it may have.
+    pub memory: Range,
+    /// Where the bytes of its segments are.
+    pub segments: u64,
+    /// The logarithm of a segment's size.
+    pub shift: u32,
+}
+
+impl CodeHeap {
+    /// No heap.
+    pub const NONE: CodeHeap = CodeHeap { memory: Range { low: 0, high: 0 }, segments: 0, shift: 0 };
+}
+
+/// Where a piece of code says where some of its instructions begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeStart {
+    /// Their address is in that field.
+    Address(u64),
+    /// The distance from the piece's start, four bytes, is in that field.
+    Distance(u64),
+}
+
+/// The heaps, and fields of a piece of code in bytes from its start: `CodeBlob` of HotSpot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeCache {
+    /// The heaps.
+    pub heaps: [CodeHeap; HEAPS],
+    /// The interpreter's code, whose frames have frame pointers.
+    pub interpreter: Range,
+    /// Bytes before a piece, at the start of its first segment.
+    pub block_header: u64,
+    /// The piece's bytes.
+    pub size: u64,
+    /// Words of a frame, with the return address.
+    pub frame_size: u64,
+    /// From which distance on, behind the start of the instructions, the frame is made.
+    pub frame_complete: u64,
+    /// That distance has two bytes, not four.
+    pub is_short: bool,
+    /// Where its instructions begin.
+    pub code: CodeStart,
+    /// Where callees return to once the method is not valid any more; of method handles, too.
+    pub deoptimized: [CodeStart; 2],
+    /// Where it says how far above the stack pointer the address is to which they would have
+    /// returned.
+    pub original_pc: u64,
+}
+
+/// A piece of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodePiece {
+    /// Where it begins.
+    pub start: u64,
+    /// Its first instruction.
+    pub code: u64,
+    /// Bytes of a frame with the return address; 0: its frames are not alike.
+    pub frame: u64,
+    /// The first instruction that has a whole frame.
+    pub complete: u64,
+    end: u64,
+    /// See [`CodeCache::deoptimized`].
+    deoptimized: [u64; 2],
+}
+
+impl CodeCache {
+    /// Whether the interpreter's code is there.
+    pub fn is_interpreter(&self, pc: u64) -> bool {
+        self.interpreter.low <= pc && pc < self.interpreter.high
+    }
+
+    /// Whether it may have code at `pc`.
+    pub fn may_have(&self, pc: u64) -> bool {
+        self.heap(pc).is_some()
+    }
+
+    /// The rule of a frame of compiled code that has made a call: the frame pointer is saved below
+    /// the return address.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn rule<M: Memory>(&self, memory: &mut M, pc: u64) -> Rule {
+        if self.is_interpreter(pc) || !self.may_have(pc) {
+            return Rule::NONE;
+        }
+        let piece = self.piece(memory, pc);
+        let piece = piece.filter(|piece| piece.frame != 0 && !piece.deoptimized.contains(&(pc + 1)));
+        piece.and_then(|piece| Rule::sp(piece.frame as i64, -16)).unwrap_or(Rule::NONE)
+    }
+
+    /// The address to which the callee of the frame would have returned, if the method has become
+    /// invalid meanwhile: its methods are told by that.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn original_pc<M: Memory>(&self, memory: &mut M, return_address: u64, sp: u64) -> Option<u64> {
+        let piece = self.piece(memory, return_address.checked_sub(1)?)?;
+        if piece.frame == 0 || !piece.deoptimized.contains(&return_address) {
+            return None;
+        }
+        let distance = memory.word(piece.start.checked_add(self.original_pc)?)? as u32;
+        let pc = memory.word(sp.checked_add(distance.into())?)?;
+        (piece.code < pc && pc < piece.end).then_some(pc)
+    }
+
+    fn heap(&self, pc: u64) -> Option<&CodeHeap> {
+        self.heaps.iter().find(|heap| heap.memory.low <= pc && pc < heap.memory.high)
+    }
+
+    /// The piece of code at `pc`.
+    pub fn piece<M: Memory>(&self, memory: &mut M, pc: u64) -> Option<CodePiece> {
+        let heap = self.heap(pc)?;
+        let mut segment = (pc - heap.memory.low) >> heap.shift;
+        let mut byte = [0];
+        for _ in 0..MAX_STEPS {
+            if !memory.code(heap.segments.checked_add(segment)?, &mut byte) {
+                return None;
+            }
+            let [back] = byte;
+            match back {
+                0 => return self.at(memory, heap, segment, pc),
+                FREE => return None,
+                _ => segment = segment.checked_sub(back.into())?,
+            }
+        }
+        None
+    }
+
+    fn at<M: Memory>(&self, memory: &mut M, heap: &CodeHeap, segment: u64, pc: u64) -> Option<CodePiece> {
+        let block = heap.memory.low.checked_add(segment.checked_shl(heap.shift)?)?;
+        let start = block.checked_add(self.block_header)?;
+        let mut headers = [0; HEADERS];
+        if !memory.code(start, &mut headers) {
+            return None;
+        }
+        let number =
+            |at: u64| headers.get(at as usize..)?.first_chunk().map(|four| i32::from_le_bytes(*four));
+        let address = |at: CodeStart| match at {
+            CodeStart::Address(at) => Some(u64::from_le_bytes(*headers.get(at as usize..)?.first_chunk()?)),
+            CodeStart::Distance(at) => start.checked_add_signed(number(at)?.into()),
+        };
+        let code = address(self.code)?;
+        let [deoptimized, of_handles] = self.deoptimized.map(address);
+        let complete = match self.is_short {
+            false => number(self.frame_complete)?,
+            true => i16::from_le_bytes(*headers.get(self.frame_complete as usize..)?.first_chunk()?).into(),
+        };
+        let size = u64::try_from(number(self.size)?).ok()?;
+        let frame = 8 * u64::try_from(number(self.frame_size)?).ok()?;
+        (pc.checked_sub(start)? < size && code.wrapping_sub(start) <= size).then_some(CodePiece {
+            start,
+            code,
+            frame,
+            complete: code.wrapping_add_signed(complete.into()),
+            end: start.saturating_add(size),
+            deoptimized: [deoptimized?, of_handles?],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    const LOW: u64 = 0x10_0000;
+    const SEGMENT: u64 = 128;
+    const SEGMENTS: u64 = 0x8_0000;
+    /// The first segment of the piece, and how many it has.
+    const FIRST: u64 = 3;
+    const COUNT: u64 = 300;
+    const STACK: u64 = 0x7000;
+    const FRAME: u64 = 0x60;
+
+    /// A piece of code in a heap, and a stack.
+    struct World {
+        heap: Vec<u8>,
+        segments: Vec<u8>,
+        stack: [u64; 16],
+    }
+
+    impl Memory for World {
+        fn word(&mut self, address: u64) -> Option<u64> {
+            let mut bytes = [0; 8];
+            self.code(address, &mut bytes).then(|| u64::from_le_bytes(bytes))
+        }
+
+        fn code(&mut self, address: u64, buffer: &mut [u8]) -> bool {
+            let stack: Vec<u8> = self.stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let parts = [(LOW, &self.heap), (SEGMENTS, &self.segments), (STACK, &stack)];
+            let found = parts.iter().find_map(|(low, bytes)| {
+                let at = usize::try_from(address.checked_sub(*low)?).ok()?;
+                bytes.get(at..at.checked_add(buffer.len())?)
+            });
+            found.is_some_and(|found| {
+                buffer.copy_from_slice(found);
+                true
+            })
+        }
+    }
+
+    const CACHE: CodeCache = CodeCache {
+        heaps: [
+            CodeHeap { memory: Range { low: LOW, high: LOW + 400 * SEGMENT }, segments: SEGMENTS, shift: 7 },
+            CodeHeap::NONE,
+            CodeHeap::NONE,
+            CodeHeap::NONE,
+        ],
+        interpreter: Range { low: LOW, high: LOW + SEGMENT },
+        block_header: 16,
+        size: 12,
+        frame_size: 28,
+        frame_complete: 20,
+        is_short: false,
+        code: CodeStart::Address(32),
+        deoptimized: [CodeStart::Address(128), CodeStart::Distance(136)],
+        original_pc: 144,
+    };
+    const PIECE: u64 = LOW + FIRST * SEGMENT + 16;
+    const CODE: u64 = PIECE + 0x100;
+    const DEOPTIMIZED: u64 = CODE + 0x2000;
+
+    fn world() -> World {
+        let mut heap = std::vec![0; 400 * SEGMENT as usize];
+        let mut put = |at: u64, bytes: &[u8]| {
+            let at = (PIECE + at - LOW) as usize;
+            heap[at..at + bytes.len()].copy_from_slice(bytes);
+        };
+        put(12, &((COUNT * SEGMENT - 16) as u32).to_le_bytes());
+        put(20, &12u32.to_le_bytes());
+        put(28, &(FRAME as u32 / 8).to_le_bytes());
+        put(32, &CODE.to_le_bytes());
+        put(128, &DEOPTIMIZED.to_le_bytes());
+        put(136, &0x9000u32.to_le_bytes());
+        put(144, &0x18u32.to_le_bytes());
+        // 0, 1, … 254, 1, 2, … as HotSpot writes them.
+        let mut segments = std::vec![FREE; 400];
+        for at in 0..COUNT {
+            segments[(FIRST + at) as usize] = if at == 0 { 0 } else { ((at - 1) % 254 + 1) as u8 };
+        }
+        World { heap, segments, stack: [0; 16] }
+    }
+
+    #[test]
+    fn a_piece_of_code_is_found_from_each_of_its_segments() {
+        let mut world = world();
+        for pc in [CODE, CODE + 1, PIECE + 254 * SEGMENT, PIECE + 255 * SEGMENT, PIECE + 299 * SEGMENT - 1] {
+            let piece = CACHE.piece(&mut world, pc).unwrap();
+            assert_eq!(
+                (piece.start, piece.code, piece.complete, piece.frame),
+                (PIECE, CODE, CODE + 12, FRAME)
+            );
+        }
+        let behind = LOW + (FIRST + COUNT) * SEGMENT;
+        for pc in [LOW, PIECE - 1, behind, LOW + 400 * SEGMENT, LOW - 1] {
+            assert_eq!(CACHE.piece(&mut world, pc), None, "{pc:x}");
+        }
+        world.segments[FIRST as usize] = 9;
+        assert_eq!(CACHE.piece(&mut world, CODE), None, "damaged");
+    }
+
+    #[test]
+    fn compiled_code_has_the_rule_of_its_frame_size_unless_it_is_not_valid_any_more() {
+        let mut world = world();
+        assert_eq!(Some(CACHE.rule(&mut world, CODE + 100)), Rule::sp(FRAME as i64, -16));
+        assert_eq!(CACHE.rule(&mut world, LOW + 8), Rule::NONE, "the interpreter");
+        assert_eq!(CACHE.rule(&mut world, DEOPTIMIZED - 1), Rule::NONE);
+        world.stack[4] = CODE + 0x77;
+        assert_eq!(CACHE.original_pc(&mut world, DEOPTIMIZED, STACK + 8), Some(CODE + 0x77));
+        assert_eq!(CACHE.original_pc(&mut world, DEOPTIMIZED + 1, STACK + 8), None);
+        world.stack[4] = LOW;
+        assert_eq!(CACHE.original_pc(&mut world, DEOPTIMIZED, STACK + 8), None, "not in this code");
+    }
+}

@@ -1,0 +1,203 @@
+//! Steps from frames of Java (HotSpot): of compiled code by the size that it says, of its
+//! interpreter by the frame pointer.
+
+use super::steps::enter_caller;
+use super::{Frame, Stop};
+use crate::arch::Arch;
+use crate::code_cache::{CodeCache, CodePiece};
+use crate::memory::Memory;
+use crate::prologue;
+use crate::published::Rules;
+
+/// Below the frame pointer of the interpreter's frame: the stack pointer of its caller, before
+/// arguments were moved.
+const SENDER_SP: u64 = 8;
+/// Bytes of code that are read before and behind an instruction.
+const BEFORE: usize = 8;
+const CODE: usize = 28;
+
+/// How much of its frame a function has at an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    /// All.
+    Whole,
+    /// All but the caller's frame pointer, which is still in its register.
+    Unsaved,
+    /// The caller's frame pointer is on top of the stack.
+    Pushed,
+    /// The return address is.
+    Nothing,
+}
+
+/// Steps to the caller; `None`: the code there has no frame of a kind that is known.
+#[cold]
+#[inline(never)]
+pub(super) fn step<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+    cache: &CodeCache,
+) -> Option<Result<(), Stop>> {
+    let pc = frame.look_up();
+    if cache.is_interpreter(pc) {
+        return by_frame_pointer::<A, M>(rules, memory, frame);
+    }
+    let piece = cache.piece(memory, pc)?;
+    if piece.frame == 0 {
+        let without = if frame.exact { without_frame::<A, M>(rules, memory, frame) } else { None };
+        return without.or_else(|| entry_barrier::<A, M>(rules, memory, frame));
+    }
+    let made = if frame.exact && A::CALL_PUSHES { made(memory, pc, piece)? } else { Made::Whole };
+    let (sp, fp) = (frame.at.sp, frame.at.fp);
+    let (cfa, fp) = match made {
+        Made::Whole => {
+            let cfa = sp.checked_add(piece.frame)?;
+            (cfa, Some(memory.word(cfa.checked_sub(16)?)?))
+        }
+        Made::Unsaved => (sp.checked_add(piece.frame)?, fp),
+        Made::Pushed => (sp.checked_add(16)?, Some(memory.word(sp)?)),
+        Made::Nothing => (sp.checked_add(8)?, fp),
+    };
+    if !frame.in_stack(cfa) {
+        return Some(Err(Stop::OutOfBounds));
+    }
+    let pc = memory.word(cfa.checked_sub(8)?)?;
+    Some(enter_caller::<A>(frame, pc, cfa, fp))
+}
+
+/// From a frame of the interpreter.
+fn by_frame_pointer<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+) -> Option<Result<(), Stop>> {
+    let fp = frame.at.fp.filter(|fp| *fp >= frame.at.sp && fp % 8 == 0)?;
+    let sender_sp = memory.word(fp.checked_sub(SENDER_SP)?)?;
+    let pc = memory.word(fp.checked_add(8)?)? & A::ADDRESS_MASK;
+    let caller_fp = memory.word(fp)?;
+    let is_frame = sender_sp >= fp.checked_add(16)? && frame.in_stack(sender_sp);
+    (is_frame && rules.snapshot.is_executable(pc))
+        .then(|| enter_caller::<A>(frame, pc, sender_sp, Some(caller_fp)))
+}
+
+/// From code that makes no frame, if the word on top of the stack is a return address.
+fn without_frame<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+) -> Option<Result<(), Stop>> {
+    let pc = memory.word(frame.at.sp).filter(|_| A::CALL_PUSHES)?;
+    let (sp, fp) = (frame.at.sp.checked_add(8)?, frame.at.fp);
+    (prologue::follows_call(rules, memory, pc) == Some(true)).then(|| enter_caller::<A>(frame, pc, sp, fp))
+}
+
+/// From the stub by which a method asks whether it may be entered, which has a mark between the
+/// frame pointer and the return address.
+fn entry_barrier<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+) -> Option<Result<(), Stop>> {
+    const MARK: u64 = u64::MAX;
+    let fp = frame.at.fp.filter(|fp| *fp >= frame.at.sp && fp % 8 == 0)?;
+    let (cfa, mark) = (fp.checked_add(24)?, memory.word(fp.checked_add(8)?)?);
+    let pc = memory.word(fp.checked_add(16)?)? & A::ADDRESS_MASK;
+    let caller_fp = memory.word(fp)?;
+    (mark == MARK && frame.in_stack(cfa) && rules.snapshot.is_executable(pc))
+        .then(|| enter_caller::<A>(frame, pc, cfa, Some(caller_fp)))
+}
+
+/// How much of the frame there is at an instruction of x86-64.
+fn made<M: Memory>(memory: &mut M, pc: u64, piece: CodePiece) -> Option<Made> {
+    let mut code = [0; CODE];
+    if !memory.code(pc.checked_sub(BEFORE as u64)?, &mut code) {
+        return None;
+    }
+    let (before, code) = code.split_first_chunk::<BEFORE>()?;
+    Some(made_at(*before, code, pc < piece.complete))
+}
+
+fn made_at(before: [u8; BEFORE], code: &[u8], is_prologue: bool) -> Made {
+    match code {
+        [POP_FP, ..] => Made::Pushed,
+        _ if returns(code) => Made::Nothing,
+        _ if !is_prologue => Made::Whole,
+        // mov %rbp, disp(%rsp): behind `sub`, where nothing was pushed.
+        [0x48, 0x89, 0x6c | 0xac, 0x24, ..] => Made::Unsaved,
+        // sub, or mov %rsp, %rbp, behind `push %rbp`; sub behind both.
+        [0x48, 0x81 | 0x83, 0xec, ..] | [0x48, 0x8b, 0xec, ..] | [0x48, 0x89, 0xe5, ..] => match before {
+            [.., PUSH_FP] | [.., PUSH_FP, 0x48, 0x8b, 0xec] | [.., PUSH_FP, 0x48, 0x89, 0xe5] => Made::Pushed,
+            _ => Made::Nothing,
+        },
+        // The entry barrier, which is behind `sub`: cmpl imm, disp(%r15); a jump; a call.
+        [0x41, 0x81, 0x7f, ..] => Made::Whole,
+        _ => match before {
+            [0x41, 0x81, 0x7f, ..] | [.., 0x74, _] | [.., 0x0f, 0x84, _, _, _, _] => Made::Whole,
+            _ => Made::Nothing,
+        },
+    }
+}
+
+const PUSH_FP: u8 = 0x55;
+const POP_FP: u8 = 0x5d;
+const RETURN: u8 = 0xc3;
+
+/// Whether there is a return, alone or behind instructions of a safepoint poll.
+fn returns(code: &[u8]) -> bool {
+    match code {
+        [RETURN, ..] => true,
+        // cmp disp(%r15), %rsp
+        [0x49, 0x3b, 0xa7, _, _, _, _, rest @ ..] | [0x49, 0x3b, 0x67, _, rest @ ..] => {
+            rest.first() == Some(&0x0f) && returns(rest)
+        }
+        // ja
+        [0x0f, 0x87, _, _, _, _, rest @ ..] => rest.first() == Some(&RETURN),
+        // test %eax, disp(%rip); test %eax, (%r10)
+        [0x85, 0x05, _, _, _, _, rest @ ..] | [0x41, 0x85, 0x02, rest @ ..] => rest.first() == Some(&RETURN),
+        // mov disp(%r15), %r10
+        [0x4d, 0x8b, 0x97, _, _, _, _, rest @ ..] | [0x4d, 0x8b, 0x57, _, rest @ ..] => {
+            rest.first() == Some(&0x41) && returns(rest)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_says_how_much_of_the_frame_there_is() {
+        let made = |before: [u8; BEFORE], code: &[u8], is_prologue| {
+            let mut bytes = [0x90; CODE - BEFORE];
+            bytes[..code.len()].copy_from_slice(code);
+            made_at(before, &bytes, is_prologue)
+        };
+        const SUB: [u8; 7] = [0x48, 0x81, 0xec, 0x20, 0, 0, 0];
+        const NONE: [u8; BEFORE] = [0x90; BEFORE];
+        for (before, code, is_prologue, expected) in [
+            (NONE, &[0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff][..], true, Made::Nothing), // the stack bang
+            (NONE, &[0x55], true, Made::Nothing),
+            (NONE, &SUB, true, Made::Nothing),
+            ([0, 0, 0, 0, 0, 0, 0, 0x55], &SUB, true, Made::Pushed),
+            ([0, 0, 0, 0, 0, 0, 0, 0x55], &[0x48, 0x8b, 0xec], true, Made::Pushed),
+            ([0, 0, 0, 0, 0x55, 0x48, 0x8b, 0xec], &SUB, true, Made::Pushed),
+            (NONE, &[0x48, 0x89, 0x6c, 0x24, 0x10], true, Made::Unsaved),
+            (NONE, &[0x41, 0x81, 0x7f, 0x20, 1, 0, 0, 0], true, Made::Whole), // the entry barrier
+            ([0x41, 0x81, 0x7f, 0x20, 1, 0, 0, 0], &[0x0f, 0x85, 1, 2, 3, 4], true, Made::Whole),
+            ([0, 0, 0, 0, 0x3b, 0x46, 0x08, 0], &[0x0f, 0x85, 1, 2, 3, 4], true, Made::Nothing), // another class
+            ([0, 0, 0, 0, 0, 0, 0x74, 0x05], &[0xe8, 1, 2, 3, 4], true, Made::Whole),
+            (NONE, &[0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3], false, Made::Whole), // add, pop, ret
+            (NONE, &[0x5d, 0xc3], false, Made::Pushed),
+            (NONE, &[0xc3], false, Made::Nothing),
+            (NONE, &[0x49, 0x3b, 0xa7, 0x38, 3, 0, 0, 0x0f, 0x87, 1, 0, 0, 0, 0xc3], false, Made::Nothing),
+            (NONE, &[0x0f, 0x87, 1, 0, 0, 0, 0xc3], false, Made::Nothing),
+            (NONE, &[0x0f, 0x87, 1, 0, 0, 0, 0x90], false, Made::Whole), // no poll
+            (NONE, &[0x4d, 0x8b, 0x97, 8, 1, 0, 0, 0x41, 0x85, 0x02, 0xc3], false, Made::Nothing),
+            (NONE, &[0x41, 0x85, 0x02, 0x90], false, Made::Whole), // a poll in a loop
+            (NONE, &[0x85, 0x05, 1, 2, 3, 4, 0xc3], false, Made::Nothing),
+        ] {
+            assert_eq!(made(before, code, is_prologue), expected, "{before:x?} {code:x?}");
+        }
+    }
+}
