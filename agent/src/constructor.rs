@@ -37,6 +37,7 @@ fn on_load() {
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             {
                 crate::interpose::single_threaded::prepare();
+                crate::interpose::limits::prepare();
                 crate::interpose::privileges::prepare();
                 crate::interpose::pthread_create::prepare();
             }

@@ -3,6 +3,8 @@
 
 pub mod atfork;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod limits;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod privileges;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod pthread_create;

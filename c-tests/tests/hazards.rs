@@ -135,6 +135,24 @@ fn a_service_that_may_queue_few_signals_changes_its_user_in_all_threads() {
     host.end();
 }
 
+/// Regression: haproxy could not be recorded: no thread could be started for it.
+#[test]
+fn a_service_that_may_have_no_new_threads_is_recorded() {
+    let (_directory, program) = compiled("no_new_threads");
+    let mut host = Host::start(&program);
+    let socket = host.socket(); // it is where root may make it
+    host.tell("begin");
+    host.wait_for("limited");
+    for _ in 0..3 {
+        expect(
+            &host.record("samples=50&hz=200&mode=cpu"),
+            &["share of burner with stack burner_main >= 0.9"],
+        );
+        assert_eq!(http::get(&socket, "/dump").expect("an answer").status, 200);
+    }
+    host.end();
+}
+
 #[test]
 fn a_service_that_keeps_the_right_to_change_users_is_not_aborted() {
     let (_directory, program) = compiled("keeps_capabilities");

@@ -158,6 +158,7 @@ const WRITTEN_OUT: &[&str] = &[
     "many_mappings",
     "needs_one_thread",
     "no_memory",
+    "no_new_threads",
     "sandboxed_process",
     "sanitized",
     "starts_without_descriptors",

@@ -165,7 +165,7 @@ impl Client {
             io::ErrorKind::InvalidData | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
                 "the process may have ended, or is no agent of swipr: `swipr ls` shows those that can be profiled"
             }
-            _ => "try again; where that does not help, restart the program",
+            _ => "try again; where that does not help, restart the program with SWIPR_LOG=1, which says why",
         };
         let why = match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer in time".to_owned(),

@@ -127,6 +127,7 @@ impl Agent {
         if let Some(mut questions) = lock(&self.questions) {
             *questions = None;
         }
+        agent_threads::end_spare();
         self.sampler.close();
     }
 

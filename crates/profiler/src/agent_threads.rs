@@ -1,5 +1,8 @@
 //! The agent's own threads: they are not sampled and are started in one way.
 
+mod spare;
+
+pub use spare::{end as end_spare, keep as keep_spare};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
@@ -14,20 +17,25 @@ static UNNAMED: AtomicUsize = AtomicUsize::new(0);
 /// Symbolizing descends into DWARF trees.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Its thread is one of the agent's as long as this lives.
+/// Its thread is one of the agent's as long as this lives; `None`: it was one before.
 #[derive(Debug)]
-pub struct OwnThread(u32);
+pub struct OwnThread(Option<u32>);
 
 impl OwnThread {
     fn new(tid: u32) -> OwnThread {
+        if own_threads::contains(tid) {
+            return OwnThread(None);
+        }
         own_threads::add(tid);
-        OwnThread(tid)
+        OwnThread(Some(tid))
     }
 }
 
 impl Drop for OwnThread {
     fn drop(&mut self) {
-        forget(self.0);
+        if let Some(tid) = self.0 {
+            forget(tid);
+        }
     }
 }
 
@@ -46,7 +54,7 @@ pub fn exit_thread() -> ! {
 }
 
 /// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled. It
-/// is detached.
+/// is detached. If the program may have no new thread, a spare one does it.
 pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = move || {
         let _registered = register(name);
@@ -57,12 +65,16 @@ pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Re
         }
     };
     UNNAMED.fetch_add(1, AcqRel);
-    signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body))).inspect_err(|_| {
-        UNNAMED.fetch_sub(1, AcqRel);
+    let started = signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)));
+    started.or_else(|(error, body)| {
+        spare::give(body).map_err(|_| {
+            UNNAMED.fetch_sub(1, AcqRel);
+            error
+        })
     })
 }
 
-/// Makes the calling thread, which was not started by [`start`], one of the agent's, `swipr-` and
+/// Makes the calling thread one of the agent's, `swipr-` and
 /// its `name`.
 pub fn register(name: &str) -> OwnThread {
     let registered = OwnThread::new(process::tid());
@@ -107,6 +119,7 @@ pub fn cpu_ns() -> u64 {
 /// After fork, in the child: none of them exists here.
 pub fn forget_after_fork() {
     own_threads::clear();
+    spare::forget_after_fork();
     UNNAMED.store(0, Release);
     ENDED_NS.store(0, Relaxed);
 }

@@ -8,7 +8,7 @@ mod listen;
 mod pause;
 mod phase;
 
-pub use pause::{Paused, pause, pause_if_only_thread, settle_before_change};
+pub use pause::{Paused, keep_threads_before_limit, pause, pause_if_only_thread, settle_before_change};
 
 use crate::agent::Agent;
 use crate::channel::{Sender, channel};

@@ -7,7 +7,7 @@ mod start;
 
 pub use activity::{Activity, ActivityFile};
 pub use signal_state::{Sandbox, SignalState, signal_state};
-pub use start::{SHORTEST_SLICE_NS, ask_for_slices, is_ours, reset_scheduling, start};
+pub use start::{Body, SHORTEST_SLICE_NS, ask_for_slices, is_ours, reset_scheduling, start};
 
 use super::directory::for_each_name;
 use super::process::clock_ns;

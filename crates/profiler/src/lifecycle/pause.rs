@@ -5,6 +5,7 @@ use crate::{agent_threads, signal_exclusion};
 use std::time::{Duration, Instant};
 use swipr_os::own_threads;
 use swipr_os::process;
+use swipr_unwind::memory::guarded_copy;
 
 /// How often a waiting thread checks.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
@@ -30,6 +31,21 @@ impl Paused {
 pub fn settle_before_change() {
     if is_hosts_thread() && matches!(STATE.wait_briefly(), Phase::GivenUp | Phase::Idle) {
         wait_until_gone(Instant::now() + TIMEOUT);
+    }
+}
+
+/// The host is about to limit a resource, by the `rlimit` at that address: if its user may have few
+/// threads then, those that the agent may need are started before.
+pub fn keep_threads_before_limit(resource: u32, limit: u64) {
+    const FEW: u64 = 1000;
+    let mut soft = [0; 8];
+    if resource == libc::RLIMIT_NPROC
+        && guarded_copy(limit, &mut soft) == soft.len()
+        && u64::from_ne_bytes(soft) < FEW
+        && is_hosts_thread()
+        && matches!(STATE.wait_briefly(), Phase::Running)
+    {
+        agent_threads::keep_spare();
     }
 }
 

@@ -4,10 +4,13 @@ use std::ffi::c_void;
 use std::io;
 use std::panic::AssertUnwindSafe;
 
+/// What a thread does.
+pub type Body = Box<dyn FnOnce() + Send>;
+
 /// The first function of the agent's threads.
 extern "C" fn run(body: *mut c_void) -> *mut c_void {
     // SAFETY: what `start` gave away.
-    let body = unsafe { Box::from_raw(body.cast::<Box<dyn FnOnce() + Send>>()) };
+    let body = unsafe { Box::from_raw(body.cast::<Body>()) };
     // A panic must not unwind into the C library.
     let _ = std::panic::catch_unwind(AssertUnwindSafe(*body));
     std::ptr::null_mut()
@@ -20,9 +23,9 @@ pub fn is_ours(routine: usize) -> bool {
 
 /// Starts a detached thread. Not by the standard library: it registers thread-local data with the C
 /// library, in memory of the host's malloc (`__cxa_thread_atexit_impl`). Each thread that enters
-/// that malloc makes it reserve 64 MiB of addresses.
-pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-    let body: *mut Box<dyn FnOnce() + Send> = Box::into_raw(Box::new(body));
+/// that malloc makes it reserve 64 MiB of addresses. What could not be started is handed back.
+pub fn start(stack_bytes: usize, body: Body) -> Result<(), (io::Error, Body)> {
+    let body: *mut Body = Box::into_raw(Box::new(body));
     // SAFETY: attributes are made before they are used and destroyed after; `run` has the signature
     // asked for.
     let error = unsafe {
@@ -37,8 +40,8 @@ pub fn start(stack_bytes: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<(
     };
     if error != 0 {
         // SAFETY: there is no thread that could have taken it.
-        drop(unsafe { Box::from_raw(body) });
-        return Err(io::Error::from_raw_os_error(error));
+        let body = unsafe { Box::from_raw(body) };
+        return Err((io::Error::from_raw_os_error(error), *body));
     }
     Ok(())
 }

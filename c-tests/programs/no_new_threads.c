@@ -1,0 +1,31 @@
+/* A service whose user may have no new threads (setrlimit(2), RLIMIT_NPROC), as haproxy's after its start. The hazard:
+ * each recording needs threads, and none could be made. The limit does not hold for root: then the user is changed. */
+// cflags: -O2
+#include "burner.h"
+#include "host.h"
+#include <sys/resource.h>
+
+enum { USER = 54322 };
+
+static void *never(void *argument)
+{
+    return argument;
+}
+
+int main(void)
+{
+    char line[64];
+    const struct rlimit none = {0, 0};
+    pthread_t thread;
+    host_begin();
+    host_say("ready");
+    HOST_CHECK(host_line(line, sizeof line));
+    host_thread("burner", burner_main, NULL);
+    HOST_CHECK(setrlimit(RLIMIT_NPROC, &none) == 0);
+    if (geteuid() == 0)
+        HOST_CHECK(setresuid(USER, USER, USER) == 0);
+    HOST_CHECK(pthread_create(&thread, NULL, never, NULL) == EAGAIN);
+    host_say("limited");
+    host_wait_for_end();
+    return host_end();
+}
