@@ -25,7 +25,7 @@ use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
 use core::ffi::c_void;
 use frame::Frame;
-use stack_cache::{CachedRules, RuleSource, UncachedRules};
+use stack_cache::{CachedRules, RuleSource, Step, UncachedRules};
 use steps::{StepError, enter_interrupted, step_fast, step_rare};
 use workspace::WalkState;
 
@@ -48,7 +48,7 @@ pub fn walk<A: Arch, M: Memory>(
     let mut tables = UncachedRules(rules);
     loop {
         let outcome = resume_fast::<A, M, _>(&mut tables, memory, state, frames)
-            .and_then(|rule| step_slow::<A, M>(rules, memory, (state, runs), rule, frames));
+            .and_then(|rule| step_slow::<A, M>(rules, memory, (state, runs), rule, frames).map(drop));
         if let Err(stop) = outcome {
             return stop;
         }
@@ -73,14 +73,16 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
         Ok(rule) => rule,
         Err(stop) => return stop,
     };
-    // SAFETY: `begin_fast` has begun it where it gives a rule.
-    let (state, runs, stack_cache, top) = unsafe { workspace.parts() };
+    let top = workspace.stack_top();
     loop {
-        let mut job = SlowStep { rules, memory, state, runs, frames, rule, outcome: Ok(()) };
+        let mut job = SlowStep { rules, memory, workspace, frames, rule, outcome: Ok(()) };
         // SAFETY: the job has these very types. The stack is the workspace's own, and many times as
-        // large as what these steps use. No signal handler runs, says the caller.
+        // large as what these steps use. No signal handler runs, says the caller. `begin_fast` has
+        // begun the workspace where it gives a rule.
         unsafe { arch::call_on_stack(top, step_on_own_stack::<A, M>, (&raw mut job).cast()) };
         let outcome = job.outcome;
+        // SAFETY: as above.
+        let (state, _, stack_cache, _) = unsafe { workspace.parts() };
         match outcome.and_then(|()| {
             resume_fast::<A, M, _>(&mut CachedRules::new(rules, stack_cache), memory, state, frames)
         }) {
@@ -115,22 +117,25 @@ fn begin_fast<A: Arch, M: Memory>(
 struct SlowStep<'j, 'r, 'f, M> {
     rules: &'j Rules<'r>,
     memory: &'j mut M,
-    state: &'j mut WalkState,
-    runs: &'j mut FrameRuns,
+    workspace: &'j mut Workspace,
     frames: &'j mut Frames<'f>,
     rule: Rule,
     outcome: Result<(), Stop>,
 }
 
 /// # Safety
-/// `job` is the address of a [`SlowStep`] with this memory.
+/// `job` is the address of a [`SlowStep`] with this memory, and its workspace was begun.
 unsafe extern "C" fn step_on_own_stack<A: Arch, M: Memory>(job: *mut c_void) {
     // SAFETY: says the caller.
     let job = unsafe { &mut *job.cast::<SlowStep<'_, '_, '_, M>>() };
-    job.outcome = step_slow::<A, M>(job.rules, job.memory, (job.state, job.runs), job.rule, job.frames);
+    // SAFETY: says the caller.
+    let (state, runs, stack_cache, _) = unsafe { job.workspace.parts() };
+    let stepped = step_slow::<A, M>(job.rules, job.memory, (state, runs), job.rule, job.frames);
+    job.outcome = stepped.map(|step| step.into_iter().for_each(|step| stack_cache.add(step)));
 }
 
-/// Steps from the current frame to its caller by `rule`, one of the rarer ones.
+/// Steps from the current frame to its caller by `rule`, one of the rarer ones. Returns the step if
+/// it was made by a usual rule, which the code itself has said.
 #[inline(never)]
 fn step_slow<A: Arch, M: Memory>(
     rules: &Rules<'_>,
@@ -138,9 +143,18 @@ fn step_slow<A: Arch, M: Memory>(
     (state, runs): (&mut WalkState, &mut FrameRuns),
     rule: Rule,
     frames: &mut Frames<'_>,
-) -> Result<(), Stop> {
+) -> Result<Option<Step>, Stop> {
     // The code has no table, or seems to be padding.
     let is_undescribed = matches!(rule.kind(), Kind::None | Kind::End);
+    if let Some(cache) = rules.code_cache.filter(|_| is_undescribed && !state.frame.exact)
+        && let compiled = cache.rule(memory, state.frame.look_up())
+        && compiled != Rule::NONE
+    {
+        let step = Step::of(&state.frame, compiled);
+        step_fast::<A, M>(memory, &mut state.frame, compiled)?;
+        state.number += 1;
+        return Ok(Some(step));
+    }
     let frame_pointer = state.frame.at.fp.filter(|_| is_undescribed);
     if let Some(cache) = rules.code_cache.filter(|_| is_undescribed && !state.frame.exact)
         && let Some(pc) = cache.original_pc(memory, state.frame.at.pc, state.frame.at.sp)
@@ -175,7 +189,7 @@ fn step_slow<A: Arch, M: Memory>(
         runs.note(state.number, fp);
     }
     state.number += 1;
-    Ok(())
+    Ok(None)
 }
 
 /// Steps to callers as long as frames have the usual rules; returns the first other rule.
@@ -205,7 +219,7 @@ fn unwind_fast<A: Arch, M: Memory, L: RuleSource>(
     while number < MAX_FRAMES {
         number += source.replay::<A>(memory.plain(), frame, frames);
         frames.push(frame.at.pc | if frame.exact { EXACT } else { 0 });
-        let rule = source.rule(frame, memory);
+        let rule = source.rule(frame);
         let is_first_instruction = A::CALL_PUSHES && frame.is_first_instruction(rule);
         if !step_fast::<A, M>(memory, frame, rule)? {
             return if frame.is_outermost(source.rules(), rule) {

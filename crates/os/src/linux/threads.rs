@@ -4,10 +4,12 @@
 mod activity;
 mod signal_state;
 mod start;
+mod switches;
 
 pub use activity::{Activity, ActivityFile};
 pub use signal_state::{Sandbox, SignalState, signal_state};
 pub use start::{Body, SHORTEST_SLICE_NS, ask_for_slices, is_ours, reset_scheduling, start};
+pub use switches::Switches;
 
 use super::directory::for_each_name;
 use super::process::clock_ns;

@@ -13,6 +13,7 @@
 mod moment;
 mod sample;
 mod undersampled;
+mod waiting;
 mod weights;
 
 pub use moment::{Found, Moment, News, TimerState};
@@ -24,6 +25,7 @@ use super::steps::Steps;
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
+use waiting::WaitingPlaces;
 
 /// A window's length. If the thread ran, it waits for `MANY_HITS`, up to `LONGEST_WINDOW_NS`.
 const WINDOW_NS: u64 = 250_000_000;
@@ -58,6 +60,8 @@ pub struct Account {
     place: Option<(State, Arc<RawStack>)>,
     /// The last stack that was seen, in any state.
     seen: Option<Arc<RawStack>>,
+    /// Where it waits for CPUs.
+    waiting: WaitingPlaces,
     /// The last one in which it ran, in an earlier window.
     ran_at: Option<Arc<RawStack>>,
     /// Since when it waits for a CPU. The kernel counts a wait only when it ends.
@@ -145,7 +149,7 @@ impl Account {
     }
 
     fn add(&mut self, now: Moment, found: Found, ticks: u32, used_ns: u64, was_blocked: bool) {
-        if used_ns > 0 || !matches!(found, Found::Waiting) {
+        if used_ns > 0 || !matches!(found, Found::Waiting(_)) {
             self.waits_since_ns = None;
         }
         match found {
@@ -153,7 +157,11 @@ impl Account {
                 self.hit(state, &stack, ticks, now.ns);
                 self.place = Some((state, stack));
             }
-            Found::Waiting => {
+            Found::Was(state, stack) => self.hit(state, &stack, ticks, now.ns),
+            Found::Waiting(woken) => {
+                let goes_on = self.waits_since_ns.is_some();
+                // It has not run since it was found blocked.
+                let woken = if was_blocked && used_ns == 0 { Some(1.0) } else { woken };
                 // It was blocked and woke at an unknown time: take the middle. Or it ran first and
                 // was preempted then. Or the whole process was stopped: nothing is known.
                 let passed_ns = now.ns.saturating_sub(self.last.ns);
@@ -163,7 +171,8 @@ impl Account {
                     false => 0,
                 };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);
-                if let Some(stack) = self.seen.clone() {
+                let place = woken.and_then(|woken| self.waiting.next(woken, goes_on));
+                if let Some(stack) = place.or_else(|| self.seen.clone()) {
                     self.hit(State::Runnable, &stack, ticks, now.ns);
                 }
             }
@@ -178,7 +187,7 @@ impl Account {
         let waits = self.waits_since_ns.is_some();
         let ran = self.place.is_none() && !waits && mode == Mode::Wall;
         let ran_ns = if ran { now.ns.saturating_sub(self.last.ns) } else { 0 };
-        let found = if waits { Found::Waiting } else { Found::Elsewhere };
+        let found = if waits { Found::Waiting(None) } else { Found::Elsewhere };
         self.observe(Moment { cpu_ns: now.cpu_ns + ran_ns, ..now }, found, TimerState::No);
     }
 
@@ -226,6 +235,7 @@ impl Account {
     fn hit(&mut self, state: State, stack: &Arc<RawStack>, count: u32, ns: u64) {
         if !stack.is_none() {
             self.seen = Some(stack.clone());
+            self.waiting.saw(state, stack);
         }
         if count == 0 {
             return;

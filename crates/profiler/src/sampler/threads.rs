@@ -1,10 +1,14 @@
 //! The threads that are sampled, and what is known of each.
 
+mod recent_stacks;
+mod woken_share;
+
 use crate::sampler::account::Account;
 use crate::sampler::idle_backoff::IdleBackoff;
 use crate::sampler::preempt::Preempted;
 use crate::sampler::timers::ThreadTimer;
 use crate::stack::RawStack;
+use recent_stacks::RecentStacks;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::io;
@@ -17,6 +21,7 @@ use swipr_os::run_delay::RunDelay;
 use swipr_os::threads::{self, Activity, ActivityFile, TaskDirectory};
 use swipr_server::recording::MAX_RECORDINGS;
 use swipr_unwind::slot::StackBounds;
+use woken_share::WokenShare;
 
 /// The agent's threads are unregistered for a moment at their start and exit, longer if starved of
 /// CPU. A thread with such a name that is still unregistered after this time is the program's.
@@ -86,6 +91,10 @@ pub struct ThreadState {
     pub is_sandboxed: bool,
     /// The tick of the last observation; 0: there was none.
     pub looked_ns: u64,
+    /// Where it was blocked lately.
+    pub recent: RecentStacks,
+    /// How it has left its CPUs.
+    pub woken: WokenShare,
     run_delay: RunDelay,
     /// Kept open where there are enough descriptors, else opened for each observation.
     activity: Option<ActivityFile>,
@@ -120,6 +129,8 @@ impl ThreadState {
             state_read_ns: 0,
             is_sandboxed: false,
             looked_ns: 0,
+            recent: RecentStacks::default(),
+            woken: WokenShare::default(),
             run_delay: RunDelay::default(),
             readable,
             activity: activity.ok().filter(|_| keep),

@@ -12,7 +12,7 @@ use super::Frame;
 use super::steps::CODE;
 use crate::arch::Arch;
 use crate::frames::{BEFORE_ELIDED, Frames};
-use crate::memory::{Memory, Plain};
+use crate::memory::Plain;
 use crate::published::Rules;
 use crate::registers::Registers;
 use crate::rule::{Kind, Rule};
@@ -25,20 +25,9 @@ pub(super) trait RuleSource {
     /// Steps to callers, and pushes frames, as long as that needs no tables; returns how many.
     fn replay<A: Arch>(&mut self, plain: Plain<'_>, frame: &mut Frame, frames: &mut Frames<'_>) -> usize;
     /// The rule of a frame.
-    fn rule<M: Memory>(&mut self, frame: &Frame, memory: &mut M) -> Rule;
+    fn rule(&mut self, frame: &Frame) -> Rule;
     /// The tables themselves.
     fn rules(&self) -> &Rules<'_>;
-}
-
-/// By the tables, or by what compiled code of Java says. That code stays as long as a frame of it
-/// is on a stack.
-#[inline(always)]
-fn rule_of<M: Memory>(rules: &Rules<'_>, frame: &Frame, memory: &mut M) -> Rule {
-    let rule = rules.rule(frame.look_up());
-    match rules.code_cache {
-        Some(cache) if rule == Rule::NONE && !frame.exact => cache.rule(memory, frame.look_up()),
-        _ => rule,
-    }
 }
 
 /// By the tables alone, through their cache.
@@ -51,8 +40,8 @@ impl RuleSource for UncachedRules<'_> {
     }
 
     #[inline(always)]
-    fn rule<M: Memory>(&mut self, frame: &Frame, memory: &mut M) -> Rule {
-        rule_of(self.0, frame, memory)
+    fn rule(&mut self, frame: &Frame) -> Rule {
+        self.0.rule(frame.look_up())
     }
 
     fn rules(&self) -> &Rules<'_> {
@@ -133,10 +122,10 @@ impl RuleSource for CachedRules<'_> {
     }
 
     #[inline(never)]
-    fn rule<M: Memory>(&mut self, frame: &Frame, memory: &mut M) -> Rule {
-        let rule = rule_of(self.rules, frame, memory);
+    fn rule(&mut self, frame: &Frame) -> Rule {
+        let rule = self.rules.rule(frame.look_up());
         if !frame.exact && matches!(rule.kind(), Kind::Sp | Kind::Fp) {
-            self.stack_cache.add(Step { pc: frame.look_up(), sp: frame.at.sp as u32, rule });
+            self.stack_cache.add(Step::of(frame, rule));
         }
         rule
     }
@@ -148,7 +137,7 @@ impl RuleSource for CachedRules<'_> {
 
 /// A step from a frame with one of the usual rules.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+pub(super) struct Step {
     /// The address that was looked up; 0: an empty entry.
     pc: u64,
     /// The stack pointer's lower half, to find the frame again.
@@ -157,6 +146,12 @@ struct Step {
 }
 
 impl Step {
+    /// From that frame by one of the usual rules. Code of Java says its rule itself, and stays as
+    /// long as a frame of it is on a stack.
+    pub(super) fn of(frame: &Frame, rule: Rule) -> Step {
+        Step { pc: frame.look_up(), sp: frame.at.sp as u32, rule }
+    }
+
     const NONE: Step = Step { pc: 0, sp: 0, rule: Rule::NONE };
 
     #[inline(always)]
@@ -246,7 +241,7 @@ impl StackCache {
 
     /// The walk made a step that is not on the path.
     #[inline(always)]
-    fn add(&mut self, step: Step) {
+    pub(super) fn add(&mut self, step: Step) {
         if self.met != 0 {
             self.leave_path();
         }
@@ -337,7 +332,7 @@ mod tests {
                 at += source.replay::<X86_64>(memory.plain(), &mut now, &mut frames);
                 if at < FRAMES {
                     assert_eq!((now.at.pc, now.at.sp), (frame(at).at.pc, frame(at).at.sp));
-                    source.rule(&now, &mut memory);
+                    source.rule(&now);
                     (looked_up, at) = (looked_up + 1, at + 1);
                 }
             }

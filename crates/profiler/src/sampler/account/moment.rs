@@ -37,8 +37,10 @@ pub struct News {
 pub enum Found {
     /// Blocked, or never run so far.
     At(State, Arc<RawStack>),
-    /// Ready, without a CPU.
-    Waiting,
+    /// Blocked there a moment ago: it has moved since.
+    Was(State, Arc<RawStack>),
+    /// Ready, without a CPU: which share of its waits is behind a block, if the kernel says so.
+    Waiting(Option<f32>),
     /// None of these: it is on a CPU, it moved at each attempt, or it was not examined (CPU mode).
     Elsewhere,
     /// The kernel does not say.

@@ -162,7 +162,7 @@ fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once()
     let place = stack();
     account.ran(&place, MS, MS / TICK_NS);
     account.observe(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
-    account.observe(moment(1000, 10, 0), Found::Waiting, TimerState::Yes(TICK_NS));
+    account.observe(moment(1000, 10, 0), Found::Waiting(Some(0.0)), TimerState::Yes(TICK_NS));
     let first = account.close(Mode::Wall, 10 * MS, false);
     // The kernel counts the wait now that it is over.
     account.observe(moment(1010, 20, 980), Found::Elsewhere, TimerState::Yes(TICK_NS));
@@ -185,7 +185,7 @@ fn all_ticks_are_told_whatever_the_clocks_say() {
     for ticks_seen in [1, 2, 7, 1000] {
         for cpu_ms in [0, 1, 50, 1 << 40] {
             for delay_ms in [0, 1, 900, 1 << 40] {
-                for found in [Found::At(READ, stack()), Found::Waiting, Found::Elsewhere] {
+                for found in [Found::At(READ, stack()), Found::Waiting(Some(0.0)), Found::Elsewhere] {
                     let mut account = Account::new(moment(0, 0, 0));
                     account.observe(
                         moment(ticks_seen * 10 / 2, cpu_ms / 2, 0),
@@ -358,7 +358,7 @@ fn a_thread_that_ended_did_what_it_was_seen_doing() {
     assert_eq!(ticks(&wall(&mut account), FUTEX), 2);
 
     let mut account = Account::new(moment(0, 0, 0));
-    account.observe(moment(10, 0, 0), Found::Waiting, TimerState::No);
+    account.observe(moment(10, 0, 0), Found::Waiting(Some(0.0)), TimerState::No);
     account.end(moment(20, 0, 0), Mode::Wall);
     assert_eq!(ticks(&wall(&mut account), State::Runnable), 2);
 

@@ -113,12 +113,12 @@ pub fn ask_the_rest(
             continue;
         }
         match observe_thread(thread) {
-            Observation::There(Found::At(state, stack)) => {
+            Observation::There(Found::At(state, stack) | Found::Was(state, stack)) => {
                 if let Some(account) = account_of(thread, recording) {
                     account.found(state, &stack, now_ns);
                 }
             }
-            Observation::There(Found::Elsewhere | Found::Waiting) => {
+            Observation::There(Found::Elsewhere | Found::Waiting(_)) => {
                 waits |= timers.arm(thread, recording.bit(), now_ns, counters);
             }
             Observation::There(Found::Unknown) | Observation::Ended | Observation::Gone => {}

@@ -64,15 +64,22 @@ fn observe_once(
             match copier.copy(thread, start, State::Blocked(system_call), tables, counters) {
                 Ok(blocked) => {
                     let found = Found::At(blocked.state, blocked.stack.clone());
+                    thread.recent.keep((sp, pc), blocked.state, &blocked.stack);
                     thread.blocked = Some(blocked);
                     Observation::There(found)
                 }
-                Err(NotCopied::HasMoved) => return None,
+                // To look again until a copy succeeds would find it where it stays for longer.
+                Err(NotCopied::HasMoved) => {
+                    let known = thread.recent.find((sp, pc), State::Blocked(system_call))?;
+                    Observation::There(Found::Was(State::Blocked(system_call), known))
+                }
                 Err(NotCopied::NoTables) => Observation::There(Found::Elsewhere),
             }
         }
         // A thread on a CPU uses time; one that does not is waiting for a CPU.
-        Ok(Activity::Running) if cpu_ns(thread.tid()) == Some(now_ns) => Observation::There(Found::Waiting),
+        Ok(Activity::Running) if cpu_ns(thread.tid()) == Some(now_ns) => {
+            Observation::There(Found::Waiting(thread.woken.of(thread.tid())))
+        }
         Ok(Activity::Running) => Observation::There(Found::Elsewhere),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Observation::Gone,
         Err(_) => Observation::There(Found::Unknown),
