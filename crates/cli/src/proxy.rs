@@ -1,5 +1,5 @@
-//! `swipr proxy`: an agent's Unix socket by TCP on loopback, for programs that cannot dial one, and
-//! Go's names for what it has. Only this user's programs may ask, and no web page.
+//! `swipr proxy`: an agent's Unix socket by TCP on loopback, for programs that cannot dial one. Only
+//! this user's programs may ask, and no web page.
 
 use crate::args::Proxy;
 use crate::client::Client;
@@ -55,7 +55,7 @@ fn pass(stream: TcpStream, client: &Client, is_ours: bool) -> io::Result<()> {
             return answer(request.stream(), "502 Bad Gateway", &text, format!("{error}\n").as_bytes());
         }
     };
-    let mut head = format!("{} {} HTTP/1.1\r\n", request.method, translated(&request.target));
+    let mut head = format!("{} {} HTTP/1.1\r\n", request.method, request.target);
     for (name, value) in &request.fields {
         if !name.eq_ignore_ascii_case("connection") {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -76,33 +76,4 @@ fn pass(stream: TcpStream, client: &Client, is_ours: bool) -> io::Result<()> {
     let copied = io::copy(&mut agent, &mut back);
     let _ = back.shutdown(Shutdown::Both);
     copied.map(|_| ())
-}
-
-/// Go's names of what the agent has under its own.
-fn translated(target: &str) -> String {
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let mode = match path {
-        "/debug/pprof/profile" | "/pprof/profile" => "cpu",
-        "/debug/fgprof" => "wall",
-        _ => return target.to_owned(),
-    };
-    // Others than these are of Go's runtime.
-    let known = |pair: &&str| ["seconds=", "hz=", "rate="].iter().any(|name| pair.starts_with(name));
-    let passed_on: String = query.split('&').filter(known).map(|pair| format!("&{pair}")).collect();
-    format!("/profile?format=pprof&mode={mode}{passed_on}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gos_names_become_ours_and_ours_stay() {
-        assert_eq!(
-            translated("/debug/pprof/profile?seconds=5&debug=0"),
-            "/profile?format=pprof&mode=cpu&seconds=5"
-        );
-        assert_eq!(translated("/debug/fgprof"), "/profile?format=pprof&mode=wall");
-        assert_eq!(translated("/profile?format=folded"), "/profile?format=folded");
-    }
 }

@@ -69,8 +69,11 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is in a folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.path);
+        // What cannot be removed is in a folder for temporary files. An empty one needs no
+        // descriptor, of which there may be none.
+        if std::fs::remove_dir(&self.path).is_err() {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
     }
 }
 

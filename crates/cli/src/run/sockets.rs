@@ -19,7 +19,7 @@ pub fn make() -> Result<(Folder, Receiver<PathBuf>), Error> {
     let new_sockets = socket_watch::watch(folder.path()).map_err(|error| {
         Error::new(
             format!("cannot watch {}: {error}", folder.path().display()),
-            "raise fs.inotify.max_user_instances",
+            "raise the limit of open files (`ulimit -n`), or fs.inotify.max_user_instances",
         )
     })?;
     Ok((folder, new_sockets))

@@ -29,7 +29,8 @@ impl TaskDirectory {
     /// Opens it; fails where /proc is not mounted, or shows another PID namespace's ids
     /// (pid_namespaces(7)), by which no thread can be found.
     pub fn open() -> io::Result<TaskDirectory> {
-        let file = File::open("/proc/self/task")?;
+        let file = File::open("/proc/self/task")
+            .map_err(|error| io::Error::other(format!("/proc/self/task: {error}")))?;
         let own = std::fs::read_link("/proc/self").ok();
         match own.and_then(|own| own.to_str()?.parse::<u32>().ok()) {
             Some(pid) if pid != super::process::pid() => {

@@ -28,8 +28,13 @@ impl VmStructs {
         let [type_name, field_name] = [entry("TypeNameOffset")?, entry("FieldNameOffset")?];
         let [is_static, offset, address] =
             [entry("IsStaticOffset")?, entry("OffsetOffset")?, entry("AddressOffset")?];
+        // Fields of a type follow one another, with one and the same text for its name.
+        let (mut name_at, mut kind) = (0, String::new());
         for at in source.entries(STRUCTURES, entry("ArrayStride")?, type_name)? {
-            let kind = source.text(source.word(at + type_name)?)?;
+            let of_entry = source.word(at + type_name)?;
+            if of_entry != name_at {
+                (name_at, kind) = (of_entry, source.text(of_entry)?);
+            }
             if wanted.contains(&kind.as_str()) {
                 let field = source.text(source.word(at + field_name)?)?;
                 let is_static = source.word(at + is_static)? as u32 != 0;
