@@ -21,6 +21,10 @@ const PARTS: [&str; 3] = ["block in ", "rescue in ", "ensure in "];
 fn fault(stack: &Stack, how: &str) -> Option<String> {
     let ruby: Vec<&Frame> = stack.ruby().collect();
     let root = &ruby[0].name;
+    // The thread that waits for the end, as it begins.
+    if ruby.len() == 1 && root == "block in <main>" {
+        return None;
+    }
     let is_root = root == "<main>"
         || match how {
             "threads" | "collected" => root.starts_with("block "),
