@@ -1,5 +1,5 @@
-//! `swipr proxy`: an agent's Unix socket by TCP on loopback, for programs that cannot dial one. Only
-//! this user's programs may ask, and no web page.
+//! `swipr proxy`: an agent's Unix socket by TCP on loopback, for programs that cannot dial one.
+//! Only this user's programs may ask, and no web page.
 
 use crate::args::Proxy;
 use crate::client::Client;
