@@ -108,6 +108,30 @@ fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
 }
 
 #[test]
+fn the_program_of_a_script_with_a_fixed_socket_is_found_by_the_script() {
+    let (_directory, program) = compiled("fork_child");
+    let directory = Directory::new();
+    let socket = directory.path().join("fixed.sock");
+    let mut command = Command::new("sh");
+    command.args(["-c", "\"$@\"; :", "sh"]).arg(&program.executable);
+    command.env("LD_PRELOAD", agent::library()).env("SWIPR_SOCKET", &socket);
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let name = "# child process fork_child (";
+    let mut help = String::new();
+    host::wait_until("the help names the child", || {
+        let answer = http::get(&socket, "/").and_then(http::Answer::read_all);
+        help = answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()).unwrap_or_default();
+        help.contains(name)
+    });
+    let command = help.split(name).nth(1).expect("a child").lines().nth(1).expect("a command");
+    let of_child = command.split_whitespace().nth(3).expect("a socket");
+    let recording = host::record(of_child.as_ref(), "samples=200&hz=200");
+    expect(&recording, &["every sample of burner has stack burner_main;parent_work"]);
+    host.end();
+}
+
+#[test]
 fn a_value_that_cannot_be_used_is_told_without_being_asked() {
     let errors = errors_of_children("SWIPR_RUNTIMES", "cobol");
     let told = errors.matches("not profiled: cannot use SWIPR_RUNTIMES=cobol: ").count();

@@ -64,6 +64,7 @@ pub enum Verb {
     /// Show every thread's stack, now.
     Dump(Dump),
     /// List the processes that can be profiled.
+    #[command(visible_alias = "list")]
     Ls(Ls),
     /// Tell why a process cannot be profiled.
     Doctor(Doctor),

@@ -103,6 +103,12 @@ impl Signals {
     }
 }
 
+/// Stops this process until it is continued, as Ctrl-Z does where the terminal is not raw.
+pub fn suspend() {
+    // SAFETY: raise(3) takes a value.
+    unsafe { libc::raise(libc::SIGTSTP) };
+}
+
 /// Ends this process as `number` ended another: a shell above sees the same.
 pub fn end_by(number: i32) -> ! {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();

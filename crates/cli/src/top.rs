@@ -16,6 +16,7 @@ use crate::record::source::{Message, Running, Source};
 use crate::shape::{Files, Shape};
 use aggregate::Aggregate;
 use keys::{Act, TopView};
+use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::crossterm::{execute, terminal};
 use std::io::{IsTerminal, stdout};
@@ -142,6 +143,10 @@ fn show(
                 Event::Key(key) if key.kind != KeyEventKind::Release => match keys::press(screen, key) {
                     Act::Quit => return Ok(()),
                     Act::Go => changed = true,
+                    Act::Suspend => {
+                        suspend(&mut terminal)?;
+                        changed = true;
+                    }
                 },
                 Event::Resize(..) => changed = true,
                 _ => {}
@@ -163,6 +168,15 @@ fn show(
             terminal.draw(|frame| draw::draw(frame, screen))?;
         }
     }
+}
+
+/// Gives the terminal back to the shell, until that continues this process.
+fn suspend(terminal: &mut DefaultTerminal) -> std::io::Result<()> {
+    ratatui::restore();
+    crate::signals::suspend();
+    terminal::enable_raw_mode()?;
+    execute!(stdout(), terminal::EnterAlternateScreen)?;
+    terminal.clear()
 }
 
 /// Counts what has come. While the picture stands still nothing is counted, and nothing waits.

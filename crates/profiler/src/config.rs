@@ -41,6 +41,9 @@ pub const DEFAULT_PLACES: &[&str] = &[
 pub struct Config {
     /// Where to listen; never empty, the main place first.
     pub places: Vec<Place>,
+    /// Whether the default places are tried if another process listens at the main one: a variable
+    /// is inherited by children, which then have the same main place.
+    pub main_is_inherited: bool,
     /// `$XDG_RUNTIME_DIR`, for [`Place::Default`].
     pub runtime_directory: Option<PathBuf>,
     /// What TCP clients must send.
@@ -106,7 +109,7 @@ impl Config {
     /// Reads the variables through `lookup`. An empty value is an unset one.
     pub fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Config, ConfigError> {
         VariableReader { lookup: &lookup }.choice(AUTOSTART, &["0", "1"])?;
-        Config::parse_with_socket(None, lookup)
+        Config::parse_with_socket(None, lookup).map(|config| Config { main_is_inherited: true, ..config })
     }
 
     fn parse_with_socket(
@@ -140,6 +143,7 @@ impl Config {
         }
         Ok(Config {
             places,
+            main_is_inherited: false,
             runtime_directory: reader.value("XDG_RUNTIME_DIR").map(PathBuf::from),
             token,
             allowed_uids: reader.uids()?,

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::{Duration, Instant};
 use swipr_os::disabled;
 use swipr_os::{descriptors, loader_lock, own_threads, process, signals};
-use swipr_server::listen::{Address, Identity, Place, remove_neighbours};
+use swipr_server::listen::{Address, Identity, remove_neighbours};
 use swipr_server::recording::{Output, Request};
 use swipr_server::wake_server;
 
@@ -154,7 +154,7 @@ fn serve(generation: Generation, identity: &Identity, report: &Sender<Result<(),
                 return;
             }
             let _ = report.send(Ok(()));
-            if let (Some(Place::Default), Some(file)) = (instance.config.places.first(), file) {
+            if let Some(file) = file {
                 remove_neighbours(file.path());
             }
             if let Some(live) = instance.live()

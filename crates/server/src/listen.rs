@@ -198,7 +198,7 @@ impl Drop for Listener {
 }
 
 /// The file's name in the default places.
-fn default_name(pid: impl fmt::Display) -> String {
+pub(crate) fn default_name(pid: impl fmt::Display) -> String {
     format!("swipr-pid-{pid}.sock")
 }
 

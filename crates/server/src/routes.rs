@@ -3,6 +3,7 @@
 //! The help, 404's text, 405's `Allow` and the table in `docs/http.md` are made from the list. Not
 //! here: what routes do (`routes/*.rs`), reading requests, writing answers, authorization.
 
+mod children;
 mod go;
 mod help;
 pub(crate) mod page;

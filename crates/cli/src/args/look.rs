@@ -31,7 +31,7 @@ pub struct Top {
     /// Show the paths of files, not their names alone
     #[arg(long)]
     pub full_filenames: bool,
-    /// Never hold the program up: so it is always, the option is there for habit's sake
+    /// As in py-spy: accepted, as samples never stop the whole program
     #[arg(long)]
     pub nonblocking: bool,
     /// Which frames.
@@ -62,7 +62,7 @@ pub struct Dump {
     /// Only threads whose name matches
     #[arg(long, value_name = "REGEX", value_parser = super::pattern)]
     pub thread_name: Option<String>,
-    /// Never hold the program up: so it is always, the option is there for habit's sake
+    /// As in py-spy: accepted, as samples never stop the whole program
     #[arg(long)]
     pub nonblocking: bool,
     /// Which frames.

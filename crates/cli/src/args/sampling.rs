@@ -52,7 +52,7 @@ pub struct Sampling {
     /// Follow child processes and merge them; every stack begins with its process
     #[arg(short, long)]
     pub subprocesses: bool,
-    /// Never hold the program up: so it is always, the option is there for habit's sake
+    /// As in py-spy: accepted, as samples never stop the whole program
     #[arg(long)]
     pub nonblocking: bool,
     /// Which frames.

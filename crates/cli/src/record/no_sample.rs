@@ -123,7 +123,7 @@ pub(super) fn nothing(
         }
         _ if summary.samples > 0 => unsampled(summary, hindrance, short_programs),
         _ => (
-            format!("no thread used the CPU at {ticks} ticks, in {seconds:.1} s (idle)"),
+            format!("no thread used the CPU in {seconds:.1} s (idle)"),
             format!("--idle records threads that wait, too; {short_programs}"),
         ),
     };
@@ -143,7 +143,7 @@ mod tests {
         assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
         assert!(why(&Summary::default()).contains("ended before its first sample"));
         let idle = Summary { ticks: 300, threads: 1, ..long.clone() };
-        assert!(why(&idle).contains("no thread used the CPU at 300 ticks, in 3.0 s (idle)"));
+        assert!(why(&idle).contains("no thread used the CPU in 3.0 s (idle)"));
         assert!(nothing(&idle, None, Recorder::Run, false).next.contains("--idle"));
         // Its threads woke for moments, and one blocks signals.
         let nearly = Summary { samples: 1, unsampled_cpu_ns: 3_000_000, ..idle.clone() };

@@ -11,6 +11,16 @@ pub(super) enum TopView {
     Flame,
 }
 
+impl TopView {
+    fn next(self) -> TopView {
+        match self {
+            TopView::Functions => TopView::Threads,
+            TopView::Threads => TopView::Flame,
+            TopView::Flame => TopView::Functions,
+        }
+    }
+}
+
 /// What functions are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
@@ -27,10 +37,12 @@ pub(super) enum Sort {
 pub(super) enum Act {
     Go,
     Quit,
+    /// The shell comes back, as `fg` brings this one.
+    Suspend,
 }
 
 /// The keys, and what they do.
-pub(super) const KEYS: [(&str, &str); 13] = [
+pub(super) const KEYS: [(&str, &str); 14] = [
     ("1 2 3 4", "sort by %CPU, %Total, CPUTime, TotalTime"),
     ("5 6", "sort by %Wait, %Block; the flame graph is of that time, too"),
     ("Tab", "functions, threads, flame graph; also F, T, G"),
@@ -42,6 +54,7 @@ pub(super) const KEYS: [(&str, &str); 13] = [
     ("r", "begin again"),
     ("?  h  F1", "this help"),
     ("q  F10  Ctrl-C", "end"),
+    ("Ctrl-Z", "back to the shell; fg goes on"),
     ("", "CPU is as in top and htop: 100 % is one CPU all the time"),
     ("", "Wait: ready to run, and no CPU is there. Block: in a system call"),
 ];
@@ -56,8 +69,12 @@ fn sort_by_wait(screen: &mut Screen, sort: Sort) {
 
 /// A key was pressed.
 pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Act {
-    if key.modifiers.contains(KeyModifiers::CONTROL) && matches!(key.code, KeyCode::Char('c' | 'd')) {
-        return Act::Quit;
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        match key.code {
+            KeyCode::Char('c' | 'd') => return Act::Quit,
+            KeyCode::Char('z') => return Act::Suspend,
+            _ => {}
+        }
     }
     if screen.typing {
         match key.code {
@@ -95,14 +112,7 @@ pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Act {
         KeyCode::Char('f' | 'F') => show(screen, TopView::Functions),
         KeyCode::Char('t' | 'T' | 'H') => show(screen, TopView::Threads),
         KeyCode::Char('g' | 'G') => show(screen, TopView::Flame),
-        KeyCode::Tab => {
-            let next = match screen.view {
-                TopView::Functions => TopView::Threads,
-                TopView::Threads => TopView::Flame,
-                TopView::Flame => TopView::Functions,
-            };
-            show(screen, next);
-        }
+        KeyCode::Tab => show(screen, screen.view.next()),
         KeyCode::Char('/' | '\\') | KeyCode::F(3 | 4) => screen.typing = true,
         KeyCode::Esc => screen.filter.clear(),
         KeyCode::Up | KeyCode::Char('k') => screen.scroll = screen.scroll.saturating_sub(1),

@@ -12,9 +12,12 @@ struct Terminal {
 
 impl Terminal {
     fn start(arguments: &str) -> Option<Terminal> {
+        Terminal::run(&format!("{} {arguments}", env!("CARGO_BIN_EXE_swipr")))
+    }
+
+    fn run(command: &str) -> Option<Terminal> {
         let terminal = Terminal { directory: Directory::new() };
-        let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_swipr"));
-        match terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "30", &command]) {
+        match terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "30", command]) {
             Some(_) => Some(terminal),
             None => {
                 eprintln!("not run: there is no tmux");
@@ -39,6 +42,10 @@ impl Terminal {
         self.tmux(&["send-keys", keys]).expect("the terminal");
     }
 
+    fn type_line(&self, line: &str) {
+        self.tmux(&["send-keys", line, "Enter"]).expect("the terminal");
+    }
+
     fn picture(&self) -> String {
         self.tmux(&["capture-pane", "-p"]).unwrap_or_default()
     }
@@ -61,6 +68,23 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         self.tmux(&["kill-server"]);
     }
+}
+
+#[test]
+fn it_goes_to_the_background_and_comes_back_as_other_programs_do() {
+    let host = running_burner();
+    let Some(terminal) = Terminal::run("bash --noprofile --norc -i") else { return };
+    terminal.type_line(&format!("{} top {}", env!("CARGO_BIN_EXE_swipr"), host.pid()));
+    terminal.shows(&["%CPU↓", "burn (no_frame_pointer.c)"]);
+    terminal.press("C-z");
+    terminal.shows(&["Stopped"]);
+    terminal.type_line("echo $((6*7)) typed");
+    terminal.shows(&["42 typed"]);
+    terminal.type_line("fg");
+    terminal.shows(&["%CPU↓", "burn (no_frame_pointer.c)", "blocked"]);
+    terminal.press("q");
+    terminal.type_line("echo $((7*7)) after");
+    terminal.shows(&["49 after"]);
 }
 
 #[test]

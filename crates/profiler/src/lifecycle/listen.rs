@@ -6,7 +6,7 @@ use crate::agent::{Agent, SharedAgent};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use swipr_os::{log, process};
-use swipr_server::listen::{Address, Directories, Identity, Listener, Reach};
+use swipr_server::listen::{Address, Directories, Identity, ListenError, Listener, Place, Reach};
 use swipr_server::{EventLoop, Limits, Server, Settings};
 
 /// Listens at all places, and makes the agent.
@@ -14,8 +14,15 @@ pub fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, EventLo
     let config = &instance.config;
     let directories = Directories::system(config.runtime_directory.clone());
     let (mut listeners, mut not_listening) = (vec![], vec![]);
+    let open = |place| Listener::open(place, identity, &directories, Reach::of(&config.allowed_uids));
     for place in &config.places {
-        match Listener::open(place, identity, &directories, Reach::of(&config.allowed_uids)) {
+        let opened = match open(place) {
+            Err(ListenError::InUse(_)) if listeners.is_empty() && config.main_is_inherited => {
+                open(&Place::Default)
+            }
+            opened => opened,
+        };
+        match opened {
             Ok(listener) => listeners.push(listener),
             // The first place is the one that clients know.
             Err(error) if listeners.is_empty() => return Err(LifeError::Listen(error.to_string())),

@@ -33,10 +33,9 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The whole help.
-pub(crate) fn text(address: &Address, recorder: &dyn Recorder) -> String {
-    let mut out = String::from("swipr: what this process is doing, as stacks of its threads\n\n");
-    let commands = [
+/// What to do with a socket, as commands.
+fn commands(address: &Address) -> [(&'static str, String); 6] {
+    [
         ("every thread's stack now", curl(address, "/dump")),
         (
             "10 seconds, for profiler.firefox.com",
@@ -58,12 +57,22 @@ pub(crate) fn text(address: &Address, recorder: &dyn Recorder) -> String {
             "as swift-profile-recorder is asked",
             format!("{} -d '{}'", curl(address, "/sample"), sample_request::EXAMPLE),
         ),
-    ];
+    ]
+}
+
+/// The whole help.
+pub(crate) fn text(address: &Address, recorder: &dyn Recorder) -> String {
+    let mut out = String::from("swipr: what this process is doing, as stacks of its threads\n\n");
     if let Some(page) = recorder.live_page() {
         let _ = writeln!(out, "# in a browser: a live flame graph (with SWIPR_TOKEN: /?token=…)\n{page}");
     }
-    for (meaning, command) in commands {
+    for (meaning, command) in commands(address) {
         let _ = writeln!(out, "# {meaning}\n{command}");
+    }
+    for child in super::children::that_listen() {
+        let command = curl(&Address::Path(child.socket), "/dump");
+        let _ =
+            writeln!(out, "# child process {} ({}): it is asked by itself\n{command}", child.name, child.pid);
     }
     if matches!(address, Address::Tcp(_)) {
         out += "(with SWIPR_TOKEN set, add: -H \"Authorization: Bearer $SWIPR_TOKEN\")\n";
