@@ -17,7 +17,11 @@ use crate::protobuf::Message;
 use crate::raw_tree::note;
 use crate::stats::{stats_line, why_empty};
 use crate::{Format, Options, names, state, syscalls};
+use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use tables::Tables;
+
+/// With the smallest table.
+static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Pprof { options: options.clone(), header: None, totals: Some(Totals::new(options)) })
@@ -58,7 +62,7 @@ fn gzip(bytes: &[u8], out: &mut Vec<u8>) {
     const FAST: u8 = 1;
     out.extend_from_slice(&[0x1f, 0x8b, DEFLATE, 0, 0, 0, 0, 0, 0, UNKNOWN_SYSTEM]);
     out.extend_from_slice(&miniz_oxide::deflate::compress_to_vec(bytes, FAST));
-    out.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    out.extend_from_slice(&CRC.checksum(bytes).to_le_bytes());
     out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
 }
 

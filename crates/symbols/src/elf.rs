@@ -9,6 +9,7 @@ mod xz;
 use crate::error::Error;
 use crate::identity::FileIdentity;
 use compression::Method;
+use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use image::Image;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
@@ -17,6 +18,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+/// With the smallest table.
+static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
 /// Headers a file may have: far more than any linker writes.
 const MAX_HEADERS: u64 = 1 << 16;
 /// Bytes of notes and of section names that are looked at.
@@ -331,7 +334,7 @@ impl ElfFile {
 
     /// The CRC-32 of the whole file, as `.gnu_debuglink` holds it.
     pub(crate) fn crc(&self) -> Result<u32, Error> {
-        let mut crc = crc32fast::Hasher::new();
+        let mut crc = CRC.digest();
         let mut buffer = vec![0; 1 << 16];
         let mut offset = 0;
         while offset < self.image.size() {
