@@ -21,7 +21,7 @@ use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use tables::Tables;
 
 /// With the smallest table.
-static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
+const CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Pprof { options: options.clone(), header: None, totals: Some(Totals::new(options)) })

@@ -1,10 +1,11 @@
-//! PHP, built without threads: which functions run, and what they say.
+//! PHP: which functions run, and what they say.
 //!
-//! A global variable leads to the current frame, each frame to the one that called it. A native
-//! call of `execute_ex` runs a whole segment of frames. Functions that are written in C have a
-//! frame, too, and run within the segment of their caller.
+//! A variable, of the process or of each thread, leads to the current frame, each frame to the one
+//! that called it. A native call of `execute_ex` runs a whole segment of frames. Functions that are
+//! written in C have a frame, too, and run within the segment of their caller.
 
 mod rows;
+mod threads;
 
 use crate::blocks::BlockMemory;
 use crate::content::{HEAD, Piece, keep_with_line_in_frame, put};
@@ -12,6 +13,7 @@ use crate::known::KnownKeys;
 use crate::python::ThreadKey;
 use crate::room::{Chain, End, Frame};
 pub use rows::ROWS;
+pub use threads::PhpThreads;
 
 /// Frames that are followed.
 const MAX_STEPS: usize = 8192;
@@ -65,24 +67,37 @@ pub struct PhpRow {
 pub struct PhpLayout {
     /// Its version's structures.
     pub row: PhpRow,
-    /// The address of `executor_globals`.
-    pub globals: u64,
-    /// The thread that runs it: the process's first.
-    pub tid: u32,
+    /// Where `executor_globals` is.
+    pub globals: PhpGlobals,
 }
 
-/// Reads the frames of the thread, which stands still.
+/// Where `executor_globals` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhpGlobals {
+    /// There is one, at this address, of the thread with this id: the process's first.
+    OfProcess(u64, u32),
+    /// Each thread has its own.
+    OfThreads(PhpThreads),
+}
+
+/// Reads the frames of the thread, which stands still, and whose storage is at `state`; 0: not
+/// known.
 pub fn walk(
     layout: &PhpLayout,
+    state: u64,
     thread: ThreadKey,
     memory: &mut BlockMemory<'_>,
     known: KnownKeys<'_>,
     chain: &mut Chain,
 ) {
     chain.begin();
-    let end = match thread.tid == layout.tid {
-        true => PhpWalk { row: layout.row, memory, known, chain }.run(layout.globals),
-        false => End::NoState,
+    let globals = match layout.globals {
+        PhpGlobals::OfProcess(globals, tid) => Some(globals).filter(|_| thread.tid == tid),
+        PhpGlobals::OfThreads(threads) => threads.globals_of(thread, state, memory),
+    };
+    let end = match globals {
+        Some(globals) => PhpWalk { row: layout.row, memory, known, chain }.run(globals),
+        None => End::NoState,
     };
     chain.finish(end);
 }

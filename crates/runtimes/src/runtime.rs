@@ -53,7 +53,7 @@ impl Runtime {
         match self {
             Runtime::Python(layout) => python::walk(layout, state, thread, memory, known, chain),
             Runtime::Perl(layout) => perl::walk(layout, state, thread, memory, known, chain),
-            Runtime::Php(layout) => php::walk(layout, thread, memory, known, chain),
+            Runtime::Php(layout) => php::walk(layout, state, thread, memory, known, chain),
             Runtime::Ruby(layout) => ruby::walk(layout, state, thread, memory, known, chain),
             Runtime::Java(layout) => java::walk(layout, native, memory, known, chain),
             Runtime::V8(layout) => v8::walk(layout, native, memory, known, chain),

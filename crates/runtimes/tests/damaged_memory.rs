@@ -6,7 +6,7 @@ use swipr_runtimes::blocks::{BlockMemory, Blocks};
 use swipr_runtimes::code::Code;
 use swipr_runtimes::known::KnownKeys;
 use swipr_runtimes::perl::{self, Ops, PerlLayout};
-use swipr_runtimes::php::{self, PhpLayout};
+use swipr_runtimes::php::{self, PhpGlobals, PhpLayout, PhpThreads};
 use swipr_runtimes::python::{self, Layout, ThreadKey};
 use swipr_runtimes::room::{Chain, End, MAX_FRAMES};
 use swipr_runtimes::ruby::{self, CurrentContext, RubyLayout};
@@ -76,7 +76,11 @@ fn runtimes(begin: u64) -> Vec<Runtime> {
             ops,
         })
     });
-    let php = php::ROWS.iter().map(|&row| Runtime::Php(PhpLayout { row, globals: begin, tid: TID }));
+    let threads = PhpThreads { table: begin, storage: 0, globals: 64, tid_in_block: Some(16) };
+    let php = php::ROWS.iter().flat_map(move |&row| {
+        let both = [PhpGlobals::OfProcess(begin, TID), PhpGlobals::OfThreads(threads)];
+        both.map(|globals| Runtime::Php(PhpLayout { row, globals }))
+    });
     let ruby = ruby::ROWS.iter().flat_map(move |row| {
         [CurrentContext::Global(begin), CurrentContext::OfThread(8), CurrentContext::Unknown].map(|current| {
             let (machine, names, id_class_path) = (begin, begin + 64, 3);

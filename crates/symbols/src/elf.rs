@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// With the smallest table.
-static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
+const CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
 /// Headers a file may have: far more than any linker writes.
 const MAX_HEADERS: u64 = 1 << 16;
 /// Bytes of notes and of section names that are looked at.

@@ -1,17 +1,22 @@
 //! Finds a PHP in a loaded object, and what is read of it.
 
+use super::code_references::variables;
 use super::cold_part;
 use super::exported::Exported;
 use super::found::{FoundRuntime, NotRead};
+use super::thread_data;
+use super::thread_states::StateList;
 use std::ops::Range;
 use swipr_os::objects::Object;
 use swipr_os::process;
 use swipr_runtimes::merge::{RuntimeCode, RuntimeLanguage};
-use swipr_runtimes::php::{PhpLayout, PhpRow, ROWS};
+use swipr_runtimes::php::{PhpGlobals, PhpLayout, PhpRow, PhpThreads, ROWS};
 use swipr_runtimes::runtime::Runtime;
 
 /// What the object exports if it has a PHP: the function that runs its frames.
 pub const RUN_LOOP: &str = "execute_ex";
+/// Keys of pthread_getspecific(3) whose values the control block itself has.
+const KEYS: u32 = 32;
 /// Numbers of the module interface are days.
 const API_NUMBERS: Range<u32> = 20_190_101..21_000_101;
 
@@ -26,13 +31,38 @@ pub fn find(
     let row = ROWS.iter().find(|row| row.api == api).copied();
     let row = row.ok_or_else(|| NotRead::unknown_version(&format!("PHP (modules of {api})")))?;
     let name = format!("PHP {}.{}", row.major, row.minor);
-    let globals = exported.find("executor_globals").filter(|_| !is_thread_safe);
-    let globals = globals.ok_or_else(|| NotRead::because(&name, "it is built with threads"))?;
+    let globals = match is_thread_safe {
+        true => threads(exported).map(PhpGlobals::OfThreads),
+        false => exported.find("executor_globals").map(|at| PhpGlobals::OfProcess(at.start, process::pid())),
+    };
+    let globals = globals.ok_or_else(|| NotRead::hidden(&name))?;
     let cold_part = cold_part::of(exported, object, &evaluator);
     let language = RuntimeLanguage::Php;
     let code = RuntimeCode { evaluator, cold_part, object: text, language, ..RuntimeCode::default() };
-    let runtime = Runtime::Php(PhpLayout { row, globals: globals.start, tid: process::pid() });
+    let runtime = Runtime::Php(PhpLayout { row, globals });
     Ok(FoundRuntime { runtime, code, name })
+}
+
+/// Where a PHP with threads has what each of them runs: whatever the functions refer to that leads
+/// to storages whose threads have them. `None`: not known.
+fn threads(exported: &Exported) -> Option<PhpThreads> {
+    if cfg!(not(target_arch = "x86_64")) {
+        // What the C library calls a thread by is not where its values are counted from.
+        return None;
+    }
+    let referred = |name| exported.find(name).map_or(vec![], |code| variables(exported, &code));
+    let word = |at| exported.copy(at).map(u64::from_ne_bytes);
+    let globals = word(exported.find("executor_globals_offset")?.start)?;
+    let of_first_key = thread_data::of_first_key()?;
+    let tid_in_block = thread_data::of_tid();
+    let keys = referred("tsrm_get_ls_cache").into_iter();
+    let keys = keys.filter_map(|at| exported.copy(at).map(u32::from_ne_bytes)).filter(|key| *key < KEYS);
+    let mut layouts = keys.flat_map(|key| {
+        let storage = of_first_key + 16 * u64::from(key);
+        let tables = referred("ts_free_thread").into_iter();
+        tables.map(move |table| PhpThreads { table, storage, globals, tid_in_block })
+    });
+    layouts.find(|layout| !layout.states(exported.memory_file()).is_empty())
 }
 
 /// What the first module was built for: the number of the interface, and whether for threads.

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use swipr_runtimes::blocks::{BlockMemory, Blocks};
 use swipr_runtimes::known::KnownKeys;
 use swipr_runtimes::merge::RuntimeCode;
+use swipr_runtimes::php::{PhpGlobals, PhpLayout};
 use swipr_runtimes::python::ThreadKey;
 use swipr_runtimes::room::{End, Room};
 use swipr_runtimes::runtime::Runtime;
@@ -117,6 +118,9 @@ impl Reading {
         match &self.runtime {
             Runtime::Python(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
             Runtime::Ruby(layout) => self.threads.find(self.key(tid, 0), layout, self.memory_file),
+            Runtime::Php(PhpLayout { globals: PhpGlobals::OfThreads(threads), .. }) => {
+                self.threads.find(self.key(tid, 0), threads, self.memory_file)
+            }
             Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) | Runtime::Java(_) => None,
         }
     }
@@ -137,8 +141,9 @@ impl Reading {
                 let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
                 state = layout.interpreter_by_stack(stack(), &mut memory);
             }
-            Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) | Runtime::Java(_) => {}
-            Runtime::Python(_) | Runtime::Ruby(_) => {
+            Runtime::Perl(_) | Runtime::V8(_) | Runtime::Java(_) => {}
+            Runtime::Php(PhpLayout { globals: PhpGlobals::OfProcess(..), .. }) => {}
+            Runtime::Python(_) | Runtime::Ruby(_) | Runtime::Php(_) => {
                 let found = self.state_of(tid);
                 (state, is_unknown) = (found.unwrap_or(0), found.is_none());
             }

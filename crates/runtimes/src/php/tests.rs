@@ -65,9 +65,9 @@ fn followed(frame: &[u64]) -> (End, Vec<i32>) {
     let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
         unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
     let mut memory = BlockMemory::new(&mut blocks, -1);
-    let layout = PhpLayout { row: ROW, globals: address(&globals), tid: 7 };
+    let layout = PhpLayout { row: ROW, globals: PhpGlobals::OfProcess(address(&globals), 7) };
     let thread = ThreadKey { tid: 7, pointer: 0, pc: 0 };
-    walk(&layout, thread, &mut memory, KnownKeys::new(&[]), &mut chain);
+    walk(&layout, 0, thread, &mut memory, KnownKeys::new(&[]), &mut chain);
     (chain.end(), chain.frames().iter().map(|frame| frame.offset).collect())
 }
 
@@ -98,4 +98,31 @@ fn a_generator_that_is_not_linked_to_who_resumed_it_is_not_the_outermost_one() {
     let g = function(&name, &file, &operations);
     let flags = u64::from(ROW.call_is_entry | ROW.call_is_generator);
     assert_eq!(followed(&frame(&g, &[], address(&operations), flags)).0, End::Inconsistent);
+}
+
+/// A storage is a thread's only if the thread has it, and the storage names the thread.
+#[test]
+fn of_each_thread_its_own_storage_is_found() {
+    let (mut block, mut storage) = (vec![0; 64], vec![0; 64]);
+    block[0] = address(&block);
+    (block[8], block[16], storage[2]) = (address(&storage), 4711, address(&block));
+    let threads = PhpThreads { table: 0, storage: 64, globals: 128, tid_in_block: Some(128) };
+    // SAFETY: zeroed memory is valid.
+    let mut blocks: Box<Blocks> = unsafe { Box::new_zeroed().assume_init() };
+    let globals_of = |tid, pointer, state, blocks: &mut Blocks| {
+        let thread = ThreadKey { tid, pointer, pc: 0 };
+        threads.globals_of(thread, state, &mut BlockMemory::new(blocks, -1))
+    };
+    let (own, another) = (address(&block), address(&storage));
+    let globals = Some(address(&storage) + 128);
+    assert_eq!(globals_of(4711, own, 0, &mut blocks), globals);
+    assert_eq!(globals_of(4711, 0, address(&storage), &mut blocks), globals);
+    for (tid, pointer, state) in [(4712, 0, address(&storage)), (4711, another, 0), (4711, 0, 0)] {
+        assert_eq!(globals_of(tid, pointer, state, &mut blocks), None);
+    }
+    // SAFETY: only words of the two structures are asked for.
+    let word = |at: u64| Some(unsafe { *(at as *const u64) });
+    assert_eq!(threads.owner_of(address(&storage), word), Some((own, 4711)));
+    block[8] = 0;
+    assert_eq!(threads.owner_of(address(&storage), word), None);
 }
