@@ -259,6 +259,29 @@ fn no_stack_is_impossible_while_classes_are_collected() {
     expect_known_stacks("collected", "direct", &["-XX:+UseSerialGC", "-Xmx64m"]);
 }
 
+/// Regression: what lay on top of the stack was taken for the caller (`os::javaTimeNanos`, which
+/// had returned), in 15 % of the stacks.
+#[test]
+fn code_that_is_of_no_method_is_called_by_methods() {
+    let Some(program) = compiled(&[("Stubs.java".into(), source("Stubs.java"))]) else { return };
+    for java in interpreters("java", "JAVAS") {
+        let mut host = start(&java, &program, &["Stubs"]);
+        let is_stub = |frame: &Frame| frame.name.starts_with("StubRoutines");
+        let has_stub = |stack: &Stack| stack.frames.iter().any(is_stub);
+        let stacks = record_running(&host, LEAST, has_stub);
+        host.tell("end");
+        assert!(host.ended().success());
+        for stack in &stacks {
+            let at = stack.frames.iter().position(is_stub).expect("a stub");
+            let caller = at.checked_sub(1).and_then(|at| stack.frames.get(at));
+            let is_method = caller.is_some_and(|frame| frame.kind == "java");
+            assert!(is_method, "{}: {}", java.display(), stack.text());
+        }
+        let of_sines = stacks.iter().filter(|stack| stack.text().contains("Stubs.sines")).count();
+        assert!(of_sines > stacks.len() / 10, "{}: {of_sines} of {}", java.display(), stacks.len());
+    }
+}
+
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_java_itself_sees() {
     let Some(program) = compiled(&[("Barriers.java".into(), source("Barriers.java"))]) else { return };

@@ -78,7 +78,7 @@ pub struct CodePiece {
     pub frame: u64,
     /// The first instruction that has a whole frame.
     pub complete: u64,
-    end: u64,
+    pub(crate) end: u64,
     /// See [`CodeCache::deoptimized`].
     deoptimized: [u64; 2],
 }

@@ -6,7 +6,6 @@ use super::{Frame, Stop};
 use crate::arch::Arch;
 use crate::code_cache::{CodeCache, CodePiece};
 use crate::memory::Memory;
-use crate::prologue;
 use crate::published::Rules;
 
 /// Below the frame pointer of the interpreter's frame: the stack pointer of its caller, before
@@ -44,7 +43,7 @@ pub(super) fn step<A: Arch, M: Memory>(
     }
     let piece = cache.piece(memory, pc)?;
     if piece.frame == 0 {
-        let without = if frame.exact { without_frame::<A, M>(rules, memory, frame) } else { None };
+        let without = if frame.exact { without_frame::<A, M>(rules, memory, frame, cache) } else { None };
         return without.or_else(|| entry_barrier::<A, M>(rules, memory, frame));
     }
     let made = if frame.exact && A::CALL_PUSHES { made(memory, pc, piece)? } else { Made::Whole };
@@ -80,15 +79,57 @@ fn by_frame_pointer<A: Arch, M: Memory>(
         .then(|| enter_caller::<A>(frame, pc, sender_sp, Some(caller_fp)))
 }
 
-/// From code that makes no frame, if the word on top of the stack is a return address.
+/// From a stub that has no frame at this instruction. What lies on top of the stack is the return
+/// address if the call before it goes to that stub; it may be what an earlier call left there.
 fn without_frame<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
+    cache: &CodeCache,
 ) -> Option<Result<(), Stop>> {
-    let pc = memory.word(frame.at.sp).filter(|_| A::CALL_PUSHES)?;
-    let (sp, fp) = (frame.at.sp.checked_add(8)?, frame.at.fp);
-    (prologue::follows_call(rules, memory, pc) == Some(true)).then(|| enter_caller::<A>(frame, pc, sp, fp))
+    let (pc, sp, fp) = (frame.at.pc, frame.at.sp, frame.at.fp);
+    let top = memory.word(sp).filter(|_| A::CALL_PUSHES)?;
+    if let Some(entry) = called_stub(rules, memory, cache, top) {
+        let [at_entry, at_pc] = [code_at(memory, entry)?, code_at(memory, pc)?];
+        // ret, with vzeroupper before it or not
+        let ends = matches!(at_pc, [RETURN, ..] | [0xc5, 0xf8, 0x77, RETURN]);
+        let has_frame = makes_frame(at_entry) && pc != entry && !ends;
+        return (!has_frame).then(|| enter_caller::<A>(frame, top, sp + 8, fp));
+    }
+    let under = memory.word(sp.checked_add(8)?)?;
+    let is_pushed = called_stub(rules, memory, cache, under)? == pc.checked_sub(1)?;
+    is_pushed.then(|| enter_caller::<A>(frame, under, sp + 16, Some(top)))
+}
+
+/// The stub to which the call before a return address goes: of the code cache, or of the caller,
+/// from which others are jumped to.
+#[inline(never)]
+fn called_stub<M: Memory>(rules: &Rules<'_>, memory: &mut M, cache: &CodeCache, pc: u64) -> Option<u64> {
+    let mut code = [0; 13];
+    let start = pc.checked_sub(13).filter(|start| rules.snapshot.is_executable(*start))?;
+    if !memory.code(start, &mut code) {
+        return None;
+    }
+    let target = match code {
+        // mov imm, %r10; call *%r10
+        [0x49, 0xba, a, b, c, d, e, f, g, h, 0x41, 0xff, 0xd2] => {
+            u64::from_le_bytes([a, b, c, d, e, f, g, h])
+        }
+        [.., 0xe8, a, b, c, d] => pc.checked_add_signed(i32::from_le_bytes([a, b, c, d]).into())?,
+        _ => return None,
+    };
+    let piece = cache.piece(memory, target)?;
+    (piece.frame == 0 || (piece.start..piece.end).contains(&pc)).then_some(target)
+}
+
+fn code_at<M: Memory>(memory: &mut M, pc: u64) -> Option<[u8; 4]> {
+    let mut code = [0; 4];
+    memory.code(pc, &mut code).then_some(code)
+}
+
+/// Whether a stub begins with `push %rbp; mov %rsp, %rbp`.
+fn makes_frame(code: [u8; 4]) -> bool {
+    matches!(code, [PUSH_FP, 0x48, 0x8b, 0xec] | [PUSH_FP, 0x48, 0x89, 0xe5])
 }
 
 /// From the stub by which a method asks whether it may be entered, which has a mark between the
