@@ -57,13 +57,14 @@ pub struct BlockMemory<'b> {
     reads: usize,
     most: usize,
     last: usize,
+    before: usize,
 }
 
 impl<'b> BlockMemory<'b> {
     /// Nothing was read yet. `memory_file` as for
     /// [`guarded_copy_or_file`](swipr_unwind::memory::guarded_copy_or_file).
     pub fn new(blocks: &'b mut Blocks, memory_file: i32) -> BlockMemory<'b> {
-        BlockMemory { blocks, memory_file, tid: thread_id(), reads: 0, most: MAX_READS, last: 0 }
+        BlockMemory { blocks, memory_file, tid: thread_id(), reads: 0, most: MAX_READS, last: 0, before: 0 }
     }
 
     /// Reads what the thread's last two walks needed.
@@ -114,6 +115,10 @@ impl<'b> BlockMemory<'b> {
 
     /// As much as is known from `address` on; reads it, if nothing is.
     fn bytes(&mut self, address: u64) -> Option<&[u8]> {
+        if self.known(self.last, address).is_none() {
+            // Of two places that are read in turn, such as a stack and a structure.
+            core::mem::swap(&mut self.last, &mut self.before);
+        }
         if self.known(self.last, address).is_none() {
             let known = (0..self.filled()).find(|&at| self.known(at, address).is_some());
             self.last = match known {

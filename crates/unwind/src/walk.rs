@@ -146,8 +146,12 @@ fn step_slow<A: Arch, M: Memory>(
 ) -> Result<Option<Step>, Stop> {
     // The code has no table, or seems to be padding.
     let is_undescribed = matches!(rule.kind(), Kind::None | Kind::End);
-    if let Some(cache) = rules.code_cache.filter(|_| is_undescribed && !state.frame.exact)
-        && let compiled = cache.rule(memory, state.frame.look_up())
+    let pc = state.frame.look_up();
+    let cache = rules.code_cache.filter(|_| is_undescribed);
+    let is_interpreter = cache.is_some_and(|cache| cache.is_interpreter(pc));
+    let of_compiled = cache.filter(|_| !is_interpreter && !state.frame.exact);
+    if let Some(cache) = of_compiled
+        && let compiled = state.compiled.rule(cache, memory, pc)
         && compiled != Rule::NONE
     {
         let step = Step::of(&state.frame, compiled);
@@ -156,13 +160,11 @@ fn step_slow<A: Arch, M: Memory>(
         return Ok(Some(step));
     }
     let frame_pointer = state.frame.at.fp.filter(|_| is_undescribed);
-    if let Some(cache) = rules.code_cache.filter(|_| is_undescribed && !state.frame.exact)
+    if let Some(cache) = of_compiled
         && let Some(pc) = cache.original_pc(memory, state.frame.at.pc, state.frame.at.sp)
     {
         frames.set_last(pc);
     }
-    let is_interpreter =
-        is_undescribed && rules.code_cache.is_some_and(|cache| cache.is_interpreter(state.frame.look_up()));
     // Each round recovers one more register, and there are not many.
     loop {
         let WalkState { frame, number, origin, scratch, .. } = &mut *state;

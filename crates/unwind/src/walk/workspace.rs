@@ -6,6 +6,7 @@ use super::Frame;
 use super::callee_saved::{Again, Origin};
 use super::stack_cache::StackCache;
 use crate::arch::Arch;
+use crate::code_cache::CompiledRules;
 use crate::expression::Stack;
 use crate::frame_runs::FrameRuns;
 use crate::memory::Memory;
@@ -87,6 +88,7 @@ impl Workspace {
             number,
             origin: Origin::new(start),
             again: MaybeUninit::uninit(),
+            compiled: CompiledRules::default(),
             scratch: Scratch {
                 descriptions: MaybeUninit::uninit(),
                 expression: MaybeUninit::uninit(),
@@ -151,6 +153,7 @@ pub(super) struct WalkState {
     pub(super) number: usize,
     pub(super) origin: Origin,
     pub(super) again: MaybeUninit<Again>,
+    pub(super) compiled: CompiledRules,
     pub(super) scratch: Scratch,
 }
 
