@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// One function of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The function, without offset; a remark such as `[9 frames elided]`; or the
+    /// The function, without offset; a remark such as `[frames elided]`; or the
     /// module where no function is known.
     pub name: String,
     /// The file of the code; empty in folded text, which has none.
@@ -197,7 +197,7 @@ mod tests {
 
     const TEXT: &str = "work 10/11 1700000000.000000001: 1000000 wall-clock:\n\
         \t000000000000aaaa leaf.isra.0+0x1f (/x/app)\n\
-        \t               0 [9 frames elided] ([unknown])\n\
+        \t               0 [frames elided] ([unknown])\n\
         \t000000000000bbbb libc.so.6+0x89c (/lib/libc.so.6)\n\
         \n\
         app 10/10 [003] 1700000000.000000002: 1000000 wall-clock:\n\
@@ -208,7 +208,7 @@ mod tests {
         let recording = Recording::parse(TEXT, "ticks=2 samples=2 odd").expect("samples");
         assert_eq!((recording.count(), recording.threads()), (2, 2));
         let first = &recording.samples[0];
-        assert_eq!(first.chain(), "work: libc.so.6;[9 frames elided];leaf");
+        assert_eq!(first.chain(), "work: libc.so.6;[frames elided];leaf");
         let named: Vec<bool> = first.frames.iter().map(Frame::is_named).collect();
         assert_eq!(named, [false, false, true]);
         assert!(first.frames[1].is_note() && !first.is_of_main_thread());

@@ -10,7 +10,7 @@ use crate::category::{self, Class};
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack};
 use crate::ptr_cache::PtrCache;
 use crate::raw_tree::{Known, LEFT_OUT};
-use crate::text_frames::{elided_text, shown_functions, visible};
+use crate::text_frames::{ELIDED, shown_functions, visible};
 use crate::tree::{ROOT, Tree};
 use crate::{Options, names, state};
 
@@ -76,13 +76,13 @@ impl DisplayTree {
 
     fn of_stack(&mut self, stack: &Arc<Stack>) -> u32 {
         let options = self.options.clone();
-        let (inner, elided, outer) = visible(stack, &options);
+        let (inner, is_cut, outer) = visible(stack, &options);
         let mut path = Vec::new();
         for frame in outer.iter().rev() {
             self.of_frame(frame, &mut path);
         }
-        if elided > 0 {
-            path.push(self.tree.frame(DisplayFrame::note(&elided_text(elided), Class::Note)));
+        if is_cut {
+            path.push(self.tree.frame(DisplayFrame::note(ELIDED, Class::Note)));
         }
         for frame in inner.iter().rev() {
             self.of_frame(frame, &mut path);

@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::clock::utc;
 use crate::model::{FrameKind, Function, Header, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
-use crate::text_frames::{TextFrame, elided_text, entries};
+use crate::text_frames::{ELIDED, TextFrame, entries};
 use crate::{Format, Options, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
@@ -68,7 +68,7 @@ impl Dump {
 
     fn entry(&self, entry: &TextFrame<'_>) -> String {
         let (frame, function, inlined) = match entry {
-            TextFrame::Elided(count) => return elided_text(*count),
+            TextFrame::Elided => return ELIDED.to_owned(),
             TextFrame::Frame { frame, function, inlined } => (*frame, *function, *inlined),
         };
         if frame.kind == FrameKind::Note {
@@ -82,6 +82,10 @@ impl Dump {
         let address = frame.address;
         match name {
             None => format!("{address:#018x} {} ({module})", names::UNKNOWN),
+            // Such a function has no code of its own, in which there could be an offset.
+            Some((name, function)) if matches!(frame.kind, FrameKind::Interpreted(_)) => {
+                format!("{address:#018x} {name} ({module}){}", place(function))
+            }
             Some((name, function)) if inlined => {
                 format!("{address:#018x} {name} [inlined] ({module}){}", place(function))
             }

@@ -13,7 +13,7 @@ use std::io::Write;
 use crate::aggregate::{Finished, Total, Totals};
 use crate::model::{FrameKind, Header, Mode, Sample, Summary};
 use crate::stats::{stats_line, why_empty};
-use crate::text_frames::{TextFrame, elided_text, entries};
+use crate::text_frames::{ELIDED, TextFrame, entries};
 use crate::{Format, Options, Weight, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
@@ -89,7 +89,7 @@ impl Folded {
 
     fn part(&self, entry: &TextFrame<'_>) -> String {
         match entry {
-            TextFrame::Elided(count) => elided_text(*count),
+            TextFrame::Elided => ELIDED.to_owned(),
             TextFrame::Frame { frame, function, .. } => match function {
                 Some(function) if frame.kind == FrameKind::Note => names::note(&function.name),
                 Some(function) => names::symbol(frame, function, self.options.names)

@@ -63,13 +63,13 @@ impl Format for JsonDump {
 
 impl JsonDump {
     fn frames(&self, sample: &Sample<'_>) -> String {
-        let (inner, elided, outer) = visible(sample.stack, &self.options);
+        let (inner, is_cut, outer) = visible(sample.stack, &self.options);
         let mut array = Members::array();
         for frame in inner {
             array = array.element(self.frame(frame));
         }
-        if elided > 0 {
-            array = array.element(self.frame(&note(&text_frames::elided_text(elided))));
+        if is_cut {
+            array = array.element(self.frame(&note(text_frames::ELIDED)));
         }
         for frame in outer {
             array = array.element(self.frame(frame));

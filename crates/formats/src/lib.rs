@@ -64,4 +64,5 @@ pub use live::{LIVE_LINES, live_page};
 pub use ptr_cache::PtrCache;
 pub use stats::{read_stats_line, stats_line};
 pub use template::LIVE_POLICY;
+pub use text_frames::ELIDED;
 pub use threads::THREADS;

@@ -56,7 +56,7 @@ pub enum FrameKind {
     /// A function of an interpreted program. It has no module, and its address is that of the
     /// interpreter's code that runs it, the same for all.
     Interpreted(Language),
-    /// Not code but a remark, `[truncated: …]` or `[9 frames elided]`:
+    /// Not code but a remark, `[truncated: …]` or `[frames elided]`:
     /// `functions` has one entry with that text, the address is 0.
     Note,
 }

@@ -23,7 +23,7 @@ use std::io::Write;
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, Summary};
 use crate::ptr_cache::PtrCache;
 use crate::stats::{stats_line, why_empty};
-use crate::text_frames::{TextFrame, elided_text, entries};
+use crate::text_frames::{ELIDED, TextFrame, entries};
 use crate::{Format, Options, names, state};
 
 pub(crate) fn make(options: &Options) -> Box<dyn Format> {
@@ -113,7 +113,7 @@ fn stack_lines(stack: &Stack, options: &Options, pid: u32) -> Vec<u8> {
     let mut out = Vec::new();
     for entry in entries(stack, options) {
         match entry {
-            TextFrame::Elided(count) => note_line(&elided_text(count), options, &mut out),
+            TextFrame::Elided => note_line(ELIDED, options, &mut out),
             TextFrame::Frame { frame, function: Some(function), .. } if frame.kind == FrameKind::Note => {
                 note_line(&function.name, options, &mut out)
             }

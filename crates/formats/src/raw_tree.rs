@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::Options;
 use crate::model::{Frame, FrameKind, Function, Stack};
 use crate::ptr_cache::PtrCache;
-use crate::text_frames::{elided_text, visible};
+use crate::text_frames::{ELIDED, visible};
 use crate::tree::Tree;
 
 /// A frame that is compared quickly: by its address, then by all of it.
@@ -53,8 +53,8 @@ impl<const RECENT: usize> RawTree<RECENT> {
     pub(crate) fn node(&mut self, stack: &Arc<Stack>, options: &Options) -> u32 {
         let tree = &mut self.tree;
         *self.recent.get_or_make(stack, || {
-            let (inner, elided, outer) = visible(stack, options);
-            let cut = (elided > 0).then(|| note(&elided_text(elided)));
+            let (inner, is_cut, outer) = visible(stack, options);
+            let cut = is_cut.then(|| note(ELIDED));
             let leaf_first = inner.iter().cloned().chain(cut).chain(outer.iter().cloned());
             let mut frames: Vec<u32> = leaf_first.map(|frame| tree.frame(Known(frame))).collect();
             frames.reverse();

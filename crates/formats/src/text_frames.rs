@@ -14,23 +14,23 @@ pub(crate) enum TextFrame<'a> {
         function: Option<&'a Function>,
         inlined: bool,
     },
-    /// So many frames were left out here.
-    Elided(usize),
+    /// Frames were left out here.
+    Elided,
 }
 
-/// The frames to show, leaf first, and how many are left out between the two parts.
-pub(crate) fn visible<'a>(stack: &'a Stack, options: &Options) -> (&'a [Frame], usize, &'a [Frame]) {
+/// The frames to show, leaf first, and whether some are left out between the two parts.
+pub(crate) fn visible<'a>(stack: &'a Stack, options: &Options) -> (&'a [Frame], bool, &'a [Frame]) {
     let frames = stack.frames.as_slice();
     let Some(max_depth) = options.max_depth.map(|depth| depth.max(2)) else {
-        return (frames, 0, &[]);
+        return (frames, false, &[]);
     };
     if frames.len() <= max_depth {
-        return (frames, 0, &[]);
+        return (frames, false, &[]);
     }
     let outer_count = max_depth / 2;
     let (rest, outer) = frames.split_at(frames.len() - outer_count);
-    let (inner, elided) = rest.split_at(max_depth - outer_count);
-    (inner, elided.len(), outer)
+    let (inner, _) = rest.split_at(max_depth - outer_count);
+    (inner, true, outer)
 }
 
 /// The functions of a frame that are to be shown, innermost first.
@@ -41,18 +41,16 @@ pub(crate) fn shown_functions<'a>(frame: &'a Frame, options: &Options) -> &'a [F
     }
 }
 
-/// The text of the remark for left-out frames.
-pub(crate) fn elided_text(count: usize) -> String {
-    format!("[{count} frames elided]")
-}
+/// The remark for left-out frames. Not how many: a recursion would have another stack each time.
+pub const ELIDED: &str = "[frames elided]";
 
 /// The entries of a stack, leaf first.
 pub(crate) fn entries<'a>(stack: &'a Stack, options: &'a Options) -> impl Iterator<Item = TextFrame<'a>> {
-    let (inner, elided, outer) = visible(stack, options);
+    let (inner, is_cut, outer) = visible(stack, options);
     inner
         .iter()
         .flat_map(|frame| of_frame(frame, options))
-        .chain((elided > 0).then_some(TextFrame::Elided(elided)))
+        .chain(is_cut.then_some(TextFrame::Elided))
         .chain(outer.iter().flat_map(|frame| of_frame(frame, options)))
 }
 

@@ -14,8 +14,8 @@ pub struct RawStack {
     words: Box<[u64]>,
     /// The frames of an interpreter among them.
     pub interpreted: Interpreted,
-    /// Frames left out behind the first [`frames::BEFORE_ELIDED`].
-    pub elided: usize,
+    /// Whether frames were left out behind the first [`frames::BEFORE_ELIDED`].
+    pub is_cut: bool,
     /// Why the walk ended.
     pub stop: Stop,
     /// What code was where at that time.
@@ -54,7 +54,7 @@ impl RawStack {
         RawStack {
             words: words.into(),
             interpreted,
-            elided: frames::elided(total),
+            is_cut: frames::elided(total) > 0,
             stop,
             mappings: mappings.clone(),
             remark: None,
@@ -92,7 +92,7 @@ impl RawStack {
         RawStack {
             words: Box::default(),
             interpreted: Interpreted::default(),
-            elided: 0,
+            is_cut: false,
             stop: Stop::Root,
             mappings: Arc::default(),
             remark: Some(remark),
@@ -125,7 +125,7 @@ impl PartialEq for RawStack {
         self.words == other.words
             && self.interpreted == other.interpreted
             && self.remark == other.remark
-            && self.elided == other.elided
+            && self.is_cut == other.is_cut
             && self.stop == other.stop
             && Arc::ptr_eq(&self.mappings, &other.mappings)
     }
@@ -136,7 +136,7 @@ impl Eq for RawStack {}
 impl Hash for RawStack {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.words.hash(state);
-        self.elided.hash(state);
+        self.is_cut.hash(state);
         self.interpreted.hash(state);
     }
 }

@@ -71,7 +71,7 @@ fn languages_in(format: &str) -> Vec<(String, String)> {
             let frames = dump.lines().filter_map(|line| line.split_once("] ").map_or(Some(line), |_| None));
             let frames =
                 frames.filter_map(|line| line.strip_prefix("  #")?.split_once("0x")?.1.split_once(' '));
-            let name = |rest: &str| rest.split('+').next().unwrap().to_owned();
+            let name = |rest: &str| rest.split(['+', ' ']).next().unwrap().to_owned();
             let module = |rest: &str| rest.split(['(', ')']).nth(1).unwrap().to_owned();
             frames.map(|(_, rest)| (name(rest), module(rest))).collect()
         }

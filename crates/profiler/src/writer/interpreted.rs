@@ -41,7 +41,7 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, source
         Parts {
             native: &addresses,
             // A frame that was left out may be the evaluator's.
-            is_complete: is_complete && raw.elided == 0,
+            is_complete: is_complete && !raw.is_cut,
             entries: &entries,
             is_cut: interpreted.is_cut,
         },

@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use swipr_formats::PtrCache;
 use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
+use swipr_formats::{ELIDED, PtrCache};
 use swipr_os::locks::lock;
 use swipr_os::process::{self, EpochClock};
 use swipr_server::recording::{ShownFrames, Symbolize};
@@ -222,8 +222,8 @@ impl StackSymbolizer {
             gil::insert(raw, &mut frames);
         }
         frames.extend(raw.remark().map(|remark| note(remark.into())));
-        if raw.elided > 0 && frames.len() > BEFORE_ELIDED {
-            frames.insert(BEFORE_ELIDED, note(format!("[{} frames elided]", raw.elided)));
+        if raw.is_cut && frames.len() > BEFORE_ELIDED {
+            frames.insert(BEFORE_ELIDED, note(ELIDED.to_owned()));
         }
         if !is_complete {
             frames.push(note(format!("[truncated: {}]", raw.stop.text())));
