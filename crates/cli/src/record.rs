@@ -31,9 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     let signals = Signals::take()?;
     let found = find::one(&arguments.target.text())?;
-    if let Some(why) = &found.status.off {
-        return Err(off(&found, why));
-    }
+    expect_on(&found)?;
     let plan = Plan::new(&arguments.output, &found.name(), found.pid())?;
     let (sampling, shape) = (&arguments.sampling, arguments.output.shape());
     let mut session = Session::new(plan.open()?, shape, Recorder::Record, sampling);
@@ -41,8 +39,8 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let mut descendants = if sampling.subprocesses { Some(descendants_of(&found)?) } else { None };
     let reuse = arguments.output.reuse();
-    let own_root = descendants.as_ref().map(|_| root(&found.name(), found.pid(), reuse));
-    let own = || Member { pid: found.pid(), name: found.name(), root: own_root.clone() };
+    let own_root = || sampling.subprocesses.then(|| root(&found.name(), found.pid(), reuse));
+    let own = || Member { pid: found.pid(), name: found.name(), root: own_root() };
     // Its children may have the threads that it has not.
     let query = if descendants.is_some() { sampling.query_of_any(left()) } else { sampling.query(left()) };
     let mut main = session.add(found.client.clone(), found.status.clone(), query, own())?;
@@ -67,15 +65,16 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         if !main_runs && (descendants.is_none() || session.running() == 0) {
             break;
         }
-        let ended = std::iter::from_fn(|| signals.next(Duration::ZERO)).any(|signal| signal.ends());
         // The agents end by themselves at the deadline; what does not is not waited for.
-        let late = deadline.is_some_and(|deadline| Instant::now() > deadline + Duration::from_secs(2));
-        if ended || late {
+        let is_late = deadline.is_some_and(|deadline| Instant::now() > deadline + Duration::from_secs(2));
+        if is_late || std::iter::from_fn(|| signals.next(Duration::ZERO)).any(|signal| signal.ends()) {
             break;
         }
-        if left().is_none_or(|left| !left.is_zero()) {
-            let children = descendants.iter_mut().flat_map(Descendants::new_ones);
-            children.for_each(|child| add_child(&mut session, child, sampling.query_of_any(left()), reuse));
+        let left = left();
+        if left.is_none_or(|left| !left.is_zero()) {
+            for child in descendants.iter_mut().flat_map(Descendants::new_ones) {
+                add_child(&mut session, child, sampling.query_of_any(left), reuse);
+            }
         }
         progress.show(&what, || session.figures());
     }
@@ -116,10 +115,9 @@ pub fn root(name: &str, pid: u32, reuse: ReuseThreads) -> String {
     }
 }
 
-fn off(found: &Found, why: &str) -> Error {
-    Error::new(
-        format!("the agent in {} ({}) has turned itself off: {why}", found.name(), found.pid()),
-        "restart the program: its agent starts again",
-    )
-    .exit(Exit::NotProfilable)
+/// An error if the agent has turned itself off.
+fn expect_on(found: &Found) -> Result<(), Error> {
+    let Some(why) = &found.status.off else { return Ok(()) };
+    let what = format!("the agent in {} ({}) has turned itself off: {why}", found.name(), found.pid());
+    Err(Error::new(what, "restart the program: its agent starts again").exit(Exit::NotProfilable))
 }

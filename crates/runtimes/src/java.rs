@@ -25,6 +25,9 @@ pub struct JavaLayout {
     pub code_cache: CodeCache,
     pub code_name: u64,
     pub code_method: u64,
+    /// Below the frame pointer of the interpreter's frames: the bytecode that runs, as of the last
+    /// call from there.
+    pub frame_bytecode: u64,
     pub method_const: u64,
     pub const_constants: u64,
     /// The size of the structure, behind which the bytecodes are.
@@ -57,10 +60,8 @@ pub enum SourceFile {
     OfClass(u64),
 }
 
-/// From the frame pointer of the interpreter's frames: the method, and the bytecode that runs, as
-/// of the last call from there.
+/// Below the frame pointer of the interpreter's frames: the method.
 const METHOD: u64 = 3 * 8;
-const BYTECODE: u64 = 8 * 8;
 /// Bits of [`Frame::offset`] for the number of the native frame. Those above are the bytecode's
 /// number plus 1; 0: it is not known.
 const NUMBER_BITS: u32 = 11;
@@ -168,7 +169,7 @@ impl JavaWalk<'_, '_, '_> {
             let is_made = number != 0 || native.sp <= method_at;
             if let (true, Some(at)) = (is_interpreter && is_made, native.kept(number as usize)) {
                 let method = self.word(method_at)?;
-                let bytecode = self.word(fp.wrapping_sub(BYTECODE))?;
+                let bytecode = self.word(fp.wrapping_sub(self.layout.frame_bytecode))?;
                 // While it runs, the bytecode is in a register.
                 let is_known = word.is_some_and(|word| word & EXACT == 0);
                 let place = if is_known { self.bytecode(method, bytecode) } else { 0 };

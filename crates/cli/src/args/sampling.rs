@@ -1,7 +1,7 @@
 //! Options about what is sampled, and how often.
 
 use super::frames::Frames;
-use super::span::{LONGEST, rate, recording_span};
+use super::span::{LONGEST, SHORTEST, rate, recording_span};
 use clap::{Args, ValueEnum};
 use std::fmt::Write;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub struct Sampling {
 impl Sampling {
     /// The query for an agent that is to sample for so long, or for as long as it can.
     pub fn query(&self, left: Option<Duration>) -> String {
-        let seconds = left.unwrap_or(LONGEST).as_secs_f64();
+        let seconds = left.map_or(LONGEST, |left| left.max(SHORTEST)).as_secs_f64();
         let mode = if self.mode == Some(Mode::Wall) || self.idle { "wall" } else { "cpu" };
         let mut query = format!("seconds={seconds}&hz={}&mode={mode}", self.rate);
         if self.source == Some(SampleSource::Preempt) {
@@ -155,5 +155,7 @@ mod tests {
         let query = sampling.query(Some(Duration::from_millis(2500)));
         assert_eq!(query, "seconds=2.5&hz=100&mode=wall&threads=%5Ea%2B%20%26b");
         assert_eq!(sampling.query_of_any(Some(Duration::from_millis(2500))), query + "&may_come=true");
+        // Regression: a child that came at the end was asked for 0 seconds, which is an error.
+        assert!(sampling.query(Some(Duration::ZERO)).starts_with("seconds=0.001&"));
     }
 }

@@ -18,6 +18,8 @@ pub fn span(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * scale).map_err(|_| format!("{text} is too long"))
 }
 
+/// The time that an agent is asked for at least.
+pub const SHORTEST: Duration = Duration::from_millis(1);
 /// An agent records at most so long at a time.
 pub const LONGEST: Duration = Duration::from_secs(86_400);
 

@@ -107,8 +107,9 @@ fn threads_have_their_share_of_the_cpu_and_the_process_its_time_by_http_and_by_t
         });
         for folded in both {
             assert!(share(&folded, "light_main") < 0.7, "{weight} {folded}");
-            // Two seconds of a processor in nanoseconds; a hundred samples a second and thread.
-            let expected = if weight == "samples" { 1..100_000 } else { 100_000_000..5_000_000_000 };
+            // Two seconds of a processor, or what others leave of that, in nanoseconds; a hundred
+            // samples a second and thread.
+            let expected = if weight == "samples" { 1..100_000 } else { 1_000_000..5_000_000_000 };
             assert!(expected.contains(&sum(&folded)), "{weight} {folded}");
         }
     }

@@ -36,7 +36,9 @@ const TYPES: [&str; 19] = [
 /// Before this version numbers are written with bytes that are 0.
 const WITHOUT_ZERO: u32 = 20;
 /// The versions whose compiled code is described as it is read here.
-const VERSIONS: [std::ops::RangeInclusive<u32>; 2] = [11..=22, 25..=25];
+const VERSIONS: [std::ops::RangeInclusive<u32>; 3] = [8..=8, 11..=22, 25..=27];
+/// Before this version the interpreter's frames have a word less.
+const WITH_MIRROR: u32 = 9;
 
 /// What is read of the one that the object has; or why it is not read.
 pub fn find(exported: &Exported, text: Range<u64>) -> Result<FoundRuntime, NotRead> {
@@ -79,7 +81,10 @@ impl Structures<'_> {
 
     /// `None`: it has not started.
     fn version(&self) -> Option<u32> {
-        self.half(self.field("Abstract_VM_Version._vm_major_version").ok()?).filter(|&major| major != 0)
+        let version = self.half(self.field("Abstract_VM_Version._vm_major_version").ok()?);
+        // Up to 8, HotSpot's own versions were others, and it had one heap.
+        let is_8 = self.field("CodeCache._heap").is_ok();
+        version.filter(|&version| version != 0).map(|version| if is_8 { 8 } else { version })
     }
 
     /// `Ok(None)`: it has not started.
@@ -102,14 +107,28 @@ impl Structures<'_> {
             // Fields of two bytes lie in between those of four.
             is_short: complete % 4 != 0 || matches!(code, CodeStart::Distance(_)),
             code,
-            deoptimized: [self.handler("deopt_handler")?, self.handler("deopt_mh_handler")?],
+            deoptimized: self.handlers()?,
             original_pc: self.field("nmethod._orig_pc_offset")?,
         }))
     }
 
-    fn handler(&self, name: &str) -> Result<CodeStart, String> {
-        let distance = self.field(&format!("nmethod._{name}_offset")).map(CodeStart::Distance);
-        distance.or_else(|_| self.field(&format!("CompiledMethod._{name}_begin")).map(CodeStart::Address))
+    /// Of methods, and of method handles.
+    fn handlers(&self) -> Result<[CodeStart; 2], String> {
+        let [distance, address]: [fn(u64) -> CodeStart; 2] = [CodeStart::Distance, CodeStart::Address];
+        let both = |names: [&str; 2], start: fn(u64) -> CodeStart| {
+            Ok::<_, String>([start(self.field(names[0])?), start(self.field(names[1])?)])
+        };
+        both(["nmethod._deoptimize_offset", "nmethod._deoptimize_mh_offset"], distance)
+            .or_else(|_| {
+                both(["nmethod._deopt_handler_offset", "nmethod._deopt_mh_handler_offset"], distance)
+            })
+            .or_else(|_| both(["nmethod._deopt_handler_entry_offset"; 2], distance))
+            .or_else(|_| {
+                both(
+                    ["CompiledMethod._deopt_handler_begin", "CompiledMethod._deopt_mh_handler_begin"],
+                    address,
+                )
+            })
     }
 
     fn interpreter(&self) -> Result<Option<published::Range>, String> {
@@ -126,9 +145,6 @@ impl Structures<'_> {
     }
 
     fn heaps(&self) -> Result<Option<[CodeHeap; HEAPS]>, String> {
-        let list = self.field("CodeCache._heaps")?;
-        let length = self.structs.field(&["GrowableArrayBase._len", "GenericGrowableArray._len"])?;
-        let data = self.field("GrowableArray<int>._data")?;
         let space = self.field("CodeHeap._memory")?;
         let [low, high] =
             ["VirtualSpace._low_boundary", "VirtualSpace._high_boundary"].map(|name| self.field(name));
@@ -141,10 +157,18 @@ impl Structures<'_> {
             let segments = self.word(at + segments + low)?;
             Some(CodeHeap { memory, segments, shift: self.half(at + shift)?.min(16) })
         };
-        let all = || {
+        let mut heaps = [CodeHeap::NONE; HEAPS];
+        if let Ok(only) = self.field("CodeCache._heap") {
+            let only = || heap(self.word(only).filter(|&only| only != 0)?);
+            heaps[0] = only().unwrap_or(CodeHeap::NONE);
+            return Ok(Some(heaps).filter(|heaps| heaps[0] != CodeHeap::NONE));
+        }
+        let list = self.field("CodeCache._heaps")?;
+        let length = self.structs.field(&["GrowableArrayBase._len", "GenericGrowableArray._len"])?;
+        let data = self.field("GrowableArray<int>._data")?;
+        let mut all = || {
             let list = self.word(list).filter(|&list| list != 0)?;
             let count = self.half(list + length)? as usize;
-            let mut heaps = [CodeHeap::NONE; HEAPS];
             for (place, number) in heaps.iter_mut().take(count).zip(0..) {
                 *place = heap(self.word(self.word(list + data)? + 8 * number)?)?;
             }
@@ -162,6 +186,7 @@ impl Structures<'_> {
             code_cache,
             code_name: self.field("CodeBlob._name")?,
             code_method: self.structs.field(&["nmethod._method", "CompiledMethod._method"])?,
+            frame_bytecode: if version < WITH_MIRROR { 7 * 8 } else { 8 * 8 },
             method_const: self.field("Method._constMethod")?,
             const_constants: self.field("ConstMethod._constants")?,
             const_bytes: self.structs.size("ConstMethod")?,
@@ -193,10 +218,11 @@ impl Structures<'_> {
                 id,
                 places: CodePart::Distance(places),
                 places_end: CodePart::Distance(field("nmethod._dependencies_offset")?),
-                descriptions: CodePart::Address(any(&[
-                    "CompiledMethod._scopes_data_begin",
-                    "nmethod._scopes_data_begin",
-                ])?),
+                descriptions: match any(&["CompiledMethod._scopes_data_begin", "nmethod._scopes_data_begin"])
+                {
+                    Some(address) => CodePart::Address(address),
+                    None => CodePart::Distance(field("nmethod._scopes_data_offset")?),
+                },
                 methods: CodePart::Distance(field("nmethod._metadata_offset")?),
             });
         };
