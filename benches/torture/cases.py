@@ -25,6 +25,7 @@ CASES = {
     "express": web.express,
     "fpm": web.fpm,
     "sinatra": web.sinatra,
+    "tomcat": web.tomcat,
     "lisp": collectors.lisp,
     "mono": collectors.mono,
     "ruby": collectors.ruby,

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 from hosts import need, until
 from place import PROGRAMS, lines_with
@@ -126,3 +127,25 @@ def sinatra(place):
     port = free_port()
     host = place.begin([server, "-q", "-e", "production", "-w", 2, "-t", "4:4", "-b", f"tcp://127.0.0.1:{port}", APPS / "config.ru"])
     return served(place, port, host, "sinatra")
+
+
+def tomcat(place):
+    """A JSP page in Tomcat, with its threads; its own log says nothing of the place."""
+    java, home = need("java", "openjdk-17-jre-headless"), Path("/usr/share/tomcat10")
+    if not java or not home.exists():
+        print("left out: Tomcat is not here (apt-get install tomcat10)", flush=True)
+        return None
+    port, base = free_port(), place.folder / "tomcat"
+    pages = base / "webapps" / "ROOT"
+    for folder in (base / "conf", base / "temp", pages / "WEB-INF"):
+        folder.mkdir(parents=True)
+    (base / "conf" / "server.xml").write_text(f"""<Server port="-1"><Service name="s"><Connector port="{port}" address="127.0.0.1"/>
+        <Engine name="e" defaultHost="h"><Host name="h" appBase="webapps" errorReportValveClass=""/></Engine></Service></Server>""")
+    (base / "conf" / "web.xml").write_text(Path("/etc/tomcat10/web.xml").read_text())
+    (pages / "app.jsp").write_text((APPS / "app.jsp").read_text())
+    (pages / "WEB-INF" / "web.xml").write_text("""<web-app><servlet><servlet-name>a</servlet-name><jsp-file>/app.jsp</jsp-file></servlet>
+        <servlet-mapping><servlet-name>a</servlet-name><url-pattern>/*</url-pattern></servlet-mapping></web-app>""")
+    jars = f"{home}/bin/bootstrap.jar:{home}/bin/tomcat-juli.jar"
+    host = place.begin([java, "-Xmx256m", "-cp", jars, f"-Dcatalina.base={base}", f"-Dcatalina.home={home}", f"-Djava.io.tmpdir={base}/temp",
+                        "org.apache.catalina.startup.Bootstrap", "start"])
+    return served(place, port, host, "tomcat")
