@@ -3,7 +3,7 @@
  * functions are blamed, not "[not sampled]" or "ended-threads". Each says what it is called, then ends in another way: it returns, calls
  * pthread_exit(3) or is cancelled, from below its first function. What a thread returns is what its creator gets. */
 // cflags: -O2 -fexceptions
-// record: seconds=10&hz=100&mode=cpu
+// record: seconds=20&hz=100&mode=cpu
 // expect: samples >= 80
 // expect: seconds without a stack <= 1
 // expect: share of request with stack request;parse >= 0.33

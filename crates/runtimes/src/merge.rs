@@ -86,6 +86,8 @@ pub struct Parts<'a> {
     pub entries: &'a [bool],
     /// The chain was cut before its root.
     pub is_cut: bool,
+    /// Native frames were left out before the one with this number.
+    pub gap: Option<usize>,
 }
 
 /// The one stack.
@@ -96,10 +98,20 @@ pub struct Merged {
     /// Nothing says which native call ran which segment: all of the chain is in the place of the
     /// innermost one.
     pub is_uncertain: bool,
+    /// Before which of the places native frames were left out.
+    pub gap: Option<usize>,
 }
 
 /// Merges the two.
 pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
+    match parts.gap.and_then(|gap| parts.native.split_at_checked(gap)) {
+        Some((inside, outside)) => merge_around(inside, outside, parts, code),
+        None => merge_whole(parts, code),
+    }
+}
+
+/// Merges where no native frame was left out.
+fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     let numbered = parts.native.iter().enumerate();
     let mut calls: Vec<usize> =
         numbered.filter(|(_, address)| code.runs(**address)).map(|(at, _)| at).collect();
@@ -155,7 +167,31 @@ pub fn merge(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     }
     // The native walk did not get so far.
     places.extend(left.flatten().map(Place::Interpreted));
-    Merged { places, is_uncertain }
+    Merged { places, is_uncertain, gap: None }
+}
+
+/// Merges where native frames were left out: those inside take the innermost segments, those
+/// outside the outermost ones, and the segments between are in the gap.
+fn merge_around(inside: &[u64], outside: &[u64], parts: Parts<'_>, code: &RuntimeCode) -> Merged {
+    let calls = |native: &[u64]| native.iter().filter(|address| code.runs(**address)).count();
+    let ends: Vec<usize> = segments(parts.entries).into_iter().map(|segment| segment.end).collect();
+    let reaches_root = parts.is_complete && !parts.is_cut;
+    let outer = if reaches_root { calls(outside).min(ends.len()) } else { 0 };
+    let inner = calls(inside).min(ends.len() - outer);
+    let end_of = |count: usize| count.checked_sub(1).and_then(|at| ends.get(at)).copied().unwrap_or(0);
+    let (first, last) = (end_of(inner), end_of(ends.len() - outer));
+    let part = |native, entries: Range<usize>| {
+        let entries = parts.entries.get(entries).unwrap_or_default();
+        merge_whole(Parts { native, is_complete: false, entries, is_cut: true, gap: None }, code).places
+    };
+    let mut places = part(inside, 0..first);
+    let gap = Some(places.len());
+    places.extend((first..last).map(Place::Interpreted));
+    places.extend(part(outside, last..parts.entries.len()).into_iter().map(|place| match place {
+        Place::Native(at) => Place::Native(inside.len() + at),
+        Place::Interpreted(at) => Place::Interpreted(last + at),
+    }));
+    Merged { places, is_uncertain: false, gap }
 }
 
 /// The runs of frames that one native call of the evaluator made, leaf first: each ends with its
@@ -179,7 +215,7 @@ mod tests {
     /// The evaluator is at 100..200, in an object at 0..1000; native code is above.
     fn merged(native: &[u64], entries: &[bool], is_complete: bool, is_cut: bool) -> (String, bool) {
         let code = RuntimeCode { evaluator: 100..200, object: 0..1000, ..RuntimeCode::default() };
-        merged_by(&code, Parts { native, is_complete, entries, is_cut })
+        merged_by(&code, Parts { native, is_complete, entries, is_cut, gap: None })
     }
 
     fn merged_by(code: &RuntimeCode, parts: Parts<'_>) -> (String, bool) {
@@ -226,6 +262,18 @@ mod tests {
         );
     }
 
+    /// Regression: the outermost functions stood outside of the thread's first native frame.
+    #[test]
+    fn around_frames_that_were_left_out_each_end_of_the_chain_has_its_own_calls() {
+        let code = RuntimeCode { evaluator: 100..200, object: 0..1000, ..RuntimeCode::default() };
+        let native = [150, 300, 2000, 150, 400];
+        let parts =
+            |is_cut| Parts { native: &native, is_complete: true, entries: &[true; 4], is_cut, gap: Some(2) };
+        assert_eq!(merged_by(&code, parts(false)), ("400 i 2000 h g 300 f".to_owned(), false));
+        assert_eq!(merge(parts(false), &code).gap, Some(2));
+        assert_eq!(merged_by(&code, parts(true)).0, "400 150 2000 i h g 300 f");
+    }
+
     #[test]
     fn a_segment_of_perl_may_wait_for_its_call_and_the_outermost_may_have_none() {
         let (object, evaluator, root, shown) = (0..1000, 100..200, 400..500, 300..310);
@@ -233,7 +281,7 @@ mod tests {
         let language = RuntimeLanguage::Perl;
         let inner = Default::default();
         let perl = RuntimeCode { evaluator, cold_part, inner, object, language, root, shown };
-        let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false };
+        let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false, gap: None };
         // A sort (300) compares, and moves elements.
         let comparing = parts(&[150, 300, 150, 400], &[true, false, true]);
         assert_eq!(merged_by(&perl, comparing), ("400 h g 300 f".to_owned(), false));
@@ -253,7 +301,7 @@ mod tests {
             language: RuntimeLanguage::Ruby,
             ..RuntimeCode::default()
         };
-        let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false };
+        let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false, gap: None };
         let called = parts(&[550, 150, 2000, 300, 550, 150, 400], &[true, false, true]);
         assert_eq!(merged_by(&ruby, called), ("400 h g 2000 f".to_owned(), false));
         // An exception is caught: the inner function was left.

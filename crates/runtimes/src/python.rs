@@ -25,6 +25,10 @@ const MAX_FILE: usize = 1024;
 const MAX_TABLE: usize = 16 * 1024;
 /// Frames that are followed, shims included.
 const MAX_STEPS: usize = 8192;
+/// Blocks that one walk may read: before 3.11 each frame lies by itself. And those that are left
+/// for what functions are called.
+const MAX_READS: usize = 640;
+const FOR_NAMES: usize = 64;
 /// Bytes of a name that are read at once: its head and most names.
 const NAME_BYTES: usize = 112;
 /// Frames whose functions are read at once.
@@ -48,6 +52,7 @@ pub fn walk(
     chain: &mut Chain,
 ) {
     chain.begin();
+    memory.allow(MAX_READS);
     let state = if state == 0 { layout.newest_of(thread, memory).unwrap_or(0) } else { state };
     let is_known = ![0, SEVERAL].contains(&state);
     let end = if is_known && layout.is_of(state, thread, memory) == Some(true) {
@@ -112,6 +117,9 @@ impl Walk<'_, '_, '_> {
             }
             if !frame.is_multiple_of(8) {
                 return Err(End::Inconsistent);
+            }
+            if self.memory.left() < FOR_NAMES {
+                return Ok(End::Full);
             }
             let is_entry = match row.frame_entry {
                 Entry::Each => Some(true),

@@ -8,6 +8,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Function, Language};
 use swipr_runtimes::merge::{Parts, Place, RuntimeLanguage, merge};
+use swipr_unwind::frames::BEFORE_ELIDED;
 
 /// Behind the frames of a chain that was cut, or whose place among the native frames is not known.
 pub const CUT: &str = "[outer interpreted frames left out]";
@@ -18,17 +19,35 @@ const TRAMPOLINE: &str = "py::";
 /// How the file is named that switches between greenlets (`greenlet`, gevent, eventlet).
 const GREENLETS: &str = "_greenlet.";
 
-/// `native` are the frames of `raw` with their names, leaf first.
-pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, sources: &mut SourceLines) {
+/// `native` are the frames of `raw` with their names, leaf first. Returns before which of them some
+/// were left out, if so.
+pub fn insert(
+    raw: &RawStack,
+    is_complete: bool,
+    native: &mut Vec<Frame>,
+    sources: &mut SourceLines,
+) -> Option<usize> {
+    let gap = Some(BEFORE_ELIDED).filter(|gap| raw.is_cut && *gap < native.len());
     let interpreted = &raw.interpreted;
     let Some(code) = raw.mappings.interpreter.as_deref().filter(|_| !interpreted.frames.is_empty()) else {
-        return;
+        return gap;
     };
     match code.language {
-        RuntimeLanguage::JavaScript => return javascript::insert(raw, native, sources),
-        RuntimeLanguage::Java => return java::insert(raw, code, native),
-        RuntimeLanguage::Python | RuntimeLanguage::Perl | RuntimeLanguage::Php | RuntimeLanguage::Ruby => {}
+        RuntimeLanguage::JavaScript => javascript::insert(raw, native, sources),
+        RuntimeLanguage::Java => java::insert(raw, code, native),
+        _ => return insert_merged(raw, is_complete, native, gap),
     }
+    gap
+}
+
+/// The same, of languages whose functions have no native frames of their own.
+fn insert_merged(
+    raw: &RawStack,
+    is_complete: bool,
+    native: &mut Vec<Frame>,
+    gap: Option<usize>,
+) -> Option<usize> {
+    let (interpreted, code) = (&raw.interpreted, raw.mappings.interpreter.as_deref()?);
     let inside = raw.addresses().zip(native.iter()).map(|(address, frame)| match frame.kind {
         // PHP jumps to what it compiled from its evaluator, which has the frame.
         FrameKind::Jit if is_jumped_to(frame, is_complete, code.language) => code.evaluator.start,
@@ -40,21 +59,14 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, source
     let merged = merge(
         Parts {
             native: &addresses,
-            // A frame that was left out may be the evaluator's.
-            is_complete: is_complete && !raw.is_cut,
+            is_complete,
             entries: &entries,
             is_cut: interpreted.is_cut,
+            gap: gap.filter(|gap| *gap < addresses.len()),
         },
         code,
     );
-    let language = match code.language {
-        RuntimeLanguage::Python => Language::Python,
-        RuntimeLanguage::Perl => Language::Perl,
-        RuntimeLanguage::Php => Language::Php,
-        RuntimeLanguage::Ruby => Language::Ruby,
-        RuntimeLanguage::JavaScript => Language::JavaScript,
-        RuntimeLanguage::Java => Language::Java,
-    };
+    let language = language_of(code.language);
     let all = std::mem::take(native);
     let frame = |place: Place| match place {
         Place::Native(at) => all.get(at).filter(|frame| !is_trampoline(frame)).cloned(),
@@ -69,11 +81,27 @@ pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, source
         (false, false) => None,
     };
     let last = merged.places.iter().rposition(|place| matches!(place, Place::Interpreted(_)));
+    let mut gap = None;
     for (at, place) in merged.places.into_iter().enumerate() {
+        if merged.gap == Some(at) {
+            gap = Some(native.len());
+        }
         native.extend(frame(place));
         native.extend(remark.filter(|_| last == Some(at)).map(|remark| note(remark.into())));
     }
     native.extend(all.into_iter().skip(addresses.len()));
+    gap
+}
+
+fn language_of(language: RuntimeLanguage) -> Language {
+    match language {
+        RuntimeLanguage::Python => Language::Python,
+        RuntimeLanguage::Perl => Language::Perl,
+        RuntimeLanguage::Php => Language::Php,
+        RuntimeLanguage::Ruby => Language::Ruby,
+        RuntimeLanguage::JavaScript => Language::JavaScript,
+        RuntimeLanguage::Java => Language::Java,
+    }
 }
 
 /// How many frames are of the greenlet that runs; all, if none does. The native stack goes on with

@@ -217,14 +217,18 @@ impl StackSymbolizer {
                 break;
             }
         }
-        if self.shown != ShownFrames::Native {
-            interpreted::insert(raw, is_complete, &mut frames, &mut self.scripts);
+        let is_native = self.shown == ShownFrames::Native;
+        let gap = match is_native {
+            true => Some(BEFORE_ELIDED).filter(|gap| raw.is_cut && *gap < frames.len()),
+            false => interpreted::insert(raw, is_complete, &mut frames, &mut self.scripts),
+        };
+        if let Some(gap) = gap {
+            frames.insert(gap, note(ELIDED.to_owned()));
+        }
+        if !is_native {
             gil::insert(raw, &mut frames);
         }
         frames.extend(raw.remark().map(|remark| note(remark.into())));
-        if raw.is_cut && frames.len() > BEFORE_ELIDED {
-            frames.insert(BEFORE_ELIDED, note(ELIDED.to_owned()));
-        }
         if !is_complete {
             frames.push(note(format!("[truncated: {}]", raw.stop.text())));
         }
