@@ -10,10 +10,14 @@
 // expect: every sample of poller is complete
 // expect: every sample of waiter has stack waiter_main;wait_condition
 // expect: every sample of waiter is complete
+// expect: every sample of pusher has stack pusher_main;push_argument
+// expect: every sample of pusher is complete
 // expect: thread main has stack main;host_wait_for_end;host_line
 // expect: every sample of main is complete
 #include "host.h"
+#include <linux/futex.h>
 #include <poll.h>
+#include <sys/syscall.h>
 
 static int ends[2];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -67,6 +71,20 @@ FRAME static void *waiter_main(void *argument)
     wait_condition();
     return argument;
 }
+FRAME static void push_argument(void)
+{
+    /* Regression: the seventh argument lies on the stack, so that the frame is larger than its first instructions say: threads
+     * of Java that waited for the end of a collection had no caller. */
+    static int word;
+    host_arrive();
+    for (;;)
+        syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+FRAME static void *pusher_main(void *argument)
+{
+    push_argument();
+    return argument;
+}
 
 int main(void)
 {
@@ -76,7 +94,8 @@ int main(void)
     host_thread("reader", reader_main, NULL);
     host_thread("poller", poller_main, NULL);
     host_thread("waiter", waiter_main, NULL);
-    host_wait_until_blocked(4);
+    host_thread("pusher", pusher_main, NULL);
+    host_wait_until_blocked(5);
     host_say("ready");
     host_wait_for_end();
     return host_end();

@@ -30,6 +30,8 @@ const CODE: usize = 64;
 /// Code up to so many bytes behind the pc is searched for instructions that move sp: the function
 /// may have run there before.
 const BEHIND: u64 = 256;
+/// Arguments that are pushed, and padding, at most. (syscall(2) has one for futex(2).)
+const MAX_ARGUMENTS: u64 = 8;
 /// Longer code is not searched, and the result is not believed.
 const LONGEST: u64 = 8192;
 
@@ -50,7 +52,15 @@ pub(crate) fn cfa<M: Memory>(rules: &Rules<'_>, memory: &mut M, pc: u64, sp: u64
     }
     let cfa = sp.checked_add(frame_bytes(&code)?)?.checked_add(16)?;
     let return_address = memory.word(cfa.checked_sub(8)?)?;
-    is_after_call_of(rules, memory, return_address, body.function).then_some(cfa)
+    if is_after_call_of(rules, memory, return_address, body.function) {
+        return Some(cfa);
+    }
+    // Arguments of the call that is being made may have been pushed.
+    (1..=MAX_ARGUMENTS).map(|count| cfa.wrapping_add(8 * count)).find(|cfa| {
+        let return_address = memory.word(cfa.wrapping_sub(8));
+        let target = return_address.and_then(|at| called(&code_before(rules, memory, at)?, at));
+        target.is_some_and(|target| is_start(target, body.function))
+    })
 }
 
 struct Body {
@@ -151,15 +161,25 @@ fn is_after_call_of<M: Memory>(
     function: u64,
 ) -> bool {
     let Some(code) = code_before(rules, memory, return_address) else { return false };
-    if let [_, _, 0xe8, a, b, c, d] = code {
-        let target = return_address.wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])));
-        let to_function = target == function || target.wrapping_add(4) == function;
-        // A call through the PLT lands in code that begins with an indirect jump.
-        if to_function || is_plt_stub(memory, target) {
-            return true;
+    // A call through the PLT lands in code that begins with an indirect jump.
+    let target = called(&code, return_address);
+    target.is_some_and(|target| is_start(target, function) || is_plt_stub(memory, target))
+        || ends_with_indirect_call(&code)
+}
+
+/// What the call before a return address names as its target.
+fn called(code: &[u8; 7], return_address: u64) -> Option<u64> {
+    match *code {
+        [_, _, 0xe8, a, b, c, d] => {
+            Some(return_address.wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into()))
         }
+        _ => None,
     }
-    ends_with_indirect_call(&code)
+}
+
+/// Whether that is where the function begins, or `endbr64` in front of it.
+fn is_start(target: u64, function: u64) -> bool {
+    target == function || target.wrapping_add(4) == function
 }
 
 /// Whether the instruction before `pc` may be a call; `None`: its code cannot be read.
