@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// An answer that takes longer is none.
 pub const LONG: Duration = Duration::from_millis(500);
+/// An agent that takes longer to start does not start.
+const STARTING: Duration = Duration::from_secs(1);
 
 /// An agent that answers.
 #[derive(Clone, Debug)]
@@ -90,8 +92,15 @@ pub fn no_process(pid: u32) -> Error {
 /// The agent of a process.
 pub fn of_pid(pid: u32) -> Result<Found, Error> {
     let Some(process) = Process::new(pid) else { return Err(no_process(pid)) };
+    let begun = Instant::now();
+    let mut endpoints = sockets::of_process(&process);
+    // A process that has just been forked has the library, and no agent yet.
+    while endpoints.is_empty() && begun.elapsed() < STARTING && process.has_library() == Some(true) {
+        std::thread::sleep(Duration::from_millis(20));
+        endpoints = sockets::of_process(&process);
+    }
     let (mut failure, begun) = (None, Instant::now());
-    for endpoint in sockets::of_process(&process) {
+    for endpoint in endpoints {
         match at(endpoint, Some(process.clone())) {
             Ok(found) => return Ok(found),
             Err(error) => failure = Some(error),

@@ -64,6 +64,23 @@ fn children_are_shown_where_asked() {
     host.wait_for("ok");
 }
 
+/// Regression: a process that had just been forked had "no swipr inside" (8 of 20).
+#[test]
+fn a_process_that_has_just_begun_is_waited_for() {
+    let mut shell = std::process::Command::new("sh");
+    let script = "echo ready; while read go; do (sleep 3; :) & echo child $!; read go; kill $!; done";
+    shell.arg("-c").arg(script).env("LD_PRELOAD", swipr_c_tests::agent::library());
+    let mut host = Host::spawn(shell);
+    host.wait_for("ready");
+    for _ in 0..10 {
+        host.tell("go");
+        let child = host.wait_for("child ").trim().to_owned();
+        let said = says(["dump", &child]).well();
+        assert!(said.out.contains("blocked in "), "{said:?}");
+        host.tell("end");
+    }
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let host = running_burner();
