@@ -98,8 +98,6 @@ pub struct Merged {
     /// Nothing says which native call ran which segment: all of the chain is in the place of the
     /// innermost one.
     pub is_uncertain: bool,
-    /// Before which of the places native frames were left out.
-    pub gap: Option<usize>,
 }
 
 /// Merges the two.
@@ -167,7 +165,7 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     }
     // The native walk did not get so far.
     places.extend(left.flatten().map(Place::Interpreted));
-    Merged { places, is_uncertain, gap: None }
+    Merged { places, is_uncertain }
 }
 
 /// Merges where native frames were left out: those inside take the innermost segments, those
@@ -185,13 +183,12 @@ fn merge_around(inside: &[u64], outside: &[u64], parts: Parts<'_>, code: &Runtim
         merge_whole(Parts { native, is_complete: false, entries, is_cut: true, gap: None }, code).places
     };
     let mut places = part(inside, 0..first);
-    let gap = Some(places.len());
     places.extend((first..last).map(Place::Interpreted));
     places.extend(part(outside, last..parts.entries.len()).into_iter().map(|place| match place {
         Place::Native(at) => Place::Native(inside.len() + at),
         Place::Interpreted(at) => Place::Interpreted(last + at),
     }));
-    Merged { places, is_uncertain: false, gap }
+    Merged { places, is_uncertain: false }
 }
 
 /// The runs of frames that one native call of the evaluator made, leaf first: each ends with its
@@ -270,7 +267,6 @@ mod tests {
         let parts =
             |is_cut| Parts { native: &native, is_complete: true, entries: &[true; 4], is_cut, gap: Some(2) };
         assert_eq!(merged_by(&code, parts(false)), ("400 i 2000 h g 300 f".to_owned(), false));
-        assert_eq!(merge(parts(false), &code).gap, Some(2));
         assert_eq!(merged_by(&code, parts(true)).0, "400 150 2000 i h g 300 f");
     }
 

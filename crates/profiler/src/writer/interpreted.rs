@@ -6,8 +6,9 @@ use super::{java, javascript};
 use crate::interpreters::InterpretedFrame;
 use crate::stack::RawStack;
 use std::sync::Arc;
+use swipr_formats::ELIDED;
 use swipr_formats::model::{Frame, FrameKind, Function, Language};
-use swipr_runtimes::merge::{Parts, Place, RuntimeLanguage, merge};
+use swipr_runtimes::merge::{Parts, Place, RuntimeCode, RuntimeLanguage, merge};
 use swipr_unwind::frames::BEFORE_ELIDED;
 
 /// Behind the frames of a chain that was cut, or whose place among the native frames is not known.
@@ -15,57 +16,50 @@ pub const CUT: &str = "[outer interpreted frames left out]";
 const UNCERTAIN: &str = "[native frames between these unknown]";
 /// Of CPython's perf trampolines, each of which stands for a Python function.
 const TRAMPOLINE: &str = "py::";
+/// The address of a remark.
+const NO_CODE: u64 = 0;
 
 /// How the file is named that switches between greenlets (`greenlet`, gevent, eventlet).
 const GREENLETS: &str = "_greenlet.";
 
-/// `native` are the frames of `raw` with their names, leaf first. Returns before which of them some
-/// were left out, if so.
-pub fn insert(
-    raw: &RawStack,
-    is_complete: bool,
-    native: &mut Vec<Frame>,
-    sources: &mut SourceLines,
-) -> Option<usize> {
-    let gap = Some(BEFORE_ELIDED).filter(|gap| raw.is_cut && *gap < native.len());
-    let interpreted = &raw.interpreted;
-    let Some(code) = raw.mappings.interpreter.as_deref().filter(|_| !interpreted.frames.is_empty()) else {
-        return gap;
-    };
-    match code.language {
-        RuntimeLanguage::JavaScript => javascript::insert(raw, native, sources),
-        RuntimeLanguage::Java => java::insert(raw, code, native),
-        _ => return insert_merged(raw, is_complete, native, gap),
+/// `native` are the frames of `raw` with their names, leaf first.
+pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, sources: &mut SourceLines) {
+    let code = raw.mappings.interpreter.as_deref().filter(|_| !raw.interpreted.frames.is_empty());
+    match code.map(|code| (code, code.language)) {
+        None => {}
+        Some((_, RuntimeLanguage::JavaScript)) => javascript::insert(raw, native, sources),
+        Some((code, RuntimeLanguage::Java)) => java::insert(raw, code, native),
+        Some((code, _)) => return insert_merged(raw, code, is_complete, native),
     }
-    gap
+    mark_elided(raw, native);
 }
 
-/// The same, of languages whose functions have no native frames of their own.
-fn insert_merged(
-    raw: &RawStack,
-    is_complete: bool,
-    native: &mut Vec<Frame>,
-    gap: Option<usize>,
-) -> Option<usize> {
-    let (interpreted, code) = (&raw.interpreted, raw.mappings.interpreter.as_deref()?);
+/// Puts a remark where native frames were left out, if so. Returns its number among all frames.
+pub fn mark_elided(raw: &RawStack, native: &mut Vec<Frame>) -> Option<usize> {
+    if !raw.is_cut || native.len() <= BEFORE_ELIDED {
+        return None;
+    }
+    native.insert(BEFORE_ELIDED, note(ELIDED.to_owned()));
+    Some(BEFORE_ELIDED)
+}
+
+/// Of languages whose functions have no native frames of their own.
+fn insert_merged(raw: &RawStack, code: &RuntimeCode, is_complete: bool, native: &mut Vec<Frame>) {
+    let interpreted = &raw.interpreted;
     let inside = raw.addresses().zip(native.iter()).map(|(address, frame)| match frame.kind {
         // PHP jumps to what it compiled from its evaluator, which has the frame.
         FrameKind::Jit if is_jumped_to(frame, is_complete, code.language) => code.evaluator.start,
         _ => address.inside(),
     });
     let mut addresses: Vec<u64> = inside.collect();
+    let gap = mark_elided(raw, native);
+    if let Some(gap) = gap {
+        addresses.insert(gap, NO_CODE);
+    }
     addresses.truncate(frames_of_greenlet(native, |at| addresses.get(at).is_some_and(|pc| code.runs(*pc))));
     let entries: Vec<bool> = interpreted.frames.iter().map(|frame| frame.is_entry).collect();
-    let merged = merge(
-        Parts {
-            native: &addresses,
-            is_complete,
-            entries: &entries,
-            is_cut: interpreted.is_cut,
-            gap: gap.filter(|gap| *gap < addresses.len()),
-        },
-        code,
-    );
+    let is_cut = interpreted.is_cut;
+    let merged = merge(Parts { native: &addresses, is_complete, entries: &entries, is_cut, gap }, code);
     let language = language_of(code.language);
     let all = std::mem::take(native);
     let frame = |place: Place| match place {
@@ -81,16 +75,11 @@ fn insert_merged(
         (false, false) => None,
     };
     let last = merged.places.iter().rposition(|place| matches!(place, Place::Interpreted(_)));
-    let mut gap = None;
     for (at, place) in merged.places.into_iter().enumerate() {
-        if merged.gap == Some(at) {
-            gap = Some(native.len());
-        }
         native.extend(frame(place));
         native.extend(remark.filter(|_| last == Some(at)).map(|remark| note(remark.into())));
     }
     native.extend(all.into_iter().skip(addresses.len()));
-    gap
 }
 
 fn language_of(language: RuntimeLanguage) -> Language {

@@ -9,14 +9,13 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use swipr_formats::PtrCache;
 use swipr_formats::model::{Frame, FrameKind, Function, Module, Stack};
-use swipr_formats::{ELIDED, PtrCache};
 use swipr_os::locks::lock;
 use swipr_os::process::{self, EpochClock};
 use swipr_server::recording::{ShownFrames, Symbolize};
 use swipr_symbols::first_functions::is_first;
 use swipr_symbols::symbolizer::{Detail, Lookup, Symbol, Symbolizer};
-use swipr_unwind::frames::BEFORE_ELIDED;
 use swipr_unwind::walk::Stop;
 
 /// Stacks and addresses that are cached. A full cache is cleared.
@@ -217,15 +216,10 @@ impl StackSymbolizer {
                 break;
             }
         }
-        let is_native = self.shown == ShownFrames::Native;
-        let gap = match is_native {
-            true => Some(BEFORE_ELIDED).filter(|gap| raw.is_cut && *gap < frames.len()),
-            false => interpreted::insert(raw, is_complete, &mut frames, &mut self.scripts),
-        };
-        if let Some(gap) = gap {
-            frames.insert(gap, note(ELIDED.to_owned()));
-        }
-        if !is_native {
+        if self.shown == ShownFrames::Native {
+            interpreted::mark_elided(raw, &mut frames);
+        } else {
+            interpreted::insert(raw, is_complete, &mut frames, &mut self.scripts);
             gil::insert(raw, &mut frames);
         }
         frames.extend(raw.remark().map(|remark| note(remark.into())));
