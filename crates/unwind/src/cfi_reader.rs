@@ -42,12 +42,12 @@ impl CfiBytes {
 
 /// A position in memory and the end of what may be read. Only [`Reader::prepare`] reads memory;
 /// bytes beyond what it read give `None`.
-pub(crate) struct Reader<'m, M> {
+pub(crate) struct Reader<'m, M: ?Sized> {
     pub(crate) memory: &'m mut M,
     window: &'m mut CfiBytes,
 }
 
-impl<'m, M: Memory> Reader<'m, M> {
+impl<'m, M: Memory + ?Sized> Reader<'m, M> {
     /// At no place yet.
     pub(crate) fn new(memory: &'m mut M, window: &'m mut CfiBytes) -> Reader<'m, M> {
         Reader { memory, window }

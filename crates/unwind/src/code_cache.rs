@@ -16,7 +16,7 @@ const HEADERS: usize = 192;
 const MAX_STEPS: usize = 256;
 const FREE: u8 = 255;
 /// Rules that a walk remembers.
-const REMEMBERED: usize = 32;
+const REMEMBERED: usize = 24;
 
 /// A heap of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Default for CompiledRules {
 
 impl CompiledRules {
     /// See [`CodeCache::rule`].
-    pub(crate) fn rule<M: Memory>(&mut self, cache: &CodeCache, memory: &mut M, pc: u64) -> Rule {
+    pub(crate) fn rule<M: Memory + ?Sized>(&mut self, cache: &CodeCache, memory: &mut M, pc: u64) -> Rule {
         let at = (pc ^ pc >> 5) as usize % REMEMBERED;
         match self.0.get(at) {
             Some((known, rule)) if *known == pc => return *rule,
@@ -127,7 +127,7 @@ impl CodeCache {
     /// the return address.
     #[cold]
     #[inline(never)]
-    pub(crate) fn rule<M: Memory>(&self, memory: &mut M, pc: u64) -> Rule {
+    pub(crate) fn rule<M: Memory + ?Sized>(&self, memory: &mut M, pc: u64) -> Rule {
         if self.is_interpreter(pc) || !self.may_have(pc) {
             return Rule::NONE;
         }
@@ -140,7 +140,12 @@ impl CodeCache {
     /// invalid meanwhile: its methods are told by that.
     #[cold]
     #[inline(never)]
-    pub(crate) fn original_pc<M: Memory>(&self, memory: &mut M, return_address: u64, sp: u64) -> Option<u64> {
+    pub(crate) fn original_pc<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        return_address: u64,
+        sp: u64,
+    ) -> Option<u64> {
         let piece = self.piece(memory, return_address.checked_sub(1)?)?;
         if piece.frame == 0 || !piece.deoptimized.contains(&return_address) {
             return None;
@@ -155,7 +160,7 @@ impl CodeCache {
     }
 
     /// The piece of code at `pc`.
-    pub fn piece<M: Memory>(&self, memory: &mut M, pc: u64) -> Option<CodePiece> {
+    pub fn piece<M: Memory + ?Sized>(&self, memory: &mut M, pc: u64) -> Option<CodePiece> {
         let heap = self.heap(pc)?;
         let mut segment = (pc - heap.memory.low) >> heap.shift;
         let mut byte = [0];
@@ -173,7 +178,13 @@ impl CodeCache {
         None
     }
 
-    fn at<M: Memory>(&self, memory: &mut M, heap: &CodeHeap, segment: u64, pc: u64) -> Option<CodePiece> {
+    fn at<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        heap: &CodeHeap,
+        segment: u64,
+        pc: u64,
+    ) -> Option<CodePiece> {
         let block = heap.memory.low.checked_add(segment.checked_shl(heap.shift)?)?;
         let start = block.checked_add(self.block_header)?;
         let mut headers = [0; HEADERS];

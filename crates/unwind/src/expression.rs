@@ -107,7 +107,7 @@ impl Default for Stack {
 
 /// The value of `expression`, with `initial` on the stack at its start.
 /// `register` answers by DWARF number. `None`: it cannot be computed.
-pub fn evaluate<M: Memory>(
+pub fn evaluate<M: Memory + ?Sized>(
     expression: &[u8],
     initial: Option<u64>,
     memory: &mut M,

@@ -30,7 +30,7 @@ pub(crate) struct Cie {
 /// The address of the description that may hold for `pc`: the last one whose function begins at or
 /// before it, by the `.eh_frame_hdr` at `header`.
 #[inline(never)]
-pub(crate) fn search<M: Memory>(reader: &mut Reader<'_, M>, header: u64, pc: u64) -> Option<u64> {
+pub(crate) fn search<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, header: u64, pc: u64) -> Option<u64> {
     reader.seek(header, u64::MAX)?;
     let [version, pointer, count, table] = [reader.byte()?, reader.byte()?, reader.byte()?, reader.byte()?];
     if version != 1 || table != TABLE_ENCODING {
@@ -62,7 +62,7 @@ pub(crate) fn search<M: Memory>(reader: &mut Reader<'_, M>, header: u64, pc: u64
 }
 
 /// Moves the reader behind an entry's length and limits it to the entry.
-fn enter<M: Memory>(reader: &mut Reader<'_, M>, address: u64) -> Option<()> {
+fn enter<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, address: u64) -> Option<()> {
     reader.seek(address, u64::MAX)?;
     let length = reader.unsigned(4)?;
     // 0: the section's end; above: the format for sections beyond 4 GiB
@@ -75,7 +75,7 @@ fn enter<M: Memory>(reader: &mut Reader<'_, M>, address: u64) -> Option<()> {
 }
 
 /// Where a description's own fields begin and end, and the address of its common entry.
-pub(crate) fn head<M: Memory>(reader: &mut Reader<'_, M>, address: u64) -> Option<(u64, u64, u64)> {
+pub(crate) fn head<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, address: u64) -> Option<(u64, u64, u64)> {
     enter(reader, address)?;
     let place = reader.at();
     let distance = reader.unsigned(4)?;
@@ -90,7 +90,11 @@ impl Cie {
     }
 
     /// Reads a common entry; the reader is then at its instructions.
-    pub(crate) fn read<M: Memory>(&mut self, reader: &mut Reader<'_, M>, address: u64) -> Option<()> {
+    pub(crate) fn read<M: Memory + ?Sized>(
+        &mut self,
+        reader: &mut Reader<'_, M>,
+        address: u64,
+    ) -> Option<()> {
         enter(reader, address)?;
         let (id, version) = (reader.unsigned(4)?, reader.byte()?);
         if id != 0 || !matches!(version, 1 | 3) {
@@ -138,7 +142,7 @@ impl Cie {
 
 /// Reads a description's fields; the reader is then at its instructions. The function's start, if
 /// `pc` is in it.
-pub(crate) fn function<M: Memory>(reader: &mut Reader<'_, M>, common: &Cie, pc: u64) -> Option<u64> {
+pub(crate) fn function<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, common: &Cie, pc: u64) -> Option<u64> {
     let start = reader.pointer(common.encoding)?;
     let length = reader.number(common.encoding)?;
     if common.is_augmented {

@@ -37,7 +37,13 @@ const LONGEST: u64 = 8192;
 
 /// The CFA of the frame at `pc` (a lookup address) with stack pointer `sp`, whose
 /// `rule` is relative to the unknown frame pointer.
-pub(crate) fn cfa<M: Memory>(rules: &Rules<'_>, memory: &mut M, pc: u64, sp: u64, rule: Rule) -> Option<u64> {
+pub(crate) fn cfa<M: Memory + ?Sized>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    pc: u64,
+    sp: u64,
+    rule: Rule,
+) -> Option<u64> {
     if rule.cfa_offset() != 16 || rule.fp_offset() != -16 {
         return None;
     }
@@ -71,7 +77,7 @@ struct Body {
 }
 
 /// Goes back over the rows of `pc`'s function to the one that `mov %rsp,%rbp` begins.
-fn body_start<M: Memory>(table: &Table<'_>, memory: &mut M, pc: u64) -> Option<Body> {
+fn body_start<M: Memory + ?Sized>(table: &Table<'_>, memory: &mut M, pc: u64) -> Option<Body> {
     let row = table.row(pc)?;
     (row.saturating_sub(MAX_ROWS_BACK)..=row).rev().find_map(|row| {
         let before = table.rule_of_row(row.checked_sub(1)?);
@@ -110,7 +116,7 @@ fn frame_bytes(mut code: &[u8]) -> Option<u64> {
 /// Code up to `pc` that cannot be read counts as such.
 #[cold]
 #[inline(never)]
-fn moves_sp_later<M: Memory>(memory: &mut M, start: u64, pc: u64) -> bool {
+fn moves_sp_later<M: Memory + ?Sized>(memory: &mut M, start: u64, pc: u64) -> bool {
     let Some(end) = pc.checked_add(BEHIND).filter(|end| end.wrapping_sub(start) <= LONGEST) else {
         return true;
     };
@@ -154,7 +160,7 @@ fn moves_sp(code: &[u8]) -> bool {
 
 /// Whether the instruction before `return_address` is a call, and, if it names
 /// its target, of `function` (or of the `endbr64` in front of it).
-fn is_after_call_of<M: Memory>(
+fn is_after_call_of<M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     return_address: u64,
@@ -183,13 +189,13 @@ fn is_start(target: u64, function: u64) -> bool {
 }
 
 /// Whether the instruction before `pc` may be a call; `None`: its code cannot be read.
-pub(crate) fn follows_call<M: Memory>(rules: &Rules<'_>, memory: &mut M, pc: u64) -> Option<bool> {
+pub(crate) fn follows_call<M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M, pc: u64) -> Option<bool> {
     let code = code_before(rules, memory, pc)?;
     Some(matches!(code, [_, _, 0xe8, ..]) || ends_with_indirect_call(&code))
 }
 
 /// The bytes before `pc`.
-fn code_before<M: Memory>(rules: &Rules<'_>, memory: &mut M, pc: u64) -> Option<[u8; 7]> {
+fn code_before<M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M, pc: u64) -> Option<[u8; 7]> {
     let mut code = [0; 7];
     let start = pc.checked_sub(7).filter(|start| rules.snapshot.is_executable(*start))?;
     memory.code(start, &mut code).then_some(code)
@@ -209,7 +215,7 @@ fn ends_with_indirect_call(code: &[u8; 7]) -> bool {
     (2..=7).any(indirect)
 }
 
-fn is_plt_stub<M: Memory>(memory: &mut M, target: u64) -> bool {
+fn is_plt_stub<M: Memory + ?Sized>(memory: &mut M, target: u64) -> bool {
     let mut code = [0; 8];
     memory.code(target, &mut code)
         && matches!(

@@ -73,7 +73,7 @@ impl Default for Descriptions {
 /// `.eh_frame_hdr` at `header` and what it leads to. `None`: no description, or none that is
 /// understood. Async-signal-safe.
 #[inline(never)]
-pub fn find<M: Memory>(
+pub fn find<M: Memory + ?Sized>(
     memory: &mut M,
     header: u64,
     pc: u64,
@@ -124,7 +124,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn prepare<M: Memory>(&mut self, reader: &mut Reader<'_, M>, description: u64) -> Option<()> {
+    fn prepare<M: Memory + ?Sized>(&mut self, reader: &mut Reader<'_, M>, description: u64) -> Option<()> {
         let (fields, end, common) = fde::head(reader, description)?;
         self.fields = (fields, end);
         self.common.read(reader, common)
@@ -132,7 +132,7 @@ impl Machine {
 
     /// Runs to the reader's end, or to the row that holds at `pc`.
     #[inline(never)]
-    fn run<M: Memory>(&mut self, reader: &mut Reader<'_, M>, pc: u64) -> Option<()> {
+    fn run<M: Memory + ?Sized>(&mut self, reader: &mut Reader<'_, M>, pc: u64) -> Option<()> {
         for _ in 0..MAX_STEPS {
             if reader.is_at_end() || self.location > pc {
                 return Some(());
@@ -170,7 +170,7 @@ impl Machine {
 
     /// Instructions with the register as an operand, and those that say nothing of registers.
     #[inline(never)]
-    fn run_long<M: Memory>(&mut self, reader: &mut Reader<'_, M>, code: u8) -> Option<()> {
+    fn run_long<M: Memory + ?Sized>(&mut self, reader: &mut Reader<'_, M>, code: u8) -> Option<()> {
         match code {
             // nop; return addresses are signed from here on (aarch64)
             0x00 | 0x2d => return Some(()),
@@ -224,7 +224,7 @@ impl Machine {
         Some(())
     }
 
-    fn expression<M: Memory>(
+    fn expression<M: Memory + ?Sized>(
         &mut self,
         reader: &mut Reader<'_, M>,
         register: u64,
@@ -239,7 +239,7 @@ impl Machine {
         Some(())
     }
 
-    fn advance_by<M: Memory>(&mut self, reader: &mut Reader<'_, M>, size: u32) -> Option<()> {
+    fn advance_by<M: Memory + ?Sized>(&mut self, reader: &mut Reader<'_, M>, size: u32) -> Option<()> {
         let distance = reader.unsigned(size)?;
         self.advance(distance)
     }

@@ -34,7 +34,7 @@ impl Registers {
 
     /// From the `ucontext` at `context`, as far as it can be read.
     #[inline(always)]
-    pub fn from_context<A: Arch, M: Memory>(memory: &mut M, context: u64) -> Option<Registers> {
+    pub fn from_context<A: Arch, M: Memory + ?Sized>(memory: &mut M, context: u64) -> Option<Registers> {
         let mut register = |number| of_context::<A, M>(memory, context, number);
         let link = if A::CALL_PUSHES { None } else { register(A::RETURN_ADDRESS) };
         Some(Registers { pc: register(A::PC)?, sp: register(A::SP)?, fp: register(A::FP), link, context })
@@ -43,6 +43,10 @@ impl Registers {
 
 /// A register by DWARF number out of the `ucontext` at `context`.
 #[inline(always)]
-pub(crate) fn of_context<A: Arch, M: Memory>(memory: &mut M, context: u64, number: u8) -> Option<u64> {
+pub(crate) fn of_context<A: Arch, M: Memory + ?Sized>(
+    memory: &mut M,
+    context: u64,
+    number: u8,
+) -> Option<u64> {
     memory.word(context.checked_add(A::context_offset(number)?)?)
 }

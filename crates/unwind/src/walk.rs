@@ -48,7 +48,7 @@ pub fn walk<A: Arch, M: Memory>(
     let mut tables = UncachedRules(rules);
     loop {
         let outcome = resume_fast::<A, M, _>(&mut tables, memory, state, frames)
-            .and_then(|rule| step_slow::<A, M>(rules, memory, (state, runs), rule, frames).map(drop));
+            .and_then(|rule| step_slow::<A>(rules, memory, (state, runs), rule, frames).map(drop));
         if let Err(stop) = outcome {
             return stop;
         }
@@ -130,16 +130,17 @@ unsafe extern "C" fn step_on_own_stack<A: Arch, M: Memory>(job: *mut c_void) {
     let job = unsafe { &mut *job.cast::<SlowStep<'_, '_, '_, M>>() };
     // SAFETY: says the caller.
     let (state, runs, stack_cache, _) = unsafe { job.workspace.parts() };
-    let stepped = step_slow::<A, M>(job.rules, job.memory, (state, runs), job.rule, job.frames);
+    let stepped = step_slow::<A>(job.rules, job.memory, (state, runs), job.rule, job.frames);
     job.outcome = stepped.map(|step| step.into_iter().for_each(|step| stack_cache.add(step)));
 }
 
 /// Steps from the current frame to its caller by `rule`, one of the rarer ones. Returns the step if
-/// it was made by a usual rule, which the code itself has said.
+/// it was made by a usual rule, which the code itself has said. There is one copy of it and of what
+/// it calls, for every memory: most of the code is here, and little of the time.
 #[inline(never)]
-fn step_slow<A: Arch, M: Memory>(
+fn step_slow<A: Arch>(
     rules: &Rules<'_>,
-    memory: &mut M,
+    memory: &mut dyn Memory,
     (state, runs): (&mut WalkState, &mut FrameRuns),
     rule: Rule,
     frames: &mut Frames<'_>,
@@ -155,7 +156,7 @@ fn step_slow<A: Arch, M: Memory>(
         && compiled != Rule::NONE
     {
         let step = Step::of(&state.frame, compiled);
-        step_fast::<A, M>(memory, &mut state.frame, compiled)?;
+        step_fast::<A, _>(memory, &mut state.frame, compiled)?;
         state.number += 1;
         return Ok(Some(step));
     }
@@ -168,18 +169,18 @@ fn step_slow<A: Arch, M: Memory>(
     // Each round recovers one more register, and there are not many.
     loop {
         let WalkState { frame, number, origin, scratch, .. } = &mut *state;
-        match step_rare::<A, M>(rules, memory, frame, rule, origin.known(*number), scratch) {
+        match step_rare::<A, _>(rules, memory, frame, rule, origin.known(*number), scratch) {
             Ok(()) => break,
             Err(StepError::Stop(stop)) => return Err(stop),
             Err(StepError::Needs(register)) => {
-                if !callee_saved::recover::<A, M>(rules, memory, state, register) {
+                if !callee_saved::recover::<A, _>(rules, memory, state, register) {
                     return Err(Stop::Unsupported);
                 }
             }
             Err(StepError::Signal) => {
                 // The kernel made this return address: it is the trampoline's first instruction.
                 frames.mark_last(EXACT);
-                enter_interrupted::<A, M>(memory, frame)?;
+                enter_interrupted::<A, _>(memory, frame)?;
                 origin.move_to(frame, *number + 1);
                 break;
             }

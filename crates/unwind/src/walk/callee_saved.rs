@@ -116,7 +116,7 @@ impl Known<'_> {
 /// `false`: too many were sought already. Inlined, as the walk itself: what it calls then begins no
 /// deeper on the handler's short stack.
 #[inline(always)]
-pub(super) fn recover<A: Arch, M: Memory>(
+pub(super) fn recover<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     state: &mut WalkState,
@@ -146,7 +146,7 @@ pub(super) fn recover<A: Arch, M: Memory>(
 
 /// Where the function at `pc` saves `register`; `None`: nothing says it, or the walk's bounds are
 /// reached.
-fn saved_in<M: Memory>(
+fn saved_in<M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     pc: u64,
@@ -179,7 +179,7 @@ pub(super) struct Again {
 
 impl Again {
     #[inline(never)]
-    fn begin<'a, A: Arch, M: Memory>(
+    fn begin<'a, A: Arch, M: Memory + ?Sized>(
         place: &'a mut MaybeUninit<Again>,
         memory: &mut M,
         start: &Frame,
@@ -192,7 +192,7 @@ impl Again {
 
     /// Follows the register through the frame that was just left.
     #[inline(always)]
-    fn read<A: Arch, M: Memory>(&mut self, memory: &mut M, saved: Saved, scratch: &mut Scratch) {
+    fn read<A: Arch, M: Memory + ?Sized>(&mut self, memory: &mut M, saved: Saved, scratch: &mut Scratch) {
         let cfa = self.frame.at.sp;
         self.value = match saved.how {
             RegisterRule::Same => self.value,
@@ -210,7 +210,7 @@ impl Again {
         };
     }
 
-    fn evaluate<A: Arch, M: Memory>(
+    fn evaluate<A: Arch, M: Memory + ?Sized>(
         &self,
         memory: &mut M,
         saved: Saved,

@@ -14,7 +14,7 @@ use crate::rule::{CfaRule, Expression, Rule, ValueRule};
 /// Steps to the caller by an extended rule. After [`StepError::Needs`] it can be tried again with
 /// that register's value among `known`.
 #[inline(never)]
-pub(super) fn step<A: Arch, M: Memory>(
+pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -73,12 +73,12 @@ impl Here<'_> {
         self.missing.map_or(StepError::Stop(otherwise), StepError::Needs)
     }
 
-    fn register<A: Arch, M: Memory>(&mut self, memory: &mut M, number: u8) -> Option<u64> {
+    fn register<A: Arch, M: Memory + ?Sized>(&mut self, memory: &mut M, number: u8) -> Option<u64> {
         register::<A, M>(self.frame, self.known, &mut self.missing, memory, number)
     }
 
     #[inline(never)]
-    fn evaluate<A: Arch, M: Memory>(&mut self, memory: &mut M, range: Expression) -> Option<u64> {
+    fn evaluate<A: Arch, M: Memory + ?Sized>(&mut self, memory: &mut M, range: Expression) -> Option<u64> {
         let start = range.start as usize;
         let code = self.expressions.get(start..start + range.length as usize)?;
         let Here { frame, known, missing, stack, .. } = self;
@@ -87,7 +87,7 @@ impl Here<'_> {
     }
 
     #[inline(always)]
-    fn value<A: Arch, M: Memory>(
+    fn value<A: Arch, M: Memory + ?Sized>(
         &mut self,
         memory: &mut M,
         rule: &ValueRule,
@@ -111,7 +111,7 @@ impl Here<'_> {
 
 /// A register's value in `frame`; records it as `missing` where it may still be found.
 #[inline(never)]
-fn register<A: Arch, M: Memory>(
+fn register<A: Arch, M: Memory + ?Sized>(
     frame: &Frame,
     known: Known<'_>,
     missing: &mut Option<u8>,

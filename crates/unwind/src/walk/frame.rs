@@ -57,7 +57,11 @@ impl Frame {
     /// Go's does to preempt a goroutine. Reads code only where the answer can matter.
     #[cold]
     #[inline(never)]
-    pub(super) fn was_not_left_by_a_call<M: Memory>(&self, rules: &Rules<'_>, memory: &mut M) -> bool {
+    pub(super) fn was_not_left_by_a_call<M: Memory + ?Sized>(
+        &self,
+        rules: &Rules<'_>,
+        memory: &mut M,
+    ) -> bool {
         let pc = self.at.pc;
         let may_begin = pc & 15 == 0 || rules.rule(pc) != rules.rule(pc.wrapping_sub(1));
         may_begin && prologue::follows_call(rules, memory, pc) == Some(false)

@@ -31,7 +31,7 @@ enum Made {
 /// Steps to the caller; `None`: the code there has no frame of a kind that is known.
 #[cold]
 #[inline(never)]
-pub(super) fn step<A: Arch, M: Memory>(
+pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -65,7 +65,7 @@ pub(super) fn step<A: Arch, M: Memory>(
 }
 
 /// From a frame of the interpreter.
-fn by_frame_pointer<A: Arch, M: Memory>(
+fn by_frame_pointer<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -81,7 +81,7 @@ fn by_frame_pointer<A: Arch, M: Memory>(
 
 /// From a stub that has no frame at this instruction. What lies on top of the stack is the return
 /// address if the call before it goes to that stub; it may be what an earlier call left there.
-fn without_frame<A: Arch, M: Memory>(
+fn without_frame<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -104,7 +104,12 @@ fn without_frame<A: Arch, M: Memory>(
 /// The stub to which the call before a return address goes: of the code cache, or of the caller,
 /// from which others are jumped to.
 #[inline(never)]
-fn called_stub<M: Memory>(rules: &Rules<'_>, memory: &mut M, cache: &CodeCache, pc: u64) -> Option<u64> {
+fn called_stub<M: Memory + ?Sized>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    cache: &CodeCache,
+    pc: u64,
+) -> Option<u64> {
     let mut code = [0; 13];
     let start = pc.checked_sub(13).filter(|start| rules.snapshot.is_executable(*start))?;
     if !memory.code(start, &mut code) {
@@ -122,7 +127,7 @@ fn called_stub<M: Memory>(rules: &Rules<'_>, memory: &mut M, cache: &CodeCache, 
     (piece.frame == 0 || (piece.start..piece.end).contains(&pc)).then_some(target)
 }
 
-fn code_at<M: Memory>(memory: &mut M, pc: u64) -> Option<[u8; 4]> {
+fn code_at<M: Memory + ?Sized>(memory: &mut M, pc: u64) -> Option<[u8; 4]> {
     let mut code = [0; 4];
     memory.code(pc, &mut code).then_some(code)
 }
@@ -134,7 +139,7 @@ fn makes_frame(code: [u8; 4]) -> bool {
 
 /// From the stub by which a method asks whether it may be entered, which has a mark between the
 /// frame pointer and the return address.
-fn entry_barrier<A: Arch, M: Memory>(
+fn entry_barrier<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -149,7 +154,7 @@ fn entry_barrier<A: Arch, M: Memory>(
 }
 
 /// How much of the frame there is at an instruction of x86-64.
-fn made<M: Memory>(memory: &mut M, pc: u64, piece: CodePiece) -> Option<Made> {
+fn made<M: Memory + ?Sized>(memory: &mut M, pc: u64, piece: CodePiece) -> Option<Made> {
     let mut code = [0; CODE];
     if !memory.code(pc.checked_sub(BEFORE as u64)?, &mut code) {
         return None;

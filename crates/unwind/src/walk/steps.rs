@@ -34,7 +34,7 @@ impl From<Stop> for StepError {
 /// is what [`unwind_fast`] calls beside it: stack frames of calls that follow one another take the
 /// same room.
 #[inline(never)]
-pub(super) fn step_fast<A: Arch, M: Memory>(
+pub(super) fn step_fast<A: Arch, M: Memory + ?Sized>(
     memory: &mut M,
     frame: &mut Frame,
     rule: Rule,
@@ -57,7 +57,7 @@ fn cfa(frame: &Frame, rule: Rule) -> Option<u64> {
 
 /// Repeats a step that the walk has made before.
 #[inline(always)]
-pub(super) fn step<A: Arch, M: Memory>(
+pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -73,7 +73,7 @@ pub(super) fn step<A: Arch, M: Memory>(
 
 /// Steps to the caller by one of the rarer rules. Inlined: the two calls then begin less deep.
 #[inline(always)]
-pub(super) fn step_rare<A: Arch, M: Memory>(
+pub(super) fn step_rare<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -90,7 +90,7 @@ pub(super) fn step_rare<A: Arch, M: Memory>(
 
 /// Steps to the caller of a frame whose CFA is known and that saved registers as compilers do.
 #[inline(always)]
-fn step_to_caller<A: Arch, M: Memory>(
+fn step_to_caller<A: Arch, M: Memory + ?Sized>(
     memory: &mut M,
     frame: &mut Frame,
     cfa: u64,
@@ -132,7 +132,7 @@ pub(super) fn enter_caller<A: Arch>(
 
 #[cold]
 #[inline(never)]
-fn step_special<A: Arch, M: Memory>(
+fn step_special<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -175,7 +175,10 @@ fn step_special<A: Arch, M: Memory>(
 /// Steps from the trampoline behind a signal handler to the frame that the signal interrupted.
 #[cold]
 #[inline(never)]
-pub(super) fn enter_interrupted<A: Arch, M: Memory>(memory: &mut M, frame: &mut Frame) -> Result<(), Stop> {
+pub(super) fn enter_interrupted<A: Arch, M: Memory + ?Sized>(
+    memory: &mut M,
+    frame: &mut Frame,
+) -> Result<(), Stop> {
     let context = frame.at.sp.wrapping_add(A::SIGNAL_CONTEXT);
     let at = Registers::from_context::<A, M>(memory, context).ok_or(Stop::OutOfBounds)?;
     if !CODE.contains(&at.pc) && at.pc != 0 || at.sp == 0 {
@@ -191,7 +194,7 @@ pub(super) fn enter_interrupted<A: Arch, M: Memory>(memory: &mut M, frame: &mut 
 /// points to what looks like a frame. Else, for the innermost frame, takes the word on top of the
 /// stack (or the link register) as the return address.
 #[inline(never)]
-fn step_without_table<A: Arch, M: Memory>(
+fn step_without_table<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,

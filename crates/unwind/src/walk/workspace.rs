@@ -67,7 +67,7 @@ impl Workspace {
     /// [`Workspace::start`] was called.
     #[cold]
     #[inline(never)]
-    pub(super) unsafe fn begin_at<A: Arch, M: Memory>(
+    pub(super) unsafe fn begin_at<A: Arch, M: Memory + ?Sized>(
         &mut self,
         memory: &mut M,
         context: u64,
