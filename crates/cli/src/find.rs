@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// An answer that takes longer is none.
 pub const LONG: Duration = Duration::from_millis(500);
-/// An agent that takes longer to start does not start.
+/// The agent of a process that has just been forked is waited for until the process is so old.
 const STARTING: Duration = Duration::from_secs(1);
 
 /// An agent that answers.
@@ -92,21 +92,22 @@ pub fn no_process(pid: u32) -> Error {
 /// The agent of a process.
 pub fn of_pid(pid: u32) -> Result<Found, Error> {
     let Some(process) = Process::new(pid) else { return Err(no_process(pid)) };
-    let begun = Instant::now();
     let mut endpoints = sockets::of_process(&process);
-    // A process that has just been forked has the library, and no agent yet.
-    while endpoints.is_empty() && begun.elapsed() < STARTING && process.has_library() == Some(true) {
+    let left = process.age().map_or(Duration::ZERO, |age| STARTING.saturating_sub(age));
+    let deadline = Instant::now() + left;
+    // It has the library, and no agent yet.
+    while endpoints.is_empty() && Instant::now() < deadline && process.has_library() == Some(true) {
         std::thread::sleep(Duration::from_millis(20));
         endpoints = sockets::of_process(&process);
     }
-    let (mut failure, begun) = (None, Instant::now());
+    let (mut failure, asked_at) = (None, Instant::now());
     for endpoint in endpoints {
         match at(endpoint, Some(process.clone())) {
             Ok(found) => return Ok(found),
             Err(error) => failure = Some(error),
         }
         // One that is silent at one place is silent at the others.
-        if begun.elapsed() > LONG {
+        if asked_at.elapsed() > LONG {
             break;
         }
     }

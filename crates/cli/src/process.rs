@@ -113,10 +113,16 @@ impl Process {
 
     /// The CPU time of its threads, those that have ended, too; not that of its children.
     pub fn cpu_time(&self) -> Option<Duration> {
-        let ticks = self.stat_field(14)? + self.stat_field(15)?;
-        // SAFETY: it takes a number and cannot fail.
-        let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
-        Some(Duration::from_nanos((ticks * 1_000_000_000).checked_div(per_second)?))
+        of_ticks(self.stat_field(14)? + self.stat_field(15)?)
+    }
+
+    /// How long ago it was started.
+    pub fn age(&self) -> Option<Duration> {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the struct is on this stack.
+        unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+        let now = Duration::new(now.tv_sec.try_into().ok()?, now.tv_nsec.try_into().ok()?);
+        Some(now.saturating_sub(of_ticks(self.started_ticks()?)?))
     }
 
     /// When it was started, in clock ticks since the machine was.
@@ -190,6 +196,13 @@ fn leaves_no_timer(queue: &str) -> bool {
     numbers.is_some_and(|(queued, limit): (u64, u64)| limit < 2 || queued > limit / 2)
 }
 
+/// Clock ticks as proc(5) has them.
+fn of_ticks(ticks: u64) -> Option<Duration> {
+    // SAFETY: it takes a number and cannot fail.
+    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    Some(Duration::from_nanos((ticks * 1_000_000_000).checked_div(per_second)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +216,8 @@ mod tests {
         assert_eq!(own.variable("NO_SUCH_VARIABLE"), None);
         assert_eq!((own.shares("mnt"), own.has_library()), (Some(true), Some(false)));
         assert!(own.agent_threads().is_empty() && own.threads() >= 1);
+        let age = own.age().expect("this process");
+        assert!(age < Process::new(1).and_then(|first| first.age()).expect("the first process"));
         assert!(own.started_ticks() >= Process::new(1).and_then(|first| first.started_ticks()));
         assert!(Process::all().contains(&own));
         assert_eq!(Process::new(0), None);

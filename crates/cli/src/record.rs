@@ -39,8 +39,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let mut descendants = if sampling.subprocesses { Some(descendants_of(&found)?) } else { None };
     let reuse = arguments.output.reuse();
-    let own_root = || sampling.subprocesses.then(|| root(&found.name(), found.pid(), reuse));
-    let own = || Member { pid: found.pid(), name: found.name(), root: own_root() };
+    let own = || member(&found, sampling.subprocesses, reuse);
     // Its children may have the threads that it has not.
     let query = if descendants.is_some() { sampling.query_of_any(left()) } else { sampling.query(left()) };
     let mut main = session.add(found.client.clone(), found.status.clone(), query, own())?;
@@ -100,10 +99,16 @@ fn descendants_of(found: &Found) -> Result<Descendants, Error> {
 /// A child that ended meanwhile is no reason to end.
 fn add_child(session: &mut Session, child: Found, query: String, reuse: ReuseThreads) {
     let (pid, name) = (child.pid(), child.name());
-    let process = Member { pid, name: name.clone(), root: Some(root(&name, pid, reuse)) };
+    let process = member(&child, true, reuse);
     if session.add(child.client, child.status, query, process).is_err() {
         session.unrecorded.add(pid, name);
     }
+}
+
+/// `is_one_of_several`: the stacks of the process have it for a root.
+fn member(found: &Found, is_one_of_several: bool, reuse: ReuseThreads) -> Member {
+    let (pid, name) = (found.pid(), found.name());
+    Member { pid, root: is_one_of_several.then(|| root(&name, pid, reuse)), name }
 }
 
 /// The remark that is the outermost frame of a process's stacks. Where threads of one name are one,
