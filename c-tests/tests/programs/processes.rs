@@ -117,7 +117,7 @@ fn the_program_of_a_script_with_a_fixed_socket_is_found_by_the_script() {
     command.env("LD_PRELOAD", agent::library()).env("SWIPR_SOCKET", &socket);
     let mut host = Host::spawn(command);
     host.wait_for("ready");
-    let name = "# child process fork_child (";
+    let name = "# stacks of the child process fork_child (";
     let mut help = String::new();
     host::wait_until("the help names the child", || {
         let answer = http::get(&socket, "/").and_then(http::Answer::read_all);

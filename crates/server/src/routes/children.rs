@@ -26,16 +26,15 @@ pub(super) struct Child {
 /// Those that listen, by what the kernel says of sockets in this network namespace.
 pub(super) fn that_listen() -> Vec<Child> {
     let pids = descendants(std::process::id());
-    if pids.is_empty() {
-        return Vec::new();
-    }
     let mut list = Vec::new();
-    let read = fs::File::open("/proc/thread-self/net/unix")
-        .and_then(|file| file.take(MAX_LIST_BYTES).read_to_end(&mut list));
+    // What was read before an error counts, too.
+    if let Some(file) = fs::File::open("/proc/thread-self/net/unix").ok().filter(|_| !pids.is_empty()) {
+        let _ = file.take(MAX_LIST_BYTES).read_to_end(&mut list);
+    }
     let list = String::from_utf8_lossy(&list);
     // The path is the last field, from the first slash.
     let paths = list.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
-    let paths: Vec<&Path> = paths.filter(|_| read.is_ok()).collect();
+    let paths: Vec<&Path> = paths.collect();
     let listens = |pid: u32| {
         let name = default_name(pid);
         let named = |path: &&&Path| path.file_name().is_some_and(|file| file == name.as_str());

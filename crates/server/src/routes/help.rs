@@ -71,8 +71,7 @@ pub(crate) fn text(address: &Address, recorder: &dyn Recorder) -> String {
     }
     for child in super::children::that_listen() {
         let command = curl(&Address::Path(child.socket), "/dump");
-        let _ =
-            writeln!(out, "# child process {} ({}): it is asked by itself\n{command}", child.name, child.pid);
+        let _ = writeln!(out, "# stacks of the child process {} ({})\n{command}", child.name, child.pid);
     }
     if matches!(address, Address::Tcp(_)) {
         out += "(with SWIPR_TOKEN set, add: -H \"Authorization: Bearer $SWIPR_TOKEN\")\n";
