@@ -40,6 +40,16 @@ const VERSIONS: [std::ops::RangeInclusive<u32>; 3] = [8..=8, 11..=22, 25..=27];
 /// Before this version the interpreter's frames have a word less.
 const WITH_MIRROR: u32 = 9;
 
+/// Where a piece of code says where callees return to once its method is not valid any more: by
+/// distances, in 8, in versions without `CompiledMethod`, and from 26 on; or by addresses.
+const HANDLER_DISTANCES: [[&str; 2]; 3] = [
+    ["nmethod._deoptimize_offset", "nmethod._deoptimize_mh_offset"],
+    ["nmethod._deopt_handler_offset", "nmethod._deopt_mh_handler_offset"],
+    ["nmethod._deopt_handler_entry_offset"; 2],
+];
+const HANDLER_ADDRESSES: [&str; 2] =
+    ["CompiledMethod._deopt_handler_begin", "CompiledMethod._deopt_mh_handler_begin"];
+
 /// What is read of the one that the object has; or why it is not read.
 pub fn find(exported: &Exported, text: Range<u64>) -> Result<FoundRuntime, NotRead> {
     let structs = VmStructs::read(exported, &TYPES).ok_or(NotRead::NotYet)?;
@@ -82,9 +92,12 @@ impl Structures<'_> {
     /// `None`: it has not started.
     fn version(&self) -> Option<u32> {
         let version = self.half(self.field("Abstract_VM_Version._vm_major_version").ok()?);
-        // Up to 8, HotSpot's own versions were others, and it had one heap.
-        let is_8 = self.field("CodeCache._heap").is_ok();
-        version.filter(|&version| version != 0).map(|version| if is_8 { 8 } else { version })
+        version.filter(|&version| version != 0).map(|version| if self.is_8() { 8 } else { version })
+    }
+
+    /// Up to 8, it had one heap, and HotSpot's own versions were others.
+    fn is_8(&self) -> bool {
+        self.field("CodeCache._heap").is_ok()
     }
 
     /// `Ok(None)`: it has not started.
@@ -105,30 +118,20 @@ impl Structures<'_> {
             frame_size: self.field("CodeBlob._frame_size")?,
             frame_complete: complete,
             // Fields of two bytes lie in between those of four.
-            is_short: complete % 4 != 0 || matches!(code, CodeStart::Distance(_)),
+            is_short: complete % 4 != 0 || matches!(code, CodeStart::Distance(_)) && !self.is_8(),
             code,
             deoptimized: self.handlers()?,
             original_pc: self.field("nmethod._orig_pc_offset")?,
         }))
     }
 
-    /// Of methods, and of method handles.
+    /// Of methods, and of method handles; the newest versions have one for both.
     fn handlers(&self) -> Result<[CodeStart; 2], String> {
-        let [distance, address]: [fn(u64) -> CodeStart; 2] = [CodeStart::Distance, CodeStart::Address];
-        let both = |names: [&str; 2], start: fn(u64) -> CodeStart| {
+        let both = |names: &[&str; 2], start: fn(u64) -> CodeStart| {
             Ok::<_, String>([start(self.field(names[0])?), start(self.field(names[1])?)])
         };
-        both(["nmethod._deoptimize_offset", "nmethod._deoptimize_mh_offset"], distance)
-            .or_else(|_| {
-                both(["nmethod._deopt_handler_offset", "nmethod._deopt_mh_handler_offset"], distance)
-            })
-            .or_else(|_| both(["nmethod._deopt_handler_entry_offset"; 2], distance))
-            .or_else(|_| {
-                both(
-                    ["CompiledMethod._deopt_handler_begin", "CompiledMethod._deopt_mh_handler_begin"],
-                    address,
-                )
-            })
+        let distances = HANDLER_DISTANCES.iter().find_map(|names| both(names, CodeStart::Distance).ok());
+        distances.map_or_else(|| both(&HANDLER_ADDRESSES, CodeStart::Address), Ok)
     }
 
     fn interpreter(&self) -> Result<Option<published::Range>, String> {
