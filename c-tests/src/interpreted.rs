@@ -188,7 +188,7 @@ pub fn interpreters(name: &str, variable: &str) -> Vec<PathBuf> {
 const POINTS: usize = 40;
 
 /// Stops a program at points whose stacks it tells, `name|file|line` with tabs between, leaf first.
-/// Hands out each stack, its functions of that language in the same form, and what was told.
+/// Hands out each stack, its functions of that language in the same form, and what was printed.
 pub fn at_points(
     interpreter: &Path,
     script: &str,
@@ -210,13 +210,13 @@ pub fn at_points_of(
     for _ in 0..POINTS {
         host.tell("go");
         let printed = host.wait_for("at ");
-        let told: Vec<&str> = printed.trim().split('\t').collect();
+        let reported: Vec<&str> = printed.trim().split('\t').collect();
         let stack = stack_of_waiting(&host, &is_of);
         let functions = stack.frames.iter().rev().filter(|frame| frame.kind == language);
         let seen: Vec<String> =
             functions.map(|frame| format!("{}|{}|{}", frame.name, frame.file, frame.line)).collect();
         assert!(!stack.text().contains("[native frames between"), "{}", stack.text());
-        judge(&stack, &seen, &told);
+        judge(&stack, &seen, &reported);
         host.tell("on");
         host.wait_for("gone");
     }

@@ -309,20 +309,23 @@ fn stacks_of_a_blocked_program_are_those_that_java_itself_sees() {
         for flags in FLAGS {
             let host = start(&java, &program, &[flags, &["Barriers"]].concat());
             let is_of = |stack: &Stack| stack.text().contains("Barriers.stop");
-            at_points_of(host, "java", is_of, |stack, seen, told| {
-                // What waits for standard input, and what has told.
+            at_points_of(host, "java", is_of, |stack, seen, reported| {
+                // What waits for standard input, and what has printed.
                 let own: Vec<&str> = seen
                     .iter()
                     .map(String::as_str)
                     .skip_while(|method| !method.starts_with("Barriers.stop|"))
                     .collect();
-                let told: Vec<&str> =
-                    told.iter().copied().skip_while(|method| !method.starts_with("Barriers.stop|")).collect();
-                let told: Vec<String> = told.iter().map(|method| without_address(method)).collect();
+                let reported: Vec<&str> = reported
+                    .iter()
+                    .copied()
+                    .skip_while(|method| !method.starts_with("Barriers.stop|"))
+                    .collect();
+                let reported: Vec<String> = reported.iter().map(|method| without_address(method)).collect();
                 // Where it has stopped, Java says the line of what it has called.
                 let rest = |all: &[String]| all.iter().skip(1).cloned().collect::<Vec<_>>();
                 let own: Vec<String> = own.iter().map(|method| (*method).to_owned()).collect();
-                assert_eq!(rest(&own), rest(&told), "{} {flags:?}: {}", java.display(), stack.text());
+                assert_eq!(rest(&own), rest(&reported), "{} {flags:?}: {}", java.display(), stack.text());
             });
         }
     }
