@@ -50,10 +50,24 @@ pub fn one(target: &str) -> Result<Found, Error> {
     if let Some(endpoint) = Endpoint::parse(target) {
         return at(endpoint?, None);
     }
-    if let Ok(pid) = target.parse::<u32>() {
-        return of_pid(pid);
+    let pid = match target.parse() {
+        Ok(pid) => pid,
+        Err(_) => only(target)?.pid,
+    };
+    wait_for_start(pid);
+    of_pid(pid)
+}
+
+/// Waits for the agent of a process that has just been forked: it has the library, and no agent
+/// yet.
+fn wait_for_start(pid: u32) {
+    let Some(process) = Process::new(pid) else { return };
+    let left = process.age().map_or(Duration::ZERO, |age| STARTING.saturating_sub(age));
+    let deadline = Instant::now() + left;
+    let has_none = || sockets::of_process(&process).is_empty() && process.has_library() == Some(true);
+    while Instant::now() < deadline && has_none() {
+        std::thread::sleep(Duration::from_millis(20));
     }
-    of_pid(only(target)?.pid)
 }
 
 /// The one process of a name; of several, the one that has an agent.
@@ -92,16 +106,8 @@ pub fn no_process(pid: u32) -> Error {
 /// The agent of a process.
 pub fn of_pid(pid: u32) -> Result<Found, Error> {
     let Some(process) = Process::new(pid) else { return Err(no_process(pid)) };
-    let mut endpoints = sockets::of_process(&process);
-    let left = process.age().map_or(Duration::ZERO, |age| STARTING.saturating_sub(age));
-    let deadline = Instant::now() + left;
-    // It has the library, and no agent yet.
-    while endpoints.is_empty() && Instant::now() < deadline && process.has_library() == Some(true) {
-        std::thread::sleep(Duration::from_millis(20));
-        endpoints = sockets::of_process(&process);
-    }
     let (mut failure, asked_at) = (None, Instant::now());
-    for endpoint in endpoints {
+    for endpoint in sockets::of_process(&process) {
         match at(endpoint, Some(process.clone())) {
             Ok(found) => return Ok(found),
             Err(error) => failure = Some(error),
