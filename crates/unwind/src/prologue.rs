@@ -9,7 +9,8 @@
 //! push %rbp; mov %rsp,%rbp; [push …]…; [sub $N,%rsp]
 //! ```
 //!
-//! So at a call CFA = sp + N + pushes + 16, unless the function moves sp later, as alloca does. In
+//! So at a call CFA = sp + N + pushes + 16, and more by the arguments that were pushed for the
+//! call, unless the function moves sp by an unknown amount later, as alloca does. In
 //! that case the word taken for the return address is what earlier, deeper calls left, and that may
 //! be a return address, too. So the function's code must hold no such instruction. The result is
 //! believed only if a call instruction ends right before the return address. If that call names its
