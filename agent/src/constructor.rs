@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use swipr_os::log;
 use swipr_os::this_library::is_this_library;
-use swipr_os::{errno, process};
+use swipr_os::{host_thread, process};
 
 ctor::declarative::ctor! {
     // SAFETY: nothing that `on_load` calls needs `main` to have begun, and no panic leaves it.
@@ -28,7 +28,7 @@ fn on_load() {
     if !has_glibc() {
         return;
     }
-    errno::kept(|| {
+    host_thread::kept(|| {
         let _ = std::panic::catch_unwind(|| {
             atfork::prepare();
             prepare::prepare();

@@ -8,7 +8,7 @@ use crate::last_error::{self, LastError};
 use profiler::for_library::lifecycle;
 use std::ffi::{CStr, c_char};
 use std::fmt::Write;
-use swipr_os::{disabled, errno};
+use swipr_os::{disabled, host_thread};
 
 /// The longest path (PATH_MAX), and longer than any other text.
 const MAX_TEXT_BYTES: usize = 4096;
@@ -38,7 +38,7 @@ pub(super) fn boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_stat
         Some(reason) => {
             let mut text = LastError::empty();
             let _ = write!(text, "the agent has turned itself off: {reason}");
-            errno::kept(|| last_error::set(text.as_str()));
+            host_thread::kept(|| last_error::set(text.as_str()));
             SWIPR_FAILED
         }
         None => panic_boundary(body),
@@ -47,7 +47,7 @@ pub(super) fn boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_stat
 
 /// The same for what ends something: that goes also when the agent is off.
 pub(super) fn panic_boundary(body: impl FnOnce() -> Result<(), Failure>) -> swipr_status {
-    errno::kept(|| {
+    host_thread::kept(|| {
         let failed = || Failure(SWIPR_FAILED, disabled::message().unwrap_or_default());
         match disabled::contained(body).unwrap_or_else(|| Err(failed())) {
             Ok(()) => SWIPR_OK,

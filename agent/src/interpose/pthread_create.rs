@@ -7,7 +7,7 @@ use crate::interpose::real_fn::RealFn;
 use profiler::for_library::thread_start::{self, Place};
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use swipr_os::errno;
+use swipr_os::host_thread;
 
 static PTHREAD_CREATE: RealFn = RealFn::new(c"pthread_create");
 
@@ -90,5 +90,5 @@ unsafe extern "C" fn begin(place: *const Place) -> Body {
 
 /// Runs the agent's code in a call of the host's, which sees neither errno nor a panic of it.
 fn quietly<T>(body: impl FnOnce() -> Option<T>) -> Option<T> {
-    errno::kept(|| catch_unwind(AssertUnwindSafe(body)).ok().flatten())
+    host_thread::kept(|| catch_unwind(AssertUnwindSafe(body)).ok().flatten())
 }

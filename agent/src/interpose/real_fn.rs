@@ -7,7 +7,7 @@
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering::*};
-use swipr_os::errno;
+use swipr_os::host_thread;
 
 /// The next function of a name behind this library.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl RealFn {
             return known;
         }
         // SAFETY: a C string; the answer is null or the address of the function.
-        let found = errno::kept(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
+        let found = host_thread::kept(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
         self.found.store(found, Release);
         found
     }

@@ -28,7 +28,7 @@ use profiler::for_library::signal_exclusion::{self, Reason};
 use profiler::for_library::{last_thread, lifecycle};
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use swipr_os::errno;
+use swipr_os::host_thread;
 
 const CAPSET: usize = 0;
 const PRCTL: usize = 1;
@@ -58,7 +58,7 @@ pub fn prepare() {
 
 /// Runs the agent's code in a call of the host's, which sees neither errno nor a panic of it.
 fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
-    errno::kept(|| catch_unwind(AssertUnwindSafe(body)).unwrap_or_default())
+    host_thread::kept(|| catch_unwind(AssertUnwindSafe(body)).unwrap_or_default())
 }
 
 /// Makes a call; if it `matters`, without the agent's threads where the host has one thread.

@@ -127,7 +127,7 @@ unsafe extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, 
     if STATE.compare_exchange(ASKED, WALKING, AcqRel, Relaxed).is_err() {
         return; // too late: given up
     }
-    swipr_os::errno::kept(|| {
+    swipr_os::host_thread::kept(|| {
         // SAFETY: this handler is the only one that walks (see STATE); the tables are refreshed
         // between questions only.
         unsafe { walk_all(signal, info, context) };

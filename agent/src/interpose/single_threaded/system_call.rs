@@ -5,7 +5,7 @@
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering::*};
-use swipr_os::errno;
+use swipr_os::host_thread;
 
 /// The real function; `plain`, which is like it, until that is known.
 static NEXT: AtomicPtr<c_void> = AtomicPtr::new(plain as *const () as *mut c_void);
@@ -13,7 +13,7 @@ static NEXT: AtomicPtr<c_void> = AtomicPtr::new(plain as *const () as *mut c_voi
 /// Looks up the real function.
 pub fn prepare() {
     // SAFETY: a C string; the answer is null or the address of the function.
-    let found = errno::kept(|| unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) });
+    let found = host_thread::kept(|| unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) });
     if !found.is_null() {
         NEXT.store(found, Release);
     }

@@ -20,7 +20,7 @@ use std::sync::{MutexGuard, OnceLock};
 use std::time::Duration;
 use swipr_os::disabled;
 use swipr_os::objects;
-use swipr_os::{errno, process};
+use swipr_os::{host_thread, process};
 use swipr_unwind::{memory, published, slot};
 
 /// How long a fork waits for a thread of the agent that is in the loader. That takes microseconds;
@@ -143,7 +143,7 @@ fn is_outermost() -> bool {
 
 /// Hides errno and panics from the host.
 fn contained(body: impl FnOnce()) {
-    errno::kept(|| disabled::contained(body));
+    host_thread::kept(|| disabled::contained(body));
 }
 
 fn leave_loader() {
