@@ -5,8 +5,7 @@
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::lifecycle;
 use std::ffi::{c_int, c_ulong, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use swipr_os::host_thread;
+use swipr_os::disabled;
 
 type OfFour = unsafe extern "C" fn(c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
 
@@ -15,14 +14,9 @@ type OfFour = unsafe extern "C" fn(c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
 /// # Safety
 /// As the function behind `next` says of what its caller gave.
 unsafe fn after_preparing(next: &RealFn, at: usize, all: [c_ulong; 4]) -> c_int {
-    host_thread::kept(|| {
-        let limited = || {
-            let (resource, limit) = (all.get(at)?, all.get(at + 1)?);
-            lifecycle::keep_threads_before_limit(*resource as u32, *limit);
-            Some(())
-        };
-        _ = catch_unwind(AssertUnwindSafe(limited));
-    });
+    if let (Some(resource), Some(limit)) = (all.get(at), all.get(at + 1)) {
+        disabled::contained(|| lifecycle::keep_threads_before_limit(*resource as u32, *limit));
+    }
     let next = next.get();
     if next.is_null() {
         return -1;

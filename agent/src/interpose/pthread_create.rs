@@ -6,8 +6,7 @@
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::thread_start::{self, Place};
 use std::ffi::{c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use swipr_os::host_thread;
+use swipr_os::disabled;
 
 static PTHREAD_CREATE: RealFn = RealFn::new(c"pthread_create");
 
@@ -35,7 +34,7 @@ pub unsafe extern "C" fn pthread_create(
     }
     // SAFETY: the function of this name.
     let create = unsafe { std::mem::transmute::<*mut c_void, Create>(next) };
-    let Some(place) = quietly(|| thread_start::take(routine, argument)) else {
+    let Some(place) = disabled::contained(|| thread_start::take(routine, argument)).flatten() else {
         // SAFETY: called with what its caller gave.
         return unsafe { create(thread, attributes, routine, argument) };
     };
@@ -81,14 +80,9 @@ unsafe extern "C" fn begin(place: *const Place) -> Body {
     // SAFETY: places are statics.
     let place = unsafe { &*place };
     let [routine, argument] = place.body();
-    let armed = quietly(|| place.arm()).is_some();
+    let armed = disabled::contained(|| place.arm()).flatten().is_some();
     if !armed {
         place.give_back();
     }
     Body { routine, argument }
-}
-
-/// Runs the agent's code in a call of the host's, which sees neither errno nor a panic of it.
-fn quietly<T>(body: impl FnOnce() -> Option<T>) -> Option<T> {
-    host_thread::kept(|| catch_unwind(AssertUnwindSafe(body)).ok().flatten())
 }

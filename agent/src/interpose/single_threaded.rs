@@ -27,8 +27,7 @@ use crate::interpose::real_fn::RealFn;
 use profiler::for_library::signal_exclusion::{self, Reason};
 use profiler::for_library::{last_thread, lifecycle};
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use swipr_os::host_thread;
+use swipr_os::disabled;
 
 const CAPSET: usize = 0;
 const PRCTL: usize = 1;
@@ -56,9 +55,9 @@ pub fn prepare() {
     system_call::prepare();
 }
 
-/// Runs the agent's code in a call of the host's, which sees neither errno nor a panic of it.
+/// Runs the agent's code in a call of the host's.
 fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
-    host_thread::kept(|| catch_unwind(AssertUnwindSafe(body)).unwrap_or_default())
+    disabled::contained(body).unwrap_or_default()
 }
 
 /// Makes a call; if it `matters`, without the agent's threads where the host has one thread.

@@ -9,6 +9,7 @@
 //! refuses, end one recording only.
 
 use crate::hook::Hook;
+use crate::host_thread;
 use crate::locks;
 use crate::log;
 use crate::process::monotonic_ns;
@@ -125,9 +126,10 @@ pub fn lose_thread() {
     LOST.store(true, Relaxed);
 }
 
-/// Runs what must not unwind into the host. A panic turns the agent off.
+/// Runs the agent's code in a call of the host's, which sees nothing of it. A panic turns the agent
+/// off.
 pub fn contained<T>(body: impl FnOnce() -> T) -> Option<T> {
-    let result = catch_unwind(AssertUnwindSafe(body));
+    let result = host_thread::kept(|| catch_unwind(AssertUnwindSafe(body)));
     if result.is_err() {
         disable("a panic on a thread of the program");
     }

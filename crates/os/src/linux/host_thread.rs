@@ -1,13 +1,29 @@
-//! Leaves the host's errno as it is.
+//! The host's threads, while the agent's code runs on them.
 
-/// Runs `body` and puts errno back to what it was.
+use std::ffi::c_int;
+
+/// `PTHREAD_CANCEL_DISABLE` of glibc's `pthread.h`.
+const CANCEL_DISABLE: c_int = 1;
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// Runs `body`, during which the thread is not cancelled (pthread_setcancelstate(3)): the agent's
+/// system calls would be the points where it is, and no cancellation may unwind Rust's functions.
+/// Puts errno back to what it was.
 pub fn kept<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: points to this thread's errno, always.
     let place = unsafe { libc::__errno_location() };
     // SAFETY: as above.
-    let before = unsafe { *place };
+    let errno = unsafe { *place };
+    let (mut cancel_state, mut disabled) = (0, 0);
+    // SAFETY: a valid state; an int is written. Async-signal-safe in glibc.
+    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel_state) };
     let result = body();
+    // SAFETY: the state that the thread had; an int is written.
+    unsafe { pthread_setcancelstate(cancel_state, &raw mut disabled) };
     // SAFETY: as above.
-    unsafe { *place = before };
+    unsafe { *place = errno };
     result
 }

@@ -20,7 +20,7 @@ use std::sync::{MutexGuard, OnceLock};
 use std::time::Duration;
 use swipr_os::disabled;
 use swipr_os::objects;
-use swipr_os::{host_thread, process};
+use swipr_os::process;
 use swipr_unwind::{memory, published, slot};
 
 /// How long a fork waits for a thread of the agent that is in the loader. That takes microseconds;
@@ -83,7 +83,7 @@ unsafe extern "C" fn before() {
     if INSIDE.replace(INSIDE.get() + 1) > 0 {
         return;
     }
-    contained(|| {
+    disabled::contained(|| {
         let guard = match signal_exclusion::is_in_sandbox() {
             true => objects::keep_out_of_loader_spinning(),
             false => objects::keep_out_of_loader(TIMEOUT),
@@ -101,7 +101,7 @@ unsafe extern "C" fn before() {
 
 unsafe extern "C" fn in_parent() {
     if is_outermost() {
-        contained(|| {
+        disabled::contained(|| {
             leave_loader();
             signal_exclusion::remove(Reason::Fork);
         });
@@ -112,7 +112,7 @@ unsafe extern "C" fn in_child() {
     if !is_outermost() {
         return;
     }
-    contained(|| {
+    disabled::contained(|| {
         signal_exclusion::forget_after_fork();
         slot::reset_after_fork();
         thread_start::reset_after_fork();
@@ -139,11 +139,6 @@ unsafe extern "C" fn in_child() {
 fn is_outermost() -> bool {
     INSIDE.set(INSIDE.get().saturating_sub(1));
     INSIDE.get() == 0
-}
-
-/// Hides errno and panics from the host.
-fn contained(body: impl FnOnce()) {
-    host_thread::kept(|| disabled::contained(body));
 }
 
 fn leave_loader() {
