@@ -166,13 +166,15 @@ fn a_service_that_keeps_the_right_to_change_users_is_not_aborted() {
 #[test]
 fn a_process_that_puts_all_threads_under_a_filter_lives_whoever_asks() {
     let (_directory, program) = compiled("sandboxed_process");
-    let mut host = Host::start(&program);
-    let socket = host.socket();
-    expect(&host.record("samples=200&hz=200"), &["every sample of burner has stack burner_main"]);
-    host.tell("enter");
-    host.wait_for("sandboxed");
-    assert!(http::get(&socket, "/dump").is_err(), "there is nobody who may answer");
-    host.end();
+    for how in ["enter", "enter and exit"] {
+        let mut host = Host::start(&program);
+        let socket = host.socket();
+        expect(&host.record("samples=200&hz=200"), &["every sample of burner has stack burner_main"]);
+        host.tell(how);
+        host.wait_for("sandboxed");
+        assert!(http::get(&socket, "/dump").is_err(), "there is nobody who may answer");
+        host.end();
+    }
 }
 
 #[test]

@@ -119,8 +119,10 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
         return kept_out(Reason::Sandbox, call);
     }
     let paused = quietly(lifecycle::pause);
+    signal_exclusion::set_all_in_sandbox(true);
     let result = call();
     if result != 0 {
+        signal_exclusion::set_all_in_sandbox(false);
         quietly(|| paused.map(lifecycle::Paused::resume));
     }
     result

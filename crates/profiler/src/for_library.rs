@@ -49,5 +49,5 @@ pub mod server {
 }
 
 pub mod signal_exclusion {
-    pub use crate::signal_exclusion::{Reason, add, is_in_sandbox, remove};
+    pub use crate::signal_exclusion::{Reason, add, is_in_sandbox, remove, set_all_in_sandbox};
 }

@@ -16,7 +16,10 @@ mod handshake;
 
 use crate::atomic::{AtomicU8, AtomicU32};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::time::Duration;
 use swipr_os::{cpu_timers, memory, process};
 use swipr_unwind::slot;
@@ -59,6 +62,8 @@ static MAP: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static NOBODY: AtomicBool = AtomicBool::new(false);
 /// A thread has entered a sandbox, or its system calls are emulated. What it starts is there, too.
 static ANY_SANDBOX: AtomicBool = AtomicBool::new(false);
+/// All threads are in a sandbox, also those that are still to start.
+static ALL_IN_SANDBOX: AtomicBool = AtomicBool::new(false);
 /// The thread that the sampler is signalling, or whose timer it is arming, right now; else 0.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
@@ -128,7 +133,12 @@ pub fn remove(reason: Reason) {
 /// Whether the calling thread is in a sandbox of its own, or its system calls are emulated: the
 /// agent may make none on it. Makes none itself.
 pub fn is_in_sandbox() -> bool {
-    MINE.get() & SANDBOXES != 0
+    MINE.get() & SANDBOXES != 0 || ALL_IN_SANDBOX.load(Relaxed)
+}
+
+/// All threads are about to enter a sandbox, or stay out of it after all.
+pub fn set_all_in_sandbox(are_in: bool) {
+    ALL_IN_SANDBOX.store(are_in, Relaxed);
 }
 
 /// Whether any thread was, and so those that it has started may be. Makes no system call.
