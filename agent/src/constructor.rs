@@ -3,16 +3,15 @@
 //! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with
 //! more rights than its user is left alone.
 
-use crate::interpose::{atfork, register_frame, sigaltstack};
+use crate::interpose::{atfork, exit, register_frame, sigaltstack};
 use crate::{ld_preload, prepare};
 use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs};
 use profiler::for_library::lifecycle;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use swipr_os::log;
 use swipr_os::this_library::is_this_library;
-use swipr_os::{host_thread, process};
+use swipr_os::{disabled, log, process};
 
 ctor::declarative::ctor! {
     // SAFETY: nothing that `on_load` calls needs `main` to have begun, and no panic leaves it.
@@ -28,27 +27,26 @@ fn on_load() {
     if !has_glibc() {
         return;
     }
-    host_thread::kept(|| {
-        let _ = std::panic::catch_unwind(|| {
-            atfork::prepare();
-            prepare::prepare();
-            register_frame::prepare();
-            sigaltstack::prepare();
-            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-            {
-                crate::interpose::single_threaded::prepare();
-                crate::interpose::limits::prepare();
-                crate::interpose::privileges::prepare();
-                crate::interpose::pthread_create::prepare();
+    disabled::contained(|| {
+        atfork::prepare();
+        exit::prepare();
+        prepare::prepare();
+        register_frame::prepare();
+        sigaltstack::prepare();
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        {
+            crate::interpose::single_threaded::prepare();
+            crate::interpose::limits::prepare();
+            crate::interpose::privileges::prepare();
+            crate::interpose::pthread_create::prepare();
+        }
+        if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
+            match Config::from_environment() {
+                Ok(config) => start(config),
+                Err(error) if was_told(&error) => {}
+                Err(error) => log::always(format_args!("not profiled: {error}")),
             }
-            if is_wanted(&|name| std::env::var_os(name)) && !process::is_privileged() {
-                match Config::from_environment() {
-                    Ok(config) => start(config),
-                    Err(error) if was_told(&error) => {}
-                    Err(error) => log::always(format_args!("not profiled: {error}")),
-                }
-            }
-        });
+        }
     });
 }
 

@@ -2,6 +2,7 @@
 //! Every call is passed on ([`real_fn`]).
 
 pub mod atfork;
+pub mod exit;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod limits;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -117,9 +117,6 @@ impl Agent {
     /// Ends all recordings; no new ones are taken.
     pub fn stop(&self) {
         self.stopping.store(true, Relaxed);
-        for running in lock(&self.running).iter().flat_map(|running| running.iter()) {
-            running.stop.store(true, Relaxed);
-        }
         let submitted = lock(&self.submitted).map(|mut submitted| std::mem::take(&mut *submitted));
         for submitted in submitted.into_iter().flatten() {
             submitted.output.finish(Err("the agent is stopping".into()));
@@ -129,6 +126,13 @@ impl Agent {
         }
         agent_threads::end_spare();
         self.sampler.close();
+    }
+
+    /// As [`Agent::stop`], but takes no lock, so that it may be called in a signal handler: again
+    /// and again until the recordings have ended.
+    pub fn stop_without_lock(&self) {
+        self.stopping.store(true, Relaxed);
+        self.sampler.close_without_lock();
     }
 
     /// After [`Agent::stop`]: waits until the sampler has ended, at most so long; whether it has.

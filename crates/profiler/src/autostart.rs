@@ -95,6 +95,15 @@ fn begin_file(agent: &Arc<Agent>, file: &LifeFile) -> Option<WholeRun> {
     Some(WholeRun { stop, completion })
 }
 
+impl WholeRun {
+    /// As [`end`], but takes no lock and does not wait: to be called until the file is complete.
+    pub fn is_complete(&self, agent: &Agent) -> bool {
+        self.stop.store(true, Relaxed);
+        agent.wake_all();
+        self.completion.is_set()
+    }
+}
+
 /// The process ends: its file is completed. Returns why it could not be.
 pub fn end(whole: &WholeRun, agent: &Agent) -> Option<String> {
     whole.stop.store(true, Relaxed);

@@ -8,6 +8,7 @@ mod listen;
 mod pause;
 mod phase;
 
+pub use exit::before_exit;
 pub use pause::{Paused, keep_threads_before_limit, pause, pause_if_only_thread, settle_before_change};
 
 use crate::agent::Agent;

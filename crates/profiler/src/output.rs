@@ -30,6 +30,11 @@ impl Completion {
         self.ended.notify_all();
     }
 
+    /// Whether it has ended. Does not wait for the lock.
+    pub fn is_set(&self) -> bool {
+        self.end.try_lock().is_ok_and(|end| end.is_some())
+    }
+
     /// Waits for the end, at most so long.
     pub fn wait(&self, most: Duration) -> Option<Result<Summary, String>> {
         let deadline = Instant::now() + most;

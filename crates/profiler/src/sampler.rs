@@ -19,6 +19,7 @@ pub use timers::acquire_slot;
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use sweep::Sweeper;
@@ -41,7 +42,6 @@ struct Inbox {
     new: Vec<RunningRecording>,
     /// The thread is there and will take `new`.
     attended: bool,
-    closed: bool,
 }
 
 /// How other threads reach the sampler.
@@ -49,6 +49,8 @@ struct Inbox {
 pub struct Handle {
     inbox: Mutex<Inbox>,
     changed: Condvar,
+    /// All recordings are to end.
+    closed: AtomicBool,
     /// Unwind tables of JIT code, from writers.
     jit_tables: Arc<JitTables>,
     /// The interpreters whose frames are read.
@@ -96,22 +98,31 @@ impl Handle {
 
     /// Ends all recordings and the thread.
     pub fn close(&self) {
-        if let Some(mut inbox) = lock(&self.inbox) {
-            inbox.closed = true;
-        }
-        self.changed.notify_all();
+        self.closed.store(true, Relaxed);
+        self.notify();
+    }
+
+    /// As [`Handle::close`], in a signal handler as well; to be called until it has happened, see
+    /// [`Handle::wake`].
+    pub fn close_without_lock(&self) {
+        self.closed.store(true, Relaxed);
+        self.wake();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Relaxed) || disabled::is_disabled()
     }
 
     /// Waits until `deadline_ns` or a change; `None`: it is time to end.
     fn wait(&self, deadline_ns: u64) -> Option<Vec<RunningRecording>> {
         let mut inbox = lock(&self.inbox)?;
-        if inbox.new.is_empty() && !inbox.closed && !disabled::is_disabled() {
+        if inbox.new.is_empty() && !self.is_closed() {
             let left = deadline_ns.saturating_sub(monotonic_ns());
             if left > 0 {
                 inbox = after_waiting(self.changed.wait_timeout(inbox, Duration::from_nanos(left))).0;
             }
         }
-        if inbox.closed || disabled::is_disabled() {
+        if self.is_closed() {
             return None;
         }
         Some(std::mem::take(&mut inbox.new))
@@ -121,7 +132,7 @@ impl Handle {
     /// agent stops.
     fn leave(&self) -> bool {
         let Some(mut inbox) = lock(&self.inbox) else { return true };
-        if inbox.closed || disabled::is_disabled() {
+        if self.is_closed() {
             inbox.new.clear();
         }
         inbox.attended = !inbox.new.is_empty();

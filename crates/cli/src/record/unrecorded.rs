@@ -66,7 +66,7 @@ pub fn report_unrecorded(names: &BTreeMap<u32, String>, talk: Talk) {
     let processes = if count == 1 { "process" } else { "processes" };
     say(format_args!(
         "swipr: not recorded: {count} {processes} without an answer or a sample until the end: {names}\n\
-         next: run it again with less beside it; a process that ends by _exit or a signal has samples \
+         next: run it again with less beside it; a process that ends by a signal has samples \
          after its first quarter of a second"
     ));
 }

@@ -23,7 +23,7 @@ const TOLERATED: Duration = Duration::from_millis(150);
 const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
 
 /// What to do about samples that were lost at the program's end.
-const FULL_END: &str = "a program that ends by exit(3), and not by a signal or _exit(2), hands over its last samples; a higher -r loses less";
+const FULL_END: &str = "a program that ends by exit(3) or _exit(2), and not by a signal, hands over its last samples; a higher -r loses less";
 
 impl Runner {
     /// The program has ended: what it said last is taken, its children are left.

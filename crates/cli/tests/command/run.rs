@@ -109,6 +109,89 @@ fn cpu_time_of_threads_that_cannot_be_sampled_is_told_at_the_programs_end() {
     assert!(unsampled_ns >= 450_000_000 && all_ns >= unsampled_ns, "{all_ns} {unsampled_ns}: {}", said.out);
 }
 
+/// Python's multiprocessing ends its processes by `_exit`: a fifth of the CPU time of short ones
+/// was not in the recording, and nothing said so.
+#[test]
+fn a_child_that_ends_by_exit_without_handlers_hands_over_its_last_samples() {
+    let directory = Directory::new();
+    let (source, forks) = (directory.path().join("forks.c"), directory.path().join("forks"));
+    let text = r#"
+        #include <signal.h>
+        #include <sys/wait.h>
+        #include <time.h>
+        #include <unistd.h>
+        static void end(int signal)
+        {
+            _exit(signal);
+        }
+        static void use(long ns)
+        {
+            struct timespec used;
+            do
+                clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+            while (used.tv_sec == 0 && used.tv_nsec < ns);
+        }
+        int main(void)
+        {
+            int status;
+            for (int child = 0; child < 6; child++) {
+                if (fork() == 0) {
+                    use(200000000);
+                    if (child % 2)
+                        _exit(0);
+                    signal(SIGUSR1, end);
+                    raise(SIGUSR1);
+                }
+                wait(&status);
+                if (!WIFEXITED(status) || WEXITSTATUS(status) != (child % 2 ? 0 : SIGUSR1))
+                    return 1;
+            }
+            if (vfork() == 0)
+                _exit(0);
+            return 0;
+        }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    program::compile(&source, &forks, &["-O2".into()], &[]);
+    let said = says(["run", "-s", "-f", "folded", "-o", "-", "--", &forks.display().to_string()]).well();
+    let weights = said.out.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+    let recorded_ns: u64 = weights.sum();
+    assert!(recorded_ns >= 1_140_000_000, "{recorded_ns} of 1.2 s: {said:?}");
+    assert!(said.errors.contains("lost 0"), "{said:?}");
+}
+
+/// Regression: the agent's wait for the last samples was a point where threads are cancelled, and
+/// the program was aborted.
+#[test]
+fn a_thread_that_is_being_cancelled_ends_the_program() {
+    let directory = Directory::new();
+    let (source, ends) = (directory.path().join("ends.c"), directory.path().join("ends"));
+    let text = r#"
+        #include <pthread.h>
+        #include <stdlib.h>
+        #include <time.h>
+        static void *end(void *argument)
+        {
+            while ((double)clock() / CLOCKS_PER_SEC < 0.1)
+                ;
+            pthread_cancel(pthread_self());
+            exit(3);
+            return argument;
+        }
+        int main(void)
+        {
+            pthread_t thread;
+            pthread_create(&thread, NULL, end, NULL);
+            return pthread_join(thread, NULL);
+        }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    program::compile(&source, &ends, &["-O2".into(), "-pthread".into()], &[]);
+    let said = says(["run", "-f", "folded", "-o", "-", "--", &ends.display().to_string()]);
+    assert_eq!(said.status, Some(3), "{said:?}");
+    assert!(said.out.contains(";end;"), "{said:?}");
+}
+
 #[test]
 fn the_signal_that_ends_the_program_ends_the_command() {
     let directory = Directory::new();
@@ -570,7 +653,8 @@ fn nothing_is_left_behind_and_an_existing_preload_comes_second() {
     std::fs::write(&source, "int swipr_test_other;\n").expect("a C file");
     let other = directory.path().join("other.so");
     program::compile(&source, &other, &["-shared".into(), "-fPIC".into()], &[]);
-    let mut command = swipr(["run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"]);
+    let mut command =
+        swipr(["run", "-q", "-o", "/dev/null", "-f", "perf", "--", "sh", "-c", "echo $LD_PRELOAD"]);
     command
         .env("LD_PRELOAD", &other)
         .env("XDG_RUNTIME_DIR", directory.path())

@@ -82,12 +82,12 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "SWIPR_OUTPUT",
         "",
-        "A file into which the program's whole life is written, 100 samples a second, when it ends: `/tmp/profile.%p.pb.gz`. `%p` is the process id; the suffix says the format. The program's end may wait up to 2 seconds for it; what is not complete (after `_exit` or a signal, too) is named `.part`.",
+        "A file into which the program's whole life is written, 100 samples a second, when it ends: `/tmp/profile.%p.pb.gz`. `%p` is the process id; the suffix says the format. The program's end may wait up to 2 seconds for it; what is not complete (after a signal, too) is named `.part`.",
     ),
     variable(
         "SWIPR_RECORDER",
         "",
-        "Set by `swipr run`: a process id, or `all:` and one. A process whose parent that is (`all:`: any, also after `fork`) waits at its start, at most 10 s and while that process is there, until it is recorded, and at `exit`, at most 2 s, until recordings have what was sampled.",
+        "Set by `swipr run`: a process id, or `all:` and one. A process whose parent that is (`all:`: any, also after `fork`) waits at its start, at most 10 s and while that process is there, until it is recorded, and at `exit` or `_exit`, at most 2 s, until recordings have what was sampled.",
     ),
     variable(
         SYMBOL_MEMORY,

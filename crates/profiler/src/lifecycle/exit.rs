@@ -1,4 +1,4 @@
-//! The end of the program by exit(3).
+//! The end of the program by exit(3) or _exit(2).
 
 use super::instance::Instance;
 use super::{STATE, live};
@@ -43,6 +43,29 @@ pub fn watch() {
         // SAFETY: the function stays where it is: the library cannot be unloaded.
         unsafe { libc::atexit(at_exit) };
     });
+}
+
+/// At _exit(2), in a signal handler or with any lock held: recordings for which the process waits
+/// get what was sampled. Takes no lock.
+pub fn before_exit() {
+    if signal_exclusion::is_in_sandbox() {
+        return;
+    }
+    // A child by vfork(2) ends as well.
+    let Some(instance) = Instance::get().filter(|instance| instance.is_of_this_process()) else { return };
+    if instance.config.life_file.is_some() {
+        STATE.wait_until_started(Instant::now() + START_AT_EXIT);
+    }
+    let Some(live) = instance.live() else { return };
+    if let Some(whole) = live.whole.get() {
+        wait_for_recorder::at_exit(|| whole.is_complete(&live.agent));
+    }
+    if instance.waits.load(Relaxed) {
+        wait_for_recorder::at_exit(|| {
+            live.agent.stop_without_lock();
+            !is_handing_over()
+        });
+    }
 }
 
 /// Whether a recording has something that its client has not got.

@@ -221,6 +221,11 @@ impl RunningRecording {
         self.counters.cpu_wait_ns.add(news.waited_ns);
     }
 
+    /// Has it end at once.
+    pub fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
     fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed) || self.is_given_up()
     }

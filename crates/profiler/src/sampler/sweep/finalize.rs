@@ -50,8 +50,11 @@ impl Sweeper {
     /// Ends all recordings now, without waiting for answers: the agent is stopped.
     pub fn end(&mut self, recordings: &mut [RunningRecording]) {
         let now = process::monotonic_ns();
-        for recording in recordings.iter_mut().filter_map(|it| it.has_ended(now).then_some(it)) {
-            finalize_recording(&mut self.threads, recording);
+        for recording in recordings.iter_mut() {
+            recording.stop();
+            if recording.has_ended(now) {
+                finalize_recording(&mut self.threads, recording);
+            }
         }
     }
 }
