@@ -131,9 +131,9 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
         }
     }
     let may_wait = code.language != RuntimeLanguage::Python;
-    // The evaluator was just entered, or is leaving: its frame is not there yet, or not any more.
-    let is_empty =
-        calls.len() == segments.len() + 1 && (calls.first() == Some(&0) || may_wait) && !parts.is_cut;
+    // The innermost evaluator was just entered, or is leaving: its frame is not there yet, or not
+    // any more, while the frame's variables are freed.
+    let is_empty = calls.len() == segments.len() + 1 && !parts.is_cut;
     let dropped = is_empty.then(|| calls.remove(0));
     if may_wait && is_whole && segments.len() == calls.len() + 1 {
         segments.remove(0);
@@ -242,10 +242,18 @@ mod tests {
         assert_eq!(merged(&native, &[false, true], true, false).0, "400 g f 300");
     }
 
+    /// Regression: what had called a callback that returns stood outside of the program.
+    #[test]
+    fn an_evaluator_that_frees_its_frames_variables_is_left_out() {
+        let native = [500, 150, 2000, 150, 300, 400];
+        let merged = merged(&native, &[false, true], true, false);
+        assert_eq!(merged, ("400 300 g f 2000 500".to_owned(), false));
+    }
+
     #[test]
     fn where_calls_and_segments_do_not_match_no_frame_is_lost_and_the_stack_is_marked() {
         let native = [500, 150, 2000, 150, 300, 150, 400];
-        assert_eq!(merged(&native, &[true, true], true, false), ("400 2000 g f 500".to_owned(), true));
+        assert_eq!(merged(&native, &[true], true, false), ("400 2000 f 500".to_owned(), true));
         assert_eq!(merged(&[500, 150, 400], &[true, true], true, false), ("400 g f 500".to_owned(), true));
     }
 
