@@ -73,61 +73,63 @@ fn compose(pid: u32, text: &dyn Display) -> Text<LINE_BYTES> {
     line
 }
 
-/// One write, if the descriptor takes it now. A reader that is gone must not
-/// kill the host by SIGPIPE, and one that is stuck must not make it wait.
+/// One write, if the descriptor takes it now. A reader that is gone, or a file that is full, must
+/// not kill the host by a signal, and a reader that is stuck must not make it wait.
 fn write_once(fd: BorrowedFd<'_>, line: &[u8]) {
     let mut one = [PollFd::new(fd, PollFlags::POLLOUT)];
     let has_room = |one: &PollFd<'_>| one.revents().is_some_and(|events| events.contains(PollFlags::POLLOUT));
     if poll(&mut one, PollTimeout::ZERO) != Ok(1) || !one.iter().all(has_room) {
         return;
     }
-    let Some(guard) = PipeSignal::hold() else {
+    let Some(guard) = HeldSignals::hold() else {
         return;
     };
     let _ = write(fd, line);
     drop(guard);
 }
 
-/// SIGPIPE is held back for this thread while one of these lives, and one that
-/// came meanwhile is taken back. write(2) sends it to the calling thread only.
-struct PipeSignal {
-    only_pipe: libc::sigset_t,
+/// The signals that write(2) sends to the calling thread: nobody reads a pipe any more, or a file
+/// is as large as it may be (`RLIMIT_FSIZE`).
+const OF_WRITES: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+
+/// These signals are held back for this thread while one of these lives, and those that came
+/// meanwhile are taken back.
+struct HeldSignals {
     mask_before: libc::sigset_t,
-    pending_before: bool,
+    /// Those that were not pending before.
+    taken_back: libc::sigset_t,
 }
 
-impl PipeSignal {
-    fn hold() -> Option<PipeSignal> {
-        // SAFETY: sigset_t is plain data, and all three sets are initialised by
-        // sigemptyset, sigpending and pthread_sigmask before anything reads them.
+impl HeldSignals {
+    fn hold() -> Option<HeldSignals> {
+        // SAFETY: sigset_t is plain data, and all sets are initialised by sigemptyset, sigpending
+        // and pthread_sigmask before anything reads them.
         unsafe {
-            let mut only_pipe: libc::sigset_t = std::mem::zeroed();
-            let mut mask_before: libc::sigset_t = std::mem::zeroed();
-            let mut pending: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut only_pipe);
-            libc::sigaddset(&mut only_pipe, libc::SIGPIPE);
+            let [mut held, mut taken_back, mut pending, mut mask_before]: [libc::sigset_t; 4] =
+                std::mem::zeroed();
+            libc::sigemptyset(&mut held);
+            libc::sigemptyset(&mut taken_back);
             libc::sigpending(&mut pending);
-            if libc::pthread_sigmask(libc::SIG_BLOCK, &only_pipe, &mut mask_before) != 0 {
-                return None;
+            for signal in OF_WRITES {
+                libc::sigaddset(&mut held, signal);
+                if libc::sigismember(&pending, signal) == 0 {
+                    libc::sigaddset(&mut taken_back, signal);
+                }
             }
-            Some(PipeSignal {
-                only_pipe,
-                mask_before,
-                pending_before: libc::sigismember(&pending, libc::SIGPIPE) == 1,
-            })
+            let is_held = libc::pthread_sigmask(libc::SIG_BLOCK, &held, &mut mask_before) == 0;
+            is_held.then_some(HeldSignals { mask_before, taken_back })
         }
     }
 }
 
-impl Drop for PipeSignal {
+impl Drop for HeldSignals {
     fn drop(&mut self) {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: both sets were initialised in `hold`; sigtimedwait(2) accepts a
-        // null siginfo; a zero timeout returns at once.
+        // SAFETY: both sets were initialised in `hold`; sigtimedwait(2) accepts a null siginfo; a
+        // zero timeout returns at once.
         unsafe {
-            if !self.pending_before {
-                libc::sigtimedwait(&self.only_pipe, std::ptr::null_mut(), &at_once);
-            }
+            // One write sends one signal.
+            libc::sigtimedwait(&self.taken_back, std::ptr::null_mut(), &at_once);
             libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask_before, std::ptr::null_mut());
         }
     }
@@ -160,5 +162,29 @@ mod tests {
         write_once(writer.as_fd(), b"nobody reads this\n");
         // SAFETY: puts back what was there.
         unsafe { libc::signal(libc::SIGPIPE, before) };
+    }
+
+    /// Regression: `SWIPR_OUTPUT` ended a program whose files may not grow, as it wrote the reason.
+    #[test]
+    fn a_signal_of_a_write_is_taken_back_unless_it_was_pending() {
+        let raised = || {
+            // SAFETY: sends a signal to this thread.
+            unsafe { libc::raise(libc::SIGXFSZ) };
+        };
+        let is_pending = || {
+            // SAFETY: sigset_t is plain data; sigpending(2) writes it.
+            unsafe {
+                let mut pending: libc::sigset_t = std::mem::zeroed();
+                libc::sigpending(&mut pending);
+                libc::sigismember(&pending, libc::SIGXFSZ) == 1
+            }
+        };
+        let held = HeldSignals::hold().unwrap();
+        raised();
+        assert!(is_pending());
+        drop(HeldSignals::hold().unwrap());
+        assert!(is_pending(), "it is not of this write");
+        drop(held);
+        assert!(!is_pending());
     }
 }
