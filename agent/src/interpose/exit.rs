@@ -7,7 +7,7 @@
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::lifecycle;
 use std::ffi::{c_int, c_long, c_void};
-use swipr_os::disabled;
+use swipr_os::{disabled, host_thread};
 
 static EXIT: RealFn = RealFn::new(c"_exit");
 
@@ -21,6 +21,7 @@ type Exit = unsafe extern "C" fn(c_int) -> !;
 /// _exit(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
+    host_thread::keep_from_cancellation();
     disabled::contained(lifecycle::before_exit);
     let next = EXIT.get();
     if next.is_null() {

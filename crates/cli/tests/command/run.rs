@@ -117,6 +117,7 @@ fn a_child_that_ends_by_exit_without_handlers_hands_over_its_last_samples() {
     let (source, forks) = (directory.path().join("forks.c"), directory.path().join("forks"));
     let text = r#"
         #include <signal.h>
+        #include <stdlib.h>
         #include <sys/wait.h>
         #include <time.h>
         #include <unistd.h>
@@ -137,13 +138,15 @@ fn a_child_that_ends_by_exit_without_handlers_hands_over_its_last_samples() {
             for (int child = 0; child < 6; child++) {
                 if (fork() == 0) {
                     use(200000000);
-                    if (child % 2)
+                    if (child % 3 == 0)
                         _exit(0);
+                    if (child % 3 == 1)
+                        quick_exit(0);
                     signal(SIGUSR1, end);
                     raise(SIGUSR1);
                 }
                 wait(&status);
-                if (!WIFEXITED(status) || WEXITSTATUS(status) != (child % 2 ? 0 : SIGUSR1))
+                if (!WIFEXITED(status) || WEXITSTATUS(status) != (child % 3 < 2 ? 0 : SIGUSR1))
                     return 1;
             }
             if (vfork() == 0)
@@ -170,26 +173,39 @@ fn a_thread_that_is_being_cancelled_ends_the_program() {
         #include <pthread.h>
         #include <stdlib.h>
         #include <time.h>
+        #include <unistd.h>
+        static volatile int ends;
         static void *end(void *argument)
         {
             while ((double)clock() / CLOCKS_PER_SEC < 0.1)
                 ;
-            pthread_cancel(pthread_self());
+            if (argument == NULL)
+                pthread_cancel(pthread_self());
+            else
+                pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+            ends = 1;
             exit(3);
-            return argument;
         }
-        int main(void)
+        int main(int count, char **arguments)
         {
             pthread_t thread;
-            pthread_create(&thread, NULL, end, NULL);
+            pthread_create(&thread, NULL, end, arguments[1]);
+            while (!ends)
+                ;
+            usleep(1000);
+            if (count > 1)
+                pthread_cancel(thread);
             return pthread_join(thread, NULL);
         }
     "#;
     std::fs::write(&source, text).expect("a C file");
     program::compile(&source, &ends, &["-O2".into(), "-pthread".into()], &[]);
-    let said = says(["run", "-f", "folded", "-o", "-", "--", &ends.display().to_string()]);
-    assert_eq!(said.status, Some(3), "{said:?}");
-    assert!(said.out.contains(";end;"), "{said:?}");
+    for how in [None, Some("at any instruction")] {
+        let program = ends.display().to_string();
+        let said = says(["run", "-f", "folded", "-o", "-", "--", &program].into_iter().chain(how));
+        assert_eq!(said.status, Some(3), "{said:?}");
+        assert!(said.out.contains(";end;"), "{said:?}");
+    }
 }
 
 #[test]

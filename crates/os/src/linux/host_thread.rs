@@ -9,6 +9,14 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
+/// The thread ends the process, and is not cancelled any more: it may be cancellable at any
+/// instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`).
+pub fn keep_from_cancellation() {
+    let mut before = 0;
+    // SAFETY: a valid state; an int is written.
+    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut before) };
+}
+
 /// Runs `body`, during which the thread is not cancelled (pthread_setcancelstate(3)): the agent's
 /// system calls would be the points where it is, and no cancellation may unwind Rust's functions.
 /// Puts errno back to what it was.

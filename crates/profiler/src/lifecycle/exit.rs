@@ -1,19 +1,28 @@
-//! The end of the program by exit(3) or _exit(2).
+//! The end of the program by exit(3), quick_exit(3) or _exit(2).
 
 use super::instance::Instance;
 use super::{STATE, live};
 use crate::{autostart, signal_exclusion, wait_for_recorder};
+use std::ffi::{c_int, c_void};
 use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use swipr_os::{disabled, log};
+use swipr_os::{disabled, host_thread, log};
 
 /// How long the end of a program that is recorded as a whole waits for its agent to start.
 const START_AT_EXIT: Duration = Duration::from_millis(500);
 
-/// At exit(3), once: no more signals, and no socket is left behind.
+/// What at_quick_exit(3) calls, with the object that handlers belong to. It is looked up by its
+/// name: musl's loader would refuse a library that needs it.
+type AtQuickExit = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
+
+/// At exit(3) or quick_exit(3), once: no more signals, and no socket is left behind.
 pub fn watch() {
+    extern "C" fn at_quick_exit(_: *mut c_void) {
+        at_exit();
+    }
     extern "C" fn at_exit() {
+        host_thread::keep_from_cancellation();
         disabled::contained(|| {
             // In a sandbox, a wrong system call ends the process.
             if signal_exclusion::is_in_sandbox() {
@@ -40,8 +49,16 @@ pub fn watch() {
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the function stays where it is: the library cannot be unloaded.
-        unsafe { libc::atexit(at_exit) };
+        // SAFETY: the functions stay where they are: the library cannot be unloaded. The one that
+        // is looked up is of that type.
+        unsafe {
+            libc::atexit(at_exit);
+            let register = libc::dlsym(libc::RTLD_DEFAULT, c"__cxa_at_quick_exit".as_ptr());
+            if !register.is_null() {
+                let register = std::mem::transmute::<*mut c_void, AtQuickExit>(register);
+                register(at_quick_exit, std::ptr::null_mut());
+            }
+        }
     });
 }
 
