@@ -5,13 +5,13 @@
 
 use crate::interpose::{atfork, exit, register_frame, sigaltstack};
 use crate::{ld_preload, prepare};
-use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs};
+use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs, WaitingFor};
 use profiler::for_library::lifecycle;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use swipr_os::this_library::is_this_library;
-use swipr_os::{disabled, log, process};
+use swipr_os::{disabled, inherited_sandbox, log, process};
 
 ctor::declarative::ctor! {
     // SAFETY: nothing that `on_load` calls needs `main` to have begun, and no panic leaves it.
@@ -71,6 +71,9 @@ fn has_thread_sanitizer() -> bool {
 }
 
 fn start(config: Config) {
+    if inherited_sandbox::is_of_a_profiled_program(config.awaited.map(WaitingFor::recorder)) {
+        return; // without a word: that takes system calls, too
+    }
     if has_thread_sanitizer() {
         return config
             .log

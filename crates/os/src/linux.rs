@@ -7,6 +7,7 @@ pub mod directory;
 pub mod event;
 pub mod futex;
 pub mod host_thread;
+pub mod inherited_sandbox;
 pub mod loader_lock;
 pub mod maps;
 pub mod memory;

@@ -5,7 +5,7 @@ pub mod agent_threads {
 }
 
 pub mod config {
-    pub use crate::config::{AUTOSTART, Config, ConfigError, Follow, Programs};
+    pub use crate::config::{AUTOSTART, Config, ConfigError, Follow, Programs, WaitingFor};
 }
 
 #[cfg(feature = "fault-injection")]

@@ -24,6 +24,15 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
+    /// By a `status` file.
+    pub fn of_status(status: &str) -> Sandbox {
+        let number = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name));
+            value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        Sandbox { mode: number("Seccomp:"), filters: number("Seccomp_filters:") }
+    }
+
     /// Whether a thread may be allowed less than one in `other`. Filters are inherited and never
     /// taken away: a thread with as many filters as its process's other threads has the same ones.
     pub fn is_stricter_than(self, other: Sandbox) -> bool {
@@ -48,11 +57,7 @@ pub fn signal_state(tid: u32) -> Option<SignalState> {
         let mask = status.lines().find_map(|line| line.strip_prefix(name))?;
         Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (crate::signals::SAMPLING - 1) & 1 == 1)
     };
-    let number = |name: &str| {
-        let value = status.lines().find_map(|line| line.strip_prefix(name));
-        value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-    };
-    let sandbox = Sandbox { mode: number("Seccomp:"), filters: number("Seccomp_filters:") };
+    let sandbox = Sandbox::of_status(&status);
     let queue_room = status.lines().find_map(|line| line.strip_prefix("SigQ:")).and_then(queue_room);
     Some(SignalState { is_blocked: has("SigBlk:")?, is_pending: has("SigPnd:")?, sandbox, queue_room })
 }
