@@ -116,6 +116,11 @@ impl Process {
         of_ticks(self.stat_field(14)? + self.stat_field(15)?)
     }
 
+    /// The same, with that of children, and theirs, for which it or they have waited.
+    pub fn cpu_time_with_children(&self) -> Option<Duration> {
+        of_ticks((14..=17).map(|number| self.stat_field(number)).sum::<Option<u64>>()?)
+    }
+
     /// How long ago it was started.
     pub fn age(&self) -> Option<Duration> {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

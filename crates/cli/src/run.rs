@@ -148,11 +148,12 @@ impl Runner {
 
     fn iteration(&mut self) -> Result<ChildExit, Error> {
         let follows = self.arguments.sampling.subprocesses;
+        let children = if follows { Children::AreRecorded } else { Children::AreNot };
         let start = Start {
             words: &self.arguments.command,
             library: self.library.as_deref(),
             folder: self.folder.path(),
-            children: if follows { Children::AreRecorded } else { Children::AreNot },
+            children,
         };
         let mut child = Child::start(&start, &self.signals)?;
         let pid = child.pid();
@@ -174,7 +175,8 @@ impl Runner {
             }
             self.attach();
             child.hand_on(&self.signals);
-            self.used = child.cpu_time().map_or(self.used, |used| Some(self.used.unwrap_or_default() + used));
+            let used = child.cpu_time(children);
+            self.used = used.map_or(self.used, |used| Some(self.used.unwrap_or_default() + used));
             if let Some(ended) = child.ended() {
                 if let Err(error) = self.settle() {
                     self.fail(error);

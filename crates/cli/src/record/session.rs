@@ -148,6 +148,11 @@ impl Session {
         Duration::from_nanos(self.writer.running_ns + self.agents_ns)
     }
 
+    /// How many sources there were.
+    pub fn started(&self) -> u32 {
+        self.started.try_into().unwrap_or(u32::MAX)
+    }
+
     /// How many sources run.
     pub fn running(&self) -> usize {
         self.running.len()

@@ -105,8 +105,9 @@ impl Child {
         }
     }
 
-    /// The CPU time of all its threads, once it has ended and until [`Child::ended`] says so.
-    pub fn cpu_time(&self) -> Option<Duration> {
+    /// The CPU time of all its threads, and that of its children if they are recorded, once it has
+    /// ended and until [`Child::ended`] says so.
+    pub fn cpu_time(&self, children: Children) -> Option<Duration> {
         // SAFETY: zeros are valid; waitid(2) writes to it.
         let mut about: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -114,7 +115,11 @@ impl Child {
         let found = unsafe { libc::waitid(libc::P_PID, self.pid(), &mut about, options) };
         // SAFETY: waitid(2) wrote it.
         let has_ended = found == 0 && unsafe { about.si_pid() } != 0;
-        Process::new(self.pid()).filter(|_| has_ended)?.cpu_time()
+        let process = Process::new(self.pid()).filter(|_| has_ended)?;
+        match children {
+            Children::AreRecorded => process.cpu_time_with_children(),
+            Children::AreNot => process.cpu_time(),
+        }
     }
 
     /// How it ended, if it has.

@@ -19,11 +19,16 @@ const ENDING: Duration = Duration::from_millis(300);
 /// CPU time that may be missing without a word: the kernel counts it in hundredths of a second, and
 /// the loader's is not recorded.
 const TOLERATED: Duration = Duration::from_millis(150);
+/// The loader's, of each further process.
+const TOLERATED_MORE: Duration = Duration::from_millis(5);
 /// What to do about processes that the program left running.
 const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
 
 /// What to do about samples that were lost at the program's end.
 const FULL_END: &str = "a program that ends by exit(3) or _exit(2), and not by a signal, hands over its last samples; a higher -r loses less";
+
+/// The same where child processes are recorded.
+const FULL_CHILDREN: &str = "static and setuid programs, children by clone(2), and programs in a sandbox or another root directory are not recorded; those that end by a signal, not to their end";
 
 impl Runner {
     /// The program has ended: what it said last is taken, its children are left.
@@ -64,13 +69,13 @@ impl Runner {
 
     /// How much of the program's CPU time is not in the recording, and how much it used; `None`:
     /// hardly any, or not all of it was to be recorded.
-    fn missing(&self, recorded: Duration) -> Option<(Duration, Duration)> {
+    fn missing(&self, recorded: Duration, started: u32) -> Option<(Duration, Duration)> {
         let sampling = &self.arguments.sampling;
-        let is_of_all =
-            sampling.duration.is_none() && sampling.thread_name.is_none() && !sampling.subprocesses;
+        let is_of_all = sampling.duration.is_none() && sampling.thread_name.is_none();
         let used = self.used.filter(|_| is_of_all)?;
         let missing = used.checked_sub(recorded)?;
-        (missing > TOLERATED && missing > used / 20).then_some((missing, used))
+        let tolerated = TOLERATED + started.saturating_sub(1) * TOLERATED_MORE;
+        (missing > tolerated && missing > used / 20).then_some((missing, used))
     }
 
     /// Writes the recording, once.
@@ -78,7 +83,7 @@ impl Runner {
         self.progress.clear();
         let Some(mut session) = self.session.take() else { return };
         let stopped = session.stop();
-        let missing = self.missing(session.running_time());
+        let missing = self.missing(session.running_time(), session.started());
         let unrecorded = self.unrecorded(&mut session);
         let left = (!self.left.is_empty())
             .then(|| format!("the program has ended, and left running: {}", listed(&self.left)));
@@ -90,8 +95,12 @@ impl Runner {
         report_unrecorded(&unrecorded, self.plan.talk);
         if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet) {
             let (missing, used) = (missing.as_secs_f64(), used.as_secs_f64());
+            let (of, next) = match self.arguments.sampling.subprocesses {
+                true => ("the processes'", FULL_CHILDREN),
+                false => ("the program's", FULL_END),
+            };
             say(format_args!(
-                "swipr: {missing:.1} of {used:.1} s of the program's CPU time are not in the recording\nnext: {FULL_END}"
+                "swipr: {missing:.1} of {used:.1} s of {of} CPU time are not in the recording\nnext: {next}"
             ));
         }
         if self.plan.talk == Talk::Quiet {

@@ -163,6 +163,40 @@ fn a_child_that_ends_by_exit_without_handlers_hands_over_its_last_samples() {
     assert!(said.errors.contains("lost 0"), "{said:?}");
 }
 
+/// Such children were missing without a word.
+#[test]
+fn cpu_time_of_children_that_have_no_agent_is_told() {
+    let directory = Directory::new();
+    let (source, clones) = (directory.path().join("clones.c"), directory.path().join("clones"));
+    let text = r#"
+        #include <signal.h>
+        #include <sys/syscall.h>
+        #include <sys/wait.h>
+        #include <time.h>
+        #include <unistd.h>
+        int main(void)
+        {
+            if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) {
+                while ((double)clock() / CLOCKS_PER_SEC < 0.6)
+                    ;
+                _exit(0);
+            }
+            wait(NULL);
+            while ((double)clock() / CLOCKS_PER_SEC < 0.3)
+                ;
+            return 0;
+        }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    program::compile(&source, &clones, &["-O2".into()], &[]);
+    let program = clones.display().to_string();
+    let said = says(["run", "-s", "-o", "-", "-f", "folded", "--", &program]).well();
+    let missing = ["swipr: 0.5 of ", "swipr: 0.6 of "].iter().any(|start| said.errors.contains(start));
+    assert!(missing && said.errors.contains("of the processes' CPU time are not"), "{said:?}");
+    let said = says(["run", "-o", "-", "-f", "folded", "--", &program]).well();
+    assert!(!said.errors.contains("CPU time are not"), "children were not asked for: {said:?}");
+}
+
 /// Regression: the agent's wait for the last samples was a point where threads are cancelled, and
 /// the program was aborted.
 #[test]
