@@ -4,7 +4,7 @@
 //! many.
 
 use std::collections::BTreeSet;
-use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start_with};
+use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record, record_running, start_with};
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
@@ -256,6 +256,22 @@ fn inlined_fault(stack: &Stack) -> Option<&'static str> {
     }
     let chains: [&[usize]; 5] = [&[], &[0], &[0, 1], &[0, 1, 2], &[0, 1, 3]];
     (!chains.contains(&own.as_slice())).then_some("out of order")
+}
+
+/// Regression: after a second or two all time was the outer function's, at its first line.
+#[test]
+fn an_inlined_function_keeps_its_time_while_the_collector_moves_the_one_around_it() {
+    for interpreter in interpreters("node", "NODES") {
+        let mut host = start_with(&interpreter, &[], "inlined_moved.js", &[], &[]);
+        let second = || record(&host, "seconds=1.2&hz=1000&source=preempt&mode=cpu");
+        let [.., stacks] = [second(), second(), second()];
+        assert!(host.ended().success());
+        let innermost = stacks.iter().filter_map(|stack| stack.javascript().last());
+        let leaves: Vec<&str> = innermost.map(|frame| frame.name.as_str()).collect();
+        let burning = leaves.iter().filter(|leaf| **leaf == "burn").count();
+        let what = format!("{}: {burning} of {} stacks", interpreter.display(), leaves.len());
+        assert!(leaves.len() >= 50 && burning * 10 >= leaves.len() * 9, "{what}: {leaves:?}");
+    }
 }
 
 #[test]

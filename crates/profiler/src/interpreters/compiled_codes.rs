@@ -50,6 +50,13 @@ struct Known {
     functions: Box<[Option<Arc<Code>>]>,
 }
 
+impl Known {
+    fn is_of(&self, outer: &Arc<Code>) -> bool {
+        let own = self.functions.first().and_then(Option::as_ref);
+        own.is_some_and(|function| Arc::ptr_eq(function, outer))
+    }
+}
+
 impl CompiledCodes {
     /// The frames, and those of inlined functions before the one in which they are. `native` are
     /// the addresses of native frames; `is_built_in`: whether one is in V8's own code.
@@ -86,10 +93,10 @@ impl CompiledCodes {
         source: &mut CodeSource<'_>,
     ) -> Option<Vec<InterpretedFrame>> {
         let outer = frame.code.as_ref()?;
-        let known = self.known(layout, word & !EXACT, source)?;
-        // Other code may be there by now.
-        if !known.functions.first()?.as_ref().is_some_and(|function| Arc::ptr_eq(function, outer)) {
-            return None;
+        let mut known = self.known(layout, word & !EXACT, source)?;
+        if !known.is_of(outer) {
+            // Other code is there by now, or the collector has moved the function.
+            known = self.read(layout, word & !EXACT, source).filter(|known| known.is_of(outer))?;
         }
         let running = known.code.running(word & !EXACT, word & EXACT != 0);
         let running = running.into_iter().filter_map(|(function, place)| {
