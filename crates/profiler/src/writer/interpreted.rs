@@ -8,6 +8,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::ELIDED;
 use swipr_formats::model::{Frame, FrameKind, Function, Language};
+use swipr_runtimes::code::Code;
 use swipr_runtimes::merge::{Parts, Place, RuntimeCode, RuntimeLanguage, merge};
 use swipr_unwind::frames::BEFORE_ELIDED;
 
@@ -16,6 +17,8 @@ pub const CUT: &str = "[outer interpreted frames left out]";
 const UNCERTAIN: &str = "[native frames between these unknown]";
 /// Of CPython's perf trampolines, each of which stands for a Python function.
 const TRAMPOLINE: &str = "py::";
+/// A name, and no file's.
+const CONSTRUCTOR: &str = "__init__";
 /// The address of a remark.
 const NO_CODE: u64 = 0;
 
@@ -118,8 +121,13 @@ fn is_trampoline(frame: &Frame) -> bool {
 
 /// A function as a frame; `address`: of the native code that runs it.
 fn frame_of(frame: &InterpretedFrame, language: Language, address: u64) -> Option<Frame> {
-    let code = frame.code.as_ref()?;
+    let code = frame.code.as_ref().filter(|code| !is_constructors_own(code))?;
     frame_at(frame, (code.name.clone(), code.line(frame.offset)), language, address)
+}
+
+/// Whether CPython itself runs it, around `__init__` (from 3.13 on): no traceback shows it.
+fn is_constructors_own(code: &Code) -> bool {
+    *code.name == *CONSTRUCTOR && *code.file == *CONSTRUCTOR
 }
 
 /// The same, with that name and line.
