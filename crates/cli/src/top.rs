@@ -12,6 +12,7 @@ use crate::args::Top;
 use crate::error::{Error, Exit};
 use crate::event::OwnedSample;
 use crate::find::{self, Found};
+use crate::process::Process;
 use crate::record::source::{Message, Running, Source};
 use crate::shape::{Files, Shape};
 use aggregate::Aggregate;
@@ -36,6 +37,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Screen {
     title: String,
+    /// `None`: it cannot be seen from here.
+    process: Option<Process>,
     aggregate: Aggregate,
     view: TopView,
     /// Whether waiting and blocked time is shown.
@@ -69,6 +72,7 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
     let (wall, of_wall) = record(&found, &arguments, wall_hz, "wall")?;
     let mut screen = Screen {
         title: format!("{} ({})", found.name(), found.pid()),
+        process: found.process,
         aggregate: Aggregate::new(Duration::from_secs(1) / wall_hz),
         view: TopView::Functions,
         waits: true,
@@ -114,7 +118,8 @@ fn record(
         root: None,
     };
     let (sender, messages) = sync_channel(BATCHES);
-    Ok((source.start(sender)?, messages))
+    let connection = found.client.clone().waiting().connect()?;
+    Ok((source.start(connection, sender)?, messages))
 }
 
 /// The terminal as it was, whatever happens.

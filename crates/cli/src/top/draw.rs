@@ -3,6 +3,7 @@
 use super::aggregate::{Row, StateFilter, ThreadRow};
 use super::keys::{KEYS, Sort, TopView};
 use super::{Screen, flame};
+use crate::process::Process;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -45,6 +46,10 @@ fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
     let runnable = count(|state| matches!(state, State::Runnable));
     let blocked = count(|state| matches!(state, State::Blocked(_)));
     let what = match (&screen.over, screen.paused) {
+        // The recording may have been handed over just before.
+        (Some(_), _) if screen.process.as_ref().is_some_and(Process::has_ended) => {
+            Span::from("  the process has ended").red().bold()
+        }
         (Some(why), _) => Span::from(format!("  {why}")).red().bold(),
         (None, true) => Span::from("  standing still").yellow().bold(),
         (None, false) => Span::from(""),
