@@ -39,10 +39,10 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let mut descendants = if sampling.subprocesses { Some(descendants_of(&found)?) } else { None };
     let reuse = arguments.output.reuse();
-    let own = || member(&found, sampling.subprocesses, reuse);
+    let own = |_| member(&found, sampling.subprocesses, reuse);
     // Its children may have the threads that it has not.
     let query = if descendants.is_some() { sampling.query_of_any(left()) } else { sampling.query(left()) };
-    let mut main = session.add(found.client.clone(), found.status.clone(), query, own())?;
+    let mut main = session.add(found.client.clone(), found.status.clone(), query, own)?;
     let mut main_runs = true;
     let mut progress = Progress::new(plan.talk);
     let what = format!("{} ({})", found.name(), found.pid());
@@ -52,7 +52,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
             Some((id, Over::Whole)) if id == main && deadline.is_none() => {
                 let status = found.client.status();
                 let mut again =
-                    |status| session.add(found.client.clone(), status, sampling.query_of_any(None), own());
+                    |status| session.add(found.client.clone(), status, sampling.query_of_any(None), own);
                 match status.and_then(&mut again) {
                     Ok(id) => main = id,
                     Err(_) => main_runs = false,
@@ -100,7 +100,7 @@ fn descendants_of(found: &Found) -> Result<Descendants, Error> {
 fn add_child(session: &mut Session, child: Found, query: String, reuse: ReuseThreads) {
     let (pid, name) = (child.pid(), child.name());
     let process = member(&child, true, reuse);
-    if session.add(child.client, child.status, query, process).is_err() {
+    if session.add(child.client, child.status, query, |_| process).is_err() {
         session.unrecorded.add(pid, name);
     }
 }

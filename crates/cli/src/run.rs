@@ -101,7 +101,9 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
 /// A process whose socket has appeared.
 struct Arriving {
     socket: PathBuf,
+    /// By the socket's name.
     pid: u32,
+    /// Of that process, if it is one here.
     name: String,
     until: Instant,
 }
@@ -228,8 +230,7 @@ impl Runner {
         }
         // After exec(2) a process has another socket, and nothing listens at the one before.
         self.arriving.retain(|other| other.pid != pid);
-        let name = Process::new(pid).map(|found| found.name()).unwrap_or_default();
-        let until = Instant::now() + BINDING;
+        let (name, until) = (sockets::name_of_descendant(pid), Instant::now() + BINDING);
         self.arriving.push(Arriving { socket: socket.to_owned(), pid, name, until });
     }
 
@@ -237,12 +238,17 @@ impl Runner {
     /// is recorded.
     fn attach(&mut self) {
         for arriving in std::mem::take(&mut self.arriving) {
-            let Arriving { socket, pid, name, until } = &arriving;
+            let Arriving { socket, pid, name: _, until } = &arriving;
             let left = self.left();
             let Some(session) = &mut self.session else { return };
             let follows = self.arguments.sampling.subprocesses;
-            let root = follows.then(|| root(name, *pid, self.arguments.output.reuse()));
-            let process = Member { pid: *pid, name: name.clone(), root };
+            // In another PID namespace the process has another id for itself than for this command.
+            let process = |listens: Option<u32>| {
+                let pid = listens.unwrap_or(*pid);
+                let name = Process::new(pid).map(|found| found.name()).unwrap_or_default();
+                let root = follows.then(|| root(&name, pid, self.arguments.output.reuse()));
+                Member { pid, name, root }
+            };
             let client = Client::new(Endpoint::Path(socket.clone()));
             let query = self.arguments.sampling.query_of_any(left);
             if session.add(client, Status::default(), query, process).is_ok() {

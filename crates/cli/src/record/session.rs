@@ -84,18 +84,20 @@ impl Session {
     }
 
     /// Adds an agent, with `query` as the request to it; returns its number. `before`: its status
-    /// before.
+    /// before. `process`: whose agent it is; it is given the process that listens, where that can
+    /// be seen from here.
     pub fn add(
         &mut self,
         client: Client,
         before: Status,
         query: String,
-        process: Member,
+        process: impl FnOnce(Option<u32>) -> Member,
     ) -> Result<usize, Error> {
         let id = self.started;
-        let Member { pid, name, root } = process;
+        let connection = client.clone().waiting().connect()?;
+        let Member { pid, name, root } = process(connection.peer());
         let source = Source { id, client, before, query, shape: Arc::clone(&self.shape), root };
-        let running = source.start(self.sender.clone())?;
+        let running = source.start(connection, self.sender.clone())?;
         self.unrecorded.started(id, pid, name);
         self.started += 1;
         self.running.insert(id, (running, Instant::now()));

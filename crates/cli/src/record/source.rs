@@ -89,10 +89,9 @@ fn pieces(
 }
 
 impl Source {
-    /// Connects, and starts the thread that reads.
-    pub fn start(self, to: SyncSender<Message>) -> Result<Running, Error> {
+    /// Starts the thread that reads from a connection that may wait for long.
+    pub fn start(self, connection: Connection, to: SyncSender<Message>) -> Result<Running, Error> {
         let watch = Watch::start(self.client.clone(), self.before.clone());
-        let connection = self.client.clone().waiting().connect()?;
         let shared = connection.try_clone().map_err(|error| self.client.unreachable(&error))?;
         let (client, losses) = (self.client.clone(), watch.losses());
         let id = new_recording_id();

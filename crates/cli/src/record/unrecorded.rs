@@ -74,7 +74,9 @@ pub fn report_unrecorded(names: &BTreeMap<u32, String>, talk: Talk) {
 /// `make (12), cc (13)`, and `…` where there are more.
 pub fn listed(processes: &BTreeMap<u32, String>) -> String {
     let named = processes.iter().take(MAX_NAMES);
-    let mut names: Vec<String> = named.map(|(pid, name)| format!("{name} ({pid})")).collect();
+    // Of some that have ended, nobody knows the name.
+    let name = |name: &str| if name.is_empty() { "?".to_owned() } else { name.to_owned() };
+    let mut names: Vec<String> = named.map(|(pid, of)| format!("{} ({pid})", name(of))).collect();
     names.extend((processes.len() > MAX_NAMES).then(|| "…".to_owned()));
     names.join(", ")
 }

@@ -197,6 +197,25 @@ fn cpu_time_of_children_that_have_no_agent_is_told() {
     assert!(!said.errors.contains("CPU time are not"), "children were not asked for: {said:?}");
 }
 
+/// In a PID namespace a process has another id for itself: the machine's first process was blamed.
+#[test]
+fn processes_of_other_pid_namespaces_have_their_names() {
+    let unshare = ["unshare", "-fp", "--mount-proc"];
+    let may = Command::new(unshare[0]).args(&unshare[1..]).arg("true").status();
+    if !may.is_ok_and(|status| status.success()) {
+        println!("not run: unshare(1) may not make a PID namespace");
+        return;
+    }
+    let directory = Directory::new();
+    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]).display().to_string();
+    let arguments = ["run", "-s", "-f", "folded", "-o", "-", "--"].into_iter().chain(unshare);
+    let said = says(arguments.chain([hot.as_str()])).well();
+    let of_hot = said.out.lines().filter(|line| line.contains(";hot"));
+    let roots: Vec<&str> = of_hot.filter_map(|line| Some(line.split_once(';')?.0)).collect();
+    assert!(!roots.is_empty() && roots.iter().all(|root| root.ends_with(" hot]")), "{said:?}");
+    assert!(!said.errors.contains("(1)"), "{said:?}");
+}
+
 /// Regression: the agent's wait for the last samples was a point where threads are cancelled, and
 /// the program was aborted.
 #[test]
