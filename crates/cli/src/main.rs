@@ -5,6 +5,7 @@
 mod args;
 mod browser;
 mod client;
+mod clock;
 mod convert;
 mod diff;
 mod docs;
@@ -58,6 +59,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    let waits = matches!(cli.verb, Verb::Run(_) | Verb::Record(_) | Verb::Top(_) | Verb::Push(_));
+    if let Err(error) = if waits { clock::expect_the_kernels() } else { Ok(()) } {
+        return ended(Err(error));
+    }
     let done = match cli.verb {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Record(arguments) => record::record(arguments),
