@@ -115,7 +115,7 @@ pub fn walk(
     chain.begin();
     memory.allow(MAX_READS);
     let mut walk = JavaWalk { layout, memory, known, chain };
-    let end = walk.run(native).unwrap_or_else(|end| end);
+    let end = walk.run(native);
     chain.finish(end);
 }
 
@@ -131,20 +131,16 @@ impl JavaWalk<'_, '_, '_> {
         self.memory.word(address).ok_or(End::Unreadable)
     }
 
-    fn run(&mut self, native: NativeFrames<'_>) -> Result<End, End> {
+    fn run(&mut self, native: NativeFrames<'_>) -> End {
         let mut end = if native.runs.are_cut() { End::Full } else { End::Root };
         self.collect_running(native);
         for run in native.runs.kept() {
-            match self.collect(native, *run) {
-                Ok(()) => {}
-                Err(End::Full) => {
-                    end = End::Full;
-                    break;
-                }
-                Err(other) => return Err(other),
+            if !self.collect(native, *run) {
+                end = End::Full;
+                break;
             }
         }
-        Ok(if self.name_all() { End::Full } else { end })
+        if self.name_all() { End::Full } else { end }
     }
 
     /// Keeps the compiled method that runs: other code may be in its place once the sampler looks.
@@ -157,8 +153,9 @@ impl JavaWalk<'_, '_, '_> {
         }
     }
 
-    /// Keeps the interpreted methods of a run by their addresses.
-    fn collect(&mut self, native: NativeFrames<'_>, run: FrameRun) -> Result<(), End> {
+    /// Keeps the interpreted methods of a run by their addresses; `false`: there is no room for
+    /// more.
+    fn collect(&mut self, native: NativeFrames<'_>, run: FrameRun) -> bool {
         let mut fp = run.frame_pointer;
         for number in run.first..run.first.saturating_add(run.length) {
             let word = native.word(number as usize);
@@ -167,20 +164,23 @@ impl JavaWalk<'_, '_, '_> {
             let method_at = fp.wrapping_sub(METHOD);
             // A method that is being entered has not all of its frame yet.
             let is_made = number != 0 || native.sp <= method_at;
-            if let (true, Some(at)) = (is_interpreter && is_made, native.kept(number as usize)) {
-                let method = self.word(method_at)?;
-                let bytecode = self.word(fp.wrapping_sub(self.layout.frame_bytecode))?;
+            // What is no interpreter's frame may have anything there.
+            let method = self.memory.word(method_at).filter(|_| is_interpreter && is_made);
+            let bytecode = self.memory.word(fp.wrapping_sub(self.layout.frame_bytecode));
+            if let (Some(method), Some(bytecode), Some(at)) = (method, bytecode, native.kept(number as usize))
+            {
                 // While it runs, the bytecode is in a register.
                 let is_known = word.is_some_and(|word| word & EXACT == 0);
                 let place = if is_known { self.bytecode(method, bytecode) } else { 0 };
                 let offset = (at as u32 | place << NUMBER_BITS) as i32;
                 if !self.chain.push(Frame { key: method, offset, ..Frame::default() }) {
-                    return Err(End::Full);
+                    return false;
                 }
             }
-            fp = self.word(fp)?;
+            let Some(next) = self.memory.word(fp) else { break };
+            fp = next;
         }
-        Ok(())
+        true
     }
 
     /// The number of the bytecode at that address, plus 1; 0: it is not in the method.
@@ -239,5 +239,53 @@ impl JavaWalk<'_, '_, '_> {
         }
         self.memory.prefetch(structures.into_iter().filter(|&at| at != 0), PREFETCHED);
         up_to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::Blocks;
+    use core::sync::atomic::AtomicU64;
+    use swipr_unwind::frame_runs::FrameRuns;
+    use swipr_unwind::frames::{CAPACITY, Frames, Storage};
+
+    /// Regression: where a stub had left another value in the frame pointer's register, the stack
+    /// had no interpreted method at all.
+    #[test]
+    fn what_is_no_frame_of_the_interpreter_hides_no_others() {
+        const METHOD_AT: u64 = 0x5000;
+        let (stub, interpreter) = (0x100, 0x1000);
+        // SAFETY: zeroed memory is valid for these: they have numbers, and enumerations whose first
+        // element is 0.
+        let (mut layout, mut blocks, mut chain, mut runs): (
+            Box<JavaLayout>,
+            Box<Blocks>,
+            Box<Chain>,
+            Box<FrameRuns>,
+        ) = unsafe {
+            (
+                Box::new_zeroed().assume_init(),
+                Box::new_zeroed().assume_init(),
+                Box::new_zeroed().assume_init(),
+                Box::new_zeroed().assume_init(),
+            )
+        };
+        layout.code_cache.interpreter.low = stub;
+        layout.code_cache.interpreter.high = interpreter + 1;
+        let storage: Storage = [const { AtomicU64::new(0) }; CAPACITY];
+        let mut frames = Frames::new(&storage);
+        [stub, interpreter].into_iter().for_each(|word| frames.push(word));
+        let words = [0, METHOD_AT, 0, 0, 0];
+        runs.note(0, 8);
+        runs.note(3, 8);
+        runs.note(1, &raw const words[4] as u64);
+        let native = NativeFrames { storage: &storage, total: frames.total(), runs: &runs, sp: 0 };
+        let mut memory = BlockMemory::new(&mut blocks, -1);
+        let known = KnownKeys::new(&[]);
+        let mut walk = JavaWalk { layout: &layout, memory: &mut memory, known, chain: &mut chain };
+        assert!(native.runs.kept().iter().all(|run| walk.collect(native, *run)));
+        let methods: Vec<u64> = walk.chain.frames().iter().map(|frame| frame.key).collect();
+        assert_eq!(methods, [METHOD_AT]);
     }
 }
