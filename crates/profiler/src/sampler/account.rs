@@ -148,6 +148,22 @@ impl Account {
         self.add(now, found, ticks, used_ns, false);
     }
 
+    /// The thread's clock stood still from the last observation until then: it was where it was
+    /// seen last. `now` is a later moment.
+    pub fn stood_still(&mut self, until_ns: u64, now: Moment) {
+        let (still_ns, passed_ns) =
+            (until_ns.saturating_sub(self.last.ns), now.ns.saturating_sub(self.last.ns));
+        if still_ns == 0 || still_ns > passed_ns || self.place.is_none() {
+            return;
+        }
+        let ticks = u128::from(now.ticks.saturating_sub(self.last.ticks));
+        let still = (ticks * u128::from(still_ns) / u128::from(passed_ns)) as u64;
+        let until = Moment { ns: until_ns, ticks: self.last.ticks + still, ..self.last };
+        let was_unarmed = self.was_unarmed;
+        self.observe(until, Found::Elsewhere, TimerState::No);
+        self.was_unarmed = was_unarmed;
+    }
+
     fn add(&mut self, now: Moment, found: Found, ticks: u32, used_ns: u64, was_blocked: bool) {
         if used_ns > 0 || !matches!(found, Found::Waiting(_)) {
             self.waits_since_ns = None;

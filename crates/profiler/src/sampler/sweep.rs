@@ -173,7 +173,7 @@ impl Sweeper {
                 }
                 continue;
             }
-            if is_quiet(thread, wanted, due) {
+            if stays_quiet(thread, wanted, due) {
                 backoff.was_idle(thread.tid(), due.sweeps_per_check);
                 counters.reused.add(1);
                 continue;
@@ -286,8 +286,9 @@ fn add_observation(
     asked: TimerState,
 ) {
     count_thread(thread, recording);
-    let now = moment(thread, recording, tick_ns);
+    let (now, stood_still_ns) = (moment(thread, recording, tick_ns), thread.stood_still_ns);
     let Some(account) = account_of(thread, recording) else { return };
+    account.stood_still(stood_still_ns, now);
     let news = account.news(now);
     account.observe(now, found, asked);
     recording.count(news);
@@ -302,6 +303,15 @@ fn moment(thread: &ThreadState, recording: &RunningRecording, ns: u64) -> Moment
     let (ticks, late) = recording.passed();
     let kernel_ns = timer_delivery::kernel_ns(thread.tid());
     Moment { ns, cpu_ns: thread.cpu_ns, kernel_ns, delay_ns: thread.delay_ns, ticks, late }
+}
+
+/// As [`is_quiet`]; if so, notes it.
+fn stays_quiet(thread: &mut ThreadState, wanted: u8, due: Due) -> bool {
+    let is_quiet = is_quiet(thread, wanted, due);
+    if is_quiet {
+        thread.stood_still_ns = due.tick_ns;
+    }
+    is_quiet
 }
 
 /// Whether an idle thread needs no more than this check: its clock has not moved since its stack

@@ -91,6 +91,8 @@ pub struct ThreadState {
     pub is_sandboxed: bool,
     /// The tick of the last observation; 0: there was none.
     pub looked_ns: u64,
+    /// The last tick at which its clock alone was read, and stood still.
+    pub stood_still_ns: u64,
     /// Where it was blocked lately.
     pub recent: RecentStacks,
     /// How it has left its CPUs.
@@ -129,6 +131,7 @@ impl ThreadState {
             state_read_ns: 0,
             is_sandboxed: false,
             looked_ns: 0,
+            stood_still_ns: 0,
             recent: RecentStacks::default(),
             woken: WokenShare::default(),
             run_delay: RunDelay::default(),

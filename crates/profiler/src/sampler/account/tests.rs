@@ -50,6 +50,25 @@ fn a_thread_whose_clock_stood_still_was_where_it_is_however_seldom_it_was_looked
     assert!(Arc::ptr_eq(&samples[0].stack, &place));
 }
 
+/// Regression: of the time since it was looked at last, half was that of the next place: 1 s in a
+/// call, then 2 s in another, were 0.5 and 2.5 s.
+#[test]
+fn a_thread_whose_clock_alone_was_read_was_where_it_was_seen_until_then() {
+    let mut account = Account::new(moment(0, 5, 0));
+    let (first, second) = (stack(), stack());
+    account.observe(moment(10, 5, 0), Found::At(FUTEX, first), TimerState::No);
+    let woken = moment(1000, 6, 0);
+    account.stood_still(990 * MS, woken);
+    account.observe(woken, Found::At(READ, second.clone()), TimerState::No);
+    account.stood_still(1990 * MS, moment(2000, 6, 0));
+    account.end(moment(2000, 6, 0), Mode::Wall);
+    let samples = wall(&mut account);
+    assert_eq!((ticks(&samples, FUTEX), ticks(&samples, READ)), (99, 101));
+    // A stop of the clock that is not after the last observation says nothing.
+    account.stood_still(1990 * MS, moment(2010, 6, 0));
+    assert!(account.is_empty());
+}
+
 /// The thread runs 3 of each 10 ms, half of that in each of two stacks, and sleeps in a third.
 #[test]
 fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() {

@@ -69,8 +69,9 @@ pub fn finalize_end(thread: &mut ThreadState, timers: &mut Timers, recordings: &
 
 /// Emits the rest of a thread's samples to a recording, then takes the thread out of it.
 pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecording, has_ended: bool) {
-    let now = moment(thread, recording, process::monotonic_ns());
+    let (now, stood_still_ns) = (moment(thread, recording, process::monotonic_ns()), thread.stood_still_ns);
     let Some(account) = account_of(thread, recording) else { return };
+    account.stood_still(stood_still_ns, now);
     let news = account.news(now);
     match has_ended {
         true => account.end(now, recording.request().mode),
