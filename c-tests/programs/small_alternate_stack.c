@@ -47,6 +47,21 @@ FRAME static void *sleeper_main(void *argument)
     }
     return argument;
 }
+static void on_own_signal(int number)
+{
+    (void)number;
+    compute();
+}
+/* Its stack has room for the frame of one signal, its own, not for one of the agent's as well. */
+FRAME static void *handler_main(void *argument)
+{
+    static char memory[6000];
+    use_small_stack(memory, sizeof memory);
+    host_arrive();
+    while (!atomic_load(&host_ending))
+        HOST_CHECK(pthread_kill(pthread_self(), SIGUSR1) == 0);
+    return argument;
+}
 /* One that has given its small stack back, and one that gets it while it is recorded. */
 FRAME static void *other_main(void *argument)
 {
@@ -75,14 +90,17 @@ FRAME static void *changing_main(void *argument)
 
 int main(void)
 {
+    struct sigaction action = {.sa_handler = on_own_signal, .sa_flags = SA_ONSTACK};
     host_begin();
+    HOST_CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
     pthread_t threads[] = {
         host_thread("small", small_main, NULL),
         host_thread("sleeper", sleeper_main, NULL),
         host_thread("other", other_main, NULL),
         host_thread("changing", changing_main, NULL),
+        host_thread("handler", handler_main, NULL),
     };
-    host_wait_until_arrived(4);
+    host_wait_until_arrived(5);
     host_say("ready");
     host_wait_for_end();
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)

@@ -6,9 +6,12 @@ use crate::interpose::real_fn::RealFn;
 use profiler::for_library::signal_exclusion::{self, Reason};
 use std::ffi::c_int;
 
-/// What the agent's signal needs: the kernel's frame (3.4 KiB with AVX-512; where a program uses
-/// AMX the kernel itself refuses stacks that are too small), and the handler's 512 bytes.
-const LEAST_BYTES: usize = 4096;
+/// What the agent's signal needs: the kernel's frame for the program's own signal, whose handler
+/// runs there, and that for the agent's (3.5 KiB each with AVX-512; where a program uses AMX the
+/// kernel itself refuses stacks that are too small), and the handler's 512 bytes. It is less than
+/// the usual size (`SIGSTKSZ`, 8 KiB): the stacks of all threads of Rust programs have that, and
+/// hardly any handler ever runs there.
+const LEAST_BYTES: usize = 7680;
 
 static SIGALTSTACK: RealFn = RealFn::new(c"sigaltstack");
 
