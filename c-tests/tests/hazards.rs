@@ -153,6 +153,16 @@ fn a_service_that_may_have_no_new_threads_is_recorded() {
     host.end();
 }
 
+/// Regression: each of haproxy's threads sets this limit. The second one never returned.
+#[test]
+fn a_limit_on_threads_that_holds_already_holds_up_nobody() {
+    let (_directory, program) = compiled("no_new_threads");
+    let mut host = Host::start(&program);
+    host.tell("limited already");
+    host.wait_for("limited");
+    host.end();
+}
+
 #[test]
 fn a_service_that_keeps_the_right_to_change_users_is_not_aborted() {
     let (_directory, program) = compiled("keeps_capabilities");

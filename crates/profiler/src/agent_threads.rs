@@ -56,6 +56,20 @@ pub fn exit_thread() -> ! {
 /// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled. It
 /// is detached. If the program may have no new thread, a spare one does it.
 pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    start_new(name, body).or_else(|(error, body)| {
+        UNNAMED.fetch_add(1, AcqRel);
+        spare::give(body).map_err(|_| {
+            UNNAMED.fetch_sub(1, AcqRel);
+            error
+        })
+    })
+}
+
+/// The same with a new thread; or returns what was to be done, and why it is not.
+fn start_new(
+    name: &'static str,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<(), (io::Error, threads::Body)> {
     let body = move || {
         let _registered = register(name);
         UNNAMED.fetch_sub(1, AcqRel);
@@ -66,12 +80,7 @@ pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Re
     };
     UNNAMED.fetch_add(1, AcqRel);
     let started = signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)));
-    started.or_else(|(error, body)| {
-        spare::give(body).map_err(|_| {
-            UNNAMED.fetch_sub(1, AcqRel);
-            error
-        })
-    })
+    started.inspect_err(|_| _ = UNNAMED.fetch_sub(1, AcqRel))
 }
 
 /// Makes the calling thread one of the agent's, `swipr-` and

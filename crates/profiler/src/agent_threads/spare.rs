@@ -29,27 +29,35 @@ fn take(place: &AtomicPtr<Sender<Body>>) -> Option<Box<Sender<Body>>> {
     (!sender.is_null()).then(|| unsafe { Box::from_raw(sender) })
 }
 
-/// Puts a sender into a free place; `None`: there is none, and no thread is needed.
+/// A channel whose sender is put into a free place; `None`: there is none, and no thread is needed.
 fn offer() -> Option<Receiver<Body>> {
     let (sender, receiver) = channel(1);
+    put(sender).then_some(receiver)
+}
+
+/// Puts a sender into a free place. If there is none, drops it.
+fn put(sender: Sender<Body>) -> bool {
     let sender = Box::into_raw(Box::new(sender));
     let is_put =
         |place: &AtomicPtr<_>| place.compare_exchange(std::ptr::null_mut(), sender, SeqCst, Relaxed).is_ok();
     if PLACES.iter().any(is_put) {
-        return Some(receiver);
+        return true;
     }
     // SAFETY: made above, and nobody has seen it.
     drop(unsafe { Box::from_raw(sender) });
-    None
+    false
 }
 
-/// Starts as many as are missing.
+/// Starts as many as are missing, unless the program may have no new thread already.
 pub fn keep() {
     ARE_KEPT.store(true, SeqCst);
-    while let Some(receiver) = offer() {
-        if agent_threads::start(NAME, move || wait(receiver)).is_err() {
+    for _ in 0..SPARE {
+        let is_missing = PLACES.iter().any(|place| place.load(Relaxed).is_null());
+        let (sender, receiver) = channel(1);
+        if !is_missing || agent_threads::start_new(NAME, move || wait(receiver)).is_err() {
             break;
         }
+        put(sender);
     }
 }
 
