@@ -22,6 +22,14 @@ impl Recorder {
         }
     }
 
+    /// What else may use the CPU. `run` itself says that there are child processes.
+    fn children(self) -> &'static str {
+        match self {
+            Recorder::Run => "",
+            Recorder::Record => " -s child processes;",
+        }
+    }
+
     /// What runs a program often.
     fn iteration_count(self) -> &'static str {
         match self {
@@ -118,13 +126,13 @@ pub(super) fn nothing(
         {
             (
                 format!("its threads waited for nearly all of the {seconds:.1} s (idle)"),
-                format!("--idle records threads that wait, too; {short_programs}"),
+                format!("--idle records threads that wait, too;{} {short_programs}", recorder.children()),
             )
         }
         _ if summary.samples > 0 => unsampled(summary, hindrance, short_programs),
         _ => (
             format!("no thread used the CPU in {seconds:.1} s (idle)"),
-            format!("--idle records threads that wait, too; {short_programs}"),
+            format!("--idle records threads that wait, too;{} {short_programs}", recorder.children()),
         ),
     };
     Error::new(format!("not a single sample came: {why}"), next)

@@ -112,7 +112,8 @@ impl Source {
         };
         // There was nothing to record: the figures say why.
         let nothing = (answer.status == 422).then(|| answer.field("x-swipr-stats")).flatten();
-        if let Some(summary) = nothing.and_then(swipr_formats::read_stats_line) {
+        if let Some(mut summary) = nothing.and_then(swipr_formats::read_stats_line) {
+            summary.duration_ns = begun.elapsed().as_nanos() as u64;
             return Ended { summary, whole: false, gave_nothing: false, is_cut: false, error: None };
         }
         let mut answer = match self.client.accepted(answer) {
