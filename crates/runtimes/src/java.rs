@@ -256,16 +256,11 @@ mod tests {
     fn what_is_no_frame_of_the_interpreter_hides_no_others() {
         const METHOD_AT: u64 = 0x5000;
         let (stub, interpreter) = (0x100, 0x1000);
-        // SAFETY: zeroed memory is valid for these: they have numbers, and enumerations whose first
-        // element is 0.
-        let (mut layout, mut blocks, mut chain, mut runs): (
-            Box<JavaLayout>,
-            Box<Blocks>,
-            Box<Chain>,
-            Box<FrameRuns>,
-        ) = unsafe {
+        // SAFETY: zeroed memory is valid for it: numbers, and enumerations that begin with 0.
+        let mut layout: Box<JavaLayout> = unsafe { Box::new_zeroed().assume_init() };
+        // SAFETY: zeroed memory is valid for all three.
+        let (mut blocks, mut chain, mut runs): (Box<Blocks>, Box<Chain>, Box<FrameRuns>) = unsafe {
             (
-                Box::new_zeroed().assume_init(),
                 Box::new_zeroed().assume_init(),
                 Box::new_zeroed().assume_init(),
                 Box::new_zeroed().assume_init(),
