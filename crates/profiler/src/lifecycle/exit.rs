@@ -1,6 +1,6 @@
 //! The end of the program by exit(3), quick_exit(3) or _exit(2).
 
-use super::instance::Instance;
+use super::instance::{Instance, Live};
 use super::{STATE, live};
 use crate::{autostart, signal_exclusion, wait_for_recorder};
 use std::ffi::{c_int, c_void};
@@ -24,19 +24,7 @@ pub fn watch() {
     extern "C" fn at_exit() {
         host_thread::keep_from_cancellation();
         disabled::contained(|| {
-            // In a sandbox, a wrong system call ends the process.
-            if signal_exclusion::is_in_sandbox() {
-                return;
-            }
-            // A child that no fork handler has seen has no agent, and threads that are not there
-            // may hold its locks.
-            let instance = Instance::get().filter(|instance| instance.is_of_this_process());
-            let Some(instance) = instance else { return };
-            if instance.config.life_file.is_some() {
-                // A short program may end before its agent is there.
-                STATE.wait_until_started(Instant::now() + START_AT_EXIT);
-            }
-            let Some(live) = instance.live() else { return };
+            let Some((instance, live)) = own() else { return };
             let failed = live.whole.get().and_then(|whole| autostart::end(whole, &live.agent));
             failed.iter().for_each(|reason| log::always(format_args!("SWIPR_OUTPUT: {reason}")));
             // The next agent in the default places removes what is left there.
@@ -65,15 +53,7 @@ pub fn watch() {
 /// At _exit(2), in a signal handler or with any lock held: recordings for which the process waits
 /// get what was sampled. Takes no lock.
 pub fn before_exit() {
-    if signal_exclusion::is_in_sandbox() {
-        return;
-    }
-    // A child by vfork(2) ends as well.
-    let Some(instance) = Instance::get().filter(|instance| instance.is_of_this_process()) else { return };
-    if instance.config.life_file.is_some() {
-        STATE.wait_until_started(Instant::now() + START_AT_EXIT);
-    }
-    let Some(live) = instance.live() else { return };
+    let Some((instance, live)) = own() else { return };
     if let Some(whole) = live.whole.get() {
         wait_for_recorder::at_exit(|| whole.is_complete(&live.agent));
     }
@@ -83,6 +63,22 @@ pub fn before_exit() {
             !is_handing_over()
         });
     }
+}
+
+/// The agent of the process that ends. Takes no lock.
+fn own() -> Option<(&'static Instance, &'static Live)> {
+    // In a sandbox, a wrong system call ends the process.
+    if signal_exclusion::is_in_sandbox() {
+        return None;
+    }
+    // A child that no fork handler has seen, as by vfork(2), has no agent, and threads that are not
+    // there may hold its locks.
+    let instance = Instance::get().filter(|instance| instance.is_of_this_process())?;
+    if instance.config.life_file.is_some() {
+        // A short program may end before its agent is there.
+        STATE.wait_until_started(Instant::now() + START_AT_EXIT);
+    }
+    Some((instance, instance.live()?))
 }
 
 /// Whether a recording has something that its client has not got.
