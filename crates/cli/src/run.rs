@@ -35,6 +35,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A socket's file exists before the agent listens: for a moment, or where CPUs are scarce for
 /// seconds.
 const BINDING: Duration = Duration::from_secs(10);
+/// How soon to try again then.
+const BINDING_POLL: Duration = Duration::from_millis(1);
+
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<ExitCode, Error> {
     let failed = |error: Error| if error.exit == Exit::Failed { error.exit(Exit::RunFailed) } else { error };
@@ -44,7 +47,7 @@ pub fn run(arguments: Run) -> Result<ExitCode, Error> {
 fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     let signals = Signals::take()?;
     let library = library::find(arguments.lib.as_deref())?;
-    let (folder, new_sockets) = sockets::make()?;
+    let (folder, watch) = sockets::make()?;
     let program = Path::new(arguments.command.first().map_or("".as_ref(), |first| first.as_os_str()));
     let Some(file) = preload_check::find_program(program) else {
         let what = format!("there is no program {}", program.display());
@@ -68,7 +71,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         signals,
         library: obstacle.is_none().then_some(library),
         folder,
-        new_sockets,
+        new_sockets: watch.start(session.waker()),
         session: Some(session),
         plan,
         arriving: Vec::new(),
@@ -161,7 +164,8 @@ impl Runner {
         let pid = child.pid();
         let what = format!("{} ({pid})", self.label);
         loop {
-            let over = match self.session.as_mut().map(|session| session.pump(POLL_INTERVAL)) {
+            let pause = if self.arriving.is_empty() { POLL_INTERVAL } else { BINDING_POLL };
+            let over = match self.session.as_mut().map(|session| session.pump(pause)) {
                 Some(Ok(over)) => over,
                 Some(Err(error)) => {
                     self.fail(error);

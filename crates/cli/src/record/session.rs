@@ -104,8 +104,15 @@ impl Session {
         Ok(id)
     }
 
-    /// Takes what comes within `timeout`, and returns early when a source is over: which one, and
-    /// how.
+    /// Ends [`Session::pump`] early.
+    pub fn waker(&self) -> impl Fn() + Send + 'static {
+        let sender = self.sender.clone();
+        // If there is no room for it, the pump is awake.
+        move || _ = sender.try_send(Message::Wake)
+    }
+
+    /// Takes what comes within `timeout`, and returns early when it is woken, or when a source is
+    /// over: which one, and how.
     pub fn pump(&mut self, timeout: Duration) -> Result<Option<(usize, Over)>, Error> {
         let deadline = Instant::now() + timeout;
         self.writer.keep_up()?;
@@ -118,7 +125,9 @@ impl Session {
                     }
                 }
                 Ok(Message::Ended(id, ended)) => return Ok(Some((id, self.end(id, ended)))),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(None),
+                Ok(Message::Wake) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    return Ok(None);
+                }
             }
             if Instant::now() >= deadline {
                 return Ok(None);

@@ -18,6 +18,8 @@ use swipr_formats::model::{Header, Summary};
 /// What a source says.
 #[derive(Debug)]
 pub enum Message {
+    /// Nothing; something else than a source wants attention.
+    Wake,
     /// Its recording has begun.
     Began(Header),
     /// Samples.

@@ -11,34 +11,48 @@ use std::sync::mpsc::{Receiver, channel};
 /// `struct inotify_event`: watch, mask, cookie, length of the name.
 const HEAD: usize = 16;
 
-/// Watches a folder, from now on. Ends with its receiver's process.
-pub fn watch(folder: &Path) -> io::Result<Receiver<PathBuf>> {
-    // SAFETY: inotify_init1(2) takes no pointer.
-    let fd = unsafe { libc::inotify_init1(libc::IN_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
+/// A folder that is watched.
+#[derive(Debug)]
+pub struct SocketWatch {
+    events: File,
+    folder: PathBuf,
+}
+
+impl SocketWatch {
+    /// Watches a folder from now on.
+    pub fn new(folder: &Path) -> io::Result<SocketWatch> {
+        // SAFETY: inotify_init1(2) takes no pointer.
+        let fd = unsafe { libc::inotify_init1(libc::IN_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and ours.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let path = CString::new(folder.as_os_str().as_bytes())?;
+        let mask = libc::IN_CREATE | libc::IN_MOVED_TO;
+        // SAFETY: a C string and an open descriptor.
+        if unsafe { libc::inotify_add_watch(fd.as_raw_fd(), path.as_ptr(), mask) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(SocketWatch { events: File::from(fd), folder: folder.to_owned() })
     }
-    // SAFETY: the descriptor is new and ours.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let path = CString::new(folder.as_os_str().as_bytes())?;
-    let mask = libc::IN_CREATE | libc::IN_MOVED_TO;
-    // SAFETY: a C string and an open descriptor.
-    if unsafe { libc::inotify_add_watch(fd.as_raw_fd(), path.as_ptr(), mask) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let (sender, receiver) = channel();
-    let (mut file, folder) = (File::from(fd), folder.to_owned());
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 16 << 10];
-        while let Ok(got @ 1..) = file.read(&mut buffer) {
-            for name in names(buffer.get(..got).unwrap_or_default()) {
-                if sender.send(folder.join(OsStr::from_bytes(name))).is_err() {
-                    return;
+
+    /// What appears, in order. `wake` is called after each. Ends with the process.
+    pub fn start(mut self, wake: impl Fn() + Send + 'static) -> Receiver<PathBuf> {
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 16 << 10];
+            while let Ok(got @ 1..) = self.events.read(&mut buffer) {
+                for name in names(buffer.get(..got).unwrap_or_default()) {
+                    if sender.send(self.folder.join(OsStr::from_bytes(name))).is_err() {
+                        return;
+                    }
+                    wake();
                 }
             }
-        }
-    });
-    Ok(receiver)
+        });
+        receiver
+    }
 }
 
 /// The names in a read's worth of events.
@@ -61,11 +75,14 @@ mod tests {
     #[test]
     fn what_appears_in_the_folder_is_told_in_order() {
         let directory = swipr_c_tests::directory::Directory::new();
-        let watched = watch(directory.path()).expect("a watch");
+        let (woken, wakes) = channel();
+        let wake = move || woken.send(()).expect("the test waits");
+        let watched = SocketWatch::new(directory.path()).expect("a watch").start(wake);
         for name in ["a", "a longer name", "c"] {
             let path = directory.path().join(name);
             std::fs::write(&path, "").expect("a file");
-            assert_eq!(watched.recv_timeout(Duration::from_secs(30)), Ok(path));
+            assert_eq!(wakes.recv_timeout(Duration::from_secs(30)), Ok(()));
+            assert_eq!(watched.try_recv(), Ok(path));
         }
     }
 }

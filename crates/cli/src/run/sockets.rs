@@ -1,28 +1,27 @@
 //! The folder in which the agents of a run have their sockets.
 
-use super::socket_watch;
+use super::socket_watch::SocketWatch;
 use crate::error::Error;
 use crate::process::Process;
 use crate::temp_dir::Folder;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::Receiver;
+use std::path::Path;
 
-/// A folder for the agents' sockets, and those that appear in it.
-pub fn make() -> Result<(Folder, Receiver<PathBuf>), Error> {
+/// A folder for the agents' sockets, and the watch of it.
+pub fn make() -> Result<(Folder, SocketWatch), Error> {
     let folder = Folder::for_sockets().map_err(|error| {
         Error::new(
             format!("cannot make a folder for sockets: {error}"),
             "set XDG_RUNTIME_DIR to one that is writable",
         )
     })?;
-    let new_sockets = socket_watch::watch(folder.path()).map_err(|error| {
+    let watch = SocketWatch::new(folder.path()).map_err(|error| {
         Error::new(
             format!("cannot watch {}: {error}", folder.path().display()),
             "raise the limit of open files (`ulimit -n`), or fs.inotify.max_user_instances",
         )
     })?;
-    Ok((folder, new_sockets))
+    Ok((folder, watch))
 }
 
 /// Processes whose agents have sockets in the folder, by the names that `child.rs` gives them.
