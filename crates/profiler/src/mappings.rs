@@ -6,6 +6,7 @@
 //! still be found after the object was unloaded.
 
 mod debug_frame;
+mod inherited;
 mod jit_tables;
 mod loaded;
 mod map;
@@ -16,6 +17,7 @@ mod reader;
 mod registered;
 
 use crate::interpreters::{Interpreters, Wanted};
+pub use inherited::inherit;
 pub use jit_tables::JitTables;
 use loaded::LoadedObject;
 pub use map::{Code, JitDump, Mappings, Symbols};
@@ -82,9 +84,10 @@ impl Tables {
     /// The same, with the unwind tables of JIT code that writers find, and with the interpreters
     /// whose frames are read.
     pub fn with(memory_file: i32, jit_tables: Arc<JitTables>, wanted: Wanted) -> Tables {
+        let (seen, objects) = inherited::of_parent().unzip();
         Tables {
-            seen: None,
-            objects: vec![],
+            seen,
+            objects: objects.unwrap_or_default(),
             files: vec![],
             maps: vec![],
             executable: vec![],
@@ -151,6 +154,7 @@ impl Tables {
         self.objects.sort_unstable_by_key(|object| object.text().start);
         self.objects.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.seen = Some(changes);
+        inherited::keep(changes, &self.objects);
         self.publish();
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
     }
@@ -243,6 +247,12 @@ impl Tables {
     }
 }
 
+impl Drop for Tables {
+    fn drop(&mut self) {
+        inherited::forget();
+    }
+}
+
 fn of_object(object: &Arc<LoadedObject>) -> Vec<Code> {
     let describe = |range: Range| Code {
         low: range.low,
@@ -299,6 +309,30 @@ mod tests {
         });
         let stack = stack.unwrap();
         assert!(stack.low < stack.high && tables.mappings().find(stack.low).is_none());
+    }
+
+    #[test]
+    fn the_child_of_a_fork_has_its_parents_tables() {
+        swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+        let mut parents = Tables::new(-1);
+        parents.refresh();
+        // Tables of other tests may have taken the place meanwhile.
+        inherited::keep(parents.seen.unwrap(), &parents.objects);
+        // SAFETY: the child takes no lock that another thread may hold.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            inherit();
+            let own = Tables::new(-1);
+            let mut both = own.objects.iter().zip(&parents.objects);
+            let are_same = own.seen == parents.seen && both.all(|(own, parents)| Arc::ptr_eq(own, parents));
+            let status = i32::from(!are_same || own.objects.is_empty());
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(status) };
+        }
+        let mut status = -1;
+        // SAFETY: the child is ours; `status` is a local variable.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 
 use crate::lifecycle;
 use crate::signal_exclusion::{self, Reason};
-use crate::{agent_threads, interpreters, jit, thread_start};
+use crate::{agent_threads, interpreters, jit, mappings, thread_start};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{MutexGuard, OnceLock};
@@ -118,6 +118,7 @@ unsafe extern "C" fn in_child() {
         thread_start::reset_after_fork();
         interpreters::reset_after_fork();
         agent_threads::forget_after_fork();
+        mappings::inherit();
         // SAFETY: null; the old ones are leaked with their owners.
         unsafe {
             published::publish(std::ptr::null_mut());
