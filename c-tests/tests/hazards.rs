@@ -117,6 +117,20 @@ fn a_service_that_gives_up_root_gives_it_up_in_all_threads() {
     host.end();
 }
 
+/// Regression: no thread was found, and no name: `/proc` and the files were outside.
+#[test]
+fn a_service_in_another_root_directory_is_recorded_with_names() {
+    let (_directory, program) = compiled("changes_root");
+    let root = Directory::new();
+    let arguments = [root.path().as_os_str()];
+    let host = Host::start_with(Start { program: &program, arguments: &arguments, agent: Agent::Loaded });
+    expect(&host.record("samples=200&hz=200"), &["share of burner with stack burner_main >= 0.9"]);
+    if host.heard("") == "not root" {
+        not_run("another root directory: the tests are not root");
+    }
+    host.end();
+}
+
 /// The agent's timers used up `RLIMIT_SIGPENDING`, and glibc's seteuid(3) changed one thread of 40.
 #[test]
 fn a_service_that_may_queue_few_signals_changes_its_user_in_all_threads() {

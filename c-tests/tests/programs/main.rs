@@ -152,6 +152,7 @@ const WRITTEN_OUT: &[&str] = &[
     "stop_and_start",
     "swipr_start_api",
     // In hazards.rs.
+    "changes_root",
     "daemon",
     "drops_privileges",
     "few_queued_signals",

@@ -11,7 +11,7 @@
 //!   without waiting;
 //! - `stdio`: what the program's streams have not written yet;
 //! - `swift`: the demangler of the process's own Swift runtime;
-//! - `descriptors`: a descriptor table of the agent's own;
+//! - `descriptors`: a descriptor table of the agent's own; `file_system`: its own directories;
 //! - `memory`: of the agent's own, apart from the host's;
 //! - `process`: what this process is.
 //!

@@ -5,6 +5,7 @@ pub mod cpus;
 pub mod descriptors;
 pub mod directory;
 pub mod event;
+pub mod file_system;
 pub mod futex;
 pub mod host_thread;
 pub mod inherited_sandbox;

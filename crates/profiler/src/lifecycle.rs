@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::{Duration, Instant};
 use swipr_os::disabled;
-use swipr_os::{descriptors, loader_lock, own_threads, process, signals};
+use swipr_os::{descriptors, file_system, loader_lock, own_threads, process, signals};
 use swipr_server::listen::{Address, Identity, remove_neighbours};
 use swipr_server::recording::{Output, Request};
 use swipr_server::wake_server;
@@ -143,6 +143,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
 fn serve(generation: Generation, identity: &Identity, report: &Sender<Result<(), LifeError>>) {
     let Some(instance) = Instance::get() else { return };
     instance.has_own_table.store(descriptors::unshare_fds(), Relaxed);
+    file_system::unshare();
     match listen::listen(instance, identity) {
         Ok((live, event_loop)) => {
             let file = live.files.first().cloned();

@@ -4,6 +4,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +15,9 @@ use swipr_server::recording::{Closed, Output};
 
 /// How often a waiting thread checks whether the agent is disabled.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Nobody but the owner may write a recording's file, whatever the umask.
+const MODE: u32 = 0o644;
 
 /// How a recording ended, for a thread that waits for it.
 #[derive(Debug, Default)]
@@ -102,7 +106,10 @@ impl FileOutput {
     fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(File::create(&self.path)?),
+            None => {
+                let mut options = File::options();
+                self.file.insert(options.write(true).create(true).truncate(true).mode(MODE).open(&self.path)?)
+            }
         };
         file.write_all(bytes)
     }

@@ -19,6 +19,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+const NO_PROC: &str = "there is no /proc: it is not mounted, or the program called chroot(2) where a seccomp \
+                       filter refuses unshare(2)";
+
 /// `/proc/self/task`, kept open.
 #[derive(Debug)]
 pub struct TaskDirectory {
@@ -29,8 +32,12 @@ impl TaskDirectory {
     /// Opens it; fails where /proc is not mounted, or shows another PID namespace's ids
     /// (pid_namespaces(7)), by which no thread can be found.
     pub fn open() -> io::Result<TaskDirectory> {
-        let file = File::open("/proc/self/task")
-            .map_err(|error| io::Error::other(format!("/proc/self/task: {error}")))?;
+        let file = File::open("/proc/self/task").map_err(|error| {
+            io::Error::other(match error.kind() {
+                io::ErrorKind::NotFound => NO_PROC.to_owned(),
+                _ => format!("/proc/self/task: {error}"),
+            })
+        })?;
         let own = std::fs::read_link("/proc/self").ok();
         match own.and_then(|own| own.to_str()?.parse::<u32>().ok()) {
             Some(pid) if pid != super::process::pid() => {

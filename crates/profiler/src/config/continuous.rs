@@ -61,7 +61,8 @@ impl Eq for LifeFile {}
 pub const OUTPUT_EXAMPLE: &str = "/tmp/profile.%p.pb.gz";
 
 impl LifeFile {
-    /// Reads a path with `%p` in it, whose suffix is a format's.
+    /// Reads a path with `%p` in it, whose suffix is a format's. What is relative is so to the
+    /// current directory.
     pub fn parse(text: &str) -> Result<LifeFile, String> {
         if !text.contains("%p") {
             return Err(
@@ -72,13 +73,14 @@ impl LifeFile {
             let suffixes: Vec<&str> = FORMATS.iter().map(|format| format.suffix).collect();
             format!("its end must be one of {}", suffixes.join(", "))
         })?;
-        Ok(LifeFile { pattern: text.to_owned(), format })
+        let pattern = std::path::absolute(text).map_err(|error| error.to_string())?;
+        let pattern = pattern.into_os_string().into_string().map_err(|_| "it must be UTF-8".to_owned())?;
+        Ok(LifeFile { pattern, format })
     }
 
-    /// The file of a process; what is relative is so to the directory at the start.
+    /// The file of a process.
     pub fn path(&self, pid: u32) -> PathBuf {
-        let path = PathBuf::from(self.pattern.replace("%p", &pid.to_string()));
-        std::path::absolute(&path).unwrap_or(path)
+        PathBuf::from(self.pattern.replace("%p", &pid.to_string()))
     }
 }
 
