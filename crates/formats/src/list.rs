@@ -90,7 +90,7 @@ pub static FORMATS: &[FormatInfo] = &[
     },
     FormatInfo {
         name: "raw",
-        aliases: &[],
+        aliases: &["jsonl"],
         mime: "application/x-ndjson",
         suffix: "jsonl",
         description: "JSON lines with addresses, modules and build ids, for programs of your own",

@@ -15,6 +15,16 @@ const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const MAX_STEPS: u64 = 10_000;
 const MAX_DYNAMIC: u64 = 1 << 16;
 
+/// What the newer table begins with.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    buckets: u32,
+    /// The first symbol that is in it.
+    first: u32,
+    bloom_words: u32,
+    shift: u32,
+}
+
 /// The tables of one object.
 #[derive(Debug)]
 pub struct Exported {
@@ -22,8 +32,8 @@ pub struct Exported {
     strings: u64,
     symbols: u64,
     hashes: u64,
-    /// The table at `hashes` is the older one.
-    is_older: bool,
+    /// The table's first numbers; `None`: it is the older one.
+    head: Option<Head>,
     memory_file: i32,
 }
 
@@ -32,7 +42,8 @@ impl Exported {
     pub fn of(object: &Object, memory_file: i32) -> Option<Exported> {
         let dynamic = object.segments.iter().find(|segment| segment.kind == libc::PT_DYNAMIC)?;
         let mut found =
-            Exported { bias: object.bias, strings: 0, symbols: 0, hashes: 0, is_older: true, memory_file };
+            Exported { bias: object.bias, strings: 0, symbols: 0, hashes: 0, head: None, memory_file };
+        let mut is_older = true;
         let mut entries = vec![0; dynamic.bytes.min(MAX_DYNAMIC) as usize];
         let read = guarded_copy_or_file(dynamic.address, &mut entries, memory_file);
         for [tag, value] in entries.get(..read)?.as_chunks::<16>().0.iter().map(two) {
@@ -42,10 +53,14 @@ impl Exported {
                 0 => break,
                 DT_STRTAB => found.strings = address,
                 DT_SYMTAB => found.symbols = address,
-                DT_GNU_HASH => (found.hashes, found.is_older) = (address, false),
-                DT_HASH if found.is_older => found.hashes = address,
+                DT_GNU_HASH => (found.hashes, is_older) = (address, false),
+                DT_HASH if is_older => found.hashes = address,
                 _ => {}
             }
+        }
+        if !is_older {
+            let [buckets, first, bloom_words, shift] = words(found.copy(found.hashes)?);
+            found.head = Some(Head { buckets, first, bloom_words, shift });
         }
         (found.strings != 0 && found.symbols != 0 && found.hashes != 0).then_some(found)
     }
@@ -66,14 +81,12 @@ impl Exported {
         (guarded_copy_or_file(address, bytes, self.memory_file) == bytes.len()).then_some(())
     }
 
-    /// Two numbers in a row, of the size that `from` takes.
-    fn numbers<const N: usize, T>(&self, address: u64, from: fn([u8; N]) -> T) -> Option<[T; 2]> {
-        Some([from(self.copy(address)?), from(self.copy(address.checked_add(N as u64)?)?)])
-    }
-
     /// Where the function or variable of this name is.
     pub fn find(&self, name: &str) -> Option<Range<u64>> {
-        if self.is_older { self.find_by_older_table(name) } else { self.find_by_table(name) }
+        match self.head {
+            None => self.find_by_older_table(name),
+            Some(head) => self.find_by_table(head, name),
+        }
     }
 
     fn find_by_older_table(&self, name: &str) -> Option<Range<u64>> {
@@ -96,10 +109,9 @@ impl Exported {
         None
     }
 
-    fn find_by_table(&self, name: &str) -> Option<Range<u64>> {
+    fn find_by_table(&self, head: Head, name: &str) -> Option<Range<u64>> {
+        let Head { buckets, first, bloom_words, shift } = head;
         let hash = name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
-        let [buckets, first] = self.numbers(self.hashes, u32::from_ne_bytes)?;
-        let [bloom_words, shift] = self.numbers(self.hashes + 8, u32::from_ne_bytes)?;
         let bloom = self.hashes + 16;
         let word = bloom + 8 * u64::from((hash / 64).checked_rem(bloom_words)?);
         let word = u64::from_ne_bytes(self.copy(word)?);
@@ -135,6 +147,11 @@ impl Exported {
         let start = value.wrapping_add(self.bias);
         (is_it && value != 0).then(|| start..start.saturating_add(size))
     }
+}
+
+/// Four numbers in a row.
+fn words(bytes: [u8; 16]) -> [u32; 4] {
+    [0, 32, 64, 96].map(|shift| (u128::from_le_bytes(bytes) >> shift) as u32)
 }
 
 /// The two words of an entry of the dynamic section.
@@ -186,7 +203,7 @@ mod tests {
             (0..dynamic.bytes / 16).map(|at| two(&newer.copy(dynamic.address + 16 * at).unwrap()));
         let [_, hashes] = entries.find(|[tag, _]| *tag == DT_HASH).expect("an older table");
         let hashes = if hashes < object.base() { hashes + object.bias } else { hashes };
-        let older = Exported { hashes, is_older: true, ..Exported::of(object, -1).unwrap() };
+        let older = Exported { hashes, head: None, ..Exported::of(object, -1).unwrap() };
         for name in ["__vdso_getcpu", "__vdso_clock_gettime", "clock_gettime", "no_such_function", ""] {
             assert_eq!(older.find(name), newer.find(name), "{name}");
         }
