@@ -17,6 +17,8 @@ use swipr_unwind::handler;
 
 /// The signal: `SIGSETXID` of glibc's `internal-signals.h`.
 pub const SAMPLING: i32 = 33;
+/// Linux has so many.
+const SIGNALS: i32 = 64;
 /// Of Linux' asm/signal.h: `restorer` counts.
 const SA_RESTORER: c_ulong = 0x0400_0000;
 
@@ -41,14 +43,24 @@ impl Action {
     }
 }
 
-/// The signal's action; `new`: another one from now on (rt_sigaction(2)).
-fn action(new: Option<&Action>) -> io::Result<Action> {
+/// A signal's action; `new`: another one from now on (rt_sigaction(2)).
+fn action_of(signal: i32, new: Option<&Action>) -> io::Result<Action> {
     let new = new.map_or(std::ptr::null(), std::ptr::from_ref);
     let mut old = Action::default();
     // SAFETY: the kernel reads one action or none, and writes one; a set is 8 bytes.
     let result =
-        unsafe { libc::syscall(libc::SYS_rt_sigaction, SAMPLING, new, &raw mut old, size_of::<u64>()) };
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, &raw mut old, size_of::<u64>()) };
     if result == 0 { Ok(old) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The action of the signal that the agent uses.
+fn action(new: Option<&Action>) -> io::Result<Action> {
+    action_of(SAMPLING, new)
+}
+
+/// Whether a signal's handler begins at this address.
+pub fn is_handler(address: u64) -> bool {
+    (1..=SIGNALS).filter_map(|signal| action_of(signal, None).ok()).any(|one| one.handler as u64 == address)
 }
 
 /// Installs the agent's handler in front of the C library's. It stays for ever: a late signal must
