@@ -176,7 +176,9 @@ mod tests {
         let storage: Box<Storage> =
             Box::new([const { std::sync::atomic::AtomicU64::new(0) }; frames::CAPACITY]);
         let mut walked = frames::Frames::new(&storage);
-        [handler, 0x20 | EXACT, 0x30 | EXACT, 0x40].map(|word| walked.push(word));
+        for word in [handler, 0x20 | EXACT, 0x30 | EXACT, 0x40] {
+            walked.push(word);
+        }
         swipr_os::signals::install().unwrap();
         let stack = RawStack::new(&storage, 4, Stop::Root, &Arc::default(), Interpreted::default());
         let addresses: Vec<u64> = stack.addresses().map(|at| at.address).collect();
