@@ -115,6 +115,16 @@ pub fn host_has_one_thread() -> bool {
     threads.is_some_and(|threads| threads <= 1 + before.max(after))
 }
 
+/// Whether it is certain that the host has one thread; `threads`: how many there are in all.
+pub fn leave_one_thread(threads: impl Fn() -> Option<u64>) -> bool {
+    // Asked twice: one may start or end between two looks.
+    let leave_one = || {
+        let are_known = UNNAMED.load(Acquire) == 0 && own_threads::ending(is_there) == 0;
+        threads().filter(|threads| are_known && *threads == 1 + count())
+    };
+    leave_one().is_some_and(|before| leave_one() == Some(before))
+}
+
 /// Whether there is a thread of the agent, also one that is just starting or ending.
 pub fn any_exists() -> bool {
     count_all() > 0

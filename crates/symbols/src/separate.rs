@@ -6,15 +6,15 @@
 use crate::elf::ElfFile;
 use crate::error::Error;
 use crate::identity::FileIdentity;
+use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs::OpenOptions;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Where distributions install debug files.
 pub const DEBUG_ROOT: &str = "/usr/lib/debug";
+/// As many links as the kernel follows.
+const MAX_LINKS: u32 = 40;
 const MAX_LINK_BYTES: u64 = 4096;
 
 /// Opens the file of a loaded object: the first of `places` where it still is. That it is the
@@ -55,10 +55,30 @@ pub fn open_with_build_id(path: &Path, build_id: &[u8], max_bytes: u64) -> Resul
 }
 
 /// Where a file is whatever links lead there. Not by realpath(3), which takes memory of the host's
-/// heap.
+/// heap. Nor by the thread's descriptors in `/proc`: of a thread with entries there, the kernel
+/// forgets them when it ends, and if it is the last of its process, the parent's waitpid(2) spins
+/// meanwhile.
 fn real_path(path: &Path) -> Option<PathBuf> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
-    std::fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).ok()
+    let parts_of = |path: &Path| -> Vec<OsString> {
+        path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let (mut left, mut links, mut real) = (parts_of(path), 0, PathBuf::new());
+    while let Some(part) = left.pop() {
+        match part.as_bytes() {
+            b"." => {}
+            b".." => _ = real.pop(),
+            _ => real.push(part),
+        }
+        if let Ok(target) = std::fs::read_link(&real) {
+            links += 1;
+            if links > MAX_LINKS {
+                return None;
+            }
+            real.pop();
+            left.extend(parts_of(&target));
+        }
+    }
+    std::fs::metadata(&real).is_ok().then_some(real)
 }
 
 /// Finds the files that belong to an object besides its own.
@@ -170,6 +190,29 @@ mod tests {
             Command::new("gcc").args(["-g", "-Wl,--build-id", "-o"]).arg(&program).arg(&source).status();
         assert!(status.unwrap().success());
         program
+    }
+
+    #[test]
+    fn links_are_followed_as_the_c_library_does() {
+        let directory = std::env::temp_dir().join(format!("swipr-links-{}", std::process::id()));
+        std::fs::create_dir_all(directory.join("a/b")).unwrap();
+        std::fs::write(directory.join("a/b/file"), "").unwrap();
+        let link = |to: &str, name: &str| {
+            std::os::unix::fs::symlink(to, directory.join(name)).unwrap();
+        };
+        link("a/b", "folder");
+        link("../folder/file", "a/indirect");
+        link(&directory.join("a/indirect").to_string_lossy(), "absolute");
+        link("loop", "loop");
+        link("nowhere", "dangling");
+        for name in ["a/b/file", "folder/file", "a/./b/../indirect", "absolute", "folder/../b/file"] {
+            let path = directory.join(name);
+            assert_eq!(real_path(&path), Some(std::fs::canonicalize(&path).unwrap()), "{name}");
+        }
+        for name in ["loop", "dangling", "none"] {
+            assert_eq!(real_path(&directory.join(name)), None, "{name}");
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

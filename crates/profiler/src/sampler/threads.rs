@@ -3,6 +3,7 @@
 mod recent_stacks;
 mod woken_share;
 
+use crate::agent_threads;
 use crate::sampler::account::Account;
 use crate::sampler::idle_backoff::IdleBackoff;
 use crate::sampler::preempt::Preempted;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use swipr_formats::model::{State, Thread};
 use swipr_os::descriptors;
 use swipr_os::own_threads;
-use swipr_os::process::monotonic_ns;
+use swipr_os::process::{self, monotonic_ns};
 use swipr_os::run_delay::RunDelay;
 use swipr_os::threads::{self, Activity, ActivityFile, TaskDirectory};
 use swipr_server::recording::MAX_RECORDINGS;
@@ -285,6 +286,19 @@ impl Threads {
         self.known.len()
     }
 
+    /// The ids of all threads, also those of the agent. Where the first is the host's only one, that
+    /// is all that is said: what lists a directory in `/proc` makes the kernel keep an entry for
+    /// each thread. While the last of the agent's threads forgets its own, the parent's waitpid(2)
+    /// spins, on a busy machine for tenths of seconds.
+    fn list(&mut self) -> io::Result<()> {
+        if agent_threads::leave_one_thread(|| self.directory.count()) && !threads::first_has_ended() {
+            self.tids.clear();
+            self.tids.push(process::pid());
+            return Ok(());
+        }
+        self.directory.list(&mut self.tids)
+    }
+
     /// Finds new threads, if the number of threads changed or some are `gone`. Returns the
     /// latter.
     pub fn refresh(&mut self, gone: &[u32]) -> Vec<ThreadState> {
@@ -295,7 +309,7 @@ impl Threads {
         let count = self.directory.count();
         let unchanged =
             ended.is_empty() && self.suspects.is_empty() && count.is_some() && count == self.count;
-        if unchanged || self.directory.list(&mut self.tids).is_err() {
+        if unchanged || self.list().is_err() {
             return ended;
         }
         self.count = count;
