@@ -286,8 +286,8 @@ impl Threads {
         self.known.len()
     }
 
-    /// The ids of all threads, also those of the agent. Where the first is the host's only one, that
-    /// is all that is said: what lists a directory in `/proc` makes the kernel keep an entry for
+    /// The ids of all threads, also those of the agent. Where the first is the host's only one,
+    /// that is all that is said: what lists a directory in `/proc` makes the kernel keep an entry for
     /// each thread. While the last of the agent's threads forgets its own, the parent's waitpid(2)
     /// spins, on a busy machine for tenths of seconds.
     fn list(&mut self) -> io::Result<()> {
