@@ -212,12 +212,10 @@ fn stop_until(deadline: Instant) -> Result<(), LifeError> {
 
 /// Has the server start a recording, see `Agent::submit`.
 pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), LifeError> {
-    let (agent, address) = wait_until_started().ok_or(LifeError::NotRunning)?;
+    let (agent, _) = wait_until_started().ok_or(LifeError::NotRunning)?;
     agent.submit(request, output, stop);
-    match wake_server::connect(address) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(LifeError::Failed(format!("cannot reach the server at {address}: {error}"))),
-    }
+    wake();
+    Ok(())
 }
 
 /// Wakes the agent's threads after the agent was disabled. Called in places where nothing may

@@ -4,7 +4,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ use swipr_server::recording::{Closed, Output};
 /// How often a waiting thread checks whether the agent is disabled.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// The root directory of the host's first thread (proc(5)).
+const HOSTS_ROOT: &str = "/proc/self/root";
 /// Nobody but the owner may write a recording's file, whatever the umask.
 const MODE: u32 = 0o644;
 
@@ -77,10 +79,19 @@ pub fn check(path: &Path) -> Result<(), String> {
     }
 }
 
+/// Which directory this is.
+fn identity(directory: &Path) -> Option<(u64, u64)> {
+    // The parent of a relative path is the empty one.
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    std::fs::metadata(directory).ok().map(|found| (found.dev(), found.ino()))
+}
+
 /// Writes into a file, which is created or truncated at the first write.
 #[derive(Debug)]
 pub struct FileOutput {
     path: PathBuf,
+    /// Which directory that is in, for the thread that asked.
+    directory: Option<(u64, u64)>,
     /// Its name once it is complete, where that is another.
     complete: Option<PathBuf>,
     file: Option<File>,
@@ -91,7 +102,17 @@ pub struct FileOutput {
 impl FileOutput {
     /// Nothing is opened yet: the file is opened by the thread that writes.
     pub fn new(path: PathBuf, completion: Arc<Completion>) -> FileOutput {
-        FileOutput { path, complete: None, file: None, error: None, completion }
+        let directory = path.parent().and_then(identity);
+        FileOutput { path, directory, complete: None, file: None, error: None, completion }
+    }
+
+    /// Where the file is for this thread: the host's root directory may be another one than that of
+    /// the agent's threads (chroot(2)).
+    fn place(&self) -> std::io::Result<PathBuf> {
+        let hosts = Path::new(HOSTS_ROOT).join(self.path.strip_prefix("/").unwrap_or(&self.path));
+        let mut places = [self.path.clone(), hosts].into_iter();
+        let place = places.find(|place| place.parent().and_then(identity) == self.directory);
+        place.ok_or(std::io::ErrorKind::NotFound.into())
     }
 
     /// The same, but until the file is complete its name ends in `.part`.
@@ -107,8 +128,8 @@ impl FileOutput {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
-                let mut options = File::options();
-                self.file.insert(options.write(true).create(true).truncate(true).mode(MODE).open(&self.path)?)
+                let (place, mut options) = (self.place()?, File::options());
+                self.file.insert(options.write(true).create(true).truncate(true).mode(MODE).open(place)?)
             }
         };
         file.write_all(bytes)
@@ -155,6 +176,19 @@ impl Drop for FileOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program in a root directory of its own asked for the file: by the same path another one
+    /// would have been written outside of it.
+    #[test]
+    fn nothing_is_written_where_the_path_leads_to_another_directory() {
+        let path = std::env::temp_dir().join(format!("swipr-other-root-{}.folded", std::process::id()));
+        let mut output = FileOutput::new(path.clone(), Arc::default());
+        output.directory = Some((0, 0));
+        assert!(output.write(b"x").is_err() && !path.exists());
+        let mut output = FileOutput::new(path.clone(), Arc::default());
+        assert!(output.write(b"x").is_ok() && path.exists());
+        std::fs::remove_file(path).unwrap();
+    }
 
     #[test]
     fn a_file_that_cannot_be_made_is_named_in_the_error() {

@@ -287,9 +287,9 @@ impl Threads {
     }
 
     /// The ids of all threads, also those of the agent. Where the first is the host's only one,
-    /// that is all that is said: what lists a directory in `/proc` makes the kernel keep an entry for
-    /// each thread. While the last of the agent's threads forgets its own, the parent's waitpid(2)
-    /// spins, on a busy machine for tenths of seconds.
+    /// that is all that is said: what lists a directory in `/proc` makes the kernel keep an entry
+    /// for each thread. While the last of the agent's threads forgets its own, the parent's
+    /// waitpid(2) spins, on a busy machine for tenths of seconds.
     fn list(&mut self) -> io::Result<()> {
         if agent_threads::leave_one_thread(|| self.directory.count()) && !threads::first_has_ended() {
             self.tids.clear();
