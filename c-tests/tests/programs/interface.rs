@@ -31,22 +31,6 @@ fn an_agent_that_is_stopped_and_started_again_and_again_runs_each_time() {
     host.end();
 }
 
-/// Half of a small program's unwind rows are those of the library, so they are built when they are
-/// needed first.
-#[test]
-fn a_thread_that_waits_in_the_library_has_its_stack() {
-    let (_directory, program) = compiled("waits_in_agent");
-    let files = Directory::new();
-    let host = Host::start_with(Start {
-        program: &program,
-        arguments: &[files.path().as_os_str()],
-        agent: Agent::Loaded,
-    });
-    let recording = host.record("samples=200&hz=100");
-    expect(&recording, &["share of waiter with stack waiter_main;swipr_record_to_file >= 0.8"]);
-    host.end();
-}
-
 #[test]
 fn a_preloaded_program_and_its_children_may_call_the_c_interface_at_once() {
     let (_directory, program) = compiled("preloaded_api");

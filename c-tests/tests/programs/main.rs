@@ -150,7 +150,6 @@ const WRITTEN_OUT: &[&str] = &[
     "registered_before_fork",
     "sandbox_unseen",
     "stop_and_start",
-    "waits_in_agent",
     "swipr_start_api",
     // In hazards.rs.
     "changes_root",
@@ -201,7 +200,6 @@ fn every_other_program_is_content_without_the_agent() {
         "stop_and_start",
         "swipr_start_api",
         "unloaded_agent",
-        "waits_in_agent",
     ];
     for name in WRITTEN_OUT.iter().filter(|name| !needs_more.contains(name)) {
         let (_directory, program) = compiled(name);

@@ -19,7 +19,7 @@ mod registered;
 use crate::interpreters::{Interpreters, Wanted};
 pub use inherited::inherit;
 pub use jit_tables::JitTables;
-use loaded::{LoadedObject, TableBuilding};
+use loaded::LoadedObject;
 pub use map::{Code, JitDump, Mappings, Symbols};
 use publication::Publication;
 pub use published_table::PublishedTable;
@@ -148,10 +148,7 @@ impl Tables {
             let known = old.iter().find(|known| {
                 known.is(&object) && (!may_differ || known.is_unchanged(&self.maps, self.memory_file))
             });
-            let load = || {
-                let building = TableBuilding::OfOthers;
-                LoadedObject::load(&object, &self.maps, self.memory_file, building).map(Arc::new)
-            };
+            let load = || LoadedObject::load(&object, &self.maps, self.memory_file).map(Arc::new);
             self.objects.extend(known.cloned().or_else(load));
         }
         self.objects.sort_unstable_by_key(|object| object.text().start);
@@ -183,24 +180,6 @@ impl Tables {
             self.publish();
         }
         changed
-    }
-
-    /// Builds a table that was put off: a stack has met code without one. Whether there is one now.
-    pub fn build_all(&mut self) -> bool {
-        let started = Instant::now();
-        let Some(object) = self.objects.iter_mut().find(|object| object.lacks_table_yet()) else {
-            return false;
-        };
-        let source = object.source().0;
-        let loaded = LoadedObject::load(source, &self.maps, self.memory_file, TableBuilding::Now);
-        let Some(loaded) = loaded else { return false };
-        *object = Arc::new(loaded);
-        if let Some(changes) = self.seen {
-            inherited::keep(changes, &self.objects);
-        }
-        self.publish();
-        self.figures.build_ns += started.elapsed().as_nanos() as u64;
-        true
     }
 
     /// The writable mapping that holds a stack pointer, as of the last reading.
@@ -256,9 +235,7 @@ impl Tables {
         self.current = Arc::new(Mappings { code, jit_dumps, interpreter });
         let mut tables: Vec<Arc<PublishedTable>> =
             objects.iter().filter_map(|object| object.table().cloned()).collect();
-        let later = objects.iter().find(|object| object.lacks_table_yet()).map(|object| object.text());
-        let later = later.map_or(Range { low: 0, high: 0 }, |text| Range { low: text.start, high: text.end });
-        self.figures.failed = (objects.len() - tables.len()) as u64 - u64::from(later.low != later.high);
+        self.figures.failed = (objects.len() - tables.len()) as u64;
         tables.extend(self.registered.outside(&tables));
         tables.extend(self.jit_tables.list());
         tables.sort_unstable_by_key(|table| table.text().start);
@@ -266,7 +243,7 @@ impl Tables {
         self.figures.objects = tables.len() as u64;
         self.figures.rows = tables.iter().map(|table| table.table().rows() as u64).sum();
         self.figures.bytes = tables.iter().map(|table| table.table().bytes() as u64).sum();
-        self.publication.publish(tables, &self.executable, later);
+        self.publication.publish(tables, &self.executable);
     }
 }
 

@@ -84,8 +84,7 @@ impl RawStack {
     /// Whether its mappings lack the code that ran, or code on the way to the root: they are older.
     pub fn is_in_unknown_code(&self) -> bool {
         let innermost = self.addresses().next();
-        matches!(self.stop, Stop::NoTable | Stop::NotReady)
-            || innermost.is_some_and(|at| self.mappings.find(at.inside()).is_none())
+        self.stop == Stop::NoTable || innermost.is_some_and(|at| self.mappings.find(at.inside()).is_none())
     }
 
     /// For the CPU time of a thread that runs in step with the kernel's tick.

@@ -39,15 +39,9 @@ pub struct Snapshot<'a> {
     pub objects: &'a [Object<'a>],
     /// All executable memory, with or without a table; sorted, not overlapping.
     pub executable: &'a [Range],
-    /// Code of an object whose table is not built yet; empty: there is none.
-    pub without_table_yet: Range,
 }
 
 impl<'a> Snapshot<'a> {
-    /// Of a process in which no code is known.
-    pub const NOTHING: Snapshot<'static> =
-        Snapshot { objects: &[], executable: &[], without_table_yet: Range { low: 0, high: 0 } };
-
     /// The object whose code holds `pc`.
     #[inline]
     pub fn object(&self, pc: u64) -> Option<&Object<'a>> {
@@ -159,12 +153,12 @@ mod tests {
     #[test]
     fn executable_ranges_have_exact_ends() {
         let executable = [Range { low: 0x1000, high: 0x2000 }, Range { low: 0x3000, high: 0x3001 }];
-        let snapshot = Snapshot { executable: &executable, ..Snapshot::NOTHING };
+        let snapshot = Snapshot { objects: &[], executable: &executable };
         for (address, expected) in
             [(0xfff, false), (0x1000, true), (0x1fff, true), (0x2000, false), (0x3000, true), (0x3001, false)]
         {
             assert_eq!(snapshot.is_executable(address), expected, "{address:#x}");
         }
-        assert!(!Snapshot::NOTHING.is_executable(0));
+        assert!(!Snapshot { objects: &[], executable: &[] }.is_executable(0));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, OsStr, c_void};
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -11,13 +10,6 @@ use std::path::Path;
 pub fn is_this_library(path: &[u8]) -> bool {
     let Some(name) = file_name(path) else { return false };
     name.starts_with(b"libswipr") || own_path().and_then(|own| file_name(own.to_bytes())) == Some(name)
-}
-
-/// Whether an object of that name, with its code there, is the preloaded library: this code is in
-/// it, and it has its usual name. A program or library that this was linked into has another one.
-pub fn is_preloaded(name: &[u8], code: &Range<u64>) -> bool {
-    let is_here = code.contains(&(own_path as *const () as u64));
-    is_here && file_name(name).is_some_and(|name| name.starts_with(b"libswipr"))
 }
 
 fn file_name(path: &[u8]) -> Option<&[u8]> {
@@ -41,14 +33,6 @@ fn own_path() -> Option<&'static CStr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_that_this_is_linked_into_is_not_the_library() {
-        let here = own_path as *const () as u64;
-        assert!(is_preloaded(b"/a/libswipr.so.0", &(here..here + 1)));
-        assert!(!is_preloaded(b"/a/libswipr.so.0", &(here + 1..here + 2)), "another copy");
-        assert!(!is_preloaded(b"", &(here..here + 1)) && !is_preloaded(b"/a/prog", &(here..here + 1)));
-    }
 
     #[test]
     fn the_file_is_known_by_the_usual_name_and_by_its_own() {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Object, Segment};
-use swipr_os::this_library;
 use swipr_symbols::error::Error;
 use swipr_symbols::rows::{UnwindInput, build_table};
 use swipr_symbols::symbolizer::ObjectKey;
@@ -25,28 +24,11 @@ pub struct LoadedObject {
     module: Arc<Module>,
     symbols: Arc<Symbols>,
     table: Option<Arc<PublishedTable>>,
-    /// Its table is built once a stack meets it.
-    lacks_table_yet: bool,
-}
-
-/// Whether an object's table is built at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableBuilding {
-    /// It is.
-    Now,
-    /// Not that of the preloaded library, which is half of all in a small program, and which next
-    /// to no stack has a frame of.
-    OfOthers,
 }
 
 impl LoadedObject {
     /// Reads what is needed of a loaded object that is in one of `maps`; `None` if it has no code.
-    pub fn load(
-        object: &Object,
-        maps: &[Mapping],
-        memory_file: i32,
-        building: TableBuilding,
-    ) -> Option<LoadedObject> {
+    pub fn load(object: &Object, maps: &[Mapping], memory_file: i32) -> Option<LoadedObject> {
         let reader = Reader { memory_file };
         let code = || object.segments.iter().filter(|segment| segment.is_code());
         let first = code().min_by_key(|segment| segment.address)?;
@@ -56,11 +38,20 @@ impl LoadedObject {
         let (origin, build_id) = reader.identity(object, maps);
         let path = if is_vdso { "[vdso]" } else { &*origin.path };
         let image = if is_vdso { reader.image(object, vdso) } else { None };
-        let lacks_table_yet =
-            building == TableBuilding::OfOthers && this_library::is_preloaded(object.name.as_bytes(), &text);
-        let table = match lacks_table_yet {
-            true => None,
-            false => table(&reader, object, &text, (&origin, &build_id), is_vdso),
+        let main = reader.main_function(&text);
+        let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
+        let sections = reader.unwind_sections(object);
+        let from_memory = |debug_frame: Option<(u64, &[u8])>| {
+            sections.as_ref().and_then(|it| it.table(&text, main, debug_frame))
+        };
+        let table = match from_memory(None) {
+            Some(table) if !is_vdso && debug_frame::is_wanted(&table) => {
+                let debug_frame = debug_frame::of_object(&origin, &build_id);
+                let better = debug_frame.and_then(|bytes| from_memory(Some((object.bias, &bytes))));
+                better.or(Some(table))
+            }
+            Some(table) => Some(table),
+            None => table_from_file(object.bias, &origin, &build_id, &text),
         };
         let header = frame_header(object).map_or(0, |segment| segment.address);
         let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), header)));
@@ -82,7 +73,6 @@ impl LoadedObject {
             module: Arc::new(module),
             symbols: Arc::new(Symbols { key, bias: object.bias }),
             table,
-            lacks_table_yet,
             origin,
         })
     }
@@ -131,7 +121,6 @@ impl LoadedObject {
             module: Arc::new(module),
             symbols: Arc::new(symbols),
             table,
-            lacks_table_yet: false,
         })
     }
 
@@ -173,39 +162,9 @@ impl LoadedObject {
         &self.symbols
     }
 
-    /// Whether its table is still to be built.
-    pub fn lacks_table_yet(&self) -> bool {
-        self.lacks_table_yet
-    }
-
     /// Its unwind table.
     pub fn table(&self) -> Option<&Arc<PublishedTable>> {
         self.table.as_ref()
-    }
-}
-
-/// The table of a loaded object's code in `text`, from memory where it can be read.
-fn table(
-    reader: &Reader,
-    object: &Object,
-    text: &Range<u64>,
-    (origin, build_id): (&Origin, &[u8]),
-    is_vdso: bool,
-) -> Option<OwnedTable> {
-    let main = reader.main_function(text);
-    let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
-    let sections = reader.unwind_sections(object);
-    let from_memory = |debug_frame: Option<(u64, &[u8])>| {
-        sections.as_ref().and_then(|it| it.table(text, main, debug_frame))
-    };
-    match from_memory(None) {
-        Some(table) if !is_vdso && debug_frame::is_wanted(&table) => {
-            let debug_frame = debug_frame::of_object(origin, build_id);
-            let better = debug_frame.and_then(|bytes| from_memory(Some((object.bias, &bytes))));
-            better.or(Some(table))
-        }
-        Some(table) => Some(table),
-        None => table_from_file(object.bias, origin, build_id, text),
     }
 }
 

@@ -26,18 +26,12 @@ pub struct Publication {
 unsafe impl Send for Publication {}
 
 impl Publication {
-    /// Makes these tables, which are sorted and do not overlap, the ones that handlers use. The
-    /// others as in [`Snapshot`].
-    pub fn publish(
-        &mut self,
-        tables: Vec<Arc<PublishedTable>>,
-        executable: &[Range],
-        without_table_yet: Range,
-    ) {
+    /// Makes these tables, which are sorted and do not overlap, the ones that handlers use.
+    pub fn publish(&mut self, tables: Vec<Arc<PublishedTable>>, executable: &[Range]) {
         let objects: Box<[Object<'static>]> = tables.iter().map(|table| table.published()).collect();
         let executable = Box::leak(Box::<[Range]>::from(executable));
         let objects = Box::leak(objects);
-        let snapshot = Box::leak(Box::new(Snapshot { objects, executable, without_table_yet }));
+        let snapshot = Box::leak(Box::new(Snapshot { objects, executable }));
         let (objects, executable) =
             (snapshot.objects as *const [_] as *mut _, snapshot.executable as *const [_] as *mut _);
         let held = Held { snapshot, objects, executable, _tables: tables };

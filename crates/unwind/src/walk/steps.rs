@@ -163,10 +163,6 @@ fn step_special<A: Arch, M: Memory + ?Sized>(
         }
         Kind::Signal => Err(StepError::Signal),
         Kind::None | Kind::Sp | Kind::End | Kind::Extended => {
-            let later = rules.snapshot.without_table_yet;
-            if (later.low..later.high).contains(&frame.at.pc) {
-                return Err(Stop::NotReady.into());
-            }
             let of_java = rules.code_cache.filter(|cache| cache.may_have(frame.look_up()));
             match of_java.and_then(|cache| java::step::<A, M>(rules, memory, frame, cache)) {
                 Some(stepped) => Ok(stepped?),

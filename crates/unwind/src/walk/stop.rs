@@ -16,7 +16,7 @@ pub enum Stop {
     FramePointerUnknown = 4,
     /// A rule that this walk does not support, or a register it did not follow.
     Unsupported = 5,
-    /// No tables were published, or not yet the one of this code.
+    /// No tables were published.
     NotReady = 6,
 }
 

@@ -134,15 +134,11 @@ impl World<'_> {
         };
         let objects = [Object { text, table, frame_header: self.frame_header }];
         let jit = Range { low: TEXT + 0x20000, high: TEXT + 0x30000 };
-        let without_table_yet = Range { low: TEXT + LATER, high: TEXT + 0x30000 };
-        let snapshot = Snapshot { objects: &objects, executable: &[text, jit], without_table_yet };
+        let snapshot = Snapshot { objects: &objects, executable: &[text, jit] };
         let cache = Box::new(Cache::new());
         run(&Rules { snapshot: &snapshot, cache: &cache, code_cache: None });
     }
 }
-
-/// Code whose table is not built yet begins here.
-const LATER: u64 = 0x28000;
 
 fn world<'a>(rows: &'a [(u64, Rule)], stack: &[u64]) -> World<'a> {
     World {
@@ -275,14 +271,6 @@ fn code_without_a_table_is_left_by_its_frame_pointer() {
     // Neither: say so.
     let lost = world(&rows, &[17, 18]).walk::<X86_64>(at(jit, 0, Some(0x1234)));
     assert_eq!(lost, (vec![TEXT + jit], Stop::NoTable));
-}
-
-#[test]
-fn code_whose_table_is_not_built_yet_is_not_left_by_a_guess() {
-    let rows = [(0, fp(16, -16)), (0x40, Rule::END)];
-    let stack = [0, STACK + 4 * 8, TEXT + 0x8, 0, 1, TEXT + 0x48, 0];
-    let result = world(&rows, &stack).walk::<X86_64>(at(LATER, 0, Some(STACK + 8)));
-    assert_eq!(result, (vec![TEXT + LATER], Stop::NotReady));
 }
 
 /// Regression: libx264's assembly uses the frame pointer freely. One sample in fifty of ffmpeg

@@ -125,7 +125,7 @@ impl World {
             Table { extended: &self.extended, expressions: &self.expressions, ..self.rows.table(TEXT) };
         let frame_header = if self.sections.is_some() { frame_section::HEADER } else { 0 };
         let objects = [Object { text, table, frame_header }];
-        look(&Snapshot { objects: &objects, executable: &[text, JIT], ..Snapshot::NOTHING })
+        look(&Snapshot { objects: &objects, executable: &[text, JIT] })
     }
 }
 

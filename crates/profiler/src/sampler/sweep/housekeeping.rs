@@ -93,9 +93,6 @@ impl Sweeper {
     }
 
     pub(super) fn read_maps(&mut self) -> bool {
-        if self.unknown_code {
-            self.tables.build_all();
-        }
         let changed = self.tables.refresh_maps();
         self.maps_read_ns = process::monotonic_ns();
         self.unknown_code = false;

@@ -28,19 +28,19 @@ pub fn observe(
     thread: &mut ThreadState,
     wall: bool,
     copier: &mut RemoteWalker,
-    tables: &mut Tables,
+    tables: &Tables,
     counters: &AgentCounters,
 ) -> Observation {
     let found = (0..LOOKS).find_map(|_| observe_once(thread, wall, copier, tables, counters));
     found.unwrap_or(Observation::There(Found::Elsewhere))
 }
 
-/// `None`: it was blocked and has moved, or its stack needs a table that is there now.
+/// `None`: it was blocked and has moved.
 fn observe_once(
     thread: &mut ThreadState,
     wall: bool,
     copier: &mut RemoteWalker,
-    tables: &mut Tables,
+    tables: &Tables,
     counters: &AgentCounters,
 ) -> Option<Observation> {
     let Some(now_ns) = cpu_ns(thread.tid()) else { return Some(Observation::Gone) };
@@ -62,7 +62,6 @@ fn observe_once(
         Ok(Activity::Blocked { system_call, first_argument, sp, pc }) => {
             let start = Registers::blocked_with_argument::<Native>(pc, sp, first_argument);
             match copier.copy(thread, start, State::Blocked(system_call), tables, counters) {
-                Ok(blocked) if blocked.stack.stop == Stop::NotReady && tables.build_all() => None?,
                 Ok(blocked) => {
                     let found = Found::At(blocked.state, blocked.stack.clone());
                     thread.recent.keep((sp, pc), blocked.state, &blocked.stack);
