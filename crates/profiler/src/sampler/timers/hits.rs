@@ -8,7 +8,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::threads::Activity;
-use swipr_os::{process, threads};
+use swipr_os::{process, signals, threads};
 use swipr_unwind::arch;
 use swipr_unwind::slot::{self, Slot};
 use swipr_unwind::walk::Stop;
@@ -172,6 +172,7 @@ impl Timers {
         counters.answered.add(1);
         counters.held.add(self.scale.ns(slot.held.load(Relaxed).into()));
         counters.stopped(stop);
+        let stack = stack.before_handler(signals::is_handler);
         (Arc::new(stack), self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed))))
     }
 }
