@@ -115,8 +115,9 @@ pub fn host_has_one_thread() -> bool {
     threads.is_some_and(|threads| threads <= 1 + before.max(after))
 }
 
-/// Whether it is certain that the host has one thread; `threads`: how many there are in all.
-pub fn leave_one_thread(threads: impl Fn() -> Option<u64>) -> bool {
+/// Whether the host has one thread for certain: [`host_has_one_thread`] may say so of one that has
+/// more. `threads`: how many there are in all.
+pub fn host_certainly_has_one_thread(threads: impl Fn() -> Option<u64>) -> bool {
     // Asked twice: one may start or end between two looks.
     let leave_one = || {
         let are_known = UNNAMED.load(Acquire) == 0 && own_threads::ending(is_there) == 0;

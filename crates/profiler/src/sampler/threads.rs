@@ -291,7 +291,9 @@ impl Threads {
     /// for each thread. While the last of the agent's threads forgets its own, the parent's
     /// waitpid(2) spins, on a busy machine for tenths of seconds.
     fn list(&mut self) -> io::Result<()> {
-        if agent_threads::leave_one_thread(|| self.directory.count()) && !threads::first_has_ended() {
+        if agent_threads::host_certainly_has_one_thread(|| self.directory.count())
+            && !threads::first_has_ended()
+        {
             self.tids.clear();
             self.tids.push(process::pid());
             return Ok(());
