@@ -106,13 +106,18 @@ impl FileOutput {
         FileOutput { path, directory, complete: None, file: None, error: None, completion }
     }
 
-    /// Where the file is for this thread: the host's root directory may be another one than that of
-    /// the agent's threads (chroot(2)).
-    fn place(&self) -> std::io::Result<PathBuf> {
+    /// Opens the file. The host's root directory may be another one than that of the agent's
+    /// threads (chroot(2)): then it is opened below that, and is no link, which would lead outside.
+    fn open(&self) -> std::io::Result<File> {
+        let is_same = |path: &Path| path.parent().and_then(identity) == self.directory;
         let hosts = Path::new(HOSTS_ROOT).join(self.path.strip_prefix("/").unwrap_or(&self.path));
-        let mut places = [self.path.clone(), hosts].into_iter();
-        let place = places.find(|place| place.parent().and_then(identity) == self.directory);
-        place.ok_or(std::io::ErrorKind::NotFound.into())
+        let (path, flags) = match is_same(&self.path) {
+            true => (&self.path, 0),
+            false if is_same(&hosts) => (&hosts, libc::O_NOFOLLOW),
+            false => return Err(std::io::ErrorKind::NotFound.into()),
+        };
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(MODE).custom_flags(flags).open(path)
     }
 
     /// The same, but until the file is complete its name ends in `.part`.
@@ -128,8 +133,8 @@ impl FileOutput {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
-                let (place, mut options) = (self.place()?, File::options());
-                self.file.insert(options.write(true).create(true).truncate(true).mode(MODE).open(place)?)
+                let file = self.open()?;
+                self.file.insert(file)
             }
         };
         file.write_all(bytes)
