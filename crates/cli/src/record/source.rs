@@ -15,10 +15,10 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use swipr_formats::model::{Header, Summary};
 
-/// What a source says.
+/// What a session waits for: what its sources say, or that there is something else to do.
 #[derive(Debug)]
 pub enum Message {
-    /// Nothing; something else than a source wants attention.
+    /// There is something else to do.
     Wake,
     /// Its recording has begun.
     Began(Header),
