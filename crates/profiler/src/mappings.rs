@@ -125,7 +125,8 @@ impl Tables {
         self.publication.free_retired();
         self.interpreters.free_retired();
         let started = Instant::now();
-        let has_new_frames = self.registered.refresh(self.memory_file) | self.has_new_jit_tables();
+        let has_new_frames =
+            self.registered.refresh(self.memory_file) | self.has_new_jit_tables() | self.build_wanted();
         let changes = objects::changes().filter(|changes| self.seen != Some(*changes));
         let Some((changes, list)) = changes.and_then(|changes| Some((changes, objects::list()?))) else {
             let is_first = self.maps.is_empty() && self.read_maps();
@@ -157,6 +158,33 @@ impl Tables {
         inherited::keep(changes, &self.objects);
         self.publish();
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
+    }
+
+    /// Whether a walk has met code that only a table can say more of.
+    pub fn needs_table(&self) -> bool {
+        self.objects.iter().filter_map(|object| object.table()).any(|table| table.needs_table())
+    }
+
+    /// Builds the tables that are needed.
+    pub fn build_needed(&mut self) {
+        if self.build_wanted() {
+            self.publish();
+        }
+    }
+
+    /// Builds the tables that are needed or pay off. Returns whether there is a new one.
+    fn build_wanted(&mut self) -> bool {
+        let mut has_new = false;
+        for object in &mut self.objects {
+            if object.table().is_some_and(|table| table.wants_table()) {
+                *object = Arc::new(object.with_table(self.memory_file));
+                has_new = true;
+            }
+        }
+        if let Some(seen) = self.seen.filter(|_| has_new) {
+            inherited::keep(seen, &self.objects);
+        }
+        has_new
     }
 
     /// Whether there are new unwind tables of JIT code. Not at every tick: a compiler at work
@@ -241,8 +269,9 @@ impl Tables {
         tables.sort_unstable_by_key(|table| table.text().start);
         tables.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.figures.objects = tables.len() as u64;
-        self.figures.rows = tables.iter().map(|table| table.table().rows() as u64).sum();
-        self.figures.bytes = tables.iter().map(|table| table.table().bytes() as u64).sum();
+        self.figures.rows =
+            tables.iter().filter_map(|table| table.table()).map(|table| table.rows() as u64).sum();
+        self.figures.bytes = tables.iter().map(|table| table.bytes() as u64).sum();
         self.publication.publish(tables, &self.executable);
     }
 }
@@ -286,6 +315,7 @@ fn anonymous(mapping: &Mapping) -> Code {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swipr_unwind::sections::Room;
 
     #[test]
     fn this_function_and_libc_have_modules_and_tables() {
@@ -299,8 +329,8 @@ mod tests {
         assert!(code.symbols.as_ref().unwrap().bias < here);
         assert!(tables.mappings().find(libc::malloc as *const () as u64).is_some());
         assert!(tables.mappings().find(8).is_none());
-        assert!(tables.figures().objects >= 3, "{:?}", tables.figures());
-        assert!(tables.figures().rows > 10_000, "{:?}", tables.figures());
+        let figures = tables.figures();
+        assert!(figures.objects >= 3 && figures.bytes > 100_000 && figures.rows < 10_000, "{figures:?}");
         // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
         let local = 0;
         let stack = (0..1000).find_map(|_| {
@@ -309,6 +339,34 @@ mod tests {
         });
         let stack = stack.unwrap();
         assert!(stack.low < stack.high && tables.mappings().find(stack.low).is_none());
+    }
+
+    #[test]
+    fn an_object_has_a_table_once_that_pays_off_or_is_needed() {
+        swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+        let mut tables = Tables::new(-1);
+        tables.refresh();
+        let look_up = |tables: &Tables, pc: u64, times: usize| {
+            let find = |object: &&Arc<LoadedObject>| object.text().contains(&pc);
+            let table = tables.objects.iter().find(find).unwrap().table().unwrap().clone();
+            if let Some(sections) = table.published().sections {
+                (0..times).for_each(|_| _ = sections.rule(pc, &mut Room::new()));
+            }
+            table
+        };
+        let here = an_object_has_a_table_once_that_pays_off_or_is_needed as *const () as u64;
+        assert!(look_up(&tables, here, 100).table().is_none());
+        tables.refresh();
+        assert!(look_up(&tables, here, 1_000_000).table().is_none());
+        tables.refresh();
+        assert!(look_up(&tables, here, 0).table().unwrap().rows() > 10_000);
+        let libc = libc::malloc as *const () as u64;
+        let sections = look_up(&tables, libc, 1).published().sections.unwrap();
+        assert!(!tables.needs_table());
+        sections.need_table();
+        assert!(tables.needs_table());
+        tables.build_needed();
+        assert!(!tables.needs_table() && look_up(&tables, libc, 1).table().is_some());
     }
 
     #[test]

@@ -6,8 +6,9 @@ use object::{Object, ObjectSection};
 use swipr_properties::{registers, says_the_same};
 use swipr_symbols::rows::{UnwindInput, build_table};
 use swipr_unwind::arch::{Arch, Native};
+use swipr_unwind::cfi_machine::Descriptions;
 use swipr_unwind::memory::Memory;
-use swipr_unwind::register_rules::{self, Descriptions, RegisterRule, Saved};
+use swipr_unwind::register_rules::{RegisterRule, Saved};
 
 /// The sections of a file, at their addresses.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ impl Sections {
 
     fn find(&mut self, pc: u64, register: u8) -> Option<Saved> {
         let header = self.header.0;
-        register_rules::find(self, header, pc, register, &mut Descriptions::new())
+        Descriptions::new().saved(self, header, pc, register)
     }
 }
 

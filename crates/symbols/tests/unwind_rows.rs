@@ -3,9 +3,12 @@
 
 use object::{Object, ObjectSection};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use swipr_properties::meaning;
 use swipr_symbols::rows::{UnwindInput, build_table};
-use swipr_unwind::rule::Rule;
+use swipr_unwind::rule::{Extended, Kind, Rule};
+use swipr_unwind::sections::{Room, Sections as Copied};
+use swipr_unwind::table::Table;
 
 /// The sections of one object that a table is built from.
 struct Sections {
@@ -44,6 +47,39 @@ impl Sections {
             debug_frame: None,
             main: None,
             aarch64: self.aarch64,
+        }
+    }
+}
+
+type Full = (Extended, Vec<u8>);
+
+/// The rule that is read of the sections themselves, and the rule in full if it has no other form.
+fn read_in_place(sections: &Sections, pc: u64) -> Option<(Rule, Option<Full>)> {
+    let (address, bytes) = sections.header.as_ref()?;
+    let reads = AtomicU32::new(0);
+    let copied =
+        Copied { header: (*address, bytes), frames: (sections.frames.0, &sections.frames.1), reads: &reads };
+    let rule = copied.rule(pc, &mut Room::new());
+    assert_eq!(reads.load(Relaxed) >= Copied::TABLE_IS_NEEDED, rule == Rule::NONE, "{rule:?} at {pc:#x}");
+    let mut room = Room::new();
+    let full = copied.extended(pc, &mut room).map(|(full, expressions)| (*full, expressions.to_vec()));
+    Some((rule, full))
+}
+
+/// What is read in place is what the table says.
+fn agrees_in_place(path: &str, sections: &Sections, table: &Table<'_>, pc: u64) {
+    let Some((rule, full)) = read_in_place(sections, pc) else { return };
+    let by_table = table.rule(pc);
+    match table.extended_rule(by_table).filter(|_| by_table.kind() == Kind::Extended) {
+        None => assert_eq!((rule, full), (by_table, None), "{path}: at {pc:#x}"),
+        Some(expected) => {
+            let (full, expressions) = full.unwrap_or_else(|| panic!("{path}: {rule:?} at {pc:#x}"));
+            let meaning = |full, expressions| {
+                let table = Table { extended: &[full], expressions, ..Table::EMPTY };
+                meaning::ours(Rule::extended(0).unwrap(), &table, meaning::NATIVE)
+            };
+            let (read, expected) = (meaning(full, &expressions), meaning(*expected, table.expressions));
+            assert_eq!(read, expected, "{path}: at {pc:#x}");
         }
     }
 }
@@ -89,6 +125,7 @@ fn agrees_with_gimli(path: &str) {
                     let rule = view.rule(pc);
                     let ours = meaning::ours(rule, &view, meaning::NATIVE);
                     assert_eq!(ours.as_ref(), Some(meaning), "{path}: at {pc:#x}, {rule:?}");
+                    agrees_in_place(path, &sections, &view, pc);
                     compared += 1;
                 }
             }
@@ -101,6 +138,7 @@ fn agrees_with_gimli(path: &str) {
             let Some(function) = position.checked_sub(1).map(|position| &functions[position]) else {
                 continue;
             };
+            agrees_in_place(path, &sections, &view, pc);
             let ours = meaning::ours(view.rule(pc), &view, meaning::NATIVE);
             if pc < function.end {
                 let row = function.rows.iter().find(|(start, end, _)| (*start..*end).contains(&pc));
@@ -155,7 +193,7 @@ fn every_row_of_a_large_system_library_is_what_gimli_says() {
 fn garbage_gives_fewer_rows_and_never_a_panic() {
     let sections = Sections::of(&libc());
     let mut random = Random(0x1234_5678_9abc);
-    let mut tables = 0;
+    let (mut tables, mut in_place) = (0, 0);
     // A part of the section, so that thousands of rounds are quick; damage everywhere in it.
     let part = sections.frames.1.len().min(6000);
     for round in 0..6000_u32 {
@@ -173,6 +211,14 @@ fn garbage_gives_fewer_rows_and_never_a_panic() {
             bytes[at] = random.next() as u8;
         }
         let header = header.as_ref().map(|(address, bytes)| (*address, &bytes[..]));
+        let reads = AtomicU32::new(0);
+        if let Some(header) = header {
+            let copied = Copied { header, frames: (sections.frames.0, &frames), reads: &reads };
+            let pc = sections.text.start + random.below(20_000);
+            if copied.rule(pc, &mut Room::new()) != Rule::NONE {
+                in_place += 1;
+            }
+        }
         let text = if round % 7 == 0 { random.next()..random.next() } else { sections.text.clone() };
         let input = UnwindInput {
             text,
@@ -192,4 +238,5 @@ fn garbage_gives_fewer_rows_and_never_a_panic() {
         }
     }
     assert!(tables > 1000, "only {tables} of the damaged sections gave a table");
+    assert!(in_place > 1000, "only {in_place} of the damaged sections gave a rule");
 }

@@ -31,16 +31,12 @@ use prologue_scan::Straight;
 use register_rows::RegisterRows;
 use std::ops::Range;
 use swipr_unwind::rule::Rule;
+use swipr_unwind::sections::PADDING;
 
 /// Code up to which a table is built; larger ranges are garbage.
 const MAX_TEXT_BYTES: u64 = 4 << 30;
 /// What tables of large libraries have on average; only a first guess of the size.
 const ROWS_PER_FUNCTION: usize = 6;
-/// Smaller holes before a function are taken for padding. No code calls from there, so a return
-/// address right behind padding was not left by a call: a stack was begun with it (as by glibc's
-/// makecontext, with `__start_context`). libgcc ends a stack there as well.
-const PADDING: u64 = 16;
-
 /// What a table is built from. Addresses are those of the running process; each
 /// slice is a copy of memory from its address on and may be longer than the
 /// section: a zero terminator, the search table's count, or the end stops it.

@@ -1,8 +1,8 @@
 //! A function's frame description (FDE) and what it shares with others (CIE), found through
 //! the object's search table and read in place (LSB, "Exception Frames").
 //!
-//! Used only for what the unwind table does not hold: where a register lies in a frame. Other walks
-//! pay nothing for it.
+//! Used for what no unwind table holds: where a register lies in a frame, and all of an object that
+//! has no table yet.
 
 use crate::cfi_reader::{ABSOLUTE, Reader};
 use crate::memory::Memory;
@@ -24,13 +24,28 @@ pub(crate) struct Cie {
     pub(crate) data_factor: i64,
     /// How the descriptions' pointers are encoded.
     pub(crate) encoding: u8,
+    /// The column of the return address.
+    pub(crate) return_register: u64,
+    /// Whether the functions are signals' trampolines.
+    pub(crate) is_signal: bool,
     is_augmented: bool,
 }
 
-/// The address of the description that may hold for `pc`: the last one whose function begins at or
-/// before it, by the `.eh_frame_hdr` at `header`.
+/// What a search table says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// Where the function begins.
+    pub(crate) start: u64,
+    /// The address of its description.
+    pub(crate) description: u64,
+    /// Where the next function begins.
+    pub(crate) next: Option<u64>,
+}
+
+/// The entry that may hold for `pc`: the last one whose function begins at or before it, by the
+/// `.eh_frame_hdr` at `header`.
 #[inline(never)]
-pub(crate) fn search<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, header: u64, pc: u64) -> Option<u64> {
+pub(crate) fn search<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, header: u64, pc: u64) -> Option<Found> {
     reader.seek(header, u64::MAX)?;
     let [version, pointer, count, table] = [reader.byte()?, reader.byte()?, reader.byte()?, reader.byte()?];
     if version != 1 || table != TABLE_ENCODING {
@@ -51,12 +66,16 @@ pub(crate) fn search<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, header: u64
         if relative(start) <= pc { low = middle } else { high = middle }
     }
     let mut found = None;
-    for number in low..high {
-        reader.seek(entry(number), entry(high))?;
+    let after = high.saturating_add(1).min(count);
+    for number in low..after {
+        reader.seek(entry(number), entry(after))?;
         let (start, description) = (reader.unsigned(4)?, reader.unsigned(4)?);
-        if relative((start as u32).to_le_bytes()) <= pc {
-            found = Some(relative((description as u32).to_le_bytes()));
+        let [start, description] =
+            [start, description].map(|distance| relative((distance as u32).to_le_bytes()));
+        if start > pc {
+            return found.map(|entry| Found { next: Some(start), ..entry });
         }
+        found = Some(Found { start, description, next: None });
     }
     found
 }
@@ -86,7 +105,14 @@ pub(crate) fn head<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, address: u64)
 impl Cie {
     /// Nothing was read yet.
     pub(crate) const fn new() -> Cie {
-        Cie { code_factor: 0, data_factor: 0, encoding: ABSOLUTE, is_augmented: false }
+        Cie {
+            code_factor: 0,
+            data_factor: 0,
+            encoding: ABSOLUTE,
+            return_register: 0,
+            is_signal: false,
+            is_augmented: false,
+        }
     }
 
     /// Reads a common entry; the reader is then at its instructions.
@@ -108,11 +134,7 @@ impl Cie {
             }
         }
         *self = Cie { code_factor: reader.uleb()?, data_factor: reader.sleb()?, ..Cie::new() };
-        if version == 1 {
-            _ = reader.byte()?
-        } else {
-            _ = reader.uleb()?
-        }
+        self.return_register = if version == 1 { u64::from(reader.byte()?) } else { reader.uleb()? };
         match letters {
             [0, ..] => {}
             [b'z', rest @ ..] => {
@@ -127,8 +149,9 @@ impl Cie {
                             let encoding = reader.byte()?;
                             reader.number(encoding)?;
                         }
-                        // Signal frames, and how aarch64 signs return addresses: no data.
-                        b'S' | b'B' | b'G' => {}
+                        b'S' => self.is_signal = true,
+                        // How aarch64 signs return addresses: no data.
+                        b'B' | b'G' => {}
                         _ => break,
                     }
                 }
@@ -140,14 +163,14 @@ impl Cie {
     }
 }
 
-/// Reads a description's fields; the reader is then at its instructions. The function's start, if
-/// `pc` is in it.
-pub(crate) fn function<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, common: &Cie, pc: u64) -> Option<u64> {
+/// Reads a description's fields; the reader is then at its instructions. The function's first
+/// address, and its bytes.
+pub(crate) fn function<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, common: &Cie) -> Option<(u64, u64)> {
     let start = reader.pointer(common.encoding)?;
     let length = reader.number(common.encoding)?;
     if common.is_augmented {
         let bytes = reader.uleb()?;
         reader.skip(bytes)?;
     }
-    (pc.wrapping_sub(start) < length).then_some(start)
+    Some((start, length))
 }

@@ -87,7 +87,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     let mut stop = Stop::NotReady;
     // SAFETY: the slot is marked as being written.
     let rules = unsafe { published::current() };
-    if let (Some(rules), Some(sp)) = (rules, of_context::<Native, _>(&mut memory, context, Native::SP)) {
+    if let (Some(mut rules), Some(sp)) = (rules, of_context::<Native, _>(&mut memory, context, Native::SP)) {
         let bounds = slot.bounds().grown_to(sp, system_call::is_mapped);
         let in_use = bounds.in_use_up_to(sp, arch::thread_pointer());
         // SAFETY: from sp to the end of what is in use are this thread's own frames. It needs them
@@ -96,6 +96,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
         let mut frames = Frames::new(&slot.frames);
         // SAFETY: the slot is marked as being written, by this handler.
         let room = unsafe { slot.workspace() };
+        rules.stack = room.reading_stack_top();
         // SAFETY: all signals are blocked.
         stop = unsafe {
             walk_interrupted::<Native, _>(&rules, &mut memory, context, bounds.high, &mut frames, room)

@@ -14,6 +14,7 @@
 pub mod arch;
 mod atomic;
 pub mod cache;
+pub mod cfi_machine;
 mod cfi_reader;
 pub mod code_cache;
 pub mod expression;
@@ -29,6 +30,7 @@ pub mod register_rules;
 pub mod register_table;
 pub mod registers;
 pub mod rule;
+pub mod sections;
 pub mod slot;
 pub mod system_call;
 pub mod table;

@@ -48,8 +48,11 @@ pub(crate) fn cfa<M: Memory + ?Sized>(
     if rule.cfa_offset() != 16 || rule.fp_offset() != -16 {
         return None;
     }
-    let table = &rules.snapshot.object(pc)?.table;
-    let body = body_start(table, memory, pc)?;
+    let object = rules.snapshot.object(pc)?;
+    if let Some(sections) = &object.sections {
+        sections.need_table();
+    }
+    let body = body_start(&object.table, memory, pc)?;
     let mut code = [0; CODE];
     if !memory.code(body.address, &mut code) {
         return None;

@@ -9,13 +9,17 @@
 pub mod interpreter;
 mod pointer;
 
+use crate::arch;
 use crate::atomic::AtomicPtr;
 use crate::cache::Cache;
 use crate::code_cache::CodeCache;
 pub use crate::range::Range;
 use crate::register_rules::Saved;
 use crate::rule::{Extended, Rule};
+use crate::sections::{Room, Sections};
 use crate::table::Table;
+use core::ffi::c_void;
+use core::ptr;
 use pointer::Pointer;
 
 /// One loaded object: the code its table covers.
@@ -25,6 +29,8 @@ pub struct Object<'a> {
     pub text: Range,
     /// The rules of that memory.
     pub table: Table<'a>,
+    /// Where the rules are read as long as the table is empty.
+    pub sections: Option<Sections<'a>>,
     /// Address of the object's `.eh_frame_hdr`, through which its frame descriptions are found; 0:
     /// there is none, and the table itself says where registers are saved
     /// ([`crate::register_table`]).
@@ -68,6 +74,8 @@ pub struct Rules<'a> {
     pub cache: &'a Cache,
     /// The code of Java, if there is any.
     pub code_cache: Option<&'a CodeCache>,
+    /// The upper end of a stack on which rules are read of [`Sections`]; null: the caller's own.
+    pub stack: *mut u8,
 }
 
 impl Rules<'_> {
@@ -84,9 +92,28 @@ impl Rules<'_> {
     #[inline(never)]
     fn look_up(&self, pc: u64) -> Rule {
         let Some(object) = self.snapshot.object(pc) else { return Rule::NONE };
+        if let Some(sections) = &object.sections {
+            return self.read(sections, pc);
+        }
         let rule = object.table.rule(pc);
         self.cache.put(pc, rule);
         rule
+    }
+
+    /// Not inlined, and called last: the way to another stack takes little of this one.
+    #[inline(never)]
+    fn read(&self, sections: &Sections<'_>, pc: u64) -> Rule {
+        let mut job = ReadRule { sections, pc, rule: Rule::NONE };
+        let argument = (&raw mut job).cast();
+        if self.stack.is_null() {
+            // SAFETY: the job has this very type.
+            unsafe { read_rule(argument) };
+        } else {
+            // SAFETY: as above; whoever made these rules has lent them this stack.
+            unsafe { arch::call_on_stack(self.stack, read_rule, argument) };
+        }
+        self.cache.put(pc, job.rule);
+        job.rule
     }
 
     /// Where `register` is saved at `pc`, where the object's table says so.
@@ -100,13 +127,39 @@ impl Rules<'_> {
     }
 
     /// The extended rule and its expression bytes, for a `rule` found at `pc`.
-    pub(crate) fn extended(&self, pc: u64, rule: Rule) -> Option<(&Extended, &[u8])> {
-        let table = &self.snapshot.object(pc)?.table;
-        Some((table.extended_rule(rule)?, table.expressions))
+    pub(crate) fn extended<'r>(
+        &'r self,
+        pc: u64,
+        rule: Rule,
+        room: &'r mut Room,
+    ) -> Option<(&'r Extended, &'r [u8])> {
+        let object = self.snapshot.object(pc)?;
+        match &object.sections {
+            Some(sections) => sections.extended(pc, room),
+            None => Some((object.table.extended_rule(rule)?, object.table.expressions)),
+        }
     }
 }
 
-static CURRENT: Pointer<Snapshot<'static>> = Pointer(AtomicPtr::new(core::ptr::null_mut()));
+/// Arguments and result of [`read_rule`].
+struct ReadRule<'r> {
+    sections: &'r Sections<'r>,
+    pc: u64,
+    rule: Rule,
+}
+
+/// Not inlined: its room is on the stack that it is called on.
+///
+/// # Safety
+/// `job` is the address of a [`ReadRule`].
+#[inline(never)]
+unsafe extern "C" fn read_rule(job: *mut c_void) {
+    // SAFETY: says the caller.
+    let job = unsafe { &mut *job.cast::<ReadRule<'_>>() };
+    job.rule = job.sections.rule(job.pc, &mut Room::new());
+}
+
+static CURRENT: Pointer<Snapshot<'static>> = Pointer(AtomicPtr::new(ptr::null_mut()));
 static CACHE: Cache = Cache::new();
 
 /// Puts `snapshot` (or, with null, none) in place and returns the one before.
@@ -143,7 +196,7 @@ pub unsafe fn current<'a>() -> Option<Rules<'a>> {
     let snapshot = unsafe { pointer.as_ref() }?;
     // SAFETY: the same holds for both.
     let code_cache = unsafe { interpreter::current() }.and_then(|found| found.code_cache.as_ref());
-    Some(Rules { snapshot, cache: &CACHE, code_cache })
+    Some(Rules { snapshot, cache: &CACHE, code_cache, stack: ptr::null_mut() })
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 //! "CFA" is DWARF's canonical frame address: the stack pointer's value in the
 //! caller right before its call instruction.
 
+mod packed;
+
 /// What a rule does; see [`Rule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

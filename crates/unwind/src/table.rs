@@ -41,6 +41,18 @@ pub struct Table<'a> {
 }
 
 impl Table<'_> {
+    /// Without a row.
+    pub const EMPTY: Table<'static> = Table {
+        base: 0,
+        index: &[],
+        lows: &[],
+        ids: &[],
+        dictionary: &[],
+        extended: &[],
+        expressions: &[],
+        saved: &[],
+    };
+
     /// The rule that holds at `pc`, an address in this process;
     /// [`Rule::NONE`] outside of the table. Async-signal-safe.
     #[inline]

@@ -101,11 +101,11 @@ fn gimlis_meaning(row: &Row, signal: bool, frames: &[u8], processor: Processor) 
     let is_lost = match return_address {
         Some(RegisterRule::Undefined) => true,
         // A call leaves it on the stack: what says nothing of it is an outermost frame.
-        None => !processor.aarch64,
+        None | Some(RegisterRule::SameValue) => !processor.aarch64,
         _ => false,
     };
     let is_unset = |cfa: &CfaRule<usize>| matches!(cfa, CfaRule::RegisterAndOffset { register, offset: 0 } if register.0 == 0);
-    if is_lost && return_address.is_none() && is_unset(row.cfa()) {
+    if is_lost && return_address != Some(RegisterRule::Undefined) && is_unset(row.cfa()) {
         return Meaning::Nothing;
     }
     if is_lost {

@@ -9,12 +9,16 @@ use gimli::{
     BaseAddresses, EhFrame, LittleEndian, Register, RegisterRule as GimliRule, UnwindContext, UnwindSection,
 };
 use std::ops::Range;
+use std::sync::atomic::AtomicU32;
 use swipr_symbols::elf::build_id_of_notes;
 use swipr_symbols::rows::{UnwindInput, build_table, described_code, main_of_start};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::arch::{Arch, Native};
+use swipr_unwind::cfi_machine::Descriptions;
 use swipr_unwind::memory::Memory;
-use swipr_unwind::register_rules::{self, Descriptions, RegisterRule, Saved};
+use swipr_unwind::register_rules::{RegisterRule, Saved};
+use swipr_unwind::rule::{Kind, Rule};
+use swipr_unwind::sections::{Room, Sections as CopiedSections};
 
 /// Reads for one register: the search's steps, and the windows of at most two descriptions with
 /// 4096 instructions each.
@@ -46,6 +50,7 @@ pub fn sound(bytes: &[u8]) {
         // What lies behind a section is mapped up to the page's end.
         frames.extend([0; 256]);
         header.extend([0; 256]);
+        reads_the_same(&found, (&frames, &header), &text);
         saved_registers_agree(&mut Sections { frames: &frames, header: &header, reads: 0 }, &plain);
     }
 }
@@ -126,6 +131,25 @@ fn agrees(table: &OwnedTable, frames: &[u8], text: &Range<u64>, processor: Proce
     }
 }
 
+/// Where a rule can be read of the sections themselves, it is the table's, if that has one: tables
+/// know no `set_loc`.
+fn reads_the_same(table: &OwnedTable, (frames, header): (&[u8], &[u8]), text: &Range<u64>) {
+    let reads = AtomicU32::new(0);
+    let copied = CopiedSections { header: (HEADER, header), frames: (FRAMES, frames), reads: &reads };
+    let view = table.view();
+    for row in 0..table.rows().min(MAX_COMPARED) {
+        let Some(pc) = view.start_of_row(row).filter(|pc| text.contains(pc)) else { continue };
+        let (rule, expected) = (copied.rule(pc, &mut Room::new()), view.rule(pc));
+        let is_full = copied.extended(pc, &mut Room::new()).is_some();
+        assert!(
+            [rule, expected].contains(&Rule::NONE)
+                || rule == expected
+                || is_full && expected.kind() == Kind::Extended,
+            "at {pc:#x}: {rule:?}, {expected:?}"
+        );
+    }
+}
+
 /// What is mapped.
 struct Sections<'a> {
     frames: &'a [u8],
@@ -151,7 +175,7 @@ impl Memory for Sections<'_> {
 impl Sections<'_> {
     fn find(&mut self, pc: u64, register: u8) -> Option<Saved> {
         self.reads = 0;
-        let found = register_rules::find(self, HEADER, pc, register, &mut Descriptions::new());
+        let found = Descriptions::new().saved(self, HEADER, pc, register);
         assert!(self.reads <= MAX_READS, "{} reads", self.reads);
         found
     }

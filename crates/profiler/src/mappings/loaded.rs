@@ -16,7 +16,7 @@ use swipr_symbols::table::OwnedTable;
 use swipr_unwind::published;
 
 /// A loaded object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LoadedObject {
     source: Object,
     origin: Origin,
@@ -38,23 +38,10 @@ impl LoadedObject {
         let (origin, build_id) = reader.identity(object, maps);
         let path = if is_vdso { "[vdso]" } else { &*origin.path };
         let image = if is_vdso { reader.image(object, vdso) } else { None };
-        let main = reader.main_function(&text);
-        let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
-        let sections = reader.unwind_sections(object);
-        let from_memory = |debug_frame: Option<(u64, &[u8])>| {
-            sections.as_ref().and_then(|it| it.table(&text, main, debug_frame))
-        };
-        let table = match from_memory(None) {
-            Some(table) if !is_vdso && debug_frame::is_wanted(&table) => {
-                let debug_frame = debug_frame::of_object(&origin, &build_id);
-                let better = debug_frame.and_then(|bytes| from_memory(Some((object.bias, &bytes))));
-                better.or(Some(table))
-            }
-            Some(table) => Some(table),
-            None => table_from_file(object.bias, &origin, &build_id, &text),
-        };
+        let main = reader.main_function(&text).map(|(address, _)| address);
         let header = frame_header(object).map_or(0, |segment| segment.address);
-        let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), header)));
+        let sections = reader.unwind_sections(object).filter(|sections| sections.are_searchable(main));
+        let table = sections.map(|it| Arc::new(PublishedTable::without_table(it, text.clone(), header)));
         let key = match image {
             Some(_) => ObjectKey { image, ..ObjectKey::at(path, &build_id) },
             None => origin.key(&build_id),
@@ -67,14 +54,40 @@ impl LoadedObject {
             base: object.base(),
             build_id,
         };
-        Some(LoadedObject {
+        let loaded = LoadedObject {
             source: object.clone(),
             text,
             module: Arc::new(module),
             symbols: Arc::new(Symbols { key, bias: object.bias }),
             table,
             origin,
-        })
+        };
+        Some(if loaded.table.is_some() { loaded } else { loaded.with_table(memory_file) })
+    }
+
+    /// The same, with an unwind table, if one can be built.
+    pub fn with_table(&self, memory_file: i32) -> LoadedObject {
+        let reader = Reader { memory_file };
+        let text = &self.text;
+        let main = reader.main_function(text);
+        let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
+        let sections = reader.unwind_sections(&self.source);
+        let from_memory = |debug_frame: Option<(u64, &[u8])>| {
+            sections.as_ref().and_then(|it| it.table(text, main, debug_frame))
+        };
+        let (origin, build_id, bias) = (&self.origin, &self.module.build_id, self.source.bias);
+        let table = match from_memory(None) {
+            Some(table) if self.symbols.key.image.is_none() && debug_frame::is_wanted(&table) => {
+                let debug_frame = debug_frame::of_object(origin, build_id);
+                let better = debug_frame.and_then(|bytes| from_memory(Some((bias, &bytes))));
+                better.or(Some(table))
+            }
+            Some(table) => Some(table),
+            None => table_from_file(bias, origin, build_id, text),
+        };
+        let header = frame_header(&self.source).map_or(0, |segment| segment.address);
+        let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), header)));
+        LoadedObject { table, ..self.clone() }
     }
 
     /// Code of a file that the loader does not list: not yet, or because it is in a namespace of

@@ -1,15 +1,30 @@
-//! An unwind table at an address that handlers may keep until its owners were retired.
+//! What handlers unwind an object's code with, at an address that they may keep until its owners
+//! were retired.
 
+use super::reader::UnwindSections;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::published::{self, Object};
+use swipr_unwind::sections::Sections;
+use swipr_unwind::table::Table;
 
-/// An unwind table that handlers may read.
+/// A table costs about as much as reading so many rules for each of its functions.
+const READS_A_FUNCTION: usize = 2;
+
+/// An unwind table that handlers may read, or what they read as long as there is none.
 #[derive(Debug)]
 pub struct PublishedTable {
     text: Range<u64>,
     frame_header: u64,
-    table: *mut OwnedTable,
+    content: *mut Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Table(OwnedTable),
+    /// With the count of [`Sections::reads`].
+    Sections(UnwindSections, AtomicU32),
 }
 
 // SAFETY: an owned pointer to data that is only read.
@@ -20,7 +35,16 @@ unsafe impl Sync for PublishedTable {}
 impl PublishedTable {
     /// The table of the code in `text`; `frame_header` as in [`Object::frame_header`].
     pub fn new(table: OwnedTable, text: Range<u64>, frame_header: u64) -> PublishedTable {
-        PublishedTable { text, frame_header, table: Box::into_raw(Box::new(table)) }
+        PublishedTable::with(Content::Table(table), text, frame_header)
+    }
+
+    /// The code in `text` has no table yet.
+    pub fn without_table(sections: UnwindSections, text: Range<u64>, frame_header: u64) -> PublishedTable {
+        PublishedTable::with(Content::Sections(sections, AtomicU32::new(0)), text, frame_header)
+    }
+
+    fn with(content: Content, text: Range<u64>, frame_header: u64) -> PublishedTable {
+        PublishedTable { text, frame_header, content: Box::into_raw(Box::new(content)) }
     }
 
     /// The code.
@@ -28,26 +52,56 @@ impl PublishedTable {
         &self.text
     }
 
-    /// Its rules.
-    pub fn table(&self) -> &OwnedTable {
+    fn content(&self) -> &Content {
         // SAFETY: valid as long as `self`.
-        unsafe { &*self.table }
+        unsafe { &*self.content }
+    }
+
+    /// Its rules, if there is a table.
+    pub fn table(&self) -> Option<&OwnedTable> {
+        match self.content() {
+            Content::Table(table) => Some(table),
+            Content::Sections(..) => None,
+        }
+    }
+
+    /// Whether only a table can answer.
+    pub fn needs_table(&self) -> bool {
+        matches!(self.content(), Content::Sections(_, reads) if reads.load(Relaxed) >= Sections::TABLE_IS_NEEDED)
+    }
+
+    /// Whether a table pays off, or is needed.
+    pub fn wants_table(&self) -> bool {
+        matches!(self.content(), Content::Sections(sections, reads)
+            if reads.load(Relaxed) as usize > sections.functions().saturating_mul(READS_A_FUNCTION))
+    }
+
+    /// Its memory.
+    pub fn bytes(&self) -> usize {
+        match self.content() {
+            Content::Table(table) => table.bytes(),
+            Content::Sections(sections, _) => sections.bytes(),
+        }
     }
 
     /// For a snapshot, which keeps this table alive.
     pub fn published(&self) -> Object<'static> {
         // SAFETY: the table stays where it is until this is dropped; the snapshot that the object
         // goes into holds this.
-        let table: &'static OwnedTable = unsafe { &*self.table };
+        let content: &'static Content = unsafe { &*self.content };
         let text = published::Range { low: self.text.start, high: self.text.end };
-        Object { text, table: table.view(), frame_header: self.frame_header }
+        let (table, sections) = match content {
+            Content::Table(table) => (table.view(), None),
+            Content::Sections(sections, reads) => (Table::EMPTY, Some(sections.view(reads))),
+        };
+        Object { text, table, sections, frame_header: self.frame_header }
     }
 }
 
 impl Drop for PublishedTable {
     fn drop(&mut self) {
-        // SAFETY: made by Box::into_raw in `new`, freed once; `Publication` drops owners only
+        // SAFETY: made by Box::into_raw in `with`, freed once; `Publication` drops owners only
         // when no handler can read the table.
-        drop(unsafe { Box::from_raw(self.table) });
+        drop(unsafe { Box::from_raw(self.content) });
     }
 }

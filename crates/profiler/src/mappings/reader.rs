@@ -4,19 +4,25 @@
 use super::origin::Origin;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use swipr_os::maps::Mapping;
 use swipr_os::objects::{self, Object, Segment};
 use swipr_symbols::elf::build_id_of_notes;
 use swipr_symbols::rows::{UnwindInput, build_table, main_of_start};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::memory;
+use swipr_unwind::rule::Rule;
+use swipr_unwind::sections::{Room, Sections};
 
 /// Larger unwind sections and images are not read.
 pub const MAX_BYTES: u64 = 1 << 30;
+/// Bytes of an entry of the search table.
+const SEARCH_ENTRY: usize = 8;
 /// Bytes of `_start` and of `main` that are read.
 const MAIN_BYTES: u64 = 128;
 
 /// A copy of `.eh_frame_hdr` and `.eh_frame` out of memory.
+#[derive(Debug)]
 pub struct UnwindSections {
     header: u64,
     start: u64,
@@ -41,6 +47,33 @@ impl UnwindSections {
             aarch64: cfg!(target_arch = "aarch64"),
         })
         .ok()
+    }
+
+    /// As handlers read it.
+    pub fn view<'s>(&'s self, reads: &'s AtomicU32) -> Sections<'s> {
+        Sections { header: (self.header, &self.header_bytes), frames: (self.start, &self.bytes), reads }
+    }
+
+    /// How many functions the search table has.
+    pub fn functions(&self) -> usize {
+        self.header_bytes.len() / SEARCH_ENTRY
+    }
+
+    /// Their memory.
+    pub fn bytes(&self) -> usize {
+        self.bytes.capacity() + self.header_bytes.capacity()
+    }
+
+    /// Whether rules can be read of them one by one: there is a search table of the usual form, and
+    /// it has `main`, whose instructions need not be read then.
+    pub fn are_searchable(&self, main: Option<u64>) -> bool {
+        let &[1, _, 0x03, 0x3b, _, _, _, _, a, b, c, d, ref entries @ ..] = self.header_bytes.as_slice()
+        else {
+            return false;
+        };
+        let count = u32::from_le_bytes([a, b, c, d]) as usize;
+        let is_described = |main| self.view(&AtomicU32::new(0)).rule(main, &mut Room::new()) != Rule::NONE;
+        count > 0 && entries.len() / SEARCH_ENTRY >= count && main.is_none_or(is_described)
     }
 }
 

@@ -180,7 +180,7 @@ mod tests {
         registered.refresh(-1);
         let tables = registered.outside(&[]);
         let table = tables.iter().find(|table| table.text() == &(0x1000_0000..0x1000_0140)).unwrap();
-        assert_eq!(table.table().rows(), 6, "two a function, and one each behind them");
+        assert_eq!(table.table().unwrap().rows(), 6, "two a function, and one each behind them");
         assert!(
             !registered.outside(std::slice::from_ref(table)).iter().any(|other| other.text() == table.text())
         );

@@ -21,8 +21,9 @@ use crate::arch::Arch;
 use crate::expression::{self, Stack};
 use crate::memory::Memory;
 use crate::published::Rules;
-use crate::register_rules::{self, Descriptions, RegisterRule, Saved};
+use crate::register_rules::{RegisterRule, Saved};
 use crate::registers::of_context;
+use crate::sections::Room;
 use core::mem::MaybeUninit;
 
 /// Registers that are recovered at most from one origin.
@@ -163,8 +164,8 @@ fn saved_in<M: Memory + ?Sized>(
     }
     left.descriptions = left.descriptions.checked_sub(1)?;
     let header = rules.frame_header(pc)?;
-    let room = scratch.descriptions.write(Descriptions::new());
-    let saved = register_rules::find(memory, header, pc, register, room)?;
+    let room = scratch.room.write(Room::new());
+    let saved = room.descriptions.saved(memory, header, pc, register)?;
     rules.cache.put_saved(pc, register, saved);
     Some(saved)
 }

@@ -10,6 +10,7 @@ use crate::memory::Memory;
 use crate::published::Rules;
 use crate::registers::of_context;
 use crate::rule::{CfaRule, Expression, Rule, ValueRule};
+use crate::sections::Room;
 
 /// Steps to the caller by an extended rule. After [`StepError::Needs`] it can be tried again with
 /// that register's value among `known`.
@@ -22,7 +23,8 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     known: Known<'_>,
     scratch: &mut Scratch,
 ) -> Result<(), StepError> {
-    let (extended, expressions) = rules.extended(frame.look_up(), rule).ok_or(Stop::Unsupported)?;
+    let room = scratch.room.write(Room::new());
+    let (extended, expressions) = rules.extended(frame.look_up(), rule, room).ok_or(Stop::Unsupported)?;
     if extended.return_address == ValueRule::Undefined {
         return Err(Stop::Root.into());
     }

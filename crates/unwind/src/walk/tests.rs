@@ -132,11 +132,11 @@ impl World<'_> {
             expressions: self.expressions,
             saved: self.saved,
         };
-        let objects = [Object { text, table, frame_header: self.frame_header }];
+        let objects = [Object { text, table, sections: None, frame_header: self.frame_header }];
         let jit = Range { low: TEXT + 0x20000, high: TEXT + 0x30000 };
         let snapshot = Snapshot { objects: &objects, executable: &[text, jit] };
         let cache = Box::new(Cache::new());
-        run(&Rules { snapshot: &snapshot, cache: &cache, code_cache: None });
+        run(&Rules { snapshot: &snapshot, cache: &cache, code_cache: None, stack: core::ptr::null_mut() });
     }
 }
 

@@ -10,8 +10,8 @@ use crate::code_cache::CompiledRules;
 use crate::expression::Stack;
 use crate::frame_runs::FrameRuns;
 use crate::memory::Memory;
-use crate::register_rules::Descriptions;
 use crate::registers::Registers;
+use crate::sections::Room;
 use core::mem::MaybeUninit;
 
 /// Bytes of an expression that are read out of a frame description.
@@ -19,6 +19,7 @@ const EXPRESSION: usize = 32;
 
 /// Bytes of the stack for the rarer steps. Their frames add up to less than 1000 bytes in optimized
 /// builds, and to many more in others. Nothing else runs there, see [`super::walk_interrupted`].
+/// In its lower half rules are read of descriptions, from within such steps and outside of them.
 const STACK: usize = if cfg!(debug_assertions) { 32 * 1024 } else { 8 * 1024 };
 
 /// Room for one walk at a time; zeroed memory is valid, too.
@@ -90,7 +91,7 @@ impl Workspace {
             again: MaybeUninit::uninit(),
             compiled: CompiledRules::default(),
             scratch: Scratch {
-                descriptions: MaybeUninit::uninit(),
+                room: MaybeUninit::uninit(),
                 expression: MaybeUninit::uninit(),
                 stack: MaybeUninit::uninit(),
             },
@@ -102,6 +103,12 @@ impl Workspace {
     pub(crate) fn stack_top(&mut self) -> *mut u8 {
         let end = self.stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
         end.wrapping_sub(end.addr() % 16)
+    }
+
+    /// The upper end of the stack on which rules are read of descriptions.
+    #[inline(always)]
+    pub(crate) fn reading_stack_top(&mut self) -> *mut u8 {
+        self.stack_top().wrapping_sub(STACK / 2)
     }
 
     /// Where the last walk followed frame pointers.
@@ -159,7 +166,7 @@ pub(super) struct WalkState {
 
 /// Each step writes what it needs of it, and reads nothing of an earlier one.
 pub(super) struct Scratch {
-    pub(super) descriptions: MaybeUninit<Descriptions>,
+    pub(super) room: MaybeUninit<Room>,
     pub(super) expression: MaybeUninit<[u8; EXPRESSION]>,
     pub(super) stack: MaybeUninit<Stack>,
 }

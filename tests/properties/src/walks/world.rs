@@ -124,7 +124,7 @@ impl World {
         let table =
             Table { extended: &self.extended, expressions: &self.expressions, ..self.rows.table(TEXT) };
         let frame_header = if self.sections.is_some() { frame_section::HEADER } else { 0 };
-        let objects = [Object { text, table, frame_header }];
+        let objects = [Object { text, table, sections: None, frame_header }];
         look(&Snapshot { objects: &objects, executable: &[text, JIT] })
     }
 }

@@ -34,6 +34,8 @@ pub enum NotCopied {
     HasMoved,
     /// There are no unwind tables.
     NoTables,
+    /// An unwind table has to be built first.
+    NeedsTable,
 }
 
 /// Room for one copy.
@@ -74,6 +76,9 @@ impl RemoteWalker {
         let workspace = &mut *self.workspace;
         let sp = start.sp;
         let stop = walk::<Native, _>(&rules, &mut memory, start, high, &mut frames, workspace);
+        if tables.needs_table() {
+            return Err(NotCopied::NeedsTable);
+        }
         let (storage, total) = (&*self.frames, frames.total());
         let native = NativeFrames { storage, total, runs: self.workspace.runs(), sp };
         let stack = || tables.stack_of(sp).map_or(0..0, |bounds| sp..bounds.high);

@@ -28,19 +28,19 @@ pub fn observe(
     thread: &mut ThreadState,
     wall: bool,
     copier: &mut RemoteWalker,
-    tables: &Tables,
+    tables: &mut Tables,
     counters: &AgentCounters,
 ) -> Observation {
     let found = (0..LOOKS).find_map(|_| observe_once(thread, wall, copier, tables, counters));
     found.unwrap_or(Observation::There(Found::Elsewhere))
 }
 
-/// `None`: it was blocked and has moved.
+/// `None`: it was blocked and has moved, or a table was built for it.
 fn observe_once(
     thread: &mut ThreadState,
     wall: bool,
     copier: &mut RemoteWalker,
-    tables: &Tables,
+    tables: &mut Tables,
     counters: &AgentCounters,
 ) -> Option<Observation> {
     let Some(now_ns) = cpu_ns(thread.tid()) else { return Some(Observation::Gone) };
@@ -72,6 +72,10 @@ fn observe_once(
                 Err(NotCopied::HasMoved) => {
                     let known = thread.recent.find((sp, pc), State::Blocked(system_call))?;
                     Observation::There(Found::Was(State::Blocked(system_call), known))
+                }
+                Err(NotCopied::NeedsTable) => {
+                    tables.build_needed();
+                    return None;
                 }
                 Err(NotCopied::NoTables) => Observation::There(Found::Elsewhere),
             }

@@ -1,0 +1,183 @@
+//! The rule of a pc by a copy of the object's unwind sections: until the object has a table.
+//!
+//! Idea: a table pays off after many look-ups; most processes make few, as rules are cached. A
+//! short process never needs one. A copy, because the object may be unloaded, and because plain
+//! loads need no system call.
+
+use crate::arch::{Arch, Native};
+use crate::cfi_machine::{Descriptions, Row};
+use crate::memory::Memory;
+use crate::register_rules::{RegisterRule, Saved};
+use crate::rule::{CfaRule, Expression, Extended, Rule, ValueRule};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Smaller holes between functions are taken for padding. No code calls from there, so a return
+/// address right behind padding was not left by a call: a stack was begun with it (as by glibc's
+/// makecontext, with `__start_context`). libgcc ends a stack there as well.
+pub const PADDING: u64 = 16;
+/// Bytes of the expressions of one row.
+const EXPRESSIONS: usize = 96;
+
+/// Copies of an object's unwind sections.
+#[derive(Clone, Copy, Debug)]
+pub struct Sections<'a> {
+    /// Address and bytes of `.eh_frame_hdr`.
+    pub header: (u64, &'a [u8]),
+    /// Address and bytes of `.eh_frame`.
+    pub frames: (u64, &'a [u8]),
+    /// How often a rule was read of them; [`Sections::TABLE_IS_NEEDED`] and more: where only a
+    /// table could answer.
+    pub reads: &'a AtomicU32,
+}
+
+/// Room for reading a rule.
+#[derive(Debug)]
+pub struct Room {
+    pub(crate) descriptions: Descriptions,
+    full: Full,
+}
+
+/// A rule in full, with the bytes of its expressions.
+#[derive(Debug)]
+struct Full {
+    rule: Extended,
+    expressions: [u8; EXPRESSIONS],
+    length: usize,
+}
+
+impl Room {
+    /// Nothing was read yet.
+    pub const fn new() -> Room {
+        let same = ValueRule::Same;
+        let rule = Extended { cfa: CfaRule::Register(0, 0), fp: same, return_address: same };
+        Room {
+            descriptions: Descriptions::new(),
+            full: Full { rule, expressions: [0; EXPRESSIONS], length: 0 },
+        }
+    }
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room::new()
+    }
+}
+
+impl Sections<'_> {
+    /// See [`Sections::reads`].
+    pub const TABLE_IS_NEEDED: u32 = 1 << 31;
+    /// A rule in full, which is to be read again with [`Sections::extended`]. No table has so many.
+    const FULL: Rule = match Rule::extended((1 << 28) - 1) {
+        Some(rule) => rule,
+        None => Rule::NONE,
+    };
+
+    /// The rule at `pc`; [`Rule::NONE`] where a table may know more. Async-signal-safe.
+    #[inline(never)]
+    pub fn rule(&self, pc: u64, room: &mut Room) -> Rule {
+        self.reads.fetch_add(1, Relaxed);
+        let rule = self.read(pc, room).unwrap_or(Rule::NONE);
+        if rule == Rule::NONE {
+            self.need_table();
+        }
+        rule
+    }
+
+    /// The rule in full at `pc`, and the bytes of its expressions.
+    #[inline(never)]
+    pub fn extended<'r>(&self, pc: u64, room: &'r mut Room) -> Option<(&'r Extended, &'r [u8])> {
+        (self.read(pc, room)? == Self::FULL).then_some((&room.full.rule, &room.full.expressions))
+    }
+
+    /// Only a table can answer.
+    pub fn need_table(&self) {
+        self.reads.fetch_or(Self::TABLE_IS_NEEDED, Relaxed);
+    }
+
+    fn read(&self, pc: u64, room: &mut Room) -> Option<Rule> {
+        let Room { descriptions, full } = room;
+        let mut copy = *self;
+        // As in other steps that are rare: one copy of the code serves every memory.
+        let memory: &mut dyn Memory = &mut copy;
+        let function = descriptions.function(memory, self.header.0, pc)?;
+        if !function.contains(pc) {
+            let hole = function.next?.saturating_sub(function.end);
+            return (1..PADDING).contains(&hole).then_some(Rule::PADDING);
+        }
+        let common = *descriptions.common();
+        if common.is_signal {
+            return Some(Rule::SIGNAL);
+        }
+        let return_register = u8::try_from(common.return_register).ok()?;
+        let row = descriptions.row(memory, pc, [Native::FP, return_register])?;
+        full.set(self, row, return_register)?;
+        let aarch64 = cfg!(target_arch = "aarch64");
+        Some(Rule::packed(&full.rule, &full.expressions, aarch64).unwrap_or(Self::FULL))
+    }
+}
+
+impl Full {
+    fn set(&mut self, sections: &Sections<'_>, row: Row, return_register: u8) -> Option<()> {
+        self.length = 0;
+        let [fp, return_address] = row.saved;
+        self.rule.cfa = match row.cfa.how {
+            RegisterRule::Register => {
+                CfaRule::Register(u8::try_from(row.cfa.length).ok()?, row.cfa.value as i64)
+            }
+            RegisterRule::Value => CfaRule::Expression(self.expression(sections, row.cfa)?),
+            _ => CfaRule::Register(0, 0),
+        };
+        self.rule.fp = self.value(sections, fp)?;
+        self.rule.return_address = match self.value(sections, return_address)? {
+            // "Unchanged" means the link register, wherever that is not the usual one.
+            ValueRule::Same if !Native::CALL_PUSHES && return_register != Native::LINK => {
+                ValueRule::Register(return_register)
+            }
+            value => value,
+        };
+        Some(())
+    }
+
+    fn value(&mut self, sections: &Sections<'_>, saved: Saved) -> Option<ValueRule> {
+        Some(match saved.how {
+            RegisterRule::Same => ValueRule::Same,
+            RegisterRule::Undefined => ValueRule::Undefined,
+            RegisterRule::AtCfa => ValueRule::AtCfa(saved.value as i64),
+            RegisterRule::Cfa => ValueRule::Cfa(saved.value as i64),
+            RegisterRule::Register => ValueRule::Register(u8::try_from(saved.value).ok()?),
+            RegisterRule::At => ValueRule::At(self.expression(sections, saved)?),
+            RegisterRule::Value => ValueRule::Value(self.expression(sections, saved)?),
+        })
+    }
+
+    /// Copies an expression.
+    fn expression(&mut self, sections: &Sections<'_>, saved: Saved) -> Option<Expression> {
+        let end = self.length.checked_add(usize::from(saved.length))?;
+        let mut memory = *sections;
+        if !memory.code(saved.value, self.expressions.get_mut(self.length..end)?) {
+            return None;
+        }
+        let expression = Expression { start: self.length as u32, length: saved.length };
+        self.length = end;
+        Some(expression)
+    }
+}
+
+/// Behind their ends the sections go on with zeros.
+impl Memory for Sections<'_> {
+    fn word(&mut self, _: u64) -> Option<u64> {
+        None
+    }
+
+    fn code(&mut self, address: u64, buffer: &mut [u8]) -> bool {
+        let from = |(start, bytes): (u64, &'_ [u8])| {
+            let at = usize::try_from(address.checked_sub(start)?).ok()?;
+            let bytes = bytes.get(at..).filter(|bytes| !bytes.is_empty())?;
+            let length = bytes.len().min(buffer.len());
+            buffer.get_mut(..length)?.copy_from_slice(bytes.get(..length)?);
+            buffer.get_mut(length..)?.fill(0);
+            Some(())
+        };
+        [self.header, self.frames].into_iter().find_map(from).is_some()
+    }
+}
