@@ -180,11 +180,15 @@ fn a_limit_on_threads_that_holds_already_holds_up_nobody() {
 #[test]
 fn a_service_that_keeps_the_right_to_change_users_is_not_aborted() {
     let (_directory, program) = compiled("keeps_capabilities");
-    let host = Host::start(&program);
-    if host.heard("") == "not root" {
-        not_run("keeping capabilities: the tests are not root");
+    let root = Directory::new();
+    let in_other_root = [root.path().as_os_str()];
+    for arguments in [&[][..], &in_other_root] {
+        let host = Host::start_with(Start { program: &program, arguments, agent: Agent::Loaded });
+        if host.heard("") == "not root" {
+            not_run("keeping capabilities: the tests are not root");
+        }
+        host.end();
     }
-    host.end();
 }
 
 #[test]

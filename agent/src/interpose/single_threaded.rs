@@ -20,7 +20,7 @@
 //! They may be made by their names or by syscall(2), as libcap and libseccomp do. Not interposed:
 //! calls made without the C library.
 
-mod capabilities;
+pub mod capabilities;
 mod system_call;
 
 use crate::interpose::real_fn::RealFn;

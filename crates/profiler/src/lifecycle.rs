@@ -9,7 +9,9 @@ mod pause;
 mod phase;
 
 pub use exit::before_exit;
-pub use pause::{Paused, keep_threads_before_limit, pause, pause_if_only_thread, settle_before_change};
+pub use pause::{
+    Paused, keep_threads_before_limit, pause, pause_if_only_thread, pause_if_thread, settle_before_change,
+};
 
 use crate::agent::Agent;
 use crate::channel::{Sender, channel};

@@ -43,12 +43,20 @@ pub unsafe fn matter(header: *const c_void, data: *const c_void) -> bool {
         Some(_) => unsafe { [*data, *data.add(1)] },
         None => return false, // the kernel refuses it
     };
-    now().is_none_or(|now| differ(now, wanted))
+    of(0).is_none_or(|now| differ(now, wanted))
 }
 
-/// The calling thread's.
-fn now() -> Option<[Sets; 2]> {
-    let header = Header { version: VERSIONS[2], pid: 0 };
+/// Whether a thread may not change users where the calling one may. glibc has all threads do so,
+/// and aborts the process if one of them may not.
+pub fn fall_behind(tid: u32) -> bool {
+    let may = |sets: [Sets; 2]| sets[0].effective & CHANGES_USERS;
+    let (own, its) = (of(0).map(may), of(tid).map(may));
+    own.zip(its).is_some_and(|(own, its)| own & !its != 0)
+}
+
+/// A thread's; 0: the calling one's.
+fn of(tid: u32) -> Option<[Sets; 2]> {
+    let header = Header { version: VERSIONS[2], pid: tid as c_int };
     let mut sets = [Sets::default(); 2];
     let (header, place) = (&raw const header, &raw mut sets);
     // SAFETY: the kernel reads a header and writes two sets.

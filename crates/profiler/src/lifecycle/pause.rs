@@ -75,6 +75,11 @@ pub fn pause() -> Option<Paused> {
     if runs { end(deadline) } else { None }
 }
 
+/// The same, if one of the agent's threads is such.
+pub fn pause_if_thread(is_such: impl Fn(u32) -> bool) -> Option<Paused> {
+    if is_hosts_thread() && own_threads::ids().any(is_such) { pause() } else { None }
+}
+
 fn end(deadline: Instant) -> Option<Paused> {
     stop_until(deadline).ok()?;
     wait_until_gone(deadline);
