@@ -20,8 +20,11 @@ impl Entry {
         self.0.store(word, Relaxed);
     }
 
-    /// Empties it.
+    /// Empties it. Writes only where there is something: a forked child copies each page that it
+    /// writes to.
     pub(super) fn clear(&self) {
-        self.0.store(0, Relaxed);
+        if self.get() != 0 {
+            self.0.store(0, Relaxed);
+        }
     }
 }
