@@ -169,11 +169,17 @@ fn a_service_that_may_have_no_new_threads_is_recorded() {
 
 /// Regression: each of haproxy's threads sets this limit. The second one never returned.
 #[test]
-fn a_limit_on_threads_that_holds_already_holds_up_nobody() {
+fn a_limit_on_threads_that_holds_already_holds_up_nobody_and_is_told() {
     let (_directory, program) = compiled("no_new_threads");
     let mut host = Host::start(&program);
+    let socket = host.socket();
     host.tell("limited already");
     host.wait_for("limited");
+    let answer = http::get(&socket, "/dump").expect("an answer");
+    assert_eq!(answer.status, 500);
+    let answer = answer.read_all().expect("all of it");
+    let text = String::from_utf8_lossy(&answer.body);
+    assert!(text.contains("cannot start a thread") && text.contains("ulimit -u"), "{text}");
     host.end();
 }
 

@@ -11,6 +11,7 @@ use crate::endpoint::{Connection, Endpoint};
 use crate::error::{Error, Exit};
 use crate::http::{self, Answer, Request};
 use crate::process::Process;
+use crate::threads;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::mpsc::channel;
@@ -135,7 +136,9 @@ impl Client {
     fn connect_soon(&self) -> Result<Connection, Error> {
         let (sender, connected) = channel();
         let client = self.clone();
-        std::thread::spawn(move || sender.send(client.connect()));
+        if threads::start(move || _ = sender.send(client.connect())).is_err() {
+            return self.connect();
+        }
         let late = || self.unreachable(&io::ErrorKind::TimedOut.into());
         connected.recv_timeout(SOON).unwrap_or_else(|_| Err(late()))
     }

@@ -93,8 +93,15 @@ fn rows(all: &[Listed]) -> Vec<AgentRow> {
     let mut rows = Vec::new();
     for some in all.chunks(AT_A_TIME) {
         std::thread::scope(|scope| {
-            let asked: Vec<_> = some.iter().map(|listed| scope.spawn(|| listed.row())).collect();
-            rows.extend(asked.into_iter().filter_map(|row| row.join().ok().flatten()));
+            let ask = |listed| {
+                (listed, std::thread::Builder::new().spawn_scoped(scope, move || Listed::row(listed)))
+            };
+            let asked: Vec<_> = some.iter().map(ask).collect();
+            rows.extend(asked.into_iter().filter_map(|(listed, row)| match row {
+                Ok(row) => row.join().ok().flatten(),
+                // Its user may have no more threads.
+                Err(_) => listed.row(),
+            }));
         });
     }
     rows

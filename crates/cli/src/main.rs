@@ -33,6 +33,7 @@ mod serve;
 mod shape;
 mod signals;
 mod temp_dir;
+mod threads;
 mod top;
 mod variables;
 mod view;

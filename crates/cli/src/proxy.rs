@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::find;
 use crate::serve::{self, ServedRequest, answer, peer_uid};
+use crate::threads;
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ pub fn proxy(arguments: Proxy) -> Result<ExitCode, Error> {
         let own = unsafe { libc::geteuid() };
         let is_ours = peer_uid(peer, address).is_some_and(|uid| uid == own || uid == 0);
         // A client that goes away ends its own connection only.
-        std::thread::spawn(move || pass(stream, &client, is_ours));
+        let _ = threads::start(move || _ = pass(stream, &client, is_ours));
     }
 }
 
@@ -68,11 +69,12 @@ fn pass(stream: TcpStream, client: &Client, is_ours: bool) -> io::Result<()> {
     let mut forth = agent.try_clone()?;
     let mut rest = request.reader;
     rest.get_ref().set_read_timeout(None)?;
-    std::thread::spawn(move || {
+    threads::start(move || {
         let _ = io::copy(&mut rest, &mut forth);
         // The client has gone: so has its recording.
         let _ = forth.shutdown(Shutdown::Both);
-    });
+    })
+    .map_err(io::Error::other)?;
     let copied = io::copy(&mut agent, &mut back);
     let _ = back.shutdown(Shutdown::Both);
     copied.map(|_| ())

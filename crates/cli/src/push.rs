@@ -16,6 +16,7 @@ use crate::read::Lines;
 use crate::read::raw::RawReader;
 use crate::shape::Shape;
 use crate::signals::Signals;
+use crate::threads;
 use destination::{Destination, Sent};
 use queue::{Queue, wait_after};
 use std::io::Read;
@@ -54,15 +55,11 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
     let queue = Arc::new(Queue::new(arguments.queue as usize));
     let (done, is_done) = sync_channel(1);
     let (sending, quiet) = (Arc::clone(&queue), arguments.quiet);
-    std::thread::spawn(move || {
-        let _ = done.send(deliver(&sending, &destination, quiet));
-    });
+    threads::start(move || _ = done.send(deliver(&sending, &destination, quiet)))?;
     let (ended, has_ended) = sync_channel(1);
     let (adding, client) = (Arc::clone(&queue), found.client.clone().waiting());
     let (query, count) = (arguments.query(), arguments.count);
-    std::thread::spawn(move || {
-        let _ = ended.send(record_again_and_again(&adding, &client, &query, count));
-    });
+    threads::start(move || _ = ended.send(record_again_and_again(&adding, &client, &query, count)))?;
     let result = loop {
         match has_ended.recv_timeout(POLL_INTERVAL) {
             Ok(result) => break result,

@@ -22,6 +22,7 @@ use crate::record::{Plan, root};
 use crate::say;
 use crate::signals::{Signals, end_by};
 use crate::temp_dir::Folder;
+use crate::threads;
 use crate::variables;
 use child::{Child, ChildExit, Children, Start};
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
         signals,
         library: obstacle.is_none().then_some(library),
         folder,
-        new_sockets: watch.start(session.waker()),
+        new_sockets: watch.start(session.waker())?,
         session: Some(session),
         plan,
         arriving: Vec::new(),
@@ -229,7 +230,7 @@ impl Runner {
         let client = Client::new(Endpoint::Path(socket.to_owned()));
         if self.session.is_none() || self.left().is_some_and(|left| left.is_zero()) {
             // The time is over. It waits for a recording all the same: one tick is enough for it.
-            std::thread::spawn(move || client.get("/threads").map(|mut answer| answer.bytes()));
+            let _ = threads::start(move || _ = client.get("/threads").map(|mut answer| answer.bytes()));
             return;
         }
         // After exec(2) a process has another socket, and nothing listens at the one before.

@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::read::{self, Symbols};
 use crate::serve;
 use crate::shape::Shape;
+use crate::threads;
 use served::Served;
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -91,7 +92,7 @@ fn serve(
         let Ok((stream, _)) = listener.accept() else { continue };
         // Browsers open more connections than they use.
         let served = Arc::clone(&served);
-        std::thread::spawn(move || served.answer(stream));
+        let _ = threads::start(move || served.answer(stream));
     }
 }
 

@@ -3,6 +3,7 @@
 //! namespaces.
 
 use super::kernel_sockets::listening;
+use crate::client::Client;
 use crate::endpoint::Endpoint;
 use crate::process::Process;
 use std::fs;
@@ -18,15 +19,20 @@ pub fn of_process(process: &Process) -> Vec<Endpoint> {
     let mut inodes: Vec<u64> = threads.iter().flat_map(|thread| sockets_of(thread)).collect();
     inodes.sort_unstable();
     inodes.dedup();
-    let listening = if inodes.is_empty() { Default::default() } else { listening(process.folder()) };
-    let mut found: Vec<Endpoint> = inodes
-        .iter()
-        .filter_map(|inode| listening.get(inode))
-        .map(|place| from_here(process, place))
-        .collect();
+    let listening = if inodes.is_empty() { Vec::new() } else { listening(process.folder(), &inodes) };
+    let mut found: Vec<Endpoint> = listening.iter().map(|place| from_here(process, place)).collect();
     if found.is_empty() {
         found =
             default_places(process).into_iter().filter(|path| is_socket(path)).map(Endpoint::Path).collect();
+    }
+    // The kernel hides a process whose group is another one than its user's: its files and its
+    // namespaces.
+    if found.is_empty() && process.shares("mnt").is_none() {
+        let own = |place: &Endpoint| {
+            let connected = Client::new(place.clone()).connect();
+            connected.is_ok_and(|connection| connection.peer() == Some(process.pid))
+        };
+        found.extend(places(process).into_iter().map(Endpoint::Path).filter(own));
     }
     found.sort();
     found
@@ -34,7 +40,7 @@ pub fn of_process(process: &Process) -> Vec<Endpoint> {
 
 /// Inodes of the sockets that a thread has open. The agent's threads have a descriptor table of
 /// their own.
-fn sockets_of(thread: &Path) -> Vec<u64> {
+pub(super) fn sockets_of(thread: &Path) -> Vec<u64> {
     let entries = fs::read_dir(thread.join("fd")).into_iter().flatten().flatten();
     let inode = |path: PathBuf| {
         let target = fs::read_link(path).ok()?;
@@ -58,8 +64,18 @@ fn under_root(process: &Process, path: &Path) -> PathBuf {
     process.folder().join("root").join(relative)
 }
 
-/// Where an agent listens by default, and where its environment makes it listen.
+/// Where an agent listens by default, and where its environment makes it listen, as this command
+/// reaches it.
 pub fn default_places(process: &Process) -> Vec<PathBuf> {
+    let places = places(process);
+    match process.shares("mnt") {
+        Some(true) => places,
+        _ => places.iter().map(|path| under_root(process, path)).collect(),
+    }
+}
+
+/// The same, as the process reaches it.
+fn places(process: &Process) -> Vec<PathBuf> {
     let pid = process.own_pid();
     let name = format!("swipr-pid-{pid}.sock");
     let mut places = vec![PathBuf::from("/var/run").join(&name)];
@@ -71,10 +87,7 @@ pub fn default_places(process: &Process) -> Vec<PathBuf> {
         let path = pattern.replace("{PID}", &pid.to_string()).replace("{COMM}", &process.name());
         places.insert(0, path.into());
     }
-    match process.shares("mnt") {
-        Some(true) => places,
-        _ => places.iter().map(|path| under_root(process, path)).collect(),
-    }
+    places
 }
 
 /// Whether there is a socket's file.

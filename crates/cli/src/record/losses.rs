@@ -2,6 +2,7 @@
 //! own figures come with its end; a recording that is cut short has none.
 
 use crate::client::{Client, Status};
+use crate::threads;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,13 +83,13 @@ pub struct Watch {
 
 impl Watch {
     /// `before`: the agent's status before the recording began. Returns at once: a process that
-    /// does not answer delays nothing else.
+    /// does not answer delays nothing else. Without a thread for it nothing is known.
     pub fn start(client: Client, before: Status) -> Watch {
         let statuses = Statuses { first: before.clone(), last: before, at: None };
         let losses = Losses(Arc::new(Mutex::new(statuses)));
         let (end, ends) = channel::<()>();
         let own = losses.clone();
-        std::thread::spawn(move || {
+        let _ = threads::start(move || {
             while ends.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) && own.poll(&client) {}
         });
         Watch { losses, _end: end }

@@ -9,6 +9,7 @@ use crate::event::{Event, OwnedSample};
 use crate::read::Lines;
 use crate::read::raw::RawReader;
 use crate::shape::Shape;
+use crate::threads;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -98,11 +99,11 @@ impl Source {
         let (client, losses) = (self.client.clone(), watch.losses());
         let id = new_recording_id();
         let target = format!("/profile?format=raw&id={id}&{}", self.query);
-        std::thread::spawn(move || {
+        threads::start(move || {
             let id = self.id;
             let ended = self.read(&connection, &target, &losses, &to);
             let _ = to.send(Message::Ended(id, Box::new(ended)));
-        });
+        })?;
         Ok(Running { client, connection: shared, watch, id })
     }
 

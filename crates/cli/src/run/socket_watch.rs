@@ -1,5 +1,7 @@
 //! Sockets as they appear in a folder: reported by the kernel (inotify(7)), at once.
 
+use crate::error::Error;
+use crate::threads;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read};
@@ -38,9 +40,9 @@ impl SocketWatch {
     }
 
     /// What appears, in order. `wake` is called after each. Ends with the process.
-    pub fn start(mut self, wake: impl Fn() + Send + 'static) -> Receiver<PathBuf> {
+    pub fn start(mut self, wake: impl Fn() + Send + 'static) -> Result<Receiver<PathBuf>, Error> {
         let (sender, receiver) = channel();
-        std::thread::spawn(move || {
+        threads::start(move || {
             let mut buffer = vec![0; 16 << 10];
             while let Ok(got @ 1..) = self.events.read(&mut buffer) {
                 for name in names(buffer.get(..got).unwrap_or_default()) {
@@ -50,8 +52,8 @@ impl SocketWatch {
                     wake();
                 }
             }
-        });
-        receiver
+        })?;
+        Ok(receiver)
     }
 }
 
@@ -77,7 +79,7 @@ mod tests {
         let directory = swipr_c_tests::directory::Directory::new();
         let (woken, wakes) = channel();
         let wake = move || woken.send(()).expect("the test waits");
-        let watched = SocketWatch::new(directory.path()).expect("a watch").start(wake);
+        let watched = SocketWatch::new(directory.path()).expect("a watch").start(wake).expect("a thread");
         for name in ["a", "a longer name", "c"] {
             let path = directory.path().join(name);
             std::fs::write(&path, "").expect("a file");

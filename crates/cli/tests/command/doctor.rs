@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use swipr_c_tests::directory::Directory;
@@ -159,6 +160,58 @@ fn a_socket_that_was_removed_is_told() {
     host.end();
 }
 
+/// The command with the library beside it, where any user may use them.
+fn copy_for_everybody() -> (Directory, PathBuf) {
+    let directory = Directory::new();
+    let copy = directory.path().join("swipr");
+    std::fs::copy(env!("CARGO_BIN_EXE_swipr"), &copy).expect("a copy");
+    std::fs::copy(agent::library(), directory.path().join("libswipr.so")).expect("a copy");
+    let made = Command::new("chmod").arg("755").args([directory.path(), &copy]).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    (directory, copy)
+}
+
+/// Regression: of such a process the kernel shows neither files nor namespaces, and nothing was
+/// found.
+#[test]
+fn a_process_with_another_group_than_its_users_is_found() {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let (directory, copy) = copy_for_everybody();
+    let library = directory.path().join("libswipr.so");
+    let mut sleep = Command::new("sleep");
+    sleep.arg("60").env("LD_PRELOAD", &library).env_remove("SWIPR_SOCKET").uid(65_534).gid(54_321);
+    let mut sleep = sleep.spawn().expect("started");
+    let pid = sleep.id().to_string();
+    wait_until("it is found", || {
+        let said = said(Command::new(&copy).args(["dump", &pid]).uid(65_534).gid(65_534));
+        said.out.contains("blocked in clock_nanosleep")
+    });
+    let said = said(Command::new(&copy).arg("ls").uid(65_534).gid(65_534));
+    assert_eq!(said.out.matches(&format!("swipr-pid-{pid}.sock")).count(), 1, "{said:?}");
+    sleep.kill().and_then(|()| sleep.wait()).expect("its end");
+}
+
+/// Regression: each verb panicked.
+#[test]
+fn a_user_who_may_have_no_more_threads_is_told() {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let (_directory, copy) = copy_for_everybody();
+    let alone = |arguments: &[&str]| {
+        let mut command = Command::new("prlimit");
+        said(command.args(["--nproc=1", "--"]).arg(&copy).args(arguments).uid(65_534).gid(65_534))
+    };
+    // There may be nothing to list, or what other tests started.
+    let listed = alone(&["ls"]);
+    assert!([Some(0), Some(3)].contains(&listed.status), "{listed:?}");
+    alone(&["run", "-f", "folded", "-o", "-", "--", "true"]).refuses(125, &["cannot start a thread"]);
+}
+
 #[test]
 fn a_process_of_another_user_is_told() {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
@@ -168,11 +221,7 @@ fn a_process_of_another_user_is_told() {
         }
         return;
     }
-    let directory = Directory::new();
-    let copy = directory.path().join("swipr");
-    std::fs::copy(env!("CARGO_BIN_EXE_swipr"), &copy).expect("a copy");
-    let made = Command::new("chmod").arg("755").args([directory.path(), &copy]).status();
-    assert!(made.is_ok_and(|status| status.success()));
+    let (_directory, copy) = copy_for_everybody();
     let nobody_says = |arguments: &[&str]| said(Command::new(&copy).args(arguments).uid(65_534).gid(65_534));
     let host = running_burner();
     let pid = host.pid().to_string();

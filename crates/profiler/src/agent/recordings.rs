@@ -6,8 +6,8 @@ use crate::counters::RecordingCounters;
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, RunningRecording};
 use crate::writer::{Figures, Writer, write_flight_record};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use swipr_os::disabled;
 use swipr_os::locks::lock;
 use swipr_os::process::EpochClock;
@@ -120,18 +120,30 @@ impl Agent {
         Ok(RunningPlace { agent: self.clone(), id })
     }
 
-    /// Starts the writer thread of a recording. If it does not start, dropping its body reports
-    /// that to the client.
-    fn start_writer(self: &Arc<Self>, body: impl FnOnce(&Agent) + Send + 'static) -> bool {
+    /// Starts the writer thread of a recording. If it does not start, the client is told why.
+    fn start_writer(
+        self: &Arc<Self>,
+        output: Box<dyn Output>,
+        body: impl FnOnce(&Agent, Box<dyn Output>) + Send + 'static,
+    ) -> bool {
         let agent = self.clone();
+        let output = Arc::new(Mutex::new(Some(output)));
+        let to_take = output.clone();
+        let take = |output: &Mutex<Option<_>>| lock(output).and_then(|mut output| output.take());
         let started = agent_threads::start("writer", move || {
-            body(&agent);
+            if let Some(output) = take(&to_take) {
+                body(&agent, output);
+            }
             if agent.stopping.load(Relaxed) {
                 agent.drop_symbols();
             }
         });
         if let Err(error) = &started {
             self.log.line(format_args!("cannot start a writer thread: {error}"));
+            let why = "the process's user or its container may have no more threads (ulimit -u, pids.max)";
+            if let Some(output) = take(&output) {
+                output.finish(Err(format!("the agent cannot start a thread: {error}: {why}")));
+            }
         }
         started.is_ok()
     }
@@ -151,7 +163,7 @@ impl Agent {
         };
         let (flight_recorder, names, symbol_time) =
             (self.flight_recorder.clone(), self.names(EpochClock::now()), self.symbol_time);
-        self.start_writer(move |_| {
+        self.start_writer(output, move |_, output| {
             write_flight_record(&request, output, &flight_recorder, names, symbol_time, place)
         });
         Ok(())
@@ -186,18 +198,18 @@ impl Agent {
         let figures = Figures::new(&of_agent);
         let flight_recorder = self.flight_recorder.clone();
         let symbol_time = self.symbol_time;
-        let writer = Writer {
-            request,
-            samples,
-            output,
-            counters,
-            of_agent,
-            figures,
-            names,
-            symbol_time,
-            flight_recorder,
-        };
-        let started = self.start_writer(|agent| {
+        let started = self.start_writer(output, move |agent, output| {
+            let writer = Writer {
+                request,
+                samples,
+                output,
+                counters,
+                of_agent,
+                figures,
+                names,
+                symbol_time,
+                flight_recorder,
+            };
             let samples = writer.run(place);
             // The sampler may sleep until a distant tick. Before it wakes, it has no place for
             // another recording.
