@@ -2,6 +2,7 @@
 //!
 //! Bounded in steps and in remembered rows, without allocation: it may run in a signal handler.
 
+use crate::arch::{Arch, Native};
 use crate::cfi_reader::{CfiBytes, Reader};
 use crate::fde::{self, Cie};
 use crate::memory::Memory;
@@ -13,13 +14,22 @@ const MAX_STEPS: usize = 4096;
 const MAX_REMEMBERED: usize = 4;
 
 /// What holds at one pc.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// [`RegisterRule::Register`]: the CFA is the register `length` plus `value`; both are 0 until
     /// an instruction sets it. [`RegisterRule::Value`]: it is what the expression says.
     pub(crate) cfa: Saved,
     /// Where the two registers are.
     pub(crate) saved: [Saved; 2],
+}
+
+/// Where `mov %rsp,%rbp` follows `push %rbp`, by the rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameSetup {
+    /// Behind `push %rbp`.
+    pub(crate) pushed: u64,
+    /// Behind `mov %rsp,%rbp`.
+    pub(crate) moved: u64,
 }
 
 /// A function that is described.
@@ -112,10 +122,18 @@ impl Descriptions {
         machine.run(&mut reader, u64::MAX)?;
         machine.initial = machine.row;
         machine.location = start;
+        (machine.row_start, machine.before) = (start, (start, machine.row));
         let (at, end) = machine.instructions;
         reader.seek(at, end)?;
         machine.run(&mut reader, pc)?;
         Some(machine.row)
+    }
+
+    /// The last such place before the pc whose row was read last, for the frame pointer as the
+    /// first of its two registers.
+    pub(crate) fn frame_setup(&mut self) -> Option<FrameSetup> {
+        self.machine.end_row();
+        self.machine.frame_setup
     }
 }
 
@@ -130,6 +148,10 @@ struct Machine {
     registers: [u64; 2],
     location: u64,
     row: Row,
+    /// Where that row began, and the one before that says something else.
+    row_start: u64,
+    before: (u64, Row),
+    frame_setup: Option<FrameSetup>,
     initial: Row,
     remembered: [Row; MAX_REMEMBERED],
     depth: usize,
@@ -149,6 +171,9 @@ impl Machine {
             registers: [0; 2],
             location: 0,
             row,
+            row_start: 0,
+            before: (0, row),
+            frame_setup: None,
             initial: row,
             remembered: [row; MAX_REMEMBERED],
             depth: 0,
@@ -189,7 +214,7 @@ impl Machine {
                 0xc0..=0xff => self.restore(u64::from(instruction & 0x3f)),
                 0x01 => {
                     let to = reader.pointer(self.common.encoding)?;
-                    self.location = Some(to).filter(|&to| to >= self.location)?;
+                    self.move_to(Some(to).filter(|&to| to >= self.location)?);
                 }
                 0x02 => self.advance_by(reader, 1)?,
                 0x03 => self.advance_by(reader, 2)?,
@@ -302,8 +327,31 @@ impl Machine {
     }
 
     fn advance(&mut self, distance: u64) -> Option<()> {
-        self.location = self.location.checked_add(distance.wrapping_mul(self.common.code_factor))?;
+        self.move_to(self.location.checked_add(distance.wrapping_mul(self.common.code_factor))?);
         Some(())
+    }
+
+    fn move_to(&mut self, location: u64) {
+        if location != self.location {
+            self.end_row();
+            (self.location, self.row_start) = (location, location);
+        }
+    }
+
+    fn end_row(&mut self) {
+        let (start, before) = self.before;
+        let is_of = |row: Row, register: u16| {
+            let cfa = Saved { how: RegisterRule::Register, length: register, value: 16 };
+            let fp = Saved { how: RegisterRule::AtCfa, length: 0, value: -16_i64 as u64 };
+            let [saved, _] = row.saved;
+            row.cfa == cfa && saved == fp
+        };
+        if is_of(before, u16::from(Native::SP)) && is_of(self.row, u16::from(Native::FP)) {
+            self.frame_setup = Some(FrameSetup { pushed: start, moved: self.row_start });
+        }
+        if before != self.row {
+            self.before = (self.row_start, self.row);
+        }
     }
 
     fn set(&mut self, register: u64, how: RegisterRule, value: u64) {

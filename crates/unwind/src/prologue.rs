@@ -18,6 +18,7 @@
 //!
 //! x86-64 only: on aarch64 a function with a frame record saves its registers at sp.
 
+use crate::cfi_machine::FrameSetup;
 use crate::memory::Memory;
 use crate::published::Rules;
 use crate::rule::{Kind, Rule};
@@ -49,10 +50,10 @@ pub(crate) fn cfa<M: Memory + ?Sized>(
         return None;
     }
     let object = rules.snapshot.object(pc)?;
-    if let Some(sections) = &object.sections {
-        sections.need_table();
-    }
-    let body = body_start(&object.table, memory, pc)?;
+    let body = match &object.sections {
+        Some(sections) => body_behind(sections.frame_setup(pc)?, memory)?,
+        None => body_start(&object.table, memory, pc)?,
+    };
     let mut code = [0; CODE];
     if !memory.code(body.address, &mut code) {
         return None;
@@ -88,13 +89,18 @@ fn body_start<M: Memory + ?Sized>(table: &Table<'_>, memory: &mut M, pc: u64) ->
         if table.rule_of_row(row).kind() != Kind::Fp || before != Rule::sp(16, -16)? {
             return None;
         }
-        let address = table.start_of_row(row)?;
-        let function = table.start_of_row(row - 1)?.checked_sub(1)?;
-        let (mut push, mut mov) = ([0; 1], [0; 3]);
-        let read = memory.code(function, &mut push) && memory.code(address.checked_sub(3)?, &mut mov);
-        (read && push == [0x55] && (mov == [0x48, 0x89, 0xe5] || mov == [0x48, 0x8b, 0xec]))
-            .then_some(Body { address, function })
+        let (pushed, moved) = (table.start_of_row(row - 1)?, table.start_of_row(row)?);
+        body_behind(FrameSetup { pushed, moved }, memory)
     })
+}
+
+/// `None`: the instructions are others.
+fn body_behind<M: Memory + ?Sized>(FrameSetup { pushed, moved }: FrameSetup, memory: &mut M) -> Option<Body> {
+    let function = pushed.checked_sub(1)?;
+    let (mut push, mut mov) = ([0; 1], [0; 3]);
+    let read = memory.code(function, &mut push) && memory.code(moved.checked_sub(3)?, &mut mov);
+    (read && push == [0x55] && (mov == [0x48, 0x89, 0xe5] || mov == [0x48, 0x8b, 0xec]))
+        .then_some(Body { address: moved, function })
 }
 
 /// How far the instructions of a prologue move sp down after `mov %rsp,%rbp`.

@@ -5,7 +5,7 @@
 //! loads need no system call.
 
 use crate::arch::{Arch, Native};
-use crate::cfi_machine::{Descriptions, Row};
+use crate::cfi_machine::{Descriptions, FrameSetup, Row};
 use crate::memory::Memory;
 use crate::register_rules::{RegisterRule, Saved};
 use crate::rule::{CfaRule, Expression, Extended, Rule, ValueRule};
@@ -87,6 +87,14 @@ impl Sections<'_> {
     #[inline(never)]
     pub fn extended<'r>(&self, pc: u64, room: &'r mut Room) -> Option<(&'r Extended, &'r [u8])> {
         (self.read(pc, room)? == Self::FULL).then_some((&room.full.rule, &room.full.expressions))
+    }
+
+    /// The last place before `pc`, in its function, where `mov %rsp,%rbp` follows `push %rbp`.
+    #[inline(never)]
+    pub(crate) fn frame_setup(&self, pc: u64) -> Option<FrameSetup> {
+        let mut room = Room::new();
+        self.read(pc, &mut room)?;
+        room.descriptions.frame_setup()
     }
 
     /// Only a table can answer.
