@@ -330,7 +330,7 @@ mod tests {
         assert!(tables.mappings().find(libc::malloc as *const () as u64).is_some());
         assert!(tables.mappings().find(8).is_none());
         let figures = tables.figures();
-        assert!(figures.objects >= 3 && figures.bytes > 100_000 && figures.rows < 10_000, "{figures:?}");
+        assert!(figures.objects >= 3 && figures.bytes > 100_000, "{figures:?}");
         // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
         let local = 0;
         let stack = (0..1000).find_map(|_| {
@@ -355,9 +355,9 @@ mod tests {
             table
         };
         let here = an_object_has_a_table_once_that_pays_off_or_is_needed as *const () as u64;
-        assert!(look_up(&tables, here, 100).table().is_none());
+        assert!(look_up(&tables, here, 20).table().is_none());
         tables.refresh();
-        assert!(look_up(&tables, here, 1_000_000).table().is_none());
+        assert!(look_up(&tables, here, 100_000).table().is_none());
         tables.refresh();
         assert!(look_up(&tables, here, 0).table().unwrap().rows() > 10_000);
         let libc = libc::malloc as *const () as u64;

@@ -8,8 +8,9 @@ use crate::fde::{self, Cie};
 use crate::memory::Memory;
 use crate::register_rules::{RegisterRule, Saved};
 
-/// Instructions that are run at most for one frame.
-const MAX_STEPS: usize = 4096;
+/// Instructions that are run at most for one frame. A function of 120 KB of GCC's C++ compiler has
+/// more than 4096.
+const MAX_STEPS: u32 = 32_768;
 /// Deepest nesting of `remember_state` that is followed; compilers nest it once.
 const MAX_REMEMBERED: usize = 4;
 
@@ -105,6 +106,11 @@ impl Descriptions {
         &self.machine.common
     }
 
+    /// How many instructions were run since that function was found.
+    pub(crate) fn instructions(&self) -> u32 {
+        self.machine.steps
+    }
+
     /// The row of `pc`, which is in the function that was found last.
     #[inline(never)]
     pub(crate) fn row<M: Memory + ?Sized>(
@@ -155,6 +161,8 @@ struct Machine {
     initial: Row,
     remembered: [Row; MAX_REMEMBERED],
     depth: usize,
+    /// Instructions that were run.
+    steps: u32,
     common: Cie,
     /// Bytes of the function.
     length: u64,
@@ -177,6 +185,7 @@ impl Machine {
             initial: row,
             remembered: [row; MAX_REMEMBERED],
             depth: 0,
+            steps: 0,
             common: Cie::new(),
             length: 0,
             common_instructions: (0, 0),
@@ -198,7 +207,8 @@ impl Machine {
     /// Runs to the reader's end, or to the row that holds at `pc`.
     #[inline(never)]
     fn run<M: Memory + ?Sized>(&mut self, reader: &mut Reader<'_, M>, pc: u64) -> Option<()> {
-        for _ in 0..MAX_STEPS {
+        while self.steps < MAX_STEPS {
+            self.steps += 1;
             if reader.is_at_end() || self.location > pc {
                 return Some(());
             }

@@ -15,6 +15,8 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// address right behind padding was not left by a call: a stack was begun with it (as by glibc's
 /// makecontext, with `__start_context`). libgcc ends a stack there as well.
 pub const PADDING: u64 = 16;
+/// Most descriptions have fewer instructions.
+const USUAL_INSTRUCTIONS: u32 = 64;
 /// Bytes of the expressions of one row.
 const EXPRESSIONS: usize = 96;
 
@@ -72,12 +74,16 @@ impl Sections<'_> {
         None => Rule::NONE,
     };
 
-    /// The rule at `pc`; [`Rule::NONE`] where a table may know more. Async-signal-safe.
+    /// The rule at `pc`; [`Rule::NONE`] where code is not described, and a table may know more. Of
+    /// a description that is not understood a rule without an [`Extended`] one: a guess by the
+    /// frame pointer would leave out callers. Async-signal-safe.
     #[inline(never)]
     pub fn rule(&self, pc: u64, room: &mut Room) -> Rule {
-        self.reads.fetch_add(1, Relaxed);
-        let rule = self.read(pc, room).unwrap_or(Rule::NONE);
-        if rule == Rule::NONE {
+        let read = self.read(pc, room);
+        let rule = read.unwrap_or(Self::FULL);
+        // A long description takes as long as many others.
+        self.reads.fetch_add(1 + room.descriptions.instructions() / USUAL_INSTRUCTIONS, Relaxed);
+        if read.is_none() || rule == Rule::NONE {
             self.need_table();
         }
         rule
@@ -109,8 +115,8 @@ impl Sections<'_> {
         let memory: &mut dyn Memory = &mut copy;
         let function = descriptions.function(memory, self.header.0, pc)?;
         if !function.contains(pc) {
-            let hole = function.next?.saturating_sub(function.end);
-            return (1..PADDING).contains(&hole).then_some(Rule::PADDING);
+            let hole = function.next.map_or(u64::MAX, |next| next.saturating_sub(function.end));
+            return Some(if (1..PADDING).contains(&hole) { Rule::PADDING } else { Rule::NONE });
         }
         let common = *descriptions.common();
         if common.is_signal {
@@ -171,21 +177,26 @@ impl Full {
     }
 }
 
-/// Behind their ends the sections go on with zeros.
+/// The two sections, and zeros around them: what is read at once may reach from one into the other.
 impl Memory for Sections<'_> {
     fn word(&mut self, _: u64) -> Option<u64> {
         None
     }
 
     fn code(&mut self, address: u64, buffer: &mut [u8]) -> bool {
-        let from = |(start, bytes): (u64, &'_ [u8])| {
-            let at = usize::try_from(address.checked_sub(start)?).ok()?;
-            let bytes = bytes.get(at..).filter(|bytes| !bytes.is_empty())?;
-            let length = bytes.len().min(buffer.len());
-            buffer.get_mut(..length)?.copy_from_slice(bytes.get(..length)?);
-            buffer.get_mut(length..)?.fill(0);
-            Some(())
-        };
-        [self.header, self.frames].into_iter().find_map(from).is_some()
+        buffer.fill(0);
+        let mut is_inside = false;
+        for (start, bytes) in [self.header, self.frames] {
+            let skipped = usize::try_from(address.saturating_sub(start)).unwrap_or(usize::MAX);
+            let before = usize::try_from(start.saturating_sub(address)).unwrap_or(usize::MAX);
+            if let (Some(from), Some(to)) = (bytes.get(skipped..), buffer.get_mut(before..)) {
+                let length = to.len().min(from.len());
+                if let (Some(to), Some(from)) = (to.get_mut(..length), from.get(..length)) {
+                    to.copy_from_slice(from);
+                }
+                is_inside |= before == 0 && !from.is_empty();
+            }
+        }
+        is_inside
     }
 }

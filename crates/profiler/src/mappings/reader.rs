@@ -11,7 +11,6 @@ use swipr_symbols::elf::build_id_of_notes;
 use swipr_symbols::rows::{UnwindInput, build_table, main_of_start};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::memory;
-use swipr_unwind::rule::Rule;
 use swipr_unwind::sections::{Room, Sections};
 
 /// Larger unwind sections and images are not read.
@@ -72,7 +71,11 @@ impl UnwindSections {
             return false;
         };
         let count = u32::from_le_bytes([a, b, c, d]) as usize;
-        let is_described = |main| self.view(&AtomicU32::new(0)).rule(main, &mut Room::new()) != Rule::NONE;
+        let is_described = |main| {
+            let reads = AtomicU32::new(0);
+            self.view(&reads).rule(main, &mut Room::new());
+            reads.into_inner() < Sections::TABLE_IS_NEEDED
+        };
         count > 0 && entries.len() / SEARCH_ENTRY >= count && main.is_none_or(is_described)
     }
 }
