@@ -782,3 +782,45 @@ fn a_program_gets_closed_streams_and_ignored_signals_as_they_were() {
         }
     }
 }
+
+/// Regression: the first stack of a program of few functions was cut after one frame, or callers
+/// were left out: the frame pointer of one of them was followed.
+#[test]
+fn a_small_program_has_whole_stacks_from_its_first_sample() {
+    let directory = Directory::new();
+    let (source, small) = (directory.path().join("small.c"), directory.path().join("small"));
+    let text = r#"
+        #include <time.h>
+        #define OWN __attribute__((noinline, noclone))
+        static volatile unsigned long sink;
+        OWN int hot(double seconds)
+        {
+            while ((double)clock() / CLOCKS_PER_SEC < seconds)
+                sink++;
+            return 1;
+        }
+        OWN int inner(double seconds) { return hot(seconds) + 1; }
+        OWN __attribute__((optimize("no-omit-frame-pointer"))) int middle(double seconds)
+        {
+            return inner(seconds) + 1;
+        }
+        OWN int outer(double seconds) { return middle(seconds) + 1; }
+        int main(void) { return outer(0.05) - 4; }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    program::compile(&source, &small, &["-O1".into(), "-fno-optimize-sibling-calls".into()], &[]);
+    let mut stacks = 0;
+    for _ in 0..5 {
+        let mut run = swipr(["run", "-q", "-r", "1000", "-f", "folded", "-o", "-", "--"]);
+        let said = said(run.arg(&small));
+        for stack in said.out.lines().filter(|line| line.contains("hot")) {
+            assert!(
+                stack.contains(";main;outer;middle;inner;hot") && stack.starts_with("_start;"),
+                "{said:?}"
+            );
+            stacks += 1;
+        }
+        assert!(!said.out.contains("[truncated"), "{said:?}");
+    }
+    assert!(stacks > 0);
+}
