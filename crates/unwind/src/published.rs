@@ -75,10 +75,15 @@ pub struct Rules<'a> {
     /// The code of Java, if there is any.
     pub code_cache: Option<&'a CodeCache>,
     /// The upper end of a stack on which rules are read of [`Sections`]; null: the caller's own.
-    pub stack: *mut u8,
+    pub(crate) stack: *mut u8,
 }
 
-impl Rules<'_> {
+impl<'a> Rules<'a> {
+    /// Rules that are read on the caller's own stack, if they are not in a table.
+    pub fn new(snapshot: &'a Snapshot<'a>, cache: &'a Cache, code_cache: Option<&'a CodeCache>) -> Rules<'a> {
+        Rules { snapshot, cache, code_cache, stack: ptr::null_mut() }
+    }
+
     /// The rule at `pc`.
     #[inline(always)]
     pub fn rule(&self, pc: u64) -> Rule {
@@ -196,7 +201,7 @@ pub unsafe fn current<'a>() -> Option<Rules<'a>> {
     let snapshot = unsafe { pointer.as_ref() }?;
     // SAFETY: the same holds for both.
     let code_cache = unsafe { interpreter::current() }.and_then(|found| found.code_cache.as_ref());
-    Some(Rules { snapshot, cache: &CACHE, code_cache, stack: ptr::null_mut() })
+    Some(Rules::new(snapshot, &CACHE, code_cache))
 }
 
 #[cfg(test)]

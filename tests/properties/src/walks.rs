@@ -102,7 +102,7 @@ fn walked(world: &World, walk: impl Fn(&Rules<'_>, &mut Frames<'_>) -> Stop) -> 
     CACHE.with(|cache| {
         world.with_snapshot(|snapshot| {
             cache.clear();
-            let rules = Rules { snapshot, cache, code_cache: None, stack: core::ptr::null_mut() };
+            let rules = Rules::new(snapshot, cache, None);
             let run = || {
                 let mut frames = Frames::new(&storage);
                 let stop = walk(&rules, &mut frames);

@@ -304,12 +304,7 @@ mod tests {
         /// Walks from this frame on; returns how many rules had to be looked up.
         fn walk(&mut self, first: usize) -> usize {
             let snapshot = Snapshot { objects: &[], executable: &[] };
-            let rules = Rules {
-                snapshot: &snapshot,
-                cache: &self.cache,
-                code_cache: None,
-                stack: core::ptr::null_mut(),
-            };
+            let rules = Rules::new(&snapshot, &self.cache, None);
             self.stack_cache.begin(self.cache.epoch());
             let mut source = CachedRules::new(&rules, &mut self.stack_cache);
             let low = self.words.as_ptr() as u64;

@@ -136,7 +136,7 @@ impl World<'_> {
         let jit = Range { low: TEXT + 0x20000, high: TEXT + 0x30000 };
         let snapshot = Snapshot { objects: &objects, executable: &[text, jit] };
         let cache = Box::new(Cache::new());
-        run(&Rules { snapshot: &snapshot, cache: &cache, code_cache: None, stack: core::ptr::null_mut() });
+        run(&Rules::new(&snapshot, &cache, None));
     }
 }
 
