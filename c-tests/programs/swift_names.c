@@ -7,7 +7,7 @@
 // expect: every sample of burner has stack burner_main;main.hot(Swift.Int)*
 // record: samples=40&hz=200&names=mangled
 // expect: every sample of burner has stack burner_main;_T04main3hotySiF
-// record: samples=40&hz=200
+// record: samples=300&hz=200
 // expect: every sample of other has stack other_main;_T04main7unknownyyF
 // expect: every sample of long has stack long_main;_T04main4longyyF
 #include "host.h"
