@@ -117,6 +117,13 @@ impl<'m, M: Memory + ?Sized> Reader<'m, M> {
         Some(byte)
     }
 
+    pub(crate) fn four_bytes(&mut self) -> Option<[u8; 4]> {
+        let bytes =
+            *self.window.from(self.window.at).first_chunk().filter(|_| self.window.at < self.window.end)?;
+        self.window.at = self.window.at.checked_add(4)?;
+        Some(bytes)
+    }
+
     pub(crate) fn unsigned(&mut self, size: u32) -> Option<u64> {
         let mut value = 0;
         for n in 0..size.min(8) {

@@ -65,19 +65,21 @@ pub(crate) fn search<M: Memory + ?Sized>(reader: &mut Reader<'_, M>, header: u64
         }
         if relative(start) <= pc { low = middle } else { high = middle }
     }
-    let mut found = None;
+    // The rest is read at once, and looked through in the reader's own copy.
     let after = high.saturating_add(1).min(count);
-    for number in low..after {
+    let mut start_of = |number: u64| {
         reader.seek(entry(number), entry(after))?;
-        let (start, description) = (reader.unsigned(4)?, reader.unsigned(4)?);
-        let [start, description] =
-            [start, description].map(|distance| relative((distance as u32).to_le_bytes()));
-        if start > pc {
-            return found.map(|entry| Found { next: Some(start), ..entry });
-        }
-        found = Some(Found { start, description, next: None });
+        Some(relative(reader.four_bytes()?))
+    };
+    start_of(low)?;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if start_of(middle)? <= pc { low = middle } else { high = middle }
     }
-    found
+    let next = if high < after { Some(start_of(high)?) } else { None };
+    let start = start_of(low).filter(|&start| start <= pc)?;
+    let description = relative(reader.four_bytes()?);
+    Some(Found { start, description, next })
 }
 
 /// Moves the reader behind an entry's length and limits it to the entry.
