@@ -37,6 +37,7 @@ use swipr_unwind::sections::PADDING;
 const MAX_TEXT_BYTES: u64 = 4 << 30;
 /// What tables of large libraries have on average; only a first guess of the size.
 const ROWS_PER_FUNCTION: usize = 6;
+
 /// What a table is built from. Addresses are those of the running process; each
 /// slice is a copy of memory from its address on and may be longer than the
 /// section: a zero terminator, the search table's count, or the end stops it.

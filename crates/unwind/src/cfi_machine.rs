@@ -14,12 +14,19 @@ const MAX_STEPS: u32 = 32_768;
 /// Deepest nesting of `remember_state` that is followed; compilers nest it once.
 const MAX_REMEMBERED: usize = 4;
 
+/// Where the CFA is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cfa {
+    /// A register plus an offset; both are 0 until an instruction sets it.
+    Register(u16, u64),
+    /// What the expression of so many bytes at that address says.
+    Expression { address: u64, length: u16 },
+}
+
 /// What holds at one pc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// [`RegisterRule::Register`]: the CFA is the register `length` plus `value`; both are 0 until
-    /// an instruction sets it. [`RegisterRule::Value`]: it is what the expression says.
-    pub(crate) cfa: Saved,
+    pub(crate) cfa: Cfa,
     /// Where the two registers are.
     pub(crate) saved: [Saved; 2],
 }
@@ -173,8 +180,7 @@ struct Machine {
 
 impl Machine {
     const fn new() -> Machine {
-        let cfa = Saved { how: RegisterRule::Register, length: 0, value: 0 };
-        let row = Row { cfa, saved: [Saved::SAME; 2] };
+        let row = Row { cfa: Cfa::Register(0, 0), saved: [Saved::SAME; 2] };
         Machine {
             registers: [0; 2],
             location: 0,
@@ -252,29 +258,29 @@ impl Machine {
     /// Instructions that say where the CFA is.
     #[inline(never)]
     fn run_cfa<M: Memory + ?Sized>(&mut self, reader: &mut Reader<'_, M>, code: u8) -> Option<()> {
-        let cfa = &mut self.row.cfa;
         if code == 0x0f {
-            let length = reader.uleb()?;
-            *cfa =
-                Saved { how: RegisterRule::Value, length: u16::try_from(length).ok()?, value: reader.at() };
-            return reader.skip(length);
+            let bytes = reader.uleb()?;
+            self.row.cfa = Cfa::Expression { address: reader.at(), length: u16::try_from(bytes).ok()? };
+            return reader.skip(bytes);
         }
-        // All but def_cfa and def_cfa_sf change a part of it.
-        if !matches!(code, 0x0c | 0x12) && cfa.how != RegisterRule::Register {
-            return None;
-        }
+        let (mut register, mut offset) = match self.row.cfa {
+            Cfa::Register(register, offset) => (register, offset),
+            // def_cfa and def_cfa_sf say both.
+            Cfa::Expression { .. } if matches!(code, 0x0c | 0x12) => (0, 0),
+            Cfa::Expression { .. } => return None,
+        };
         // def_cfa, def_cfa_register, def_cfa_sf
         if matches!(code, 0x0c | 0x0d | 0x12) {
-            let register = u16::try_from(reader.uleb()?).ok()?;
-            *cfa = Saved { how: RegisterRule::Register, length: register, ..*cfa };
+            register = u16::try_from(reader.uleb()?).ok()?;
         }
         match code {
             // def_cfa, def_cfa_offset
-            0x0c | 0x0e => cfa.value = reader.uleb()?,
+            0x0c | 0x0e => offset = reader.uleb()?,
             // def_cfa_sf, def_cfa_offset_sf
-            0x12 | 0x13 => cfa.value = self.common.factored(reader.sleb()?),
+            0x12 | 0x13 => offset = self.common.factored(reader.sleb()?),
             _ => {}
         }
+        self.row.cfa = Cfa::Register(register, offset);
         Some(())
     }
 
@@ -351,10 +357,9 @@ impl Machine {
     fn end_row(&mut self) {
         let (start, before) = self.before;
         let is_of = |row: Row, register: u16| {
-            let cfa = Saved { how: RegisterRule::Register, length: register, value: 16 };
             let fp = Saved { how: RegisterRule::AtCfa, length: 0, value: -16_i64 as u64 };
             let [saved, _] = row.saved;
-            row.cfa == cfa && saved == fp
+            row.cfa == Cfa::Register(register, 16) && saved == fp
         };
         if is_of(before, u16::from(Native::SP)) && is_of(self.row, u16::from(Native::FP)) {
             self.frame_setup = Some(FrameSetup { pushed: start, moved: self.row_start });

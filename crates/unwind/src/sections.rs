@@ -5,7 +5,7 @@
 //! loads need no system call.
 
 use crate::arch::{Arch, Native};
-use crate::cfi_machine::{Descriptions, FrameSetup, Row};
+use crate::cfi_machine::{Cfa, Descriptions, FrameSetup, Row};
 use crate::memory::Memory;
 use crate::register_rules::{RegisterRule, Saved};
 use crate::rule::{CfaRule, Expression, Extended, Rule, ValueRule};
@@ -134,12 +134,11 @@ impl Full {
     fn set(&mut self, sections: &Sections<'_>, row: Row, return_register: u8) -> Option<()> {
         self.length = 0;
         let [fp, return_address] = row.saved;
-        self.rule.cfa = match row.cfa.how {
-            RegisterRule::Register => {
-                CfaRule::Register(u8::try_from(row.cfa.length).ok()?, row.cfa.value as i64)
+        self.rule.cfa = match row.cfa {
+            Cfa::Register(register, offset) => CfaRule::Register(u8::try_from(register).ok()?, offset as i64),
+            Cfa::Expression { address, length } => {
+                CfaRule::Expression(self.expression(sections, address, length)?)
             }
-            RegisterRule::Value => CfaRule::Expression(self.expression(sections, row.cfa)?),
-            _ => CfaRule::Register(0, 0),
         };
         self.rule.fp = self.value(sections, fp)?;
         self.rule.return_address = match self.value(sections, return_address)? {
@@ -159,19 +158,19 @@ impl Full {
             RegisterRule::AtCfa => ValueRule::AtCfa(saved.value as i64),
             RegisterRule::Cfa => ValueRule::Cfa(saved.value as i64),
             RegisterRule::Register => ValueRule::Register(u8::try_from(saved.value).ok()?),
-            RegisterRule::At => ValueRule::At(self.expression(sections, saved)?),
-            RegisterRule::Value => ValueRule::Value(self.expression(sections, saved)?),
+            RegisterRule::At => ValueRule::At(self.expression(sections, saved.value, saved.length)?),
+            RegisterRule::Value => ValueRule::Value(self.expression(sections, saved.value, saved.length)?),
         })
     }
 
     /// Copies an expression.
-    fn expression(&mut self, sections: &Sections<'_>, saved: Saved) -> Option<Expression> {
-        let end = self.length.checked_add(usize::from(saved.length))?;
+    fn expression(&mut self, sections: &Sections<'_>, address: u64, length: u16) -> Option<Expression> {
+        let end = self.length.checked_add(usize::from(length))?;
         let mut memory = *sections;
-        if !memory.code(saved.value, self.expressions.get_mut(self.length..end)?) {
+        if !memory.code(address, self.expressions.get_mut(self.length..end)?) {
             return None;
         }
-        let expression = Expression { start: self.length as u32, length: saved.length };
+        let expression = Expression { start: self.length as u32, length };
         self.length = end;
         Some(expression)
     }
