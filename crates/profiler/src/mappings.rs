@@ -25,6 +25,7 @@ use publication::Publication;
 pub use published_table::PublishedTable;
 use registered::Registered;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
@@ -57,6 +58,8 @@ pub struct TableFigures {
 pub struct Tables {
     seen: Option<Changes>,
     objects: Vec<Arc<LoadedObject>>,
+    /// Set where one of them wants a table.
+    any_wanted: Arc<AtomicBool>,
     /// Mapped files with code that the loader does not list; `None`: not an object file.
     files: Vec<(Mapping, Option<Arc<LoadedObject>>)>,
     maps: Vec<Mapping>,
@@ -84,10 +87,14 @@ impl Tables {
     /// The same, with the unwind tables of JIT code that writers find, and with the interpreters
     /// whose frames are read.
     pub fn with(memory_file: i32, jit_tables: Arc<JitTables>, wanted: Wanted) -> Tables {
-        let (seen, objects) = inherited::of_parent().unzip();
+        let (seen, objects, any_wanted) = match inherited::of_parent() {
+            Some((seen, objects, any_wanted)) => (Some(seen), objects, any_wanted),
+            None => Default::default(),
+        };
         Tables {
             seen,
-            objects: objects.unwrap_or_default(),
+            objects,
+            any_wanted,
             files: vec![],
             maps: vec![],
             executable: vec![],
@@ -149,31 +156,35 @@ impl Tables {
             let known = old.iter().find(|known| {
                 known.is(&object) && (!may_differ || known.is_unchanged(&self.maps, self.memory_file))
             });
-            let load = || LoadedObject::load(&object, &self.maps, self.memory_file).map(Arc::new);
+            let load =
+                || LoadedObject::load(&object, &self.maps, self.memory_file, &self.any_wanted).map(Arc::new);
             self.objects.extend(known.cloned().or_else(load));
         }
         self.objects.sort_unstable_by_key(|object| object.text().start);
         self.objects.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.seen = Some(changes);
-        inherited::keep(changes, &self.objects);
+        inherited::keep(changes, &self.objects, &self.any_wanted);
         self.publish();
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
     }
 
-    /// Whether a walk has met code that only a table can say more of.
-    pub fn needs_table(&self) -> bool {
-        self.objects.iter().filter_map(|object| object.table()).any(|table| table.needs_table())
+    /// Whether a table would pay off, or a walk has met code that only a table can say more of.
+    pub fn wants_table(&self) -> bool {
+        self.any_wanted.load(Relaxed)
     }
 
-    /// Builds the tables that are needed.
-    pub fn build_needed(&mut self) {
+    /// Builds the tables that are wanted.
+    pub fn build_tables(&mut self) {
         if self.build_wanted() {
             self.publish();
         }
     }
 
-    /// Builds the tables that are needed or pay off. Returns whether there is a new one.
+    /// Builds the tables that are wanted. Returns whether there is a new one.
     fn build_wanted(&mut self) -> bool {
+        if !self.any_wanted.swap(false, AcqRel) {
+            return false;
+        }
         let mut has_new = false;
         for object in &mut self.objects {
             if object.table().is_some_and(|table| table.wants_table()) {
@@ -182,7 +193,7 @@ impl Tables {
             }
         }
         if let Some(seen) = self.seen.filter(|_| has_new) {
-            inherited::keep(seen, &self.objects);
+            inherited::keep(seen, &self.objects, &self.any_wanted);
         }
         has_new
     }
@@ -342,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_has_a_table_once_that_pays_off_or_is_needed() {
+    fn an_object_has_a_table_once_that_pays_off() {
         swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
         let mut tables = Tables::new(-1);
         tables.refresh();
@@ -354,19 +365,17 @@ mod tests {
             }
             table
         };
-        let here = an_object_has_a_table_once_that_pays_off_or_is_needed as *const () as u64;
+        let here = an_object_has_a_table_once_that_pays_off as *const () as u64;
         assert!(look_up(&tables, here, 20).table().is_none());
         tables.refresh();
         assert!(look_up(&tables, here, 100_000).table().is_none());
         tables.refresh();
         assert!(look_up(&tables, here, 0).table().unwrap().rows() > 10_000);
         let libc = libc::malloc as *const () as u64;
-        let sections = look_up(&tables, libc, 1).published().sections.unwrap();
-        assert!(!tables.needs_table());
-        sections.need_table();
-        assert!(tables.needs_table());
-        tables.build_needed();
-        assert!(!tables.needs_table() && look_up(&tables, libc, 1).table().is_some());
+        assert!(look_up(&tables, libc, 1).table().is_none() && !tables.wants_table());
+        assert!(look_up(&tables, libc, 5_000).table().is_none() && tables.wants_table());
+        tables.build_tables();
+        assert!(!tables.wants_table() && look_up(&tables, libc, 1).table().is_some());
     }
 
     #[test]
@@ -375,7 +384,7 @@ mod tests {
         let mut parents = Tables::new(-1);
         parents.refresh();
         // Tables of other tests may have taken the place meanwhile.
-        inherited::keep(parents.seen.unwrap(), &parents.objects);
+        inherited::keep(parents.seen.unwrap(), &parents.objects, &parents.any_wanted);
         // SAFETY: the child takes no lock that another thread may hold.
         let child = unsafe { libc::fork() };
         if child == 0 {

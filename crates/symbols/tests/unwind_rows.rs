@@ -3,11 +3,11 @@
 
 use object::{Object, ObjectSection};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use swipr_properties::meaning;
 use swipr_symbols::rows::{UnwindInput, build_table};
 use swipr_unwind::rule::{Extended, Kind, Rule};
-use swipr_unwind::sections::{Room, Sections as Copied};
+use swipr_unwind::sections::{Room, Sections as Copied, TableDemand};
 use swipr_unwind::table::Table;
 
 /// The sections of one object that a table is built from.
@@ -56,14 +56,14 @@ type Full = (Extended, Vec<u8>);
 /// The rule that is read of the sections themselves, and the rule in full if it has no other form.
 fn read_in_place(sections: &Sections, pc: u64) -> Option<(Rule, Option<Full>)> {
     let (address, bytes) = sections.header.as_ref()?;
-    let reads = AtomicU32::new(0);
-    let copied =
-        Copied { header: (*address, bytes), frames: (sections.frames.0, &sections.frames.1), reads: &reads };
+    let (demand, any_wanted) = (TableDemand::new(u32::MAX), AtomicBool::new(false));
+    let frames = (sections.frames.0, &*sections.frames.1);
+    let copied = Copied { header: (*address, bytes), frames, demand: &demand, any_wanted: &any_wanted };
     let rule = copied.rule(pc, &mut Room::new());
     let mut room = Room::new();
     let full = copied.extended(pc, &mut room).map(|(full, expressions)| (*full, expressions.to_vec()));
     let is_known = if rule.kind() == Kind::Extended { full.is_some() } else { rule != Rule::NONE };
-    assert_eq!(reads.load(Relaxed) < Copied::TABLE_IS_NEEDED, is_known, "{rule:?} at {pc:#x}");
+    assert_eq!([demand.is_wanted(), any_wanted.into_inner()], [!is_known; 2], "{rule:?} at {pc:#x}");
     Some((rule, full))
 }
 
@@ -235,9 +235,10 @@ fn garbage_gives_fewer_rows_and_never_a_panic() {
             bytes[at] = random.next() as u8;
         }
         let header = header.as_ref().map(|(address, bytes)| (*address, &bytes[..]));
-        let reads = AtomicU32::new(0);
+        let (demand, any_wanted) = (TableDemand::new(u32::MAX), AtomicBool::new(false));
         if let Some(header) = header {
-            let copied = Copied { header, frames: (sections.frames.0, &frames), reads: &reads };
+            let frames = (sections.frames.0, &*frames);
+            let copied = Copied { header, frames, demand: &demand, any_wanted: &any_wanted };
             let pc = sections.text.start + random.below(20_000);
             if !matches!(copied.rule(pc, &mut Room::new()).kind(), Kind::None | Kind::Extended) {
                 in_place += 1;

@@ -9,7 +9,7 @@ use crate::cfi_machine::{Cfa, Descriptions, FrameSetup, Row};
 use crate::memory::Memory;
 use crate::register_rules::{RegisterRule, Saved};
 use crate::rule::{CfaRule, Expression, Extended, Rule, ValueRule};
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 /// Smaller holes between functions are taken for padding. No code calls from there, so a return
 /// address right behind padding was not left by a call: a stack was begun with it (as by glibc's
@@ -27,9 +27,32 @@ pub struct Sections<'a> {
     pub header: (u64, &'a [u8]),
     /// Address and bytes of `.eh_frame`.
     pub frames: (u64, &'a [u8]),
-    /// How often a rule was read of them; [`Sections::TABLE_IS_NEEDED`] and more: where only a
-    /// table could answer.
-    pub reads: &'a AtomicU32,
+    /// What handlers say of this object.
+    pub demand: &'a TableDemand,
+    /// Set where an object wants a table; of all objects together.
+    pub any_wanted: &'a AtomicBool,
+}
+
+/// Whether an object is to have a table.
+#[derive(Debug)]
+pub struct TableDemand {
+    /// Rules that were read; those with a long description count as several.
+    reads: AtomicU32,
+    /// A table costs as much as so many.
+    table_cost: u32,
+    is_wanted: AtomicBool,
+}
+
+impl TableDemand {
+    /// Nothing was read yet.
+    pub const fn new(table_cost: u32) -> TableDemand {
+        TableDemand { reads: AtomicU32::new(0), table_cost, is_wanted: AtomicBool::new(false) }
+    }
+
+    /// A table pays off, or can say more than was read.
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Relaxed)
+    }
 }
 
 /// Room for reading a rule.
@@ -66,8 +89,6 @@ impl Default for Room {
 }
 
 impl Sections<'_> {
-    /// See [`Sections::reads`].
-    pub const TABLE_IS_NEEDED: u32 = 1 << 31;
     /// A rule in full, which is to be read again with [`Sections::extended`]. No table has so many.
     const FULL: Rule = match Rule::extended((1 << 28) - 1) {
         Some(rule) => rule,
@@ -81,10 +102,10 @@ impl Sections<'_> {
     pub fn rule(&self, pc: u64, room: &mut Room) -> Rule {
         let read = self.read(pc, room);
         let rule = read.unwrap_or(Self::FULL);
-        // A long description takes as long as many others.
-        self.reads.fetch_add(1 + room.descriptions.instructions() / USUAL_INSTRUCTIONS, Relaxed);
-        if read.is_none() || rule == Rule::NONE {
-            self.need_table();
+        let cost = 1 + room.descriptions.instructions() / USUAL_INSTRUCTIONS;
+        let pays = self.demand.reads.fetch_add(cost, Relaxed) >= self.demand.table_cost;
+        if pays || read.is_none() || rule == Rule::NONE {
+            self.want_table();
         }
         rule
     }
@@ -103,9 +124,10 @@ impl Sections<'_> {
         room.descriptions.frame_setup()
     }
 
-    /// Only a table can answer.
-    pub fn need_table(&self) {
-        self.reads.fetch_or(Self::TABLE_IS_NEEDED, Relaxed);
+    fn want_table(&self) {
+        self.demand.is_wanted.store(true, Relaxed);
+        // The thread that sees this sees which object it is, too.
+        self.any_wanted.store(true, Release);
     }
 
     fn read(&self, pc: u64, room: &mut Room) -> Option<Rule> {

@@ -9,7 +9,7 @@ use gimli::{
     BaseAddresses, EhFrame, LittleEndian, Register, RegisterRule as GimliRule, UnwindContext, UnwindSection,
 };
 use std::ops::Range;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicBool;
 use swipr_symbols::elf::build_id_of_notes;
 use swipr_symbols::rows::{UnwindInput, build_table, described_code, main_of_start};
 use swipr_symbols::table::OwnedTable;
@@ -18,7 +18,7 @@ use swipr_unwind::cfi_machine::Descriptions;
 use swipr_unwind::memory::Memory;
 use swipr_unwind::register_rules::{RegisterRule, Saved};
 use swipr_unwind::rule::{Kind, Rule};
-use swipr_unwind::sections::{Room, Sections as CopiedSections};
+use swipr_unwind::sections::{Room, Sections as CopiedSections, TableDemand};
 
 /// Reads for one register: the search's steps, and the windows of at most two descriptions with
 /// 32,768 instructions each.
@@ -134,8 +134,9 @@ fn agrees(table: &OwnedTable, frames: &[u8], text: &Range<u64>, processor: Proce
 /// Where a rule can be read of the sections themselves, it is the table's, if that has one: tables
 /// know no `set_loc`.
 fn reads_the_same(table: &OwnedTable, (frames, header): (&[u8], &[u8]), text: &Range<u64>) {
-    let reads = AtomicU32::new(0);
-    let copied = CopiedSections { header: (HEADER, header), frames: (FRAMES, frames), reads: &reads };
+    let (demand, any_wanted) = (TableDemand::new(u32::MAX), AtomicBool::new(false));
+    let (header, frames) = ((HEADER, header), (FRAMES, frames));
+    let copied = CopiedSections { header, frames, demand: &demand, any_wanted: &any_wanted };
     let view = table.view();
     for row in 0..table.rows().min(MAX_COMPARED) {
         let Some(pc) = view.start_of_row(row).filter(|pc| text.contains(pc)) else { continue };

@@ -4,11 +4,11 @@
 use super::loaded::LoadedObject;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use swipr_os::objects::Changes;
 
-/// The loader's objects as of these changes.
-type Inheritance = (Changes, Vec<Arc<LoadedObject>>);
+/// The loader's objects as of these changes, and whether one of them wants a table.
+type Inheritance = (Changes, Vec<Arc<LoadedObject>>, Arc<AtomicBool>);
 
 /// What this process's sampler knows.
 static OWN: AtomicPtr<Inheritance> = AtomicPtr::new(ptr::null_mut());
@@ -16,8 +16,8 @@ static OWN: AtomicPtr<Inheritance> = AtomicPtr::new(ptr::null_mut());
 static PARENTS: AtomicPtr<Inheritance> = AtomicPtr::new(ptr::null_mut());
 
 /// Children that are forked from now on have these.
-pub fn keep(changes: Changes, objects: &[Arc<LoadedObject>]) {
-    replace(Box::into_raw(Box::new((changes, objects.to_vec()))));
+pub fn keep(changes: Changes, objects: &[Arc<LoadedObject>], any_wanted: &Arc<AtomicBool>) {
+    replace(Box::into_raw(Box::new((changes, objects.to_vec(), any_wanted.clone()))));
 }
 
 /// Children that are forked from now on have none.

@@ -6,6 +6,7 @@ use super::reader::{MAX_BYTES, Reader, frame_header};
 use super::{Symbols, debug_frame};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Object, Segment};
@@ -28,7 +29,13 @@ pub struct LoadedObject {
 
 impl LoadedObject {
     /// Reads what is needed of a loaded object that is in one of `maps`; `None` if it has no code.
-    pub fn load(object: &Object, maps: &[Mapping], memory_file: i32) -> Option<LoadedObject> {
+    /// `any_wanted` is set once it wants a table that it has not.
+    pub fn load(
+        object: &Object,
+        maps: &[Mapping],
+        memory_file: i32,
+        any_wanted: &Arc<AtomicBool>,
+    ) -> Option<LoadedObject> {
         let reader = Reader { memory_file };
         let code = || object.segments.iter().filter(|segment| segment.is_code());
         let first = code().min_by_key(|segment| segment.address)?;
@@ -41,7 +48,8 @@ impl LoadedObject {
         let main = reader.main_function(&text).map(|(address, _)| address);
         let header = frame_header(object).map_or(0, |segment| segment.address);
         let sections = reader.unwind_sections(object).filter(|sections| sections.are_searchable(main));
-        let table = sections.map(|it| Arc::new(PublishedTable::without_table(it, text.clone(), header)));
+        let without_table = |it| PublishedTable::without_table(it, text.clone(), header, any_wanted);
+        let table = sections.map(|it| Arc::new(without_table(it)));
         let key = match image {
             Some(_) => ObjectKey { image, ..ObjectKey::at(path, &build_id) },
             None => origin.key(&build_id),

@@ -3,10 +3,11 @@
 
 use super::reader::UnwindSections;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::published::{self, Object};
-use swipr_unwind::sections::Sections;
+use swipr_unwind::sections::TableDemand;
 use swipr_unwind::table::Table;
 
 /// Reading one rule takes as long as building the table of so many functions: 1.5 to 3.4 µs, and
@@ -26,8 +27,7 @@ pub struct PublishedTable {
 #[derive(Debug)]
 enum Content {
     Table(OwnedTable),
-    /// With the count of [`Sections::reads`].
-    Sections(UnwindSections, AtomicU32),
+    Sections { sections: UnwindSections, demand: TableDemand, any_wanted: Arc<AtomicBool> },
 }
 
 // SAFETY: an owned pointer to data that is only read.
@@ -41,9 +41,17 @@ impl PublishedTable {
         PublishedTable::with(Content::Table(table), text, frame_header)
     }
 
-    /// The code in `text` has no table yet.
-    pub fn without_table(sections: UnwindSections, text: Range<u64>, frame_header: u64) -> PublishedTable {
-        PublishedTable::with(Content::Sections(sections, AtomicU32::new(0)), text, frame_header)
+    /// The code in `text` has no table yet; `any_wanted` is set once it wants one.
+    pub fn without_table(
+        sections: UnwindSections,
+        text: Range<u64>,
+        frame_header: u64,
+        any_wanted: &Arc<AtomicBool>,
+    ) -> PublishedTable {
+        let table_cost = FEW_READS.max(sections.functions() / FUNCTIONS_A_READ);
+        let demand = TableDemand::new(table_cost.try_into().unwrap_or(u32::MAX));
+        let content = Content::Sections { sections, demand, any_wanted: any_wanted.clone() };
+        PublishedTable::with(content, text, frame_header)
     }
 
     fn with(content: Content, text: Range<u64>, frame_header: u64) -> PublishedTable {
@@ -64,26 +72,20 @@ impl PublishedTable {
     pub fn table(&self) -> Option<&OwnedTable> {
         match self.content() {
             Content::Table(table) => Some(table),
-            Content::Sections(..) => None,
+            Content::Sections { .. } => None,
         }
     }
 
-    /// Whether only a table can answer.
-    pub fn needs_table(&self) -> bool {
-        matches!(self.content(), Content::Sections(_, reads) if reads.load(Relaxed) >= Sections::TABLE_IS_NEEDED)
-    }
-
-    /// Whether a table pays off, or is needed.
+    /// Whether it has no table and is to have one.
     pub fn wants_table(&self) -> bool {
-        matches!(self.content(), Content::Sections(sections, reads)
-            if reads.load(Relaxed) as usize > FEW_READS.max(sections.functions() / FUNCTIONS_A_READ))
+        matches!(self.content(), Content::Sections { demand, .. } if demand.is_wanted())
     }
 
     /// Its memory.
     pub fn bytes(&self) -> usize {
         match self.content() {
             Content::Table(table) => table.bytes(),
-            Content::Sections(sections, _) => sections.bytes(),
+            Content::Sections { sections, .. } => sections.bytes(),
         }
     }
 
@@ -95,7 +97,9 @@ impl PublishedTable {
         let text = published::Range { low: self.text.start, high: self.text.end };
         let (table, sections) = match content {
             Content::Table(table) => (table.view(), None),
-            Content::Sections(sections, reads) => (Table::EMPTY, Some(sections.view(reads))),
+            Content::Sections { sections, demand, any_wanted } => {
+                (Table::EMPTY, Some(sections.view(demand, any_wanted)))
+            }
         };
         Object { text, table, sections, frame_header: self.frame_header }
     }

@@ -4,14 +4,14 @@
 use super::origin::Origin;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicBool;
 use swipr_os::maps::Mapping;
 use swipr_os::objects::{self, Object, Segment};
 use swipr_symbols::elf::build_id_of_notes;
 use swipr_symbols::rows::{UnwindInput, build_table, main_of_start};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::memory;
-use swipr_unwind::sections::{Room, Sections};
+use swipr_unwind::sections::{Room, Sections, TableDemand};
 
 /// Larger unwind sections and images are not read.
 pub const MAX_BYTES: u64 = 1 << 30;
@@ -49,8 +49,9 @@ impl UnwindSections {
     }
 
     /// As handlers read it.
-    pub fn view<'s>(&'s self, reads: &'s AtomicU32) -> Sections<'s> {
-        Sections { header: (self.header, &self.header_bytes), frames: (self.start, &self.bytes), reads }
+    pub fn view<'s>(&'s self, demand: &'s TableDemand, any_wanted: &'s AtomicBool) -> Sections<'s> {
+        let (header, frames) = ((self.header, &*self.header_bytes), (self.start, &*self.bytes));
+        Sections { header, frames, demand, any_wanted }
     }
 
     /// How many functions the search table has.
@@ -72,9 +73,9 @@ impl UnwindSections {
         };
         let count = u32::from_le_bytes([a, b, c, d]) as usize;
         let is_described = |main| {
-            let reads = AtomicU32::new(0);
-            self.view(&reads).rule(main, &mut Room::new());
-            reads.into_inner() < Sections::TABLE_IS_NEEDED
+            let (demand, any_wanted) = (TableDemand::new(u32::MAX), AtomicBool::new(false));
+            self.view(&demand, &any_wanted).rule(main, &mut Room::new());
+            !demand.is_wanted()
         };
         count > 0 && entries.len() / SEARCH_ENTRY >= count && main.is_none_or(is_described)
     }

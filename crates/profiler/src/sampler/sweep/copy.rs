@@ -34,8 +34,8 @@ pub enum NotCopied {
     HasMoved,
     /// There are no unwind tables.
     NoTables,
-    /// An unwind table has to be built first.
-    NeedsTable,
+    /// An unwind table is to be built first.
+    WantsTable,
 }
 
 /// Room for one copy.
@@ -76,8 +76,8 @@ impl RemoteWalker {
         let workspace = &mut *self.workspace;
         let sp = start.sp;
         let stop = walk::<Native, _>(&rules, &mut memory, start, high, &mut frames, workspace);
-        if tables.needs_table() {
-            return Err(NotCopied::NeedsTable);
+        if tables.wants_table() {
+            return Err(NotCopied::WantsTable);
         }
         let (storage, total) = (&*self.frames, frames.total());
         let native = NativeFrames { storage, total, runs: self.workspace.runs(), sp };

@@ -73,8 +73,8 @@ fn observe_once(
                     let known = thread.recent.find((sp, pc), State::Blocked(system_call))?;
                     Observation::There(Found::Was(State::Blocked(system_call), known))
                 }
-                Err(NotCopied::NeedsTable) => {
-                    tables.build_needed();
+                Err(NotCopied::WantsTable) => {
+                    tables.build_tables();
                     return None;
                 }
                 Err(NotCopied::NoTables) => Observation::There(Found::Elsewhere),
