@@ -12,9 +12,9 @@ mod loaded;
 mod map;
 mod origin;
 mod publication;
-mod published_table;
 mod reader;
 mod registered;
+mod unwind_info;
 
 use crate::interpreters::{Interpreters, Wanted};
 pub use inherited::inherit;
@@ -22,7 +22,6 @@ pub use jit_tables::JitTables;
 use loaded::LoadedObject;
 pub use map::{Code, JitDump, Mappings, Symbols};
 use publication::Publication;
-pub use published_table::PublishedTable;
 use registered::Registered;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -32,6 +31,7 @@ use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Changes};
 use swipr_unwind::published::Range;
 use swipr_unwind::slot::{Extent, StackBounds};
+pub use unwind_info::UnwindInfo;
 
 /// Readings of the mappings until all objects are in one.
 const MAX_READINGS: usize = 3;
@@ -187,7 +187,7 @@ impl Tables {
         }
         let mut has_new = false;
         for object in &mut self.objects {
-            if object.table().is_some_and(|table| table.wants_table()) {
+            if object.unwind_info().is_some_and(|info| info.wants_table()) {
                 *object = Arc::new(object.with_table(self.memory_file));
                 has_new = true;
             }
@@ -272,18 +272,18 @@ impl Tables {
         let jit_dumps = self.maps.iter().filter_map(JitDump::of).collect();
         let interpreter = self.interpreters.refresh(self.objects.iter().map(|object| object.source()));
         self.current = Arc::new(Mappings { code, jit_dumps, interpreter });
-        let mut tables: Vec<Arc<PublishedTable>> =
-            objects.iter().filter_map(|object| object.table().cloned()).collect();
-        self.figures.failed = (objects.len() - tables.len()) as u64;
-        tables.extend(self.registered.outside(&tables));
-        tables.extend(self.jit_tables.list());
-        tables.sort_unstable_by_key(|table| table.text().start);
-        tables.dedup_by(|later, earlier| later.text().start < earlier.text().end);
-        self.figures.objects = tables.len() as u64;
+        let mut infos: Vec<Arc<UnwindInfo>> =
+            objects.iter().filter_map(|object| object.unwind_info().cloned()).collect();
+        self.figures.failed = (objects.len() - infos.len()) as u64;
+        infos.extend(self.registered.outside(&infos));
+        infos.extend(self.jit_tables.list());
+        infos.sort_unstable_by_key(|table| table.text().start);
+        infos.dedup_by(|later, earlier| later.text().start < earlier.text().end);
+        self.figures.objects = infos.len() as u64;
         self.figures.rows =
-            tables.iter().filter_map(|table| table.table()).map(|table| table.rows() as u64).sum();
-        self.figures.bytes = tables.iter().map(|table| table.bytes() as u64).sum();
-        self.publication.publish(tables, &self.executable);
+            infos.iter().filter_map(|table| table.table()).map(|table| table.rows() as u64).sum();
+        self.figures.bytes = infos.iter().map(|table| table.bytes() as u64).sum();
+        self.publication.publish(infos, &self.executable);
     }
 }
 
@@ -359,7 +359,7 @@ mod tests {
         tables.refresh();
         let look_up = |tables: &Tables, pc: u64, times: usize| {
             let find = |object: &&Arc<LoadedObject>| object.text().contains(&pc);
-            let table = tables.objects.iter().find(find).unwrap().table().unwrap().clone();
+            let table = tables.objects.iter().find(find).unwrap().unwind_info().unwrap().clone();
             if let Some(sections) = table.published().sections {
                 (0..times).for_each(|_| _ = sections.rule(pc, &mut Room::new()));
             }

@@ -1,6 +1,6 @@
 //! Unwind tables of JIT code, on their way from a writer, which reads files, to the sampler.
 
-use super::PublishedTable;
+use super::UnwindInfo;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,7 +16,7 @@ const MAX_CODE: u64 = 256 << 20;
 /// Unwind tables of JIT code.
 #[derive(Debug, Default)]
 pub struct JitTables {
-    tables: Mutex<BTreeMap<u64, Arc<PublishedTable>>>,
+    tables: Mutex<BTreeMap<u64, Arc<UnwindInfo>>>,
     generation: AtomicU64,
 }
 
@@ -36,7 +36,7 @@ impl JitTables {
             aarch64: cfg!(target_arch = "aarch64"),
         };
         let table = build_table(&input).ok();
-        let table = table.map(|table| Arc::new(PublishedTable::new(table, code.clone(), 0)));
+        let table = table.map(|table| Arc::new(UnwindInfo::new(table, code.clone(), 0)));
         let Some(mut tables) = lock(&self.tables) else { return };
         while let Some((&start, _)) =
             tables.range(..code.end).next_back().filter(|(_, table)| table.text().end > code.start)
@@ -57,7 +57,7 @@ impl JitTables {
     }
 
     /// All tables, by address.
-    pub fn list(&self) -> Vec<Arc<PublishedTable>> {
+    pub fn list(&self) -> Vec<Arc<UnwindInfo>> {
         lock(&self.tables).map(|tables| tables.values().cloned().collect()).unwrap_or_default()
     }
 

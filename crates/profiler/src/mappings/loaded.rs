@@ -1,8 +1,8 @@
 //! One loaded object: where its code is, its unwind table, and where its names are.
 
 use super::origin::Origin;
-use super::published_table::PublishedTable;
 use super::reader::{MAX_BYTES, Reader, frame_header};
+use super::unwind_info::UnwindInfo;
 use super::{Symbols, debug_frame};
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct LoadedObject {
     text: Range<u64>,
     module: Arc<Module>,
     symbols: Arc<Symbols>,
-    table: Option<Arc<PublishedTable>>,
+    unwind_info: Option<Arc<UnwindInfo>>,
 }
 
 impl LoadedObject {
@@ -48,8 +48,8 @@ impl LoadedObject {
         let main = reader.main_function(&text).map(|(address, _)| address);
         let header = frame_header(object).map_or(0, |segment| segment.address);
         let sections = reader.unwind_sections(object).filter(|sections| sections.are_searchable(main));
-        let without_table = |it| PublishedTable::without_table(it, text.clone(), header, any_wanted);
-        let table = sections.map(|it| Arc::new(without_table(it)));
+        let without_table = |it| UnwindInfo::without_table(it, text.clone(), header, any_wanted);
+        let unwind_info = sections.map(|it| Arc::new(without_table(it)));
         let key = match image {
             Some(_) => ObjectKey { image, ..ObjectKey::at(path, &build_id) },
             None => origin.key(&build_id),
@@ -67,10 +67,10 @@ impl LoadedObject {
             text,
             module: Arc::new(module),
             symbols: Arc::new(Symbols { key, bias: object.bias }),
-            table,
+            unwind_info,
             origin,
         };
-        Some(if loaded.table.is_some() { loaded } else { loaded.with_table(memory_file) })
+        Some(if loaded.unwind_info.is_some() { loaded } else { loaded.with_table(memory_file) })
     }
 
     /// The same, with an unwind table, if one can be built.
@@ -94,8 +94,8 @@ impl LoadedObject {
             None => table_from_file(bias, origin, build_id, text),
         };
         let header = frame_header(&self.source).map_or(0, |segment| segment.address);
-        let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), header)));
-        LoadedObject { table, ..self.clone() }
+        let unwind_info = table.map(|table| Arc::new(UnwindInfo::new(table, text.clone(), header)));
+        LoadedObject { unwind_info, ..self.clone() }
     }
 
     /// Code of a file that the loader does not list: not yet, or because it is in a namespace of
@@ -123,7 +123,7 @@ impl LoadedObject {
         };
         let table = table_from_file(bias, &origin, &build_id, &text);
         // Where such a file's other parts are mapped is not known.
-        let table = table.map(|table| Arc::new(PublishedTable::new(table, text.clone(), 0)));
+        let unwind_info = table.map(|table| Arc::new(UnwindInfo::new(table, text.clone(), 0)));
         let (kind, flags) = (libc::PT_LOAD, libc::PF_X);
         let code = Segment { kind, flags, address: mapping.low, bytes, offset: mapping.offset };
         let symbols = Symbols { key: origin.key(&build_id), bias };
@@ -141,7 +141,7 @@ impl LoadedObject {
             text,
             module: Arc::new(module),
             symbols: Arc::new(symbols),
-            table,
+            unwind_info,
         })
     }
 
@@ -183,9 +183,9 @@ impl LoadedObject {
         &self.symbols
     }
 
-    /// Its unwind table.
-    pub fn table(&self) -> Option<&Arc<PublishedTable>> {
-        self.table.as_ref()
+    /// What its code is unwound with.
+    pub fn unwind_info(&self) -> Option<&Arc<UnwindInfo>> {
+        self.unwind_info.as_ref()
     }
 }
 

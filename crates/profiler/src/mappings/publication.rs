@@ -1,6 +1,6 @@
 //! The snapshot of tables that handlers read, and when an old one may be freed.
 
-use super::published_table::PublishedTable;
+use super::unwind_info::UnwindInfo;
 use std::sync::Arc;
 use swipr_unwind::published::{self, Object, Range, Snapshot};
 use swipr_unwind::slot;
@@ -12,7 +12,7 @@ struct Held {
     objects: *mut [Object<'static>],
     executable: *mut [Range],
     /// The owners of the tables that the objects refer to.
-    _tables: Vec<Arc<PublishedTable>>,
+    _tables: Vec<Arc<UnwindInfo>>,
 }
 
 /// Publishes snapshots; belongs to the sampler thread.
@@ -27,7 +27,7 @@ unsafe impl Send for Publication {}
 
 impl Publication {
     /// Makes these tables, which are sorted and do not overlap, the ones that handlers use.
-    pub fn publish(&mut self, tables: Vec<Arc<PublishedTable>>, executable: &[Range]) {
+    pub fn publish(&mut self, tables: Vec<Arc<UnwindInfo>>, executable: &[Range]) {
         let objects: Box<[Object<'static>]> = tables.iter().map(|table| table.published()).collect();
         let executable = Box::leak(Box::<[Range]>::from(executable));
         let objects = Box::leak(objects);

@@ -5,7 +5,7 @@
 //! may free the memory at any time: everything is copied through the kernel, within bounds, and
 //! tables that were deregistered meanwhile are dropped.
 
-use super::published_table::PublishedTable;
+use super::unwind_info::UnwindInfo;
 use crate::registered_frames::{self, Registration};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -25,7 +25,7 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Default)]
 pub struct Registered {
     generation: u64,
-    tables: HashMap<Registration, Option<Arc<PublishedTable>>>,
+    tables: HashMap<Registration, Option<Arc<UnwindInfo>>>,
 }
 
 impl Registered {
@@ -48,8 +48,8 @@ impl Registered {
     }
 
     /// The tables of code outside of `others`, which are sorted.
-    pub fn outside(&self, others: &[Arc<PublishedTable>]) -> Vec<Arc<PublishedTable>> {
-        let is_outside = |table: &&Arc<PublishedTable>| {
+    pub fn outside(&self, others: &[Arc<UnwindInfo>]) -> Vec<Arc<UnwindInfo>> {
+        let is_outside = |table: &&Arc<UnwindInfo>| {
             let after = others.partition_point(|other| other.text().start < table.text().end);
             after
                 .checked_sub(1)
@@ -59,7 +59,7 @@ impl Registered {
     }
 }
 
-fn table(registration: Registration, memory_file: i32) -> Option<PublishedTable> {
+fn table(registration: Registration, memory_file: i32) -> Option<UnwindInfo> {
     let aarch64 = cfg!(target_arch = "aarch64");
     let copy = Copy::of(registration.address, memory_file)?;
     let eh_frame = (copy.start, copy.bytes.as_slice());
@@ -75,7 +75,7 @@ fn table(registration: Registration, memory_file: i32) -> Option<PublishedTable>
         main: None,
         aarch64,
     };
-    Some(PublishedTable::new(build_table(&input).ok()?, text, 0))
+    Some(UnwindInfo::new(build_table(&input).ok()?, text, 0))
 }
 
 /// A copy of frame descriptions.

@@ -18,7 +18,7 @@ const FEW_READS: usize = 64;
 
 /// An unwind table that handlers may read, or what they read as long as there is none.
 #[derive(Debug)]
-pub struct PublishedTable {
+pub struct UnwindInfo {
     text: Range<u64>,
     frame_header: u64,
     content: *mut Content,
@@ -31,14 +31,14 @@ enum Content {
 }
 
 // SAFETY: an owned pointer to data that is only read.
-unsafe impl Send for PublishedTable {}
+unsafe impl Send for UnwindInfo {}
 // SAFETY: as above.
-unsafe impl Sync for PublishedTable {}
+unsafe impl Sync for UnwindInfo {}
 
-impl PublishedTable {
+impl UnwindInfo {
     /// The table of the code in `text`; `frame_header` as in [`Object::frame_header`].
-    pub fn new(table: OwnedTable, text: Range<u64>, frame_header: u64) -> PublishedTable {
-        PublishedTable::with(Content::Table(table), text, frame_header)
+    pub fn new(table: OwnedTable, text: Range<u64>, frame_header: u64) -> UnwindInfo {
+        UnwindInfo::with(Content::Table(table), text, frame_header)
     }
 
     /// The code in `text` has no table yet; `any_wanted` is set once it wants one.
@@ -47,15 +47,15 @@ impl PublishedTable {
         text: Range<u64>,
         frame_header: u64,
         any_wanted: &Arc<AtomicBool>,
-    ) -> PublishedTable {
+    ) -> UnwindInfo {
         let table_cost = FEW_READS.max(sections.functions() / FUNCTIONS_A_READ);
         let demand = TableDemand::new(table_cost.try_into().unwrap_or(u32::MAX));
         let content = Content::Sections { sections, demand, any_wanted: any_wanted.clone() };
-        PublishedTable::with(content, text, frame_header)
+        UnwindInfo::with(content, text, frame_header)
     }
 
-    fn with(content: Content, text: Range<u64>, frame_header: u64) -> PublishedTable {
-        PublishedTable { text, frame_header, content: Box::into_raw(Box::new(content)) }
+    fn with(content: Content, text: Range<u64>, frame_header: u64) -> UnwindInfo {
+        UnwindInfo { text, frame_header, content: Box::into_raw(Box::new(content)) }
     }
 
     /// The code.
@@ -105,7 +105,7 @@ impl PublishedTable {
     }
 }
 
-impl Drop for PublishedTable {
+impl Drop for UnwindInfo {
     fn drop(&mut self) {
         // SAFETY: made by Box::into_raw in `with`, freed once; `Publication` drops owners only
         // when no handler can read the table.
