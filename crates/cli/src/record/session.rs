@@ -47,7 +47,7 @@ pub struct Session {
     errors: Vec<Error>,
     /// Why threads that ran could not be sampled, and what to do, if an agent said.
     hindrance: Option<(String, &'static str)>,
-    begun: Instant,
+    started_at: Instant,
 }
 
 /// How a source ended that is over.
@@ -79,7 +79,7 @@ impl Session {
             agents_ns: 0,
             errors: Vec::new(),
             hindrance: None,
-            begun: Instant::now(),
+            started_at: Instant::now(),
         }
     }
 
@@ -137,7 +137,7 @@ impl Session {
 
     fn end(&mut self, id: usize, mut ended: Box<Ended>) -> Over {
         let (running, added) = self.running.remove(&id).unzip();
-        let since = added.map_or(Duration::ZERO, |added| added.duration_since(self.begun));
+        let since = added.map_or(Duration::ZERO, |added| added.duration_since(self.started_at));
         self.lasted = self.lasted.max(since + Duration::from_nanos(ended.summary.duration_ns));
         let reported_ns = ended.summary.cost.map_or(0, |cost| cost.agent_cpu_ns);
         self.agents_ns += running.as_ref().map_or(0, Running::agent_cpu_ns).max(reported_ns);
@@ -180,7 +180,7 @@ impl Session {
         // The wait for the last names is no part of it.
         let lasted = match self.running.is_empty() && self.lasted > Duration::ZERO {
             true => self.lasted,
-            false => self.begun.elapsed(),
+            false => self.started_at.elapsed(),
         };
         sum.duration_ns = lasted.as_nanos() as u64;
         sum

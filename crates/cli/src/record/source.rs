@@ -108,15 +108,15 @@ impl Source {
     }
 
     fn read(self, connection: &Connection, target: &str, losses: &Losses, to: &SyncSender<Message>) -> Ended {
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = match self.client.ask_on(connection, target) {
             Ok(answer) => answer,
-            Err(error) => return without_samples(losses, begun, Some(error)),
+            Err(error) => return without_samples(losses, started, Some(error)),
         };
         // There was nothing to record: the figures say why.
         let nothing = (answer.status == 422).then(|| answer.field("x-swipr-stats")).flatten();
         if let Some(mut summary) = nothing.and_then(swipr_formats::read_stats_line) {
-            summary.duration_ns = begun.elapsed().as_nanos() as u64;
+            summary.duration_ns = started.elapsed().as_nanos() as u64;
             return Ended { summary, whole: false, gave_nothing: false, is_cut: false, error: None };
         }
         let mut answer = match self.client.accepted(answer) {
@@ -125,7 +125,7 @@ impl Source {
                 return Ended {
                     gave_nothing: true,
                     is_cut: false,
-                    ..without_samples(losses, begun, Some(error))
+                    ..without_samples(losses, started, Some(error))
                 };
             }
         };
@@ -156,13 +156,13 @@ impl Source {
         };
         match summary {
             Some(summary) => Ended { summary, whole: true, gave_nothing: false, is_cut: false, error },
-            None if samples == 0 => without_samples(losses, begun, error),
+            None if samples == 0 => without_samples(losses, started, error),
             None => {
                 // What it had not sent is not known.
                 let mut summary = Summary { uncounted: 1, ..losses.summary() };
                 summary.samples = samples;
                 summary.threads = reader.threads() as u64;
-                summary.duration_ns = begun.elapsed().as_nanos() as u64;
+                summary.duration_ns = started.elapsed().as_nanos() as u64;
                 Ended { summary, whole: false, gave_nothing: false, is_cut: false, error }
             }
         }
@@ -171,8 +171,8 @@ impl Source {
 
 /// A recording that was cut before its first sample. The agent's figures may say that there was
 /// none.
-fn without_samples(losses: &Losses, begun: Instant, error: Option<Error>) -> Ended {
-    let duration_ns = begun.elapsed().as_nanos() as u64;
+fn without_samples(losses: &Losses, started: Instant, error: Option<Error>) -> Ended {
+    let duration_ns = started.elapsed().as_nanos() as u64;
     let summary = Summary { duration_ns, ..losses.summary() };
     let gave_nothing = summary.uncounted > 0 || losses.taken() > 0;
     Ended { summary, whole: false, gave_nothing, is_cut: true, error }

@@ -97,9 +97,9 @@ impl TailedFile {
     }
 
     fn read_on(&mut self, whole: &FileAndBuffer, consumer: &mut dyn Consumer) -> bool {
-        let (begun, mut room) = (self.at, CHUNK_BYTES);
+        let (started, mut room) = (self.at, CHUNK_BYTES);
         let end = whole.end().min(self.max_bytes);
-        while self.at < end && self.at - begun < MAX_AT_ONCE {
+        while self.at < end && self.at - started < MAX_AT_ONCE {
             let length = usize::try_from(end - self.at).unwrap_or(room).min(room);
             let mut bytes = vec![0; length];
             if whole.read_exact_at(&mut bytes, self.at).is_none() {
@@ -117,7 +117,7 @@ impl TailedFile {
             self.tail.extend_from_slice(bytes.get(used.saturating_sub(TAIL_BYTES)..used).unwrap_or_default());
             self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
         }
-        self.at > begun
+        self.at > started
     }
 }
 
