@@ -1,5 +1,6 @@
 //! The command as users have it: built, started, and against real programs.
 
+mod children;
 mod containers;
 mod convert;
 mod diff;
@@ -10,6 +11,7 @@ mod examples;
 #[path = "../../../../tests/generated.rs"]
 mod generated;
 mod ls;
+mod not_preloaded;
 mod options;
 mod otlp;
 mod pages;

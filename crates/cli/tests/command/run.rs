@@ -2,7 +2,6 @@
 
 use crate::support::*;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Host, wait_until};
@@ -107,113 +106,6 @@ fn cpu_time_of_threads_that_cannot_be_sampled_is_told_at_the_programs_end() {
         unsampled_ns += line["unsampled_cpu_ns"].as_u64().unwrap_or(0);
     }
     assert!(unsampled_ns >= 450_000_000 && all_ns >= unsampled_ns, "{all_ns} {unsampled_ns}: {}", said.out);
-}
-
-/// Python's multiprocessing ends its processes by `_exit`: a fifth of the CPU time of short ones
-/// was not in the recording, and nothing said so.
-#[test]
-fn a_child_that_ends_by_exit_without_handlers_hands_over_its_last_samples() {
-    let directory = Directory::new();
-    let (source, forks) = (directory.path().join("forks.c"), directory.path().join("forks"));
-    let text = r#"
-        #include <signal.h>
-        #include <stdlib.h>
-        #include <sys/wait.h>
-        #include <time.h>
-        #include <unistd.h>
-        static void end(int signal)
-        {
-            _exit(signal);
-        }
-        static void use(long ns)
-        {
-            struct timespec used;
-            do
-                clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-            while (used.tv_sec == 0 && used.tv_nsec < ns);
-        }
-        int main(void)
-        {
-            int status;
-            for (int child = 0; child < 6; child++) {
-                if (fork() == 0) {
-                    use(200000000);
-                    if (child % 3 == 0)
-                        _exit(0);
-                    if (child % 3 == 1)
-                        quick_exit(0);
-                    signal(SIGUSR1, end);
-                    raise(SIGUSR1);
-                }
-                wait(&status);
-                if (!WIFEXITED(status) || WEXITSTATUS(status) != (child % 3 < 2 ? 0 : SIGUSR1))
-                    return 1;
-            }
-            if (vfork() == 0)
-                _exit(0);
-            return 0;
-        }
-    "#;
-    std::fs::write(&source, text).expect("a C file");
-    program::compile(&source, &forks, &["-O2".into()], &[]);
-    let said = says(["run", "-s", "-f", "folded", "-o", "-", "--", &forks.display().to_string()]).well();
-    let weights = said.out.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
-    let recorded_ns: u64 = weights.sum();
-    assert!(recorded_ns >= 1_140_000_000, "{recorded_ns} of 1.2 s: {said:?}");
-    assert!(said.errors.contains("lost 0"), "{said:?}");
-}
-
-/// Such children were missing without a word.
-#[test]
-fn cpu_time_of_children_that_have_no_agent_is_told() {
-    let directory = Directory::new();
-    let (source, clones) = (directory.path().join("clones.c"), directory.path().join("clones"));
-    let text = r#"
-        #include <signal.h>
-        #include <sys/syscall.h>
-        #include <sys/wait.h>
-        #include <time.h>
-        #include <unistd.h>
-        int main(void)
-        {
-            if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) {
-                while ((double)clock() / CLOCKS_PER_SEC < 0.6)
-                    ;
-                _exit(0);
-            }
-            wait(NULL);
-            while ((double)clock() / CLOCKS_PER_SEC < 0.3)
-                ;
-            return 0;
-        }
-    "#;
-    std::fs::write(&source, text).expect("a C file");
-    program::compile(&source, &clones, &["-O2".into()], &[]);
-    let program = clones.display().to_string();
-    let said = says(["run", "-s", "-o", "-", "-f", "folded", "--", &program]).well();
-    let missing = ["swipr: 0.5 of ", "swipr: 0.6 of "].iter().any(|start| said.errors.contains(start));
-    assert!(missing && said.errors.contains("of the processes' CPU time are not"), "{said:?}");
-    let said = says(["run", "-o", "-", "-f", "folded", "--", &program]).well();
-    assert!(!said.errors.contains("CPU time are not"), "children were not asked for: {said:?}");
-}
-
-/// In a PID namespace a process has another id for itself: the machine's first process was blamed.
-#[test]
-fn processes_of_other_pid_namespaces_have_their_names() {
-    let unshare = ["unshare", "-fp", "--mount-proc"];
-    let may = Command::new(unshare[0]).args(&unshare[1..]).arg("true").status();
-    if !may.is_ok_and(|status| status.success()) {
-        println!("not run: unshare(1) may not make a PID namespace");
-        return;
-    }
-    let directory = Directory::new();
-    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]).display().to_string();
-    let arguments = ["run", "-s", "-f", "folded", "-o", "-", "--"].into_iter().chain(unshare);
-    let said = says(arguments.chain([hot.as_str()])).well();
-    let of_hot = said.out.lines().filter(|line| line.contains(";hot"));
-    let roots: Vec<&str> = of_hot.filter_map(|line| Some(line.split_once(';')?.0)).collect();
-    assert!(!roots.is_empty() && roots.iter().all(|root| root.ends_with(" hot]")), "{said:?}");
-    assert!(!said.errors.contains("(1)"), "{said:?}");
 }
 
 /// Regression: the agent's wait for the last samples was a point where threads are cancelled, and
@@ -347,25 +239,6 @@ fn a_program_that_root_starts_as_another_user_is_recorded() {
     assert!(said.out.contains(";main;hot"), "{said:?}");
 }
 
-#[test]
-fn children_are_left_out_with_a_hint_and_merged_where_asked() {
-    let directory = Directory::new();
-    let (one, two) = (short_program(&directory, "one", &[]), short_program(&directory, "two", &[]));
-    let script = format!("{} & {}; wait", one.display(), two.display());
-    let run = |more: &[&str]| {
-        let arguments = ["run", "--idle", "-f", "folded", "-o", "-"].iter().chain(more);
-        says(arguments.chain(&["--", "sh", "-c", &script]))
-    };
-    let without = run(&[]).well();
-    assert!(!without.out.contains("hot") && without.errors.contains("next: -s follows"), "{without:?}");
-    let merged = run(&["--subprocesses"]).well();
-    for name in ["one", "two"] {
-        let root = format!(" {name}];");
-        let is_root = |line: &str| line.starts_with("[process ") && line.contains(&root);
-        assert!(merged.out.lines().any(is_root), "{name} in {merged:?}");
-    }
-}
-
 /// For recordings of wall-clock time, which have samples of what gets no CPU, too.
 const SHORT: [&str; 2] = ["-DSTATUS=0", "-DSECONDS=0.2"];
 
@@ -415,87 +288,6 @@ fn processes_of_one_name_become_one_where_threads_do() {
     };
     assert_eq!(roots(&["--reuse-threads"]), ["[process hot]"]);
     assert_eq!(roots(&[]).len(), 2);
-}
-
-/// Starts so many processes, each of which uses so much CPU; with a third argument they are copies
-/// of it.
-fn parent(directory: &Directory) -> std::path::PathBuf {
-    let source = directory.path().join("parent.c");
-    let text = r#"
-        #include <stdlib.h>
-        #include <sys/wait.h>
-        #include <time.h>
-        #include <unistd.h>
-        static volatile unsigned long sink;
-        __attribute__((noinline)) static void hot(double seconds)
-        {
-            double end = (double)clock() / CLOCKS_PER_SEC + seconds;
-            while ((double)clock() / CLOCKS_PER_SEC < end)
-                for (int i = 0; i < 100000; i++)
-                    sink += (unsigned long)i;
-        }
-        int main(int count, char **words)
-        {
-            int children = atoi(words[1]);
-            if (children == 0)
-                hot(atof(words[2]));
-            for (int i = 0; i < children; i++) {
-                if (fork() != 0)
-                    continue;
-                if (count < 4)
-                    execl("/proc/self/exe", "child", "0", words[2], (char *)0);
-                hot(atof(words[2]));
-                exit(0);
-            }
-            while (wait(0) > 0)
-                ;
-            return 0;
-        }
-    "#;
-    std::fs::write(&source, text).expect("a C file");
-    let program = directory.path().join("parent");
-    program::compile(&source, &program, &[], &[]);
-    program
-}
-
-/// Of 20 children that were started at the same time 2 to 17 were recorded, and `lost 0` was said.
-#[test]
-fn every_child_is_recorded_however_many_start_at_the_same_time() {
-    let directory = Directory::new();
-    let parent = parent(&directory);
-    for (children, how) in [("20", None), ("10", Some("copies"))] {
-        let mut command = swipr(["run", "-s", "-f", "folded", "-o", "-", "--"]);
-        let said = said(command.arg(&parent).args([children, "0.15"]).args(how)).well();
-        let hot = said.out.lines().filter(|line| line.contains(";hot"));
-        let mut processes: Vec<&str> = hot.filter_map(|line| line.split(' ').nth(1)).collect();
-        processes.sort_unstable();
-        processes.dedup();
-        assert_eq!(processes.len().to_string(), children, "{how:?} {said:?}");
-        assert!(!said.errors.contains("not recorded"), "{said:?}");
-    }
-}
-
-/// It was not mentioned.
-#[test]
-fn a_child_that_could_not_be_recorded_is_named() {
-    let directory = Directory::new();
-    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
-    // A socket of process 1 is there, and nothing listens.
-    let script = format!("touch ${{SWIPR_SOCKET%/*}}/1-1.sock; {}", hot.display());
-    let said = says(["run", "-s", "-f", "folded", "-o", "-", "--", "sh", "-c", &script]).well();
-    // On a loaded machine the shell may be gone before it is recorded, too.
-    assert!(said.errors.contains("not recorded: ") && said.errors.contains("(1)"), "{said:?}");
-}
-
-/// The shell ended without a sample, and the message was of a connection that had ended.
-#[test]
-fn a_program_whose_children_did_the_work_is_told_that_they_were_not_recorded() {
-    let directory = Directory::new();
-    let hot = short_program(&directory, "hot", &["-DSTATUS=0"]);
-    let script = format!("{}; true", hot.display());
-    let said = says(["run", "-f", "folded", "-o", "-", "--", "sh", "-c", &script]);
-    said.refuses(0, &["sample", "next: -s follows child processes"]);
-    assert!(!said.errors.contains("cannot ask"), "{said:?}");
 }
 
 /// Regression: on a full disk the command ended with 125 while the program still ran, and with 101
@@ -557,115 +349,6 @@ fn after_its_duration_the_recording_is_written_and_the_program_goes_on() {
     assert!(child.wait().expect("its end").success());
 }
 
-/// Prints LD_PRELOAD; its status is 0.
-const SAYS_ITS_PRELOAD: &str = "
-    #include <stdio.h>
-    #include <stdlib.h>
-    int main(void)
-    {
-        const char *preload = getenv(\"LD_PRELOAD\");
-        puts(preload ? preload : \"nothing\");
-        return 0;
-    }
-";
-
-/// An executable file for 32-bit x86 that ends with status 0: exit(2), by number.
-fn program_of_32_bits() -> Vec<u8> {
-    let mut file = b"\x7fELF\x01\x01\x01".to_vec();
-    file.resize(16, 0);
-    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-    // ET_EXEC and EM_386 in one word, then version, entry, program headers, section headers, flags.
-    file.extend(words(&[3 << 16 | 2, 1, 0x0804_8054, 52, 0, 0]));
-    file.extend([52, 0, 32, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-    // PT_LOAD: the whole file, to be read and executed.
-    file.extend(words(&[1, 0, 0x0804_8000, 0x0804_8000, 0x60, 0x60, 5, 0x1000]));
-    file.extend(b"\xb8\x01\0\0\0\x31\xdb\xcd\x80\x90\x90\x90");
-    file
-}
-
-fn make_executable(file: &std::path::Path) {
-    assert!(Command::new("chmod").arg("+x").arg(file).status().is_ok_and(|status| status.success()));
-}
-
-#[test]
-fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
-    let directory = Directory::new();
-    let run = |program: &std::path::Path| says(["run".as_ref(), program.as_os_str()]);
-    let fixed = short_program(&directory, "static", &["-static", "-DSECONDS=0"]);
-    let said = run(&fixed);
-    said.refuses(5, &["warning: ", "is a static program"]);
-    assert_eq!(said.errors.matches("next: ").count(), 1, "{said:?}");
-    let script = directory.path().join("script");
-    let line = format!("#! {} -x\n", fixed.display());
-    std::fs::write(&script, line).expect("a script");
-    make_executable(&script);
-    run(&script).refuses(5, &["is a static program"]);
-    let setuid = short_program(&directory, "setuid", &["-DSECONDS=0"]);
-    let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&setuid).expect("the program"));
-    if std::os::unix::fs::chown(&setuid, Some(own + 1), None).is_ok() {
-        assert!(Command::new("chmod").arg("4755").arg(&setuid).status().is_ok_and(|status| status.success()));
-        let said = run(&setuid);
-        assert!(said.errors.contains("is setuid to user"), "{said:?}");
-    }
-    let foreign = short_program(&directory, "foreign", &["-DSECONDS=0"]);
-    let mut bytes = std::fs::read(&foreign).expect("the program");
-    bytes[18] = 243; // e_machine: RISC-V
-    std::fs::write(&foreign, bytes).expect("the program");
-    let said = run(&foreign);
-    assert!(said.errors.contains("is for riscv"), "{said:?}");
-}
-
-/// Its parent is preloaded, and the variable is inherited.
-fn musl_child(program: &Path) {
-    if std::env::var_os("SWIPR_TEST_LIBRARY").is_none() {
-        return eprintln!("not tried: only the library in the packages loads under musl (packages/build)");
-    }
-    let script = format!("{}; exit 3", program.display());
-    for options in [&["run"][..], &["run", "-s"]] {
-        let said = says([options, &["--", "sh", "-c", &script]].concat());
-        assert_eq!(said.status, Some(3), "{said:?}");
-        assert!(said.out.contains("libswipr"), "{said:?}");
-        assert!(!said.errors.contains("Error"), "{said:?}");
-    }
-}
-
-/// A program of musl's ended with 127 before its first instruction: its loader cannot load what is
-/// made for glibc.
-#[test]
-fn programs_that_cannot_be_preloaded_are_started_as_they_are_and_keep_their_status() {
-    let directory = Directory::new();
-    let source = directory.path().join("says.c");
-    std::fs::write(&source, SAYS_ITS_PRELOAD).expect("a C file");
-    let runs_as_it_is = |name: &str, reason: &str, out: &str| {
-        let program = directory.path().join(name).display().to_string();
-        let said = says(["run", "-s", "--", &program]);
-        said.refuses(0, &["warning: ", reason]);
-        assert_eq!(said.out, out, "{said:?}");
-        says(["run", "--require-samples", "--", &program]).refuses(125, &[reason]);
-    };
-    program::compile(&source, &directory.path().join("static"), &["-static".into()], &[]);
-    runs_as_it_is("static", "is a static program", "nothing\n");
-    let of_32_bits = directory.path().join("of_32_bits");
-    std::fs::write(&of_32_bits, program_of_32_bits()).expect("the program");
-    make_executable(&of_32_bits);
-    match Command::new(&of_32_bits).status() {
-        Ok(_) => runs_as_it_is("of_32_bits", "is for x86 (32 bit)", ""),
-        Err(error) => eprintln!("not tried: this kernel starts no program of 32 bits: {error}"),
-    }
-    let musl = directory.path().join("musl");
-    match Command::new("musl-gcc").arg(&source).arg("-o").arg(&musl).status() {
-        Ok(status) => {
-            assert!(status.success());
-            runs_as_it_is("musl", "uses musl's C library", "nothing\n");
-            musl_child(&musl);
-        }
-        Err(_) => eprintln!("not tried: there is no musl-gcc (Debian package musl-tools)"),
-    }
-    let bionic = short_program(&directory, "bionic", &["-Wl,--dynamic-linker=/system/bin/linker64"]);
-    let said = says(["run".as_ref(), bionic.as_os_str()]);
-    assert!(said.errors.contains("is loaded by /system/bin/linker64"), "{said:?}");
-}
-
 #[test]
 fn what_cannot_be_started_has_the_status_that_shells_give_it() {
     says(["run", "--", "no-such-program"]).refuses(127, &["no-such-program"]);
@@ -677,26 +360,6 @@ fn what_cannot_be_started_has_the_status_that_shells_give_it() {
     says(["run", "-f", "gif", "--", "true"]).refuses(2, &["gif"]);
     let said = says(["run"]);
     assert_eq!(said.status, Some(2), "{said:?}");
-}
-
-/// Of a daemon it was said that one child was not recorded, or that the program was too short.
-#[test]
-fn processes_that_a_program_leaves_running_are_named() {
-    let directory = Directory::new();
-    let file = directory.path().join("x.folded").display().to_string();
-    // It ends when the child's agent listens.
-    let script = r#"sleep 60 </dev/null >/dev/null 2>&1 &
-        until set -- "${SWIPR_SOCKET%/*}"/$!-*; [ -e "$1" ]; do :; done"#;
-    for follow in [&["-s"][..], &[]] {
-        let mut command = swipr(["run", "-o", &file]);
-        let said = said(command.args(follow).args(["--", "sh", "-c", script]));
-        let (_, left) = said.errors.split_once("left running: ").unwrap_or_else(|| panic!("{said:?}"));
-        let pid = left.split(['(', ')']).nth(1).and_then(|pid| pid.parse().ok()).expect("an id");
-        // SAFETY: kill(2) takes no pointer; it was just said to run.
-        unsafe { libc::kill(pid, libc::SIGKILL) };
-        said.refuses(0, &["next: have it stay in the foreground"]);
-        assert!(!said.errors.contains("not recorded\n"), "{said:?}");
-    }
 }
 
 /// The program ran first, and then its duration was refused.
