@@ -9,12 +9,12 @@
 //! by the period, and what one stack leaves
 //! of a period is carried to the next: the sum is the recording's, to less than one period.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
 use crate::aggregate::Totals;
 use crate::model::{FrameKind, Header, Module, Sample, Summary};
+use crate::order::sorted;
 use crate::{Format, FormatInfo, Options, names};
 
 /// The format, which has no names.
@@ -72,12 +72,10 @@ impl Format for Gperftools {
             }
         }
         words(&[0, 1, 0]);
-        let modules: BTreeMap<u64, &Arc<Module>> = totals
-            .frames()
-            .filter_map(|frame| frame.module.as_ref())
-            .map(|module| (module.start, module))
-            .collect();
-        for (_, module) in modules {
+        let modules: Vec<&Arc<Module>> = totals.frames().filter_map(|frame| frame.module.as_ref()).collect();
+        let mut modules = sorted(&modules, &|a, b| a.start.cmp(&b.start));
+        modules.dedup_by_key(|module| module.start);
+        for module in modules {
             let path = names::printable(&module.path);
             // Writing to a Vec cannot fail.
             let _ = writeln!(

@@ -5,6 +5,7 @@
 //! thread: their order within it is lost, their sums are not.
 
 use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, State, Summary, Thread};
+use crate::order::sorted;
 use crate::{Format, PtrCache, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -87,8 +88,8 @@ impl MemoryRecording {
     }
 
     fn entries_of(&self, slice: &Slice) -> Vec<Entry<'_>> {
-        let mut keys: Vec<_> = slice.sums.iter().collect();
-        keys.sort_unstable_by_key(|(key, _)| **key);
+        let keys: Vec<_> = slice.sums.iter().collect();
+        let keys = sorted(&keys, &|(a, _), (b, _)| a.cmp(b));
         let entry = |(&(thread, state, stack), sum): (&(u32, State, u32), &KeptSum)| {
             Some(Entry {
                 thread: self.threads.get(thread as usize)?,

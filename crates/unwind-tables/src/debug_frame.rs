@@ -4,7 +4,7 @@
 
 use super::cfi_machine::Machine;
 use super::convert::Converter;
-use super::descriptions::Slice;
+use super::descriptions::{Described, Slice};
 use super::push_hole;
 use super::register_rows::RegisterRows;
 use crate::table::TableBuilder;
@@ -21,7 +21,7 @@ pub(super) struct DebugFunctions<'a> {
     bases: BaseAddresses,
     bias: u64,
     /// Address in the process and place in the section; by address.
-    functions: Vec<(u64, DebugFrameOffset)>,
+    functions: Vec<Described>,
 }
 
 impl<'a> DebugFunctions<'a> {
@@ -42,12 +42,12 @@ impl<'a> DebugFunctions<'a> {
             {
                 let start = description.initial_address().wrapping_add(bias);
                 if text.contains(&start) && description.len() != 0 {
-                    functions.push((start, DebugFrameOffset(description.offset())));
+                    functions.push(Described { start, offset: description.offset() });
                 }
             }
         }
-        functions.sort_unstable_by_key(|&(start, at)| (start, at.0));
-        functions.dedup_by_key(|&mut (start, _)| start);
+        functions.sort_unstable();
+        functions.dedup_by_key(|function| function.start);
         DebugFunctions { section, bytes, bases, bias, functions }
     }
 
@@ -66,14 +66,15 @@ impl<'a> DebugFunctions<'a> {
         builder: &mut TableBuilder,
         saved: &mut RegisterRows,
     ) -> u64 {
-        let first = self.functions.partition_point(|&(start, _)| start < hole.start);
-        let in_hole = || self.functions.iter().skip(first).take_while(|&&(start, _)| start < hole.end);
+        let first = self.functions.partition_point(|function| function.start < hole.start);
+        let in_hole = || self.functions.iter().skip(first).take_while(|function| function.start < hole.end);
         let mut end = hole.start;
-        let limits = in_hole().skip(1).map(|&(start, _)| start).chain([hole.end]);
-        for (&(start, at), limit) in in_hole().zip(limits) {
-            let parsed = self
-                .section
-                .fde_from_offset(&self.bases, at, |section, bases, at| section.cie_from_offset(bases, at));
+        let limits = in_hole().skip(1).map(|function| function.start).chain([hole.end]);
+        for (&Described { start, offset }, limit) in in_hole().zip(limits) {
+            let parsed =
+                self.section.fde_from_offset(&self.bases, DebugFrameOffset(offset), |section, bases, at| {
+                    section.cie_from_offset(bases, at)
+                });
             let Ok(description) = parsed else { continue };
             push_hole(end..start, builder);
             end = start.saturating_add(description.len()).min(limit);

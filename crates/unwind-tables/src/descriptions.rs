@@ -21,7 +21,7 @@ const ADDRESS_BYTES: u8 = 8;
 pub(crate) struct Described {
     /// First address.
     pub(crate) start: u64,
-    /// Offset of the description in `.eh_frame`.
+    /// Offset of the description in its section.
     pub(crate) offset: usize,
 }
 

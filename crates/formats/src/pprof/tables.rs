@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::json::hex_bytes;
 use crate::model::{Frame, FrameKind, Header, Module};
+use crate::order::sorted;
 use crate::protobuf::Message;
 use crate::text_frames::shown_functions;
 use crate::{Options, names};
@@ -151,7 +152,7 @@ impl<'a> Tables<'a> {
         for location in std::mem::take(&mut self.encoded_locations) {
             profile.message(4, location);
         }
-        for ((name, system_name, file), id) in sorted(self.functions) {
+        for (&(name, system_name, file), id) in by_id(&self.functions) {
             let mut message = Message::new();
             message.number(1, id);
             message.number(2, name);
@@ -159,8 +160,8 @@ impl<'a> Tables<'a> {
             message.number(4, file);
             profile.message(5, message);
         }
-        for (text, _) in sorted(self.strings) {
-            profile.text(6, &text);
+        for (text, _) in by_id(&self.strings) {
+            profile.text(6, text);
         }
     }
 
@@ -190,8 +191,7 @@ impl<'a> Tables<'a> {
 }
 
 /// Entries in the order of their ids.
-fn sorted<K>(ids: HashMap<K, u64>) -> Vec<(K, u64)> {
-    let mut entries: Vec<(K, u64)> = ids.into_iter().collect();
-    entries.sort_unstable_by_key(|&(_, id)| id);
-    entries
+fn by_id<K>(ids: &HashMap<K, u64>) -> Vec<(&K, u64)> {
+    let entries: Vec<(&K, u64)> = ids.iter().map(|(entry, &id)| (entry, id)).collect();
+    sorted(&entries, &|a, b| a.1.cmp(&b.1))
 }

@@ -6,7 +6,7 @@ use crate::agent_threads;
 use crate::counters::AgentCounters;
 use crate::histogram::{Histogram, Percentiles};
 use crate::registered_frames;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use swipr_formats::model::Summary;
 use swipr_os::{cpu_timers, disabled, process, timer_delivery};
 use swipr_symbols::symbolizer::Stats;
@@ -228,7 +228,9 @@ pub const HISTOGRAMS: &[Named] = &[
 ];
 
 fn counts<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> Value {
-    Value::Object(counts.map(|(name, count)| (name.to_owned(), count.into())).collect())
+    let mut object = Map::new();
+    counts.for_each(|(name, count)| _ = object.insert(name.to_owned(), count.into()));
+    object.into()
 }
 
 fn durations(histogram: &Histogram) -> Value {

@@ -7,6 +7,7 @@ use crate::demangle::demangle;
 use crate::elf::{ElfFile, Section};
 use crate::error::Error;
 use crate::lines::{Files, Lines};
+use crate::order::sorted_by;
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 use object::pod;
@@ -67,9 +68,8 @@ fn entries(code: &Range<u64>, lines: &mut Lines) -> Arc<[LineEntry]> {
     // PHP's word for what has no file.
     let is_file = |(_, path, _): &(u64, String, u32)| path.rsplit('/').next() != Some("unknown");
     let places = lines.places(code, MAX_LINES).into_iter().filter(is_file);
-    let mut entries: Vec<_> = places.map(&mut entry).collect();
-    entries.sort_by_key(|entry| entry.offset);
-    entries.into()
+    let entries: Vec<_> = places.map(&mut entry).collect();
+    sorted_by(&entries, |entry| entry.offset).into()
 }
 
 fn functions(file: &ElfFile, section: &Section) -> Result<Vec<(Range<u64>, String)>, Error> {

@@ -5,6 +5,7 @@ use super::extent::Extent;
 use super::program::LineSequence;
 use super::unit::OpenUnit;
 use super::window::Window;
+use crate::order::sorted_by;
 use crate::pages::PagedReader;
 use gimli::{Dwarf, EndianSlice, EntriesRaw, LittleEndian, UnitOffset, UnitRef};
 use std::ops::Range;
@@ -64,9 +65,7 @@ fn functions(unit: UnitRef<PagedReader>, most: usize) -> Vec<DwarfFunction> {
     let mut found = Vec::new();
     // What was found before an error stays.
     let _ = gather(unit, &mut found, most);
-    found.sort_unstable_by_key(|function| function.begin);
-    found.shrink_to_fit();
-    found
+    sorted_by(&found, |function| function.begin)
 }
 
 fn gather(unit: UnitRef<PagedReader>, found: &mut Vec<DwarfFunction>, most: usize) -> gimli::Result<()> {

@@ -6,6 +6,7 @@
 //! gimli reads the table's header; it cannot run a program from a place in its middle.
 
 use super::window::Window;
+use crate::order::sorted_by;
 use crate::pages::PagedReader;
 use gimli::{DwLne, DwLns, LineProgramHeader, Reader};
 
@@ -118,9 +119,7 @@ impl Program {
                 });
             }
         }
-        found.sort_unstable_by_key(|stretch| stretch.begin);
-        found.shrink_to_fit();
-        found
+        sorted_by(&found, |stretch| stretch.begin)
     }
 
     /// The row that an address of a stretch is in.

@@ -7,6 +7,7 @@ use crate::demangle::is_mangled;
 use crate::elf::ElfFile;
 use crate::error::Error;
 use crate::lines::{Files, LineFrame, Lines};
+use crate::order::sorted_by;
 use crate::separate::{self, Finder};
 use crate::symbols::{FoundSymbol, SymbolTable, described_functions, function_at};
 use std::collections::HashMap;
@@ -87,7 +88,7 @@ impl Object {
         let mut functions =
             if symbols.is_complete() { Vec::new() } else { described_functions(&file, memory) };
         functions.extend(symbols.take_called());
-        functions.sort_unstable_by_key(|function| function.start);
+        let functions = sorted_by(&functions, |function| function.start);
         let file_name =
             path.file_name().map_or_else(|| key.path.to_string(), |it| it.to_string_lossy().into());
         let source = debug.unwrap_or(file);

@@ -4,6 +4,7 @@
 
 use super::function_at;
 use crate::elf::{ElfFile, Section};
+use crate::order::sorted_by;
 use object::elf;
 use std::ops::Range;
 
@@ -35,7 +36,7 @@ pub(super) fn starts(object: &ElfFile, functions: &[Range<u64>]) -> Vec<u64> {
                 code.iter().any(|section| section.contains(target))
                     && function_at(functions, target).is_none()
             }));
-            starts.sort_unstable();
+            starts = sorted_by(&starts, |&start| start);
             starts.dedup();
             at += if size == PART_BYTES { PART_BYTES - INSTRUCTION_BYTES as u64 - 1 } else { size };
         }

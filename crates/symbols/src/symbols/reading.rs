@@ -179,16 +179,15 @@ impl SymbolTable {
             return Some(*first);
         }
         let named = same.iter().map(|it| (it, self.names.text(it.name)));
-        let mut named: Vec<_> = named.map(|(it, name)| (it.rank.distance(&name), it, name)).collect();
-        named.sort_unstable_by(|(a_distance, a, a_name), (b_distance, b, b_name)| {
-            (a_distance, a.rank.is_unsized, a_name).cmp(&(b_distance, b.rank.is_unsized, b_name))
-        });
-        let size = named.iter().map(|(_, it, _)| it.size).find(|&size| size != 0).unwrap_or(0);
-        let (nearest, best, best_name) = named.first()?;
+        let named: Vec<_> =
+            named.map(|(it, name)| ((it.rank.distance(&name), it.rank.is_unsized, name), it)).collect();
+        let ((nearest, _, best_name), best) = named.iter().min_by(|(a, _), (b, _)| a.cmp(b))?;
+        let sized = named.iter().filter(|(_, it)| it.size != 0);
+        let size = sized.min_by(|(a, _), (b, _)| a.cmp(b)).map_or(0, |(_, it)| it.size);
         let best = Candidate { size, ..**best };
-        let others = named.iter().filter(|(distance, _, name)| distance == nearest && name != best_name);
+        let others = named.iter().filter(|((distance, _, name), _)| distance == nearest && name != best_name);
         let aliases: Vec<_> =
-            others.filter(|(_, _, name)| !is_mangled(name)).map(|(_, it, _)| it.name).collect();
+            others.filter(|((_, _, name), _)| !is_mangled(name)).map(|(_, it)| it.name).collect();
         self.aliases.extend(aliases.into_iter().map(|name| (first.start, name)));
         Some(best)
     }

@@ -2,6 +2,7 @@
 
 use super::super::code_map::LineEntry;
 use super::{Fields, text};
+use crate::order::sorted_by;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,10 +47,8 @@ pub(super) fn read(record: &[u8], code: Range<u64>, name: &str, files: &mut File
     let offset = |address: u64| Some(address.wrapping_sub(from)).filter(|&it| it <= code.end - code.start);
     let lines = named(Fields(fields.0), count, offset, files);
     let lines = lines.or_else(|| of_one_file(fields.0, count, offset, &files.share(script?)));
-    let mut lines = lines.unwrap_or_default();
     // Of several of one address the last holds.
-    lines.sort_by_key(|entry| entry.offset);
-    lines.into()
+    sorted_by(&lines.unwrap_or_default(), |entry| entry.offset).into()
 }
 
 fn named(
