@@ -60,9 +60,15 @@ pub(crate) struct Screen {
 /// Runs the verb.
 pub fn top(arguments: Top) -> Result<ExitCode, Error> {
     let found = find::one(&arguments.target.text())?;
-    if !stdout().is_terminal() {
+    // Such a terminal, an editor's for example, has lines and nothing else.
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if is_dumb || !stdout().is_terminal() {
         return Err(Error::new(
-            "top needs a terminal",
+            if is_dumb {
+                "top needs a terminal with a screen (TERM is dumb)"
+            } else {
+                "top needs a terminal"
+            },
             "`swipr dump` shows the stacks once; over kubectl exec give it -t",
         )
         .exit(Exit::Usage));

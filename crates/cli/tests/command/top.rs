@@ -177,3 +177,12 @@ fn without_a_terminal_it_says_what_else_there_is() {
     says(["top", &host.pid().to_string()]).refuses(2, &["needs a terminal", "swipr dump"]);
     host.end();
 }
+
+#[test]
+fn a_terminal_without_a_screen_is_told() {
+    let host = running_burner();
+    let command = format!("TERM=dumb {} top {}; sleep 60", env!("CARGO_BIN_EXE_swipr"), host.pid());
+    let Some(terminal) = Terminal::run(&command) else { return };
+    terminal.shows(&["TERM is dumb", "swipr dump"]);
+    host.end();
+}
