@@ -85,7 +85,9 @@ fn places(process: &Process) -> Vec<PathBuf> {
     }
     if let Some(pattern) = process.variable("SWIPR_SOCKET") {
         let path = pattern.replace("{PID}", &pid.to_string()).replace("{COMM}", &process.name());
-        places.insert(0, path.into());
+        // A relative one was so to the directory that the program began in, and mostly stays in.
+        let directory = fs::read_link(process.folder().join("cwd")).unwrap_or_default();
+        places.insert(0, directory.join(path));
     }
     places
 }

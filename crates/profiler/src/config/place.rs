@@ -1,6 +1,8 @@
 //! Places to listen at, as variables spell them. Not here: opening them.
 
+use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 use swipr_server::listen::{Pattern, Place};
 
 /// The port of `http://HOST` without one.
@@ -27,12 +29,14 @@ pub(super) enum Braces {
     ArePlaceholders,
 }
 
+/// What is relative is so to the current directory: the server's thread has another one.
 pub(super) fn from_path(path: &[u8]) -> Result<Place, String> {
     if path.starts_with(b"@") {
         return Err("abstract sockets are asked for with SWIPR_LISTEN".to_owned());
     }
     no_nul(path)?;
-    Pattern::parse(path).map(Place::Path)
+    let path = std::path::absolute(OsStr::from_bytes(path)).map_err(|error| error.to_string())?;
+    Pattern::parse(path.as_os_str().as_bytes()).map(Place::Path)
 }
 
 pub(super) fn from_url(url: &str, braces: Braces, exposure: Exposure) -> Result<Place, String> {

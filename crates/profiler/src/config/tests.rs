@@ -79,6 +79,13 @@ fn places_are_understood() {
     }
 }
 
+/// Regression: `SWIPR_SOCKET=app.sock` was made in the root directory.
+#[test]
+fn a_relative_path_is_one_in_the_current_directory() {
+    let expected = std::env::current_dir().unwrap().join("app.sock");
+    assert_eq!(main_place(&[("SWIPR_SOCKET", "app.sock")]), path(expected.to_str().unwrap()));
+}
+
 #[test]
 fn the_first_that_is_set_wins_and_an_empty_one_is_unset() {
     let all = [

@@ -28,7 +28,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "SWIPR_SOCKET",
         "see below",
-        "Path of the socket. Placeholders: `{PID}`, `{UUID}`, `{HOSTNAME}`, `{COMM}`.",
+        "Path of the socket, absolute or in the current directory. Placeholders: `{PID}`, `{UUID}`, `{HOSTNAME}`, `{COMM}`.",
     ),
     variable(
         "SWIPR_SAMPLING_SERVER_URL",
