@@ -63,6 +63,7 @@ impl Browser {
             .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
             .args(["--hide-scrollbars", "--window-size=1400,900", "about:blank"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
+            .env("TMPDIR", profile.path())
             .env_remove("LD_PRELOAD")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
