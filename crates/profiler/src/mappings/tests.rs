@@ -1,0 +1,158 @@
+use super::*;
+use swipr_unwind::sections::Room;
+
+#[test]
+fn this_function_and_libc_have_modules_and_tables() {
+    swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+    let mut tables = Tables::new(-1);
+    tables.refresh();
+    let here = this_function_and_libc_have_modules_and_tables as *const () as u64;
+    let code = tables.mappings().find(here).unwrap();
+    let executable = swipr_os::process::executable();
+    assert_eq!(code.module.path, executable);
+    assert!(code.symbols.as_ref().unwrap().bias < here);
+    assert!(tables.mappings().find(libc::malloc as *const () as u64).is_some());
+    assert!(tables.mappings().find(8).is_none());
+    let figures = tables.figures();
+    assert!(figures.objects >= 3 && figures.bytes > 100_000, "{figures:?}");
+    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+    let local = 0;
+    let stack = (0..1000).find_map(|_| {
+        tables.refresh_maps();
+        tables.stack_of(&raw const local as u64)
+    });
+    let stack = stack.unwrap();
+    assert!(stack.low < stack.high && tables.mappings().find(stack.low).is_none());
+}
+
+#[test]
+fn an_object_has_a_table_once_that_pays_off() {
+    swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+    let mut tables = Tables::new(-1);
+    tables.refresh();
+    let look_up = |tables: &Tables, pc: u64, times: usize| {
+        let find = |object: &&Arc<LoadedObject>| object.text().contains(&pc);
+        let table = tables.objects.iter().find(find).unwrap().unwind_info().unwrap().clone();
+        if let Some(sections) = table.published().sections {
+            (0..times).for_each(|_| _ = sections.rule(pc, &mut Room::new()));
+        }
+        table
+    };
+    let here = an_object_has_a_table_once_that_pays_off as *const () as u64;
+    assert!(look_up(&tables, here, 20).table().is_none());
+    tables.refresh();
+    assert!(look_up(&tables, here, 100_000).table().is_none());
+    tables.refresh();
+    assert!(look_up(&tables, here, 0).table().unwrap().rows() > 10_000);
+    let libc = libc::malloc as *const () as u64;
+    assert!(look_up(&tables, libc, 1).table().is_none() && !tables.wants_table());
+    assert!(look_up(&tables, libc, 5_000).table().is_none() && tables.wants_table());
+    tables.build_tables();
+    assert!(!tables.wants_table() && look_up(&tables, libc, 1).table().is_some());
+}
+
+#[test]
+fn the_child_of_a_fork_has_its_parents_tables() {
+    swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+    let mut parents = Tables::new(-1);
+    parents.refresh();
+    // Tables of other tests may have taken the place meanwhile.
+    inherited::keep(parents.seen.unwrap(), &parents.objects, &parents.any_wanted);
+    // SAFETY: the child takes no lock that another thread may hold.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        inherit();
+        let own = Tables::new(-1);
+        let mut both = own.objects.iter().zip(&parents.objects);
+        let are_same = own.seen == parents.seen && both.all(|(own, parents)| Arc::ptr_eq(own, parents));
+        let status = i32::from(!are_same || own.objects.is_empty());
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(status) };
+    }
+    let mut status = -1;
+    // SAFETY: the child is ours; `status` is a local variable.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn code_of_a_file_that_the_program_maps_itself_is_found_in_the_file() {
+    use std::os::fd::AsRawFd;
+    swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let bytes = file.metadata().unwrap().len() as usize;
+    let (rights, fd) = (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd());
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let low = unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, libc::MAP_PRIVATE, fd, 0) };
+    assert_ne!(low, libc::MAP_FAILED);
+    let mut tables = Tables::new(-1);
+    tables.refresh();
+    let here = code_of_a_file_that_the_program_maps_itself_is_found_in_the_file as *const () as u64;
+    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+    let found = (0..1000).find_map(|_| {
+        tables.refresh_maps();
+        Some((tables.mappings().find(here)?.clone(), tables.mappings().find(low as u64)?.clone()))
+    });
+    let (loaded, mapped) = found.unwrap();
+    assert_eq!(mapped.module.path, loaded.module.path);
+    assert_eq!(mapped.module.build_id, loaded.module.build_id);
+    let (loaded, mapped) = (loaded.symbols.unwrap(), mapped.symbols.unwrap());
+    let copy = here - loaded.bias + mapped.bias;
+    // SAFETY: both are code of this executable, which is mapped as long as the test.
+    let code = |address: u64| unsafe { *(address as *const [u8; 32]) };
+    assert_eq!(code(copy), code(here));
+    // SAFETY: the mapping is ours, and nothing refers to it any more.
+    unsafe { libc::munmap(low, bytes) };
+}
+
+/// One file may be mapped several times, and from the middle on: each has its own distance to
+/// the file's numbering.
+#[test]
+fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
+    use std::os::fd::AsRawFd;
+    swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+    let here = parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file as *const () as u64;
+    let mut tables = Tables::new(-1);
+    tables.refresh();
+    let module = tables.mappings().find(here).unwrap().module.clone();
+    let in_file = here - module.start + module.file_offset;
+    let page = in_file & !0xfff;
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let map = |pages: u64| {
+        let (rights, fd, from) = (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd(), page - pages * 0x1000);
+        let bytes = (pages as usize + 2) * 0x1000;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let low = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, rights, libc::MAP_PRIVATE, fd, from as libc::off_t)
+        };
+        assert_ne!(low, libc::MAP_FAILED);
+        (low as u64 + in_file - from, low, bytes)
+    };
+    let copies = [map(0), map(3)];
+    let found = (0..1000).find_map(|_| {
+        tables.refresh_maps();
+        let find = |address| tables.mappings().find(address).map(|code| code.symbols.clone());
+        Some([find(here)??, find(copies[0].0)??, find(copies[1].0)??])
+    });
+    let [loaded, first, second] = found.unwrap();
+    assert_eq!(copies[0].0 - first.bias, here - loaded.bias);
+    assert_eq!(copies[1].0 - second.bias, here - loaded.bias);
+    assert_ne!(first.bias, second.bias);
+    for (_, low, bytes) in copies {
+        // SAFETY: the mapping is ours, and nothing refers to it any more.
+        unsafe { libc::munmap(low, bytes) };
+    }
+}
+
+/// Regression: of a stack that had grown each word was read by a system call of its own, 8 ms a
+/// sample of 10,000 frames.
+#[test]
+fn the_first_threads_stack_is_known_below_where_it_ended() {
+    let mut tables = Tables::new(-1);
+    tables.refresh();
+    let stack = tables.maps.iter().find(|mapping| mapping.path == "[stack]").unwrap();
+    let bounds = StackBounds { low: stack.low, high: stack.high, extent: Extent::Whole };
+    assert_eq!(tables.stack_of(stack.low - 4096), Some(bounds));
+    let below = tables.maps.iter().rfind(|mapping| mapping.high < stack.low).unwrap();
+    assert_ne!(tables.stack_of(below.low), Some(bounds));
+}
