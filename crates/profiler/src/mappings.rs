@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Changes};
+use swipr_os::process;
 use swipr_unwind::published::Range;
 use swipr_unwind::slot::{Extent, StackBounds};
 pub use unwind_info::UnwindInfo;
@@ -63,6 +64,8 @@ pub struct Tables {
     /// Mapped files with code that the loader does not list; `None`: not an object file.
     files: Vec<(Mapping, Option<Arc<LoadedObject>>)>,
     maps: Vec<Mapping>,
+    /// When they were read (CLOCK_MONOTONIC).
+    maps_read_ns: u64,
     executable: Vec<Range>,
     current: Arc<Mappings>,
     /// Unwind tables of JIT code that the program registered.
@@ -97,6 +100,7 @@ impl Tables {
             any_wanted,
             files: vec![],
             maps: vec![],
+            maps_read_ns: 0,
             executable: vec![],
             current: Arc::default(),
             registered: Registered::default(),
@@ -221,6 +225,11 @@ impl Tables {
         changed
     }
 
+    /// When the mappings were read.
+    pub fn maps_read_ns(&self) -> u64 {
+        self.maps_read_ns
+    }
+
     /// The writable mapping that holds a stack pointer, as of the last reading.
     pub fn stack_of(&self, sp: u64) -> Option<StackBounds> {
         // The kernel's `[stack]` may have grown since: the first mapping above is the one.
@@ -241,6 +250,7 @@ impl Tables {
         };
         let changed = executable(&maps) != executable(&self.maps);
         self.maps = maps;
+        self.maps_read_ns = process::monotonic_ns();
         changed
     }
 

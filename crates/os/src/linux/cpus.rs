@@ -46,14 +46,14 @@ impl Cpus {
 
 /// The CPU on which a thread ran last; `None`: it is gone, or not known.
 pub fn last_cpu(tid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
+    let stat = super::process::read_text(&format!("/proc/self/task/{tid}/stat")).ok()?;
     // The name, in parentheses, may contain anything.
     stat.rsplit(") ").next()?.split(' ').nth(PROCESSOR)?.trim_end().parse().ok()
 }
 
 /// Bytes that a thread has written, and in how many calls (`wchar` and `syscw` in proc(5)).
 pub fn written(tid: u32) -> Option<(u64, u64)> {
-    let io = std::fs::read_to_string(format!("/proc/self/task/{tid}/io")).ok()?;
+    let io = super::process::read_text(&format!("/proc/self/task/{tid}/io")).ok()?;
     let number = |name: &str| io.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
     Some((number("wchar:")?, number("syscw:")?))
 }

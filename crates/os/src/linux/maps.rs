@@ -1,6 +1,6 @@
 //! The process's mappings, from `/proc/self/maps` (proc(5)).
 
-use super::process;
+use std::fs::File;
 use std::io::{self, Read};
 
 /// What the kernel puts behind the path of a file that was deleted.
@@ -44,7 +44,11 @@ impl Mapping {
 /// All mappings, sorted by address.
 pub fn read() -> io::Result<Vec<Mapping>> {
     let mut text = Vec::with_capacity(64 << 10);
-    process::open_own("maps")?.read_to_end(&mut text)?;
+    let mut read = |path| File::open(path)?.take(u64::MAX).read_to_end(&mut text);
+    // The first thread's, which are empty once it has ended: see [`process::open_own`].
+    if read("/proc/self/maps")? == 0 {
+        read("/proc/thread-self/maps")?;
+    }
     let lines = text.split(|&byte| byte == b'\n');
     Ok(lines.filter_map(|line| parse(&String::from_utf8_lossy(line))).collect())
 }

@@ -8,7 +8,7 @@ use nix::time::ClockId;
 use nix::unistd::{self, Pid};
 use std::ffi::CStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::time::Duration;
 
 /// This process's id, from the kernel each time (it changes at fork).
@@ -78,7 +78,7 @@ pub fn tid() -> u32 {
 /// (proc(5)). The second is for a process whose first thread has ended, see [`open_own`].
 pub const EXECUTABLE_LINKS: [&str; 2] = ["/proc/self/exe", "/proc/thread-self/exe"];
 
-/// Opens a file of the process, such as `maps`, in `/proc/self`. That is the first thread's
+/// Opens a file of the process, such as `mem`, in `/proc/self`. That is the first thread's
 /// directory, whose files are empty once that thread has ended. Then the file is the calling
 /// thread's own (new in Linux 3.17). Not that one in any case: if a thread's own files were opened
 /// in `/proc` and it is the last thread to exit, the kernel lets the parent's waitpid(2) spin until
@@ -86,6 +86,14 @@ pub const EXECUTABLE_LINKS: [&str; 2] = ["/proc/self/exe", "/proc/thread-self/ex
 pub fn open_own(name: &str) -> io::Result<File> {
     let directory = if super::threads::first_has_ended() { "thread-self" } else { "self" };
     File::open(format!("/proc/{directory}/{name}"))
+}
+
+/// The text of a small file in `/proc`. Such files say that they are empty, and
+/// `std::fs::read_to_string` begins with 32 bytes then.
+pub fn read_text(path: &str) -> io::Result<String> {
+    let mut text = String::with_capacity(4 << 10);
+    File::open(path)?.take(u64::MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The path of the executable, which may have been deleted; empty if it cannot be read.

@@ -106,7 +106,7 @@ pub fn is_awake(tid: u32) -> bool {
 }
 
 fn is_in_state(file: &str, state: char) -> bool {
-    let stat = std::fs::read_to_string(file).unwrap_or_default();
+    let stat = super::process::read_text(file).unwrap_or_default();
     // The name, in parentheses, may contain anything.
     stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(state))
 }

@@ -1,6 +1,6 @@
 //! Symbols that a loaded object exports, by the hash table that the loader uses (`DT_GNU_HASH`, or
-//! the older `DT_HASH`), out of memory. A few words are read for each look-up, however large the
-//! object is.
+//! the older `DT_HASH`), out of memory. Little is read for each look-up, however large the object
+//! is.
 
 use std::ops::Range;
 use swipr_os::objects::Object;
@@ -14,6 +14,8 @@ const DT_GNU_HASH: u64 = 0x6fff_fef5;
 /// Longer chains are damaged ones, and longer dynamic sections.
 const MAX_STEPS: u64 = 10_000;
 const MAX_DYNAMIC: u64 = 1 << 16;
+const MAX_BLOOM_WORDS: u32 = 1 << 11;
+const HEAD_BYTES: u64 = 16;
 
 /// What the newer table begins with.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,8 @@ pub struct Exported {
     hashes: u64,
     /// The table's first numbers; `None`: it is the older one.
     head: Option<Head>,
+    /// The table's Bloom filter, by which most names are not there; empty if it is large.
+    bloom: Vec<u8>,
     memory_file: i32,
 }
 
@@ -41,8 +45,8 @@ impl Exported {
     /// `None`: it has no such tables, or they cannot be read.
     pub fn of(object: &Object, memory_file: i32) -> Option<Exported> {
         let dynamic = object.segments.iter().find(|segment| segment.kind == libc::PT_DYNAMIC)?;
-        let mut found =
-            Exported { bias: object.bias, strings: 0, symbols: 0, hashes: 0, head: None, memory_file };
+        let (bias, bloom) = (object.bias, Vec::new());
+        let mut found = Exported { bias, strings: 0, symbols: 0, hashes: 0, head: None, bloom, memory_file };
         let mut is_older = true;
         let mut entries = vec![0; dynamic.bytes.min(MAX_DYNAMIC) as usize];
         let read = guarded_copy_or_file(dynamic.address, &mut entries, memory_file);
@@ -61,6 +65,11 @@ impl Exported {
         if !is_older {
             let [buckets, first, bloom_words, shift] = words(found.copy(found.hashes)?);
             found.head = Some(Head { buckets, first, bloom_words, shift });
+            if bloom_words <= MAX_BLOOM_WORDS {
+                let mut bloom = vec![0; bloom_words as usize * size_of::<u64>()];
+                found.copy_into(found.hashes.checked_add(HEAD_BYTES)?, &mut bloom)?;
+                found.bloom = bloom;
+            }
         }
         (found.strings != 0 && found.symbols != 0 && found.hashes != 0).then_some(found)
     }
@@ -112,9 +121,13 @@ impl Exported {
     fn find_by_table(&self, head: Head, name: &str) -> Option<Range<u64>> {
         let Head { buckets, first, bloom_words, shift } = head;
         let hash = name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
-        let bloom = self.hashes + 16;
-        let word = bloom + 8 * u64::from((hash / 64).checked_rem(bloom_words)?);
-        let word = u64::from_ne_bytes(self.copy(word)?);
+        let bloom = self.hashes + HEAD_BYTES;
+        let at = (hash / 64).checked_rem(bloom_words)?;
+        let word = match self.bloom.as_chunks().0.get(at as usize) {
+            Some(word) => *word,
+            None => self.copy(bloom + 8 * u64::from(at))?,
+        };
+        let word = u64::from_ne_bytes(word);
         if word >> (hash % 64) & 1 == 0 || word >> (hash.checked_shr(shift)? % 64) & 1 == 0 {
             return None;
         }

@@ -2,6 +2,7 @@
 //! `main`.
 
 use super::origin::Origin;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,13 +21,14 @@ const SEARCH_ENTRY: usize = 8;
 /// Bytes of `_start` and of `main` that are read.
 const MAIN_BYTES: u64 = 128;
 
-/// A copy of `.eh_frame_hdr` and `.eh_frame` out of memory.
+/// `.eh_frame_hdr` and `.eh_frame`, copied out of memory; where they are in it, of the object that
+/// this code is in, which stays.
 #[derive(Debug)]
 pub struct UnwindSections {
     header: u64,
     start: u64,
-    bytes: Vec<u8>,
-    header_bytes: Vec<u8>,
+    bytes: Cow<'static, [u8]>,
+    header_bytes: Cow<'static, [u8]>,
 }
 
 impl UnwindSections {
@@ -59,16 +61,16 @@ impl UnwindSections {
         self.header_bytes.len() / SEARCH_ENTRY
     }
 
-    /// Their memory.
+    /// The memory of the copies.
     pub fn bytes(&self) -> usize {
-        self.bytes.capacity() + self.header_bytes.capacity()
+        let copied = |bytes: &Cow<'_, [u8]>| if let Cow::Owned(copy) = bytes { copy.capacity() } else { 0 };
+        copied(&self.bytes) + copied(&self.header_bytes)
     }
 
     /// Whether rules can be read of them one by one: there is a search table of the usual form, and
     /// it has `main`, whose instructions need not be read then.
     pub fn are_searchable(&self, main: Option<u64>) -> bool {
-        let &[1, _, 0x03, 0x3b, _, _, _, _, a, b, c, d, ref entries @ ..] = self.header_bytes.as_slice()
-        else {
+        let &[1, _, 0x03, 0x3b, _, _, _, _, a, b, c, d, ref entries @ ..] = &*self.header_bytes else {
             return false;
         };
         let count = u32::from_le_bytes([a, b, c, d]) as usize;
@@ -128,14 +130,31 @@ impl Reader {
 
     /// Where and what they are; `None`: the object has none, or cannot be read.
     pub fn unwind_sections(&self, object: &Object) -> Option<UnwindSections> {
+        let here = eh_frame_pointer as *const () as u64;
+        let is_here = object.segments.iter().any(|it| it.is_code() && it.range().contains(&here));
+        let content = |range: Range<u64>| match is_here {
+            // SAFETY: loaded, as this function is, and never written to.
+            true => Some(Cow::Borrowed(unsafe { memory_at(range) })),
+            false => self.copy(range).map(Cow::Owned),
+        };
         let header = frame_header(object)?;
-        let header_bytes = self.copy(header.range())?;
+        let header_bytes = content(header.range())?;
         let start = eh_frame_pointer(&header_bytes, header.address)?;
         let holds = |segment: &&Segment| segment.kind == libc::PT_LOAD && segment.range().contains(&start);
         let end = object.segments.iter().find(holds)?.range().end;
-        let bytes = self.copy(start..end)?;
+        let bytes = content(start..end)?;
         Some(UnwindSections { header: header.address, start, bytes, header_bytes })
     }
+}
+
+/// Memory where it is.
+///
+/// # Safety
+/// It can be read, and nothing writes to it, for as long as the process lives.
+unsafe fn memory_at(range: Range<u64>) -> &'static [u8] {
+    let bytes = range.end.saturating_sub(range.start) as usize;
+    // SAFETY: says the caller.
+    unsafe { std::slice::from_raw_parts(range.start as *const u8, bytes) }
 }
 
 /// Where `.eh_frame_hdr` is.

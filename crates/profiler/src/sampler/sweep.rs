@@ -56,7 +56,6 @@ pub struct Sweeper {
     timers: Timers,
     preempter: Preempter,
     counters: Arc<AgentCounters>,
-    maps_read_ns: u64,
     maps_again_ns: u64,
     unknown_code: bool,
     /// Threads that have ended.
@@ -100,7 +99,6 @@ impl Sweeper {
             timers,
             preempter: Preempter::default(),
             counters,
-            maps_read_ns: 0,
             maps_again_ns: MAPS_AGAIN_NS,
             unknown_code: false,
             gone: vec![],
@@ -122,7 +120,7 @@ impl Sweeper {
         let began_ns = process::monotonic_ns();
         self.counters.sweeps.add(1);
         self.find_threads(recordings);
-        if self.unknown_code && tick_ns.saturating_sub(self.maps_read_ns) >= self.maps_again_ns {
+        if self.unknown_code && tick_ns.saturating_sub(self.tables.maps_read_ns()) >= self.maps_again_ns {
             let changed = self.read_maps();
             self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
         }

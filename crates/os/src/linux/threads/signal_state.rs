@@ -52,7 +52,7 @@ fn queue_room(queue: &str) -> Option<i64> {
 
 /// `SigBlk`, `SigPnd`, `SigQ` and `Seccomp` of a thread's status file (proc(5)).
 pub fn signal_state(tid: u32) -> Option<SignalState> {
-    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?;
+    let status = crate::process::read_text(&format!("/proc/self/task/{tid}/status")).ok()?;
     let has = |name: &str| {
         let mask = status.lines().find_map(|line| line.strip_prefix(name))?;
         Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (crate::signals::SAMPLING - 1) & 1 == 1)

@@ -12,7 +12,7 @@ pub struct Switches {
 impl Switches {
     /// `None`: the kernel does not say, or the thread has ended.
     pub fn of(tid: u32) -> Option<Switches> {
-        let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?;
+        let status = crate::process::read_text(&format!("/proc/self/task/{tid}/status")).ok()?;
         let number =
             |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
         let voluntary = number("voluntary_ctxt_switches:")?;

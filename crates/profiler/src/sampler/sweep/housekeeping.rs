@@ -1,9 +1,9 @@
 //! What a sweep needs to know beforehand: threads, their names, mappings, and the handler.
 
-use super::Sweeper;
 use super::collect::{take_last_hit, take_waited_hit};
 use super::filter::apply_filter;
 use super::finalize::finalize_end;
+use super::{MAPS_AGAIN_NS, Sweeper};
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
 use crate::sampler::timers::acquire_slot;
@@ -46,10 +46,12 @@ impl Sweeper {
     /// Reads names and mappings again, and lists the threads that the signal cannot reach or hits
     /// in step with the kernel's tick.
     pub fn housekeeping(&mut self, recordings: &mut [RunningRecording]) {
-        if self.read_maps() {
-            self.maps_again_ns = super::MAPS_AGAIN_NS;
-        }
         let now_ns = process::monotonic_ns();
+        // A recording that begins has just read them.
+        let are_fresh = now_ns.saturating_sub(self.tables.maps_read_ns()) < MAPS_AGAIN_NS;
+        if !are_fresh && self.read_maps() {
+            self.maps_again_ns = MAPS_AGAIN_NS;
+        }
         let (mut blocking, mut excluded, mut in_step) = (vec![], vec![], vec![]);
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() {
@@ -94,7 +96,6 @@ impl Sweeper {
 
     pub(super) fn read_maps(&mut self) -> bool {
         let changed = self.tables.refresh_maps();
-        self.maps_read_ns = process::monotonic_ns();
         self.unknown_code = false;
         changed
     }
