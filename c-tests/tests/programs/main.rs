@@ -42,6 +42,7 @@ macro_rules! programs {
 
 programs! {
     code_without_frame_pointers_is_walked_to_main => "no_frame_pointer",
+    long_system_calls_and_forks_have_their_time => "long_calls",
     code_that_is_numbered_otherwise_than_it_lies_in_the_file_has_its_names => "numbered_otherwise",
     unoptimised_blocked_threads_have_complete_stacks => "o0_blocked",
     a_stack_of_5000_frames_keeps_both_its_ends => "deep_stack",

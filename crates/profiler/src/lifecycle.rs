@@ -3,6 +3,7 @@
 
 mod exit;
 pub mod fork;
+mod fork_timers;
 mod instance;
 mod listen;
 mod pause;

@@ -21,7 +21,7 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 use std::time::Duration;
-use swipr_os::{cpu_timers, memory, process};
+use swipr_os::{cpu_timers, memory, process, timer_delivery};
 use swipr_unwind::slot;
 
 /// Thread ids are below this (Linux, PID_MAX_LIMIT).
@@ -112,7 +112,9 @@ pub fn add(reason: Reason) -> bool {
     set(tid, reason);
     let mut left = 0..WAITS;
     handshake::wait_until_out(&ASKED, tid, || left.next().map(|_| process::sleep(WAIT)).is_some());
-    slot::timers_of(tid).for_each(cpu_timers::disarm);
+    if is_of_timers(reason) {
+        slot::timers_of(tid).for_each(cpu_timers::disarm);
+    }
     // Any system call: signals that were raised before are taken when it returns.
     process::tid();
     true
@@ -158,14 +160,30 @@ pub fn inherit() {
     mine.for_each(|reason| set(process::tid(), reason));
 }
 
-/// Whether a thread must not be signalled.
-pub fn is_excluded(tid: u32) -> bool {
-    NOBODY.load(SeqCst) || !MAP.load(SeqCst).is_null() && ALL.into_iter().any(|reason| has(tid, reason))
+/// Whether a thread's timers must not be armed for that reason. A signal that is raised as a system
+/// call returns leaves fork(2) alone.
+fn is_of_timers(reason: Reason) -> bool {
+    reason != Reason::Fork || !timer_delivery::is_task_work()
 }
 
-/// Calls `ask`, which arms a thread's timer or signals it; `None`: the thread is excluded.
-pub fn unless_excluded<T>(tid: u32, ask: impl FnOnce() -> T) -> Option<T> {
-    handshake::ask(&ASKED, tid, || is_excluded(tid), ask)
+fn has_any(tid: u32, counts: impl Fn(Reason) -> bool) -> bool {
+    let is_listed = || ALL.into_iter().any(|reason| has(tid, reason) && counts(reason));
+    NOBODY.load(SeqCst) || !MAP.load(SeqCst).is_null() && is_listed()
+}
+
+/// Whether a thread's timers must not be armed.
+pub fn is_excluded(tid: u32) -> bool {
+    has_any(tid, is_of_timers)
+}
+
+/// Calls `arm`, which arms a thread's timer; `None`: the thread is excluded.
+pub fn unless_excluded<T>(tid: u32, arm: impl FnOnce() -> T) -> Option<T> {
+    handshake::ask(&ASKED, tid, || is_excluded(tid), arm)
+}
+
+/// The same for `send`, which signals the thread, whatever it does.
+pub fn unless_excluded_from_signals<T>(tid: u32, send: impl FnOnce() -> T) -> Option<T> {
+    handshake::ask(&ASKED, tid, || has_any(tid, |_| true), send)
 }
 
 #[cfg(test)]

@@ -59,6 +59,16 @@ pub struct Slot {
     pub stop: AtomicU32,
     /// Frames of the stack, kept or not.
     pub total: AtomicU32,
+    /// Sampler to handler: when it comes later than this, in [`crate::arch::ticks`], the thread's
+    /// CPU clock is wanted, too; 0: never.
+    pub wants_clock_from: AtomicU64,
+    /// Handler to sampler: that clock, in nanoseconds; 0: it was not wanted.
+    pub clock_ns: AtomicU64,
+    /// Thread to sampler: its CPU clock as it began to fork, if it is in fork(2), or was when the
+    /// handler came; else 0.
+    pub fork_from_ns: AtomicU64,
+    /// Sampler to thread: a sweep has armed the timer.
+    pub is_armed: AtomicBool,
     /// Sampler to handler: the thread's name is wanted, too. It may end before the sampler sees it.
     pub wants_name: AtomicBool,
     /// Handler to sampler: that name (PR_GET_NAME of prctl(2)).
@@ -203,6 +213,9 @@ pub fn acquire(hint: usize, bounds: StackBounds) -> Option<Ticket> {
         let slot = ticket.slot()?;
         slot.owner.store(0, Relaxed);
         slot.wants_name.store(false, Relaxed);
+        slot.is_armed.store(false, Relaxed);
+        slot.wants_clock_from.store(0, Relaxed);
+        slot.fork_from_ns.store(0, Relaxed);
         slot.set_bounds(bounds);
         state.acquire(ticket.generation).then_some(ticket)
     })
@@ -257,6 +270,14 @@ fn slots() -> impl Iterator<Item = &'static Slot> {
 pub fn timers_of(tid: u32) -> impl Iterator<Item = i32> {
     let owners = slots().map(|slot| slot.owner.load(Relaxed));
     owners.filter(move |owner| (owner >> 32) as u32 == tid).map(|owner| owner as u32 as i32)
+}
+
+/// The same for those whose slots are lent and not answered, with the slots.
+pub fn lent_to(tid: u32) -> impl Iterator<Item = (i32, &'static Slot)> {
+    let lent = STATES.iter().zip(slots()).filter(|(state, _)| state.is_lent()).map(|(_, slot)| slot);
+    let owners = lent.map(|slot| (slot.owner.load(Relaxed), slot));
+    let own = owners.filter(move |(owner, _)| (owner >> 32) as u32 == tid);
+    own.map(|(owner, slot)| (owner as u32 as i32, slot))
 }
 
 /// Whether any handler is between [`begin`] and [`end`] right now.
@@ -324,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 88 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 112 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 51 * 1024 } else { 27 * 1024 });
     }
 }

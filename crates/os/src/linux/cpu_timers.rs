@@ -55,7 +55,7 @@ impl CpuTimer {
 
     /// Expires at the next tick of the kernel at which the thread runs.
     pub fn arm(&self) -> bool {
-        set(self.id, AT_ONCE_NS)
+        arm(self.id)
     }
 
     /// Sends the timer's signal to its thread now (rt_tgsigqueueinfo(2)): the handler sees no
@@ -83,6 +83,11 @@ impl Drop for CpuTimer {
         // SAFETY: the id is that of the agent's own timer, which nothing uses any more.
         unsafe { libc::syscall(libc::SYS_timer_delete, self.id) };
     }
+}
+
+/// Arms a timer by its number. Async-signal-safe.
+pub fn arm(id: i32) -> bool {
+    set(id, AT_ONCE_NS)
 }
 
 /// Disarms a timer by its number, for a thread that may not wait for the sampler.

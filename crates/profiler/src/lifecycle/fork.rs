@@ -11,7 +11,7 @@
 //! executable register later than the agent. Where the library is preloaded, `interpose/atfork.rs`
 //! sees that, and the agent's handlers are registered again. Only the outermost do anything.
 
-use crate::lifecycle;
+use crate::lifecycle::{self, fork_timers};
 use crate::signal_exclusion::{self, Reason};
 use crate::{agent_threads, interpreters, jit, mappings, thread_start};
 use std::cell::{Cell, UnsafeCell};
@@ -78,7 +78,7 @@ pub fn watch_outside() {
 
 /// Keeps the agent's threads out of the loader, and this thread from being signalled, if there were
 /// timers ever. A signal during fork makes the kernel begin the fork again: for a large process,
-/// for ever.
+/// for ever. Timers' signals come as fork returns, on all but old kernels.
 unsafe extern "C" fn before() {
     if INSIDE.replace(INSIDE.get() + 1) > 0 {
         return;
@@ -96,12 +96,14 @@ unsafe extern "C" fn before() {
         if slot::has_chunk(0) && !signal_exclusion::is_in_sandbox() {
             signal_exclusion::add(Reason::Fork);
         }
+        fork_timers::arm();
     });
 }
 
 unsafe extern "C" fn in_parent() {
     if is_outermost() {
         disabled::contained(|| {
+            fork_timers::disarm();
             leave_loader();
             signal_exclusion::remove(Reason::Fork);
         });

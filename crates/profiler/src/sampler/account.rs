@@ -88,6 +88,8 @@ pub struct Account {
     /// What was used of it, less what has been in a window.
     kernel_ns: u64,
     was_unarmed: bool,
+    /// A hit that stands for much of this window's time is still to come.
+    awaits_hit: bool,
     was_refused: bool,
     /// The kernel does not say where it is blocked.
     is_blind: bool,
@@ -121,6 +123,7 @@ impl Account {
             now.kernel_ns.zip(self.last_kernel_ns).map_or(0, |(now, last)| now.saturating_sub(last));
         self.last_kernel_ns = now.kernel_ns.or(self.last_kernel_ns);
         self.kernel_ns += kernel_ns;
+        self.awaits_hit = timer == TimerState::InKernel;
         if let TimerState::Yes(tick_ns) = timer
             && passed_ns > 0
         {
@@ -243,6 +246,13 @@ impl Account {
         }
     }
 
+    /// Records a hit of the running thread that stands for so many, as the thread could not be hit
+    /// earlier. `asked`: a sweep had armed its timer.
+    pub fn returned(&mut self, stack: &Arc<RawStack>, ns: u64, hits: u32, asked: bool) {
+        self.came[0] += if asked { 1.0 } else { 0.0 };
+        self.hit(State::Running, stack, hits, ns);
+    }
+
     /// Whether the thread has begun during the recording.
     pub fn is_of_new_thread(&self) -> bool {
         self.is_new
@@ -280,7 +290,7 @@ impl Account {
         let age_ns = now_ns.saturating_sub(self.opened.ns);
         let first_ns = if self.is_new { WINDOW_NS } else { FIRST_WINDOW_NS };
         let wanted_ns = (now_ns.saturating_sub(self.began.ns) / 2).clamp(first_ns, WINDOW_NS);
-        if age_ns < wanted_ns {
+        if age_ns < wanted_ns || self.awaits_hit && age_ns < LONGEST_WINDOW_NS {
             return false;
         }
         let has_run = self.last.cpu_ns != self.opened.cpu_ns;

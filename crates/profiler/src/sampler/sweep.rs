@@ -177,6 +177,7 @@ impl Sweeper {
                 continue;
             }
             let cpu_before_ns = thread.cpu_ns;
+            timers.begin_observation();
             let found = match observe(thread, wanted & due.wall != 0, copier, tables, counters) {
                 Observation::There(found) => found,
                 Observation::Ended => {
@@ -209,8 +210,7 @@ impl Sweeper {
             let timed = match ran_lately {
                 _ if by_timer == 0 => TimerState::No,
                 true if thread.timer.as_ref().is_some_and(may_expire) => TimerState::Yes(due.kernel_tick_ns),
-                true if timers.arm(thread, by_timer, now_ns, counters) => TimerState::Yes(due.kernel_tick_ns),
-                true => TimerState::Never,
+                true => arm_running(thread, timers, by_timer, now_ns, counters),
                 false => arm_waiting(thread, timers, due, &mut made, counters),
             };
             for recording in of(recordings, wanted) {
@@ -237,6 +237,21 @@ fn account_of<'a>(
     recording: &RunningRecording,
 ) -> Option<&'a mut super::account::Account> {
     thread.accounts.get_mut(recording.place())?.as_deref_mut()
+}
+
+/// Arms the timer of a thread that ran lately.
+fn arm_running(
+    thread: &mut ThreadState,
+    timers: &mut Timers,
+    recordings: u8,
+    now_ns: u64,
+    counters: &AgentCounters,
+) -> TimerState {
+    match timers.arm(thread, recordings, now_ns, counters) {
+        false => TimerState::Never,
+        true if thread.timer.as_ref().is_some_and(ThreadTimer::is_in_kernel) => TimerState::InKernel,
+        true => TimerState::Yes(kernel_tick_ns()),
+    }
 }
 
 /// Arms the timer of a thread that does not run, unless that was tried, or many were made.

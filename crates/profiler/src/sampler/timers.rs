@@ -5,6 +5,10 @@
 //! kernel tick, and hits the threads that run then. This does not depend on what a thread does:
 //! none of its moments is hit more often than others.
 //!
+//! A system call that computes for longer than a tick is hit as it returns, fork(2) as the C
+//! library lets signals through again. The timer stays armed until then, and the hit stands for all
+//! the ticks that sweeps would have picked.
+//!
 //! Of many threads most do not run. Their timers stay armed until they run. The first tick after
 //! the pause then hits the thread for certain. Only hits at ticks that a sweep has picked count.
 //! New threads arm such a timer themselves, as they start.
@@ -14,7 +18,7 @@ mod life;
 mod new_threads;
 mod tick_scale;
 
-pub use hits::TimerHit;
+pub use hits::{HitAt, TimerHit};
 pub use life::acquire_slot;
 pub use new_threads::LastHit;
 
@@ -23,9 +27,12 @@ use crate::counters::AgentCounters;
 use crate::interpreters::Interpreters;
 use crate::signal_exclusion;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
+use swipr_os::process::clock_ns;
 use swipr_os::threads::Sandbox;
-use swipr_os::{process, signals, threads};
+use swipr_os::{process, signals, threads, timer_delivery};
+use swipr_unwind::arch;
 use swipr_unwind::slot::{self, Ticket};
 use tick_scale::TickScale;
 
@@ -36,6 +43,9 @@ const PUT_OFF_NS: u64 = 1_000_000_000;
 const MAX_WAITING: usize = 512;
 /// How late a kernel tick may be.
 const TICK_LATE_NS: u64 = 200_000;
+/// A thread's timer is armed within this part of a tick after its clock was read, or the sampler
+/// was held up.
+const HELD_UP: u64 = 16;
 
 /// A thread's timer.
 #[derive(Debug)]
@@ -52,6 +62,8 @@ pub struct ThreadTimer {
     /// When the timer was armed and had not expired yet, and the thread's CPU clock then.
     armed_ns: u64,
     armed_cpu_ns: u64,
+    /// The thread's CPU clock and its clock of user mode when it had been in the kernel for a tick.
+    in_kernel: Option<(u64, u64)>,
 }
 
 /// What all threads' timers share.
@@ -75,6 +87,12 @@ pub struct Timers {
     /// Threads whose timers are armed, and when to check for their stacks at the latest.
     armed: Vec<u32>,
     expires_ns: u64,
+    /// One of them was hit and waits for a CPU.
+    is_any_put_off: bool,
+    /// [`Timers::valid_ns`] in the handler's ticks.
+    valid_ticks: u64,
+    /// When the clock of the thread that is observed was read last, in the same ticks.
+    observed_at: u64,
 }
 
 /// A running thread is hit within this time.
@@ -92,6 +110,40 @@ impl ThreadTimer {
     /// run for two ticks blocks the signal.
     pub fn may_expire(&self, cpu_ns: u64, tick_ns: u64) -> bool {
         self.waits && cpu_ns.saturating_sub(self.armed_cpu_ns) <= 2 * tick_ns
+    }
+
+    /// Arms it to expire at the next tick, for no recording yet. The thread's clock was read at
+    /// `observed_at`, and a hit is late after `valid_ticks`, both in the handler's ticks.
+    fn arm(&mut self, [observed_at, valid_ticks]: [u64; 2]) -> bool {
+        (self.recordings, self.in_kernel) = (0, None);
+        let Some(slot) = self.ticket.slot() else { return false };
+        slot.wants_clock_from.store(arch::ticks().wrapping_add(valid_ticks), Relaxed);
+        slot.is_armed.store(true, Relaxed);
+        let is_armed = self.timer.arm();
+        // The sampler was held up, as by a fork of the process, which locks all memory: the clock
+        // is not that of this moment.
+        if arch::ticks().wrapping_sub(observed_at) > valid_ticks / HELD_UP {
+            slot.wants_clock_from.store(0, Relaxed);
+        }
+        is_armed
+    }
+
+    /// Whether the thread has been in the kernel since the tick that it was to be hit at.
+    pub fn is_in_kernel(&self) -> bool {
+        self.in_kernel.is_some()
+    }
+
+    /// The same, to be called when a tick must have found the thread, and there is no hit: either
+    /// it has not returned from the kernel, or it blocks the signal in user mode, as shows at the
+    /// next look. Only where signals are raised at the return to user mode.
+    fn has_stayed_in_kernel(&mut self, tid: u32, cpu_ns: u64) -> bool {
+        let user_ns = clock_ns(threads::user_clock(tid)).filter(|_| timer_delivery::is_task_work());
+        self.in_kernel = user_ns.and_then(|user_ns| {
+            let (since_ns, user_since_ns) = self.in_kernel.unwrap_or((cpu_ns, user_ns));
+            let in_user_ns = user_ns.saturating_sub(user_since_ns);
+            (in_user_ns <= cpu_ns.saturating_sub(since_ns) / 2).then_some((since_ns, user_since_ns))
+        });
+        self.in_kernel.is_some()
     }
 }
 
@@ -114,7 +166,15 @@ impl Timers {
             leaving: vec![],
             armed: vec![],
             expires_ns: 0,
+            is_any_put_off: false,
+            valid_ticks: 0,
+            observed_at: 0,
         }
+    }
+
+    /// A thread's clock is about to be read.
+    pub fn begin_observation(&mut self) {
+        self.observed_at = arch::ticks();
     }
 
     /// Arms the thread's timer for these recordings: the next kernel tick hits the thread, if it
@@ -129,6 +189,7 @@ impl Timers {
         let passed_over = |timer: &ThreadTimer| {
             (timer.expires_ns != 0 || timer.waits)
                 && !slot::is_done(timer.ticket)
+                && !timer.is_in_kernel()
                 && thread.cpu_ns.saturating_sub(timer.armed_cpu_ns) > 2 * self.valid_ns
         };
         if thread.timer.as_ref().is_some_and(passed_over) {
@@ -148,12 +209,8 @@ impl Timers {
             timer.waits = false;
             let is_armed = timer.expires_ns != 0 && !slot::is_done(timer.ticket);
             if !is_armed {
-                timer.recordings = 0;
                 (timer.armed_ns, timer.armed_cpu_ns) = (now_ns, thread.cpu_ns);
-                if !timer.timer.arm() {
-                    return None;
-                }
-                counters.signals.add(1);
+                timer.arm([self.observed_at, self.valid_ticks]).then(|| counters.signals.add(1))?;
             }
             let is_new = timer.expires_ns == 0;
             timer.recordings |= recordings;
@@ -193,6 +250,10 @@ impl Timers {
             }
             let (armed_cpu_ns, timer) = (thread.cpu_ns, thread.timer.as_mut());
             if let Some(timer) = timer.filter(|timer| !slot::is_done(timer.ticket)) {
+                if let Some(slot) = timer.ticket.slot() {
+                    slot.wants_clock_from.store(0, Relaxed);
+                    slot.is_armed.store(true, Relaxed);
+                }
                 timer.waits = timer.timer.arm();
                 (timer.armed_ns, timer.armed_cpu_ns) = (now_ns, armed_cpu_ns);
                 counters.signals.add(u64::from(timer.waits));
@@ -219,7 +280,7 @@ impl Timers {
         counters: &AgentCounters,
     ) -> bool {
         let tid = thread.tid();
-        let sent = signal_exclusion::unless_excluded(tid, || {
+        let sent = signal_exclusion::unless_excluded_from_signals(tid, || {
             if thread.preempted.is_none() {
                 thread.preempted = self.new_timer(thread);
                 counters.refused.add(u64::from(thread.preempted.is_none()));
@@ -244,16 +305,19 @@ impl Timers {
     /// Takes the list of threads with armed timers, for [`Timers::take`]. The threads whose timers
     /// stay armed go to [`Timers::put_back`].
     pub fn take_armed(&mut self) -> Vec<u32> {
+        self.valid_ticks = self.scale.ticks(self.valid_ns);
         std::mem::take(&mut self.armed)
     }
 
-    /// Puts back the threads whose timers stay armed. If their time is over, they are checked one
-    /// tick later, not at once: the sampler would use the very CPU that the threads wait for.
+    /// Puts back the threads whose timers stay armed. If their time is over, those that wait for a
+    /// CPU are checked one tick later, not at once: the sampler would use the very CPU that they
+    /// wait for. Those that are in the kernel are checked at the next sweep.
     pub fn put_back(&mut self, armed: Vec<u32>, now_ns: u64) {
         self.armed = armed;
         if self.expires_ns <= now_ns {
-            self.expires_ns = now_ns + self.valid_ns;
+            self.expires_ns = if self.is_any_put_off { now_ns + self.valid_ns } else { u64::MAX };
         }
+        self.is_any_put_off = false;
     }
 }
 
@@ -268,10 +332,14 @@ mod tests {
         let mut timers = Timers::new(Arc::default());
         let now_ns = process::monotonic_ns();
         assert_eq!(timers.expire_at(), None);
+        timers.is_any_put_off = true;
         timers.put_back(vec![1], now_ns);
         assert_eq!(timers.expire_at(), Some(now_ns + hit_within_ns()));
         let armed = timers.take_armed();
         timers.put_back(armed, now_ns + 1);
         assert_eq!(timers.expire_at(), Some(now_ns + hit_within_ns()), "it has not expired");
+        let armed = timers.take_armed();
+        timers.put_back(armed, now_ns + 2 * hit_within_ns());
+        assert_eq!(timers.expire_at(), Some(u64::MAX), "none waits for a CPU");
     }
 }

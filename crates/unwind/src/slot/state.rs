@@ -51,6 +51,11 @@ impl State {
         self.0.load(Acquire) == word(generation, DONE)
     }
 
+    /// Whether the slot is lent, and no handler has claimed it.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.0.load(Acquire) & 3 == LENT
+    }
+
     /// Sampler: frees an answered slot.
     pub(crate) fn release(&self, generation: u32) -> bool {
         self.advance(generation, DONE, FREE, Release)

@@ -4,9 +4,10 @@ use super::filter::passes;
 use super::{Sweeper, account_of, of};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
+use crate::sampler::account::Account;
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
-use crate::sampler::timers::{LastHit, Timers};
+use crate::sampler::timers::{HitAt, LastHit, TimerHit, Timers};
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process;
 
@@ -50,7 +51,7 @@ impl Sweeper {
                 let asked = answer.recordings & thread.recordings;
                 for recording in of(recordings, asked) {
                     if let Some(account) = account_of(thread, recording) {
-                        account.ran(&answer.stack, answer.asked_ns, answer.hit_ns / tick_ns);
+                        add_hit(account, &answer, recording.interval_ns());
                         let most_ns = tick_ns.min(recording.interval_ns());
                         if account.is_of_new_thread() && !began_armed && answer.cpu_ns < most_ns {
                             account.weigh(most_ns as f64 / answer.cpu_ns.max(1) as f64);
@@ -61,6 +62,17 @@ impl Sweeper {
             stays
         });
         timers.put_back(armed, now_ns);
+    }
+}
+
+fn add_hit(account: &mut Account, hit: &TimerHit, interval_ns: u64) {
+    let tick_ns = kernel_tick_ns();
+    match hit.at {
+        HitAt::Tick => account.ran(&hit.stack, hit.asked_ns, hit.hit_ns / tick_ns),
+        at => {
+            let (hits, asked) = (at.hits(interval_ns, tick_ns), matches!(at, HitAt::Return(_)));
+            account.returned(&hit.stack, hit.hit_ns, hits, asked);
+        }
     }
 }
 
@@ -77,7 +89,11 @@ pub fn take_waited_hit(
     let Some(hit) = timers.take_waited(thread, tables, counters) else { return false };
     let (bits, tick_ns) = (thread.recordings, kernel_tick_ns());
     for recording in of(recordings, bits) {
-        if recording.has_picked(hit.hit_ns)
+        if hit.at != HitAt::Tick {
+            account_of(thread, recording)
+                .into_iter()
+                .for_each(|account| add_hit(account, &hit, recording.interval_ns()));
+        } else if recording.has_picked(hit.hit_ns)
             && let Some(account) = account_of(thread, recording)
         {
             account.ran(&hit.stack, hit.hit_ns, hit.hit_ns / tick_ns);

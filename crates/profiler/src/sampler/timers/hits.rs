@@ -1,6 +1,6 @@
 //! Takes the stacks that handlers have left in the timers' slots.
 
-use super::{PUT_OFF_NS, TICK_LATE_NS, Timers};
+use super::{PUT_OFF_NS, TICK_LATE_NS, ThreadTimer, Timers};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::sampler::threads::ThreadState;
@@ -8,7 +8,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::threads::Activity;
-use swipr_os::{process, signals, threads};
+use swipr_os::{process, signals, threads, timer_delivery};
 use swipr_unwind::arch;
 use swipr_unwind::slot::{self, Slot};
 use swipr_unwind::walk::Stop;
@@ -24,8 +24,43 @@ pub struct TimerHit {
     pub hit_ns: u64,
     /// Its CPU clock then, as far as known: as if it had run since.
     pub cpu_ns: u64,
+    /// What the hit stands for.
+    pub at: HitAt,
     /// Where.
     pub stack: Arc<RawStack>,
+}
+
+/// Where a hit found the thread, with the CPU time that it had been there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HitAt {
+    /// Anywhere.
+    Tick,
+    /// At the end of a system call, longer than a tick after the timer was armed.
+    Return(u64),
+    /// At the end of a fork, since its beginning: the thread has armed its timer itself.
+    Fork(u64),
+}
+
+impl HitAt {
+    /// How many hits there would be if signals came in system calls, too, or sweeps were not held
+    /// up by the fork: one at each interval, or tick if that is longer. A timer that is armed at
+    /// each tick is armed right after one; others at any moment between two.
+    pub fn hits(self, interval_ns: u64, tick_ns: u64) -> u32 {
+        let each_ns = interval_ns.max(tick_ns).max(1);
+        let first_ns = if interval_ns <= tick_ns { tick_ns - tick_ns / 16 } else { tick_ns / 2 };
+        let hits = match self {
+            HitAt::Tick => 1,
+            HitAt::Return(ns) => 1 + ns.saturating_sub(first_ns) / each_ns,
+            // What is less than an interval counts as often as its length says.
+            HitAt::Fork(ns) => ns / each_ns + u64::from(pseudo_random(ns) % each_ns < ns % each_ns),
+        };
+        hits.try_into().unwrap_or(u32::MAX)
+    }
+}
+
+/// The low bits of a clock, mixed (the multiplier of Knuth's hash).
+fn pseudo_random(ns: u64) -> u64 {
+    ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
 /// What raised a timer's signal.
@@ -47,17 +82,22 @@ fn is_put_off(thread: &ThreadState, cpu_ns: u64) -> bool {
 }
 
 impl Timers {
-    /// The stack that a thread has left since [`Timers::arm_waiting`].
+    /// The stack that a thread has left since [`Timers::arm_waiting`], or as it forked.
     pub fn take_waited(
         &mut self,
         thread: &mut ThreadState,
         tables: &Tables,
         counters: &AgentCounters,
     ) -> Option<TimerHit> {
-        let timer = thread.timer.as_mut().filter(|timer| timer.waits && slot::is_done(timer.ticket))?;
-        timer.waits = false;
+        let may_have = |timer: &&mut ThreadTimer| timer.waits || timer.expires_ns == 0;
+        let timer = thread.timer.as_mut().filter(may_have).filter(|timer| slot::is_done(timer.ticket))?;
+        let has_waited = std::mem::take(&mut timer.waits);
         let armed_cpu_ns = timer.armed_cpu_ns;
         let hit = self.answer(thread, Raised::AtTick, tables, counters)?;
+        if !has_waited {
+            // Shorter forks are hit where sweeps have armed the timer.
+            return Some(hit).filter(|hit| matches!(hit.at, HitAt::Fork(_)));
+        }
         // It had run for longer before: it blocked the signal, and was hit as it unblocked it.
         let since_ns = process::monotonic_ns().saturating_sub(hit.hit_ns);
         let used_ns = thread.cpu_ns.saturating_sub(since_ns).saturating_sub(armed_cpu_ns);
@@ -91,7 +131,8 @@ impl Timers {
     }
 
     /// The stack that a thread has left, and whether its timer stays armed. It does not for longer
-    /// than a kernel tick, unless the thread has run and now waits for a CPU.
+    /// than a kernel tick, unless that tick has found the thread in the kernel, or the thread waits
+    /// for a CPU since.
     pub fn take(
         &mut self,
         thread: &mut ThreadState,
@@ -102,21 +143,28 @@ impl Timers {
         let Some(timer) = &mut thread.timer else { return (None, false) };
         if !slot::is_done(timer.ticket) {
             let mut stays = timer.expires_ns > now_ns || slot::is_begun(timer.ticket);
-            if !stays && timer.expires_ns != 0 {
+            let is_passed = now_ns.saturating_sub(timer.armed_ns) >= self.valid_ns;
+            if timer.expires_ns != 0 && is_passed && !slot::is_begun(timer.ticket) {
                 let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(0);
                 let used_ns = cpu_ns.saturating_sub(timer.armed_cpu_ns);
-                if used_ns >= self.valid_ns - 2 * TICK_LATE_NS {
-                    thread.state_read_ns = 0; // it ran all the time: it may have blocked the signal
+                let asked_ns = timer.asked_ns;
+                let has_run_all_time = used_ns >= self.valid_ns - 2 * TICK_LATE_NS;
+                let is_in_kernel = has_run_all_time && timer.has_stayed_in_kernel(thread.thread.tid, cpu_ns);
+                if has_run_all_time && !is_in_kernel {
+                    thread.state_read_ns = 0; // it may have blocked the signal
                 }
+                stays |= is_in_kernel;
                 // The tick that hits a thread may give its CPU to another one: the signal is raised
                 // when the thread runs again.
-                stays = used_ns > 0
-                    && now_ns.saturating_sub(timer.asked_ns) < PUT_OFF_NS
-                    && is_put_off(thread, cpu_ns);
-                let Some(timer) = &mut thread.timer else { return (None, false) };
-                if !stays {
+                let is_recent = now_ns.saturating_sub(asked_ns) < PUT_OFF_NS;
+                if !stays && used_ns > 0 && is_recent && is_put_off(thread, cpu_ns) {
+                    self.is_any_put_off = true;
+                    stays = true;
+                }
+                if let Some(timer) = thread.timer.as_mut().filter(|_| !stays) {
                     timer.timer.disarm();
-                    timer.expires_ns = 0;
+                    (timer.expires_ns, timer.in_kernel) = (0, None);
+                    timer.ticket.slot().inspect(|slot| slot.is_armed.store(false, Relaxed));
                 }
             }
             return (None, stays);
@@ -146,6 +194,7 @@ impl Timers {
             thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
         }
         self.interpreters.prepare(slot, thread.tid());
+        slot.is_armed.store(false, Relaxed);
         slot::again(timer.ticket, thread.stack_bounds);
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
@@ -153,8 +202,20 @@ impl Timers {
         let least_ns = timer.armed_cpu_ns;
         let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
         let clock_ns = (least_ns < self.valid_ns).then(|| threads::cpu_ns(thread.tid())).flatten();
-        let cpu_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
-        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, stack })
+        let guess_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
+        let late_ns = slot.clock_ns.load(Relaxed);
+        let cpu_ns = if late_ns == 0 { guess_ns } else { late_ns };
+        let since = |from_ns: u64| late_ns.saturating_sub(from_ns);
+        let at = match slot.fork_from_ns.swap(0, Relaxed) {
+            _ if late_ns == 0 || !timer_delivery::is_task_work() => HitAt::Tick,
+            0 if since(least_ns) > self.valid_ns => HitAt::Return(since(least_ns)),
+            from_ns if from_ns != 0 && since(from_ns) > self.valid_ns => HitAt::Fork(since(from_ns)),
+            _ => HitAt::Tick,
+        };
+        if let Some(timer) = &mut thread.timer {
+            timer.in_kernel = None;
+        }
+        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, at, stack })
     }
 
     /// The stack in an answered slot, and how long ago it was left.

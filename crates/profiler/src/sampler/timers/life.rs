@@ -42,17 +42,29 @@ impl Timers {
         slot.set_owner(thread.tid(), timer.id());
         self.room -= 1;
         self.made += 1;
-        let (expires_ns, waits, asked_ns, recordings, armed_ns, armed_cpu_ns) = Default::default();
-        Some(ThreadTimer { timer, ticket, expires_ns, waits, asked_ns, recordings, armed_ns, armed_cpu_ns })
+        let (expires_ns, waits, asked_ns, recordings) = Default::default();
+        let (armed_ns, armed_cpu_ns, in_kernel) = Default::default();
+        Some(ThreadTimer {
+            timer,
+            ticket,
+            expires_ns,
+            waits,
+            asked_ns,
+            recordings,
+            armed_ns,
+            armed_cpu_ns,
+            in_kernel,
+        })
     }
 
     /// Whether a running thread is known not to block the signal. It may block all by a
-    /// system call of its own; a thread that has just begun does so for a moment. While a handler
-    /// runs, the kernel shows its mask, in which all signals are blocked.
+    /// system call of its own; a thread that has just begun does so for a moment, and one that
+    /// forks. While a handler runs, the kernel shows its mask, in which all signals are blocked.
     pub fn can_be_asked(&mut self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         let timers = [&thread.timer, &thread.preempted];
-        let is_answering = timers.into_iter().flatten().any(|timer| slot::is_begun(timer.ticket));
+        let will_answer = |timer: &ThreadTimer| slot::is_begun(timer.ticket) || timer.is_in_kernel();
+        let is_answering = timers.into_iter().flatten().any(will_answer);
         if !is_answering && (thread.blocks_signal || is_old) {
             thread.state_read_ns = now_ns;
             self.read_state(thread);

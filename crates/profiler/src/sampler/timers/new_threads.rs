@@ -65,6 +65,7 @@ impl Timers {
                 recordings,
                 armed_ns,
                 armed_cpu_ns,
+                in_kernel: None,
             };
             (tid, timer)
         };
