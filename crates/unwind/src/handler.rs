@@ -112,9 +112,6 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     if slot.wants_name.load(Relaxed) {
         system_call::thread_name(&slot.name);
     }
-    let from = slot.wants_clock_from.load(Relaxed);
-    let is_late = from != 0 && started > from;
-    slot.clock_ns.store(if is_late { system_call::thread_cpu_ns() } else { 0 }, Relaxed);
     slot.at.store(started, Relaxed);
     slot.total.store(total as u32, Relaxed);
     slot.stop.store(stop as u32, Relaxed);

@@ -59,15 +59,12 @@ pub struct Slot {
     pub stop: AtomicU32,
     /// Frames of the stack, kept or not.
     pub total: AtomicU32,
-    /// Sampler to handler: when it comes later than this, in [`crate::arch::ticks`], the thread's
-    /// CPU clock is wanted, too; 0: never.
-    pub wants_clock_from: AtomicU64,
-    /// Handler to sampler: that clock, in nanoseconds; 0: it was not wanted.
-    pub clock_ns: AtomicU64,
-    /// Thread to sampler: its CPU clock as it began to fork, if it is in fork(2), or was when the
-    /// handler came; else 0.
-    pub fork_from_ns: AtomicU64,
-    /// Sampler to thread: a sweep has armed the timer.
+    /// Thread to sampler: when it began to fork, in [`crate::arch::ticks`], if it is in fork(2), or
+    /// was when the handler came; else 0.
+    pub fork_from: AtomicU64,
+    /// Sampler to thread: sweeps arm the timer; one has armed it.
+    pub is_for_sweeps: AtomicBool,
+    /// See `is_for_sweeps`.
     pub is_armed: AtomicBool,
     /// Sampler to handler: the thread's name is wanted, too. It may end before the sampler sees it.
     pub wants_name: AtomicBool,
@@ -214,8 +211,8 @@ pub fn acquire(hint: usize, bounds: StackBounds) -> Option<Ticket> {
         slot.owner.store(0, Relaxed);
         slot.wants_name.store(false, Relaxed);
         slot.is_armed.store(false, Relaxed);
-        slot.wants_clock_from.store(0, Relaxed);
-        slot.fork_from_ns.store(0, Relaxed);
+        slot.is_for_sweeps.store(false, Relaxed);
+        slot.fork_from.store(0, Relaxed);
         slot.set_bounds(bounds);
         state.acquire(ticket.generation).then_some(ticket)
     })
@@ -345,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 112 + size_of::<Workspace>());
+        assert_eq!(size_of::<Slot>(), 8 * 1024 + 96 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 51 * 1024 } else { 27 * 1024 });
     }
 }

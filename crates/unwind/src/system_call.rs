@@ -17,7 +17,6 @@ mod number {
     pub const PRCTL: usize = 157;
     pub const ARCH_PRCTL: usize = 158;
     pub const GETTID: usize = 186;
-    pub const CLOCK_GETTIME: usize = 228;
     pub const PROCESS_VM_READV: usize = 310;
 }
 #[cfg(target_arch = "aarch64")]
@@ -25,7 +24,6 @@ mod number {
     pub const PREAD64: usize = 67;
     pub const PRCTL: usize = 167;
     pub const MSYNC: usize = 227;
-    pub const CLOCK_GETTIME: usize = 113;
     pub const GETTID: usize = 178;
     pub const PROCESS_VM_READV: usize = 270;
 }
@@ -91,19 +89,6 @@ pub fn thread_name(into: &[AtomicU64; 2]) {
     const PR_GET_NAME: usize = 16;
     // SAFETY: the kernel writes 16 bytes, into atomics.
     unsafe { call6(number::PRCTL, [PR_GET_NAME, into.as_ptr() as usize, 0, 0, 0, 0]) };
-}
-
-/// The calling thread's CPU clock in nanoseconds (clock_gettime(2)).
-#[cold]
-pub fn thread_cpu_ns() -> u64 {
-    const CLOCK_THREAD_CPUTIME_ID: usize = 3;
-    let mut time = [0u64; 2];
-    // SAFETY: the kernel writes a timespec, 16 bytes.
-    unsafe {
-        call6(number::CLOCK_GETTIME, [CLOCK_THREAD_CPUTIME_ID, time.as_mut_ptr() as usize, 0, 0, 0, 0])
-    };
-    let [seconds, nanoseconds] = time;
-    seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds)
 }
 
 /// The calling thread's id (gettid(2)).

@@ -1,11 +1,11 @@
-//! A thread that forks arms its own timers. While the kernel copies a large process, all of its
+//! A thread that forks arms its own timer. While the kernel copies a large process, all of its
 //! memory is locked: the sampler stands still as soon as it writes to any, and no sweep can arm a
-//! timer. The hit comes at the end of the fork, with the CPU time that it took.
+//! timer. The hit comes at the end of the fork.
 
 use crate::signal_exclusion;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::{cpu_timers, process, timer_delivery};
-use swipr_unwind::{slot, system_call};
+use swipr_unwind::{arch, slot};
 
 /// Before the fork.
 pub(super) fn arm() {
@@ -13,11 +13,8 @@ pub(super) fn arm() {
         return;
     }
     for (timer, slot) in slot::lent_to(process::tid()) {
-        // Others than those that sweeps arm have no such time.
-        if slot.wants_clock_from.load(Relaxed) != 0 {
-            slot.clock_ns.store(0, Relaxed);
-            slot.fork_from_ns.store(system_call::thread_cpu_ns(), Relaxed);
-            slot.wants_clock_from.store(1, Relaxed);
+        if slot.is_for_sweeps.load(Relaxed) {
+            slot.fork_from.store(arch::ticks(), Relaxed);
             if !slot.is_armed.load(Relaxed) {
                 cpu_timers::arm(timer);
             }
@@ -31,7 +28,7 @@ pub(super) fn disarm() {
         return;
     }
     for (timer, slot) in slot::lent_to(process::tid()) {
-        if slot.fork_from_ns.swap(0, Relaxed) != 0 && !slot.is_armed.load(Relaxed) {
+        if slot.fork_from.swap(0, Relaxed) != 0 && !slot.is_armed.load(Relaxed) {
             cpu_timers::disarm(timer);
         }
     }

@@ -177,7 +177,6 @@ impl Sweeper {
                 continue;
             }
             let cpu_before_ns = thread.cpu_ns;
-            timers.begin_observation();
             let found = match observe(thread, wanted & due.wall != 0, copier, tables, counters) {
                 Observation::There(found) => found,
                 Observation::Ended => {

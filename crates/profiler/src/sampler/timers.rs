@@ -29,10 +29,8 @@ use crate::signal_exclusion;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
-use swipr_os::process::clock_ns;
 use swipr_os::threads::Sandbox;
 use swipr_os::{process, signals, threads, timer_delivery};
-use swipr_unwind::arch;
 use swipr_unwind::slot::{self, Ticket};
 use tick_scale::TickScale;
 
@@ -43,9 +41,8 @@ const PUT_OFF_NS: u64 = 1_000_000_000;
 const MAX_WAITING: usize = 512;
 /// How late a kernel tick may be.
 const TICK_LATE_NS: u64 = 200_000;
-/// A thread's timer is armed within this part of a tick after its clock was read, or the sampler
-/// was held up.
-const HELD_UP: u64 = 16;
+/// A thread's timer is armed within this time after its clock was read, or the sampler was held up.
+const HELD_UP_NS: u64 = 250_000;
 
 /// A thread's timer.
 #[derive(Debug)]
@@ -62,8 +59,10 @@ pub struct ThreadTimer {
     /// When the timer was armed and had not expired yet, and the thread's CPU clock then.
     armed_ns: u64,
     armed_cpu_ns: u64,
-    /// The thread's CPU clock and its clock of user mode when it had been in the kernel for a tick.
-    in_kernel: Option<(u64, u64)>,
+    /// See [`ThreadTimer::is_in_kernel`].
+    is_in_kernel: bool,
+    /// The clock at arming is sure.
+    is_clock_sure: bool,
 }
 
 /// What all threads' timers share.
@@ -89,10 +88,6 @@ pub struct Timers {
     expires_ns: u64,
     /// One of them was hit and waits for a CPU.
     is_any_put_off: bool,
-    /// [`Timers::valid_ns`] in the handler's ticks.
-    valid_ticks: u64,
-    /// When the clock of the thread that is observed was read last, in the same ticks.
-    observed_at: u64,
 }
 
 /// A running thread is hit within this time.
@@ -112,38 +107,28 @@ impl ThreadTimer {
         self.waits && cpu_ns.saturating_sub(self.armed_cpu_ns) <= 2 * tick_ns
     }
 
-    /// Arms it to expire at the next tick, for no recording yet. The thread's clock was read at
-    /// `observed_at`, and a hit is late after `valid_ticks`, both in the handler's ticks.
-    fn arm(&mut self, [observed_at, valid_ticks]: [u64; 2]) -> bool {
-        (self.recordings, self.in_kernel) = (0, None);
+    /// Arms it to expire at the next tick, for no recording yet.
+    fn arm(&mut self) -> bool {
+        (self.recordings, self.is_in_kernel) = (0, false);
         let Some(slot) = self.ticket.slot() else { return false };
-        slot.wants_clock_from.store(arch::ticks().wrapping_add(valid_ticks), Relaxed);
+        slot.is_for_sweeps.store(true, Relaxed);
         slot.is_armed.store(true, Relaxed);
-        let is_armed = self.timer.arm();
-        // The sampler was held up, as by a fork of the process, which locks all memory: the clock
-        // is not that of this moment.
-        if arch::ticks().wrapping_sub(observed_at) > valid_ticks / HELD_UP {
-            slot.wants_clock_from.store(0, Relaxed);
-        }
-        is_armed
+        self.timer.arm()
     }
 
     /// Whether the thread has been in the kernel since the tick that it was to be hit at.
     pub fn is_in_kernel(&self) -> bool {
-        self.in_kernel.is_some()
+        self.is_in_kernel
     }
 
-    /// The same, to be called when a tick must have found the thread, and there is no hit: either
-    /// it has not returned from the kernel, or it blocks the signal in user mode, as shows at the
-    /// next look. Only where signals are raised at the return to user mode.
-    fn has_stayed_in_kernel(&mut self, tid: u32, cpu_ns: u64) -> bool {
-        let user_ns = clock_ns(threads::user_clock(tid)).filter(|_| timer_delivery::is_task_work());
-        self.in_kernel = user_ns.and_then(|user_ns| {
-            let (since_ns, user_since_ns) = self.in_kernel.unwrap_or((cpu_ns, user_ns));
-            let in_user_ns = user_ns.saturating_sub(user_since_ns);
-            (in_user_ns <= cpu_ns.saturating_sub(since_ns) / 2).then_some((since_ns, user_since_ns))
-        });
-        self.in_kernel.is_some()
+    /// The same, to be called when a tick must have found the thread, and there is no hit: it has
+    /// not returned from the kernel, or blocks the signal, as it does in fork(2).
+    fn has_stayed_in_kernel(&mut self, tid: u32) -> bool {
+        let forks = || self.ticket.slot().is_some_and(|slot| slot.fork_from.load(Relaxed) != 0);
+        let takes_signal = || threads::signal_state(tid).is_some_and(|state| !state.is_blocked);
+        let is_in_kernel = || timer_delivery::is_task_work() && (forks() || takes_signal());
+        self.is_in_kernel = self.is_in_kernel || is_in_kernel();
+        self.is_in_kernel
     }
 }
 
@@ -167,14 +152,7 @@ impl Timers {
             armed: vec![],
             expires_ns: 0,
             is_any_put_off: false,
-            valid_ticks: 0,
-            observed_at: 0,
         }
-    }
-
-    /// A thread's clock is about to be read.
-    pub fn begin_observation(&mut self) {
-        self.observed_at = arch::ticks();
     }
 
     /// Arms the thread's timer for these recordings: the next kernel tick hits the thread, if it
@@ -210,7 +188,10 @@ impl Timers {
             let is_armed = timer.expires_ns != 0 && !slot::is_done(timer.ticket);
             if !is_armed {
                 (timer.armed_ns, timer.armed_cpu_ns) = (now_ns, thread.cpu_ns);
-                timer.arm([self.observed_at, self.valid_ticks]).then(|| counters.signals.add(1))?;
+                timer.arm().then(|| counters.signals.add(1))?;
+                // Else the sampler was held up, as by a fork of the process, which locks all
+                // memory: the clock is not that of this moment.
+                timer.is_clock_sure = process::monotonic_ns().saturating_sub(now_ns) < HELD_UP_NS;
             }
             let is_new = timer.expires_ns == 0;
             timer.recordings |= recordings;
@@ -250,10 +231,7 @@ impl Timers {
             }
             let (armed_cpu_ns, timer) = (thread.cpu_ns, thread.timer.as_mut());
             if let Some(timer) = timer.filter(|timer| !slot::is_done(timer.ticket)) {
-                if let Some(slot) = timer.ticket.slot() {
-                    slot.wants_clock_from.store(0, Relaxed);
-                    slot.is_armed.store(true, Relaxed);
-                }
+                timer.ticket.slot().inspect(|slot| slot.is_armed.store(true, Relaxed));
                 timer.waits = timer.timer.arm();
                 (timer.armed_ns, timer.armed_cpu_ns) = (now_ns, armed_cpu_ns);
                 counters.signals.add(u64::from(timer.waits));
@@ -305,7 +283,6 @@ impl Timers {
     /// Takes the list of threads with armed timers, for [`Timers::take`]. The threads whose timers
     /// stay armed go to [`Timers::put_back`].
     pub fn take_armed(&mut self) -> Vec<u32> {
-        self.valid_ticks = self.scale.ticks(self.valid_ns);
         std::mem::take(&mut self.armed)
     }
 

@@ -8,7 +8,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::threads::Activity;
-use swipr_os::{process, signals, threads, timer_delivery};
+use swipr_os::{process, signals, threads};
 use swipr_unwind::arch;
 use swipr_unwind::slot::{self, Slot};
 use swipr_unwind::walk::Stop;
@@ -143,13 +143,13 @@ impl Timers {
         let Some(timer) = &mut thread.timer else { return (None, false) };
         if !slot::is_done(timer.ticket) {
             let mut stays = timer.expires_ns > now_ns || slot::is_begun(timer.ticket);
-            let is_passed = now_ns.saturating_sub(timer.armed_ns) >= self.valid_ns;
-            if timer.expires_ns != 0 && is_passed && !slot::is_begun(timer.ticket) {
+            let passed_ns = now_ns.saturating_sub(timer.armed_ns);
+            if timer.expires_ns != 0 && passed_ns >= self.valid_ns && !slot::is_begun(timer.ticket) {
                 let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(0);
-                let used_ns = cpu_ns.saturating_sub(timer.armed_cpu_ns);
+                let used_ns = cpu_ns.saturating_sub(timer.armed_cpu_ns).min(passed_ns);
                 let asked_ns = timer.asked_ns;
                 let has_run_all_time = used_ns >= self.valid_ns - 2 * TICK_LATE_NS;
-                let is_in_kernel = has_run_all_time && timer.has_stayed_in_kernel(thread.thread.tid, cpu_ns);
+                let is_in_kernel = has_run_all_time && timer.has_stayed_in_kernel(thread.thread.tid);
                 if has_run_all_time && !is_in_kernel {
                     thread.state_read_ns = 0; // it may have blocked the signal
                 }
@@ -163,7 +163,7 @@ impl Timers {
                 }
                 if let Some(timer) = thread.timer.as_mut().filter(|_| !stays) {
                     timer.timer.disarm();
-                    (timer.expires_ns, timer.in_kernel) = (0, None);
+                    (timer.expires_ns, timer.is_in_kernel) = (0, false);
                     timer.ticket.slot().inspect(|slot| slot.is_armed.store(false, Relaxed));
                 }
             }
@@ -194,6 +194,8 @@ impl Timers {
             thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
         }
         self.interpreters.prepare(slot, thread.tid());
+        let forked_at = slot.fork_from.swap(0, Relaxed);
+        let forked_ns = self.scale.ns(slot.at.load(Relaxed).saturating_sub(forked_at));
         slot.is_armed.store(false, Relaxed);
         slot::again(timer.ticket, thread.stack_bounds);
         thread.blocks_signal = false;
@@ -201,19 +203,24 @@ impl Timers {
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
         let least_ns = timer.armed_cpu_ns;
         let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
-        let clock_ns = (least_ns < self.valid_ns).then(|| threads::cpu_ns(thread.tid())).flatten();
-        let guess_ns = clock_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
-        let late_ns = slot.clock_ns.load(Relaxed);
-        let cpu_ns = if late_ns == 0 { guess_ns } else { late_ns };
-        let since = |from_ns: u64| late_ns.saturating_sub(from_ns);
-        let at = match slot.fork_from_ns.swap(0, Relaxed) {
-            _ if late_ns == 0 || !timer_delivery::is_task_work() => HitAt::Tick,
-            0 if since(least_ns) > self.valid_ns => HitAt::Return(since(least_ns)),
-            from_ns if from_ns != 0 && since(from_ns) > self.valid_ns => HitAt::Fork(since(from_ns)),
+        let in_kernel = timer.is_in_kernel || forked_at != 0;
+        let is_needed = in_kernel || least_ns < self.valid_ns;
+        let now_cpu_ns = is_needed.then(|| threads::cpu_ns(thread.tid())).flatten();
+        let cpu_ns = match now_cpu_ns {
+            // It ran until it was hit, and may have blocked since.
+            Some(ns) if in_kernel => ns.clamp(least_ns, most_ns),
+            Some(ns) => ns.saturating_sub(ago_ns).clamp(least_ns, most_ns),
+            None => most_ns,
+        };
+        let used_ns = cpu_ns - least_ns;
+        let forked_ns = forked_ns.min(now_cpu_ns.unwrap_or(0).saturating_sub(least_ns));
+        let at = match forked_at {
+            0 if in_kernel && timer.is_clock_sure && used_ns > self.valid_ns => HitAt::Return(used_ns),
+            1.. if forked_ns > self.valid_ns => HitAt::Fork(forked_ns),
             _ => HitAt::Tick,
         };
-        if let Some(timer) = &mut thread.timer {
-            timer.in_kernel = None;
+        if let (Raised::AtTick, Some(timer)) = (raised, &mut thread.timer) {
+            timer.is_in_kernel = false;
         }
         Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, at, stack })
     }

@@ -43,7 +43,7 @@ impl Timers {
         self.room -= 1;
         self.made += 1;
         let (expires_ns, waits, asked_ns, recordings) = Default::default();
-        let (armed_ns, armed_cpu_ns, in_kernel) = Default::default();
+        let (armed_ns, armed_cpu_ns, is_in_kernel, is_clock_sure) = Default::default();
         Some(ThreadTimer {
             timer,
             ticket,
@@ -53,7 +53,8 @@ impl Timers {
             recordings,
             armed_ns,
             armed_cpu_ns,
-            in_kernel,
+            is_in_kernel,
+            is_clock_sure,
         })
     }
 

@@ -65,7 +65,8 @@ impl Timers {
                 recordings,
                 armed_ns,
                 armed_cpu_ns,
-                in_kernel: None,
+                is_in_kernel: false,
+                is_clock_sure: false,
             };
             (tid, timer)
         };

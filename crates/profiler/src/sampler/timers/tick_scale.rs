@@ -20,18 +20,8 @@ impl Default for TickScale {
 impl TickScale {
     /// So many of the handler's ticks.
     pub fn ns(&self, ticks: u64) -> u64 {
-        let [passed_ticks, passed_ns] = self.passed();
-        (u128::from(ticks) * u128::from(passed_ns) / u128::from(passed_ticks)) as u64
-    }
-
-    /// So many nanoseconds, in the handler's ticks.
-    pub fn ticks(&self, ns: u64) -> u64 {
-        let [passed_ticks, passed_ns] = self.passed();
-        (u128::from(ns) * u128::from(passed_ticks) / u128::from(passed_ns)) as u64
-    }
-
-    fn passed(&self) -> [u64; 2] {
-        let ticks = arch::ticks().wrapping_sub(self.started_ticks);
-        [ticks.max(1), process::monotonic_ns().saturating_sub(self.started_ns).max(1)]
+        let passed = arch::ticks().wrapping_sub(self.started_ticks).max(1);
+        let ns = process::monotonic_ns().saturating_sub(self.started_ns);
+        (u128::from(ticks) * u128::from(ns) / u128::from(passed)) as u64
     }
 }
