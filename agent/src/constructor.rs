@@ -85,7 +85,9 @@ fn start(config: Config) {
     let executable =
         if config.programs == Programs::default() { String::new() } else { process::executable() };
     if !config.programs.include(Path::new(&executable), std::env::args_os()) {
-        return;
+        return config
+            .log
+            .line(format_args!("not profiled: SWIPR_ONLY and SWIPR_SKIP leave {executable} out"));
     }
     if config.follow == Follow::None {
         ld_preload::strip();

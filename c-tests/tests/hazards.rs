@@ -356,6 +356,10 @@ fn only_and_skip_choose_by_the_executable() {
         assert_eq!(has_agent(host.pid(), expected), expected, "{variable}={patterns}");
         host.end();
     }
+    let mut command = Command::new("/bin/true");
+    command.env("LD_PRELOAD", library()).env("SWIPR_ONLY", "other").env("SWIPR_LOG", "1");
+    let said = command.output().expect("true").stderr;
+    assert!(String::from_utf8_lossy(&said).contains("SWIPR_ONLY and SWIPR_SKIP leave"), "{said:?}");
 }
 
 /// Chromium's first helper process gives up when it has a second thread, and no page is shown.

@@ -34,7 +34,9 @@ pub unsafe extern "C" fn pthread_create(
     }
     // SAFETY: the function of this name.
     let create = unsafe { std::mem::transmute::<*mut c_void, Create>(next) };
-    let Some(place) = disabled::contained(|| thread_start::take(routine, argument)).flatten() else {
+    let place = disabled::contained(|| thread_start::take(routine, argument)).flatten();
+    clear_stack();
+    let Some(place) = place else {
         // SAFETY: called with what its caller gave.
         return unsafe { create(thread, attributes, routine, argument) };
     };
@@ -45,6 +47,14 @@ pub unsafe extern "C" fn pthread_create(
         place.give_back();
     }
     error
+}
+
+/// Clears the stack that the real function is about to use. Where a seccomp filter refuses to block
+/// signals (tor's), glibc restores a mask that it never got: whatever lay there before. The program
+/// must not depend on what this library left.
+#[inline(never)]
+fn clear_stack() {
+    std::hint::black_box(&mut [0u8; 1024]);
 }
 
 /// The new thread's function. It leaves no frame: the thread's own function is jumped to, and

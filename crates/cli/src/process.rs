@@ -59,6 +59,14 @@ impl Process {
         bytes.split(|&byte| byte == 0).map(|entry| String::from_utf8_lossy(entry).into_owned()).collect()
     }
 
+    /// Whether it has written over it, as programs do that show what they do as their title.
+    pub fn has_overwritten_environment(&self) -> bool {
+        let environment = self.environment();
+        let is_variable = |entry: &String| entry.contains('=');
+        let is_other = |entry: &String| !entry.is_empty() && !is_variable(entry);
+        environment.iter().any(is_other) || environment.len() > 1 && !environment.iter().any(is_variable)
+    }
+
     /// A field of `/proc/PID/status`.
     pub fn status(&self, field: &str) -> Option<String> {
         let text = fs::read_to_string(self.folder.join("status")).ok()?;

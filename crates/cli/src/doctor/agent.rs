@@ -28,6 +28,14 @@ pub(super) fn did_not_start(process: &Process, findings: &mut Findings) -> Verdi
             "profile it with its sandbox off, as browsers' --no-sandbox does",
         );
     }
+    if process.has_overwritten_environment() {
+        findings
+            .no("the agent did not start; its variables cannot be seen: it has written its title over them");
+        return why(
+            format!("the agent in process {pid} ({name}) did not start"),
+            "start it with SWIPR_LOG=1: the agent says why on its standard error; SWIPR_ONLY and SWIPR_SKIP leave programs out, by the names of their files",
+        );
+    }
     if set("LD_PRELOAD").is_none() && set("SWIPR_AUTOSTART").as_deref() != Some("1") {
         findings.no("it is linked with libswipr and has not called swipr_start()");
         return why(
