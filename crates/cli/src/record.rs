@@ -22,7 +22,7 @@ use progress::Progress;
 use session::{Over, Session};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use unrecorded::{Member, report_unrecorded};
+use unrecorded::{Member, report_exec, report_unrecorded};
 
 /// How long to wait for samples before signals and the clock are looked at again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -43,7 +43,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     // Its children may have the threads that it has not.
     let query = if descendants.is_some() { sampling.query_of_any(left()) } else { sampling.query(left()) };
     let mut main = session.add(found.client.clone(), found.status.clone(), query, own)?;
-    let mut main_runs = true;
+    let (mut main_runs, mut is_cut) = (true, false);
     let mut progress = Progress::new(plan.talk);
     let what = format!("{} ({})", found.name(), found.pid());
     loop {
@@ -58,7 +58,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
                     Err(_) => main_runs = false,
                 }
             }
-            Some((id, _)) if id == main => main_runs = false,
+            Some((id, over)) if id == main => (main_runs, is_cut) = (false, over == Over::Cut),
             _ => {}
         }
         if !main_runs && (descendants.is_none() || session.running() == 0) {
@@ -84,6 +84,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     if descendants.is_some() {
         report_unrecorded(&unrecorded, plan.talk);
     }
+    report_exec(Some(&found).filter(|_| is_cut), plan.talk);
     done.map(|()| ExitCode::SUCCESS)
 }
 

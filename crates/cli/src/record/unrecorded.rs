@@ -2,6 +2,7 @@
 //! counted as processes whose losses are unknown.
 
 use super::progress::Talk;
+use crate::find::Found;
 use crate::say;
 use std::collections::BTreeMap;
 
@@ -68,6 +69,17 @@ pub fn report_unrecorded(names: &BTreeMap<u32, String>, talk: Talk) {
         "swipr: not recorded: {count} {processes} without an answer or a sample until the end: {names}\n\
          next: run it again with less beside it; a process that ends by a signal has samples \
          after its first quarter of a second"
+    ));
+}
+
+/// Prints, unless quiet, that a process lives on whose recording was cut.
+pub fn report_exec(cut: Option<&Found>, talk: Talk) {
+    let lives = |found: &&Found| found.process.as_ref().is_some_and(|process| !process.has_ended());
+    let Some(found) = cut.filter(lives).filter(|_| talk != Talk::Quiet) else { return };
+    let (pid, name) = (found.pid(), found.name());
+    say(format_args!(
+        "swipr: the recording ended early: {name} ({pid}) executed a program, as services do to reload, or stopped its agent\n\
+         next: `swipr record {pid}` records it from now on; `swipr run` goes on over such calls"
     ));
 }
 

@@ -2,10 +2,10 @@
 
 use crate::support::*;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::wait_until;
-use swipr_c_tests::{http, recording};
+use swipr_c_tests::{agent, http, recording};
 
 #[test]
 fn records_a_process_by_its_id_its_name_and_its_socket() {
@@ -364,4 +364,27 @@ fn children_that_come_later_are_recorded_too_where_asked() {
         said.out.lines().any(|line| line.starts_with("[process ") && line.contains(" hot_child];")),
         "{said:?}"
     );
+}
+
+/// Regression: a service reloaded by exec(2), which ended the recording, and nothing said so.
+#[test]
+fn a_program_that_is_executed_meanwhile_ends_the_recording_and_that_is_told() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo ready; read -r line; exec sleep 30"]).env("LD_PRELOAD", agent::library());
+    let mut host = swipr_c_tests::host::Host::spawn(command);
+    host.wait_for("ready");
+    host.socket();
+    let pid = host.pid();
+    let started = std::time::Instant::now();
+    let recording = std::thread::spawn(move || {
+        says(["record", &pid.to_string(), "--idle", "-d", "30s", "-o", "/dev/null", "-f", "folded"]).well()
+    });
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    host.tell("go");
+    let said = recording.join().expect("a recording");
+    assert!(started.elapsed().as_secs() < 20, "{said:?}");
+    let expected = format!("({pid}) executed a program");
+    assert!(said.errors.contains("ended early") && said.errors.contains(&expected), "{said:?}");
+    // SAFETY: this test's own child, which nobody has waited for.
+    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
 }
