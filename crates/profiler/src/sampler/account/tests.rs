@@ -69,6 +69,29 @@ fn a_thread_whose_clock_alone_was_read_was_where_it_was_seen_until_then() {
     assert!(account.is_empty());
 }
 
+/// A call of 900 ms behind 100 ms of computing: its one hit comes at its end, after the window
+/// would have been closed with the other hits alone.
+#[test]
+fn a_window_waits_for_the_hit_at_the_end_of_a_long_system_call() {
+    let mut account = Account::new(moment(0, 0, 0));
+    let (computing, call) = (stack(), stack());
+    for ms in (10..=100).step_by(10) {
+        account.ran(&computing, ms * MS, any_tick(ms));
+        account.observe(moment(ms, ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    }
+    for ms in (110..=990).step_by(10) {
+        account.observe(moment(ms, ms, 0), Found::Elsewhere, TimerState::InKernel);
+        assert!(!account.is_full(ms * MS), "{ms}");
+    }
+    account.returned(&call, 1000 * MS, 90, true);
+    account.observe(moment(1000, 1000, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    assert!(account.is_full(1000 * MS));
+    let samples = cpu(&mut account, true);
+    let of_call = samples.iter().filter(|sample| Arc::ptr_eq(&sample.stack, &call));
+    assert_eq!(of_call.map(|sample| sample.cpu_ns).sum::<u64>(), 900 * MS);
+    assert!(!account.was_in_step());
+}
+
 /// The thread runs 3 of each 10 ms, half of that in each of two stacks, and sleeps in a third.
 #[test]
 fn run_and_sleep_have_their_time_by_the_clocks_and_places_their_share_by_hits() {

@@ -244,3 +244,26 @@ impl Timers {
         (Arc::new(stack), self.scale.ns(arch::ticks().wrapping_sub(slot.at.load(Relaxed))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_call_of_several_ticks_has_a_hit_at_each_and_one_of_several_intervals_at_each_of_those() {
+        let hits = |ns, interval_ns| HitAt::Return(ns).hits(interval_ns, 4 * MS);
+        assert_eq!([4 * MS + 200_000, 7 * MS, 8 * MS, 40 * MS].map(|ns| hits(ns, MS)), [1, 1, 2, 10]);
+        assert_eq!([5 * MS, 11 * MS, 12 * MS, 102 * MS].map(|ns| hits(ns, 10 * MS)), [1, 1, 2, 11]);
+        assert_eq!(HitAt::Tick.hits(10 * MS, 4 * MS), 1);
+    }
+
+    #[test]
+    fn forks_have_as_many_hits_as_their_time_has_intervals() {
+        let forks = || (0..10_000).map(|n| 5 * MS + n * 1_777);
+        let hits: u64 = forks().map(|ns| u64::from(HitAt::Fork(ns).hits(10 * MS, 4 * MS))).sum();
+        let expected = forks().sum::<u64>() / (10 * MS);
+        assert!(hits.abs_diff(expected) < expected / 50, "{hits} of {expected}");
+    }
+}
