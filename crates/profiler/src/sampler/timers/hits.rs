@@ -119,7 +119,9 @@ impl Timers {
             return (self.answer(thread, Raised::ByUs, tables, counters), false);
         }
         let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(u64::MAX);
-        let stays = now_ns < timer.expires_ns && cpu_ns.saturating_sub(timer.armed_cpu_ns) <= self.valid_ns;
+        let is_soon = now_ns < timer.expires_ns && cpu_ns.saturating_sub(timer.armed_cpu_ns) <= self.valid_ns;
+        // A handler that walks thousands of frames, or reads an interpreter's, takes milliseconds.
+        let stays = is_soon || slot::is_begun(timer.ticket);
         if !stays {
             // The thread has blocked the signal, or has had no CPU for long: it would answer from
             // another place.
