@@ -29,6 +29,7 @@ use crate::signal_exclusion;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
+use swipr_os::process::clock_ns;
 use swipr_os::threads::Sandbox;
 use swipr_os::{process, signals, threads, timer_delivery};
 use swipr_unwind::slot::{self, Ticket};
@@ -61,6 +62,8 @@ pub struct ThreadTimer {
     armed_cpu_ns: u64,
     /// See [`ThreadTimer::is_in_kernel`].
     is_in_kernel: bool,
+    /// The thread's CPU clock and its clock of user mode when that was seen last.
+    clocks_in_kernel: Option<[u64; 2]>,
     /// The clock at arming is sure.
     is_clock_sure: bool,
 }
@@ -122,13 +125,22 @@ impl ThreadTimer {
     }
 
     /// The same, to be called when a tick must have found the thread, and there is no hit: it has
-    /// not returned from the kernel, or blocks the signal, as it does in fork(2).
-    fn has_stayed_in_kernel(&mut self, tid: u32) -> bool {
-        let forks = || self.ticket.slot().is_some_and(|slot| slot.fork_from.load(Relaxed) != 0);
-        let takes_signal = || threads::signal_state(tid).is_some_and(|state| !state.is_blocked);
-        let is_in_kernel = || timer_delivery::is_task_work() && (forks() || takes_signal());
-        self.is_in_kernel = self.is_in_kernel || is_in_kernel();
-        self.is_in_kernel
+    /// not returned from the kernel, or blocks the signal, as it does in fork(2). If it has run in
+    /// user mode since the last call, the signal was lost.
+    fn has_stayed_in_kernel(&mut self, tid: u32, cpu_ns: u64) -> bool {
+        let user_ns = clock_ns(threads::user_clock(tid)).unwrap_or(u64::MAX);
+        let is_in_kernel = match self.clocks_in_kernel {
+            Some([before_ns, user_before_ns]) if self.is_in_kernel => {
+                user_ns.saturating_sub(user_before_ns) <= cpu_ns.saturating_sub(before_ns) / 2
+            }
+            _ => {
+                let forks = self.ticket.slot().is_some_and(|slot| slot.fork_from.load(Relaxed) != 0);
+                let takes_signal = || threads::signal_state(tid).is_some_and(|state| !state.is_blocked);
+                timer_delivery::is_task_work() && (forks || takes_signal())
+            }
+        };
+        (self.is_in_kernel, self.clocks_in_kernel) = (is_in_kernel, Some([cpu_ns, user_ns]));
+        is_in_kernel
     }
 }
 

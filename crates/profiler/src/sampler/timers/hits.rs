@@ -151,7 +151,7 @@ impl Timers {
                 let used_ns = cpu_ns.saturating_sub(timer.armed_cpu_ns).min(passed_ns);
                 let asked_ns = timer.asked_ns;
                 let has_run_all_time = used_ns >= self.valid_ns - 2 * TICK_LATE_NS;
-                let is_in_kernel = has_run_all_time && timer.has_stayed_in_kernel(thread.thread.tid);
+                let is_in_kernel = has_run_all_time && timer.has_stayed_in_kernel(thread.thread.tid, cpu_ns);
                 if has_run_all_time && !is_in_kernel {
                     thread.state_read_ns = 0; // it may have blocked the signal
                 }

@@ -54,6 +54,7 @@ impl Timers {
             armed_ns,
             armed_cpu_ns,
             is_in_kernel,
+            clocks_in_kernel: None,
             is_clock_sure,
         })
     }

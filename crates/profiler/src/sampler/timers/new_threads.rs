@@ -66,6 +66,7 @@ impl Timers {
                 armed_ns,
                 armed_cpu_ns,
                 is_in_kernel: false,
+                clocks_in_kernel: None,
                 is_clock_sure: false,
             };
             (tid, timer)
