@@ -62,6 +62,8 @@ pub struct Slot {
     /// Thread to sampler: when it began to fork, in [`crate::arch::ticks`], if it is in fork(2), or
     /// was when the handler came; else 0.
     pub fork_from: AtomicU64,
+    /// Its CPU clock then, in nanoseconds.
+    pub fork_cpu_ns: AtomicU64,
     /// Sampler to thread: sweeps arm the timer; one has armed it.
     pub is_for_sweeps: AtomicBool,
     /// See `is_for_sweeps`.

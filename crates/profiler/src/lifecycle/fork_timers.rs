@@ -3,8 +3,8 @@
 //! timer. The hit comes at the end of the fork.
 
 use crate::signal_exclusion;
-use std::sync::atomic::Ordering::Relaxed;
-use swipr_os::{cpu_timers, process, timer_delivery};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use swipr_os::{cpu_timers, process, threads, timer_delivery};
 use swipr_unwind::{arch, slot};
 
 /// Before the fork.
@@ -12,10 +12,12 @@ pub(super) fn arm() {
     if !slot::has_chunk(0) || !timer_delivery::is_task_work() || signal_exclusion::is_in_sandbox() {
         return;
     }
-    for (timer, slot) in slot::lent_to(process::tid()) {
+    let tid = process::tid();
+    for (timer, slot) in slot::lent_to(tid) {
         if slot.is_for_sweeps.load(Relaxed) {
-            slot.fork_from.store(arch::ticks(), Relaxed);
-            if !slot.is_armed.load(Relaxed) {
+            slot.fork_cpu_ns.store(threads::cpu_ns(tid).unwrap_or(0), Relaxed);
+            slot.fork_from.store(arch::ticks(), SeqCst);
+            if !slot.is_armed.load(SeqCst) {
                 cpu_timers::arm(timer);
             }
         }
@@ -28,8 +30,12 @@ pub(super) fn disarm() {
         return;
     }
     for (timer, slot) in slot::lent_to(process::tid()) {
-        if slot.fork_from.swap(0, Relaxed) != 0 && !slot.is_armed.load(Relaxed) {
+        if slot.fork_from.swap(0, SeqCst) != 0 && !slot.is_armed.load(SeqCst) {
             cpu_timers::disarm(timer);
+            // The sampler may have armed it a moment before.
+            if slot.is_armed.load(SeqCst) {
+                cpu_timers::arm(timer);
+            }
         }
     }
 }

@@ -248,7 +248,7 @@ fn arm_running(
 ) -> TimerState {
     match timers.arm(thread, recordings, now_ns, counters) {
         false => TimerState::Never,
-        true if thread.timer.as_ref().is_some_and(ThreadTimer::is_in_kernel) => TimerState::InKernel,
+        true if thread.timer.as_ref().is_some_and(ThreadTimer::is_overdue) => TimerState::Overdue,
         true => TimerState::Yes(kernel_tick_ns()),
     }
 }

@@ -5,9 +5,11 @@
 //! kernel tick, and hits the threads that run then. This does not depend on what a thread does:
 //! none of its moments is hit more often than others.
 //!
-//! A system call that computes for longer than a tick is hit as it returns, fork(2) as the C
-//! library lets signals through again. The timer stays armed until then, and the hit stands for all
-//! the ticks that sweeps would have picked.
+//! A tick raises the signal only as the thread returns to user mode. The timer stays armed while
+//! that may be still to come: the thread waits for a CPU, or is in a system call that computes for
+//! longer than a tick, or in fork(2), until the C library lets signals through again. To arm the
+//! timer again would undo what the tick has done. The hit stands for all the ticks that sweeps
+//! would have picked.
 //!
 //! Of many threads most do not run. Their timers stay armed until they run. The first tick after
 //! the pause then hits the thread for certain. Only hits at ticks that a sweep has picked count.
@@ -27,11 +29,10 @@ use crate::counters::AgentCounters;
 use crate::interpreters::Interpreters;
 use crate::signal_exclusion;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
-use swipr_os::process::clock_ns;
 use swipr_os::threads::Sandbox;
-use swipr_os::{process, signals, threads, timer_delivery};
+use swipr_os::{process, signals, threads};
 use swipr_unwind::slot::{self, Ticket};
 use tick_scale::TickScale;
 
@@ -45,6 +46,27 @@ const TICK_LATE_NS: u64 = 200_000;
 /// A thread's timer is armed within this time after its clock was read, or the sampler was held up.
 const HELD_UP_NS: u64 = 250_000;
 
+/// A thread that was blocked for less than one part in so many counts as not blocked: interrupts
+/// and hypervisors take time, too.
+const BLOCKED_PART: u64 = 8;
+
+/// A moment, by a thread's clocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clocks {
+    ns: u64,
+    cpu_ns: u64,
+    /// How long it had waited for CPUs.
+    delay_ns: u64,
+}
+
+impl Clocks {
+    fn has_blocked_since(self, then: Clocks) -> bool {
+        let passed_ns = self.ns.saturating_sub(then.ns);
+        let awake_ns = self.cpu_ns.saturating_sub(then.cpu_ns) + self.delay_ns.saturating_sub(then.delay_ns);
+        awake_ns < passed_ns - passed_ns / BLOCKED_PART
+    }
+}
+
 /// A thread's timer.
 #[derive(Debug)]
 pub struct ThreadTimer {
@@ -57,13 +79,12 @@ pub struct ThreadTimer {
     /// When it was armed last, and for which recordings.
     asked_ns: u64,
     recordings: u8,
-    /// When the timer was armed and had not expired yet, and the thread's CPU clock then.
-    armed_ns: u64,
-    armed_cpu_ns: u64,
-    /// See [`ThreadTimer::is_in_kernel`].
-    is_in_kernel: bool,
-    /// The thread's CPU clock and its clock of user mode when that was seen last.
-    clocks_in_kernel: Option<[u64; 2]>,
+    /// When the timer was armed and had not expired yet.
+    armed: Clocks,
+    /// Since when the thread is known not to have blocked.
+    awake_from: Clocks,
+    /// See [`ThreadTimer::is_overdue`].
+    is_overdue: bool,
     /// The clock at arming is sure.
     is_clock_sure: bool,
 }
@@ -99,6 +120,22 @@ pub fn hit_within_ns() -> u64 {
 }
 
 impl ThreadTimer {
+    /// One that is not armed.
+    fn new(timer: CpuTimer, ticket: Ticket) -> ThreadTimer {
+        ThreadTimer {
+            timer,
+            ticket,
+            expires_ns: 0,
+            waits: false,
+            asked_ns: 0,
+            recordings: 0,
+            armed: Clocks::default(),
+            awake_from: Clocks::default(),
+            is_overdue: false,
+            is_clock_sure: false,
+        }
+    }
+
     /// Whether it is armed for as long as its thread does not run.
     pub fn waits(&self) -> bool {
         self.waits
@@ -107,40 +144,44 @@ impl ThreadTimer {
     /// Whether it still is if the thread's clock is at `cpu_ns`, and may expire: a thread that has
     /// run for two ticks blocks the signal.
     pub fn may_expire(&self, cpu_ns: u64, tick_ns: u64) -> bool {
-        self.waits && cpu_ns.saturating_sub(self.armed_cpu_ns) <= 2 * tick_ns
+        self.waits && cpu_ns.saturating_sub(self.armed.cpu_ns) <= 2 * tick_ns
+    }
+
+    /// Whether the sampler waits for its thread to be hit.
+    pub fn is_armed(&self) -> bool {
+        self.expires_ns != 0
     }
 
     /// Arms it to expire at the next tick, for no recording yet.
     fn arm(&mut self) -> bool {
-        (self.recordings, self.is_in_kernel) = (0, false);
+        (self.recordings, self.is_overdue) = (0, false);
         let Some(slot) = self.ticket.slot() else { return false };
         slot.is_for_sweeps.store(true, Relaxed);
-        slot.is_armed.store(true, Relaxed);
+        slot.is_armed.store(true, SeqCst);
         self.timer.arm()
     }
 
-    /// Whether the thread has been in the kernel since the tick that it was to be hit at.
-    pub fn is_in_kernel(&self) -> bool {
-        self.is_in_kernel
+    /// Disarms it, unless the thread forks, and counts on it.
+    fn disarm(&mut self) {
+        (self.expires_ns, self.is_overdue) = (0, false);
+        let slot = self.ticket.slot();
+        slot.inspect(|slot| slot.is_armed.store(false, SeqCst));
+        self.timer.disarm();
+        if slot.is_some_and(|slot| slot.fork_from.load(SeqCst) != 0) {
+            self.timer.arm();
+        }
     }
 
-    /// The same, to be called when a tick must have found the thread, and there is no hit: it has
-    /// not returned from the kernel, or blocks the signal, as it does in fork(2). If it has run in
-    /// user mode since the last call, the signal was lost.
-    fn has_stayed_in_kernel(&mut self, tid: u32, cpu_ns: u64) -> bool {
-        let user_ns = clock_ns(threads::user_clock(tid)).unwrap_or(u64::MAX);
-        let is_in_kernel = match self.clocks_in_kernel {
-            Some([before_ns, user_before_ns]) if self.is_in_kernel => {
-                user_ns.saturating_sub(user_before_ns) <= cpu_ns.saturating_sub(before_ns) / 2
-            }
-            _ => {
-                let forks = self.ticket.slot().is_some_and(|slot| slot.fork_from.load(Relaxed) != 0);
-                let takes_signal = || threads::signal_state(tid).is_some_and(|state| !state.is_blocked);
-                timer_delivery::is_task_work() && (forks || takes_signal())
-            }
-        };
-        (self.is_in_kernel, self.clocks_in_kernel) = (is_in_kernel, Some([cpu_ns, user_ns]));
-        is_in_kernel
+    /// Whether the thread has run for longer than a tick since it was armed, has not blocked, and
+    /// was not hit: it is in a system call that long, or shares its CPU. The hit that comes stands
+    /// for that time.
+    pub fn is_overdue(&self) -> bool {
+        self.is_overdue
+    }
+
+    /// Whether the thread is in fork(2), where the C library blocks all signals.
+    fn is_forking(&self) -> bool {
+        self.ticket.slot().is_some_and(|slot| slot.fork_from.load(Relaxed) != 0)
     }
 }
 
@@ -177,10 +218,10 @@ impl Timers {
         counters: &AgentCounters,
     ) -> bool {
         let passed_over = |timer: &ThreadTimer| {
-            (timer.expires_ns != 0 || timer.waits)
+            (timer.is_armed() || timer.waits)
                 && !slot::is_done(timer.ticket)
-                && !timer.is_in_kernel()
-                && thread.cpu_ns.saturating_sub(timer.armed_cpu_ns) > 2 * self.valid_ns
+                && !timer.is_overdue
+                && thread.cpu_ns.saturating_sub(timer.armed.cpu_ns) > 2 * self.valid_ns
         };
         if thread.timer.as_ref().is_some_and(passed_over) {
             thread.state_read_ns = 0; // it may have blocked the signal
@@ -197,15 +238,16 @@ impl Timers {
             }
             let timer = thread.timer.as_mut()?;
             timer.waits = false;
-            let is_armed = timer.expires_ns != 0 && !slot::is_done(timer.ticket);
+            let is_armed = timer.is_armed() && !slot::is_done(timer.ticket);
             if !is_armed {
-                (timer.armed_ns, timer.armed_cpu_ns) = (now_ns, thread.cpu_ns);
+                timer.armed = Clocks { ns: now_ns, cpu_ns: thread.cpu_ns, delay_ns: thread.delay_ns };
+                timer.awake_from = timer.armed;
                 timer.arm().then(|| counters.signals.add(1))?;
                 // Else the sampler was held up, as by a fork of the process, which locks all
                 // memory: the clock is not that of this moment.
                 timer.is_clock_sure = process::monotonic_ns().saturating_sub(now_ns) < HELD_UP_NS;
             }
-            let is_new = timer.expires_ns == 0;
+            let is_new = !timer.is_armed();
             timer.recordings |= recordings;
             (timer.asked_ns, timer.expires_ns) = (now_ns, now_ns + self.valid_ns);
             Some(is_new)
@@ -231,7 +273,7 @@ impl Timers {
     /// kernel tick, however much later: see [`Timers::take_waited`]. `false`: it is still armed for
     /// the last sweep.
     pub fn arm_waiting(&mut self, thread: &mut ThreadState, now_ns: u64, counters: &AgentCounters) -> bool {
-        if thread.timer.as_ref().is_some_and(|timer| timer.expires_ns != 0) {
+        if thread.timer.as_ref().is_some_and(ThreadTimer::is_armed) {
             return false;
         }
         if thread.timer.is_none() && self.made >= MAX_WAITING || !self.can_be_asked(thread, now_ns) {
@@ -243,9 +285,9 @@ impl Timers {
             }
             let (armed_cpu_ns, timer) = (thread.cpu_ns, thread.timer.as_mut());
             if let Some(timer) = timer.filter(|timer| !slot::is_done(timer.ticket)) {
-                timer.ticket.slot().inspect(|slot| slot.is_armed.store(true, Relaxed));
+                timer.ticket.slot().inspect(|slot| slot.is_armed.store(true, SeqCst));
                 timer.waits = timer.timer.arm();
-                (timer.armed_ns, timer.armed_cpu_ns) = (now_ns, armed_cpu_ns);
+                timer.armed = Clocks { ns: now_ns, cpu_ns: armed_cpu_ns, delay_ns: 0 };
                 counters.signals.add(u64::from(timer.waits));
             }
         });
@@ -275,10 +317,10 @@ impl Timers {
                 thread.preempted = self.new_timer(thread);
                 counters.refused.add(u64::from(thread.preempted.is_none()));
             }
-            let timer = thread.preempted.as_mut().filter(|timer| timer.expires_ns == 0)?;
+            let timer = thread.preempted.as_mut().filter(|timer| !timer.is_armed())?;
             let now_ns = process::monotonic_ns();
             (timer.asked_ns, timer.expires_ns) = (now_ns, now_ns + PUT_OFF_NS);
-            (timer.recordings, timer.armed_ns, timer.armed_cpu_ns) = (recordings, now_ns, cpu_ns);
+            (timer.recordings, timer.armed) = (recordings, Clocks { ns: now_ns, cpu_ns, delay_ns: 0 });
             timer
                 .timer
                 .raise(tid, signals::SAMPLING, timer.ticket.to_value())
@@ -293,14 +335,14 @@ impl Timers {
     }
 
     /// Takes the list of threads with armed timers, for [`Timers::take`]. The threads whose timers
-    /// stay armed go to [`Timers::put_back`].
+    /// still are go to [`Timers::put_back`].
     pub fn take_armed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.armed)
     }
 
-    /// Puts back the threads whose timers stay armed. If their time is over, those that wait for a
-    /// CPU are checked one tick later, not at once: the sampler would use the very CPU that they
-    /// wait for. Those that are in the kernel are checked at the next sweep.
+    /// Puts back the threads whose timers are still armed. If their time is over, those that wait
+    /// for a CPU are checked one tick later, not at once: the sampler would use the very CPU that
+    /// they wait for. Those that are overdue are checked at the next sweep.
     pub fn put_back(&mut self, armed: Vec<u32>, now_ns: u64) {
         self.armed = armed;
         if self.expires_ns <= now_ns {

@@ -52,8 +52,8 @@ pub enum Found {
 pub enum TimerState {
     /// At the next kernel tick. The value is the interval of kernel ticks, in nanoseconds.
     Yes(u64),
-    /// As it returns from the kernel, where the tick of an earlier observation has found it.
-    InKernel,
+    /// For long already: the next hit stands for more than a tick, see `timers.rs`.
+    Overdue,
     /// At a random moment, independent of kernel ticks.
     AtAnyMoment,
     /// It has not run lately.

@@ -80,7 +80,7 @@ fn a_window_waits_for_the_hit_at_the_end_of_a_long_system_call() {
         account.observe(moment(ms, ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     }
     for ms in (110..=990).step_by(10) {
-        account.observe(moment(ms, ms, 0), Found::Elsewhere, TimerState::InKernel);
+        account.observe(moment(ms, ms, 0), Found::Elsewhere, TimerState::Overdue);
         assert!(!account.is_full(ms * MS), "{ms}");
     }
     account.returned(&call, 1000 * MS, 90, true);

@@ -7,7 +7,7 @@ use crate::mappings::Tables;
 use crate::sampler::account::Account;
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
-use crate::sampler::timers::{HitAt, LastHit, TimerHit, Timers};
+use crate::sampler::timers::{HitAt, LastHit, ThreadTimer, TimerHit, Timers};
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process;
 
@@ -44,7 +44,7 @@ impl Sweeper {
         let now_ns = process::monotonic_ns();
         armed.retain(|&tid| {
             let Some(thread) = threads.get_mut(tid) else { return false };
-            let (answer, stays) = timers.take(thread, now_ns, tables, counters);
+            let answer = timers.take(thread, now_ns, tables, counters);
             let began_armed = thread.began_armed_ns.is_some();
             if let Some(answer) = answer {
                 *unknown_code |= answer.stack.is_in_unknown_code();
@@ -59,7 +59,7 @@ impl Sweeper {
                     }
                 }
             }
-            stays
+            thread.timer.as_ref().is_some_and(ThreadTimer::is_armed)
         });
         timers.put_back(armed, now_ns);
     }
@@ -70,7 +70,7 @@ fn add_hit(account: &mut Account, hit: &TimerHit, interval_ns: u64) {
     match hit.at {
         HitAt::Tick => account.ran(&hit.stack, hit.asked_ns, hit.hit_ns / tick_ns),
         at => {
-            let (hits, asked) = (at.hits(interval_ns, tick_ns), matches!(at, HitAt::Return(_)));
+            let (hits, asked) = (at.hits(interval_ns, tick_ns), matches!(at, HitAt::Return { .. }));
             account.returned(&hit.stack, hit.hit_ns, hits, asked);
         }
     }

@@ -1,6 +1,6 @@
 //! Takes the stacks that handlers have left in the timers' slots.
 
-use super::{PUT_OFF_NS, TICK_LATE_NS, ThreadTimer, Timers};
+use super::{Clocks, PUT_OFF_NS, ThreadTimer, Timers};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::sampler::threads::ThreadState;
@@ -8,7 +8,7 @@ use crate::stack::RawStack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_os::threads::Activity;
-use swipr_os::{process, signals, threads};
+use swipr_os::{process, signals, threads, timer_delivery};
 use swipr_unwind::arch;
 use swipr_unwind::slot::{self, Slot};
 use swipr_unwind::walk::Stop;
@@ -30,30 +30,40 @@ pub struct TimerHit {
     pub stack: Arc<RawStack>,
 }
 
-/// Where a hit found the thread, with the CPU time that it had been there for.
+/// Where a hit found the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HitAt {
     /// Anywhere.
     Tick,
-    /// At the end of a system call, longer than a tick after the timer was armed.
-    Return(u64),
-    /// At the end of a fork, since its beginning: the thread has armed its timer itself.
+    /// At the end of a system call, so long after the timer was armed, in which the thread has used
+    /// so much CPU time and did not block.
+    Return {
+        /// CPU time.
+        used_ns: u64,
+        /// Time.
+        passed_ns: u64,
+    },
+    /// At the end of a fork of so much CPU time: the thread has armed its timer itself.
     Fork(u64),
 }
 
 impl HitAt {
     /// How many hits there would be if signals came in system calls, too, or sweeps were not held
-    /// up by the fork: one at each interval, or tick if that is longer. A timer that is armed at
-    /// each tick is armed right after one; others at any moment between two.
+    /// up by the fork: one at each interval at which the thread has a CPU, or at each tick if that
+    /// is longer. A timer that is armed at each tick is armed right after one; others at any moment
+    /// between two. Fractions of a hit count at random.
     pub fn hits(self, interval_ns: u64, tick_ns: u64) -> u32 {
         let each_ns = interval_ns.max(tick_ns).max(1);
         let first_ns = if interval_ns <= tick_ns { tick_ns - tick_ns / 16 } else { tick_ns / 2 };
-        let hits = match self {
-            HitAt::Tick => 1,
-            HitAt::Return(ns) => 1 + ns.saturating_sub(first_ns) / each_ns,
-            // What is less than an interval counts as often as its length says.
-            HitAt::Fork(ns) => ns / each_ns + u64::from(pseudo_random(ns) % each_ns < ns % each_ns),
+        let (part, of) = match self {
+            HitAt::Tick => return 1,
+            HitAt::Return { used_ns, passed_ns } => {
+                let sweeps = 1 + passed_ns.saturating_sub(first_ns) / each_ns;
+                (used_ns / 1000 * sweeps, (passed_ns / 1000).max(1))
+            }
+            HitAt::Fork(ns) => (ns, each_ns),
         };
+        let hits = part / of + u64::from(pseudo_random(part) % of < part % of);
         hits.try_into().unwrap_or(u32::MAX)
     }
 }
@@ -72,13 +82,11 @@ enum Raised {
     ByUs,
 }
 
-/// Whether a thread whose clock is at `cpu_ns` waits for a CPU.
-fn is_put_off(thread: &ThreadState, cpu_ns: u64) -> bool {
-    let waits = match thread.activity() {
-        Ok(activity) => activity == Activity::Running,
-        Err(_) => threads::is_awake(thread.tid()),
-    };
-    waits && threads::cpu_ns(thread.tid()) == Some(cpu_ns)
+/// Whether a thread runs or waits for a CPU.
+fn is_awake(thread: &ThreadState) -> bool {
+    thread
+        .activity()
+        .map_or_else(|_| threads::is_awake(thread.tid()), |activity| activity == Activity::Running)
 }
 
 impl Timers {
@@ -92,7 +100,7 @@ impl Timers {
         let may_have = |timer: &&mut ThreadTimer| timer.waits || timer.expires_ns == 0;
         let timer = thread.timer.as_mut().filter(may_have).filter(|timer| slot::is_done(timer.ticket))?;
         let has_waited = std::mem::take(&mut timer.waits);
-        let armed_cpu_ns = timer.armed_cpu_ns;
+        let armed_cpu_ns = timer.armed.cpu_ns;
         let hit = self.answer(thread, Raised::AtTick, tables, counters)?;
         if !has_waited {
             // Shorter forks are hit where sweeps have armed the timer.
@@ -119,7 +127,7 @@ impl Timers {
             return (self.answer(thread, Raised::ByUs, tables, counters), false);
         }
         let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(u64::MAX);
-        let is_soon = now_ns < timer.expires_ns && cpu_ns.saturating_sub(timer.armed_cpu_ns) <= self.valid_ns;
+        let is_soon = now_ns < timer.expires_ns && cpu_ns.saturating_sub(timer.armed.cpu_ns) <= self.valid_ns;
         // A handler that walks thousands of frames, or reads an interpreter's, takes milliseconds.
         let stays = is_soon || slot::is_begun(timer.ticket);
         if !stays {
@@ -132,47 +140,59 @@ impl Timers {
         (None, stays)
     }
 
-    /// The stack that a thread has left, and whether its timer stays armed. It does not for longer
-    /// than a kernel tick, unless that tick has found the thread in the kernel, or the thread waits
-    /// for a CPU since.
+    /// The stack that a thread has left. If there is none, and a tick has passed, the timer is
+    /// disarmed, unless that tick may have found the thread.
     pub fn take(
         &mut self,
         thread: &mut ThreadState,
         now_ns: u64,
         tables: &Tables,
         counters: &AgentCounters,
-    ) -> (Option<TimerHit>, bool) {
-        let Some(timer) = &mut thread.timer else { return (None, false) };
-        if !slot::is_done(timer.ticket) {
-            let mut stays = timer.expires_ns > now_ns || slot::is_begun(timer.ticket);
-            let passed_ns = now_ns.saturating_sub(timer.armed_ns);
-            if timer.expires_ns != 0 && passed_ns >= self.valid_ns && !slot::is_begun(timer.ticket) {
-                let cpu_ns = threads::cpu_ns(thread.thread.tid).unwrap_or(0);
-                let used_ns = cpu_ns.saturating_sub(timer.armed_cpu_ns).min(passed_ns);
-                let asked_ns = timer.asked_ns;
-                let has_run_all_time = used_ns >= self.valid_ns - 2 * TICK_LATE_NS;
-                let is_in_kernel = has_run_all_time && timer.has_stayed_in_kernel(thread.thread.tid, cpu_ns);
-                if has_run_all_time && !is_in_kernel {
-                    thread.state_read_ns = 0; // it may have blocked the signal
-                }
-                stays |= is_in_kernel;
-                // The tick that hits a thread may give its CPU to another one: the signal is raised
-                // when the thread runs again.
-                let is_recent = now_ns.saturating_sub(asked_ns) < PUT_OFF_NS;
-                if !stays && used_ns > 0 && is_recent && is_put_off(thread, cpu_ns) {
-                    self.is_any_put_off = true;
-                    stays = true;
-                }
-                if let Some(timer) = thread.timer.as_mut().filter(|_| !stays) {
-                    timer.timer.disarm();
-                    (timer.expires_ns, timer.is_in_kernel) = (0, false);
-                    timer.ticket.slot().inspect(|slot| slot.is_armed.store(false, Relaxed));
-                }
-            }
-            return (None, stays);
+    ) -> Option<TimerHit> {
+        let timer = thread.timer.as_mut()?;
+        if slot::is_done(timer.ticket) {
+            timer.expires_ns = 0;
+            return self.answer(thread, Raised::AtTick, tables, counters);
         }
-        timer.expires_ns = 0;
-        (self.answer(thread, Raised::AtTick, tables, counters), false)
+        let has_passed = now_ns.saturating_sub(timer.armed.ns) >= self.valid_ns;
+        if timer.is_armed() && has_passed && !slot::is_begun(timer.ticket) {
+            let is_last = timer.expires_ns <= now_ns;
+            if !self.may_have_expired(thread, now_ns) && is_last {
+                thread.timer.as_mut()?.disarm();
+            }
+        }
+        None
+    }
+
+    /// Whether a tick may have found a thread that was not hit: it waits for a CPU, or it has not
+    /// blocked since the timer was armed, and is in a system call. To arm the timer again would
+    /// undo that.
+    fn may_have_expired(&mut self, thread: &mut ThreadState, now_ns: u64) -> bool {
+        let (Some(timer), Some(cpu_ns)) = (&thread.timer, threads::cpu_ns(thread.tid())) else {
+            return false;
+        };
+        if cpu_ns == timer.armed.cpu_ns || !is_awake(thread) {
+            return false;
+        }
+        let waits = threads::cpu_ns(thread.tid()) == Some(cpu_ns);
+        thread.add_delay_ns();
+        let now = Clocks { ns: now_ns, cpu_ns, delay_ns: thread.delay_ns };
+        let Some(timer) = &mut thread.timer else { return false };
+        // How long a thread has waited so far is not known.
+        let has_blocked = !waits && now.has_blocked_since(timer.awake_from);
+        if has_blocked {
+            timer.awake_from = now;
+        }
+        let used_ns = cpu_ns.saturating_sub(timer.awake_from.cpu_ns);
+        if !waits && timer_delivery::is_task_work() {
+            let was_overdue = std::mem::replace(&mut timer.is_overdue, used_ns > self.valid_ns);
+            if timer.is_overdue && !was_overdue {
+                thread.state_read_ns = 0; // it may have blocked the signal
+            }
+        }
+        let is_put_off = !has_blocked && !timer.is_overdue;
+        self.is_any_put_off |= is_put_off && now_ns.saturating_sub(timer.asked_ns) < PUT_OFF_NS;
+        !has_blocked
     }
 
     /// Reads the slot of one of a thread's timers.
@@ -198,31 +218,38 @@ impl Timers {
         self.interpreters.prepare(slot, thread.tid());
         let forked_at = slot.fork_from.swap(0, Relaxed);
         let forked_ns = self.scale.ns(slot.at.load(Relaxed).saturating_sub(forked_at));
+        let fork_cpu_ns = slot.fork_cpu_ns.load(Relaxed);
         slot.is_armed.store(false, Relaxed);
         slot::again(timer.ticket, thread.stack_bounds);
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
-        let least_ns = timer.armed_cpu_ns;
-        let most_ns = least_ns + hit_ns.saturating_sub(timer.armed_ns);
-        let in_kernel = timer.is_in_kernel || forked_at != 0;
-        let is_needed = in_kernel || least_ns < self.valid_ns;
+        let (is_overdue, is_clock_sure) = (timer.is_overdue, timer.is_clock_sure);
+        let from = if is_overdue { timer.awake_from } else { timer.armed };
+        if is_overdue {
+            thread.add_delay_ns();
+        }
+        let waited_ns = if is_overdue { thread.delay_ns.saturating_sub(from.delay_ns) } else { 0 };
+        let (least_ns, passed_ns) = (from.cpu_ns, hit_ns.saturating_sub(from.ns));
+        let most_ns = least_ns + passed_ns.saturating_sub(waited_ns);
+        let is_late = is_overdue || forked_at != 0;
+        let is_needed = is_late || least_ns < self.valid_ns;
         let now_cpu_ns = is_needed.then(|| threads::cpu_ns(thread.tid())).flatten();
         let cpu_ns = match now_cpu_ns {
             // It ran until it was hit, and may have blocked since.
-            Some(ns) if in_kernel => ns.clamp(least_ns, most_ns),
+            Some(ns) if is_late => ns.clamp(least_ns, most_ns),
             Some(ns) => ns.saturating_sub(ago_ns).clamp(least_ns, most_ns),
             None => most_ns,
         };
         let used_ns = cpu_ns - least_ns;
-        let forked_ns = forked_ns.min(now_cpu_ns.unwrap_or(0).saturating_sub(least_ns));
+        let forked_ns = forked_ns.min(now_cpu_ns.unwrap_or(0).saturating_sub(fork_cpu_ns));
         let at = match forked_at {
-            0 if in_kernel && timer.is_clock_sure && used_ns > self.valid_ns => HitAt::Return(used_ns),
+            0 if is_late && is_clock_sure && used_ns > self.valid_ns => HitAt::Return { used_ns, passed_ns },
             1.. if forked_ns > self.valid_ns => HitAt::Fork(forked_ns),
             _ => HitAt::Tick,
         };
         if let (Raised::AtTick, Some(timer)) = (raised, &mut thread.timer) {
-            timer.is_in_kernel = false;
+            timer.is_overdue = false;
         }
         Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, at, stack })
     }
@@ -250,15 +277,59 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::threads::Threads;
+    use std::sync::mpsc::channel;
 
     const MS: u64 = 1_000_000;
 
     #[test]
+    fn a_thread_is_waited_for_while_its_handler_works_and_not_where_no_tick_found_it() {
+        let ((say, told), (end, wait)) = (channel(), channel::<()>());
+        let spawned = std::thread::spawn(move || {
+            say.send(process::tid()).unwrap();
+            _ = wait.recv();
+        });
+        let tid = told.recv().unwrap();
+        let (mut threads, mut timers) = (Threads::new().unwrap(), Timers::new(Arc::default()));
+        let (tables, counters) = (Tables::new(-1), AgentCounters::default());
+        threads.refresh(&[]);
+        let thread = threads.get_mut(tid).unwrap();
+        thread.timer = timers.new_timer(thread);
+        let timer = thread.timer.as_ref().unwrap();
+        let (ticket, id) = (timer.ticket, timer.timer.id());
+        let mut take = |is_armed: bool| {
+            thread.timer.as_mut().unwrap().expires_ns = u64::from(is_armed);
+            let hit = timers.take(thread, process::monotonic_ns(), &tables, &counters);
+            (hit.is_some(), thread.timer.as_ref().unwrap().is_armed())
+        };
+        assert_eq!(take(true), (false, false), "it does not run");
+        assert!(slot::begin(ticket, id));
+        assert_eq!(take(true), (false, true));
+        slot::end(ticket);
+        assert_eq!(take(true), (true, false));
+        timers.remove(thread);
+        drop(end);
+        spawned.join().unwrap();
+    }
+
+    #[test]
     fn a_call_of_several_ticks_has_a_hit_at_each_and_one_of_several_intervals_at_each_of_those() {
-        let hits = |ns, interval_ns| HitAt::Return(ns).hits(interval_ns, 4 * MS);
+        let call = |used_ns, passed_ns| HitAt::Return { used_ns, passed_ns };
+        let hits = |ns, interval_ns| call(ns, ns).hits(interval_ns, 4 * MS);
         assert_eq!([4 * MS + 200_000, 7 * MS, 8 * MS, 40 * MS].map(|ns| hits(ns, MS)), [1, 1, 2, 10]);
         assert_eq!([5 * MS, 11 * MS, 12 * MS, 102 * MS].map(|ns| hits(ns, 10 * MS)), [1, 1, 2, 11]);
         assert_eq!(HitAt::Tick.hits(10 * MS, 4 * MS), 1);
+    }
+
+    #[test]
+    fn a_call_that_has_had_a_cpu_for_a_third_of_its_time_has_a_third_of_the_hits() {
+        let calls = (0..10_000).map(|n| 6 * MS + n * 1_777);
+        let hits: u64 = calls
+            .map(|ns| HitAt::Return { used_ns: ns, passed_ns: 3 * ns })
+            .map(|at| u64::from(at.hits(10 * MS, 4 * MS)))
+            .sum();
+        let sweeps: u64 = (0..10_000).map(|n| 1 + (3 * (6 * MS + n * 1_777) - 2 * MS) / (10 * MS)).sum();
+        assert!(hits.abs_diff(sweeps / 3) < sweeps / 100, "{hits} of {sweeps}");
     }
 
     #[test]

@@ -42,21 +42,7 @@ impl Timers {
         slot.set_owner(thread.tid(), timer.id());
         self.room -= 1;
         self.made += 1;
-        let (expires_ns, waits, asked_ns, recordings) = Default::default();
-        let (armed_ns, armed_cpu_ns, is_in_kernel, is_clock_sure) = Default::default();
-        Some(ThreadTimer {
-            timer,
-            ticket,
-            expires_ns,
-            waits,
-            asked_ns,
-            recordings,
-            armed_ns,
-            armed_cpu_ns,
-            is_in_kernel,
-            clocks_in_kernel: None,
-            is_clock_sure,
-        })
+        Some(ThreadTimer::new(timer, ticket))
     }
 
     /// Whether a running thread is known not to block the signal. It may block all by a
@@ -65,9 +51,8 @@ impl Timers {
     pub fn can_be_asked(&mut self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
         let timers = [&thread.timer, &thread.preempted];
-        let will_answer = |timer: &ThreadTimer| slot::is_begun(timer.ticket) || timer.is_in_kernel();
-        let is_answering = timers.into_iter().flatten().any(will_answer);
-        if !is_answering && (thread.blocks_signal || is_old) {
+        let shows_mask = |timer: &ThreadTimer| !slot::is_begun(timer.ticket) && !timer.is_forking();
+        if timers.into_iter().flatten().all(shows_mask) && (thread.blocks_signal || is_old) {
             thread.state_read_ns = now_ns;
             self.read_state(thread);
         }

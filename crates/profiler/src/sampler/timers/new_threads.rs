@@ -1,7 +1,7 @@
 //! Timers that threads arm themselves as they start (`thread_start.rs`).
 
 use super::life::acquire_slot;
-use super::{ThreadTimer, Timers};
+use super::{Clocks, ThreadTimer, Timers};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::sampler::threads::ThreadState;
@@ -51,25 +51,11 @@ impl Timers {
 
     /// The timers that threads have armed since the last call, and the threads' ids.
     pub fn take_armed_by_themselves(&mut self) -> Vec<(u32, ThreadTimer)> {
-        let armed_ns = process::monotonic_ns();
+        let armed = Clocks { ns: process::monotonic_ns(), ..Clocks::default() };
         let timer = |Armed { tid, timer, ticket }| {
             self.room = self.room.saturating_sub(1);
             self.made += 1;
-            let (expires_ns, waits, asked_ns, recordings, armed_cpu_ns) = (0, true, 0, 0, 0);
-            let timer = ThreadTimer {
-                timer,
-                ticket,
-                expires_ns,
-                waits,
-                asked_ns,
-                recordings,
-                armed_ns,
-                armed_cpu_ns,
-                is_in_kernel: false,
-                clocks_in_kernel: None,
-                is_clock_sure: false,
-            };
-            (tid, timer)
+            (tid, ThreadTimer { waits: true, armed, ..ThreadTimer::new(timer, ticket) })
         };
         thread_start::take_armed().map(timer).collect()
     }
