@@ -71,7 +71,8 @@ fn musl_child(program: &Path) {
     }
     let script = format!("{}; exit 3", program.display());
     for options in [&["run"][..], &["run", "-s"]] {
-        let said = says([options, &["--", "sh", "-c", &script]].concat());
+        let output = ["-f", "folded", "-o", "/dev/null", "--", "sh", "-c", &script];
+        let said = says([options, &output].concat());
         assert_eq!(said.status, Some(3), "{said:?}");
         assert!(said.out.contains("libswipr"), "{said:?}");
         assert!(!said.errors.contains("Error"), "{said:?}");
