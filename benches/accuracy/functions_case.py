@@ -22,7 +22,7 @@ UNSEEN = "[not sampled"
 #: Per thread, in the program's answers: the parts and its CPU clock.
 SLOTS = 4
 #: Of an error, that chance allows: standard deviations (1 in 1,000 is above), or so much anyway.
-DEVIATIONS, ENOUGH = 3.3, 0.01
+DEVIATIONS, MIN_DEVIATION = 3.3, 0.01
 #: Samples a second that every kernel's tick gives.
 TICKS = 100
 #: Of a loop in step: this much of its time shown as not sampled is an answer.
@@ -49,7 +49,7 @@ def by_part(counter, threads):
 
 def allowed(share, count):
     """By how much the share of so many samples may be off; where hardly one is expected, one may be there."""
-    return max(ENOUGH, DEVIATIONS * math.sqrt(share * (1 - share) / count) + 1 / count) if count else ENOUGH
+    return max(MIN_DEVIATION, DEVIATIONS * math.sqrt(share * (1 - share) / count) + 1 / count) if count else MIN_DEVIATION
 
 
 def beside_allowed(error):
@@ -79,10 +79,10 @@ class Comparison:
         be had are too few."""
         due = self.true_whole / 1e9 * min(hz, TICKS)
         chance = DEVIATIONS / math.sqrt(max(due, 1))
-        of_whole = ENOUGH if exact else max(ENOUGH, chance)
+        of_whole = MIN_DEVIATION if exact else max(MIN_DEVIATION, chance)
         found = ["samples"] if self.count < due / 2 and due >= 10 else []
         found += [part for (error, most), part in zip(self.errors, PARTS) if abs(error) > most and self.count]
-        found += ["not sampled"] if self.unseen > max(ENOUGH, chance) else []
+        found += ["not sampled"] if self.unseen > max(MIN_DEVIATION, chance) else []
         return found + (["CPU"] if abs(self.whole / self.true_whole - 1) > of_whole else [])
 
 

@@ -67,7 +67,7 @@ def chromium(place):
 
 
 def built(place, name, *flags):
-    """A program of ours, built in the place's folder."""
+    """One of this folder's programs, built in the place's folder."""
     binary = place.folder / name
     place.run(["gcc", "-O2", "-g", "-pthread", *flags, PROGRAMS / f"{name}.c", "-o", binary])
     return binary

@@ -28,7 +28,7 @@ class Program:
     #: Why there is no bar.
     why: str = ""
     #: The share of samples that may hold a return address which follows no call: V8's deoptimizer
-    #: makes frames that go on at the first instruction of Builtins_InterpreterEnterAtNextBytecode.
+    #: makes frames that continue at the first instruction of Builtins_InterpreterEnterAtNextBytecode.
     excused: float = 0.0
 
 

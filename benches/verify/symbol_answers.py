@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 
-#: Differences that are no error of ours, and why.
+#: Differences that are not errors, and why.
 EXPLAINED = {
     "another name of the function": "several symbols have the address; we take the one that people write",
     "a longer name of the same": "the symbol tells clones and parts (`.part.0`, `.cold`, `.constprop.1`) or a "

@@ -1,6 +1,6 @@
 """Stops at points whose stacks it tells: for each line of standard input, a thread goes down a
 random path of functions and waits there; the program prints the path as Python itself sees it, and
-that thread's id. The next line lets it go on."""
+that thread's id. The next line lets it continue."""
 import _thread
 import ctypes
 import json

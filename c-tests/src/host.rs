@@ -224,7 +224,7 @@ impl Host {
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         wait_until("the program to end", || {
-            status = self.child.try_wait().expect("a child of ours");
+            status = self.child.try_wait().expect("a child");
             status.is_some()
         });
         let errors = self.errors.take().map(|errors| errors.join());

@@ -1,4 +1,4 @@
-/* A small service that goes on as it began: threads that wake up often and do a little, threads that only wait,
+/* A small service that does the same from begin to end: threads that wake up often and do a little, threads that only wait,
    and one thread after the other that lives for a moment, without a pause in its first minutes: so that samples meet all
    that it ever does early, the loader's part in starting threads too. It asks for no memory after its first second. Runs until
    the end of stdin. */

@@ -79,7 +79,7 @@ programs! {
     frames_relative_to_any_register_are_left_without_a_search_table => "frame_without_search_table",
     frames_relative_to_any_register_are_left_by_debug_frame => "frame_in_debug_frame",
     code_made_at_run_time_is_left_by_what_the_program_registered => "registered_code",
-    code_made_anew_in_the_same_place_has_its_new_frames => "registered_again",
+    jit_code_that_replaces_other_code_has_its_own_frames => "registered_again",
     code_described_in_debug_frame_alone_is_left => "only_debug_frame",
     a_handler_that_interrupted_a_handler_is_walked_to_the_root => "nested_signals",
     stacks_of_coroutines_reach_their_entries => "coroutines",

@@ -33,7 +33,7 @@ fn only_the_sampler_is_pinned_to_a_cpu_and_only_while_it_preempts() {
     wait_until("the sampler to be where it was", || {
         let threads = cpus_of_threads(&host);
         let is_there = threads.iter().any(|thread| thread.0.contains("sampler"));
-        assert!(is_there, "the other recording goes on");
+        assert!(is_there, "the other recording continues");
         threads.iter().all(|thread| thread.1 == all)
     });
     drop(beside);

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_is_unpacked_once_and_anew_where_it_was_changed() {
+    fn a_library_is_unpacked_once_and_again_where_it_was_changed() {
         let directory = swipr_c_tests::directory::Directory::new();
         let path = unpack(directory.path(), b"a library").expect("a file");
         assert_eq!(std::fs::read(&path).expect("the file"), b"a library");

@@ -79,7 +79,7 @@ fn a_raw_recording_gets_its_names_elsewhere_and_becomes_any_format() {
     assert!(function.file.as_ref().unwrap().ends_with("read_back.rs") && function.line.is_some());
 }
 
-/// A stack went on behind a known first function, in what is no caller of it, and was marked as
+/// A stack continued behind a known first function, in what is no caller of it, and was marked as
 /// truncated.
 #[test]
 fn a_stack_ends_at_a_known_first_function() {

@@ -24,7 +24,7 @@ fn work() {
     });
 }
 
-/// The report as text, while the recording goes on.
+/// The report as text, while the recording runs.
 fn printed(profiler: &Profiler) {
     println!("report: {:?}", profiler.report());
 }

@@ -2,7 +2,7 @@
 //! What was read is kept for this walk: the structures of one thread lie close together.
 //!
 //! A system call takes longer than what it copies. So a walk begins with one that reads, at once,
-//! the places that the thread's last two walks needed ([`Guess`]). It reads them anew: a guess may
+//! the places that the thread's last two walks needed ([`Guess`]). It reads them again: a guess may
 //! be useless, but not wrong.
 
 use core::cell::UnsafeCell;

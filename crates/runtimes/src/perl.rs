@@ -162,8 +162,8 @@ impl PerlWalk<'_, '_, '_> {
         Ok(true)
     }
 
-    /// The op at which a sub or an eval goes on when it returns; 0: C code has called it, as it has
-    /// what is first in a stack of its own (`is_called`).
+    /// The op at which the caller continues when a sub or an eval returns; 0: C code has called it.
+    /// That is so of what is first in a stack of its own (`is_called`).
     fn return_of(&mut self, context: u64, at: u16, is_called: bool) -> Result<u64, End> {
         let row = self.layout.row;
         let Some(returns) = row.returns else { return self.word(context, at) };

@@ -285,7 +285,7 @@ impl Symbolizer {
         }
     }
 
-    /// Forgets every object and name; the counters go on.
+    /// Forgets every object and name; the counters stay.
     pub fn drop_all(&mut self) {
         self.objects = HashMap::new();
         self.names.clear();

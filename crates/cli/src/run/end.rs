@@ -1,4 +1,4 @@
-//! The end of a run: which processes go on, what the recording lacks, and what the user is told.
+//! The end of a run: processes that still run, what the recording lacks, what the user is told.
 
 use super::sockets::listening;
 use super::{POLL_INTERVAL, Runner};
@@ -22,7 +22,7 @@ const TOLERATED: Duration = Duration::from_millis(150);
 /// The loader's, of each further process.
 const TOLERATED_MORE: Duration = Duration::from_millis(5);
 /// What to do about processes that the program left running.
-const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what goes on";
+const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what still runs";
 
 /// What to do about samples that were lost at the program's end.
 const FULL_END: &str = "a program that ends by exit(3) or _exit(2), and not by a signal, hands over its last samples; a higher -r loses less";
@@ -42,7 +42,7 @@ impl Runner {
         session.stop()
     }
 
-    /// Which processes go on after the program, as a daemon does, and are not about to end, too.
+    /// Which processes still run after the program, as daemons do, and are not about to end.
     pub(super) fn find_left(&mut self) {
         let until = Instant::now() + ENDING;
         let place = |process: &Process| process.variable("SWIPR_SOCKET").unwrap_or_default();

@@ -343,7 +343,7 @@ fn after_its_duration_the_recording_is_written_and_the_program_goes_on() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the command");
     swipr_c_tests::host::wait_until("the file", || file.exists());
-    assert!(child.try_wait().expect("a child").is_none(), "the program goes on");
+    assert!(child.try_wait().expect("a child").is_none(), "the program still runs");
     check_perf(&read(&file), &[BURNS]);
     drop(child.stdin.take());
     assert!(child.wait().expect("its end").success());

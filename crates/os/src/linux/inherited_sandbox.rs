@@ -52,7 +52,7 @@ fn has_this_library(process: u32) -> bool {
         if lines.split(|&byte| byte == b'\n').any(is_this_library) {
             return true;
         }
-        // The last line may go on.
+        // The last line may be longer than the buffer.
         let start = lines.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         bytes.copy_within(start..end, 0);
         kept = end - start;

@@ -12,13 +12,13 @@ const MAX_CODE: u64 = 1 << 20;
 const MAX_FUNCTIONS: u64 = 1 << 18;
 /// Bytes that look like branches but are none lead anywhere: so many lead into the same function by
 /// no chance.
-const ENOUGH: usize = 4;
+const MIN_JUMPS: usize = 4;
 /// The head of `.eh_frame_hdr`, of the only kind that linkers write: a sorted table of pairs of
 /// four bytes, relative to the section.
 const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 const HEAD_BYTES: u64 = 12;
 
-/// Where the function at `code` goes on; empty: nowhere else.
+/// Where the rest of the function at `code` is; empty: nowhere else.
 pub fn of(exported: &Exported, object: &Object, code: &Range<u64>) -> Range<u64> {
     find(exported, object, code).unwrap_or_default()
 }
@@ -35,7 +35,8 @@ fn find(exported: &Exported, object: &Object, code: &Range<u64>) -> Option<Range
             *into.entry(behind).or_default() += 1;
         }
     }
-    let (&behind, _) = into.iter().filter(|(_, count)| **count >= ENOUGH).max_by_key(|(_, count)| **count)?;
+    let (&behind, _) =
+        into.iter().filter(|(_, count)| **count >= MIN_JUMPS).max_by_key(|(_, count)| **count)?;
     Some(*starts.get(behind - 1)?..*starts.get(behind)?)
 }
 

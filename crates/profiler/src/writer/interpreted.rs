@@ -96,9 +96,9 @@ fn language_of(language: RuntimeLanguage) -> Language {
     }
 }
 
-/// How many frames are of the greenlet that runs; all, if none does. The native stack goes on with
-/// whatever is below it, but the chain of frames ends with the greenlet. `runs`: whether the frame
-/// with this number is a call of the evaluator.
+/// How many frames are of the greenlet that runs; all, if none does. The native stack continues
+/// with whatever is below it, but the chain of frames ends with the greenlet. `runs`: whether the
+/// frame with this number is a call of the evaluator.
 fn frames_of_greenlet(native: &[Frame], runs: impl Fn(usize) -> bool) -> usize {
     let is_switch = |frame: &Frame| {
         let file = frame.module.as_ref().and_then(|module| module.path.rsplit('/').next());

@@ -65,7 +65,7 @@ pub struct PerlRow {
     pub has_texts: bool,
 }
 
-/// Before 5.10: where the ops lie at which subs and evals go on when they return.
+/// Before 5.10: where the ops lie at which callers continue when subs and evals return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Returns {
     /// Of `PL_retstack` in the interpreter's structure.
@@ -94,7 +94,7 @@ pub struct PerlLayout {
     pub ops: Ops,
 }
 
-/// The numbers of ops, which each version has anew.
+/// The numbers of ops, which differ in each version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ops {
     /// `entersub`.

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_written_anew_is_read_anew_however_long_it_is() {
+    fn a_file_that_was_rewritten_is_read_again_however_long_it_is() {
         let (place, mut lines) = (Place::new(), Lines::default());
         let mut file = place.tailed();
         place.append(b"one\n");
