@@ -15,25 +15,30 @@
 //! the pause then hits the thread for certain. Only hits at ticks that a sweep has picked count.
 //! New threads arm such a timer themselves, as they start.
 
+mod hit_at;
 mod hits;
 mod life;
 mod new_threads;
+mod thread_timer;
 mod tick_scale;
 
-pub use hits::{HitAt, TimerHit};
+pub use hit_at::HitAt;
+pub use hits::TimerHit;
 pub use life::acquire_slot;
 pub use new_threads::LastHit;
+pub use thread_timer::ThreadTimer;
 
 use super::threads::ThreadState;
 use crate::counters::AgentCounters;
 use crate::interpreters::Interpreters;
 use crate::signal_exclusion;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use swipr_os::cpu_timers::{CpuTimer, kernel_tick_ns};
+use std::sync::atomic::Ordering::SeqCst;
+use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::threads::Sandbox;
 use swipr_os::{process, signals, threads};
 use swipr_unwind::slot::{self, Ticket};
+use thread_timer::Clocks;
 use tick_scale::TickScale;
 
 /// How long a thread that was hit may wait for a CPU before its signal is raised.
@@ -45,49 +50,6 @@ const MAX_WAITING: usize = 512;
 const TICK_LATE_NS: u64 = 200_000;
 /// A thread's timer is armed within this time after its clock was read, or the sampler was held up.
 const HELD_UP_NS: u64 = 250_000;
-
-/// A thread that was blocked for less than one part in so many counts as not blocked: interrupts
-/// and hypervisors take time, too.
-const BLOCKED_PART: u64 = 8;
-
-/// A moment, by a thread's clocks.
-#[derive(Clone, Copy, Debug, Default)]
-struct Clocks {
-    ns: u64,
-    cpu_ns: u64,
-    /// How long it had waited for CPUs.
-    delay_ns: u64,
-}
-
-impl Clocks {
-    fn has_blocked_since(self, then: Clocks) -> bool {
-        let passed_ns = self.ns.saturating_sub(then.ns);
-        let awake_ns = self.cpu_ns.saturating_sub(then.cpu_ns) + self.delay_ns.saturating_sub(then.delay_ns);
-        awake_ns < passed_ns - passed_ns / BLOCKED_PART
-    }
-}
-
-/// A thread's timer.
-#[derive(Debug)]
-pub struct ThreadTimer {
-    timer: CpuTimer,
-    ticket: Ticket,
-    /// Until when it is armed; 0: it is not.
-    expires_ns: u64,
-    /// It is armed while its thread does not run, for however long.
-    waits: bool,
-    /// When it was armed last, and for which recordings.
-    asked_ns: u64,
-    recordings: u8,
-    /// When the timer was armed and had not expired yet.
-    armed: Clocks,
-    /// Since when the thread is known not to have blocked.
-    awake_from: Clocks,
-    /// See [`ThreadTimer::is_overdue`].
-    is_overdue: bool,
-    /// The clock at arming is sure.
-    is_clock_sure: bool,
-}
 
 /// What all threads' timers share.
 #[derive(Debug)]
@@ -117,72 +79,6 @@ pub struct Timers {
 /// A running thread is hit within this time.
 pub fn hit_within_ns() -> u64 {
     kernel_tick_ns() + TICK_LATE_NS
-}
-
-impl ThreadTimer {
-    /// One that is not armed.
-    fn new(timer: CpuTimer, ticket: Ticket) -> ThreadTimer {
-        ThreadTimer {
-            timer,
-            ticket,
-            expires_ns: 0,
-            waits: false,
-            asked_ns: 0,
-            recordings: 0,
-            armed: Clocks::default(),
-            awake_from: Clocks::default(),
-            is_overdue: false,
-            is_clock_sure: false,
-        }
-    }
-
-    /// Whether it is armed for as long as its thread does not run.
-    pub fn waits(&self) -> bool {
-        self.waits
-    }
-
-    /// Whether it still is if the thread's clock is at `cpu_ns`, and may expire: a thread that has
-    /// run for two ticks blocks the signal.
-    pub fn may_expire(&self, cpu_ns: u64, tick_ns: u64) -> bool {
-        self.waits && cpu_ns.saturating_sub(self.armed.cpu_ns) <= 2 * tick_ns
-    }
-
-    /// Whether the sampler waits for its thread to be hit.
-    pub fn is_armed(&self) -> bool {
-        self.expires_ns != 0
-    }
-
-    /// Arms it to expire at the next tick, for no recording yet.
-    fn arm(&mut self) -> bool {
-        (self.recordings, self.is_overdue) = (0, false);
-        let Some(slot) = self.ticket.slot() else { return false };
-        slot.is_for_sweeps.store(true, Relaxed);
-        slot.is_armed.store(true, SeqCst);
-        self.timer.arm()
-    }
-
-    /// Disarms it, unless the thread forks, and counts on it.
-    fn disarm(&mut self) {
-        (self.expires_ns, self.is_overdue) = (0, false);
-        let slot = self.ticket.slot();
-        slot.inspect(|slot| slot.is_armed.store(false, SeqCst));
-        self.timer.disarm();
-        if slot.is_some_and(|slot| slot.fork_from.load(SeqCst) != 0) {
-            self.timer.arm();
-        }
-    }
-
-    /// Whether the thread has run for longer than a tick since it was armed, has not blocked, and
-    /// was not hit: it is in a system call that long, or shares its CPU. The hit that comes stands
-    /// for that time.
-    pub fn is_overdue(&self) -> bool {
-        self.is_overdue
-    }
-
-    /// Whether the thread is in fork(2), where the C library blocks all signals.
-    fn is_forking(&self) -> bool {
-        self.ticket.slot().is_some_and(|slot| slot.fork_from.load(Relaxed) != 0)
-    }
 }
 
 impl Timers {
