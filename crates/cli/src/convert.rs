@@ -24,7 +24,13 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     if output.output.is_none() {
         let selection = output.selection()?;
         let stem = if arguments.input == Path::new("-") { "profile" } else { name.as_str() };
-        output.output = Some(format!("{stem}.{}", selection.format.suffix).into());
+        let place = PathBuf::from(format!("{stem}.{}", selection.format.suffix));
+        if place.exists() {
+            let what = format!("{} is there already", place.display());
+            let next = format!("-o {} writes over it", place.display());
+            return Err(Error::new(what, next).exit(Exit::Usage));
+        }
+        output.output = Some(place);
     }
     let plan = Plan::new(&output, &name, 0)?;
     let input = open(&arguments.input)?;

@@ -126,7 +126,7 @@ where
         let own = machine_name(own_machine(), true);
         let what =
             format!("{shown} is for {}, this swipr for {own}", machine_name(machine, header.is_type_64()));
-        return obstacle(what, "use swipr built for that architecture");
+        return obstacle(what, "this swipr records programs for its own architecture only");
     }
     let mut interpreters = header.program_headers(endian, data).ok()?.iter();
     let interpreter = interpreters.find_map(|segment| segment.interpreter(endian, data).ok().flatten());

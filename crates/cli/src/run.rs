@@ -90,7 +90,7 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     drop(runner.folder);
     // An obstacle was reported at the start, with what to do.
     let failure = runner.outcome.and_then(Result::err).filter(|_| obstacle.is_none());
-    if let Some(error) = &failure {
+    if let Some(error) = failure.as_ref().filter(|error| error.exit != Exit::NoReader) {
         say(error);
     }
     match ended {

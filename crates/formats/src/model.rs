@@ -281,6 +281,8 @@ pub struct Summary {
     /// Processes of the recording, or files, whose losses are not known. Where there are some, a
     /// count of losses that is 0 is unknown, and others are lower bounds.
     pub uncounted: u64,
+    /// A sample is the sum of an unknown number of samples.
+    pub are_sums: bool,
     /// The recording has no end: what is counted here is what is left of it.
     pub is_cut: bool,
     /// Why stacks do not reach the root, and how many for each reason.

@@ -45,7 +45,8 @@ impl From<Weighed> for Weight {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
-    /// The file to write; `-` is standard output (default: swipr-NAME-PID.SUFFIX)
+    /// The file to write; `-` is standard output (default: swipr-NAME-PID.SUFFIX; of
+    /// `convert`, the input's name with another suffix)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Open the page or picture in a browser when it is written

@@ -3,13 +3,13 @@
 //! CPU time. Threads and times are not known: what was drawn as a thread is a frame here.
 
 use super::input::Input;
-use super::{Figures, header, named_frame};
+use super::{header, named_frame};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use swipr_formats::model::{Mode, State, Thread};
+use swipr_formats::model::{Mode, State, Summary, Thread};
 
 /// No recording has more samples: larger counts are nanoseconds.
 const MAX_SAMPLES: u64 = 50_000_000;
@@ -56,7 +56,7 @@ pub(super) fn read(
     let mode = if is_time && !waits { Mode::Cpu } else { Mode::Wall };
     let thread = shape.thread(Thread { tid: 0, name: name.to_owned() });
     to(Event::Header(header(name, 0, mode, 0)))?;
-    let mut figures = Figures::default();
+    let mut samples = 0;
     for (stack, count) in stacks {
         let frames = stack.rsplit(';').map(named_frame).collect();
         let (ticks, weight_ns) = match is_time {
@@ -71,10 +71,10 @@ pub(super) fn read(
             weight_ns,
             stack: shape.stack(frames, None),
         };
-        figures.count(&sample);
+        samples += u64::from(ticks);
         to(Event::Sample(sample))?;
     }
-    to(figures.end())
+    to(Event::End(Summary { samples, are_sums: is_time, uncounted: 1, ..Summary::default() }))
 }
 
 /// Whether the thread waits there: recordings of CPU time have no such stacks.

@@ -56,7 +56,12 @@ const SOME_CPU_NS: u64 = 10_000_000;
 /// `4,096 samples of 8 threads in 10.0 s, lost 7, late ticks 0`. `losses not known` where no
 /// process counted them, and `or more` where not all did.
 pub fn figures_line(summary: &Summary) -> String {
-    let seconds = Duration::from_nanos(summary.duration_ns).as_secs_f64();
+    let what = if summary.are_sums { "stacks" } else { "samples" };
+    // Some files do not say.
+    let time = match Duration::from_nanos(summary.duration_ns).as_secs_f64() {
+        0.0 => String::new(),
+        seconds => format!(" in {seconds:.1} s"),
+    };
     let of_threads = match summary.threads {
         0 => String::new(),
         1 => " of 1 thread".to_owned(),
@@ -81,7 +86,7 @@ pub fn figures_line(summary: &Summary) -> String {
     if summary.at_most_hz > 0 {
         losses.push(format!("a running thread has {} samples a second at most here", summary.at_most_hz));
     }
-    format!("{} samples{of_threads} in {seconds:.1} s, {}", grouped(summary.samples), losses.join(", "))
+    format!("{} {what}{of_threads}{time}, {}", grouped(summary.samples), losses.join(", "))
 }
 
 /// `1,234,567`.

@@ -6,9 +6,13 @@ use crate::browser;
 use crate::error::{Error, Exit};
 use crate::say;
 use crate::write::{OutputTarget, Writer};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use swipr_formats::Selection;
 use swipr_formats::model::Summary;
+
+/// The MIME type of formats that are no text.
+const BINARY: &str = "application/octet-stream";
 
 /// What is to be written.
 #[derive(Clone, Debug)]
@@ -34,6 +38,13 @@ impl Plan {
         });
         let talk = if output.quiet { Talk::Quiet } else { Talk::Normal };
         let target = OutputTarget::new(&path);
+        if target == OutputTarget::Stdout
+            && selection.format.mime == BINARY
+            && std::io::stdout().is_terminal()
+        {
+            let what = format!("{} is binary, and standard output a terminal", selection.format.name);
+            return Err(Error::new(what, "choose a file with -o FILE").exit(Exit::Usage));
+        }
         let can_be_shown = target != OutputTarget::Stdout && ["html", "svg"].contains(&selection.format.name);
         if output.open && !can_be_shown {
             let what = "--open is for files that end with .html or .svg";

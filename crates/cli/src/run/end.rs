@@ -71,7 +71,9 @@ impl Runner {
     /// hardly any, or not all of it was to be recorded.
     fn missing(&self, recorded: Duration, started: u32) -> Option<(Duration, Duration)> {
         let sampling = &self.arguments.sampling;
-        let is_of_all = sampling.duration.is_none() && sampling.thread_name.is_none();
+        // What cannot be preloaded was reported at the start.
+        let can_be = self.library.is_some() || sampling.subprocesses;
+        let is_of_all = can_be && sampling.duration.is_none() && sampling.thread_name.is_none();
         let used = self.used.filter(|_| is_of_all)?;
         let missing = used.checked_sub(recorded)?;
         let tolerated = TOLERATED + started.saturating_sub(1) * TOLERATED_MORE;

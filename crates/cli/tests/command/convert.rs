@@ -278,6 +278,26 @@ fn what_cannot_be_read_is_told() {
     says(["convert", &file("c", "a;b 1\na;c x\n"), "-f", "perf", "-o", "-"]).refuses(1, &["line 2"]);
 }
 
+/// A page that was recorded before was written over without a word.
+#[test]
+fn a_file_that_is_there_is_written_over_only_if_it_is_named() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("app.folded"), "main;work 60000000\nmain 50000000\n").expect("a file");
+    std::fs::write(path("app.html"), "a page").expect("a file");
+    let convert = |more: &[&str]| {
+        let mut command = swipr(["convert", "app.folded"]);
+        said(command.args(more).current_dir(directory.path()))
+    };
+    convert(&[]).refuses(2, &["app.html is there already"]);
+    assert_eq!(read(&path("app.html")), "a page");
+    let said = convert(&["-o", "app.html"]).well();
+    assert!(said.errors.contains("wrote app.html: 2 stacks, losses"), "{said:?}");
+    assert!(read(&path("app.html")).contains("<html"));
+    convert(&["-f", "svg"]).well();
+    assert!(read(&path("app.svg")).contains("<svg"));
+}
+
 /// Files of a megabyte took all memory there was, and the command was killed.
 #[test]
 fn what_unpacks_to_hundreds_of_times_its_size_takes_little_memory_or_is_refused() {

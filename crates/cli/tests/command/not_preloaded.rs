@@ -44,6 +44,9 @@ fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
     let said = run(&fixed);
     said.refuses(5, &["warning: ", "is a static program"]);
     assert_eq!(said.errors.matches("next: ").count(), 1, "{said:?}");
+    // What is missing of its CPU time cannot be had at a higher rate.
+    let burns = short_program(&directory, "burns", &["-static", "-DSECONDS=0.5"]);
+    assert_eq!(run(&burns).errors.matches("next: ").count(), 1);
     let script = directory.path().join("script");
     let line = format!("#! {} -x\n", fixed.display());
     std::fs::write(&script, line).expect("a script");

@@ -50,6 +50,32 @@ fn sum(folded: &str) -> u64 {
     parse_folded(folded).iter().map(|(_, count)| count).sum()
 }
 
+/// An error was reported, and the program's status lost its meaning.
+#[test]
+fn a_program_keeps_its_status_and_its_silence_where_nobody_reads_its_profile_any_more() {
+    let directory = Directory::new();
+    let program = short_program(&directory, "hot", &[]);
+    let command = format!(
+        "SWIPR_LIBRARY={} {} run -r 999 -f perf -o - -- {}",
+        swipr_c_tests::agent::library().display(),
+        env!("CARGO_BIN_EXE_swipr"),
+        program.display()
+    );
+    let line = format!("{{ {command}; echo \"status $?\" >&2; }} | head -n 1");
+    let said = said(Command::new("sh").args(["-c", &line])).well();
+    assert_eq!((said.out.lines().count(), said.errors.as_str()), (1, "status 5\n"), "{said:?}");
+}
+
+#[test]
+fn a_binary_profile_is_not_written_to_a_terminal() {
+    let words = format!("{} run -f pprof -o - -- echo ran", env!("CARGO_BIN_EXE_swipr"));
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &words, "/dev/null"]).env("SWIPR_LIBRARY", swipr_c_tests::agent::library());
+    let said = said(&mut terminal);
+    assert_eq!(said.status, Some(2), "{said:?}");
+    assert!(said.out.contains("next: choose a file with -o FILE") && !said.out.contains("ran"), "{said:?}");
+}
+
 /// More samples than that are none that were taken: one thread burns and two wait, and ticks that
 /// came late on a busy machine have their samples as well. Nanoseconds in their place are a million
 /// times as many.

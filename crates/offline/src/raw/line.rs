@@ -192,6 +192,7 @@ impl EndLine {
             without_lines: self.without_lines,
             uncounted: self.uncounted,
             is_cut: false,
+            are_sums: false,
             asked_ns: self.asked_ns,
             filtered: self.filtered,
             truncated_by: self
