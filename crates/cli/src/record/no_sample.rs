@@ -49,10 +49,9 @@ pub(super) fn no_agent() -> Error {
 /// Of a process that ended, or stopped answering, before a sample was sent.
 pub(super) fn cut(summary: &Summary) -> Error {
     let (ticks, seconds) = (grouped(summary.ticks), summary.duration_ns as f64 / 1e9);
-    let why = format!(
-        "the process ended without exit(3), or stopped answering, after {ticks} ticks in {seconds:.1} s"
-    );
-    let next = "samples are sent up to 2 s after they are taken: a higher -r has them sent sooner";
+    let why = format!("the process ended, or stopped answering, after {ticks} ticks in {seconds:.1} s");
+    let next = "samples are sent up to 2 s after they are taken: `swipr run` has the last ones, a higher -r has them sent sooner; \
+                --idle records threads that wait, too";
     Error::new(format!("not a single sample came: {why}"), next)
 }
 

@@ -117,7 +117,7 @@ impl Source {
         let nothing = (answer.status == 422).then(|| answer.field("x-swipr-stats")).flatten();
         if let Some(mut summary) = nothing.and_then(swipr_formats::read_stats_line) {
             summary.duration_ns = started.elapsed().as_nanos() as u64;
-            return Ended { summary, whole: false, gave_nothing: false, is_cut: false, error: None };
+            return Ended { summary, whole: true, gave_nothing: false, is_cut: false, error: None };
         }
         let mut answer = match self.client.accepted(answer) {
             Ok(answer) => answer,

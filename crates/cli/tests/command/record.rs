@@ -281,8 +281,8 @@ fn a_process_that_is_killed_before_its_first_sample_is_not_called_idle() {
     unsafe { libc::kill(pid as i32, libc::SIGKILL) };
     let _ = host.wait();
     let said = Said::of(child.wait_with_output().expect("its end"));
-    said.refuses(1, &["ended without exit(3), or stopped answering, after "]);
-    assert!(!said.errors.contains("idle"), "{said:?}");
+    said.refuses(1, &["the process ended, or stopped answering, after "]);
+    assert!(!said.errors.contains("(idle)"), "{said:?}");
 }
 
 #[test]
@@ -364,6 +364,21 @@ fn children_that_come_later_are_recorded_too_where_asked() {
         said.out.lines().any(|line| line.starts_with("[process ") && line.contains(" hot_child];")),
         "{said:?}"
     );
+}
+
+/// Regression: it was said to have executed a program.
+#[test]
+fn a_program_that_waits_is_idle() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo ready; read -r line"]).env("LD_PRELOAD", agent::library());
+    let mut host = swipr_c_tests::host::Host::spawn(command);
+    host.wait_for("ready");
+    host.socket();
+    let pid = host.pid().to_string();
+    let said = says(["record", &pid, "-d", "1s", "-o", "/dev/null", "-f", "folded"]);
+    said.refuses(1, &["(idle)"]);
+    assert!(!said.errors.contains("ended early"), "{said:?}");
+    host.tell("go");
 }
 
 /// Regression: a service reloaded by exec(2), which ended the recording, and nothing said so.
