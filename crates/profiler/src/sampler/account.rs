@@ -43,6 +43,9 @@ const MAX_TIMES: f64 = 32.0;
 const DEVIATIONS: f64 = 5.0;
 const FACTORS: std::ops::Range<f64> = 0.4..1.6;
 const FEWEST_EXPECTED: f64 = 25.0;
+/// So many hits are compared, of a recording without end the last ones: of more, the smallest
+/// deviation would be none of chance.
+const MAX_COMPARED: f64 = 800.0;
 /// Two observations of a thread that are so far apart: the whole process was stopped.
 const STOPPED_NS: u64 = 250_000_000;
 /// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time, and
@@ -338,6 +341,11 @@ impl Account {
             self.came[1] += came;
             let [new, all] = &mut self.steps;
             all.take(new);
+            if self.expected[1].max(self.came[1]) > MAX_COMPARED {
+                self.expected[1] /= 2.0;
+                self.came[1] /= 2.0;
+                all.halve();
+            }
         } else {
             self.steps[0] = Steps::default();
         }

@@ -39,6 +39,11 @@ impl Steps {
         self.counts.iter_mut().zip(&mut other.counts).for_each(|(to, from)| *to += std::mem::take(from));
     }
 
+    /// Has all ticks count half as much as those that come.
+    pub fn halve(&mut self) {
+        self.counts.iter_mut().for_each(|count| *count /= 2);
+    }
+
     /// Whether they keep to some remainders of a period.
     pub fn are_regular(&self) -> bool {
         let hits: u32 = self.counts.iter().sum();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sampler::ticks::mixed;
 use std::sync::atomic::AtomicU64;
 use swipr_unwind::frames::{CAPACITY, Storage};
 use swipr_unwind::walk::Stop;
@@ -308,6 +309,30 @@ fn a_thread_that_never_blocks_is_not_in_step() {
     };
     assert!(in_step_if_used(9));
     assert!(!in_step_if_used(10));
+}
+
+/// Regression: a flight recorder had no stack of busy threads any more, for ever.
+#[test]
+fn in_a_recording_without_end_the_last_hits_decide() {
+    let mut account = Account::new(moment(0, 0, 0));
+    let mut run = |windows: std::ops::Range<u64>, tick_of: fn(u64) -> u64| {
+        for turn in windows.start * 25..windows.end * 25 {
+            let now = moment((turn + 1) * 10, (turn + 1) * 4, 0);
+            account.observe(now, Found::Elsewhere, TimerState::Yes(TICK_NS));
+            if turn % 5 < 2 {
+                account.ran(&stack(), now.ns, tick_of(turn));
+            }
+            if turn % 25 == 24 {
+                cpu(&mut account, false);
+            }
+        }
+        account.was_in_step()
+    };
+    assert!(run(0..1000, |turn| turn * 5));
+    assert!(!run(1000..1400, mixed), "one that is in step no more");
+    // 53 of 100 hits are at odd ticks.
+    let uneven = |turn| mixed(turn) | u64::from(mixed(turn + 7) % 100 < 6);
+    assert!(!run(1400..11_400, uneven), "a small deviation");
 }
 
 /// Regression: a thread that had kept time with the kernel's tick never had stacks again.
