@@ -25,6 +25,8 @@ const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
 
 /// So many sweeps are remembered. Fewer pass until a hit is taken (`idle_backoff.rs`).
 const SWEEPS: usize = 32;
+/// A sweep arms timers within this time.
+const SWEEP_NS: u64 = 500_000;
 
 /// A running recording.
 #[derive(Debug)]
@@ -180,6 +182,13 @@ impl RunningRecording {
     pub fn has_picked(&self, tick_ns: u64) -> bool {
         let before_ns = |swept_ns: &u64| tick_ns.checked_sub(*swept_ns);
         self.swept_ns.iter().filter_map(before_ns).any(|ns| ns < kernel_tick_ns())
+    }
+
+    /// As [`RunningRecording::has_picked`], where the thread may have waited for a CPU since the
+    /// tick: it has not blocked since `awake_from_ns`.
+    pub fn has_picked_since(&self, awake_from_ns: u64, hit_ns: u64) -> bool {
+        let from_ns = awake_from_ns.saturating_sub(SWEEP_NS);
+        self.has_picked(hit_ns) || self.swept_ns.iter().any(|swept_ns| (from_ns..=hit_ns).contains(swept_ns))
     }
 
     /// Whether the recording takes part in the sweep under way.

@@ -179,11 +179,12 @@ impl Timers {
             if thread.timer.is_none() {
                 thread.timer = self.new_timer(thread);
             }
-            let (armed_cpu_ns, timer) = (thread.cpu_ns, thread.timer.as_mut());
+            let now = Clocks { ns: now_ns, cpu_ns: thread.cpu_ns, delay_ns: thread.delay_ns };
+            let timer = thread.timer.as_mut();
             if let Some(timer) = timer.filter(|timer| !slot::is_done(timer.ticket)) {
                 timer.ticket.slot().inspect(|slot| slot.is_armed.store(true, SeqCst));
                 timer.waits = timer.timer.arm();
-                timer.armed = Clocks { ns: now_ns, cpu_ns: armed_cpu_ns, delay_ns: 0 };
+                (timer.armed, timer.awake_from) = (now, now);
                 counters.signals.add(u64::from(timer.waits));
             }
         });

@@ -19,28 +19,35 @@ pub enum HitAt {
 
 impl HitAt {
     /// How many hits there would be if signals came in system calls, too, or sweeps were not held
-    /// up by the fork: one at each interval at which the thread has a CPU, or at each tick if that
-    /// is longer. A timer that is armed at each tick is armed right after one; others at any moment
-    /// between two. Fractions of a hit count at random.
+    /// up by the fork: one for each sweep at which the thread had a CPU, or for each tick if that
+    /// is longer. Fractions of a hit count at random.
     pub fn hits(self, interval_ns: u64, tick_ns: u64) -> u32 {
-        let each_ns = interval_ns.max(tick_ns).max(1);
-        let first_ns = if interval_ns <= tick_ns { tick_ns - tick_ns / 16 } else { tick_ns / 2 };
-        let (part, of) = match self {
+        let (ns, count) = match self {
             HitAt::Tick => return 1,
             HitAt::Return { used_ns, passed_ns } => {
-                let sweeps = 1 + passed_ns.saturating_sub(first_ns) / each_ns;
-                (used_ns / 1000 * sweeps, (passed_ns / 1000).max(1))
+                let share = used_ns as f64 / passed_ns.max(1) as f64;
+                (used_ns, share * (1.0 + more_sweeps(passed_ns, interval_ns, tick_ns)))
             }
-            HitAt::Fork(ns) => (ns, each_ns),
+            HitAt::Fork(ns) => (ns, ns as f64 / interval_ns.max(tick_ns) as f64),
         };
-        let hits = part / of + u64::from(pseudo_random(part) % of < part % of);
-        hits.try_into().unwrap_or(u32::MAX)
+        count as u32 + u32::from(pseudo_random(ns) < count.fract())
     }
 }
 
-/// The low bits of a clock, mixed (the multiplier of Knuth's hash).
-fn pseudo_random(ns: u64) -> u64 {
-    ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+/// How many more sweeps have picked a tick of the time since one armed the timer. A sweep is at any
+/// moment of its interval, so the next comes in less than an interval by chance. A timer that is
+/// armed at each tick is armed right after one; others at any moment between two.
+fn more_sweeps(passed_ns: u64, interval_ns: u64, tick_ns: u64) -> f64 {
+    if interval_ns <= tick_ns {
+        return (passed_ns.saturating_sub(tick_ns - tick_ns / 16) / tick_ns.max(1)) as f64;
+    }
+    let intervals = passed_ns.saturating_sub(tick_ns / 2) as f64 / interval_ns as f64;
+    if intervals < 1.0 { intervals * intervals / 2.0 } else { intervals - 0.5 }
+}
+
+/// The low bits of a clock, mixed (the multiplier of Knuth's hash), in 0 to 1.
+fn pseudo_random(ns: u64) -> f64 {
+    f64::from((ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]
@@ -54,7 +61,11 @@ mod tests {
         let call = |used_ns, passed_ns| HitAt::Return { used_ns, passed_ns };
         let hits = |ns, interval_ns| call(ns, ns).hits(interval_ns, 4 * MS);
         assert_eq!([4 * MS + 200_000, 7 * MS, 8 * MS, 40 * MS].map(|ns| hits(ns, MS)), [1, 1, 2, 10]);
-        assert_eq!([5 * MS, 11 * MS, 12 * MS, 102 * MS].map(|ns| hits(ns, 10 * MS)), [1, 1, 2, 11]);
+        let mean = |ns| {
+            let hits: u32 = (0..10_000).map(|n| hits(ns + n, 10 * MS)).sum();
+            ((hits + 500) / 1000) as f32 / 10.0
+        };
+        assert_eq!([2 * MS, 7 * MS, 12 * MS, 102 * MS].map(mean), [1.0, 1.1, 1.5, 10.5]);
         assert_eq!(HitAt::Tick.hits(10 * MS, 4 * MS), 1);
     }
 
@@ -65,8 +76,9 @@ mod tests {
             .map(|ns| HitAt::Return { used_ns: ns, passed_ns: 3 * ns })
             .map(|at| u64::from(at.hits(10 * MS, 4 * MS)))
             .sum();
-        let sweeps: u64 = (0..10_000).map(|n| 1 + (3 * (6 * MS + n * 1_777) - 2 * MS) / (10 * MS)).sum();
-        assert!(hits.abs_diff(sweeps / 3) < sweeps / 100, "{hits} of {sweeps}");
+        let sweeps: u64 =
+            (0..10_000).map(|n| 10 + 10 * (3 * (6 * MS + n * 1_777) - 2 * MS) / (10 * MS) - 5).sum();
+        assert!(hits.abs_diff(sweeps / 30) < sweeps / 1000, "{hits} of {sweeps}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Takes the stacks that handlers have left in the timers' slots.
 
 use super::hit_at::HitAt;
-use super::{Clocks, PUT_OFF_NS, ThreadTimer, Timers};
+use super::{Clocks, PUT_OFF_NS, TICK_LATE_NS, ThreadTimer, Timers};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use crate::sampler::threads::ThreadState;
@@ -25,6 +25,9 @@ pub struct TimerHit {
     pub hit_ns: u64,
     /// Its CPU clock then, as far as known: as if it had run since.
     pub cpu_ns: u64,
+    /// If several sweeps have armed the timer: since when the thread is known not to have blocked.
+    /// The hit counts for the recordings that have picked its tick.
+    pub awake_from_ns: Option<u64>,
     /// What the hit stands for.
     pub at: HitAt,
     /// Where.
@@ -130,6 +133,10 @@ impl Timers {
             return false;
         };
         if cpu_ns == timer.armed.cpu_ns || !is_awake(thread) {
+            let delay_ns = thread.delay_ns;
+            if let Some(timer) = &mut thread.timer {
+                timer.awake_from = Clocks { ns: now_ns, cpu_ns, delay_ns };
+            }
             return false;
         }
         let waits = threads::cpu_ns(thread.tid()) == Some(cpu_ns);
@@ -143,7 +150,8 @@ impl Timers {
         }
         let used_ns = cpu_ns.saturating_sub(timer.awake_from.cpu_ns);
         if !waits && timer_delivery::is_task_work() {
-            let was_overdue = std::mem::replace(&mut timer.is_overdue, used_ns > self.valid_ns);
+            let was_overdue =
+                std::mem::replace(&mut timer.is_overdue, used_ns >= self.valid_ns - TICK_LATE_NS);
             if timer.is_overdue && !was_overdue {
                 thread.state_read_ns = 0; // it may have blocked the signal
             }
@@ -182,34 +190,43 @@ impl Timers {
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
-        let (is_overdue, is_clock_sure) = (timer.is_overdue, timer.is_clock_sure);
-        let from = if is_overdue { timer.awake_from } else { timer.armed };
-        if is_overdue {
-            thread.add_delay_ns();
-        }
-        let waited_ns = if is_overdue { thread.delay_ns.saturating_sub(from.delay_ns) } else { 0 };
-        let (least_ns, passed_ns) = (from.cpu_ns, hit_ns.saturating_sub(from.ns));
-        let most_ns = least_ns + passed_ns.saturating_sub(waited_ns);
-        let is_late = is_overdue || forked_at != 0;
-        let is_needed = is_late || least_ns < self.valid_ns;
+        let awake_from_ns = (asked_ns != timer.armed.ns).then_some(timer.awake_from.ns);
+        let least_ns = timer.armed.cpu_ns;
+        let most_ns = least_ns + hit_ns.saturating_sub(timer.armed.ns);
+        let is_needed = forked_at != 0 || least_ns < self.valid_ns;
         let now_cpu_ns = is_needed.then(|| threads::cpu_ns(thread.tid())).flatten();
-        let cpu_ns = match now_cpu_ns {
-            // It ran until it was hit, and may have blocked since.
-            Some(ns) if is_late => ns.clamp(least_ns, most_ns),
-            Some(ns) => ns.saturating_sub(ago_ns).clamp(least_ns, most_ns),
-            None => most_ns,
-        };
-        let used_ns = cpu_ns - least_ns;
+        let cpu_ns = now_cpu_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
         let forked_ns = forked_ns.min(now_cpu_ns.unwrap_or(0).saturating_sub(fork_cpu_ns));
-        let at = match forked_at {
-            0 if is_late && is_clock_sure && used_ns > self.valid_ns => HitAt::Return { used_ns, passed_ns },
-            1.. if forked_ns > self.valid_ns => HitAt::Fork(forked_ns),
+        let at = match (raised, forked_at) {
+            (Raised::AtTick, 0) => self.returned(thread, hit_ns).unwrap_or(HitAt::Tick),
+            (_, 1..) if forked_ns > self.valid_ns => HitAt::Fork(forked_ns),
             _ => HitAt::Tick,
         };
         if let (Raised::AtTick, Some(timer)) = (raised, &mut thread.timer) {
             timer.is_overdue = false;
         }
-        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, at, stack })
+        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, awake_from_ns, at, stack })
+    }
+
+    /// What a hit stands for at the end of a system call that took longer than a tick: the thread
+    /// has not blocked since its timer was armed.
+    fn returned(&self, thread: &mut ThreadState, hit_ns: u64) -> Option<HitAt> {
+        let timer = thread.timer.as_ref().filter(|timer| timer.is_clock_sure)?;
+        let (from, was_overdue) = (timer.awake_from, timer.is_overdue);
+        let passed_ns = hit_ns.saturating_sub(from.ns);
+        if passed_ns <= self.valid_ns || !timer_delivery::is_task_work() {
+            return None;
+        }
+        thread.add_delay_ns();
+        let cpu_ns = threads::cpu_ns(thread.tid())?;
+        let now = Clocks { ns: hit_ns, cpu_ns, delay_ns: thread.delay_ns };
+        if !was_overdue && now.has_blocked_since(from) {
+            return None;
+        }
+        // It may have run, waited or blocked since.
+        let awake_ns = passed_ns.saturating_sub(now.delay_ns.saturating_sub(from.delay_ns));
+        let used_ns = cpu_ns.saturating_sub(from.cpu_ns).min(awake_ns);
+        (used_ns > self.valid_ns).then_some(HitAt::Return { used_ns, passed_ns })
     }
 
     /// The stack in an answered slot, and how long ago it was left.
