@@ -263,10 +263,13 @@ mod tests {
             _ = wait.recv();
         });
         let tid = told.recv().unwrap();
-        let (mut threads, mut timers) = (Threads::new().unwrap(), Timers::new(Arc::default()));
+        while threads::is_awake(tid) {
+            std::thread::yield_now();
+        }
+        let (mut known, mut timers) = (Threads::new().unwrap(), Timers::new(Arc::default()));
         let (tables, counters) = (Tables::new(-1), AgentCounters::default());
-        threads.refresh(&[]);
-        let thread = threads.get_mut(tid).unwrap();
+        known.refresh(&[]);
+        let thread = known.get_mut(tid).unwrap();
         thread.timer = timers.new_timer(thread);
         let timer = thread.timer.as_ref().unwrap();
         let (ticket, id) = (timer.ticket, timer.timer.id());
