@@ -62,6 +62,8 @@ pub struct Writer {
     /// Made before the sampler got the recording: the first sweep may be over before the writer
     /// runs.
     pub figures: Figures,
+    /// When the recording began, taken then for the same reason: nanoseconds since the epoch.
+    pub start_ns: u64,
     /// Shared by all writers.
     pub names: NameSources,
     /// How long the writer may run to find lines.
@@ -146,7 +148,7 @@ impl Writer {
         let mut passed = SampleFilter::new(&self.request.filter);
         let mut bytes = vec![];
         let mut found_something = self.output.takes_empty();
-        let header = header(&self.request);
+        let header = header(&self.request, self.start_ns);
         let flight_recorder = self.new_flight_recorder(&header);
         let mut unused = UnusedSymbols::new();
         let wants_samples = matches!(self.request.purpose, WriterTask::Samples | WriterTask::Keep(_));
@@ -219,14 +221,14 @@ fn with_recorder(flight_recorder: &Option<SharedFlightRecorder>, change: impl Fn
     }
 }
 
-fn header(request: &Request) -> Header {
+fn header(request: &Request, start_ns: u64) -> Header {
     let executable = process::executable();
     let name = process::name(&executable);
     Header {
         pid: process::pid(),
         process_name: name,
         executable,
-        start_ns: process::epoch_ns(),
+        start_ns,
         interval_ns: request.interval.as_nanos() as u64,
         mode: request.mode,
     }

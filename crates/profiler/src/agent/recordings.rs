@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use swipr_os::disabled;
 use swipr_os::locks::lock;
-use swipr_os::process::EpochClock;
+use swipr_os::process::{EpochClock, monotonic_ns};
 use swipr_server::recording::{Length, MAX_RECORDINGS, Output, Request, StartError, WriterTask};
 
 /// A recording that is under way.
@@ -195,7 +195,7 @@ impl Agent {
         let active = RunningRecording::new(request.clone(), send, counters.clone(), stop, clock);
         let names = self.names(clock);
         let of_agent = self.counters.clone();
-        let figures = Figures::new(&of_agent);
+        let (figures, start_ns) = (Figures::new(&of_agent), clock.epoch(monotonic_ns()));
         let flight_recorder = self.flight_recorder.clone();
         let symbol_time = self.symbol_time;
         let started = self.start_writer(output, move |agent, output| {
@@ -206,6 +206,7 @@ impl Agent {
                 counters,
                 of_agent,
                 figures,
+                start_ns,
                 names,
                 symbol_time,
                 flight_recorder,

@@ -40,6 +40,7 @@ fn writer(format: &str) -> (Writer, SampleSender, PipeReader) {
         output: Box::new(output),
         counters: Arc::default(),
         figures: Figures::new(&of_agent),
+        start_ns: 0,
         of_agent,
         names: NameSources {
             symbolizer: Arc::new(Mutex::new(Symbolizer::new(Budget::default()))),

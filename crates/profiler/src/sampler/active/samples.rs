@@ -37,6 +37,9 @@ impl RunningRecording {
                 self.counters.unsampled_cpu_ns.add(weight_ns.saturating_mul(ticks.into()));
             }
             self.sampled_cpu_ns += cpu_ns;
+            // Its ticks are computed back from the last one.
+            let back_ns = weight_ns.saturating_mul(u64::from(ticks) - 1);
+            let ns = ns.max(self.started_ns.saturating_add(back_ns));
             let thread = own.as_ref().unwrap_or(thread);
             self.batch.push(Event { ticks, ..self.event(thread, ns, weight_ns, state, &stack) });
         }
