@@ -170,6 +170,7 @@ const WRITTEN_OUT: &[&str] = &[
     // In truth.rs.
     "truth",
     "truth_unoptimised",
+    "random_bursts",
 ];
 
 /// Sources that are no programs.

@@ -1,4 +1,4 @@
-//! Recordings that preempt.
+//! Recordings that preempt, and others beside each other.
 
 use std::time::Duration;
 use swipr_c_tests::expectation::expect;
@@ -86,5 +86,23 @@ fn recordings_by_timers_and_by_preemption_have_all_their_samples_beside_each_oth
         assert!((least_ns..=most_ns).contains(&told_ns), "{told_ns} of {least_ns} to {most_ns} ns");
         assert!(wall.unseen * 10 <= wall.count(), "{} without stack: {:?}", wall.unseen, wall.stats);
     }
+    host.end();
+}
+
+/// Regression: a slower recording got the hit at the first tick of each burst, for which a faster
+/// one had the timer armed: so many that the thread seemed in step with the kernel's tick.
+#[test]
+fn a_recording_has_the_hits_only_that_it_has_picked() {
+    let (_directory, program) = compiled("random_bursts");
+    let host = Host::start(&program);
+    let slow_query = "seconds=8&hz=49&mode=cpu&format=perf";
+    let before_ns = cpu_ns_of(&host, "bursts");
+    let slow = host.begin_recording(slow_query);
+    let fast = host.begin_recording("seconds=60&hz=1000&mode=cpu&format=perf");
+    let slow = host::finish_recording(slow, slow_query);
+    let expected = (cpu_ns_of(&host, "bursts") - before_ns) * 49 / 1_000_000_000;
+    expect(&slow, &["share of bursts with stack bursts_main;burst >= 0.8"]);
+    assert!(slow.count() <= 2 * expected + 10, "{} samples, expected {expected}", slow.count());
+    drop(fast);
     host.end();
 }
