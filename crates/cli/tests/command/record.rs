@@ -4,7 +4,7 @@ use crate::support::*;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use swipr_c_tests::directory::Directory;
-use swipr_c_tests::host::wait_until;
+use swipr_c_tests::host::{Host, wait_until};
 use swipr_c_tests::{agent, http, recording};
 
 #[test]
@@ -15,10 +15,7 @@ fn records_a_process_by_its_id_its_name_and_its_socket() {
     let name = "a-name-of-its-own";
     let program = link.path().join(name);
     std::fs::copy(&burner().executable, &program).expect("a copy");
-    let named = swipr_c_tests::host::Host::start(&swipr_c_tests::program::Program {
-        executable: program,
-        ..burner().clone()
-    });
+    let named = Host::start(&swipr_c_tests::program::Program { executable: program, ..burner().clone() });
     named.socket();
     let pid = host.pid().to_string();
     for target in [&["--pid", &pid][..], &[&pid], &[name], &[&socket], &[&format!("unix://{socket}")]] {
@@ -264,7 +261,7 @@ fn a_process_that_is_killed_before_its_first_sample_is_not_called_idle() {
     let directory = Directory::new();
     let mut sleeper = std::process::Command::new("sleep");
     sleeper.arg("60").env("LD_PRELOAD", swipr_c_tests::agent::library());
-    let mut host = swipr_c_tests::host::Host::spawn(sleeper);
+    let mut host = Host::spawn(sleeper);
     let (pid, socket) = (host.pid(), host.socket());
     let file = directory.path().join("x.folded").display().to_string();
     let mut command = swipr(["record", &pid.to_string(), "-o", &file]);
@@ -353,7 +350,7 @@ fn children_that_come_later_are_recorded_too_where_asked() {
     let mut shell = std::process::Command::new("sh");
     shell.arg("-c").arg(format!("echo ready; read go; while :; do {}; done", hot.display()));
     shell.env("LD_PRELOAD", swipr_c_tests::agent::library());
-    let mut host = swipr_c_tests::host::Host::spawn(shell);
+    let mut host = Host::spawn(shell);
     host.wait_for("ready");
     host.socket();
     let mut command = swipr(["record", &host.pid().to_string(), "-s", "-d", "2", "-o", "-", "-f", "folded"]);
@@ -366,14 +363,21 @@ fn children_that_come_later_are_recorded_too_where_asked() {
     );
 }
 
+/// A shell with the agent that waits for a line, and does something then.
+fn shell_that_waits_and(then: &str) -> Host {
+    let mut command = Command::new("sh");
+    let script = format!("echo ready; read -r line; {then}");
+    command.args(["-c", &script]).env("LD_PRELOAD", agent::library());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    host.socket();
+    host
+}
+
 /// Regression: it was said to have executed a program.
 #[test]
 fn a_program_that_waits_is_idle() {
-    let mut command = Command::new("sh");
-    command.args(["-c", "echo ready; read -r line"]).env("LD_PRELOAD", agent::library());
-    let mut host = swipr_c_tests::host::Host::spawn(command);
-    host.wait_for("ready");
-    host.socket();
+    let mut host = shell_that_waits_and("true");
     let pid = host.pid().to_string();
     let said = says(["record", &pid, "-d", "1s", "-o", "/dev/null", "-f", "folded"]);
     said.refuses(1, &["(idle)"]);
@@ -384,11 +388,7 @@ fn a_program_that_waits_is_idle() {
 /// Regression: a service reloaded by exec(2), which ended the recording, and nothing said so.
 #[test]
 fn a_program_that_is_executed_meanwhile_ends_the_recording_and_that_is_told() {
-    let mut command = Command::new("sh");
-    command.args(["-c", "echo ready; read -r line; exec sleep 30"]).env("LD_PRELOAD", agent::library());
-    let mut host = swipr_c_tests::host::Host::spawn(command);
-    host.wait_for("ready");
-    host.socket();
+    let mut host = shell_that_waits_and("exec sleep 30");
     let pid = host.pid();
     let started = std::time::Instant::now();
     let recording = std::thread::spawn(move || {
