@@ -132,33 +132,26 @@ impl Timers {
         let (Some(timer), Some(cpu_ns)) = (&thread.timer, threads::cpu_ns(thread.tid())) else {
             return false;
         };
-        if cpu_ns == timer.armed.cpu_ns || !is_awake(thread) {
-            let delay_ns = thread.delay_ns;
-            if let Some(timer) = &mut thread.timer {
-                timer.awake_from = Clocks { ns: now_ns, cpu_ns, delay_ns };
-            }
-            return false;
+        let is_awake = cpu_ns != timer.armed.cpu_ns && is_awake(thread);
+        let waits = is_awake && threads::cpu_ns(thread.tid()) == Some(cpu_ns);
+        if is_awake {
+            thread.add_delay_ns();
         }
-        let waits = threads::cpu_ns(thread.tid()) == Some(cpu_ns);
-        thread.add_delay_ns();
         let now = Clocks { ns: now_ns, cpu_ns, delay_ns: thread.delay_ns };
         let Some(timer) = &mut thread.timer else { return false };
         // How long a thread has waited so far is not known.
-        let has_blocked = !waits && now.has_blocked_since(timer.awake_from);
-        if has_blocked {
-            timer.awake_from = now;
+        if !is_awake || !waits && now.has_blocked_since(timer.awake_from) {
+            (timer.awake_from, timer.is_overdue) = (now, false);
+            return false;
         }
         let used_ns = cpu_ns.saturating_sub(timer.awake_from.cpu_ns);
-        if !waits && timer_delivery::is_task_work() {
-            let was_overdue =
-                std::mem::replace(&mut timer.is_overdue, used_ns >= self.valid_ns - TICK_LATE_NS);
-            if timer.is_overdue && !was_overdue {
-                thread.state_read_ns = 0; // it may have blocked the signal
-            }
+        let is_due = !waits && used_ns >= self.valid_ns - TICK_LATE_NS && timer_delivery::is_task_work();
+        if is_due && !timer.is_overdue {
+            timer.is_overdue = true;
+            thread.state_read_ns = 0; // it may have blocked the signal
         }
-        let is_put_off = !has_blocked && !timer.is_overdue;
-        self.is_any_put_off |= is_put_off && now_ns.saturating_sub(timer.asked_ns) < PUT_OFF_NS;
-        !has_blocked
+        self.is_any_put_off |= !timer.is_overdue && now_ns.saturating_sub(timer.asked_ns) < PUT_OFF_NS;
+        true
     }
 
     /// Reads the slot of one of a thread's timers.
