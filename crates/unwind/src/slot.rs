@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_as_small_as_its_frames_allow() {
-        assert_eq!(size_of::<Slot>(), 8 * 1024 + 96 + size_of::<Workspace>());
+        assert!(size_of::<Slot>() <= 8 * 1024 + 128 + size_of::<Workspace>());
         assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 51 * 1024 } else { 27 * 1024 });
     }
 }
