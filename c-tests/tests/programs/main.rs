@@ -59,6 +59,7 @@ programs! {
     threads_that_come_and_go_are_no_danger => "thread_churn",
     rarely_running_threads_have_their_time_at_their_functions => "rarely_running_threads",
     threads_that_live_for_milliseconds_have_their_time_at_their_functions => "short_lived_threads",
+    crowds_of_threads_have_their_running_time_in_wall_mode => "crowds_of_threads",
     a_sample_in_a_signal_handler_reaches_main => "signal_handler_stack",
     users_of_alternate_stacks_are_sampled => "alternate_stack",
     a_main_without_a_description_is_walked_through => "undescribed_main",

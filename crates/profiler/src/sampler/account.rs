@@ -72,6 +72,8 @@ pub struct Account {
     /// Waiting time that was reported before the kernel counted it.
     attributed_early_ns: u64,
     hits: Vec<Hit>,
+    /// The window's ticks at which it was found running, waiting for a CPU, blocked.
+    found: [u64; 3],
     /// Hits of the last window, see [`Account::take_donors`].
     donors: Vec<Hit>,
     /// The interval of kernel ticks, if known.
@@ -146,6 +148,7 @@ impl Account {
             (Some((state, stack)), found) => {
                 let earlier = ticks.saturating_sub(1) / 2;
                 self.hit(state, &stack, earlier, self.last.ns);
+                self.count_found(Kind::of(state), earlier);
                 self.add(now, found, ticks - earlier, used_ns, true);
                 return;
             }
@@ -174,6 +177,12 @@ impl Account {
         if used_ns > 0 || !matches!(found, Found::Waiting(_)) {
             self.waits_since_ns = None;
         }
+        let kind = match &found {
+            Found::At(state, _) | Found::Was(state, _) => Kind::of(*state),
+            Found::Waiting(_) => Kind::Waiting,
+            Found::Elsewhere | Found::Unknown => Kind::Running,
+        };
+        self.count_found(kind, ticks);
         match found {
             Found::At(state, stack) => {
                 self.hit(state, &stack, ticks, now.ns);
@@ -204,10 +213,13 @@ impl Account {
     }
 
     /// The thread has ended: its clocks say nothing of the time since the last observation. In wall
-    /// mode it did what it was seen doing then. CPU time is not made up.
+    /// mode it did what it was seen doing then, if ticks have passed. CPU time is not made up.
     pub fn end(&mut self, now: Moment, mode: Mode) {
+        if now.ticks <= self.last.ticks {
+            return;
+        }
         let waits = self.waits_since_ns.is_some();
-        let ran = self.place.is_none() && !waits && mode == Mode::Wall;
+        let ran = self.place.is_none() && !waits && mode == Mode::Wall && !self.is_short_lived();
         let ran_ns = if ran { now.ns.saturating_sub(self.last.ns) } else { 0 };
         let found = if waits { Found::Waiting(None) } else { Found::Elsewhere };
         self.observe(Moment { cpu_ns: now.cpu_ns + ran_ns, ..now }, found, TimerState::No);
@@ -277,6 +289,12 @@ impl Account {
                 last.ns = ns;
             }
             None => self.hits.push(Hit { state, stack: stack.clone(), count, weight, ns, thread: None }),
+        }
+    }
+
+    fn count_found(&mut self, kind: Kind, ticks: u32) {
+        if let Some(found) = self.found.get_mut(kind as usize) {
+            *found += u64::from(ticks);
         }
     }
 
@@ -364,6 +382,7 @@ impl Account {
         self.ran_at = ran_at.or(self.ran_at.take());
         self.opened = self.last;
         self.unarmed_ns = 0;
+        self.found = [0; 3];
         self.hits.clear();
         samples
     }

@@ -54,9 +54,9 @@ pub struct RunningRecording {
     filled: u64,
     /// Set when the recording has ended: the last answers may come until then.
     answers_until_ns: Option<u64>,
-    /// CPU time of the program's threads at the start, and what samples stand for.
+    /// CPU time of the program's threads at the start, and since then what closed windows hold.
     program_cpu_ns: u64,
-    sampled_cpu_ns: u64,
+    known_cpu_ns: u64,
     undersampled: Undersampled,
 }
 
@@ -86,7 +86,7 @@ impl RunningRecording {
             filled: 0,
             answers_until_ns: None,
             program_cpu_ns: 0,
-            sampled_cpu_ns: 0,
+            known_cpu_ns: 0,
             undersampled: Undersampled::default(),
         }
     }

@@ -433,4 +433,10 @@ fn a_thread_that_ended_did_what_it_was_seen_doing() {
     account.observe(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
     account.end(moment(20, 10, 0), Mode::Cpu);
     assert_eq!(cpu(&mut account, true).iter().map(|sample| sample.cpu_ns).sum::<u64>(), 10 * MS);
+
+    // It was there at one tick.
+    let mut account = Account::new(moment(0, 0, 0));
+    account.observe(moment(10, 10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.end(Moment { ticks: 1, ..moment(20, 10, 0) }, Mode::Wall);
+    assert_eq!(ticks(&wall(&mut account), State::Running), 1);
 }

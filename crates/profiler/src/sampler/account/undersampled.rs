@@ -7,6 +7,9 @@
 //! keep the time of windows with a hit, and of those in which one was to be expected: the next is
 //! not far. They add the time of other windows without one. The hits of windows that could as well
 //! have had none are the donors of its stacks.
+//!
+//! In wall mode, threads that have ended have the ticks at which they were there. How much of that
+//! they ran, the clock of the process says: a clock that is read once in a short life does not.
 
 use super::{Account, Fate, Hit, Kind, LONGEST_WINDOW_NS, MANY_HITS, WEIGHT, WINDOW_NS, Weighted};
 use crate::stack::RawStack;
@@ -77,9 +80,16 @@ impl Undersampled {
         self.unsampled_ns += cpu_ns;
     }
 
-    /// Adds CPU time of threads that ended unseen, or after they were last seen.
-    pub fn add_unseen(&mut self, cpu_ns: u64) {
-        self.unseen_ns += cpu_ns;
+    /// Adds CPU time of threads that ended unseen, or after they were last seen. Returns how much
+    /// of it was taken. `None`: it is not known.
+    pub fn add_unseen(&mut self, cpu_ns: Option<u64>, mode: Mode, interval_ns: u64) -> u64 {
+        match mode {
+            Mode::Cpu => {
+                self.unseen_ns += cpu_ns.unwrap_or(0);
+                cpu_ns.unwrap_or(0)
+            }
+            Mode::Wall => self.ended.divide(cpu_ns, interval_ns),
+        }
     }
 
     /// Moves time without a hit to the accounts that have hits to share it.
@@ -125,12 +135,6 @@ impl Undersampled {
     /// How many hits of running threads there are.
     pub fn hits(&self) -> usize {
         self.ended.hits_of(Kind::Running).count() + self.donors.len()
-    }
-
-    /// CPU time that is in no sample yet.
-    pub fn pending_ns(&self) -> u64 {
-        let ended_ns = self.ended.pending_ns(self.ended.last.cpu_ns);
-        ended_ns + self.windows.pending_ns(self.windows.last.cpu_ns) + self.unsampled_ns + self.unseen_ns
     }
 
     /// The samples so far. `ends`: no time is carried over.
@@ -192,9 +196,35 @@ impl Account {
         self.is_new && self.opened == self.began && self.count_of(Kind::Running) < u64::from(MANY_HITS)
     }
 
-    /// CPU time that is in no sample yet, if the thread's clock is at `cpu_ns`.
-    pub fn pending_ns(&self, cpu_ns: u64) -> u64 {
-        cpu_ns.saturating_sub(self.opened.cpu_ns).saturating_add(self.left_ns[0] as u64)
+    /// CPU time in the window, if the thread's clock is at `cpu_ns`.
+    pub fn used_ns(&self, cpu_ns: u64) -> u64 {
+        cpu_ns.saturating_sub(self.opened.cpu_ns)
+    }
+
+    /// CPU time in the window.
+    pub fn window_used_ns(&self) -> u64 {
+        self.used_ns(self.last.cpu_ns)
+    }
+
+    /// Divides the window's ticks anew, of threads that live for less than a few: what their clocks
+    /// say when they are seen is no share of their lives. They have run for as long as the clock of
+    /// the process says, `unseen_ns` more than their own, or else in the ticks at which they were
+    /// found running. Returns by how much the running time has grown.
+    fn divide(&mut self, unseen_ns: Option<u64>, interval_ns: u64) -> u64 {
+        let all_ns = interval_ns * self.last.ticks.saturating_sub(self.opened.ticks);
+        let [running, waiting, blocked] = self.found;
+        let used_ns = self.window_used_ns();
+        let rest = waiting + blocked;
+        let running_ns = match unseen_ns {
+            _ if rest == 0 => all_ns,
+            Some(unseen_ns) => all_ns.min(used_ns + unseen_ns),
+            None => interval_ns * running,
+        };
+        let waiting_ns = (all_ns - running_ns.min(all_ns)) * waiting / rest.max(1);
+        self.last.cpu_ns = self.opened.cpu_ns + running_ns;
+        self.last.delay_ns = self.opened.delay_ns + waiting_ns;
+        self.last.ns = self.opened.ns + all_ns;
+        running_ns.saturating_sub(used_ns)
     }
 
     /// The hits of the last window that are donors, see [`Account::donate`].
@@ -232,6 +262,7 @@ impl Account {
         self.tick_ns = self.tick_ns.max(ended.tick_ns);
         self.unarmed_ns += ended.unarmed_ns;
         self.kernel_ns += ended.kernel_ns;
+        self.found.iter_mut().zip(ended.found).for_each(|(all, of_thread)| *all += of_thread);
         self.was_refused |= ended.was_refused;
         self.is_blind |= ended.is_blind;
         self.seen = ended.seen.or(self.seen.take());
@@ -283,14 +314,12 @@ mod tests {
             threads.add_ended(&thread(tid), ended(6, (tid % 5 == 0).then_some(&parse)), tid.into());
         }
         assert!(!threads.is_full(Mode::Cpu, 100 * MS) && threads.is_full(Mode::Cpu, 300 * MS));
-        assert_eq!(threads.pending_ns(), 600 * MS);
-        threads.add_unseen(400 * MS);
+        assert_eq!(threads.add_unseen(Some(400 * MS), Mode::Cpu, 10 * MS), 400 * MS);
         let samples = threads.close(Mode::Cpu, 10 * MS, 300 * MS, false);
         let hit = samples.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
         assert!(hit.iter().all(|sample| Arc::ptr_eq(&sample.stack, &parse) && sample.cpu_ns == 50 * MS));
         let tids = hit.iter().map(|sample| sample.thread.as_ref().unwrap().tid).collect::<Vec<_>>();
         assert_eq!(tids, (0..100).step_by(5).collect::<Vec<u32>>(), "each hit is its own thread's");
-        assert_eq!(threads.pending_ns(), 0);
     }
 
     #[test]
@@ -313,7 +342,7 @@ mod tests {
         threads.add_ended(&thread(1), ended(6, Some(&parse)), 0);
         threads.close(Mode::Cpu, 10 * MS, MS, false);
         threads.add_ended(&thread(2), ended(6, None), 2 * MS);
-        threads.add_unseen(4 * MS);
+        threads.add_unseen(Some(4 * MS), Mode::Cpu, 10 * MS);
         let samples = threads.close(Mode::Cpu, 10 * MS, 3 * MS, true);
         let with_time = samples.iter().filter(|sample| sample.cpu_ns > 0).collect::<Vec<_>>();
         assert!(with_time.iter().all(|sample| Arc::ptr_eq(&sample.stack, &parse)), "{with_time:?}");
@@ -328,6 +357,33 @@ mod tests {
         let samples = threads.close(Mode::Wall, 10 * MS, MS, true);
         assert!(samples.iter().all(|sample| sample.state == State::Running), "{samples:?}");
         assert_eq!(samples.iter().map(|sample| u64::from(sample.ticks)).sum::<u64>(), 150);
+    }
+
+    /// Regression: threads that start together and compute for less than a tick had 4 times their
+    /// running time: the clocks of those that wait for a CPU do not tell how long they will.
+    #[test]
+    fn threads_that_end_soon_have_the_running_time_of_the_process() {
+        let found = |tick: u64| if tick % 10 < 2 { Found::Elsewhere } else { Found::Waiting(None) };
+        let running_of = |unseen_ns: Option<u64>| {
+            let (place, mut threads) = (stack(), Undersampled::default());
+            for tid in 0..100 {
+                let mut account = Account::of_new_thread(moment(0, 0));
+                let now = Moment { cpu_ns: u64::from(tid % 10 < 2) * MS, ..moment(1, 1) };
+                account.observe(now, found(tid), TimerState::Yes(TICK_NS));
+                threads.add_ended(&thread(tid as u32), account, tid);
+            }
+            threads.add_hit(&thread(7), &place, 0);
+            let taken_ns = threads.add_unseen(unseen_ns, Mode::Wall, 10 * MS);
+            let samples = threads.close(Mode::Wall, 10 * MS, MS, true);
+            let ticks = |state: State| {
+                let of_state = samples.iter().filter(|sample| sample.state == state);
+                of_state.map(|sample| u64::from(sample.ticks)).sum::<u64>()
+            };
+            (taken_ns / MS, ticks(State::Running), ticks(State::Runnable))
+        };
+        assert_eq!(running_of(Some(130 * MS)), (130, 15, 85));
+        assert_eq!(running_of(Some(2000 * MS)), (980, 100, 0), "the rest waits for others");
+        assert_eq!(running_of(None), (180, 20, 80), "as they were found");
     }
 
     #[test]
@@ -363,7 +419,6 @@ mod tests {
         // A thread that runs 2 ms is hit in one window of five, one that runs 70 ms in all.
         (0..20).for_each(|turn| window(2, usize::from(turn % 5 == 0), &rare));
         (0..4).for_each(|_| window(70, 7, &often));
-        assert_eq!(threads.pending_ns(), 32 * MS);
         let samples = threads.close(Mode::Cpu, 10 * MS, 3000 * MS, false);
         let of = |stack: &Arc<RawStack>| {
             samples.iter().filter(|it| Arc::ptr_eq(&it.stack, stack)).map(|it| it.cpu_ns).sum::<u64>()

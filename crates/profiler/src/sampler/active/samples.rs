@@ -36,7 +36,6 @@ impl RunningRecording {
             if stack.is_none() && state == State::Running {
                 self.counters.unsampled_cpu_ns.add(weight_ns.saturating_mul(ticks.into()));
             }
-            self.sampled_cpu_ns += cpu_ns;
             // Its ticks are computed back from the last one.
             let back_ns = weight_ns.saturating_mul(u64::from(ticks) - 1);
             let ns = ns.max(self.started_ns.saturating_add(back_ns));
@@ -55,6 +54,7 @@ impl RunningRecording {
     /// Closes the window of a thread's account, and takes its samples.
     pub fn close_window(&mut self, thread: &Arc<Thread>, account: &mut Account, ends: bool) {
         let (mode, interval_ns, now) = (self.request.mode, self.interval_ns(), monotonic_ns());
+        self.known_cpu_ns += account.window_used_ns();
         let mut samples = account.close(mode, interval_ns, ends);
         if !self.is_snapshot() {
             self.undersampled.donate(thread, account.take_donors(), now);
@@ -68,6 +68,7 @@ impl RunningRecording {
     /// Takes the rest of a thread's samples.
     pub fn take_rest(&mut self, thread: &Arc<Thread>, mut account: Account, has_ended: bool) {
         if has_ended && account.is_short_lived() && !self.is_snapshot() {
+            self.known_cpu_ns += account.window_used_ns();
             self.undersampled.add_ended(thread, account, monotonic_ns());
         } else {
             self.close_window(thread, &mut account, true);
@@ -87,21 +88,20 @@ impl RunningRecording {
         self.undersampled.is_full(self.request.mode, now)
     }
 
-    /// Takes the samples of undersampled threads. In CPU mode they also stand for the CPU
-    /// time of threads that ended unseen, and for the last moments of others: what
-    /// `program_used_ns` has more than samples and accounts (`pending_ns`). With it the weights sum
-    /// to the program's CPU time. `ends`: the recording ends.
+    /// Takes the samples of undersampled threads. They also stand for the CPU time of threads that
+    /// ended unseen, and for the last moments of others: what `program_used_ns` has more than
+    /// closed windows and open ones (`pending_ns`). With it the weights sum to the program's CPU
+    /// time (CPU mode). `ends`: the recording ends.
     ///
     /// The clocks cannot all be read at once. They are read in such an order that threads which run
     /// meanwhile make the difference smaller, never larger: none that ended is made up.
     pub fn take_undersampled(&mut self, now: u64, program_used_ns: u64, pending_ns: u64, ends: bool) {
-        let known_ns = self.sampled_cpu_ns + pending_ns + self.undersampled.pending_ns();
-        let unseen_ns = program_used_ns.saturating_sub(known_ns);
+        let unseen_ns = program_used_ns.saturating_sub(self.known_cpu_ns + pending_ns);
         let all = self.request.threads.is_none() && self.request.filter.tids.is_empty();
-        if all && self.request.mode == Mode::Cpu && unseen_ns > CLOCKS_DIFFER_NS {
-            self.undersampled.add_unseen(unseen_ns);
-        }
-        let samples = self.undersampled.close(self.request.mode, self.interval_ns(), now, ends);
+        let unseen_ns = all.then_some(if unseen_ns > CLOCKS_DIFFER_NS { unseen_ns } else { 0 });
+        let (mode, interval_ns) = (self.request.mode, self.interval_ns());
+        self.known_cpu_ns += self.undersampled.add_unseen(unseen_ns, mode, interval_ns);
+        let samples = self.undersampled.close(mode, interval_ns, now, ends);
         for sample in samples {
             if let Some(thread) = sample.thread.clone() {
                 self.take(&thread, vec![sample]);

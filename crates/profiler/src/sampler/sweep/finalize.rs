@@ -69,7 +69,12 @@ pub fn finalize_end(thread: &mut ThreadState, timers: &mut Timers, recordings: &
 
 /// Emits the rest of a thread's samples to a recording, then takes the thread out of it.
 pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecording, has_ended: bool) {
-    let (now, stood_still_ns) = (moment(thread, recording, process::monotonic_ns()), thread.stood_still_ns);
+    let (mut now, stood_still_ns) =
+        (moment(thread, recording, process::monotonic_ns()), thread.stood_still_ns);
+    if has_ended {
+        // A sweep that finds no thread has begun its tick already.
+        now.ticks -= u64::from(recording.is_in_sweep());
+    }
     let Some(account) = account_of(thread, recording) else { return };
     account.stood_still(stood_still_ns, now);
     let news = account.news(now);
@@ -94,9 +99,8 @@ pub fn emit_undersampled(threads: &Threads, recording: &mut RunningRecording, no
         return;
     }
     let program_used_ns = recording.program_used_ns();
-    let pending = |thread: &ThreadState| {
-        Some(thread.accounts.get(recording.place())?.as_ref()?.pending_ns(thread.cpu_ns))
-    };
+    let pending =
+        |thread: &ThreadState| Some(thread.accounts.get(recording.place())?.as_ref()?.used_ns(thread.cpu_ns));
     let pending_ns = threads.iter().filter_map(pending).sum();
     recording.take_undersampled(now_ns, program_used_ns, pending_ns, false);
 }
