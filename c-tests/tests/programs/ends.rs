@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Agent, Host, Start};
+use swipr_c_tests::http;
 use swipr_c_tests::program::compiled;
 
 #[test]
@@ -82,6 +83,38 @@ fn ends_as_without_the_agent(how: &str) -> Host {
 fn left_no_socket(host: &Host) {
     let left = std::fs::read_dir(host.directory()).map_or(0, Iterator::count);
     assert_eq!(left, 0, "files left in the directory of the sockets");
+}
+
+/// Regression: of a program that ended by itself, a client had nothing, or lacked the end.
+#[test]
+fn at_exit_clients_get_what_was_sampled() {
+    for how in ["exit", "return", "quick_exit"] {
+        let (_directory, program) = compiled("exit_while_recording");
+        let start = Start { program: &program, arguments: &[OsStr::new(how)], agent: Agent::Loaded };
+        let mut host = Host::start_with(start);
+        let socket = host.socket();
+        let answer = std::thread::scope(|scope| {
+            let get = || http::get(&socket, "/profile?seconds=60&hz=500&format=folded")?.read_all();
+            let reader = scope.spawn(get);
+            host.record("seconds=0.5&hz=500&format=perf");
+            host.ended();
+            reader.join().expect("the client")
+        });
+        let answer = answer.unwrap_or_else(|error| panic!("the answer at {how}: {error}"));
+        let text = String::from_utf8_lossy(&answer.body);
+        assert!(answer.status == 200 && text.contains("burner_main"), "{how}: {} {text}", answer.status);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_does_not_keep_the_program() {
+    let (_directory, program) = compiled("exit_while_recording");
+    let start = Start { program: &program, arguments: &[OsStr::new("exit")], agent: Agent::Loaded };
+    let mut host = Host::start_with(start);
+    let unread = host.begin_recording("seconds=60&hz=10000&format=perf");
+    host.record("seconds=3&hz=100&format=perf");
+    assert_eq!(host.ended().code(), Some(7));
+    drop(unread);
 }
 
 #[test]

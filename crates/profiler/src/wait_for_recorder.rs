@@ -1,11 +1,10 @@
-//! Programs that are started in order to be recorded: the recording must have their beginning and
-//! their end.
+//! Recordings must have a program's end, and those for which it was started its beginning.
 //!
-//! Only if `SWIPR_RECORDER` says so, which `swipr run` sets. The constructor, and the child of a
-//! fork, wait until the recording samples, so that it has the first function of `main`. exit(3)
-//! waits until the recordings have been handed over. Each wait has a bound, and ends at once if no
-//! recorder can come: it has ended, or the agent does not listen. Not here: which processes wait
-//! (`config/recorder.rs`).
+//! If `SWIPR_RECORDER` says so, which `swipr run` sets, the constructor and the child of a fork
+//! wait until the recording samples, so that it has the first function of `main`. exit(3) waits
+//! until recordings have been handed over, _exit(2) only for that recorder. Each wait has a bound,
+//! and ends at once if there is none to wait for: it has ended, or the agent does not listen. Not
+//! here: which processes wait for a recorder (`config/recorder.rs`).
 
 use std::time::{Duration, Instant};
 use swipr_os::disabled;
@@ -15,6 +14,8 @@ use swipr_os::process;
 const AT_START: Duration = Duration::from_secs(10);
 /// How long handing over may take: milliseconds, but on a busy machine names take long to find.
 const AT_EXIT: Duration = Duration::from_secs(2);
+/// The same where the program was not started to be recorded.
+const AT_EXIT_OF_OTHERS: Duration = Duration::from_secs(1);
 /// How often a waiting thread checks.
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
@@ -23,9 +24,10 @@ pub fn at_start(recorder: u32, is_sampled: impl Fn() -> bool) {
     wait(AT_START, || is_sampled() || process::is_gone(recorder));
 }
 
-/// The process ends, and its recordings were stopped: waits until they `have_ended`.
-pub fn at_exit(have_ended: impl Fn() -> bool) {
-    wait(AT_EXIT, have_ended);
+/// The process ends, and its recordings were stopped: waits until they `have_ended`. `is_started`:
+/// it was started to be recorded.
+pub fn at_exit(is_started: bool, have_ended: impl Fn() -> bool) {
+    wait(if is_started { AT_EXIT } else { AT_EXIT_OF_OTHERS }, have_ended);
 }
 
 fn wait(at_most: Duration, is_over: impl Fn() -> bool) {

@@ -30,9 +30,7 @@ pub fn watch() {
             // The next agent in the default places removes what is left there.
             live.agent.stop();
             live.files.iter().for_each(|file| file.remove());
-            if instance.waits.load(Relaxed) {
-                wait_for_recorder::at_exit(|| !is_handing_over());
-            }
+            wait_for_recorder::at_exit(instance.waits.load(Relaxed), || !is_handing_over());
         });
     }
     static ONCE: Once = Once::new();
@@ -55,10 +53,10 @@ pub fn watch() {
 pub fn before_exit() {
     let Some((instance, live)) = own() else { return };
     if let Some(whole) = live.whole.get() {
-        wait_for_recorder::at_exit(|| whole.is_complete(&live.agent));
+        wait_for_recorder::at_exit(true, || whole.is_complete(&live.agent));
     }
     if instance.waits.load(Relaxed) {
-        wait_for_recorder::at_exit(|| {
+        wait_for_recorder::at_exit(true, || {
             live.agent.stop_without_lock();
             !is_handing_over()
         });
