@@ -1,0 +1,72 @@
+use super::*;
+use crate::config::Config;
+use crate::writer::AddressRecorder;
+use std::sync::Barrier;
+use std::time::Duration;
+use swipr_formats::model::{Header, Mode, Summary};
+use swipr_server::recording::Closed;
+
+/// A client that does not read.
+struct Deaf(Arc<Barrier>);
+
+impl Output for Deaf {
+    fn write(&mut self, _: &[u8]) -> Result<(), Closed> {
+        self.0.wait();
+        Ok(())
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn takes_empty(&self) -> bool {
+        true
+    }
+
+    fn finish(self: Box<Self>, _: Result<Summary, String>) {}
+}
+
+fn last() -> Request {
+    Request {
+        interval: Duration::from_millis(10),
+        length: swipr_server::recording::Length::Open,
+        mode: Mode::Wall,
+        source: Default::default(),
+        format: swipr_formats::Selection {
+            format: swipr_formats::find("perf").unwrap(),
+            options: Default::default(),
+        },
+        threads: None,
+        filter: Default::default(),
+        purpose: WriterTask::Last(Duration::from_secs(10)),
+        symbolize: Default::default(),
+        frames: Default::default(),
+        id: None,
+    }
+}
+
+/// Regression: each client of `/last` got a thread, without limit: 51 threads, more than the
+/// list of the agent's own threads had room for.
+#[test]
+fn what_was_kept_is_written_for_so_many_clients_as_may_record() {
+    let agent = Arc::new(Agent::new(&Config::default()));
+    let header = Header {
+        pid: 1,
+        process_name: "x".into(),
+        executable: "/x".into(),
+        start_ns: 0,
+        interval_ns: 10_000_000,
+        mode: Mode::Wall,
+    };
+    *agent.flight_recorder.lock().unwrap() = Some(AddressRecorder::new(header, Duration::from_secs(1)));
+    let all_write = Arc::new(Barrier::new(MAX_RECORDINGS + 1));
+    let ask = || agent.begin(last(), Box::new(Deaf(all_write.clone())), Arc::default());
+    for _ in 0..MAX_RECORDINGS {
+        assert!(ask().is_ok());
+    }
+    assert!(matches!(ask(), Err((StartError::TooMany, _))));
+    all_write.wait();
+    while agent.recorded().0 > 0 {
+        std::thread::yield_now();
+    }
+}

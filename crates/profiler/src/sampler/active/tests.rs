@@ -1,0 +1,68 @@
+use super::samples::HAND_ON_NS;
+use super::*;
+use crate::sample_queue::{QUEUE_BYTES, SampleReceiver, sample_queue};
+use crate::sampler::account::Weighted;
+use crate::stack::RawStack;
+use std::time::Duration;
+use swipr_formats::model::{State, Thread};
+
+fn of_a_second() -> (RunningRecording, SampleReceiver) {
+    let format = swipr_formats::find("perf").unwrap();
+    let request = Request {
+        interval: Duration::from_millis(10),
+        length: Length::Time(Duration::from_secs(1)),
+        mode: Mode::Wall,
+        source: Default::default(),
+        format: swipr_formats::Selection { format, options: Default::default() },
+        threads: None,
+        filter: Default::default(),
+        purpose: Default::default(),
+        symbolize: swipr_server::recording::Symbolize::Never,
+        frames: Default::default(),
+        id: None,
+    };
+    let (sender, receiver) = sample_queue(QUEUE_BYTES);
+    let mut recording =
+        RunningRecording::new(Arc::new(request), sender, Arc::default(), Arc::default(), EpochClock::now());
+    recording.start(0);
+    (recording, receiver)
+}
+
+/// Regression: after a stop of 10 s, a recording of 100 ticks reported 1,000 late ticks.
+#[test]
+fn ticks_behind_the_end_of_a_recording_are_not_late() {
+    let (mut recording, _receiver) = of_a_second();
+    let start = recording.next_tick();
+    assert!(recording.begin_tick(start, 0));
+    assert!(recording.begin_tick(start + 10_000_000_000, 0));
+    assert!(!recording.begin_tick(start + 10_010_000_000, 0));
+    let counters = recording.counters();
+    assert!((99..=100).contains(&(counters.ticks.get() + counters.late.get())), "{counters:?}");
+}
+
+#[test]
+fn samples_are_handed_on_at_once_then_in_batches_and_all_of_them_at_the_end() {
+    let (mut recording, receiver) = of_a_second();
+    let (thread, stack) = (Arc::new(Thread { tid: 1, name: "t".into() }), Arc::new(RawStack::none()));
+    let begin = recording.next_tick();
+    let mut handed_on = vec![];
+    for tick in 0..100 {
+        let now = begin + tick * 1_000_000;
+        let sample = Weighted {
+            state: State::Running,
+            stack: stack.clone(),
+            ticks: 1,
+            cpu_ns: 0,
+            ns: now,
+            thread: None,
+            is_unsampled: false,
+        };
+        recording.take(&thread, vec![sample]);
+        assert!(recording.next_wake() <= now.max(begin) + HAND_ON_NS);
+        recording.flush_if_due(now);
+        handed_on.extend(receiver.receive(Duration::ZERO).map(|batch| batch.len()));
+    }
+    recording.flush(begin);
+    handed_on.extend(receiver.receive(Duration::ZERO).map(|batch| batch.len()));
+    assert_eq!(handed_on, [1, 50, 49]);
+}

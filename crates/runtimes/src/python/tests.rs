@@ -1,0 +1,50 @@
+use super::*;
+use crate::blocks::Blocks;
+
+const ROW: Row = ROWS[ROWS.len() - 1];
+
+/// A structure of zeroes but for these words.
+fn structure(words: &[(u64, u64)]) -> Vec<u8> {
+    let mut bytes = vec![0; 1024];
+    for &(at, word) in words {
+        bytes[at as usize..][..8].copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+fn address(structure: &[u8]) -> u64 {
+    structure.as_ptr() as u64
+}
+
+/// A frame of a function, called by `previous`.
+fn frame(previous: u64) -> Vec<u8> {
+    structure(&[(ROW.frame_code, 4096), (ROW.frame_previous, previous)])
+}
+
+/// How the chain from this frame ends, and how many functions it has.
+fn followed(frame: u64) -> (Result<End, End>, usize) {
+    let c_frame = structure(&[(ROW.c_frame.unwrap(), frame)]);
+    let state = structure(&[(ROW.thread_frame, address(&c_frame))]);
+    let (runtime, code_type, text_type, bytes_type) = (0, 0, 0, 0);
+    let layout = Layout { row: ROW, runtime, code_type, text_type, bytes_type, tid_in_block: None };
+    // SAFETY: zeroed memory is valid for both.
+    let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
+        unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
+    let mut memory = BlockMemory::new(&mut blocks, -1);
+    let known = KnownKeys::new(&[]);
+    let mut walk = Walk { layout: &layout, memory: &mut memory, known, chain: &mut chain };
+    (walk.follow(address(&state)), chain.frames().len())
+}
+
+/// Regression: a function of which the evaluator had not noted yet who called it was shown as
+/// the outermost one (1 of 737 stacks of generators).
+#[test]
+fn a_frame_that_is_not_linked_to_its_callers_yet_is_no_outermost_one() {
+    let Entry::Shim(at) = ROW.frame_entry else { panic!("3.12 has shims") };
+    let owner = u64::from(SHIM) << (8 * (at % 8));
+    let shim = structure(&[(at / 8 * 8, owner)]);
+    let outer = frame(address(&shim));
+    assert_eq!(followed(address(&frame(address(&outer)))), (Ok(End::Root), 2));
+    assert_eq!(followed(address(&frame(0))).0, Err(End::Inconsistent));
+    assert_eq!(followed(0), (Ok(End::Root), 0));
+}
