@@ -10,7 +10,9 @@
 //!
 //! Time without a hit is carried over to the next window, and at the end has no stack.
 
+mod hits;
 mod moment;
+mod observations;
 mod sample;
 mod undersampled;
 mod waiting;
@@ -36,8 +38,6 @@ const FIRST_WINDOW_NS: u64 = 20_000_000;
 const MANY_HITS: u32 = 8;
 /// Hits to be expected, at most, of running time that has none by chance (1 in 400).
 const MAX_MISSES_BY_CHANCE: u64 = 6;
-/// How many times as much as others a hit may weigh.
-const MAX_TIMES: f64 = 32.0;
 /// Hits that chance does not explain: they are so many standard deviations from the expected
 /// number, and their ratio to it is outside a range that schedulers cause.
 const DEVIATIONS: f64 = 5.0;
@@ -46,8 +46,6 @@ const FEWEST_EXPECTED: f64 = 25.0;
 /// So many hits are compared, of a recording without end the last ones: of more, the smallest
 /// deviation would be none of chance.
 const MAX_COMPARED: f64 = 800.0;
-/// Two observations of a thread that are so far apart: the whole process was stopped.
-const STOPPED_NS: u64 = 250_000_000;
 /// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time, and
 /// blocks if it is blocked for more than that.
 const NEGLIGIBLE_SHARE: u64 = 50;
@@ -118,192 +116,9 @@ impl Account {
         Account { is_new: true, ..Account::new(now) }
     }
 
-    /// Records an observation. `timer`: whether the thread will be hit from now on.
-    pub fn observe(&mut self, now: Moment, found: Found, timer: TimerState) {
-        let ticks = u32::try_from(now.ticks.saturating_sub(self.last.ticks)).unwrap_or(u32::MAX);
-        let passed_ns = now.ns.saturating_sub(self.last.ns);
-        let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
-        let stood_still = used_ns == 0;
-        let kernel_ns =
-            now.kernel_ns.zip(self.last_kernel_ns).map_or(0, |(now, last)| now.saturating_sub(last));
-        self.last_kernel_ns = now.kernel_ns.or(self.last_kernel_ns);
-        self.kernel_ns += kernel_ns;
-        self.awaits_hit = timer == TimerState::Overdue;
-        if let TimerState::Yes(tick_ns) = timer
-            && passed_ns > 0
-        {
-            self.tick_ns = tick_ns;
-            let running = ((used_ns as f64 - kernel_ns as f64) / passed_ns as f64).min(1.0);
-            self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
-        }
-        self.unarmed_ns += if self.was_unarmed { used_ns } else { 0 };
-        self.was_unarmed = matches!(timer, TimerState::Never | TimerState::Refused);
-        self.was_refused |= timer == TimerState::Refused;
-        self.is_blind |= matches!(found, Found::Unknown);
-        let before = self.place.take();
-        let found = match (before, found) {
-            (Some((state, stack)), Found::At(..) | Found::Elsewhere | Found::Unknown) if stood_still => {
-                Found::At(state, stack)
-            }
-            (Some((state, stack)), found) => {
-                let earlier = ticks.saturating_sub(1) / 2;
-                self.hit(state, &stack, earlier, self.last.ns);
-                self.count_found(Kind::of(state), earlier);
-                self.add(now, found, ticks - earlier, used_ns, true);
-                return;
-            }
-            (None, found) => found,
-        };
-        self.add(now, found, ticks, used_ns, false);
-    }
-
-    /// The thread's clock stood still from the last observation until then: it was where it was
-    /// seen last. `now` is a later moment.
-    pub fn stood_still(&mut self, until_ns: u64, now: Moment) {
-        let (still_ns, passed_ns) =
-            (until_ns.saturating_sub(self.last.ns), now.ns.saturating_sub(self.last.ns));
-        if still_ns == 0 || still_ns > passed_ns || self.place.is_none() {
-            return;
-        }
-        let ticks = u128::from(now.ticks.saturating_sub(self.last.ticks));
-        let still = (ticks * u128::from(still_ns) / u128::from(passed_ns)) as u64;
-        let until = Moment { ns: until_ns, ticks: self.last.ticks + still, ..self.last };
-        let was_unarmed = self.was_unarmed;
-        self.observe(until, Found::Elsewhere, TimerState::No);
-        self.was_unarmed = was_unarmed;
-    }
-
-    fn add(&mut self, now: Moment, found: Found, ticks: u32, used_ns: u64, was_blocked: bool) {
-        if used_ns > 0 || !matches!(found, Found::Waiting(_)) {
-            self.waits_since_ns = None;
-        }
-        let kind = match &found {
-            Found::At(state, _) | Found::Was(state, _) => Kind::of(*state),
-            Found::Waiting(_) => Kind::Waiting,
-            Found::Elsewhere | Found::Unknown => Kind::Running,
-        };
-        self.count_found(kind, ticks);
-        match found {
-            Found::At(state, stack) => {
-                self.hit(state, &stack, ticks, now.ns);
-                self.place = Some((state, stack));
-            }
-            Found::Was(state, stack) => self.hit(state, &stack, ticks, now.ns),
-            Found::Waiting(woken) => {
-                let goes_on = self.waits_since_ns.is_some();
-                // It has not run since it was found blocked.
-                let woken = if was_blocked && used_ns == 0 { Some(1.0) } else { woken };
-                // It was blocked and woke at an unknown time: take the middle. Or it ran first and
-                // was preempted then. Or the whole process was stopped: nothing is known.
-                let passed_ns = now.ns.saturating_sub(self.last.ns);
-                let waits_ns = match was_blocked {
-                    true => passed_ns / 2,
-                    false if passed_ns < STOPPED_NS => passed_ns.saturating_sub(used_ns),
-                    false => 0,
-                };
-                self.waits_since_ns.get_or_insert(now.ns - waits_ns);
-                let place = woken.and_then(|woken| self.waiting.next(woken, goes_on));
-                if let Some(stack) = place.or_else(|| self.seen.clone()) {
-                    self.hit(State::Runnable, &stack, ticks, now.ns);
-                }
-            }
-            Found::Elsewhere | Found::Unknown => {}
-        }
-        self.last = now;
-    }
-
-    /// The thread has ended: its clocks say nothing of the time since the last observation. In wall
-    /// mode it did what it was seen doing then, if ticks have passed. CPU time is not made up.
-    pub fn end(&mut self, now: Moment, mode: Mode) {
-        if now.ticks <= self.last.ticks {
-            return;
-        }
-        let waits = self.waits_since_ns.is_some();
-        let ran = self.place.is_none() && !waits && mode == Mode::Wall && !self.is_short_lived();
-        let ran_ns = if ran { now.ns.saturating_sub(self.last.ns) } else { 0 };
-        let found = if waits { Found::Waiting(None) } else { Found::Elsewhere };
-        self.observe(Moment { cpu_ns: now.cpu_ns + ran_ns, ..now }, found, TimerState::No);
-    }
-
-    /// Records a repeated observation for a snapshot, which found no hit before.
-    pub fn found(&mut self, state: State, stack: &Arc<RawStack>, ns: u64) {
-        self.hit(state, stack, 1, ns);
-    }
-
-    /// What [`Account::observe`] at `now` would add.
-    pub fn news(&self, now: Moment) -> News {
-        let between = now.ticks.saturating_sub(self.last.ticks).saturating_sub(1);
-        let stood_still = self.place.is_some() && now.cpu_ns == self.last.cpu_ns;
-        News {
-            late: now.late.saturating_sub(self.last.late),
-            unproven: if stood_still { 0 } else { between },
-            waited_ns: now.delay_ns.saturating_sub(self.last.delay_ns),
-        }
-    }
-
-    /// Records a hit of the running thread at a random moment (`preempt.rs`).
-    pub fn was_preempted(&mut self, stack: &Arc<RawStack>, ns: u64) {
-        self.hit(State::Running, stack, 1, ns);
-    }
-
-    /// Records a hit of the running thread at the kernel tick number `tick`.
-    pub fn ran(&mut self, stack: &Arc<RawStack>, ns: u64, tick: u64) {
-        self.came[0] += 1.0;
-        self.steps[0].add(tick);
-        self.hit(State::Running, stack, 1, ns);
-    }
-
-    /// Has the last hit stand for `times` as much as others: it was so much rarer than theirs.
-    pub fn weigh(&mut self, times: f64) {
-        if let Some(hit) = self.hits.last_mut() {
-            let weight = (f64::from(WEIGHT) * times.min(MAX_TIMES)) as u32;
-            hit.weight = hit.weight.saturating_add(weight).saturating_sub(WEIGHT);
-        }
-    }
-
-    /// Records a hit of the running thread that stands for so many, as the thread could not be hit
-    /// earlier. `asked`: a sweep had armed its timer.
-    pub fn returned(&mut self, stack: &Arc<RawStack>, ns: u64, hits: u32, asked: bool) {
-        self.came[0] += if asked { 1.0 } else { 0.0 };
-        self.hit(State::Running, stack, hits, ns);
-    }
-
     /// Whether the thread has begun during the recording.
     pub fn is_of_new_thread(&self) -> bool {
         self.is_new
-    }
-
-    fn hit(&mut self, state: State, stack: &Arc<RawStack>, count: u32, ns: u64) {
-        if !stack.is_none() {
-            self.seen = Some(stack.clone());
-            self.waiting.saw(state, stack);
-        }
-        if count == 0 {
-            return;
-        }
-        let weight = count.saturating_mul(WEIGHT);
-        match self.hits.last_mut().filter(|last| last.state == state && Arc::ptr_eq(&last.stack, stack)) {
-            Some(last) => {
-                last.count = last.count.saturating_add(count);
-                last.weight = last.weight.saturating_add(weight);
-                last.ns = ns;
-            }
-            None => self.hits.push(Hit { state, stack: stack.clone(), count, weight, ns, thread: None }),
-        }
-    }
-
-    fn count_found(&mut self, kind: Kind, ticks: u32) {
-        if let Some(found) = self.found.get_mut(kind as usize) {
-            *found += u64::from(ticks);
-        }
-    }
-
-    fn hits_of(&self, kind: Kind) -> impl Iterator<Item = &Hit> {
-        self.hits.iter().filter(move |hit| Kind::of(hit.state) == kind)
-    }
-
-    fn count_of(&self, kind: Kind) -> u64 {
-        self.hits_of(kind).map(|hit| u64::from(hit.count)).sum()
     }
 
     /// Whether the window is to be closed at the last observation.

@@ -2,6 +2,8 @@
 //! blocked thread is copied. A thread that ran lately gets its timer armed, which hits it if it
 //! runs at the next kernel tick.
 
+mod activity;
+mod arming;
 mod collect;
 mod copy;
 mod filter;
@@ -11,7 +13,7 @@ mod observe;
 
 use super::account::{Found, Moment, TimerState};
 use super::active::RunningRecording;
-use super::idle_backoff::{IdleBackoff, sweeps_per_check};
+use super::idle_backoff::sweeps_per_check;
 use super::preempt::Preempter;
 use super::threads::{ThreadState, Threads};
 use super::timers::{ThreadTimer, Timers};
@@ -19,6 +21,8 @@ use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
 use crate::mappings::Tables;
+use activity::{set_activity, stays_quiet};
+use arming::{arm_running, arm_waiting};
 use collect::take_waited_hit;
 use copy::RemoteWalker;
 use observe::{Observation, is_in_unknown_code, observe};
@@ -44,8 +48,6 @@ const LATELY_TICKS: u64 = 10;
 /// sandbox before it runs again, by system calls that the agent does not see.
 const FEW_THREADS: usize = 16;
 const WAITS_AFTER_TICKS: u64 = 2;
-/// So many timers of threads that do not run are made in a sweep.
-const MAX_MADE: usize = 16;
 
 /// What a sweep needs.
 #[derive(Debug)]
@@ -238,57 +240,6 @@ fn account_of<'a>(
     thread.accounts.get_mut(recording.place())?.as_deref_mut()
 }
 
-/// Arms the timer of a thread that ran lately.
-fn arm_running(
-    thread: &mut ThreadState,
-    timers: &mut Timers,
-    recordings: u8,
-    now_ns: u64,
-    counters: &AgentCounters,
-) -> TimerState {
-    match timers.arm(thread, recordings, now_ns, counters) {
-        false => TimerState::Never,
-        true if thread.timer.as_ref().is_some_and(ThreadTimer::is_overdue) => TimerState::Overdue,
-        true => TimerState::Yes(kernel_tick_ns()),
-    }
-}
-
-/// Arms the timer of a thread that does not run, unless that was tried, or many were made.
-fn arm_waiting(
-    thread: &mut ThreadState,
-    timers: &mut Timers,
-    due: Due,
-    made: &mut usize,
-    counters: &AgentCounters,
-) -> TimerState {
-    if !due.may_wait && thread.timer.as_ref().is_some_and(ThreadTimer::waits) {
-        timers.remove(thread); // it has armed it itself
-    }
-    if due.may_wait && !thread.is_timer_set && (thread.timer.is_some() || *made < MAX_MADE) {
-        *made += usize::from(thread.timer.is_none());
-        thread.is_timer_set = timers.arm_waiting(thread, due.tick_ns, counters);
-    }
-    TimerState::No
-}
-
-/// Records whether the thread has run since the last observation. Of one that is blocked at the
-/// first, this is not known. It gets no timer yet: of thousands most wait for long.
-fn set_activity(thread: &mut ThreadState, backoff: &mut IdleBackoff, cpu_before_ns: u64, due: Due) {
-    let is_first = thread.looked_ns == 0;
-    let has_run = thread.cpu_ns != cpu_before_ns || is_first && thread.blocked.is_none();
-    thread.looked_ns = due.tick_ns;
-    if has_run || is_first {
-        thread.add_delay_ns();
-    }
-    if has_run {
-        backoff.has_run();
-        thread.ran_ns = due.tick_ns;
-        thread.is_timer_set = false;
-    } else {
-        backoff.was_idle(thread.tid(), due.sweeps_per_check);
-    }
-}
-
 /// Adds an observation to a recording's account of the thread.
 fn add_observation(
     thread: &mut ThreadState,
@@ -315,33 +266,6 @@ fn moment(thread: &ThreadState, recording: &RunningRecording, ns: u64) -> Moment
     let (ticks, late) = recording.passed();
     let kernel_ns = timer_delivery::kernel_ns(thread.tid());
     Moment { ns, cpu_ns: thread.cpu_ns, kernel_ns, delay_ns: thread.delay_ns, ticks, late }
-}
-
-/// As [`is_quiet`]; if so, notes it.
-fn stays_quiet(thread: &mut ThreadState, wanted: u8, due: Due) -> bool {
-    let is_quiet = is_quiet(thread, wanted, due);
-    if is_quiet {
-        thread.stood_still_ns = due.tick_ns;
-    }
-    is_quiet
-}
-
-/// Whether an idle thread needs no more than this check: its clock has not moved since its stack
-/// was taken, and no window is to be closed yet.
-fn is_quiet(thread: &ThreadState, wanted: u8, due: Due) -> bool {
-    let Some(blocked) = thread.blocked.as_ref().filter(|blocked| blocked.cpu_ns == thread.cpu_ns) else {
-        return false;
-    };
-    wanted & due.wall == wanted
-        && (thread.is_timer_set || !due.may_wait)
-        && due.tick_ns.saturating_sub(thread.ran_ns) > due.lately_ns
-        && thread
-            .accounts
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| wanted >> place & 1 == 1)
-            .all(|(_, account)| account.as_ref().is_some_and(|account| account.can_wait(due.tick_ns)))
-        && cpu_ns(thread.tid()) == Some(blocked.cpu_ns)
 }
 
 fn count_thread(thread: &mut ThreadState, recording: &mut RunningRecording) {

@@ -1,0 +1,77 @@
+//! What hits of a thread add to its account.
+
+use super::Account;
+use super::sample::{Hit, Kind, WEIGHT};
+use crate::stack::RawStack;
+use std::sync::Arc;
+use swipr_formats::model::State;
+
+/// How many times as much as others a hit may weigh.
+const MAX_TIMES: f64 = 32.0;
+
+impl Account {
+    /// Records a repeated observation for a snapshot, which found no hit before.
+    pub fn found(&mut self, state: State, stack: &Arc<RawStack>, ns: u64) {
+        self.hit(state, stack, 1, ns);
+    }
+
+    /// Records a hit of the running thread at a random moment (`preempt.rs`).
+    pub fn was_preempted(&mut self, stack: &Arc<RawStack>, ns: u64) {
+        self.hit(State::Running, stack, 1, ns);
+    }
+
+    /// Records a hit of the running thread at the kernel tick number `tick`.
+    pub fn ran(&mut self, stack: &Arc<RawStack>, ns: u64, tick: u64) {
+        self.came[0] += 1.0;
+        self.steps[0].add(tick);
+        self.hit(State::Running, stack, 1, ns);
+    }
+
+    /// Has the last hit stand for `times` as much as others: it was so much rarer than theirs.
+    pub fn weigh(&mut self, times: f64) {
+        if let Some(hit) = self.hits.last_mut() {
+            let weight = (f64::from(WEIGHT) * times.min(MAX_TIMES)) as u32;
+            hit.weight = hit.weight.saturating_add(weight).saturating_sub(WEIGHT);
+        }
+    }
+
+    /// Records a hit of the running thread that stands for so many, as the thread could not be hit
+    /// earlier. `asked`: a sweep had armed its timer.
+    pub fn returned(&mut self, stack: &Arc<RawStack>, ns: u64, hits: u32, asked: bool) {
+        self.came[0] += if asked { 1.0 } else { 0.0 };
+        self.hit(State::Running, stack, hits, ns);
+    }
+
+    pub(super) fn hit(&mut self, state: State, stack: &Arc<RawStack>, count: u32, ns: u64) {
+        if !stack.is_none() {
+            self.seen = Some(stack.clone());
+            self.waiting.saw(state, stack);
+        }
+        if count == 0 {
+            return;
+        }
+        let weight = count.saturating_mul(WEIGHT);
+        match self.hits.last_mut().filter(|last| last.state == state && Arc::ptr_eq(&last.stack, stack)) {
+            Some(last) => {
+                last.count = last.count.saturating_add(count);
+                last.weight = last.weight.saturating_add(weight);
+                last.ns = ns;
+            }
+            None => self.hits.push(Hit { state, stack: stack.clone(), count, weight, ns, thread: None }),
+        }
+    }
+
+    pub(super) fn count_found(&mut self, kind: Kind, ticks: u32) {
+        if let Some(found) = self.found.get_mut(kind as usize) {
+            *found += u64::from(ticks);
+        }
+    }
+
+    pub(super) fn hits_of(&self, kind: Kind) -> impl Iterator<Item = &Hit> {
+        self.hits.iter().filter(move |hit| Kind::of(hit.state) == kind)
+    }
+
+    pub(super) fn count_of(&self, kind: Kind) -> u64 {
+        self.hits_of(kind).map(|hit| u64::from(hit.count)).sum()
+    }
+}
