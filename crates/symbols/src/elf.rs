@@ -4,11 +4,15 @@
 
 mod compression;
 mod image;
+mod notes;
+mod section;
 mod xz;
+
+pub use notes::build_id_of_notes;
+pub use section::Section;
 
 use crate::error::Error;
 use crate::identity::FileIdentity;
-use compression::Method;
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use image::Image;
 use object::LittleEndian as LE;
@@ -24,74 +28,6 @@ const CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
 const MAX_HEADERS: u64 = 1 << 16;
 /// Bytes of notes and of section names that are looked at.
 const MAX_SMALL_BYTES: u64 = 1 << 20;
-/// Note type of the build id, under the owner "GNU".
-const NT_GNU_BUILD_ID: u32 = 3;
-
-/// Reads the build id from the bytes of a note section or `PT_NOTE` segment.
-pub fn build_id_of_notes(notes: &[u8]) -> Option<Vec<u8>> {
-    let mut rest = notes;
-    loop {
-        let (header, after) = rest.split_at_checked(12)?;
-        let word = |at: usize| {
-            let bytes = header.get(at..at + 4)?.try_into().ok()?;
-            Some(u32::from_le_bytes(bytes))
-        };
-        let (name_bytes, value_bytes, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
-        let (name, after) = split_padded(after, name_bytes)?;
-        // The last value may lack its padding.
-        let value = after.get(..value_bytes)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" && !value.is_empty() {
-            return Some(value.to_vec());
-        }
-        rest = split_padded(after, value_bytes)?.1;
-    }
-}
-
-fn split_padded(bytes: &[u8], length: usize) -> Option<(&[u8], &[u8])> {
-    Some((bytes.get(..length)?, bytes.get(length.checked_next_multiple_of(4)?..)?))
-}
-
-/// One section header.
-#[derive(Clone, Debug)]
-pub struct Section {
-    /// Its name, as far as it is UTF-8.
-    pub name: String,
-    /// `SHT_*`.
-    pub kind: u32,
-    /// `SHF_*`.
-    pub flags: u64,
-    /// Address in the object's own numbering.
-    pub address: u64,
-    /// Offset in the file.
-    pub offset: u64,
-    /// Bytes in the file (none for `SHT_NOBITS`), or of memory.
-    pub size: u64,
-    /// The section that this one refers to (symbols: their strings).
-    pub link: u32,
-    /// Bytes of one entry, for tables.
-    pub entry_size: u64,
-}
-
-impl Section {
-    /// Whether it holds code.
-    pub fn is_executable(&self) -> bool {
-        self.flags & u64::from(elf::SHF_EXECINSTR) != 0
-    }
-
-    pub(crate) fn is_compressed(&self) -> bool {
-        self.compression().is_some()
-    }
-
-    fn compression(&self) -> Option<Method> {
-        let is_marked = self.flags & u64::from(elf::SHF_COMPRESSED) != 0;
-        let is_old = self.name.starts_with(".zdebug_");
-        if is_marked { Some(Method::Marked) } else { is_old.then_some(Method::Old) }
-    }
-
-    pub(crate) fn contains(&self, address: u64) -> bool {
-        address.wrapping_sub(self.address) < self.size
-    }
-}
 
 /// An opened ELF file or image.
 #[derive(Clone, Debug)]
