@@ -1,62 +1,15 @@
 //! Reads pprof profiles (profile.proto): swipr's and those of others, such as Go's, gperftools',
 //! and heap profiles with bytes as weight.
 
-use super::protobuf::{Value, fields};
+mod tables;
+
 use super::{Figures, header};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Function, Language, Mode, Module, State, Thread};
-
-/// The profile's tables, as they stand in the file; texts are places in `strings`.
-#[derive(Default)]
-struct PprofProfile<'a> {
-    sample_types: Vec<(u64, u64)>,
-    samples: Vec<Sample>,
-    mappings: FxHashMap<u64, RawMapping>,
-    locations: FxHashMap<u64, Location>,
-    functions: FxHashMap<u64, RawFunction>,
-    strings: Vec<&'a [u8]>,
-    time_ns: u64,
-    duration_ns: u64,
-    period: u64,
-    /// The mapping that was written first: the program's.
-    program: Option<u64>,
-    comments: Vec<u64>,
-}
-
-#[derive(Default)]
-struct Sample {
-    locations: Vec<u64>,
-    values: Vec<u64>,
-    /// Key, text, number.
-    labels: Vec<(u64, u64, u64)>,
-}
-
-#[derive(Default)]
-struct RawMapping {
-    start: u64,
-    end: u64,
-    offset: u64,
-    file: u64,
-    build_id: u64,
-}
-
-#[derive(Default)]
-struct Location {
-    mapping: u64,
-    address: u64,
-    /// Function and line.
-    lines: Vec<(u64, u64)>,
-}
-
-#[derive(Default)]
-struct RawFunction {
-    name: u64,
-    system_name: u64,
-    file: u64,
-}
+use tables::{PprofProfile, RawMapping, Sample};
 
 pub(super) fn read(
     bytes: &[u8],
@@ -113,50 +66,7 @@ pub(super) fn read(
     to(end)
 }
 
-impl<'a> PprofProfile<'a> {
-    fn parse(bytes: &'a [u8]) -> Result<PprofProfile<'a>, String> {
-        let mut profile = PprofProfile::default();
-        fields(bytes, |field, value| {
-            match field {
-                1 => {
-                    let (kind, unit) = pair(value)?;
-                    profile.sample_types.push((kind, unit));
-                }
-                2 => profile.samples.push(sample(value)?),
-                3 => profile.mapping(value)?,
-                4 => profile.location(value)?,
-                5 => profile.function(value)?,
-                6 => profile.strings.push(value.bytes()),
-                9 => profile.time_ns = value.number(),
-                10 => profile.duration_ns = value.number(),
-                12 => profile.period = value.number(),
-                13 => value.numbers(&mut profile.comments)?,
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(profile)
-    }
-
-    fn mapping(&mut self, value: Value<'a>) -> Result<(), String> {
-        let (mut id, mut mapping) = (0, RawMapping::default());
-        fields(value.bytes(), |field, value| {
-            match field {
-                1 => id = value.number(),
-                2 => mapping.start = value.number(),
-                3 => mapping.end = value.number(),
-                4 => mapping.offset = value.number(),
-                5 => mapping.file = value.number(),
-                6 => mapping.build_id = value.number(),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        self.program.get_or_insert(id);
-        self.mappings.insert(id, mapping);
-        Ok(())
-    }
-
+impl PprofProfile<'_> {
     /// The program's file.
     fn executable(&self) -> Option<String> {
         let file = self.text(self.mappings.get(&self.program?)?.file);
@@ -176,43 +86,6 @@ impl<'a> PprofProfile<'a> {
             Some((name, 0)).filter(|(name, _)| !name.is_empty() && !name.starts_with('['))
         };
         named.next_back().or_else(by_file).unwrap_or_else(|| (otherwise.to_owned(), 0))
-    }
-
-    fn location(&mut self, value: Value<'a>) -> Result<(), String> {
-        let (mut id, mut location) = (0, Location::default());
-        fields(value.bytes(), |field, value| {
-            match field {
-                1 => id = value.number(),
-                2 => location.mapping = value.number(),
-                3 => location.address = value.number(),
-                4 => location.lines.push(pair(value)?),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        self.locations.insert(id, location);
-        Ok(())
-    }
-
-    fn function(&mut self, value: Value<'a>) -> Result<(), String> {
-        let (mut id, mut function) = (0, RawFunction::default());
-        fields(value.bytes(), |field, value| {
-            match field {
-                1 => id = value.number(),
-                2 => function.name = value.number(),
-                3 => function.system_name = value.number(),
-                4 => function.file = value.number(),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        self.functions.insert(id, function);
-        Ok(())
-    }
-
-    fn text(&self, place: u64) -> String {
-        let bytes = usize::try_from(place).ok().and_then(|place| self.strings.get(place));
-        bytes.map_or_else(String::new, |bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
     fn modules(&self) -> FxHashMap<u64, Arc<Module>> {
@@ -280,46 +153,6 @@ fn parts(samples: u64, total: u64) -> impl Iterator<Item = (u32, u64)> {
     let uneven = u32::from(rest > 0);
     let parts = [(samples - uneven, each), (uneven, each.saturating_add(rest))];
     parts.into_iter().filter(|(samples, _)| *samples > 0)
-}
-
-fn sample(value: Value<'_>) -> Result<Sample, String> {
-    let mut sample = Sample::default();
-    fields(value.bytes(), |field, value| {
-        match field {
-            1 => value.numbers(&mut sample.locations)?,
-            2 => value.numbers(&mut sample.values)?,
-            3 => {
-                let mut label = (0, 0, 0);
-                fields(value.bytes(), |field, value| {
-                    match field {
-                        1 => label.0 = value.number(),
-                        2 => label.1 = value.number(),
-                        3 => label.2 = value.number(),
-                        _ => {}
-                    }
-                    Ok(())
-                })?;
-                sample.labels.push(label);
-            }
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(sample)
-}
-
-/// Fields 1 and 2.
-fn pair(value: Value<'_>) -> Result<(u64, u64), String> {
-    let mut pair = (0, 0);
-    fields(value.bytes(), |field, value| {
-        match field {
-            1 => pair.0 = value.number(),
-            2 => pair.1 = value.number(),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(pair)
 }
 
 /// A build id as hexadecimal digits; empty for any other text.
