@@ -75,26 +75,28 @@ pub fn only(name: &str) -> Result<Process, Error> {
     let named = named(name);
     let (with_agent, without): (Vec<_>, Vec<_>) =
         named.into_iter().partition(|process| !process.agent_threads().is_empty());
-    let (what, found) = match with_agent.is_empty() {
-        true => ("are", without),
-        false => ("that can be profiled are", with_agent),
+    let (has_agent, found) = match with_agent.is_empty() {
+        true => (false, without),
+        false => (true, with_agent),
     };
-    match found.as_slice() {
-        [process] => Ok(process.clone()),
-        [] => Err(Error::new(
+    let pids: Vec<String> = found.iter().map(|process| process.pid.to_string()).collect();
+    let (count, pids) = (pids.len(), pids.join(", "));
+    let error = match found.as_slice() {
+        [process] => return Ok(process.clone()),
+        [] => Error::new(
             format!("no process is called {name}"),
             "`swipr ls` shows those that can be profiled; `swipr run -- CMD` starts one",
-        )
-        .exit(Exit::NotProfilable)),
-        several => {
-            let pids: Vec<String> = several.iter().map(|process| process.pid.to_string()).collect();
-            Err(Error::new(
-                format!("{} processes {what} called {name}: {}", pids.len(), pids.join(", ")),
-                "give one of these ids instead of the name",
-            )
-            .exit(Exit::Usage))
+        ),
+        _ if has_agent => {
+            let what = format!("{count} processes that can be profiled are called {name}: {pids}");
+            return Err(Error::new(what, "give one of these ids instead of the name").exit(Exit::Usage));
         }
-    }
+        [first, ..] => Error::new(
+            format!("{count} processes are called {name}, and none has swipr inside: {pids}"),
+            format!("`swipr doctor {}` says why; `swipr run -- CMD` starts a program with it", first.pid),
+        ),
+    };
+    Err(error.exit(Exit::NotProfilable))
 }
 
 /// Why there is no agent: there is no process of this id.

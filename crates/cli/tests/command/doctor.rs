@@ -382,15 +382,17 @@ fn an_agent_that_does_not_answer_is_told() {
 
 /// Took the first, without a word.
 #[test]
-fn of_two_processes_of_one_name_it_asks_which() {
+fn of_two_processes_of_one_name_it_says_that_none_has_the_agent() {
     let directory = Directory::new();
     // No other process has this name.
     let name = format!("twin-{}", std::process::id());
     let path = directory.path().join(&name);
     std::fs::copy("/bin/sleep", &path).expect("a copy");
     let [one, other] = [(), ()].map(|()| Running::start(Command::new(&path).arg("60")));
-    says(["doctor", &name])
-        .refuses(2, &["2 processes are called", &one.pid(), &other.pid(), "one of these ids"]);
+    for verb in ["doctor", "dump"] {
+        let words = ["2 processes are called", &one.pid(), &other.pid(), "none has swipr inside"];
+        says([verb, &name]).refuses(3, &words);
+    }
     drop(other);
     says(["doctor", &name]).refuses(3, &["was started without swipr"]);
 }
