@@ -70,7 +70,7 @@ pub struct Account {
     /// Waiting time that was reported before the kernel counted it.
     attributed_early_ns: u64,
     hits: Vec<Hit>,
-    /// The window's ticks at which it was found running, waiting for a CPU, blocked.
+    /// How often it was found running, waiting for a CPU, blocked in the window.
     found: [u64; 3],
     /// Hits of the last window, see [`Account::take_donors`].
     donors: Vec<Hit>,

@@ -44,8 +44,10 @@ pub struct RunningRecording {
     started_ns: u64,
     clock: EpochClock,
     ticks: Ticks,
-    /// Whether the sweep under way is a tick of this recording.
+    /// Whether the sweep under way is a tick of this recording, and whether it has listed the
+    /// threads.
     due: bool,
+    has_listed: bool,
     /// When it took part in the last sweeps.
     swept_ns: [u64; SWEEPS],
     /// Ticks so far, with the late ones that get samples.
@@ -81,6 +83,7 @@ impl RunningRecording {
             clock,
             ticks: Ticks::new(1, 0),
             due: false,
+            has_listed: false,
             swept_ns: [0; SWEEPS],
             passed: 0,
             filled: 0,
@@ -196,9 +199,21 @@ impl RunningRecording {
         self.due
     }
 
+    /// The sweep under way has listed the threads: those that it finds later were not there at its
+    /// tick.
+    pub fn has_listed_threads(&mut self) {
+        self.has_listed = true;
+    }
+
+    /// The ticks before the first at which a thread was there that is found now. A sweep that lists
+    /// the threads has begun its tick already.
+    pub fn ticks_before(&self) -> u64 {
+        self.passed - u64::from(self.due && !self.has_listed)
+    }
+
     /// The sweep is over.
     pub fn end_tick(&mut self) {
-        self.due = false;
+        (self.due, self.has_listed) = (false, false);
     }
 
     /// The ticks so far, and how many of them were late.

@@ -122,6 +122,7 @@ impl Sweeper {
         let began_ns = process::monotonic_ns();
         self.counters.sweeps.add(1);
         self.find_threads(recordings);
+        recordings.iter_mut().for_each(RunningRecording::has_listed_threads);
         if self.unknown_code && tick_ns.saturating_sub(self.tables.maps_read_ns()) >= self.maps_again_ns {
             let changed = self.read_maps();
             self.maps_again_ns = if changed { MAPS_AGAIN_NS } else { self.maps_again_ns.saturating_mul(2) };
@@ -188,6 +189,10 @@ impl Sweeper {
                     continue;
                 }
                 Observation::Gone => {
+                    if thread.looked_ns == 0 {
+                        of(recordings, wanted)
+                            .for_each(|recording| finalize::count_presence(thread, recording, due.tick_ns));
+                    }
                     gone.push(thread.tid());
                     continue;
                 }

@@ -61,10 +61,9 @@ impl Account {
         }
     }
 
-    pub(super) fn count_found(&mut self, kind: Kind, ticks: u32) {
-        if let Some(found) = self.found.get_mut(kind as usize) {
-            *found += u64::from(ticks);
-        }
+    /// Counts an observation.
+    pub(super) fn count_found(&mut self, kind: Kind) {
+        self.found.get_mut(kind as usize).into_iter().for_each(|found| *found += 1);
     }
 
     pub(super) fn hits_of(&self, kind: Kind) -> impl Iterator<Item = &Hit> {

@@ -2,6 +2,8 @@
 
 use super::sample::Kind;
 use super::{Account, Found, Moment, News, TimerState};
+use crate::stack::RawStack;
+use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
 
 /// Two observations of a thread that are so far apart: the whole process was stopped.
@@ -38,7 +40,6 @@ impl Account {
             (Some((state, stack)), found) => {
                 let earlier = ticks.saturating_sub(1) / 2;
                 self.hit(state, &stack, earlier, self.last.ns);
-                self.count_found(Kind::of(state), earlier);
                 self.add(now, found, ticks - earlier, used_ns, true);
                 return;
             }
@@ -67,12 +68,12 @@ impl Account {
         if used_ns > 0 || !matches!(found, Found::Waiting(_)) {
             self.waits_since_ns = None;
         }
-        let kind = match &found {
-            Found::At(state, _) | Found::Was(state, _) => Kind::of(*state),
-            Found::Waiting(_) => Kind::Waiting,
-            Found::Elsewhere | Found::Unknown => Kind::Running,
-        };
-        self.count_found(kind, ticks);
+        match &found {
+            Found::At(state, _) | Found::Was(state, _) => self.count_found(Kind::of(*state)),
+            Found::Waiting(_) => self.count_found(Kind::Waiting),
+            Found::Elsewhere => self.count_found(Kind::Running),
+            Found::Unknown => {}
+        }
         match found {
             Found::At(state, stack) => {
                 self.hit(state, &stack, ticks, now.ns);
@@ -93,7 +94,8 @@ impl Account {
                 };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);
                 let place = woken.and_then(|woken| self.waiting.next(woken, goes_on));
-                if let Some(stack) = place.or_else(|| self.seen.clone()) {
+                let stack = place.or_else(|| self.seen.clone()).or_else(|| self.not_sampled_yet());
+                if let Some(stack) = stack {
                     self.hit(State::Runnable, &stack, ticks, now.ns);
                 }
             }
@@ -102,14 +104,28 @@ impl Account {
         self.last = now;
     }
 
+    /// In place of the stack of a new thread that has none so far. Others have one soon.
+    fn not_sampled_yet(&self) -> Option<Arc<RawStack>> {
+        let same = self.hits.last().map(|hit| &hit.stack).filter(|stack| stack.is_none());
+        self.is_new.then(|| same.cloned().unwrap_or_else(|| Arc::new(RawStack::none())))
+    }
+
+    /// The thread was there, and has ended before it was observed again.
+    pub fn was_there(&mut self, now: Moment) {
+        (self.last.ns, self.last.ticks) = (now.ns, now.ticks);
+    }
+
     /// The thread has ended: its clocks say nothing of the time since the last observation. In wall
     /// mode it did what it was seen doing then, if ticks have passed. CPU time is not made up.
     pub fn end(&mut self, now: Moment, mode: Mode) {
         if now.ticks <= self.last.ticks {
             return;
         }
+        if self.is_short_lived() {
+            return self.was_there(now); // of its life that may be the longer part
+        }
         let waits = self.waits_since_ns.is_some();
-        let ran = self.place.is_none() && !waits && mode == Mode::Wall && !self.is_short_lived();
+        let ran = self.place.is_none() && !waits && mode == Mode::Wall;
         let ran_ns = if ran { now.ns.saturating_sub(self.last.ns) } else { 0 };
         let found = if waits { Found::Waiting(None) } else { Found::Elsewhere };
         self.observe(Moment { cpu_ns: now.cpu_ns + ran_ns, ..now }, found, TimerState::No);

@@ -218,7 +218,7 @@ impl Account {
         let running_ns = match unseen_ns {
             _ if rest == 0 => all_ns,
             Some(unseen_ns) => all_ns.min(used_ns + unseen_ns),
-            None => interval_ns * running,
+            None => all_ns * running / (running + rest),
         };
         let waiting_ns = (all_ns - running_ns.min(all_ns)) * waiting / rest.max(1);
         self.last.cpu_ns = self.opened.cpu_ns + running_ns;

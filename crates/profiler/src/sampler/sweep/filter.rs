@@ -24,9 +24,7 @@ pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, 
     let is_in = thread.recordings & recording.bit() != 0;
     if passes && !is_in && recording.is_sampling() {
         thread.recordings |= recording.bit();
-        // A sweep that is about to observe the thread has begun its tick already.
-        let (passed, late) = recording.passed();
-        let ticks = passed - u64::from(recording.is_in_sweep());
+        let (ticks, (_, late)) = (recording.ticks_before(), recording.passed());
         let (cpu_ns, delay_ns) = (from_cpu_ns, thread.delay_ns);
         let kernel_ns = if cpu_ns == 0 { Some(0) } else { timer_delivery::kernel_ns(thread.tid()) };
         let now = Moment { ns: monotonic_ns(), cpu_ns, kernel_ns, delay_ns, ticks, late };

@@ -72,7 +72,7 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
     let (mut now, stood_still_ns) =
         (moment(thread, recording, process::monotonic_ns()), thread.stood_still_ns);
     if has_ended {
-        // A sweep that finds no thread has begun its tick already.
+        // The sweep that finds this has begun its tick already.
         now.ticks -= u64::from(recording.is_in_sweep());
     }
     let Some(account) = account_of(thread, recording) else { return };
@@ -84,6 +84,12 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
     }
     recording.count(news);
     emit_tail(thread, recording, has_ended);
+}
+
+/// A thread that this sweep has listed for the first time has ended.
+pub fn count_presence(thread: &mut ThreadState, recording: &RunningRecording, tick_ns: u64) {
+    let now = moment(thread, recording, tick_ns);
+    account_of(thread, recording).into_iter().for_each(|account| account.was_there(now));
 }
 
 /// Emits a thread's samples up to its last observation, then takes the thread out of the recording.
