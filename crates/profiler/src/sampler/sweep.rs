@@ -189,10 +189,7 @@ impl Sweeper {
                     continue;
                 }
                 Observation::Gone => {
-                    if thread.looked_ns == 0 {
-                        of(recordings, wanted)
-                            .for_each(|recording| finalize::count_presence(thread, recording, due.tick_ns));
-                    }
+                    finalize::count_presence(thread, of(recordings, wanted), due.tick_ns);
                     gone.push(thread.tid());
                     continue;
                 }

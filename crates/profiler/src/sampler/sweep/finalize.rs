@@ -86,10 +86,17 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
     emit_tail(thread, recording, has_ended);
 }
 
-/// A thread that this sweep has listed for the first time has ended.
-pub fn count_presence(thread: &mut ThreadState, recording: &RunningRecording, tick_ns: u64) {
-    let now = moment(thread, recording, tick_ns);
-    account_of(thread, recording).into_iter().for_each(|account| account.was_there(now));
+/// A thread has ended. If this sweep has listed it for the first time, it was there at its tick.
+pub fn count_presence<'a>(
+    thread: &mut ThreadState,
+    recordings: impl Iterator<Item = &'a mut RunningRecording>,
+    tick_ns: u64,
+) {
+    let is_new = thread.looked_ns == 0;
+    for recording in recordings.filter(|_| is_new) {
+        let now = moment(thread, recording, tick_ns);
+        account_of(thread, recording).into_iter().for_each(|account| account.was_there(now));
+    }
 }
 
 /// Emits a thread's samples up to its last observation, then takes the thread out of the recording.
