@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::aggregate::Sum;
 use crate::intern::ThreadNumbers;
-use crate::model::{Frame, FrameKind, Header, Sample, Stack, State, Summary, Thread};
+use crate::model::{Frame, FrameKind, Header, Mode, Sample, Stack, State, Summary, Thread};
 use crate::raw_tree::RawTree;
 use crate::{Format, Options};
 
@@ -76,19 +76,40 @@ impl FlightRecorder {
         self.figures = figures;
     }
 
-    /// Takes a sample.
+    /// Takes a sample. In wall mode its ticks are divided among the seconds in which they were.
     pub fn add(&mut self, sample: &Sample<'_>) {
         self.forget(sample.time_ns);
-        let Some(generation) = self.generations.back_mut() else { return };
-        let fits = generation.slices.back().is_some_and(|slice| sample.time_ns < slice.start_ns + SLICE_NS);
-        if !fits {
-            let (start_ns, sums) = (sample.time_ns, FxHashMap::default());
-            let before = self.figures.clone();
-            generation.slices.push_back(RingSlice { start_ns, end_ns: start_ns, sums, dropped: 0, before });
+        let interval_ns = if self.header.mode == Mode::Wall { sample.weight_ns } else { 0 };
+        let (mut left, mut time_ns) = (sample.ticks, sample.time_ns);
+        while left > 0 {
+            let in_second = (time_ns % SLICE_NS).checked_div(interval_ns).map(|ticks| ticks + 1);
+            let ticks =
+                in_second.and_then(|ticks| u32::try_from(ticks).ok()).map_or(left, |ticks| ticks.min(left));
+            self.add_to_second(&Sample { time_ns, ticks, ..sample.clone() });
+            left -= ticks;
+            // Nothing is earlier than the epoch.
+            let Some(earlier_ns) = time_ns.checked_sub(interval_ns * u64::from(ticks)) else { return };
+            time_ns = earlier_ns;
+        }
+    }
+
+    fn add_to_second(&mut self, sample: &Sample<'_>) {
+        let start_ns = sample.time_ns - sample.time_ns % SLICE_NS;
+        let place = self.generation_of(start_ns);
+        let FlightRecorder { generations, figures, .. } = self;
+        let Some(generation) = generations.get_mut(place) else { return };
+        let behind = generation.slices.partition_point(|slice| slice.start_ns <= start_ns);
+        let is_known =
+            |at: &usize| generation.slices.get(*at).is_some_and(|slice| slice.start_ns == start_ns);
+        let at = behind.checked_sub(1).filter(is_known).unwrap_or(behind);
+        if at == behind {
+            let (sums, before) = (FxHashMap::default(), figures.clone());
+            let slice = RingSlice { start_ns, end_ns: start_ns, sums, dropped: 0, before };
+            generation.slices.insert(at, slice);
         }
         let thread = generation.threads.intern(sample.thread).id;
         let node = generation.stacks.node(sample.stack, &Options::default());
-        let Some(slice) = generation.slices.back_mut() else { return };
+        let Some(slice) = generation.slices.get_mut(at) else { return };
         slice.end_ns = slice.end_ns.max(sample.time_ns);
         let key = (thread, sample.state, node);
         if slice.sums.len() >= MAX_SUMS && !slice.sums.contains_key(&key) {
@@ -96,6 +117,17 @@ impl FlightRecorder {
             return;
         }
         slice.sums.entry(key).or_default().add(sample);
+    }
+
+    /// The generation that has that second, or is to have it.
+    fn generation_of(&self, start_ns: u64) -> usize {
+        let has_begun = |generation: &Generation| {
+            generation.slices.front().is_some_and(|first| first.start_ns <= start_ns)
+        };
+        let is_newest =
+            self.generations.iter().flat_map(|it| it.slices.back()).all(|slice| slice.start_ns < start_ns);
+        let last = self.generations.len().saturating_sub(1);
+        if is_newest { last } else { self.generations.iter().rposition(has_begun).unwrap_or(0) }
     }
 
     /// Lets go of what is too old at this time.
@@ -127,7 +159,7 @@ impl FlightRecorder {
     fn summary(&self, since_ns: u64) -> (u64, Summary) {
         let all = || self.generations.iter().flat_map(|generation| generation.slices.iter());
         let wanted = || all().filter(|slice| slice.end_ns >= since_ns);
-        let start_ns = wanted().next().map_or(since_ns, |slice| slice.start_ns);
+        let start_ns = wanted().next().map_or(since_ns, |slice| slice.start_ns.max(self.header.start_ns));
         let end_ns = wanted().next_back().map_or(start_ns, |slice| slice.end_ns);
         let (now, none) = (&self.figures, Summary::default());
         let before = wanted().next().map_or(&none, |first| &first.before);

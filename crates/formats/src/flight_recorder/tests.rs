@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Function, Mode};
+use crate::model::Function;
 
 fn stack(name: &str) -> Arc<Stack> {
     stack_at(1, name)
@@ -51,6 +51,24 @@ fn what_is_older_than_asked_for_or_than_is_kept_is_not_there() {
     let (_, all) = folded(&ring, 0);
     assert!((2900..=3150).contains(&all.samples), "a minute is kept: {all:?}");
     assert!(ring.generations.len() <= 3);
+}
+
+/// Regression: a thread that waited had 4.0 s of the last 3.0.
+#[test]
+fn ticks_are_in_the_seconds_in_which_they_were() {
+    let mut ring = ring();
+    let (thread, stack) = (Arc::new(Thread { tid: 7, name: "main".into() }), stack("wait"));
+    // 90 s, handed on 1.5 s at a time: two trees are begun meanwhile.
+    for window in 1..=60u64 {
+        let (time_ns, weight_ns) = (window * 1_500_000_000 - 1, 20_000_000);
+        let state = State::Blocked(None);
+        ring.add(&Sample { time_ns, ticks: 75, thread: &thread, state, weight_ns, stack: &stack });
+    }
+    for since_s in 35..=89 {
+        let (text, summary) = folded(&ring, since_s);
+        assert_eq!(text, format!("main;wait;[blocked] {}\n", 50 * (90 - since_s)), "{since_s}");
+        assert_eq!((summary.duration_ns + 1) / 1_000_000_000, 90 - since_s);
+    }
 }
 
 /// They were all 0, and the number of ticks was that of the time.
