@@ -3,7 +3,7 @@
 //! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with
 //! more rights than its user is left alone.
 
-use crate::interpose::{atfork, exit, register_frame, sigaltstack};
+use crate::interpose::{atfork, exit, fork, register_frame, sigaltstack};
 use crate::{ld_preload, prepare};
 use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs, WaitingFor};
 use profiler::for_library::lifecycle;
@@ -30,6 +30,7 @@ fn on_load() {
     disabled::contained(|| {
         atfork::prepare();
         exit::prepare();
+        fork::prepare();
         prepare::prepare();
         register_frame::prepare();
         sigaltstack::prepare();

@@ -3,6 +3,7 @@
 
 pub mod atfork;
 pub mod exit;
+pub mod fork;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod limits;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,7 +1,7 @@
 /* Three functions that use the same CPU time: one forks, which copies the page tables of 100 MB, one makes a system call that takes as
  * long, one computes. Signals come at the ends of such system calls, and of forks. Each function has its third all the same. */
 // cflags: -O2
-// record: seconds=6&hz=100&mode=cpu
+// record: seconds=12&hz=100&mode=cpu
 // expect: share of caller with stack caller_main;fork_large >= 0.2
 // expect: share of caller with stack caller_main;read_zeros >= 0.2
 // expect: share of caller with stack caller_main;compute >= 0.2

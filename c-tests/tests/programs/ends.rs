@@ -117,6 +117,15 @@ fn a_client_that_does_not_read_does_not_keep_the_program() {
     drop(unread);
 }
 
+/// Regression: with the agent's threads in it, the process never ended.
+#[test]
+fn a_handler_of_a_program_of_one_thread_ends_it_in_fork() {
+    let (_directory, program) = compiled("exits_in_fork");
+    for _ in 0..20 {
+        assert_eq!(Host::start(&program).wait().code(), Some(3));
+    }
+}
+
 #[test]
 fn exit_while_recording_keeps_the_status_and_removes_the_socket() {
     left_no_socket(&ends_as_without_the_agent("exit"));

@@ -138,6 +138,7 @@ const WRITTEN_OUT: &[&str] = &[
     "dlopen_late",
     "exec_chain",
     "exit_while_recording",
+    "exits_in_fork",
     "first_thread_exits",
     "last_thread_ends",
     "fork_child",
@@ -193,6 +194,7 @@ fn every_program_has_a_test() {
 #[test]
 fn every_other_program_is_content_without_the_agent() {
     let needs_more = [
+        "exits_in_fork",
         "exit_while_recording",
         "first_thread_exits",
         "last_thread_ends",

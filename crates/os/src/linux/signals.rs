@@ -106,13 +106,15 @@ pub fn interrupt(tid: u32) {
     };
 }
 
-/// Runs `start` (which starts a thread) with all signals blocked that can be, so that the
-/// new thread never takes a signal that is meant for the host.
+/// What an instruction or a system call raises: blocked, it would end the process.
+const SYNCHRONOUS: [Signal; 6] =
+    [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP, Signal::SIGSYS];
+
+/// Runs `start` with all signals blocked that can be. A thread that it starts never takes a signal
+/// that is meant for the host. A fork is not interrupted by one.
 pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
     let mut all = SigSet::all();
-    for synchronous in [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP] {
-        all.remove(synchronous);
-    }
+    SYNCHRONOUS.into_iter().for_each(|signal| all.remove(signal));
     let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let result = start();
     let _ = before.and_then(|before| before.thread_set_mask());
