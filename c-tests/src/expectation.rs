@@ -163,6 +163,10 @@ fn is_complete(sample: &Sample) -> bool {
         return false;
     };
     let module = outermost.module.rsplit('/').next().unwrap_or_default();
+    // A thread that waits for its first CPU has no frame.
+    if outermost.name == "[not begun]" {
+        return sample.frames.iter().skip(1).all(|frame| frame.name == "[waiting for a CPU]");
+    }
     let is_root = if sample.is_of_main_thread() {
         outermost.name == "_start"
     } else {

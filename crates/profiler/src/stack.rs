@@ -105,6 +105,11 @@ impl RawStack {
         RawStack::not_sampled("[not sampled: in the kernel]")
     }
 
+    /// For a thread that waits for its first CPU: it has no frame yet.
+    pub fn not_begun() -> RawStack {
+        RawStack::not_sampled("[not begun]")
+    }
+
     fn not_sampled(remark: &'static str) -> RawStack {
         RawStack {
             words: Box::default(),

@@ -94,7 +94,7 @@ impl Account {
                 };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);
                 let place = woken.and_then(|woken| self.waiting.next(woken, goes_on));
-                let stack = place.or_else(|| self.seen.clone()).or_else(|| self.not_sampled_yet());
+                let stack = place.or_else(|| self.seen.clone()).or_else(|| self.not_sampled_yet(now));
                 if let Some(stack) = stack {
                     self.hit(State::Runnable, &stack, ticks, now.ns);
                 }
@@ -105,9 +105,9 @@ impl Account {
     }
 
     /// In place of the stack of a new thread that has none so far. Others have one soon.
-    fn not_sampled_yet(&self) -> Option<Arc<RawStack>> {
-        let same = self.hits.last().map(|hit| &hit.stack).filter(|stack| stack.is_none());
-        self.is_new.then(|| same.cloned().unwrap_or_else(|| Arc::new(RawStack::none())))
+    fn not_sampled_yet(&self, now: Moment) -> Option<Arc<RawStack>> {
+        let none = if now.cpu_ns == 0 { RawStack::not_begun() } else { RawStack::none() };
+        self.is_new.then(|| Arc::new(none))
     }
 
     /// The thread was there, and has ended before it was observed again.
