@@ -208,19 +208,22 @@ impl Account {
 
     /// Divides the window's ticks anew, of threads that live for less than a few: what their clocks
     /// say when they are seen is no share of their lives. They have run for as long as the clock of
-    /// the process says, `unseen_ns` more than their own, or else in the ticks at which they were
-    /// found running. Returns by how much the running time has grown.
+    /// the process says, `unseen_ns` more than their own; where that is not known, for the share of
+    /// the observations that found them running. Returns by how much the running time has grown.
     fn divide(&mut self, unseen_ns: Option<u64>, interval_ns: u64) -> u64 {
         let all_ns = interval_ns * self.last.ticks.saturating_sub(self.opened.ticks);
         let [running, waiting, blocked] = self.found;
         let used_ns = self.window_used_ns();
         let rest = waiting + blocked;
+        let share_of = |ns: u64, part: u64, all: u64| {
+            (u128::from(ns) * u128::from(part) / u128::from(all.max(1))) as u64
+        };
         let running_ns = match unseen_ns {
             _ if rest == 0 => all_ns,
             Some(unseen_ns) => all_ns.min(used_ns + unseen_ns),
-            None => all_ns * running / (running + rest),
+            None => share_of(all_ns, running, running + rest),
         };
-        let waiting_ns = (all_ns - running_ns.min(all_ns)) * waiting / rest.max(1);
+        let waiting_ns = share_of(all_ns - running_ns, waiting, rest);
         self.last.cpu_ns = self.opened.cpu_ns + running_ns;
         self.last.delay_ns = self.opened.delay_ns + waiting_ns;
         self.last.ns = self.opened.ns + all_ns;
