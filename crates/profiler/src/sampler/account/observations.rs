@@ -122,7 +122,7 @@ impl Account {
             return;
         }
         if self.is_short_lived() {
-            return self.was_there(now); // one look says little of what it did for the rest of its life
+            return self.was_there(now); // one observation says little of the rest of its life
         }
         let waits = self.waits_since_ns.is_some();
         let ran = self.place.is_none() && !waits && mode == Mode::Wall;
