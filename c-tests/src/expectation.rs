@@ -112,11 +112,11 @@ fn every_tick(recording: &Recording) -> Result<(), String> {
         found.map_or(0, |&(_, value)| value)
     };
     let written = recording.count() + recording.unseen;
-    let told = written + figure("dropped");
+    let counted = written + figure("dropped");
     let due = figure("threads") * figure("ticks") + figure("filled");
-    match told == due && written == figure("samples") {
+    match counted == due && written == figure("samples") {
         true => Ok(()),
-        false => Err(format!("{told} of {due}, {written} of them samples: {:?}", recording.stats)),
+        false => Err(format!("{counted} of {due}, {written} of them samples: {:?}", recording.stats)),
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
         \tcccd _start+0x0 (/x/app)\n\n";
 
     #[test]
-    fn what_holds_is_told_from_what_does_not() {
+    fn what_holds_and_what_does_not_differ() {
         let recording = Recording::parse(TEXT, "truncated=1").expect("samples");
         for line in [
             "samples >= 3",

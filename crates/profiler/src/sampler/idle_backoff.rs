@@ -27,7 +27,7 @@ pub fn sweeps_per_check(threads: usize, interval_ns: u64) -> u32 {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdleBackoff {
     /// The last sweep that observed the thread.
-    looked: u64,
+    observed: u64,
     /// The sweeps before this one skip the thread.
     until: u64,
     /// Observations in a row that found the thread idle.
@@ -37,9 +37,9 @@ pub struct IdleBackoff {
 impl IdleBackoff {
     /// Whether this sweep is to observe the thread. If so, notes that it has.
     pub fn is_due(&mut self, sweep: u64) -> bool {
-        let due = self.looked != sweep && sweep >= self.until;
+        let due = self.observed != sweep && sweep >= self.until;
         if due {
-            self.looked = sweep;
+            self.observed = sweep;
         }
         due
     }
@@ -62,7 +62,7 @@ impl IdleBackoff {
         let sweeps = sweeps.min(sweeps_per_check).max(1);
         // Threads that fell idle together are not all observed in the same sweep.
         let backoff = if self.idle.is_multiple_of(IDLE_OBSERVATIONS) { tid % sweeps } else { sweeps - 1 };
-        self.until = self.looked + 1 + u64::from(backoff);
+        self.until = self.observed + 1 + u64::from(backoff);
     }
 
     /// An observation found that the thread had run.

@@ -81,7 +81,7 @@ impl Account {
             }
             Found::Was(state, stack) => self.hit(state, &stack, ticks, now.ns),
             Found::Waiting(woken) => {
-                let goes_on = self.waits_since_ns.is_some();
+                let continues = self.waits_since_ns.is_some();
                 // It has not run since it was found blocked.
                 let woken = if was_blocked && used_ns == 0 { Some(1.0) } else { woken };
                 // It was blocked and woke at an unknown time: take the middle. Or it ran first and
@@ -93,7 +93,7 @@ impl Account {
                     false => 0,
                 };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);
-                let place = woken.and_then(|woken| self.waiting.next(woken, goes_on));
+                let place = woken.and_then(|woken| self.waiting.next(woken, continues));
                 let stack = place.or_else(|| self.seen.clone()).or_else(|| self.not_sampled_yet(now));
                 if let Some(stack) = stack {
                     self.hit(State::Runnable, &stack, ticks, now.ns);

@@ -41,7 +41,7 @@ fn wall(account: &mut Account) -> Vec<Weighted> {
 }
 
 #[test]
-fn a_thread_whose_clock_stood_still_was_where_it_is_however_seldom_it_was_looked_at() {
+fn a_thread_whose_clock_stood_still_was_where_it_is_however_seldom_it_was_observed() {
     let mut account = Account::new(moment(0, 5, 0));
     let place = stack();
     account.observe(moment(10, 5, 0), Found::At(FUTEX, place.clone()), TimerState::No);
@@ -153,7 +153,7 @@ fn time_in_which_timers_cannot_hit_is_no_other_stacks_however_coarse_its_clock_i
 /// Regression: where the timers' clock was changed in the middle of a recording, all time that the
 /// thread had ever been in the kernel was the recording's.
 #[test]
-fn time_in_the_kernel_counts_from_when_it_is_first_told() {
+fn time_in_the_kernel_counts_from_when_it_is_first_known() {
     let mut account = Account::new(moment(0, 0, 0));
     account.ran(&stack(), MS, any_tick(0));
     let now = |ms, kernel_ns| Moment { kernel_ns, ..moment(ms, ms, 0) };
@@ -224,7 +224,7 @@ fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once()
 }
 
 #[test]
-fn all_ticks_are_told_whatever_the_clocks_say() {
+fn all_ticks_are_in_samples_whatever_the_clocks_say() {
     for ticks_seen in [1, 2, 7, 1000] {
         for cpu_ms in [0, 1, 50, 1 << 40] {
             for delay_ms in [0, 1, 900, 1 << 40] {
@@ -339,7 +339,7 @@ fn in_a_recording_without_end_the_last_hits_decide() {
 #[test]
 fn a_thread_that_was_in_step_and_then_computes_has_its_stacks() {
     let mut account = Account::new(moment(0, 0, 0));
-    let mut told_of = |ticks: std::ops::RangeInclusive<u64>, used_ms: u64| {
+    let mut samples_of = |ticks: std::ops::RangeInclusive<u64>, used_ms: u64| {
         for tick in ticks {
             let cpu_ms = tick + tick.saturating_sub(500) * (used_ms - 1);
             account.observe(moment(tick * 10, cpu_ms, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
@@ -349,9 +349,9 @@ fn a_thread_that_was_in_step_and_then_computes_has_its_stacks() {
         }
         (cpu(&mut account, false), account.was_in_step())
     };
-    let (in_step, was_in_step) = told_of(1..=500, 1);
+    let (in_step, was_in_step) = samples_of(1..=500, 1);
     assert!(was_in_step && in_step.iter().all(|sample| sample.stack.is_none()), "{in_step:?}");
-    let (computing, was_in_step) = told_of(501..=600, 10);
+    let (computing, was_in_step) = samples_of(501..=600, 10);
     assert!(!was_in_step, "{computing:?}");
     assert_eq!(computing.iter().map(|sample| sample.cpu_ns).sum::<u64>(), 1000 * MS);
     assert!(computing.iter().all(|sample| !sample.stack.is_none()), "{computing:?}");

@@ -28,15 +28,15 @@ impl WaitingPlaces {
         }
     }
 
-    /// Where the thread waits. `woken`: which share of its waits is behind a block. `goes_on`: it
+    /// Where the thread waits. `woken`: which share of its waits is behind a block. `continues`: it
     /// was found to wait at the last look, too. Woken threads get a CPU soon.
-    pub fn next(&mut self, woken: f32, goes_on: bool) -> Option<Arc<RawStack>> {
-        if !goes_on {
+    pub fn next(&mut self, woken: f32, continues: bool) -> Option<Arc<RawStack>> {
+        if !continues {
             self.is_woken = woken >= 1.0;
             self.owed += woken;
         }
-        let is_woken = self.is_woken || !goes_on && self.owed >= 1.0;
-        if is_woken && !goes_on {
+        let is_woken = self.is_woken || !continues && self.owed >= 1.0;
+        if is_woken && !continues {
             self.owed -= 1.0;
         }
         let [first, second] = if is_woken { [&self.blocked, &self.ran] } else { [&self.ran, &self.blocked] };
@@ -59,8 +59,8 @@ mod tests {
         places = WaitingPlaces::default();
         places.saw(State::Running, &ran);
         places.saw(State::Blocked(Some(1)), &blocked);
-        let mut count = |woken: f32, goes_on| {
-            let all = (0..100).filter_map(|_| places.next(woken, goes_on));
+        let mut count = |woken: f32, continues| {
+            let all = (0..100).filter_map(|_| places.next(woken, continues));
             all.filter(|stack| Arc::ptr_eq(stack, &blocked)).count()
         };
         assert_eq!([count(0.0, false), count(1.0, false)], [0, 100]);

@@ -8,9 +8,9 @@ use swipr_os::threads::cpu_ns;
 /// Records whether the thread has run since the last observation. Of one that is blocked at the
 /// first, this is not known. It gets no timer yet: of thousands most wait for long.
 pub fn set_activity(thread: &mut ThreadState, backoff: &mut IdleBackoff, cpu_before_ns: u64, due: Due) {
-    let is_first = thread.looked_ns == 0;
+    let is_first = thread.observed_ns == 0;
     let has_run = thread.cpu_ns != cpu_before_ns || is_first && thread.blocked.is_none();
-    thread.looked_ns = due.tick_ns;
+    thread.observed_ns = due.tick_ns;
     if has_run || is_first {
         thread.add_delay_ns();
     }

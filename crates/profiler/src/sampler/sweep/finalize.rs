@@ -92,7 +92,7 @@ pub fn count_presence<'a>(
     recordings: impl Iterator<Item = &'a mut RunningRecording>,
     tick_ns: u64,
 ) {
-    let is_new = thread.looked_ns == 0;
+    let is_new = thread.observed_ns == 0;
     for recording in recordings.filter(|_| is_new) {
         let now = moment(thread, recording, tick_ns);
         account_of(thread, recording).into_iter().for_each(|account| account.was_there(now));

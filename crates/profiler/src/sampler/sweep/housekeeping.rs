@@ -30,7 +30,7 @@ impl Sweeper {
         for (thread, clock_ns) in self.threads.iter_mut().zip(clocks) {
             thread.recordings &= !recording.bit();
             thread.counted &= !recording.bit();
-            if thread.looked_ns != 0 {
+            if thread.observed_ns != 0 {
                 thread.refresh_name(); // else it was found just now
             }
             if recording.request().mode == Mode::Cpu {

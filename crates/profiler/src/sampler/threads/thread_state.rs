@@ -69,7 +69,7 @@ pub struct ThreadState {
     /// only.
     pub is_sandboxed: bool,
     /// The tick of the last observation; 0: there was none.
-    pub looked_ns: u64,
+    pub observed_ns: u64,
     /// The last tick at which its clock alone was read, and stood still.
     pub stood_still_ns: u64,
     /// Where it was blocked lately.
@@ -109,7 +109,7 @@ impl ThreadState {
             blocks_signal: false,
             state_read_ns: 0,
             is_sandboxed: false,
-            looked_ns: 0,
+            observed_ns: 0,
             stood_still_ns: 0,
             recent: RecentStacks::default(),
             woken: WokenShare::default(),
