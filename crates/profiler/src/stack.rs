@@ -24,6 +24,8 @@ pub struct RawStack {
     remark: Option<&'static str>,
 }
 
+const NOT_SAMPLED: &str = "[not sampled]";
+
 /// Frames of a signal handler that has been entered: its own, and what it returns to.
 const HANDLER_AND_TRAMPOLINE: usize = 2;
 
@@ -80,7 +82,12 @@ impl RawStack {
 
     /// For time of which there is no stack.
     pub fn none() -> RawStack {
-        RawStack::not_sampled("[not sampled]")
+        RawStack::not_sampled(NOT_SAMPLED)
+    }
+
+    /// Whether it is [`RawStack::none`].
+    pub fn is_not_sampled(&self) -> bool {
+        self.remark == Some(NOT_SAMPLED)
     }
 
     /// Whether its mappings lack the code that ran, or code on the way to the root: they are older.

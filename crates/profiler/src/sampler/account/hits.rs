@@ -44,6 +44,9 @@ impl Account {
 
     pub(super) fn hit(&mut self, state: State, stack: &Arc<RawStack>, count: u32, ns: u64) {
         if !stack.is_none() {
+            if self.seen.is_none() && state == State::Running {
+                self.place_first_waits(stack);
+            }
             self.seen = Some(stack.clone());
             self.waiting.saw(state, stack);
         }
@@ -59,6 +62,12 @@ impl Account {
             }
             None => self.hits.push(Hit { state, stack: stack.clone(), count, weight, ns, thread: None }),
         }
+    }
+
+    /// A new thread that had run and waited for a CPU: it has gone on from there.
+    fn place_first_waits(&mut self, stack: &Arc<RawStack>) {
+        let unplaced = |hit: &&mut Hit| hit.state == State::Runnable && hit.stack.is_not_sampled();
+        self.hits.iter_mut().filter(unplaced).for_each(|hit| hit.stack = stack.clone());
     }
 
     /// Counts an observation.

@@ -440,3 +440,25 @@ fn a_thread_that_ended_did_what_it_was_seen_doing() {
     account.end(Moment { ticks: 1, ..moment(20, 10, 0) }, Mode::Wall);
     assert_eq!(ticks(&wall(&mut account), State::Running), 1);
 }
+
+/// Regression: a new thread on a loaded machine had 160 ms of waits without a stack, and then ran.
+#[test]
+fn the_first_waits_of_a_thread_are_where_it_goes_on() {
+    for (state, placed) in [(State::Running, 3), (FUTEX, 0)] {
+        let mut account = Account::of_new_thread(moment(0, 0, 0));
+        account.observe(moment(10, 0, 0), Found::Waiting(None), TimerState::No);
+        for at in [20, 30, 40] {
+            account.observe(moment(at, 1, 10), Found::Waiting(None), TimerState::No);
+        }
+        let stack = stack();
+        account.hit(state, &stack, 1, 50 * MS);
+        let samples = wall(&mut account);
+        let waits = samples.iter().filter(|sample| sample.state == State::Runnable);
+        let [mut at_stack, mut not_begun] = [0, 0];
+        for sample in waits {
+            at_stack += if Arc::ptr_eq(&sample.stack, &stack) { sample.ticks } else { 0 };
+            not_begun += if sample.stack.remark() == Some("[not begun]") { sample.ticks } else { 0 };
+        }
+        assert_eq!([at_stack, not_begun], [placed, 1], "{state:?}");
+    }
+}
