@@ -14,7 +14,7 @@ const FORMATS: [&str; 10] =
     ["perf", "folded", "pprof", "firefox", "speedscope", "svg", "html", "raw", "dump", "json"];
 
 fn profile(host: &Host, format: &str) -> Vec<u8> {
-    let target = format!("/profile?samples=200&hz=200&mode=cpu&format={format}");
+    let target = format!("/profile?samples=50&hz=200&mode=cpu&format={format}");
     http::get(&host.socket(), &target).and_then(http::Answer::read_all).expect("a recording").body
 }
 
