@@ -79,11 +79,12 @@ impl Account {
                 self.hit(state, &stack, ticks, now.ns);
                 self.place = Some((state, stack));
             }
-            Found::Was(state, stack) => self.hit(state, &stack, ticks, now.ns),
+            Found::Was(state, stack) => {
+                self.hit(state, &stack, ticks, now.ns);
+                self.waiting.woke(&stack);
+            }
             Found::Waiting(woken) => {
                 let continues = self.waits_since_ns.is_some();
-                // It has not run since it was found blocked.
-                let woken = if was_blocked && used_ns == 0 { Some(1.0) } else { woken };
                 // It was blocked and woke at an unknown time: take the middle. Or it ran first and
                 // was preempted then. Or the whole process was stopped: nothing is known.
                 let passed_ns = now.ns.saturating_sub(self.last.ns);
@@ -93,7 +94,13 @@ impl Account {
                     false => 0,
                 };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);
-                let place = woken.and_then(|woken| self.waiting.next(woken, continues));
+                // It has not run since it was found blocked.
+                let is_woken = was_blocked && used_ns == 0;
+                let place = match woken {
+                    _ if is_woken => self.waiting.next(None, continues),
+                    None => None,
+                    share => self.waiting.next(share, continues),
+                };
                 let stack = place.or_else(|| self.seen.clone()).or_else(|| self.not_sampled_yet(now));
                 if let Some(stack) = stack {
                     self.hit(State::Runnable, &stack, ticks, now.ns);

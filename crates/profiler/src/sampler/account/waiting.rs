@@ -1,11 +1,14 @@
 //! Where a thread waits for a CPU. The kernel does not say in which stack: it says that the thread
 //! is ready. Either the thread was blocked and has been woken: then it is still in the call in
 //! which it was blocked. Or it ran, and was made to leave the CPU. The kernel counts how often a
-//! thread has left a CPU either way.
+//! thread has left a CPU either way, but not in which call it was woken (`wakes.rs`).
+
+mod wakes;
 
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::State;
+use wakes::Wakes;
 
 /// The last stacks of either kind, and what was decided.
 #[derive(Debug, Default)]
@@ -16,6 +19,9 @@ pub struct WaitingPlaces {
     owed: f32,
     /// The current wait is known to be behind a block.
     is_woken: bool,
+    wakes: Wakes,
+    /// The place of the current wait behind a block, if not the last one.
+    woken_at: Option<Arc<RawStack>>,
 }
 
 impl WaitingPlaces {
@@ -28,19 +34,30 @@ impl WaitingPlaces {
         }
     }
 
-    /// Where the thread waits. `woken`: which share of its waits is behind a block. `continues`: it
-    /// was found to wait at the last look, too. Woken threads get a CPU soon.
-    pub fn next(&mut self, woken: f32, continues: bool) -> Option<Arc<RawStack>> {
+    /// The thread was woken there while it was observed.
+    pub fn woke(&mut self, stack: &Arc<RawStack>) {
+        self.wakes.add(stack);
+    }
+
+    /// Where the thread waits. `woken`: which share of its waits is behind a block; `None`: behind
+    /// the one in which it was seen last, as it has not run since. `continues`: it was found to
+    /// wait at the last observation, too. Woken threads get a CPU soon.
+    pub fn next(&mut self, woken: Option<f32>, continues: bool) -> Option<Arc<RawStack>> {
+        let share = woken.unwrap_or(1.0);
         if !continues {
-            self.is_woken = woken >= 1.0;
-            self.owed += woken;
+            self.is_woken = share >= 1.0;
+            self.owed += share;
         }
         let is_woken = self.is_woken || !continues && self.owed >= 1.0;
         if is_woken && !continues {
             self.owed -= 1.0;
         }
-        let [first, second] = if is_woken { [&self.blocked, &self.ran] } else { [&self.ran, &self.blocked] };
-        first.clone().or_else(|| second.clone())
+        if !continues || woken.is_none() {
+            self.woken_at = if is_woken && woken.is_some() { self.wakes.next() } else { None };
+        }
+        let [blocked, ran] = [self.woken_at.as_ref().or(self.blocked.as_ref()), self.ran.as_ref()];
+        let [first, second] = if is_woken { [blocked, ran] } else { [ran, blocked] };
+        first.or(second).cloned()
     }
 }
 
@@ -52,20 +69,26 @@ mod tests {
     fn waits_are_divided_as_the_thread_has_left_its_cpus() {
         let [blocked, ran] = [0, 1].map(|_| Arc::new(RawStack::none()));
         let mut places = WaitingPlaces::default();
-        assert!(places.next(0.5, false).is_none());
+        assert!(places.next(Some(0.5), false).is_none());
         places = WaitingPlaces::default();
         places.saw(State::Running, &ran);
-        assert!(Arc::ptr_eq(&places.next(1.0, false).unwrap(), &ran), "never blocked");
+        assert!(Arc::ptr_eq(&places.next(Some(1.0), false).unwrap(), &ran), "never blocked");
         places = WaitingPlaces::default();
         places.saw(State::Running, &ran);
         places.saw(State::Blocked(Some(1)), &blocked);
         let mut count = |woken: f32, continues| {
-            let all = (0..100).filter_map(|_| places.next(woken, continues));
+            let all = (0..100).filter_map(|_| places.next(Some(woken), continues));
             all.filter(|stack| Arc::ptr_eq(stack, &blocked)).count()
         };
         assert_eq!([count(0.0, false), count(1.0, false)], [0, 100]);
         assert!((78..=82).contains(&count(0.8, false)));
         assert_eq!(count(0.8, true), 0, "a long wait");
         assert_eq!([count(1.0, false), count(0.8, true)], [100, 100], "known from its beginning");
+        // Elsewhere it is woken again and again.
+        let often = Arc::new(RawStack::not_begun());
+        (0..20).for_each(|_| places.woke(&often));
+        let waits = (0..100).filter_map(|_| places.next(Some(1.0), false));
+        assert!(waits.filter(|stack| Arc::ptr_eq(stack, &often)).count() > 90);
+        assert!(Arc::ptr_eq(&places.next(None, false).unwrap(), &blocked), "it was seen there");
     }
 }
