@@ -19,6 +19,11 @@ fn preload(command: &mut Command, library: &Path, start: &Start<'_>) {
         libraries.push(others);
     }
     command.env("LD_PRELOAD", libraries);
+    // A shared AddressSanitizer ends a program in which a library comes before it.
+    let mut options = std::env::var_os("ASAN_OPTIONS").filter(|given| !given.is_empty()).unwrap_or_default();
+    options.push(if options.is_empty() { "" } else { ":" });
+    options.push("verify_asan_link_order=0");
+    command.env("ASAN_OPTIONS", options);
     // The id shows which process it is. The rest is new after exec(2), also of the same process.
     command.env("SWIPR_SOCKET", start.folder.join("{PID}-{UUID}.sock"));
     let recorder = match start.children {

@@ -24,6 +24,17 @@ fn a_program_is_recorded_from_start_to_end_and_keeps_its_streams_and_its_status(
     assert!(said.errors.contains("wrote ") && said.errors.contains("next: "), "{said:?}");
 }
 
+/// It ended by itself, with no word on its standard output: another library came before its own.
+#[test]
+fn a_program_with_a_shared_address_sanitizer_is_recorded() {
+    let directory = Directory::new();
+    let hot = short_program(&directory, "checked", &["-fsanitize=address"]);
+    let file = directory.path().join("checked.folded");
+    let said = said(swipr(["run", "-o", &file.display().to_string(), "--"]).arg(&hot));
+    assert_eq!(said.status, Some(5), "{said:?}");
+    assert!(read(&file).contains(";main;hot"), "{said:?}");
+}
+
 /// An agent that refused its configuration was said to have got no CPU, and the file of an earlier
 /// recording passed for this one's.
 #[test]
