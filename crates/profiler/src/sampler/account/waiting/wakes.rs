@@ -35,8 +35,7 @@ impl Wakes {
             Some(place) => (place.stack, place.wakes) = (stack.clone(), place.wakes + 1.0),
             None => {
                 if self.places.len() >= PLACES {
-                    self.places.sort_unstable_by(|a, b| b.wakes.total_cmp(&a.wakes));
-                    self.places.truncate(PLACES - 1);
+                    self.forget_rarest();
                 }
                 self.places.push(WokenPlace { stack: stack.clone(), wakes: 1.0, waits: 0.0 });
             }
@@ -47,6 +46,13 @@ impl Wakes {
                 place.wakes /= 2.0;
                 place.waits /= 2.0;
             });
+        }
+    }
+
+    fn forget_rarest(&mut self) {
+        let by_wakes = self.places.iter().enumerate().map(|(at, place)| (at, place.wakes));
+        if let Some((rarest, _)) = by_wakes.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            self.places.swap_remove(rarest);
         }
     }
 
