@@ -1,6 +1,7 @@
 //! What observations of a thread add to its account.
 
 use super::sample::Kind;
+use super::waiting::CpuWait;
 use super::{Account, Found, Moment, News, TimerState};
 use crate::stack::RawStack;
 use std::sync::Arc;
@@ -94,13 +95,11 @@ impl Account {
                     false => 0,
                 };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);
-                // It has not run since it was found blocked.
-                let is_woken = was_blocked && used_ns == 0;
-                let place = match woken {
-                    _ if is_woken => self.waiting.next(None, continues),
-                    None => None,
-                    share => self.waiting.next(share, continues),
+                let wait = match was_blocked && used_ns == 0 {
+                    true => Some(CpuWait::AfterBlock),
+                    false => woken.map(CpuWait::Woken),
                 };
+                let place = wait.and_then(|wait| self.waiting.next(wait, continues));
                 let stack = place.or_else(|| self.seen.clone()).or_else(|| self.not_sampled_yet(now));
                 if let Some(stack) = stack {
                     self.hit(State::Runnable, &stack, ticks, now.ns);

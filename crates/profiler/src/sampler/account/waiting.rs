@@ -10,6 +10,15 @@ use std::sync::Arc;
 use swipr_formats::model::State;
 use wakes::Wakes;
 
+/// What is known of where a thread waits.
+#[derive(Clone, Copy, Debug)]
+pub enum CpuWait {
+    /// It has not run since it was seen blocked.
+    AfterBlock,
+    /// This share of its waits is behind a block.
+    Woken(f32),
+}
+
 /// The last stacks of either kind, and what was decided.
 #[derive(Debug, Default)]
 pub struct WaitingPlaces {
@@ -39,11 +48,13 @@ impl WaitingPlaces {
         self.wakes.add(stack);
     }
 
-    /// Where the thread waits. `woken`: which share of its waits is behind a block; `None`: behind
-    /// the one in which it was seen last, as it has not run since. `continues`: it was found to
-    /// wait at the last observation, too. Woken threads get a CPU soon.
-    pub fn next(&mut self, woken: Option<f32>, continues: bool) -> Option<Arc<RawStack>> {
-        let share = woken.unwrap_or(1.0);
+    /// Where the thread waits. `continues`: it was found to wait at the last observation, too.
+    /// Woken threads get a CPU soon.
+    pub fn next(&mut self, wait: CpuWait, continues: bool) -> Option<Arc<RawStack>> {
+        let share = match wait {
+            CpuWait::AfterBlock => 1.0,
+            CpuWait::Woken(share) => share,
+        };
         if !continues {
             self.is_woken = share >= 1.0;
             self.owed += share;
@@ -52,8 +63,10 @@ impl WaitingPlaces {
         if is_woken && !continues {
             self.owed -= 1.0;
         }
-        if !continues || woken.is_none() {
-            self.woken_at = if is_woken && woken.is_some() { self.wakes.next() } else { None };
+        match wait {
+            CpuWait::AfterBlock => self.woken_at = None,
+            CpuWait::Woken(_) if continues => {}
+            CpuWait::Woken(_) => self.woken_at = if is_woken { self.wakes.next() } else { None },
         }
         let [blocked, ran] = [self.woken_at.as_ref().or(self.blocked.as_ref()), self.ran.as_ref()];
         let [first, second] = if is_woken { [blocked, ran] } else { [ran, blocked] };
@@ -69,15 +82,15 @@ mod tests {
     fn waits_are_divided_as_the_thread_has_left_its_cpus() {
         let [blocked, ran] = [0, 1].map(|_| Arc::new(RawStack::none()));
         let mut places = WaitingPlaces::default();
-        assert!(places.next(Some(0.5), false).is_none());
+        assert!(places.next(CpuWait::Woken(0.5), false).is_none());
         places = WaitingPlaces::default();
         places.saw(State::Running, &ran);
-        assert!(Arc::ptr_eq(&places.next(Some(1.0), false).unwrap(), &ran), "never blocked");
+        assert!(Arc::ptr_eq(&places.next(CpuWait::Woken(1.0), false).unwrap(), &ran), "never blocked");
         places = WaitingPlaces::default();
         places.saw(State::Running, &ran);
         places.saw(State::Blocked(Some(1)), &blocked);
         let mut count = |woken: f32, continues| {
-            let all = (0..100).filter_map(|_| places.next(Some(woken), continues));
+            let all = (0..100).filter_map(|_| places.next(CpuWait::Woken(woken), continues));
             all.filter(|stack| Arc::ptr_eq(stack, &blocked)).count()
         };
         assert_eq!([count(0.0, false), count(1.0, false)], [0, 100]);
@@ -87,8 +100,11 @@ mod tests {
         // Elsewhere it is woken again and again.
         let often = Arc::new(RawStack::not_begun());
         (0..20).for_each(|_| places.woke(&often));
-        let waits = (0..100).filter_map(|_| places.next(Some(1.0), false));
+        let waits = (0..100).filter_map(|_| places.next(CpuWait::Woken(1.0), false));
         assert!(waits.filter(|stack| Arc::ptr_eq(stack, &often)).count() > 90);
-        assert!(Arc::ptr_eq(&places.next(None, false).unwrap(), &blocked), "it was seen there");
+        assert!(
+            Arc::ptr_eq(&places.next(CpuWait::AfterBlock, false).unwrap(), &blocked),
+            "it was seen there"
+        );
     }
 }
