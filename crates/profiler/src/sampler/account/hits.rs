@@ -64,7 +64,7 @@ impl Account {
         }
     }
 
-    /// A new thread that had run and waited for a CPU: it has gone on from there.
+    /// A new thread that had run and waited for a CPU: it continued there.
     fn place_first_waits(&mut self, stack: &Arc<RawStack>) {
         let unplaced = |hit: &&mut Hit| hit.state == State::Runnable && hit.stack.is_not_sampled();
         self.hits.iter_mut().filter(unplaced).for_each(|hit| hit.stack = stack.clone());

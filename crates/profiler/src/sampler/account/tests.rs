@@ -51,7 +51,7 @@ fn a_thread_whose_clock_stood_still_was_where_it_is_however_seldom_it_was_observ
     assert!(Arc::ptr_eq(&samples[0].stack, &place));
 }
 
-/// Regression: of the time since it was looked at last, half was that of the next place: 1 s in a
+/// Regression: of the time since its last observation, half was that of the next place: 1 s in a
 /// call, then 2 s in another, were 0.5 and 2.5 s.
 #[test]
 fn a_thread_whose_clock_alone_was_read_was_where_it_was_seen_until_then() {
