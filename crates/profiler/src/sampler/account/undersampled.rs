@@ -207,9 +207,10 @@ impl Account {
     }
 
     /// Divides the window's ticks again, of threads that live for less than a few. What their
-    /// clocks say when they are seen is no share of their lives. They have run for as long as the clock of
-    /// the process says, `unseen_ns` more than their own; where that is not known, for the share of
-    /// the observations that found them running. Returns by how much the running time has grown.
+    /// clocks say when they are seen is no share of their lives. They have run for as long as the
+    /// clock of the process says, `unseen_ns` more than their own; where that is not known, for the
+    /// share of the observations that found them running. Returns by how much the running time has
+    /// grown.
     fn divide(&mut self, unseen_ns: Option<u64>, interval_ns: u64) -> u64 {
         let all_ns = interval_ns * self.last.ticks.saturating_sub(self.opened.ticks);
         let [running, waiting, blocked] = self.found;
