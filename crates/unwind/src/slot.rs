@@ -284,10 +284,13 @@ pub fn any_written() -> bool {
     STATES.iter().any(State::is_written)
 }
 
-/// After fork, in the child: frees all slots, as none of their timers exists here.
+/// After fork, in the child: frees all slots, as none of their timers exists here. Slots without
+/// memory were never lent: their states' pages stay the parent's.
 pub fn reset_after_fork() {
-    STATES.iter().for_each(State::reset);
-    slots().for_each(|slot| slot.set_owner(0, 0));
+    STATES.iter().zip(slots()).for_each(|(state, slot)| {
+        state.reset();
+        slot.set_owner(0, 0);
+    });
 }
 
 #[cfg(test)]

@@ -126,7 +126,6 @@ unsafe extern "C" fn in_child() {
             published::publish(std::ptr::null_mut());
             published::interpreter::publish(std::ptr::null_mut());
         }
-        published::clear_cache();
         // In a sandbox there will be no agent, and not even these calls may be allowed.
         if !signal_exclusion::is_in_sandbox() {
             jit::inherit(memory::process_id() as u32);

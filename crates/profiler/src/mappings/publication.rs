@@ -35,6 +35,10 @@ impl Publication {
         let (objects, executable) =
             (snapshot.objects as *const [_] as *mut _, snapshot.executable as *const [_] as *mut _);
         let held = Held { snapshot, objects, executable, _tables: tables };
+        if self.current.is_none() {
+            // What a forked child has of its parent's.
+            published::clear_cache();
+        }
         // SAFETY: `held` keeps all of it alive until no handler can have it any more, see
         // `free_retired`.
         unsafe { published::publish(held.snapshot) };
