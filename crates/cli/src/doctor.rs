@@ -191,12 +191,14 @@ fn not_loaded(process: &Process, findings: &mut Findings) -> Verdict {
     let inside = process.folder().join("root").join(library.trim_start_matches('/'));
     if library.starts_with('/') && !inside.exists() {
         findings.no("that file is not there, as the process sees its files");
-        return why(
-            format!(
-                "{library} does not exist for process {pid} ({name}): it has another root or mount namespace"
+        let (why_not, next) = match process.shares("mnt") == Some(true) && !Path::new(library).exists() {
+            true => (", nor for this command", "start it again with the path where the library is"),
+            false => (
+                ": it has another root or mount namespace",
+                "mount the library's folder into its container, at that path",
             ),
-            "mount the library's folder into its container, at that path",
-        );
+        };
+        return why(format!("{library} does not exist for process {pid} ({name}){why_not}"), next);
     }
     findings
         .no("the loader did not load it: it is for another C library or architecture, or may not be read");

@@ -3,7 +3,7 @@
 
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
-use object::{Endianness, ReadCache};
+use object::{Endianness, Object, ObjectSymbol, ReadCache};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -106,12 +106,22 @@ fn interpreter(start: &[u8]) -> Option<PathBuf> {
 fn elf(program: &Path, file: File) -> Option<PreloadProblem> {
     let cache = ReadCache::new(file);
     match ElfFile::<elf::FileHeader64<Endianness>, _>::parse(&cache) {
-        Ok(parsed) => headers(program, parsed.elf_header(), &cache),
+        Ok(parsed) => headers(program, parsed.elf_header(), &cache).or_else(|| sanitizer(program, &parsed)),
         Err(_) => match elf::FileHeader32::<Endianness>::parse(&cache) {
             Ok(header) => headers(program, header, &cache),
             Err(_) => None,
         },
     }
+}
+
+/// Programs with ThreadSanitizer define this function, or have it of its shared library.
+fn sanitizer<'a, R: object::ReadRef<'a>>(
+    program: &Path,
+    parsed: &ElfFile<'a, elf::FileHeader64<Endianness>, R>,
+) -> Option<PreloadProblem> {
+    let has_it = parsed.dynamic_symbols().any(|symbol| symbol.name_bytes() == Ok(b"__tsan_init"));
+    let what = format!("{} is built with ThreadSanitizer: the agent does not start in it", program.display());
+    if has_it { obstacle(what, "record a build without it") } else { None }
 }
 
 fn headers<'a, H, R>(program: &Path, header: &H, data: R) -> Option<PreloadProblem>

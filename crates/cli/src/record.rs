@@ -10,9 +10,9 @@ pub mod unrecorded;
 mod written;
 
 pub use descendants::Descendants;
-pub use written::{Plan, tell};
+pub use written::{Plan, tell, tell_of_cpu};
 
-use crate::args::Record;
+use crate::args::{Record, Sampling};
 use crate::error::{Error, Exit};
 use crate::find::{self, Found};
 use crate::shape::ReuseThreads;
@@ -80,12 +80,18 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     progress.clear();
     session.stop()?;
     let unrecorded = session.unrecorded.names().clone();
-    let done = session.finish().map(|summary| tell(&plan, &summary));
+    let done = session.finish().map(|summary| tell_of_cpu(&plan, &summary, if_idle(sampling, &found)));
     if descendants.is_some() {
         report_unrecorded(&unrecorded, plan.talk);
     }
     report_exec(Some(&found).filter(|_| is_cut), plan.talk);
     done.map(|()| ExitCode::SUCCESS)
+}
+
+/// What to do if the process hardly uses the CPU; `None`: threads that wait are recorded, too.
+fn if_idle(sampling: &Sampling, found: &Found) -> Option<String> {
+    let dump = format!("`swipr dump {}` shows where they are", found.pid());
+    (!sampling.is_wall()).then(|| format!("--idle records threads that wait, too; {dump}"))
 }
 
 fn descendants_of(found: &Found) -> Result<Descendants, Error> {

@@ -64,7 +64,7 @@ impl Sampling {
     /// The query for an agent that is to sample for so long, or for as long as it can.
     pub fn query(&self, left: Option<Duration>) -> String {
         let seconds = left.map_or(LONGEST, |left| left.max(SHORTEST)).as_secs_f64();
-        let mode = if self.mode == Some(Mode::Wall) || self.idle { "wall" } else { "cpu" };
+        let mode = if self.is_wall() { "wall" } else { "cpu" };
         let mut query = format!("seconds={seconds}&hz={}&mode={mode}", self.rate);
         if self.source == Some(SampleSource::Preempt) {
             query.push_str("&source=preempt"); // agents of before do not know the other one by name
@@ -73,6 +73,11 @@ impl Sampling {
             let _ = write!(query, "&threads={}", percent(regex));
         }
         query + self.frames.query()
+    }
+
+    /// Whether threads that wait are recorded.
+    pub fn is_wall(&self) -> bool {
+        self.mode == Some(Mode::Wall) || self.idle
     }
 
     /// The same, for a process whose threads of that name may come later: one that has just

@@ -119,15 +119,10 @@ pub(super) fn nothing(
             "no thread has the name or the id that was asked for".to_owned(),
             "`swipr dump` lists the threads of a running process".to_owned(),
         ),
-        _ if summary.samples > 0
-            && summary.duration_ns > LONG_NS
-            && summary.unsampled_cpu_ns < summary.duration_ns / IDLE_SHARE =>
-        {
-            (
-                format!("its threads waited for nearly all of the {seconds:.1} s (idle)"),
-                format!("--idle records threads that wait, too;{} {short_programs}", recorder.children()),
-            )
-        }
+        _ if summary.samples > 0 && hardly_unsampled(summary) => (
+            idle(summary),
+            format!("--idle records threads that wait, too;{} {short_programs}", recorder.children()),
+        ),
         _ if summary.samples > 0 => unsampled(summary, hindrance, short_programs),
         _ => (
             format!("no thread used the CPU in {seconds:.1} s (idle)"),
@@ -135,6 +130,24 @@ pub(super) fn nothing(
         ),
     };
     Error::new(format!("not a single sample came: {why}"), next)
+}
+
+fn idle(summary: &Summary) -> String {
+    format!("its threads waited for nearly all of the {:.1} s (idle)", summary.duration_ns as f64 / 1e9)
+}
+
+fn hardly_unsampled(summary: &Summary) -> bool {
+    summary.duration_ns > LONG_NS && summary.unsampled_cpu_ns < summary.duration_ns / IDLE_SHARE
+}
+
+/// Of a recording of CPU time that has some samples: that there was hardly anything to record, if
+/// so, and what to do. A program that hangs is recorded, too.
+pub(super) fn hardly_any(summary: &Summary) -> Option<String> {
+    let possible = match summary.at_most_hz {
+        0 => summary.ticks,
+        hz => hz * summary.duration_ns / 1_000_000_000,
+    };
+    (hardly_unsampled(summary) && summary.samples < possible / IDLE_SHARE).then(|| idle(summary))
 }
 
 #[cfg(test)]
@@ -162,6 +175,17 @@ mod tests {
         let waits = nothing(&none, None, Recorder::Run, false).what;
         assert!(waits.contains("no thread used the CPU"), "{waits}");
         assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
+    }
+
+    /// Two samples of a deadlocked program were a recording without a word.
+    #[test]
+    fn a_recording_of_a_program_that_hangs_says_so() {
+        let of = |samples, at_most_hz| {
+            let long = Summary { duration_ns: 5_000_000_000, ticks: 500, ..Summary::default() };
+            hardly_any(&Summary { samples, at_most_hz, ..long })
+        };
+        assert_eq!(of(2, 0).unwrap(), "its threads waited for nearly all of the 5.0 s (idle)");
+        assert_eq!([of(5, 0), of(2, 40)], [None, None]);
     }
 
     /// Advice for short programs was given after a second of CPU time.

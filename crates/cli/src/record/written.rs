@@ -1,5 +1,6 @@
 //! Where a recording goes, and what is said once it is there.
 
+use super::no_sample::hardly_any;
 use super::progress::{Talk, figures_line};
 use crate::args::Output;
 use crate::browser;
@@ -78,6 +79,15 @@ pub fn tell(plan: &Plan, summary: &Summary) {
             let next = if is_file { format!("\nnext: {next}") } else { String::new() };
             say(format_args!("swipr: wrote {}: {figures}{next}", path.display()));
         }
+    }
+}
+
+/// The same of a recording of CPU time: if the program hardly used any, says so, and what to do.
+pub fn tell_of_cpu(plan: &Plan, summary: &Summary, next_if_idle: Option<String>) {
+    tell(plan, summary);
+    let what = hardly_any(summary).filter(|_| plan.talk != Talk::Quiet);
+    if let (Some(what), Some(next)) = (what, next_if_idle) {
+        say(format_args!("swipr: {what}\nnext: {next}"));
     }
 }
 

@@ -78,6 +78,17 @@ fn a_static_program_is_told() {
     says(["doctor", "fixed"]).refuses(3, &["is a static program", "link"]);
 }
 
+/// It was said to have another root or mount namespace.
+#[test]
+fn a_library_that_is_nowhere_is_told() {
+    let running = Running::start(Command::new("cat").env("LD_PRELOAD", "/no/such/libswipr.so"));
+    wait_until("its name", || {
+        std::fs::read_to_string(format!("/proc/{}/comm", running.pid())).is_ok_and(|name| name == "cat\n")
+    });
+    let said = says(["doctor", &running.pid()]);
+    said.refuses(3, &["/no/such/libswipr.so does not exist", "nor for this command", "start it again"]);
+}
+
 #[test]
 fn a_program_that_variables_leave_out_is_told() {
     let running =

@@ -65,6 +65,18 @@ fn programs_that_cannot_be_preloaded_run_with_a_warning_that_says_why() {
     std::fs::write(&foreign, bytes).expect("the program");
     let said = run(&foreign);
     assert!(said.errors.contains("is for riscv"), "{said:?}");
+    let source = directory.path().join("says.c");
+    std::fs::write(&source, SAYS_ITS_PRELOAD).expect("a C file");
+    let sanitized = directory.path().join("sanitized");
+    let compiler =
+        Command::new("cc").arg("-fsanitize=thread").arg(&source).arg("-o").arg(&sanitized).output();
+    match compiler.is_ok_and(|done| done.status.success()) {
+        true => {
+            let said = run(&sanitized);
+            assert!(said.errors.contains("is built with ThreadSanitizer"), "{said:?}");
+        }
+        false => eprintln!("not tried: this compiler has no ThreadSanitizer"),
+    }
 }
 
 /// Its parent is preloaded, and the variable is inherited.
