@@ -251,17 +251,19 @@ fn no_stack_is_impossible_while_the_collector_moves_objects() {
     expect_known_stacks("collected");
 }
 
-/// Code of its compiler has no unwind information: such stacks are marked, and have all functions.
+/// Code of its compilers has no unwind information: such stacks are marked, and have all functions.
 #[test]
 fn no_stack_of_compiled_functions_is_impossible() {
-    for ruby in interpreters("ruby", "RUBIES") {
-        let has_compiler = Command::new(&ruby).args(["--yjit", "-e", "exit RubyVM::YJIT.enabled?"]).output();
+    let compilers = [("--yjit", "exit RubyVM::YJIT.enabled?"), ("--zjit", "exit RubyVM::ZJIT.enabled?")];
+    let rubies = interpreters("ruby", "RUBIES");
+    for (ruby, (option, is_on)) in rubies.iter().flat_map(|ruby| compilers.map(|compiler| (ruby, compiler))) {
+        let has_compiler = Command::new(ruby).args([option, "-e", is_on]).output();
         if !has_compiler.is_ok_and(|ended| ended.status.success()) {
-            println!("not run: {} has no YJIT", ruby.display());
+            println!("not run: {} has no {option}", ruby.display());
             continue;
         }
         for how in ["plain", "callbacks", "exceptions"] {
-            expect_known_stacks_of(&ruby, how, "--yjit");
+            expect_known_stacks_of(ruby, how, option);
         }
     }
 }
