@@ -24,6 +24,12 @@ int main(void) {
     NUMBER("frame_code", interpreter_frame.executable);
     NUMBER("frame_instruction", interpreter_frame.instr_ptr);
     NUMBER("frame_owner", interpreter_frame.owner);
+#if PY_MINOR_VERSION >= 14
+    NUMBER("frame_copy", interpreter_frame.tlbc_index);
+    NUMBER("code_copies", code_object.co_tlbc);
+#else
+    printf("        frame_copy: 0,\n        code_copies: 0,\n");
+#endif
     NUMBER("code_file", code_object.filename);
     NUMBER("code_name", code_object.qualname);
     NUMBER("code_lines", code_object.linetable);

@@ -83,6 +83,7 @@ int main(void) {
     FIELD("object_type", offsetof(PyObject, ob_type));
     FIELD("text_length", offsetof(PyASCIIObject, length));
     FIELD("text_state", offsetof(PyASCIIObject, state));
+    FIELD("text_kind_bit", 2);
     FIELD("text_ascii", sizeof(PyASCIIObject));
     FIELD("text_compact", sizeof(PyCompactUnicodeObject));
     FIELD("bytes_length", offsetof(PyVarObject, ob_size));

@@ -144,9 +144,17 @@ impl Walk<'_, '_, '_> {
 
     /// Bytes from the start of a frame's code to its instruction; less than 0: nothing has run.
     fn offset(&mut self, frame: u64, code: u64) -> Result<i32, End> {
+        let offset = |at: u64, start: u64| at.wrapping_sub(start) as i64 as i32;
         Ok(match self.layout.row.frame_instruction {
             Instruction::Pointer { at, code: start } => {
-                self.word(frame, at)?.wrapping_sub(code.wrapping_add(start)) as i64 as i32
+                offset(self.word(frame, at)?, code.wrapping_add(start))
+            }
+            Instruction::PointerIntoCopy { at, copy, copies } => {
+                let number = u64::from(self.word(frame, copy)? as u32);
+                let list = self.word(code, copies)?;
+                // Behind how many there are.
+                let start = self.word(list, 8 + 8 * number)?;
+                offset(self.word(frame, at)?, start)
             }
             Instruction::Number { at, bytes } => (self.word(frame, at)? as i32).saturating_mul(bytes),
         })
@@ -248,8 +256,9 @@ impl Walk<'_, '_, '_> {
         self.expect_type(object, self.layout.text_type)?;
         let length = self.word(object, row.text_length)?;
         let state = self.word(object, row.text_state)? as u32;
-        // PEP 393: interned:2, kind:3, compact:1, ascii:1.
-        let (kind, is_compact, is_ascii) = (state >> 2 & 7, state >> 5 & 1 == 1, state >> 6 & 1 == 1);
+        // PEP 393: kind:3, compact:1, ascii:1.
+        let state = state >> row.text_kind_bit;
+        let (kind, is_compact, is_ascii) = (state & 7, state >> 3 & 1 == 1, state >> 4 & 1 == 1);
         match (kind, u32::try_from(length)) {
             (1 | 2 | 4, Ok(length)) if is_compact => {
                 let at = object.wrapping_add(if is_ascii { row.text_ascii } else { row.text_compact });

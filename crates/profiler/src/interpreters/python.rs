@@ -16,6 +16,9 @@ pub const HEAD: &str = "PyInterpreterState_Head";
 /// The variable that leads to the interpreters, from 3.7 on.
 const RUNTIME: &str = "_PyRuntime";
 
+/// Smaller functions run no instructions themselves.
+const EVALUATOR_BYTES: u64 = 8 << 10;
+
 /// Functions that came with a minor version before 3.11, and stay (PEP 652).
 const CAME_WITH: [(&str, u8); 5] = [
     ("PyModule_AddObjectRef", 10),
@@ -77,7 +80,11 @@ pub fn find(
         tid_in_block: row.thread_native.map_or_else(thread_data::of_tid, |_| None),
     };
     let cold_part = cold_part::of(exported, object, &evaluator);
-    let code = RuntimeCode { evaluator, cold_part, object: text, ..RuntimeCode::default() };
+    // Where each instruction has a function of its own (`--with-tail-call-interp`), the evaluator
+    // calls nothing else.
+    let has_tail_calls = evaluator.end - evaluator.start < EVALUATOR_BYTES;
+    let inner = if has_tail_calls { [text.clone(), 0..0] } else { [0..0, 0..0] };
+    let code = RuntimeCode { evaluator, cold_part, inner, object: text, ..RuntimeCode::default() };
     Ok(FoundRuntime { runtime: Runtime::Python(layout), code, name })
 }
 

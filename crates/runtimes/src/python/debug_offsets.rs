@@ -26,6 +26,11 @@ pub(super) struct Order {
     pub frame_code: usize,
     pub frame_instruction: usize,
     pub frame_owner: usize,
+    /// Builds without the interpreter's lock, from 3.14 on: each thread has a copy of a function's
+    /// instructions. Which one, and where the list is.
+    pub frame_copy: usize,
+    /// See `frame_copy`; 0: there are no copies.
+    pub code_copies: usize,
     pub code_file: usize,
     pub code_name: usize,
     pub code_lines: usize,
@@ -43,7 +48,7 @@ pub(super) struct Order {
 
 impl Row {
     /// The row of this minor version, or what `_PyRuntime`, copied by `read`, says itself. `None`:
-    /// the version is not known, or is built without the interpreter's lock.
+    /// the version is not known.
     pub fn of_version(minor: u8, read: impl FnOnce(&mut [u8]) -> Option<()>) -> Option<Row> {
         if let Some(row) = ROWS.iter().find(|row| row.minor == minor) {
             return Some(*row);
@@ -61,11 +66,18 @@ impl Row {
 
 fn of_debug_offsets(order: &Order, words: &[u64; WORDS]) -> Option<Row> {
     let [cookie, version, free_threaded] = words.first_chunk()?;
-    if *cookie != COOKIE || version >> 16 != 0x0300 | u64::from(order.minor) || *free_threaded != 0 {
+    if *cookie != COOKIE || version >> 16 != 0x0300 | u64::from(order.minor) {
         return None;
     }
     let word = |at: usize| words.get(at).copied().filter(|&offset| offset < 1 << 20);
-    let (at, code) = (word(order.frame_instruction)?, word(order.code_instructions)?);
+    let at = word(order.frame_instruction)?;
+    let frame_instruction = match *free_threaded != 0 && order.code_copies != 0 {
+        true => {
+            let (copy, copies) = (word(order.frame_copy)?, word(order.code_copies)?);
+            Instruction::PointerIntoCopy { at, copy, copies }
+        }
+        false => Instruction::Pointer { at, code: word(order.code_instructions)? },
+    };
     Some(Row {
         minor: order.minor,
         interpreters: word(order.interpreters)?,
@@ -78,7 +90,7 @@ fn of_debug_offsets(order: &Order, words: &[u64; WORDS]) -> Option<Row> {
         c_frame: None,
         frame_previous: word(order.frame_previous)?,
         frame_code: word(order.frame_code)?,
-        frame_instruction: Instruction::Pointer { at, code },
+        frame_instruction,
         frame_entry: Entry::Shim(word(order.frame_owner)?),
         line_table: LineTable::Locations,
         code_file: word(order.code_file)?,
@@ -91,6 +103,8 @@ fn of_debug_offsets(order: &Order, words: &[u64; WORDS]) -> Option<Row> {
         bytes_length: word(order.bytes_length)?,
         bytes_data: word(order.bytes_data)?,
         text_state: word(order.text_state)?,
+        // Without the lock the bits before it are a byte.
+        text_kind_bit: if *free_threaded != 0 { 8 } else { 2 },
         text_length: word(order.text_length)?,
         text_ascii: word(order.text_ascii)?,
         // Two more words: PyCompactUnicodeObject.

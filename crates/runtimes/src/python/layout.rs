@@ -33,6 +33,8 @@ pub struct Row {
     pub object_type: u64,
     pub text_length: u64,
     pub text_state: u64,
+    /// Where in the state how wide its characters are begins.
+    pub text_kind_bit: u32,
     pub text_ascii: u64,
     pub text_compact: u64,
     pub bytes_length: u64,
@@ -44,6 +46,9 @@ pub struct Row {
 pub(crate) enum Instruction {
     /// By its address, at `at` in the frame. The instructions begin at `code` in the code object.
     Pointer { at: u64, code: u64 },
+    /// The same, where each thread has a copy of the instructions: the copy's number is at `copy`
+    /// in the frame, and the code object has the list of copies at `copies`.
+    PointerIntoCopy { at: u64, copy: u64, copies: u64 },
     /// By its number, at `at` in the frame; of `bytes` bytes each.
     Number { at: u64, bytes: i32 },
 }

@@ -21,19 +21,38 @@ fn frame(previous: u64) -> Vec<u8> {
     structure(&[(ROW.frame_code, 4096), (ROW.frame_previous, previous)])
 }
 
-/// How the chain from this frame ends, and how many functions it has.
-fn followed(frame: u64) -> (Result<End, End>, usize) {
-    let c_frame = structure(&[(ROW.c_frame.unwrap(), frame)]);
-    let state = structure(&[(ROW.thread_frame, address(&c_frame))]);
+/// What `judge` says of a walk through structures of this row.
+fn with_walk<T>(row: Row, judge: impl FnOnce(&mut Walk<'_, '_, '_>) -> T) -> T {
     let (runtime, code_type, text_type, bytes_type) = (0, 0, 0, 0);
-    let layout = Layout { row: ROW, runtime, code_type, text_type, bytes_type, tid_in_block: None };
+    let layout = Layout { row, runtime, code_type, text_type, bytes_type, tid_in_block: None };
     // SAFETY: zeroed memory is valid for both.
     let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
         unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
     let mut memory = BlockMemory::new(&mut blocks, -1);
     let known = KnownKeys::new(&[]);
-    let mut walk = Walk { layout: &layout, memory: &mut memory, known, chain: &mut chain };
-    (walk.follow(address(&state)), chain.frames().len())
+    judge(&mut Walk { layout: &layout, memory: &mut memory, known, chain: &mut chain })
+}
+
+/// How the chain from this frame ends, and how many functions it has.
+fn followed(frame: u64) -> (Result<End, End>, usize) {
+    let c_frame = structure(&[(ROW.c_frame.unwrap(), frame)]);
+    let state = structure(&[(ROW.thread_frame, address(&c_frame))]);
+    with_walk(ROW, |walk| (walk.follow(address(&state)), walk.chain.frames().len()))
+}
+
+/// Without the interpreter's lock each thread has a copy of a function's instructions.
+#[test]
+fn an_instruction_is_counted_from_the_start_of_its_threads_copy() {
+    let frame_instruction = Instruction::PointerIntoCopy { at: 16, copy: 24, copies: 32 };
+    let list = structure(&[(0, 2), (8, 0x4000), (16, 0x7000)]);
+    let code = structure(&[(32, address(&list))]);
+    let offset = |frame: &[(u64, u64)]| {
+        let frame = structure(frame);
+        with_walk(Row { frame_instruction, ..ROW }, |walk| walk.offset(address(&frame), address(&code)))
+    };
+    // Other bytes lie behind the copy's number, of four bytes.
+    assert_eq!(offset(&[(16, 0x7018), (24, 5 << 32 | 1)]), Ok(0x18));
+    assert_eq!(offset(&[(16, 0x4006), (24, 0)]), Ok(6));
 }
 
 /// Regression: a function of which the evaluator had not noted yet who called it was shown as
