@@ -71,7 +71,8 @@ fn of_debug_offsets(order: &Order, words: &[u64; WORDS]) -> Option<Row> {
     }
     let word = |at: usize| words.get(at).copied().filter(|&offset| offset < 1 << 20);
     let at = word(order.frame_instruction)?;
-    let frame_instruction = match *free_threaded != 0 && order.code_copies != 0 {
+    let has_copies = *free_threaded != 0 && order.code_copies != 0;
+    let frame_instruction = match has_copies {
         true => {
             let (copy, copies) = (word(order.frame_copy)?, word(order.code_copies)?);
             Instruction::PointerIntoCopy { at, copy, copies }
@@ -103,8 +104,8 @@ fn of_debug_offsets(order: &Order, words: &[u64; WORDS]) -> Option<Row> {
         bytes_length: word(order.bytes_length)?,
         bytes_data: word(order.bytes_data)?,
         text_state: word(order.text_state)?,
-        // Without the lock the bits before it are a byte.
-        text_kind_bit: if *free_threaded != 0 { 8 } else { 2 },
+        // Since threads have copies of instructions, the bits before it are a byte.
+        text_kind_bit: if has_copies { 8 } else { 2 },
         text_length: word(order.text_length)?,
         text_ascii: word(order.text_ascii)?,
         // Two more words: PyCompactUnicodeObject.
