@@ -61,7 +61,7 @@ pub enum Verb {
     Record(Record),
     /// Watch a process live: functions, threads, flame graph.
     Top(Top),
-    /// Show every thread's stack, now.
+    /// Show every thread's stack, now; threads with the same stack together.
     Dump(Dump),
     /// List the processes that can be profiled.
     #[command(visible_alias = "list")]

@@ -1,4 +1,6 @@
-//! `swipr dump`: every thread's stack, now, as the agent writes it.
+//! `swipr dump`: every thread's stack, now. Threads with the same stack are shown together.
+
+mod equal_stacks;
 
 use crate::args::Dump;
 use crate::error::Error;
@@ -21,6 +23,7 @@ pub fn dump(arguments: Dump) -> Result<ExitCode, Error> {
         match of(found, &arguments) {
             // JSON: one object a line, one a process.
             Ok(bytes) => {
+                out.extend((written > 0 && !arguments.json).then_some(b'\n'));
                 out.extend_from_slice(&bytes);
                 written += 1;
             }
@@ -43,5 +46,10 @@ fn of(found: &Found, arguments: &Dump) -> Result<Vec<u8>, Error> {
     }
     target.push_str(arguments.frames.query());
     let client = found.client.clone().waiting();
-    client.get(&target)?.bytes().map_err(|error| found.client.unreachable(&error))
+    let dump = client.get(&target)?.bytes().map_err(|error| found.client.unreachable(&error))?;
+    Ok(match String::from_utf8(dump) {
+        Ok(text) if !arguments.json => equal_stacks::together(&text).into_bytes(),
+        Ok(json) => json.into_bytes(),
+        Err(other) => other.into_bytes(),
+    })
 }
