@@ -3,10 +3,10 @@
 //! if the variable `RUBIES` names them, and more stacks if `STACKS_OF_RUBY` says how many.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use swipr_c_tests::interpreted::{
-    Frame, Stack, at_points, interpreters, record_at, record_running, start, start_with,
+    Frame, Stack, at_points, interpreters, record, record_at, record_running, start, start_with,
 };
 
 /// Stacks of each program, at least.
@@ -251,20 +251,47 @@ fn no_stack_is_impossible_while_the_collector_moves_objects() {
     expect_known_stacks("collected");
 }
 
+/// Each Ruby with each compiler that it has, as an option.
+fn compilers() -> Vec<(PathBuf, &'static str)> {
+    let options = [("--yjit", "exit RubyVM::YJIT.enabled?"), ("--zjit", "exit RubyVM::ZJIT.enabled?")];
+    let mut found = vec![];
+    for (ruby, (option, is_on)) in
+        interpreters("ruby", "RUBIES").iter().flat_map(|ruby| options.map(|option| (ruby, option)))
+    {
+        let ended = Command::new(ruby).args([option, "-e", is_on]).output();
+        match ended.is_ok_and(|ended| ended.status.success()) {
+            true => found.push((ruby.clone(), option)),
+            false => println!("not run: {} has no {option}", ruby.display()),
+        }
+    }
+    found
+}
+
 /// Code of its compilers has no unwind information: such stacks are marked, and have all functions.
 #[test]
 fn no_stack_of_compiled_functions_is_impossible() {
-    let compilers = [("--yjit", "exit RubyVM::YJIT.enabled?"), ("--zjit", "exit RubyVM::ZJIT.enabled?")];
-    let rubies = interpreters("ruby", "RUBIES");
-    for (ruby, (option, is_on)) in rubies.iter().flat_map(|ruby| compilers.map(|compiler| (ruby, compiler))) {
-        let has_compiler = Command::new(ruby).args([option, "-e", is_on]).output();
-        if !has_compiler.is_ok_and(|ended| ended.status.success()) {
-            println!("not run: {} has no {option}", ruby.display());
-            continue;
-        }
+    for (ruby, option) in compilers() {
         for how in ["plain", "callbacks", "exceptions"] {
-            expect_known_stacks_of(ruby, how, option);
+            expect_known_stacks_of(&ruby, how, option);
         }
+    }
+}
+
+/// Regression: the native stack ends at compiled code, and Ruby was not read then. Of threads that
+/// wait or run below it most had no function of Ruby.
+#[test]
+fn threads_below_compiled_code_have_their_functions() {
+    for (ruby, option) in compilers() {
+        let threshold = format!("{option}-call-threshold=2");
+        let host = start_with(&ruby, &[option, &threshold], "compiled.rb", &[], &[]);
+        let stacks = record(&host, "samples=2&hz=50&mode=wall");
+        host.end();
+        let names = |stack: &Stack| stack.ruby().map(|frame| frame.name.clone()).collect::<Vec<_>>();
+        let expected = ["block (2 levels) in <main>", "Object#calls", "Object#waits"];
+        let is_whole = |stack: &&Stack| names(stack).starts_with(&expected.map(String::from));
+        let (found, all) = (stacks.iter().filter(is_whole).count(), stacks.len());
+        let text: Vec<_> = stacks.iter().map(names).collect();
+        assert!(found >= 16, "{}, {option}: {found} of {all}: {text:?}", ruby.display());
     }
 }
 

@@ -35,10 +35,10 @@ impl RuntimeCode {
     }
 
     /// Code without which a stack has none of its frames. What PHP compiles runs without a call of
-    /// the evaluator.
+    /// the evaluator, and of what Ruby compiles no unwind information leads to it.
     pub fn needed(&self) -> [&Range<u64>; 2] {
         match self.language {
-            RuntimeLanguage::Php => [&self.object, &self.cold_part],
+            RuntimeLanguage::Php | RuntimeLanguage::Ruby => [&self.object, &self.cold_part],
             _ => [&self.evaluator, &self.cold_part],
         }
     }

@@ -59,17 +59,20 @@ fn insert_merged(raw: &RawStack, code: &RuntimeCode, is_complete: bool, native: 
     if let Some(gap) = gap {
         addresses.insert(gap, NO_CODE);
     }
+    let gap = gap.or_else(|| behind_compiled(native, &mut addresses, code.language));
     addresses.truncate(frames_of_greenlet(native, |at| addresses.get(at).is_some_and(|pc| code.runs(*pc))));
     let entries: Vec<bool> = interpreted.frames.iter().map(|frame| frame.is_entry).collect();
     let is_cut = interpreted.is_cut;
     let merged = merge(Parts { native: &addresses, is_complete, entries: &entries, is_cut, gap }, code);
     let language = language_of(code.language);
+    // Ruby's compiled code notes an instruction only when it calls something.
+    let is_in_compiled = language == Language::Ruby && native.first().is_some_and(is_compiled);
     let all = std::mem::take(native);
     let frame = |place: Place| match place {
         Place::Native(at) => all.get(at).filter(|frame| !is_trampoline(frame)).cloned(),
         Place::Interpreted(at) => interpreted.frames.get(at).and_then(|frame| {
             // As of a return address: readers look up the byte before.
-            frame_of(frame, language, code.evaluator.start + 1)
+            frame_of(frame, at > 0 || !is_in_compiled, language, code.evaluator.start + 1)
         }),
     };
     let remark = match (merged.is_uncertain, interpreted.is_cut) {
@@ -114,15 +117,30 @@ fn is_jumped_to(frame: &Frame, is_complete: bool, language: RuntimeLanguage) -> 
     is_complete && language == RuntimeLanguage::Php && frame.functions.is_empty()
 }
 
+/// Ruby's compiled code has neither unwind information nor frame pointers: the walk may have left
+/// out calls of the evaluator behind it. Returns where the first such place is; what calls there
+/// are up to the last one is not known.
+fn behind_compiled(native: &[Frame], addresses: &mut [u64], language: RuntimeLanguage) -> Option<usize> {
+    let first = native.iter().position(is_compiled).filter(|_| language == RuntimeLanguage::Ruby)? + 1;
+    let last = native.iter().rposition(is_compiled)? + 1;
+    addresses.get_mut(first..last)?.fill(NO_CODE);
+    Some(first)
+}
+
+fn is_compiled(frame: &Frame) -> bool {
+    frame.kind == FrameKind::Jit
+}
+
 fn is_trampoline(frame: &Frame) -> bool {
     let function = frame.functions.last();
     frame.kind == FrameKind::Jit && function.is_some_and(|function| function.name.starts_with(TRAMPOLINE))
 }
 
 /// A function as a frame; `address`: of the native code that runs it.
-fn frame_of(frame: &InterpretedFrame, language: Language, address: u64) -> Option<Frame> {
+fn frame_of(frame: &InterpretedFrame, has_line: bool, language: Language, address: u64) -> Option<Frame> {
     let code = frame.code.as_ref().filter(|code| !is_constructors_own(code))?;
-    frame_at(frame, (code.name.clone(), code.line(frame.offset)), language, address)
+    let line = code.line(frame.offset).filter(|_| has_line);
+    frame_at(frame, (code.name.clone(), line), language, address)
 }
 
 /// Whether CPython itself runs it, around `__init__` (from 3.13 on): no traceback shows it.
@@ -184,6 +202,20 @@ mod tests {
         assert_eq!(frames_of_greenlet(&switching, |at| [1, 3].contains(&at)), 2);
         let in_none = frames(&[greenlet, python, python]);
         assert_eq!(frames_of_greenlet(&in_none, |at| at == 1), 3);
+    }
+
+    /// Regression: with `--yjit` a thread that waited below compiled code had its outermost function
+    /// in the place of the innermost one.
+    #[test]
+    fn behind_compiled_code_of_ruby_calls_of_the_evaluator_may_be_missing() {
+        let frame = |kind| Frame { address: 1, kind, module: None, functions: Arc::default() };
+        let kinds = [FrameKind::Native, FrameKind::Jit, FrameKind::Native, FrameKind::Jit, FrameKind::Native];
+        let native = kinds.map(frame);
+        let mut addresses = [1, 2, 3, 4, 5];
+        assert_eq!(behind_compiled(&native, &mut addresses, RuntimeLanguage::Perl), None);
+        assert_eq!(behind_compiled(&native, &mut addresses, RuntimeLanguage::Ruby), Some(2));
+        assert_eq!(addresses, [1, 2, NO_CODE, NO_CODE, 5]);
+        assert_eq!(behind_compiled(&native[..1], &mut addresses, RuntimeLanguage::Ruby), None);
     }
 
     /// Regression: functions that PHP 8.3 and later had compiled were missing in whole stacks.
