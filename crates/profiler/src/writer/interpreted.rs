@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(frames_of_greenlet(&in_none, |at| at == 1), 3);
     }
 
-    /// Regression: with `--yjit` a thread that waited below compiled code had its outermost function
-    /// in the place of the innermost one.
+    /// Regression: with `--yjit` a thread that waited below compiled code had its outermost
+    /// function in the place of the innermost one.
     #[test]
     fn behind_compiled_code_of_ruby_calls_of_the_evaluator_may_be_missing() {
         let frame = |kind| Frame { address: 1, kind, module: None, functions: Arc::default() };
