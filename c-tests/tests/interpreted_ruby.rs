@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use swipr_c_tests::agent::library;
+use swipr_c_tests::host::Host;
 use swipr_c_tests::interpreted::{
     Frame, Stack, at_points, interpreters, record, record_at, record_running, start, start_with,
 };
@@ -292,6 +294,27 @@ fn threads_below_compiled_code_have_their_functions() {
         let (found, all) = (stacks.iter().filter(is_whole).count(), stacks.len());
         let text: Vec<_> = stacks.iter().map(names).collect();
         assert!(found >= 16, "{}, {option}: {found} of {all}: {text:?}", ruby.display());
+    }
+}
+
+/// Regression: slots that were offered to new threads before Ruby was found had no room for its
+/// functions: the first samples of 16 threads had none.
+#[test]
+fn the_first_threads_of_a_program_that_is_recorded_from_its_start_have_functions() {
+    for ruby in interpreters("ruby", "RUBIES") {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtimes/short_threads.rb");
+        let mut command = Command::new(&ruby);
+        command.arg(script).env("LD_PRELOAD", library());
+        command.env("SWIPR_RECORDER", std::process::id().to_string());
+        let host = Host::spawn(command);
+        let mut stacks = record(&host, "seconds=4&hz=250&mode=cpu");
+        stacks.retain(|stack| stack.is_running && stack.tid != u64::from(host.pid()));
+        // Without a function the run loop itself is there.
+        let runs = |stack: &&Stack| stack.text().contains("rb_vm_exec") || stack.ruby().next().is_some();
+        let runs: Vec<&Stack> = stacks.iter().filter(runs).collect();
+        let without = runs.iter().filter(|stack| stack.ruby().next().is_none()).count();
+        println!("{}: {without} of {} without", ruby.display(), runs.len());
+        assert!(without <= 2 && !runs.is_empty(), "{}: {without} of {}", ruby.display(), runs.len());
     }
 }
 

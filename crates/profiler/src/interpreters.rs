@@ -171,6 +171,11 @@ impl Interpreters {
         lock(&self.state)?.text.clone()
     }
 
+    /// Whether one was found that is read.
+    pub fn is_read(&self) -> bool {
+        lock(&self.state).is_some_and(|state| state.reading.is_some())
+    }
+
     /// Frees what handlers do not use any more.
     pub fn free_retired(&self) {
         if let Some(reading) = lock(&self.state).as_mut().and_then(|state| state.reading.as_mut()) {

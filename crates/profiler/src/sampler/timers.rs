@@ -74,6 +74,8 @@ pub struct Timers {
     expires_ns: u64,
     /// One of them was hit and waits for a CPU.
     is_any_put_off: bool,
+    /// The slots that are offered to new threads have room for an interpreter's frames.
+    offers_have_room: bool,
 }
 
 /// A running thread is hit within this time.
@@ -101,6 +103,7 @@ impl Timers {
             armed: vec![],
             expires_ns: 0,
             is_any_put_off: false,
+            offers_have_room: false,
         }
     }
 

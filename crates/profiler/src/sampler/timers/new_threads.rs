@@ -7,6 +7,7 @@ use crate::mappings::Tables;
 use crate::sampler::threads::ThreadState;
 use crate::stack::RawStack;
 use crate::thread_start::{self, Armed, PLACES};
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_formats::model::Thread;
@@ -32,10 +33,15 @@ impl Timers {
     /// timer could cut a system call short, in a sandbox, or where the user may queue few signals.
     pub fn offer(&mut self, is_wanted: bool) {
         let may_arm = self.room >= LEAST_ROOM && !self.has_met_sandbox;
+        let take_back = || thread_start::withdraw(|ticket| _ = slot::release(ticket));
         if is_wanted && may_arm && timer_delivery::is_task_work() {
+            // An interpreter was found: slots that were offered before have no room for its frames.
+            if self.interpreters.is_read() && !mem::replace(&mut self.offers_have_room, true) {
+                take_back();
+            }
             thread_start::offer(|| self.new_offer());
         } else {
-            thread_start::withdraw(|ticket| _ = slot::release(ticket));
+            take_back();
             let armed = self.take_armed_by_themselves();
             armed.into_iter().for_each(|(_, timer)| self.retire(Some(timer)));
         }
