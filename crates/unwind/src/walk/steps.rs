@@ -190,6 +190,15 @@ pub(super) fn enter_interrupted<A: Arch, M: Memory + ?Sized>(
     Ok(())
 }
 
+/// Whether `pc`, which nothing but its place on the stack says to be one, may be a return address.
+/// A function pointer is none: it leads to a first instruction, and behind no call.
+fn may_return_to<A: Arch, M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M, pc: u64) -> bool {
+    let rule = rules.rule(pc);
+    let is_first = A::CALL_PUSHES && rule.kind() == Kind::Sp && rule.cfa_offset() == 8;
+    rules.snapshot.is_executable(pc)
+        && !(is_first && prologue::follows_call(rules, memory, pc) == Some(false))
+}
+
 /// Code without unwind information: JIT code, or hand-written. Follows the frame pointer if it
 /// points to what looks like a frame. Else, for the innermost frame, takes the word on top of the
 /// stack (or the link register) as the return address.
@@ -205,7 +214,7 @@ fn step_without_table<A: Arch, M: Memory + ?Sized>(
         && fp & 7 == 0
         && fp.checked_add(16).is_some_and(|end| end <= limit)
         && let Some(pc) = memory.word(fp + 8).map(|pc| pc & A::ADDRESS_MASK)
-        && rules.snapshot.is_executable(pc)
+        && may_return_to::<A, M>(rules, memory, pc)
     {
         let caller_fp = memory.word(fp).ok_or(Stop::OutOfBounds)?;
         frame.set_caller(pc, fp + 16, Some(caller_fp));
@@ -214,10 +223,10 @@ fn step_without_table<A: Arch, M: Memory + ?Sized>(
     if frame.exact {
         let (pc, caller_sp) =
             if A::CALL_PUSHES { (memory.word(sp), sp.wrapping_add(8)) } else { (frame.at.link, sp) };
-        if let Some(pc) = pc
-            && rules.snapshot.is_executable(pc & A::ADDRESS_MASK)
+        if let Some(pc) = pc.map(|pc| pc & A::ADDRESS_MASK)
+            && may_return_to::<A, M>(rules, memory, pc)
         {
-            frame.set_caller(pc & A::ADDRESS_MASK, caller_sp, frame.at.fp);
+            frame.set_caller(pc, caller_sp, frame.at.fp);
             return Ok(());
         }
     }

@@ -273,6 +273,24 @@ fn code_without_a_table_is_left_by_its_frame_pointer() {
     assert_eq!(lost, (vec![TEXT + jit], Stop::NoTable));
 }
 
+/// Regression: on top of the stack of code that PHP compiled, or where its frame pointer pointed,
+/// was a function pointer, and a zero behind that: the stack was reported as complete.
+#[test]
+fn a_function_pointer_is_no_return_address() {
+    let rows = [(0, sp(8, 0)), (0x10, sp(8, 0)), (0x14, sp(16, 0)), (0x40, Rule::NONE)];
+    let pointer = [TEXT + 0x10, 0, TEXT + 0x10, 0];
+    let jit = 0x20010;
+    for fp in [STACK + 8, 0x1234] {
+        let mut world = world(&rows, &pointer);
+        world.memory.text = vec![0x90; 0x80];
+        assert_eq!(world.walk::<X86_64>(at(jit, 0, Some(fp))), (vec![TEXT + jit], Stop::NoTable));
+        // Behind a call it may be one.
+        world.memory.text[0xb] = 0xe8;
+        let returns = (vec![TEXT + jit, TEXT + 0x10], Stop::Root);
+        assert_eq!(world.walk::<X86_64>(at(jit, 0, Some(fp))), returns);
+    }
+}
+
 /// Regression: libx264's assembly uses the frame pointer freely. One sample in fifty of ffmpeg
 /// ended there and was reported as complete.
 #[test]
