@@ -47,9 +47,8 @@ fn of(found: &Found, arguments: &Dump) -> Result<Vec<u8>, Error> {
     target.push_str(arguments.frames.query());
     let client = found.client.clone().waiting();
     let dump = client.get(&target)?.bytes().map_err(|error| found.client.unreachable(&error))?;
-    Ok(match String::from_utf8(dump) {
-        Ok(text) if !arguments.json => equal_stacks::together(&text).into_bytes(),
-        Ok(json) => json.into_bytes(),
-        Err(other) => other.into_bytes(),
+    Ok(match arguments.json {
+        true => dump,
+        false => equal_stacks::together(&String::from_utf8_lossy(&dump)).into_bytes(),
     })
 }

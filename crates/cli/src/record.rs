@@ -10,7 +10,7 @@ pub mod unrecorded;
 mod written;
 
 pub use descendants::Descendants;
-pub use written::{Plan, tell, tell_of_cpu};
+pub use written::{Plan, tell, tell_recording};
 
 use crate::args::{Record, Sampling};
 use crate::error::{Error, Exit};
@@ -80,7 +80,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     progress.clear();
     session.stop()?;
     let unrecorded = session.unrecorded.names().clone();
-    let done = session.finish().map(|summary| tell_of_cpu(&plan, &summary, if_idle(sampling, &found)));
+    let done = session.finish().map(|summary| tell_recording(&plan, &summary, if_idle(sampling, &found)));
     if descendants.is_some() {
         report_unrecorded(&unrecorded, plan.talk);
     }

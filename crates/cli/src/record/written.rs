@@ -82,8 +82,9 @@ pub fn tell(plan: &Plan, summary: &Summary) {
     }
 }
 
-/// The same of a recording of CPU time: if the program hardly used any, says so, and what to do.
-pub fn tell_of_cpu(plan: &Plan, summary: &Summary, next_if_idle: Option<String>) {
+/// The same of a recording. With `next_if_idle`, what to do then, it is one of CPU time: if the
+/// program hardly used any, that is printed, too.
+pub fn tell_recording(plan: &Plan, summary: &Summary, next_if_idle: Option<String>) {
     tell(plan, summary);
     let what = hardly_any(summary).filter(|_| plan.talk != Talk::Quiet);
     if let (Some(what), Some(next)) = (what, next_if_idle) {

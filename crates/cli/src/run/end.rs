@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::process::Process;
 use crate::record::progress::Talk;
 use crate::record::session::Session;
-use crate::record::tell_of_cpu;
+use crate::record::tell_recording;
 use crate::record::unrecorded::{listed, report_unrecorded};
 use crate::say;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ impl Runner {
         let is_told = self.arguments.sampling.is_wall() || self.has_children;
         let next_if_idle = (!is_told).then(|| "--idle records threads that wait, too".to_owned());
         let done = stopped.and_then(|()| session.finish());
-        let done = done.map(|summary| tell_of_cpu(&self.plan, &summary, next_if_idle));
+        let done = done.map(|summary| tell_recording(&self.plan, &summary, next_if_idle));
         self.outcome = Some(done.map_err(|error| match &left {
             Some(left) => Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error },
             None => error,
