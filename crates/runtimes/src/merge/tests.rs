@@ -102,3 +102,20 @@ fn a_call_of_ruby_is_two_functions_and_a_thread_may_begin_with_a_function_of_c()
     let begun = parts(&[300, 550, 150, 300, 400], &[true, false]);
     assert_eq!(merged_by(&ruby, begun), ("400 300 g f 300".to_owned(), false));
 }
+
+/// CPython's `--with-tail-call-interp`: the evaluator calls nothing but functions of instructions.
+#[test]
+fn functions_of_instructions_are_part_of_the_evaluator_that_calls_them() {
+    let python = RuntimeCode {
+        evaluator: 100..110,
+        inner: [0..1000, 0..0],
+        object: 0..1000,
+        ..RuntimeCode::default()
+    };
+    let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false, gap: None };
+    let computes = parts(&[300, 105, 400], &[false, true]);
+    assert_eq!(merged_by(&python, computes), ("400 g f".to_owned(), false));
+    // What an instruction calls stays, and a callback of another object's code, too.
+    let calls = parts(&[500, 300, 105, 2000, 310, 105, 400], &[true, true]);
+    assert_eq!(merged_by(&python, calls), ("400 g 2000 f 500".to_owned(), false));
+}
