@@ -22,11 +22,12 @@ impl Recorder {
         }
     }
 
-    /// What else may use the CPU. `run` itself says that there are child processes.
-    fn children(self) -> &'static str {
+    /// What else helps with a process that waits, or whose child processes use the CPU. `run` itself
+    /// says that there are some.
+    fn if_idle(self) -> &'static str {
         match self {
             Recorder::Run => "",
-            Recorder::Record => " -s child processes;",
+            Recorder::Record => " `swipr dump` shows where they are; -s records child processes;",
         }
     }
 
@@ -121,12 +122,12 @@ pub(super) fn nothing(
         ),
         _ if summary.samples > 0 && hardly_unsampled(summary) => (
             idle(summary),
-            format!("--idle records threads that wait, too;{} {short_programs}", recorder.children()),
+            format!("--idle records threads that wait, too;{} {short_programs}", recorder.if_idle()),
         ),
         _ if summary.samples > 0 => unsampled(summary, hindrance, short_programs),
         _ => (
             format!("no thread used the CPU in {seconds:.1} s (idle)"),
-            format!("--idle records threads that wait, too;{} {short_programs}", recorder.children()),
+            format!("--idle records threads that wait, too;{} {short_programs}", recorder.if_idle()),
         ),
     };
     Error::new(format!("not a single sample came: {why}"), next)
