@@ -7,6 +7,7 @@ mod debug_offsets;
 mod layout;
 mod orders;
 mod rows;
+mod several;
 
 use crate::blocks::BlockMemory;
 use crate::content::{HEAD, put_head};
@@ -38,29 +39,28 @@ const SHIM: u8 = 3;
 
 /// States at the beginning of the list that are looked at for that of a new thread.
 const NEWEST: usize = 8;
-/// The state of a thread that has several: which one is in use cannot be told.
+/// Added to a state's address if there are several interpreters: the thread may have more states.
 pub const SEVERAL: u64 = 1;
 
 /// Reads the frames of the thread whose state is at `state`; 0: it is not known. The thread stands
-/// still.
+/// still, its stack pointer is `sp`.
 pub fn walk(
     layout: &Layout,
     state: u64,
-    thread: ThreadKey,
+    (thread, sp): (ThreadKey, u64),
     memory: &mut BlockMemory<'_>,
     known: KnownKeys<'_>,
     chain: &mut Chain,
 ) {
     chain.begin();
     memory.allow(MAX_READS);
-    let state = if state == 0 { layout.newest_of(thread, memory).unwrap_or(0) } else { state };
-    let is_known = ![0, SEVERAL].contains(&state);
-    let end = if is_known && layout.is_of(state, thread, memory) == Some(true) {
-        Walk { layout, memory, known, chain }.run(state)
+    let mut walk = Walk { layout, memory, known, chain };
+    let end = if state & SEVERAL == 0 {
+        walk.run_one(state, thread)
     } else {
-        End::NoState
+        walk.run_several(state & !SEVERAL, thread, sp)
     };
-    chain.finish(end);
+    chain.finish(end.unwrap_or_else(|end| end));
 }
 
 struct Walk<'w, 'p, 'k> {
@@ -79,9 +79,28 @@ impl Walk<'_, '_, '_> {
         structure.checked_add(at).and_then(|at| self.memory.byte(at)).ok_or(End::Unreadable)
     }
 
+    fn run_one(&mut self, state: u64, thread: ThreadKey) -> Result<End, End> {
+        let state = match state {
+            0 => self.layout.newest_of(thread, self.memory).ok_or(End::NoState)?,
+            known => known,
+        };
+        match self.layout.is_of(state, thread, self.memory) {
+            Some(true) => Ok(self.run([state].into_iter())),
+            _ => Err(End::NoState),
+        }
+    }
+
+    fn run_several(&mut self, state: u64, thread: ThreadKey, sp: u64) -> Result<End, End> {
+        let states = self.states_in_use(state, thread, sp)?;
+        if states.has_one { Ok(self.run(states.iter())) } else { Err(End::NoState) }
+    }
+
     /// First the frames, which lie close together; then their functions, in groups.
-    fn run(&mut self, state: u64) -> End {
-        let followed = self.follow(state);
+    fn run(&mut self, mut states: impl Iterator<Item = u64>) -> End {
+        let followed = states.try_fold(End::Root, |end, state| match end {
+            End::Root => self.follow(state),
+            end => Ok(end),
+        });
         let mut end = followed.unwrap_or_else(|end| if self.memory.is_used_up() { End::Full } else { end });
         let mut at = 0;
         while at < self.chain.frames().len() && matches!(end, End::Root | End::Full) {

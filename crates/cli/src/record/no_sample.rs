@@ -22,8 +22,8 @@ impl Recorder {
         }
     }
 
-    /// What else helps with a process that waits, or whose child processes use the CPU. `run` itself
-    /// says that there are some.
+    /// What else helps with a process that waits, or whose child processes use the CPU: `run`
+    /// itself says that there are some.
     fn if_idle(self) -> &'static str {
         match self {
             Recorder::Run => "",

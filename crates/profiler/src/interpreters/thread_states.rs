@@ -27,6 +27,11 @@ pub struct StateEntry {
 pub trait StateList {
     /// Reads it.
     fn states(&self, memory_file: i32) -> Vec<StateEntry>;
+
+    /// Whether a thread may have several states, which the walk finds then.
+    fn has_several(&self, _memory_file: i32) -> bool {
+        false
+    }
 }
 
 /// The list as it was read last.
@@ -34,16 +39,27 @@ pub trait StateList {
 pub struct ThreadStates {
     entries: Vec<StateEntry>,
     read_at: Option<Instant>,
+    /// [`SEVERAL`], or 0, and when that was read.
+    several: u64,
+    several_at: Option<Instant>,
     /// Threads that were not in it then.
     missed: FxHashSet<u32>,
 }
 
 impl ThreadStates {
-    /// The thread's state, or [`SEVERAL`]: it runs in subinterpreters, and which of them is at work
-    /// now cannot be told. `None`: there is none, or it is not known yet.
+    /// A state of the thread, and [`SEVERAL`]. `None`: there is none, or it is not known yet.
     pub fn find(&mut self, thread: ThreadKey, list: &impl StateList, memory_file: i32) -> Option<u64> {
+        if is_old(self.several_at) {
+            self.several = if list.has_several(memory_file) { SEVERAL } else { 0 };
+            self.several_at = Some(Instant::now());
+        }
+        let found = self.find_one(thread, list, memory_file);
+        if self.several == 0 { found } else { Some(found.unwrap_or(0) | self.several) }
+    }
+
+    fn find_one(&mut self, thread: ThreadKey, list: &impl StateList, memory_file: i32) -> Option<u64> {
         let known = self.look_up(thread);
-        let is_old = self.read_at.is_none_or(|at| at.elapsed() >= READ_AGAIN);
+        let is_old = is_old(self.read_at);
         if known.is_some() || !is_old && self.missed.contains(&thread.tid) {
             return known;
         }
@@ -62,16 +78,18 @@ impl ThreadStates {
             thread.pointer != 0 && entry.ident == thread.pointer
                 || entry.native != 0 && entry.native == u64::from(thread.tid)
         };
-        let mut found = self.entries.iter().filter(is_of);
-        let first = found.next()?;
-        Some(if found.next().is_some() { SEVERAL } else { first.state })
+        self.entries.iter().find(is_of).map(|entry| entry.state)
     }
 
     /// An entry turned out not to be the thread's any more.
     pub fn forget(&mut self, state: u64) {
         self.missed.clear();
-        self.entries.retain(|entry| entry.state != state);
+        self.entries.retain(|entry| entry.state != state & !SEVERAL);
     }
+}
+
+fn is_old(at: Option<Instant>) -> bool {
+    at.is_none_or(|at| at.elapsed() >= READ_AGAIN)
 }
 
 /// The word at `address`.

@@ -1,10 +1,10 @@
 use super::*;
 use crate::blocks::Blocks;
 
-const ROW: Row = ROWS[ROWS.len() - 1];
+pub(super) const ROW: Row = ROWS[ROWS.len() - 1];
 
 /// A structure of zeroes but for these words.
-fn structure(words: &[(u64, u64)]) -> Vec<u8> {
+pub(super) fn structure(words: &[(u64, u64)]) -> Vec<u8> {
     let mut bytes = vec![0; 1024];
     for &(at, word) in words {
         bytes[at as usize..][..8].copy_from_slice(&word.to_ne_bytes());
@@ -12,7 +12,7 @@ fn structure(words: &[(u64, u64)]) -> Vec<u8> {
     bytes
 }
 
-fn address(structure: &[u8]) -> u64 {
+pub(super) fn address(structure: &[u8]) -> u64 {
     structure.as_ptr() as u64
 }
 
@@ -21,9 +21,9 @@ fn frame(previous: u64) -> Vec<u8> {
     structure(&[(ROW.frame_code, 4096), (ROW.frame_previous, previous)])
 }
 
-/// What `judge` says of a walk through structures of this row.
-fn with_walk<T>(row: Row, judge: impl FnOnce(&mut Walk<'_, '_, '_>) -> T) -> T {
-    let (runtime, code_type, text_type, bytes_type) = (0, 0, 0, 0);
+/// What `judge` says of a walk through structures of this row, of the interpreters at `runtime`.
+pub(super) fn with_walk<T>(row: Row, runtime: u64, judge: impl FnOnce(&mut Walk<'_, '_, '_>) -> T) -> T {
+    let (code_type, text_type, bytes_type) = (0, 0, 0);
     let layout = Layout { row, runtime, code_type, text_type, bytes_type, tid_in_block: None };
     // SAFETY: zeroed memory is valid for both.
     let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
@@ -37,7 +37,7 @@ fn with_walk<T>(row: Row, judge: impl FnOnce(&mut Walk<'_, '_, '_>) -> T) -> T {
 fn followed(frame: u64) -> (Result<End, End>, usize) {
     let c_frame = structure(&[(ROW.c_frame.unwrap(), frame)]);
     let state = structure(&[(ROW.thread_frame, address(&c_frame))]);
-    with_walk(ROW, |walk| (walk.follow(address(&state)), walk.chain.frames().len()))
+    with_walk(ROW, 0, |walk| (walk.follow(address(&state)), walk.chain.frames().len()))
 }
 
 /// Without the interpreter's lock each thread has a copy of a function's instructions.
@@ -48,7 +48,7 @@ fn an_instruction_is_counted_from_the_start_of_its_threads_copy() {
     let code = structure(&[(32, address(&list))]);
     let offset = |frame: &[(u64, u64)]| {
         let frame = structure(frame);
-        with_walk(Row { frame_instruction, ..ROW }, |walk| walk.offset(address(&frame), address(&code)))
+        with_walk(Row { frame_instruction, ..ROW }, 0, |walk| walk.offset(address(&frame), address(&code)))
     };
     // Other bytes lie behind the copy's number, of four bytes.
     assert_eq!(offset(&[(16, 0x7018), (24, 5 << 32 | 1)]), Ok(0x18));

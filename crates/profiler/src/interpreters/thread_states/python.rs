@@ -28,6 +28,13 @@ impl StateList for Layout {
         }
         entries
     }
+
+    fn has_several(&self, memory_file: i32) -> bool {
+        let row = &self.row;
+        let newest = word(self.runtime.wrapping_add(row.interpreters), memory_file);
+        let next = newest.and_then(|newest| word(newest.wrapping_add(row.interpreter_next), memory_file));
+        next.is_some_and(|next| next != 0)
+    }
 }
 
 /// The entry at `state`, and where the next one is.
