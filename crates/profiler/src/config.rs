@@ -103,20 +103,20 @@ impl Config {
     /// The same, but `socket` is the main place: a path with placeholders, or a URL. The variables
     /// for the main place are ignored then. An empty text is ignored.
     pub fn with_socket(socket: Option<&str>) -> Result<Config, ConfigError> {
-        Config::parse_with_socket(socket, |name| std::env::var_os(name))
+        Config::parse_with_socket(socket, &|name| std::env::var_os(name))
     }
 
     /// Reads the variables through `lookup`. An empty value is an unset one.
     pub fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Config, ConfigError> {
         VariableReader { lookup: &lookup }.choice(AUTOSTART, &["0", "1"])?;
-        Config::parse_with_socket(None, lookup).map(|config| Config { main_is_inherited: true, ..config })
+        Config::parse_with_socket(None, &lookup).map(|config| Config { main_is_inherited: true, ..config })
     }
 
     fn parse_with_socket(
         socket: Option<&str>,
-        lookup: impl Fn(&str) -> Option<OsString>,
+        lookup: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Config, ConfigError> {
-        let reader = VariableReader { lookup: &lookup };
+        let reader = VariableReader { lookup };
         let token = reader.text("SWIPR_TOKEN", "a-long-random-word")?;
         if token.as_deref().is_some_and(|token| !is_token(token)) {
             return Err(ConfigError {

@@ -226,7 +226,7 @@ fn a_socket_given_by_the_program_goes_before_the_variables_but_for_listen() {
         ("SWIPR_LISTEN", "127.0.0.1:1"),
     ];
     let given = |socket| {
-        Config::parse_with_socket(socket, |name| {
+        Config::parse_with_socket(socket, &|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| OsString::from(value))
         })
