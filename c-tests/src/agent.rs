@@ -8,9 +8,13 @@ use std::sync::OnceLock;
 /// build for old distributions.
 pub const LIBRARY_VARIABLE: &str = "SWIPR_TEST_LIBRARY";
 
-/// Cargo's profile for the library that tests build: as the release, without its pass over the
-/// whole program.
-const PROFILE: &str = "test-library";
+/// Cargo's profile for the library that tests build, and its folder: as the release, without its
+/// pass over the whole program.
+const OPTIMISED: [&str; 2] = ["test-library", "test-library"];
+
+/// The same for the library that is built for its faults alone: most of it was built for the tests
+/// themselves.
+const UNOPTIMISED: [&str; 2] = ["dev", "debug"];
 
 /// The checkout's top folder.
 pub fn checkout() -> PathBuf {
@@ -38,7 +42,8 @@ pub fn target() -> PathBuf {
 /// The library that tests build. It has faults built in, of which [`FAULT_VARIABLE`] selects one.
 pub fn faulty_library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(cargo_build).clone()
+    let is_named = || std::env::var_os(LIBRARY_VARIABLE).is_some();
+    LIBRARY.get_or_init(|| cargo_build(if is_named() { UNOPTIMISED } else { OPTIMISED })).clone()
 }
 
 /// `memory:N` or `panic:THREAD`.
@@ -54,10 +59,10 @@ fn build() -> PathBuf {
 }
 
 /// Builds the library.
-fn cargo_build() -> PathBuf {
+fn cargo_build([profile, folder]: [&str; 2]) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "-p", "libswipr", "--profile", PROFILE, "--features", "fault-injection"])
+        .args(["build", "-p", "libswipr", "--profile", profile, "--features", "fault-injection"])
         .arg("--target-dir")
         .arg(target())
         .current_dir(checkout())
@@ -69,5 +74,5 @@ fn cargo_build() -> PathBuf {
         String::from_utf8_lossy(&output.stderr)
     );
     let name = if cfg!(target_os = "macos") { "libswipr.dylib" } else { "libswipr.so" };
-    target().join(PROFILE).join(name)
+    target().join(folder).join(name)
 }
