@@ -36,9 +36,6 @@ const NAME_BYTES: usize = 112;
 const GROUP: usize = 16;
 /// From this owner on a frame stands for a native call of the evaluator, not for a function.
 const SHIM: u8 = 3;
-
-/// States at the beginning of the list that are looked at for that of a new thread.
-const NEWEST: usize = 8;
 /// Added to a state's address if there are several interpreters: the thread may have more states.
 pub const SEVERAL: u64 = 1;
 
@@ -55,11 +52,9 @@ pub fn walk(
     chain.begin();
     memory.allow(MAX_READS);
     let mut walk = Walk { layout, memory, known, chain };
-    let end = if state & SEVERAL == 0 {
-        walk.run_one(state, thread)
-    } else {
-        walk.run_several(state & !SEVERAL, thread, sp)
-    };
+    let is_sure = state != 0 && state & SEVERAL == 0;
+    let end =
+        if is_sure { walk.run_one(state, thread) } else { walk.run_several(state & !SEVERAL, thread, sp) };
     chain.finish(end.unwrap_or_else(|end| end));
 }
 
@@ -80,10 +75,6 @@ impl Walk<'_, '_, '_> {
     }
 
     fn run_one(&mut self, state: u64, thread: ThreadKey) -> Result<End, End> {
-        let state = match state {
-            0 => self.layout.newest_of(thread, self.memory).ok_or(End::NoState)?,
-            known => known,
-        };
         match self.layout.is_of(state, thread, self.memory) {
             Some(true) => Ok(self.run([state].into_iter())),
             _ => Err(End::NoState),

@@ -1,6 +1,5 @@
 //! Where a CPython keeps what is read of it, and how a thread is recognised.
 
-use super::NEWEST;
 use crate::blocks::BlockMemory;
 use crate::content::LineTable;
 
@@ -102,28 +101,6 @@ impl Row {
 }
 
 impl Layout {
-    /// The state of a thread that has just begun, if it is the only one of that thread among the
-    /// newest, which come first, and there are no other interpreters.
-    pub(super) fn newest_of(&self, thread: ThreadKey, memory: &mut BlockMemory<'_>) -> Option<u64> {
-        let row = &self.row;
-        let interpreter = memory.word(self.runtime.checked_add(row.interpreters)?)?;
-        if memory.word(interpreter.checked_add(row.interpreter_next)?)? != 0 {
-            return None;
-        }
-        let (mut at, mut found) = (interpreter.checked_add(row.interpreter_threads)?, None);
-        for _ in 0..NEWEST {
-            let state = memory.word(at)?;
-            if state == 0 {
-                break;
-            }
-            if self.is_of(state, thread, memory)? && found.replace(state).is_some() {
-                return None;
-            }
-            at = state.checked_add(row.thread_next)?;
-        }
-        found
-    }
-
     /// Whether `state` is the thread's; `None`: it cannot be read.
     pub fn is_of(&self, state: u64, thread: ThreadKey, memory: &mut BlockMemory<'_>) -> Option<bool> {
         let row = &self.row;

@@ -1,6 +1,7 @@
 //! A thread that runs in several interpreters (PEP 734) has a state in each. All that have frames
 //! are in use: code of the outer interpreter called the inner one's. Where on the native stack the
-//! evaluator keeps what belongs to a state says in which order.
+//! evaluator keeps what belongs to a state says in which order. The state of a thread that has just
+//! begun is found in the same way.
 
 use super::{Entry, MAX_STEPS, SHIM, ThreadKey, Walk};
 use crate::room::End;
@@ -117,6 +118,7 @@ mod tests {
     use super::*;
 
     use crate::python::tests::{ROW, address, structure, with_walk};
+    use crate::python::walk;
 
     /// How many states are in use by the thread of this stack, of two interpreters' states whose
     /// evaluators are on it, or somewhere else.
@@ -142,6 +144,25 @@ mod tests {
         assert_eq!(in_use(u64::MAX - 1, u64::MAX), 0, "further in");
         assert_eq!(in_use(4096, 4097), 0, "further out");
         assert_eq!(in_use(4096, 1), 2, "the first thread's control block is not on its stack");
+    }
+
+    /// Regression: the first threads that began after the first subinterpreter was made had no
+    /// function.
+    #[test]
+    fn the_state_of_a_thread_that_is_not_known_yet_is_found_in_any_interpreter() {
+        let c_frame = structure(&[]);
+        let state = structure(&[(ROW.thread_frame, address(&c_frame)), (ROW.thread_ident, 70)]);
+        let first = structure(&[(ROW.interpreter_threads, address(&state))]);
+        let newest = structure(&[(ROW.interpreter_next, address(&first))]);
+        let runtime = structure(&[(ROW.interpreters, address(&newest))]);
+        let ended = |pointer| {
+            with_walk(ROW, address(&runtime), |found| {
+                let thread = ThreadKey { tid: 0, pointer, pc: 0 };
+                walk(found.layout, 0, (thread, 4096), found.memory, found.known, found.chain);
+                found.chain.end()
+            })
+        };
+        assert_eq!([ended(70), ended(71)], [End::Root, End::NoState]);
     }
 
     /// In which order states at these places are.
