@@ -53,8 +53,13 @@ pub fn walk(
     memory.allow(MAX_READS);
     let mut walk = Walk { layout, memory, known, chain };
     let is_sure = state != 0 && state & SEVERAL == 0;
-    let end =
-        if is_sure { walk.run_one(state, thread) } else { walk.run_several(state & !SEVERAL, thread, sp) };
+    let one = if is_sure { walk.run_one(state, thread) } else { Err(End::NoState) };
+    let end = match one {
+        // It may have ended: C code that calls Python makes a state for each call.
+        Ok(End::Root) if walk.chain.frames().is_empty() => walk.run_several(0, thread, sp),
+        Err(End::NoState) => walk.run_several(state & !SEVERAL, thread, sp),
+        end => end,
+    };
     chain.finish(end.unwrap_or_else(|end| end));
 }
 

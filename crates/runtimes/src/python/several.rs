@@ -165,6 +165,23 @@ mod tests {
         assert_eq!([ended(70), ended(71)], [End::Root, End::NoState]);
     }
 
+    /// Regression: a C thread that called Python again and again had hardly any function.
+    #[test]
+    fn a_state_that_has_ended_is_not_taken_for_the_one_in_use() {
+        let (empty, frame) = (structure(&[]), structure(&[(ROW.frame_code, 4096)]));
+        let c_frame = structure(&[(ROW.c_frame.unwrap(), address(&frame))]);
+        let state = |c_frame| structure(&[(ROW.thread_frame, c_frame), (ROW.thread_ident, 70)]);
+        let (ended, used) = (state(address(&empty)), state(address(&c_frame)));
+        let only = structure(&[(ROW.interpreter_threads, address(&used))]);
+        let runtime = structure(&[(ROW.interpreters, address(&only))]);
+        let end = with_walk(ROW, address(&runtime), |found| {
+            let thread = ThreadKey { tid: 0, pointer: 70, pc: 0 };
+            walk(found.layout, address(&ended), (thread, 4096), found.memory, found.known, found.chain);
+            found.chain.end()
+        });
+        assert_eq!(end, End::Inconsistent, "its one frame is of no function");
+    }
+
     /// In which order states at these places are.
     fn ordered(places: &[u64]) -> Result<Vec<u64>, End> {
         let mut states = States::default();
