@@ -36,8 +36,6 @@ const NAME_BYTES: usize = 112;
 const GROUP: usize = 16;
 /// From this owner on a frame stands for a native call of the evaluator, not for a function.
 const SHIM: u8 = 3;
-/// Added to a state's address if there are several interpreters: the thread may have more states.
-pub const SEVERAL: u64 = 1;
 
 /// Reads the frames of the thread whose state is at `state`; 0: it is not known. The thread stands
 /// still, its stack pointer is `sp`.
@@ -52,14 +50,7 @@ pub fn walk(
     chain.begin();
     memory.allow(MAX_READS);
     let mut walk = Walk { layout, memory, known, chain };
-    let is_sure = state != 0 && state & SEVERAL == 0;
-    let one = if is_sure { walk.run_one(state, thread) } else { Err(End::NoState) };
-    let end = match one {
-        // It may have ended: C code that calls Python makes a state for each call.
-        Ok(End::Root) if walk.chain.frames().is_empty() => walk.run_several(0, thread, sp),
-        Err(End::NoState) => walk.run_several(state & !SEVERAL, thread, sp),
-        end => end,
-    };
+    let end = walk.run_thread(state, thread, sp);
     chain.finish(end.unwrap_or_else(|end| end));
 }
 
@@ -79,14 +70,14 @@ impl Walk<'_, '_, '_> {
         structure.checked_add(at).and_then(|at| self.memory.byte(at)).ok_or(End::Unreadable)
     }
 
-    fn run_one(&mut self, state: u64, thread: ThreadKey) -> Result<End, End> {
-        match self.layout.is_of(state, thread, self.memory) {
-            Some(true) => Ok(self.run([state].into_iter())),
-            _ => Err(End::NoState),
+    fn run_thread(&mut self, state: u64, thread: ThreadKey, sp: u64) -> Result<End, End> {
+        if self.is_only_state(state, thread) {
+            let end = self.run([state].into_iter());
+            // It may have ended: C code that calls Python makes a state for each call.
+            if end != End::Root || !self.chain.frames().is_empty() {
+                return Ok(end);
+            }
         }
-    }
-
-    fn run_several(&mut self, state: u64, thread: ThreadKey, sp: u64) -> Result<End, End> {
         let states = self.states_in_use(state, thread, sp)?;
         if states.has_one { Ok(self.run(states.iter())) } else { Err(End::NoState) }
     }

@@ -7,7 +7,7 @@ use swipr_runtimes::code::Code;
 use swipr_runtimes::known::KnownKeys;
 use swipr_runtimes::perl::{self, Ops, PerlLayout};
 use swipr_runtimes::php::{self, PhpGlobals, PhpLayout, PhpThreads};
-use swipr_runtimes::python::{self, Layout, SEVERAL, ThreadKey};
+use swipr_runtimes::python::{self, Layout, ThreadKey};
 use swipr_runtimes::room::{Chain, End, MAX_FRAMES};
 use swipr_runtimes::ruby::{self, CurrentContext, RubyLayout};
 use swipr_runtimes::runtime::Runtime;
@@ -167,7 +167,7 @@ fn walks_of_damaged_memory_end_and_leave_nothing_that_cannot_be_read() {
         (0..total).for_each(|number| runs.note(number, numbers.word(at)));
         let native = NativeFrames { storage: &storage, total, runs: &runs, sp: at };
         for runtime in runtimes(begin) {
-            let state = [0, begin + 32, SEVERAL, begin + 32 + SEVERAL][numbers.next() as usize % 4];
+            let state = [0, begin + 32][numbers.next() as usize % 2];
             let thread = ThreadKey { tid: TID, pointer: numbers.word(at), pc: numbers.word(at) };
             chain.begin();
             let mut reader = BlockMemory::new(&mut blocks, -1);

@@ -15,7 +15,7 @@ use swipr_runtimes::blocks::{BlockMemory, Blocks};
 use swipr_runtimes::known::KnownKeys;
 use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::php::{PhpGlobals, PhpLayout};
-use swipr_runtimes::python::{SEVERAL, ThreadKey};
+use swipr_runtimes::python::ThreadKey;
 use swipr_runtimes::room::{End, Room};
 use swipr_runtimes::runtime::Runtime;
 use swipr_unwind::frame_runs::NativeFrames;
@@ -164,7 +164,7 @@ impl Reading {
         counters.interpreted(end);
         self.walks += 1;
         match end {
-            End::NoState => self.threads.forget(room.state.load(Relaxed) & !SEVERAL),
+            End::NoState => self.threads.forget(room.state.load(Relaxed)),
             End::Unreadable | End::Inconsistent => self.wrong += 1,
             End::NotAsked | End::Root | End::Full | End::NoPages | End::Moving => {}
         }

@@ -47,6 +47,17 @@ impl States {
 }
 
 impl Walk<'_, '_, '_> {
+    /// Whether this state is the thread's, and there is one interpreter.
+    pub(super) fn is_only_state(&mut self, state: u64, thread: ThreadKey) -> bool {
+        let row = self.layout.row;
+        state != 0
+            && self.layout.is_of(state, thread, self.memory) == Some(true)
+            && self
+                .word(self.layout.runtime, row.interpreters)
+                .and_then(|newest| self.word(newest, row.interpreter_next))
+                .is_ok_and(|next| next == 0)
+    }
+
     /// The states of the thread that are in use, `known` among them if it is. The thread's stack
     /// pointer is `sp`.
     pub(super) fn states_in_use(&mut self, known: u64, thread: ThreadKey, sp: u64) -> Result<States, End> {

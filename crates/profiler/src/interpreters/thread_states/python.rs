@@ -1,7 +1,7 @@
 //! CPython's list: of each interpreter the states of its threads.
 
 use super::{MAX_STATES, StateEntry, StateList, word};
-use swipr_runtimes::python::{Layout, SEVERAL};
+use swipr_runtimes::python::Layout;
 use swipr_unwind::memory::guarded_copy_or_file;
 
 /// Longer lists are damaged ones.
@@ -10,8 +10,6 @@ const MAX_INTERPRETERS: usize = 256;
 const MAX_STATE_BYTES: usize = 2048;
 
 impl StateList for Layout {
-    const SEVERAL: u64 = SEVERAL;
-
     fn states(&self, memory_file: i32) -> Vec<StateEntry> {
         let row = &self.row;
         let mut entries = vec![];
@@ -29,13 +27,6 @@ impl StateList for Layout {
             }
         }
         entries
-    }
-
-    fn has_several(&self, memory_file: i32) -> bool {
-        let row = &self.row;
-        let newest = word(self.runtime.wrapping_add(row.interpreters), memory_file);
-        let next = newest.and_then(|newest| word(newest.wrapping_add(row.interpreter_next), memory_file));
-        next.is_some_and(|next| next != 0)
     }
 }
 
