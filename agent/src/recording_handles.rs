@@ -42,9 +42,9 @@ fn recordings() -> MutexGuard<'static, HashMap<u64, RecordingHandle>> {
 }
 
 /// Remembers a recording; its number.
-pub fn insert(begun: RecordingHandle) -> u64 {
+pub fn insert(recording: RecordingHandle) -> u64 {
     let id = NEXT.fetch_add(1, Relaxed);
-    recordings().insert(id, begun);
+    recordings().insert(id, recording);
     id
 }
 

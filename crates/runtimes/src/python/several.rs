@@ -95,7 +95,7 @@ impl Walk<'_, '_, '_> {
             return Ok(());
         }
         states.has_one = true;
-        // A state that another thread uses, which may be: its evaluator is on that one's stack.
+        // Another thread may be using the state: its evaluator is on that thread's stack then.
         let is_own =
             |place: u64| place == 0 || sp <= place && (thread.pointer < sp || place < thread.pointer);
         match self.place(state)?.filter(|place| is_own(*place)) {
@@ -127,7 +127,6 @@ impl Walk<'_, '_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     use crate::python::tests::{ROW, address, structure, with_walk};
     use crate::python::walk;
 
