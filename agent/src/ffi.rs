@@ -14,7 +14,6 @@ use profiler::for_library::config::Config;
 use profiler::for_library::lifecycle::{self, Wait};
 use recordings::{RecordingOptions, begin, ended, record};
 use std::ffi::c_char;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// What an entry point answers: `SWIPR_OK`, or what went wrong; `swipr_last_error` has the words.
@@ -214,7 +213,7 @@ pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {
     panic_boundary(|| {
         let RecordingHandle { completion, stop } = recording_handles::take(recording)
             .ok_or_else(|| invalid(format!("there is no recording {recording}")))?;
-        stop.store(true, Relaxed);
+        stop.set();
         lifecycle::wake_sampler();
         ended(&completion, Duration::from_secs(120))
     })

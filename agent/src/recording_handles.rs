@@ -4,8 +4,9 @@
 //! exist there.
 
 use profiler::for_library::output::Completion;
+use profiler::for_library::recording::StopTime;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What it takes to end a recording.
@@ -14,7 +15,7 @@ pub struct RecordingHandle {
     /// Reports when it has ended.
     pub completion: Arc<Completion>,
     /// Set to end it.
-    pub stop: Arc<AtomicBool>,
+    pub stop: Arc<StopTime>,
 }
 
 type Recordings = Mutex<HashMap<u64, RecordingHandle>>;

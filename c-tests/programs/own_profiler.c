@@ -37,6 +37,7 @@ FRAME static void work(void)
 }
 FRAME static void *worker_main(void *argument)
 {
+    host_arrive();
     while (!atomic_load(&host_ending))
         work();
     return argument;
@@ -58,6 +59,7 @@ int main(void)
     struct itimerspec often = {{0, 1000000}, {0, 1000000}};
     HOST_CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 && timer_settime(timer, 0, &often, NULL) == 0);
     pthread_t worker = host_thread("worker", worker_main, NULL);
+    host_wait_until_arrived(1);
     host_say("ready");
     host_wait_for_end();
     struct itimerval none = {{0, 0}, {0, 0}};

@@ -5,13 +5,12 @@ use super::{SWIPR_FAILED, SWIPR_MODE_CPU, SWIPR_MODE_WALL, SWIPR_RECORDING_FAILE
 use crate::recording_handles::{self, RecordingHandle};
 use profiler::for_library::lifecycle;
 use profiler::for_library::output::{self, Completion, FileOutput};
-use profiler::for_library::recording::{Filter, Length, Request};
+use profiler::for_library::recording::{Filter, Length, Request, StopTime};
 use profiler::for_library::server::{regex, title};
 use regex_lite::Regex;
 use std::ffi::c_char;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use swipr_formats::model::Mode;
 
@@ -83,7 +82,7 @@ unsafe fn submit(
     format: *const c_char,
     options: RecordingOptions,
     length: Length,
-    stop: Arc<AtomicBool>,
+    stop: Arc<StopTime>,
 ) -> Result<Arc<Completion>, Failure> {
     // SAFETY: the caller's contract.
     let (path, format) = unsafe { (required(path, "path")?, required(format, "format")?) };
@@ -144,7 +143,7 @@ pub(super) unsafe fn begin(
     if recording.is_null() {
         return Err(invalid("recording is NULL"));
     }
-    let stop = Arc::<AtomicBool>::default();
+    let stop = Arc::<StopTime>::default();
     // SAFETY: the caller's contract.
     let completion = unsafe { submit(path, format, options, Length::Open, stop.clone()) }?;
     let id = recording_handles::insert(RecordingHandle { completion, stop });

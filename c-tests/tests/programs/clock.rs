@@ -5,6 +5,7 @@ use crate::read_until_stack;
 use std::time::Duration;
 use swipr_c_tests::expectation::expect;
 use swipr_c_tests::host::{self, Host};
+use swipr_c_tests::http;
 use swipr_c_tests::program::compiled;
 use swipr_c_tests::recording;
 
@@ -41,6 +42,22 @@ fn a_program_that_was_stopped_has_its_ticks_counted_and_did_not_run_meanwhile() 
 
     let used = record_stopped(&host, "seconds=3&hz=100&mode=cpu&format=perf", Duration::from_secs(2));
     assert!(used.count() <= figure(&used, "ticks") * 2, "{:?}", used.stats);
+    host.end();
+}
+
+/// Regression: the wait in which a recording ended was a blocked thread's time.
+#[test]
+fn a_wait_for_a_cpu_in_which_a_recording_ends_is_one() {
+    let (_directory, program) = compiled("waits_at_the_end");
+    let host = Host::start(&program);
+    for ticks in [40, 60, 80, 100] {
+        let answer = http::get(&host.socket(), &format!("/profile?samples={ticks}&hz=200&format=folded"));
+        let body = answer.and_then(http::Answer::read_all).expect("a recording").body;
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let of_patient: Vec<&str> = text.lines().filter(|line| line.starts_with("patient;")).collect();
+        let has = |state: &str| of_patient.iter().any(|line| line.contains(state));
+        assert!(has(";[waiting for a CPU] ") && !has(";[blocked"), "{of_patient:?}");
+    }
     host.end();
 }
 

@@ -169,6 +169,7 @@ const WRITTEN_OUT: &[&str] = &[
     "starts_without_descriptors",
     "storms",
     "unloaded_agent",
+    "waits_at_the_end",
     // In truth.rs.
     "truth",
     "truth_unoptimised",

@@ -7,8 +7,8 @@
 use crate::agent::Agent;
 use crate::config::{Config, LifeFile};
 use crate::output::{self, Completion, FileOutput};
+use crate::stop_time::StopTime;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use swipr_formats::Selection;
 use swipr_formats::model::{Mode, Summary};
@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(10);
 
 /// The recording of the process's whole life.
 pub struct WholeRun {
-    stop: Arc<AtomicBool>,
+    stop: Arc<StopTime>,
     completion: Arc<Completion>,
 }
 
@@ -79,7 +79,7 @@ pub fn begin(agent: &Arc<Agent>, config: &Config) -> Option<WholeRun> {
 }
 
 fn begin_file(agent: &Arc<Agent>, file: &LifeFile) -> Option<WholeRun> {
-    let (stop, completion) = (Arc::<AtomicBool>::default(), Arc::<Completion>::default());
+    let (stop, completion) = (Arc::<StopTime>::default(), Arc::<Completion>::default());
     let path = file.path(process::pid());
     // A child that runs as another user may not be able to write where its parent could.
     if let Err(error) = output::check(&path) {
@@ -98,7 +98,7 @@ fn begin_file(agent: &Arc<Agent>, file: &LifeFile) -> Option<WholeRun> {
 impl WholeRun {
     /// As [`end`], but takes no lock and does not wait: to be called until the file is complete.
     pub fn is_complete(&self, agent: &Agent) -> bool {
-        self.stop.store(true, Relaxed);
+        self.stop.set();
         agent.wake_all();
         self.completion.is_set()
     }
@@ -106,7 +106,7 @@ impl WholeRun {
 
 /// The process ends: its file is completed. Returns why it could not be.
 pub fn end(whole: &WholeRun, agent: &Agent) -> Option<String> {
-    whole.stop.store(true, Relaxed);
+    whole.stop.set();
     agent.wake_sampler();
     match whole.completion.wait(TIMEOUT) {
         Some(Ok(_)) => None,

@@ -34,6 +34,7 @@ pub mod output {
 }
 
 pub mod recording {
+    pub use crate::stop_time::StopTime;
     pub use swipr_server::recording::{Filter, Length, Request};
 }
 

@@ -62,6 +62,7 @@ mod sample_queue;
 mod sampler;
 mod signal_exclusion;
 mod stack;
+mod stop_time;
 mod symbol_server;
 mod thread_start;
 mod wait_for_recorder;

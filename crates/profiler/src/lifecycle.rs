@@ -17,12 +17,13 @@ pub use pause::{
 use crate::agent::Agent;
 use crate::channel::{Sender, channel};
 use crate::config::{Config, Follow};
+use crate::stop_time::StopTime;
 use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder};
 use instance::{Instance, Live};
 use phase::{Generation, Phase, State};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 use swipr_os::disabled;
 use swipr_os::{descriptors, file_system, loader_lock, own_threads, process, signals};
@@ -214,7 +215,7 @@ fn stop_until(deadline: Instant) -> Result<(), LifeError> {
 }
 
 /// Has the server start a recording, see `Agent::submit`.
-pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) -> Result<(), LifeError> {
+pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<StopTime>) -> Result<(), LifeError> {
     let (agent, _) = wait_until_started().ok_or(LifeError::NotRunning)?;
     agent.submit(request, output, stop);
     wake();

@@ -13,10 +13,10 @@ pub use report::{Frames, Key, Report};
 use crate::config::Config;
 use crate::lifecycle::{self, Wait};
 use crate::output::Completion;
+use crate::stop_time::StopTime;
 use kept_output::MemoryOutput;
 use regex_lite::Regex;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_formats::model::Mode;
@@ -98,7 +98,7 @@ impl Builder {
             Err(error) => return Err(Error(error.to_string())),
         }
         let kept = Arc::new(Mutex::new(MemoryRecording::new(SLICE_NS, usize::MAX)));
-        let (completion, stop) = (Arc::<Completion>::default(), Arc::<AtomicBool>::default());
+        let (completion, stop) = (Arc::<Completion>::default(), Arc::<StopTime>::default());
         let format = swipr_formats::find("folded").ok_or_else(|| Error("there are no formats".into()))?;
         let request = Request {
             interval: self.interval,
@@ -136,7 +136,7 @@ impl Builder {
 pub struct Profiler {
     kept: Arc<Mutex<MemoryRecording>>,
     completion: Arc<Completion>,
-    stop: Arc<AtomicBool>,
+    stop: Arc<StopTime>,
 }
 
 impl Profiler {
@@ -162,7 +162,7 @@ impl Profiler {
     }
 
     fn end(&self) {
-        self.stop.store(true, Relaxed);
+        self.stop.set();
         lifecycle::wake_sampler();
     }
 }

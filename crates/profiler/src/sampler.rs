@@ -19,7 +19,7 @@ pub use timers::acquire_slot;
 use crate::counters::AgentCounters;
 use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::stop_time::StopTime;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use sweep::Sweeper;
@@ -50,7 +50,7 @@ pub struct Handle {
     inbox: Mutex<Inbox>,
     changed: Condvar,
     /// All recordings are to end.
-    closed: AtomicBool,
+    closed: StopTime,
     /// Unwind tables of JIT code, from writers.
     jit_tables: Arc<JitTables>,
     /// The interpreters whose frames are read.
@@ -98,19 +98,19 @@ impl Handle {
 
     /// Ends all recordings and the thread.
     pub fn close(&self) {
-        self.closed.store(true, Relaxed);
+        self.closed.set();
         self.notify();
     }
 
     /// As [`Handle::close`], in a signal handler as well; to be called until it has happened, see
     /// [`Handle::wake`].
     pub fn close_without_lock(&self) {
-        self.closed.store(true, Relaxed);
+        self.closed.set();
         self.wake();
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.load(Relaxed) || disabled::is_disabled()
+        self.closed.get().is_some() || disabled::is_disabled()
     }
 
     /// Waits until `deadline_ns` or a change; `None`: it is time to end.
@@ -179,7 +179,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         let deadline = next_deadline(&recordings, &sweeper, idle_until, now);
         let Some(new) = handle.wait(deadline) else {
             if !disabled::is_disabled() {
-                sweeper.end(&mut recordings);
+                sweeper.end(&mut recordings, handle.closed.get());
             }
             recordings.iter_mut().for_each(|recording| recording.flush(monotonic_ns()));
             return Ok(());

@@ -5,8 +5,9 @@ use crate::agent_threads;
 use crate::counters::RecordingCounters;
 use crate::sample_queue::{QUEUE_BYTES, sample_queue};
 use crate::sampler::{self, RunningRecording};
+use crate::stop_time::StopTime;
 use crate::writer::{Figures, Writer, write_flight_record};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use swipr_os::disabled;
 use swipr_os::locks::lock;
@@ -19,7 +20,7 @@ pub(super) struct Running {
     pub(super) id: u64,
     /// The id by which clients may end it; empty: it has none. `None`: they may not.
     pub(super) id_of_client: Option<String>,
-    pub(super) stop: Arc<AtomicBool>,
+    pub(super) stop: Arc<StopTime>,
     pub(super) counters: Arc<RecordingCounters>,
 }
 
@@ -39,14 +40,14 @@ impl Drop for RunningPlace {
 pub(super) struct Submitted {
     request: Request,
     pub(super) output: Box<dyn Output>,
-    stop: Arc<AtomicBool>,
+    stop: Arc<StopTime>,
 }
 
 impl Agent {
     /// Leaves a recording for the server thread to start: recordings are started by a thread that
     /// has the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and
     /// calling [`Agent::wake_sampler`]) ends the recording.
-    pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<AtomicBool>) {
+    pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<StopTime>) {
         match lock(&self.submitted) {
             Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
             None => output.finish(Err(disabled::message().unwrap_or_default())),
@@ -94,7 +95,7 @@ impl Agent {
             (None, _) => false,
         };
         let ended = running.iter().flat_map(|running| running.iter()).filter(may_end);
-        let ended = ended.map(|running| running.stop.store(true, Relaxed)).count();
+        let ended = ended.map(|running| running.stop.set()).count();
         drop(running);
         self.sampler.notify();
         ended
@@ -104,7 +105,7 @@ impl Agent {
     fn take_place(
         self: &Arc<Self>,
         id_of_client: Option<String>,
-        stop: &Arc<AtomicBool>,
+        stop: &Arc<StopTime>,
         counters: &Arc<RecordingCounters>,
     ) -> Result<RunningPlace, StartError> {
         let off = || StartError::Off(disabled::reason().unwrap_or_default());
@@ -173,7 +174,7 @@ impl Agent {
         self: &Arc<Self>,
         request: Request,
         output: Box<dyn Output>,
-        stop: Arc<AtomicBool>,
+        stop: Arc<StopTime>,
     ) -> Result<(), (StartError, Box<dyn Output>)> {
         if matches!(request.purpose, WriterTask::Last(_)) {
             return self.write_flight_record(request, output);

@@ -8,9 +8,9 @@ use crate::sample_queue::{Batch, SampleSender};
 use crate::sampler::account::{News, Undersampled};
 use crate::sampler::ticks::Ticks;
 use crate::sampler::timers::hit_within_ns;
+use crate::stop_time::StopTime;
 use samples::process_cpu_ns;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use swipr_formats::model::Mode;
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process::{EpochClock, monotonic_ns};
@@ -34,8 +34,8 @@ pub struct RunningRecording {
     request: Arc<Request>,
     output: SampleSender,
     counters: Arc<RecordingCounters>,
-    /// Set by `POST /stop`, by `swipr_recording_end`, and by `swipr_stop`.
-    stop: Arc<AtomicBool>,
+    /// Set by `POST /stop`, by `swipr_recording_end`, by `swipr_stop`, and at exit.
+    stop: Arc<StopTime>,
     batch: Batch,
     /// When the last batch was handed to the writer.
     handed_on_ns: u64,
@@ -68,7 +68,7 @@ impl RunningRecording {
         request: Arc<Request>,
         output: SampleSender,
         counters: Arc<RecordingCounters>,
-        stop: Arc<AtomicBool>,
+        stop: Arc<StopTime>,
         clock: EpochClock,
     ) -> RunningRecording {
         RunningRecording {
@@ -153,6 +153,11 @@ impl RunningRecording {
             Length::Time(duration) => self.started_ns.saturating_add(duration.as_nanos() as u64),
             Length::Ticks(_) | Length::Open => u64::MAX,
         }
+    }
+
+    /// `now`, or the end if that is over. The sampler may be late.
+    pub fn at_most_end_ns(&self, now: u64) -> u64 {
+        now.min(self.end_ns()).min(self.stop.get().unwrap_or(u64::MAX))
     }
 
     /// Whether a tick is due at `now`.
@@ -245,13 +250,13 @@ impl RunningRecording {
         self.counters.cpu_wait_ns.add(news.waited_ns);
     }
 
-    /// Has it end at once.
-    pub fn stop(&self) {
-        self.stop.store(true, Relaxed);
+    /// Has it end then.
+    pub fn stop_at(&self, ns: u64) {
+        self.stop.set_to(ns);
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.load(Relaxed) || self.is_given_up()
+        self.stop.get().is_some() || self.is_given_up()
     }
 
     /// Whether the reader is gone, so that further samples are of no use.
@@ -267,7 +272,7 @@ impl RunningRecording {
             Length::Open => false,
         };
         if self.answers_until_ns.is_none() && (over || self.is_stopped()) {
-            self.counters.duration_ns.set(now - self.started_ns);
+            self.counters.duration_ns.set(self.at_most_end_ns(now).saturating_sub(self.started_ns));
             self.answers_until_ns = Some(now + hit_within_ns());
         }
         self.answers_until_ns.is_some()

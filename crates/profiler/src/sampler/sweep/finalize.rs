@@ -8,8 +8,9 @@ use crate::sampler::account::{Found, TimerState};
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::{ThreadState, Threads};
 use crate::sampler::timers::Timers;
+use swipr_formats::model::Mode;
 use swipr_os::process;
-use swipr_os::threads::cpu_ns;
+use swipr_os::threads::{Activity, cpu_ns};
 
 impl Sweeper {
     /// Ends recordings whose last tick is over and answered.
@@ -47,11 +48,11 @@ impl Sweeper {
         }
     }
 
-    /// Ends all recordings now, without waiting for answers: the agent is stopped.
-    pub fn end(&mut self, recordings: &mut [RunningRecording]) {
+    /// Ends all recordings, without waiting for answers: the agent was stopped then.
+    pub fn end(&mut self, recordings: &mut [RunningRecording], stopped_ns: Option<u64>) {
         let now = process::monotonic_ns();
         for recording in recordings.iter_mut() {
-            recording.stop();
+            recording.stop_at(stopped_ns.unwrap_or(now));
             if recording.has_ended(now) {
                 finalize_recording(&mut self.threads, recording);
             }
@@ -69,21 +70,35 @@ pub fn finalize_end(thread: &mut ThreadState, timers: &mut Timers, recordings: &
 
 /// Emits the rest of a thread's samples to a recording, then takes the thread out of it.
 pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecording, has_ended: bool) {
-    let (mut now, stood_still_ns) =
-        (moment(thread, recording, process::monotonic_ns()), thread.stood_still_ns);
+    let now_ns = recording.at_most_end_ns(process::monotonic_ns());
+    let (mut now, stood_still_ns) = (moment(thread, recording, now_ns), thread.stood_still_ns);
     if has_ended {
         // The sweep that finds this has begun its tick already.
         now.ticks -= u64::from(recording.is_in_sweep());
     }
+    let found = if has_ended { Found::Elsewhere } else { last_found(thread, recording) };
     let Some(account) = account_of(thread, recording) else { return };
     account.stood_still(stood_still_ns, now);
     let news = account.news(now);
     match has_ended {
         true => account.end(now, recording.request().mode),
-        false => account.observe(now, Found::Elsewhere, TimerState::No),
+        false => account.observe(now, found, TimerState::No),
     }
     recording.count(news);
     emit_tail(thread, recording, has_ended);
+}
+
+/// Whether a thread waits for a CPU at a recording's end: the kernel has not counted that wait.
+fn last_found(thread: &mut ThreadState, recording: &RunningRecording) -> Found {
+    let is_blocked = thread.blocked.as_ref().is_some_and(|blocked| blocked.cpu_ns == thread.cpu_ns);
+    let is_asked = recording.request().mode == Mode::Wall && !is_blocked;
+    if is_asked
+        && matches!(thread.activity(), Ok(Activity::Running))
+        && cpu_ns(thread.tid()) == Some(thread.cpu_ns)
+    {
+        return Found::Waiting(thread.woken.of(thread.tid()));
+    }
+    Found::Elsewhere
 }
 
 /// A thread has ended. If this sweep has listed it for the first time, it was there at its tick.
