@@ -1,10 +1,14 @@
 //! `sigaltstack`, interposed where the library is preloaded. A thread whose alternate stack is too
 //! small for a signal's frame is killed by the first signal whose handler runs there, as the
-//! agent's does. The agent sends it none.
+//! agent's does. The agent sends it none. Once two threads have the same stack, the agent's handler
+//! runs on no alternate stack any more.
+
+mod shared;
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::signal_exclusion::{self, Reason};
 use std::ffi::c_int;
+use swipr_os::signals;
 
 /// What the agent's signal needs: the kernel's frame for the program's own signal, whose handler
 /// runs there, and that for the agent's (3.5 KiB each with AVX-512; where a program uses AMX the
@@ -30,8 +34,14 @@ type SigAltStack = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     // SAFETY: the caller gives null or a stack_t; a signal stack's size is nothing that another
     // thread changes meanwhile.
-    let asked_for = (!new.is_null()).then(|| unsafe { ((*new).ss_flags, (*new).ss_size) });
-    let is_small = asked_for.map(|(flags, bytes)| flags & libc::SS_DISABLE == 0 && bytes < LEAST_BYTES);
+    let asked_for = (!new.is_null()).then(|| unsafe { *new });
+    let is_one = |stack: &libc::stack_t| stack.ss_flags & libc::SS_DISABLE == 0;
+    let is_small = asked_for.map(|stack| is_one(&stack) && stack.ss_size < LEAST_BYTES);
+    if let Some(stack) = asked_for.filter(|_| !signal_exclusion::is_in_sandbox())
+        && shared::take(if is_one(&stack) { stack.ss_sp as u64 } else { 0 })
+    {
+        signals::leave_alternate_stacks();
+    }
     let is_new = is_small == Some(true) && signal_exclusion::add(Reason::SmallStack);
     let next = SIGALTSTACK.get();
     if next.is_null() {

@@ -62,6 +62,7 @@ programs! {
     crowds_of_threads_have_their_running_time_in_wall_mode => "crowds_of_threads",
     a_sample_in_a_signal_handler_reaches_main => "signal_handler_stack",
     users_of_alternate_stacks_are_sampled => "alternate_stack",
+    an_alternate_stack_of_several_threads_is_left_alone => "shared_alternate_stack",
     a_main_without_a_description_is_walked_through => "undescribed_main",
     a_thread_that_blocks_all_signals_is_seen_in_system_calls_and_nowhere_else => "signals_blocked",
     only_the_stack_in_use_is_read_as_if_it_were_sure => "stale_frame_pointer",

@@ -13,6 +13,7 @@
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use std::ffi::c_ulong;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use swipr_unwind::handler;
 
 /// The signal: `SIGSETXID` of glibc's `internal-signals.h`.
@@ -33,6 +34,26 @@ struct Action {
     mask: u64,
 }
 
+/// Two threads have the same alternate stack: the handler runs on none.
+static LEAVES_ALTERNATE_STACKS: AtomicBool = AtomicBool::new(false);
+
+/// Where the handler runs. Without optimization it needs more stack, by some KiB, than Rust's
+/// alternate stacks have.
+fn on_stack() -> c_ulong {
+    let leaves = cfg!(debug_assertions) || LEAVES_ALTERNATE_STACKS.load(SeqCst);
+    if leaves { 0 } else { libc::SA_ONSTACK as c_ulong }
+}
+
+/// From now on the handler runs on no alternate stack. Async-signal-safe.
+pub fn leave_alternate_stacks() {
+    if !LEAVES_ALTERNATE_STACKS.swap(true, SeqCst)
+        && let Ok(before) = action(None)
+        && before.is_ours()
+    {
+        _ = action(Some(&Action { flags: before.flags & !(libc::SA_ONSTACK as c_ulong), ..before }));
+    }
+}
+
 impl Action {
     fn has_handler(self) -> bool {
         ![libc::SIG_DFL, libc::SIG_IGN].contains(&self.handler)
@@ -40,6 +61,11 @@ impl Action {
 
     fn is_ours(self) -> bool {
         self.handler == handler::on_signal as *const () as usize
+    }
+
+    /// Ours, on the stacks on which it is to run.
+    fn is_as_wanted(self) -> bool {
+        self.is_ours() && self.flags & libc::SA_ONSTACK as c_ulong == on_stack()
     }
 }
 
@@ -68,19 +94,17 @@ pub fn is_handler(address: u64) -> bool {
 pub fn install() -> io::Result<()> {
     let before = action(None)?;
     if before.is_ours() {
-        return Ok(());
+        let flags = before.flags & !(libc::SA_ONSTACK as c_ulong) | on_stack();
+        return action(Some(&Action { flags, ..before })).map(|_| ());
     }
     if !before.has_handler() {
         return Err(io::Error::other("the C library does not use signal 33, so it is not glibc"));
     }
     handler::set_previous(before.handler, before.flags & libc::SA_SIGINFO as c_ulong != 0);
-    // Without optimization the handler needs more stack, by some KiB, than Rust's alternate stacks
-    // have.
-    let on_stack = if cfg!(debug_assertions) { 0 } else { libc::SA_ONSTACK };
-    let flags = libc::SA_SIGINFO | libc::SA_RESTART | on_stack;
+    let flags = libc::SA_SIGINFO | libc::SA_RESTART;
     let ours = Action {
         handler: handler::on_signal as *const () as usize,
-        flags: flags as c_ulong | before.flags & SA_RESTORER,
+        flags: flags as c_ulong | on_stack() | before.flags & SA_RESTORER,
         restorer: before.restorer,
         // All signals, while the handler runs: also the two that glibc uses itself.
         mask: u64::MAX,
@@ -90,7 +114,7 @@ pub fn install() -> io::Result<()> {
 
 /// Whether the agent's handler is there.
 pub fn is_installed() -> bool {
-    action(None).is_ok_and(Action::is_ours)
+    action(None).is_ok_and(Action::is_as_wanted)
 }
 
 /// Has a thread of the agent return from the system call in which it waits

@@ -1,0 +1,63 @@
+//! Whether two threads have the same alternate stack. A handler that runs there in both at once
+//! overwrites the frame of one with that of the other. The workers of Varnish have the same one,
+//! for a handler that ends the program.
+//!
+//! No lock, no allocation: the host may call sigaltstack(2) anywhere.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use swipr_os::{process, threads};
+
+/// Stacks are found by a hash of their address. Of two with the same hash, the later one is known.
+const PLACES: usize = 1024;
+
+/// A stack's address, and who has it.
+struct Place {
+    stack: AtomicU64,
+    thread: AtomicU32,
+}
+
+static KNOWN: [Place; PLACES] =
+    [const { Place { stack: AtomicU64::new(0), thread: AtomicU32::new(0) } }; PLACES];
+
+thread_local! {
+    /// The calling thread's; 0: none.
+    static MINE: Cell<u64> = const { Cell::new(0) };
+}
+
+fn place(stack: u64) -> Option<&'static Place> {
+    KNOWN.get((stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize)
+}
+
+/// The calling thread is to have this stack; 0: none. Returns whether another thread has it.
+pub fn take(stack: u64) -> bool {
+    let mine = MINE.replace(stack);
+    if mine == stack {
+        return false;
+    }
+    if let Some(place) = place(mine).filter(|_| mine != 0) {
+        _ = place.stack.compare_exchange(mine, 0, SeqCst, SeqCst);
+    }
+    let Some(place) = place(stack).filter(|_| stack != 0) else { return false };
+    let is_known = place.stack.swap(stack, SeqCst) == stack;
+    let thread = place.thread.swap(process::tid(), SeqCst);
+    // 0: it is just being noted down. Threads may end without a word.
+    is_known && (thread == 0 || threads::cpu_ns(thread).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_shared_if_another_living_thread_has_it() {
+        let in_thread = |run: fn() -> [bool; 3]| std::thread::spawn(run).join().unwrap();
+        assert_eq!(in_thread(|| [take(0x10_0000), take(0x10_0000), take(0)]), [false; 3]);
+        // Given back, and that of a thread that has ended.
+        assert_eq!(in_thread(|| [take(0x10_0000), take(0x20_0000), take(0x30_0000)]), [false; 3]);
+        assert_eq!(in_thread(|| [take(0x30_0000), take(0x20_0000), take(0x10_0000)]), [false; 3]);
+        take(0x10_0000);
+        assert_eq!(in_thread(|| [take(0x20_0000), take(0x10_0000), take(0)]), [false, true, false]);
+        take(0);
+    }
+}
