@@ -191,7 +191,7 @@ fn not_loaded(process: &Process, findings: &mut Findings) -> Verdict {
     let inside = process.folder().join("root").join(library.trim_start_matches('/'));
     if library.starts_with('/') && !inside.exists() {
         findings.no("that file is not there, as the process sees its files");
-        let (why_not, next) = match process.shares("mnt") == Some(true) && !Path::new(library).exists() {
+        let (why_not, next) = match process.sees_our_files() == Some(true) && !Path::new(library).exists() {
             true => (", nor for this command", "start it again with the path where the library is"),
             false => (
                 ": it has another root or mount namespace",

@@ -1,6 +1,7 @@
 //! From what the user writes to the agents that are meant: a process's id, a socket, a name.
 
 pub mod folders;
+mod in_root;
 mod kernel_sockets;
 pub mod sockets;
 

@@ -101,6 +101,14 @@ impl Process {
         Some(self.namespace(namespace)? == namespace_of(Path::new("/proc/self"), namespace)?)
     }
 
+    /// Whether a path of the process means the same file here: it has the same mounts and the same
+    /// root. `None` where that may not be known.
+    pub fn sees_our_files(&self) -> Option<bool> {
+        let root = |path: &Path| fs::metadata(path).map(|root| (root.dev(), root.ino())).ok();
+        let shares = self.shares("mnt")?;
+        Some(shares && root(&self.folder.join("root")).is_none_or(|its| Some(its) == root(Path::new("/"))))
+    }
+
     fn namespace(&self, kind: &str) -> Option<u64> {
         namespace_of(&self.folder, kind)
     }

@@ -1,7 +1,8 @@
 //! Where the agent of a process listens: what the kernel says of its threads, and where that may
 //! not be known, the default places. Paths are as this process reaches them, also into other mount
-//! namespaces.
+//! namespaces and roots.
 
+use super::in_root::in_root;
 use super::kernel_sockets::listening;
 use crate::client::Client;
 use crate::endpoint::Endpoint;
@@ -27,7 +28,7 @@ pub fn of_process(process: &Process) -> Vec<Endpoint> {
     }
     // The kernel hides a process whose group is another one than its user's: its files and its
     // namespaces.
-    if found.is_empty() && process.shares("mnt").is_none() {
+    if found.is_empty() && process.sees_our_files().is_none() {
         let own = |place: &Endpoint| {
             let connected = Client::new(place.clone()).connect();
             connected.is_ok_and(|connection| connection.peer() == Some(process.pid))
@@ -52,7 +53,7 @@ pub(super) fn sockets_of(thread: &Path) -> Vec<u64> {
 /// A place as the process writes it, as this command reaches it.
 fn from_here(process: &Process, place: &Endpoint) -> Endpoint {
     match place {
-        Endpoint::Path(path) if process.shares("mnt") != Some(true) => {
+        Endpoint::Path(path) if process.sees_our_files() != Some(true) => {
             Endpoint::Path(under_root(process, path))
         }
         other => other.clone(),
@@ -60,15 +61,14 @@ fn from_here(process: &Process, place: &Endpoint) -> Endpoint {
 }
 
 fn under_root(process: &Process, path: &Path) -> PathBuf {
-    let relative = path.strip_prefix("/").unwrap_or(path);
-    process.folder().join("root").join(relative)
+    in_root(&process.folder().join("root"), path)
 }
 
 /// Where an agent listens by default, and where its environment makes it listen, as this command
 /// reaches it.
 pub fn default_places(process: &Process) -> Vec<PathBuf> {
     let places = places(process);
-    match process.shares("mnt") {
+    match process.sees_our_files() {
         Some(true) => places,
         _ => places.iter().map(|path| under_root(process, path)).collect(),
     }
