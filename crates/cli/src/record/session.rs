@@ -57,6 +57,8 @@ pub enum Over {
     Whole,
     /// Its process ended, or it was stopped.
     Cut,
+    /// The agent said why there is none.
+    Refused,
 }
 
 impl Session {
@@ -150,8 +152,13 @@ impl Session {
             ended.summary.uncounted = 0;
         }
         add(&mut self.ended, &ended.summary);
+        let (is_whole, is_refused) = (ended.whole, ended.error.is_some() && !ended.is_cut);
         self.errors.extend(ended.error);
-        if ended.whole { Over::Whole } else { Over::Cut }
+        match is_whole {
+            true => Over::Whole,
+            false if is_refused => Over::Refused,
+            false => Over::Cut,
+        }
     }
 
     /// The running time that is in the recording, with the agents' own.

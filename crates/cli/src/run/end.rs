@@ -2,7 +2,7 @@
 
 use super::sockets::listening;
 use super::{POLL_INTERVAL, Runner};
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::process::Process;
 use crate::record::progress::Talk;
 use crate::record::session::Session;
@@ -25,10 +25,17 @@ const TOLERATED_MORE: Duration = Duration::from_millis(5);
 const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what still runs";
 
 /// What to do about samples that were lost at the program's end.
-const FULL_END: &str = "a program that ends by exit(3) or _exit(2), and not by a signal, hands over its last samples; a higher -r loses less";
+const FULL_END: &str = "a program that ends by exit(3) or _exit(2), and not by a signal, hands over its last samples, and a higher -r loses less; the kernel's threads for io_uring are not recorded";
 
 /// The same where child processes are recorded.
 const FULL_CHILDREN: &str = "static and setuid programs, children by clone(2), and programs in a sandbox or another root directory are not recorded; those that end by a signal, not to their end";
+
+/// Nothing was recorded of a program that used the CPU.
+fn nothing_of(missing: Option<(Duration, Duration)>, exit: Exit) -> Error {
+    let used = missing.map_or(0.0, |(missing, _)| missing.as_secs_f64());
+    let what = format!("not a single sample came of {used:.1} s of CPU time");
+    Error::new(what, FULL_CHILDREN).exit(exit)
+}
 
 impl Runner {
     /// The program has ended: what it said last is taken, its children are left.
@@ -94,12 +101,14 @@ impl Runner {
         let next_if_idle = (!is_told).then(|| "--idle records threads that wait, too".to_owned());
         let done = stopped.and_then(|()| session.finish());
         let done = done.map(|summary| tell_recording(&self.plan, &summary, next_if_idle));
+        let is_all_missing = done.is_err() && missing.is_some_and(|(missing, used)| missing > used * 9 / 10);
+        let done = done.map_err(|error| if is_all_missing { nothing_of(missing, error.exit) } else { error });
         self.outcome = Some(done.map_err(|error| match &left {
             Some(left) => Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error },
             None => error,
         }));
         report_unrecorded(&unrecorded, self.plan.talk);
-        if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet) {
+        if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet && !is_all_missing) {
             let (missing, used) = (missing.as_secs_f64(), used.as_secs_f64());
             let (of, next) = match self.arguments.sampling.subprocesses {
                 true => ("the processes'", FULL_CHILDREN),

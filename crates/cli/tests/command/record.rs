@@ -338,7 +338,9 @@ fn where_nothing_was_recorded_there_is_no_file() {
     let file = path.display().to_string();
     let arguments = ["record", &host.pid().to_string(), "-d", "600", "-o", &file, "--thread-name", "nobody"];
     // At once, and with the names that there are.
-    says(arguments).refuses(1, &["no thread's name matches \"nobody\"", "burner"]);
+    let said = says(arguments);
+    said.refuses(1, &["no thread's name matches \"nobody\"", "burner"]);
+    assert!(!said.errors.contains("ended early"), "{said:?}");
     assert_eq!(std::fs::read_dir(directory.path()).expect("a folder").count(), 0);
     host.end();
 }
