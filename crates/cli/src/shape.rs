@@ -169,12 +169,15 @@ mod tests {
     #[test]
     fn functions_of_languages_alone_keep_remarks_and_stacks_without_any_stay() {
         let shape = Shape::default().languages(Languages::Alone);
-        let python = || Frame { kind: FrameKind::Interpreted(Language::Python), ..frame() };
+        let of = |language| Frame { kind: FrameKind::Interpreted(language), ..frame() };
         let jit = || Frame { kind: FrameKind::Jit, ..frame() };
         let unnamed = Frame { functions: Arc::default(), ..jit() };
-        let kept =
-            shape.stack(vec![frame(), python(), unnamed, jit(), frame(), note("[truncated: x]")], None);
-        assert_eq!(kept.frames, [python(), jit(), note("[truncated: x]")]);
+        let (java, cut) = (of(Language::Java), note("[truncated: x]"));
+        let kept = shape.stack(vec![frame(), java.clone(), unnamed, jit(), frame(), cut.clone()], None);
+        assert_eq!(kept.frames, [java, jit(), cut.clone()]);
+        // Python's own chain is whole all the same.
+        let kept = shape.stack(vec![of(Language::Python), frame(), note("[x]"), cut], None);
+        assert_eq!(kept.frames, [of(Language::Python), note("[x]")]);
         assert_eq!(shape.stack(vec![frame()], None).frames, [frame()]);
     }
 

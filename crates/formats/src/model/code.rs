@@ -88,6 +88,11 @@ impl Language {
         Language::Java,
     ];
 
+    /// Whether the interpreter links its frames with each other. The others have native frames.
+    fn has_chain(self) -> bool {
+        !matches!(self, Language::JavaScript | Language::Java)
+    }
+
     /// As formats write it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -140,11 +145,16 @@ impl Frame {
         }
     }
 
-    /// Leaves the functions of languages and the remarks, unless no function is of a language.
+    /// Leaves the functions of languages and the remarks, unless no function is of a language. A
+    /// chain of the interpreter's own is whole, however far the native walk came.
     pub fn leave_languages(frames: &mut Vec<Frame>) {
-        if frames.iter().any(Frame::is_of_language) {
-            frames.retain(|frame| frame.is_of_language() || frame.kind == FrameKind::Note);
-        }
+        let Some(outermost) = frames.iter().rfind(|frame| frame.is_of_language()) else { return };
+        let has_chain = matches!(outermost.kind, FrameKind::Interpreted(language) if language.has_chain());
+        let is_cut = |frame: &Frame| frame.functions.iter().any(|one| one.name.starts_with("[truncated: "));
+        frames.retain(|frame| match frame.kind {
+            FrameKind::Note => !(has_chain && is_cut(frame)),
+            _ => frame.is_of_language(),
+        });
     }
 }
 
