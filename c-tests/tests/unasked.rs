@@ -2,8 +2,10 @@
 //! recorder, which keeps the last seconds of a running program.
 
 use std::fs::File;
+use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use swipr_c_tests::agent;
@@ -199,6 +201,34 @@ fn a_port_that_is_taken_is_told_once_and_in_the_help_and_in_the_status() {
     let lines: Vec<&str> = said.lines().collect();
     let [line] = lines[..] else { panic!("one line: {said:?}") };
     assert!(line.contains(&format!("]: SWIPR_LISTEN: cannot bind {place}: ")), "{line}");
+}
+
+/// Regression: the program was not profiled, and nothing was said.
+#[test]
+fn where_no_file_can_be_made_the_second_address_is_enough() {
+    let may_mount =
+        Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
+    if !may_mount {
+        return println!("not run: mounts of its own are refused here");
+    }
+    let name = format!("swipr-test-{}", std::process::id());
+    let script = r#"for d in /run /tmp /dev/shm; do mount -o bind "$d" "$d" && mount -o remount,bind,ro "$d" || exit 9; done
+        exec env -u XDG_RUNTIME_DIR LD_PRELOAD="$1" SWIPR_LISTEN="@$2" /bin/sleep 2"#;
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).arg(agent::library()).arg(&name);
+    command.env_remove("LD_LIBRARY_PATH");
+    let mut program = command.spawn().expect("a shell");
+    let address = SocketAddr::from_abstract_name(&name).expect("an address");
+    let mut connection = None;
+    wait_until("the program's agent", || {
+        connection = UnixStream::connect_addr(&address).ok();
+        connection.is_some()
+    });
+    let (mut connection, mut answer) = (connection.expect("a connection"), String::new());
+    connection.write_all(b"GET /health HTTP/1.0\r\n\r\n").expect("a request");
+    connection.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(program.wait().expect("its end").success());
 }
 
 /// Regression: a line of the agent's went to the beginning of the program's log.

@@ -13,7 +13,7 @@ use swipr_server::{EventLoop, Limits, Server, Settings};
 pub fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, EventLoop), LifeError> {
     let config = &instance.config;
     let directories = Directories::system(config.runtime_directory.clone());
-    let (mut listeners, mut not_listening) = (vec![], vec![]);
+    let (mut listeners, mut not_listening, mut no_default) = (vec![], vec![], None);
     let open = |place| Listener::open(place, identity, &directories, Reach::of(&config.allowed_uids));
     for place in &config.places {
         let opened = match open(place) {
@@ -24,12 +24,17 @@ pub fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, EventLo
         };
         match opened {
             Ok(listener) => listeners.push(listener),
+            // Clients know another one.
+            Err(error) if *place == Place::Default && config.places.len() > 1 => no_default = Some(error),
             // The first place is the one that clients know.
             Err(error) if listeners.is_empty() => return Err(LifeError::Listen(error.to_string())),
             Err(error) => not_listening.push(error.to_string()),
         }
     }
     log_not_listening(&not_listening, instance);
+    let no_default = no_default.map(|error| error.to_string());
+    no_default.iter().for_each(|reason| config.log.line(reason));
+    not_listening.extend(no_default);
     let addresses: Vec<&Address> = listeners.iter().map(Listener::address).collect();
     let address = match addresses.first() {
         Some(&address) => address.clone(),
