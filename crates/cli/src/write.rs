@@ -160,13 +160,12 @@ impl Writer {
         }
     }
 
-    /// Hands a pipe's reader what there is, from time to time. Fails where nobody reads it any
-    /// more.
+    /// Hands on what there is, from time to time: a pipe's reader waits for it, and a file has it
+    /// though this command is killed. Fails where nobody reads a pipe any more.
     pub fn keep_up(&mut self) -> Result<(), Error> {
         let fd = match &self.to {
             Sink::Stdout => libc::STDOUT_FILENO,
-            Sink::Special(file, _) => file.as_raw_fd(),
-            Sink::Beside { .. } => return Ok(()),
+            Sink::Special(file, _) | Sink::Beside { file, .. } => file.as_raw_fd(),
         };
         let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
         // SAFETY: one pollfd, which lives on this stack.

@@ -405,3 +405,26 @@ fn a_program_that_is_executed_meanwhile_ends_the_recording_and_that_is_told() {
     // SAFETY: this test's own child, which nobody has waited for.
     unsafe { libc::kill(pid as i32, libc::SIGKILL) };
 }
+
+/// Regression: the file had no byte.
+#[test]
+fn a_command_that_is_killed_leaves_what_it_got() {
+    let (host, directory) = (running_burner(), Directory::new());
+    let file = directory.path().join("cut.jsonl").display().to_string();
+    let mut command = swipr(["record", &host.pid().to_string(), "-d", "600s", "-o", &file]);
+    let mut command = command.stderr(Stdio::null()).spawn().expect("the command");
+    let mut part = None;
+    wait_until("samples in the file", || {
+        part =
+            std::fs::read_dir(directory.path()).expect("a folder").flatten().map(|file| file.path()).next();
+        let text = part.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+        text.is_some_and(|text| text.contains("\"type\":\"sample\""))
+    });
+    command.kill().expect("its own child");
+    command.wait().expect("its end");
+    let part = part.expect("a file").display().to_string();
+    let said = says(["convert", &part, "-o", "-", "-f", "perf"]);
+    check_perf(&said.out, &[BURNS]);
+    assert!(said.errors.contains("cut"), "{said:?}");
+    host.end();
+}
