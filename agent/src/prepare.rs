@@ -1,7 +1,8 @@
 //! What is set up before any agent: forks keep the heap usable, and panics print nothing.
 
+use crate::interpose::sigaltstack;
 use crate::{heap, recording_handles};
-use profiler::for_library::lifecycle::fork;
+use profiler::for_library::{lifecycle::fork, signal_exclusion};
 use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 use swipr_os::{disabled, own_threads, process};
@@ -22,6 +23,9 @@ pub fn prepare() {
 /// In the child of a fork. Whether it can have an agent: see `heap/lock.rs`.
 fn in_child() -> bool {
     recording_handles::forget_after_fork();
+    if !signal_exclusion::is_in_sandbox() {
+        sigaltstack::shared::inherit();
+    }
     heap::is_there()
 }
 

@@ -3,7 +3,7 @@
 //! agent's does. The agent sends it none. Once two threads have the same stack, the agent's handler
 //! runs on no alternate stack any more.
 
-mod shared;
+pub mod shared;
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::signal_exclusion::{self, Reason};

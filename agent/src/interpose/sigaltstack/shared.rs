@@ -45,6 +45,15 @@ pub fn take(stack: u64) -> bool {
     is_known && (thread == 0 || threads::cpu_ns(thread).is_some())
 }
 
+/// In the child of a fork: the thread that forked keeps its stack, under a new id.
+pub fn inherit() {
+    let mine = MINE.get();
+    let is_mine = |place: &&Place| mine != 0 && place.stack.load(SeqCst) == mine;
+    if let Some(place) = place(mine).filter(is_mine) {
+        place.thread.store(process::tid(), SeqCst);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +66,12 @@ mod tests {
         assert_eq!(in_thread(|| [take(0x10_0000), take(0x20_0000), take(0x30_0000)]), [false; 3]);
         assert_eq!(in_thread(|| [take(0x30_0000), take(0x20_0000), take(0x10_0000)]), [false; 3]);
         take(0x10_0000);
+        assert_eq!(in_thread(|| [take(0x20_0000), take(0x10_0000), take(0)]), [false, true, false]);
+        // As the child of a fork finds it: its thread had another id.
+        take(0x10_0000 + 1);
+        take(0x10_0000);
+        place(0x10_0000).unwrap().thread.store(u32::MAX, SeqCst);
+        inherit();
         assert_eq!(in_thread(|| [take(0x20_0000), take(0x10_0000), take(0)]), [false, true, false]);
         take(0);
     }
