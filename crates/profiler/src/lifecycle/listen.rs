@@ -25,14 +25,18 @@ pub fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, EventLo
         match opened {
             Ok(listener) => listeners.push(listener),
             // Clients know another one.
-            Err(error) if *place == Place::Default && config.places.len() > 1 => no_default = Some(error),
+            Err(error) if *place == Place::Default && config.places.len() > 1 => {
+                no_default = Some(error.to_string());
+            }
             // The first place is the one that clients know.
-            Err(error) if listeners.is_empty() => return Err(LifeError::Listen(error.to_string())),
+            Err(error) if listeners.is_empty() => {
+                let first = no_default.map_or(String::new(), |first| format!("{first}; "));
+                return Err(LifeError::Listen(format!("{first}{error}")));
+            }
             Err(error) => not_listening.push(error.to_string()),
         }
     }
     log_not_listening(&not_listening, instance);
-    let no_default = no_default.map(|error| error.to_string());
     no_default.iter().for_each(|reason| config.log.line(reason));
     not_listening.extend(no_default);
     let addresses: Vec<&Address> = listeners.iter().map(Listener::address).collect();
