@@ -31,9 +31,8 @@ const FULL_END: &str = "a program that ends by exit(3) or _exit(2), and not by a
 const FULL_CHILDREN: &str = "static and setuid programs, children by clone(2), and programs in a sandbox or another root directory are not recorded; those that end by a signal, not to their end";
 
 /// Nothing was recorded of a program that used the CPU.
-fn nothing_of(missing: Option<(Duration, Duration)>, exit: Exit) -> Error {
-    let used = missing.map_or(0.0, |(missing, _)| missing.as_secs_f64());
-    let what = format!("not a single sample came of {used:.1} s of CPU time");
+fn no_sample_of(used: Duration, exit: Exit) -> Error {
+    let what = format!("not a single sample came of {:.1} s of CPU time", used.as_secs_f64());
     Error::new(what, FULL_CHILDREN).exit(exit)
 }
 
@@ -101,14 +100,18 @@ impl Runner {
         let next_if_idle = (!is_told).then(|| "--idle records threads that wait, too".to_owned());
         let done = stopped.and_then(|()| session.finish());
         let done = done.map(|summary| tell_recording(&self.plan, &summary, next_if_idle));
-        let is_all_missing = done.is_err() && missing.is_some_and(|(missing, used)| missing > used * 9 / 10);
-        let done = done.map_err(|error| if is_all_missing { nothing_of(missing, error.exit) } else { error });
+        let all_used = missing.filter(|(missing, used)| done.is_err() && *missing > *used * 9 / 10);
+        let done = done.map_err(|error| match all_used {
+            Some((_, used)) => no_sample_of(used, error.exit),
+            None => error,
+        });
         self.outcome = Some(done.map_err(|error| match &left {
             Some(left) => Error { what: format!("{}; {left}", error.what), next: FOREGROUND.into(), ..error },
             None => error,
         }));
         report_unrecorded(&unrecorded, self.plan.talk);
-        if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet && !is_all_missing) {
+        if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet && all_used.is_none())
+        {
             let (missing, used) = (missing.as_secs_f64(), used.as_secs_f64());
             let (of, next) = match self.arguments.sampling.subprocesses {
                 true => ("the processes'", FULL_CHILDREN),
