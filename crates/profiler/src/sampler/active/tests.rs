@@ -28,6 +28,25 @@ fn of_a_second() -> (RunningRecording, SampleReceiver) {
     (recording, receiver)
 }
 
+/// Regression: what a sampler that is late did not see of exit(3), which waits for it, counted.
+#[test]
+fn a_recording_ends_when_it_was_stopped_however_late_that_is_seen() {
+    let (mut recording, _receiver) = of_a_second();
+    let started = recording.next_tick();
+    recording.stop_at(started + 300);
+    recording.stop_at(started + 400);
+    assert!(recording.has_ended(started + 900_000_000));
+    assert_eq!(recording.counters().duration_ns.get(), 300);
+    assert_eq!(
+        [200, 900].map(|ns| recording.at_most_end_ns(started + ns)),
+        [200, 300].map(|ns| started + ns)
+    );
+    let (mut recording, _receiver) = of_a_second();
+    let started = recording.next_tick();
+    assert!(recording.has_ended(started + 5_000_000_000));
+    assert_eq!(recording.counters().duration_ns.get(), 1_000_000_000);
+}
+
 /// Regression: after a stop of 10 s, a recording of 100 ticks reported 1,000 late ticks.
 #[test]
 fn ticks_behind_the_end_of_a_recording_are_not_late() {

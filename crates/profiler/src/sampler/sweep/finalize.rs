@@ -1,7 +1,7 @@
 //! When a thread or a recording ends: emits the samples that are still pending.
 
 use super::collect::take_waited_hit;
-use super::observe::{Observation, observe};
+use super::observe::{Observation, observe, running_or_waiting};
 use super::{Sweeper, account_of, moment};
 use crate::counters::AgentCounters;
 use crate::sampler::account::{Found, TimerState};
@@ -91,12 +91,11 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
 /// Whether a thread waits for a CPU at a recording's end: the kernel has not counted that wait.
 fn last_found(thread: &mut ThreadState, recording: &RunningRecording) -> Found {
     let is_blocked = thread.blocked.as_ref().is_some_and(|blocked| blocked.cpu_ns == thread.cpu_ns);
-    let is_asked = recording.request().mode == Mode::Wall && !is_blocked;
-    if is_asked
+    if recording.request().mode == Mode::Wall
+        && !is_blocked
         && matches!(thread.activity(), Ok(Activity::Running))
-        && cpu_ns(thread.tid()) == Some(thread.cpu_ns)
     {
-        return Found::Waiting(thread.woken.of(thread.tid()));
+        return running_or_waiting(thread);
     }
     Found::Elsewhere
 }

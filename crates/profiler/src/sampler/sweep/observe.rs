@@ -80,14 +80,19 @@ fn observe_once(
                 Err(NotCopied::NoTables) => Observation::There(Found::Elsewhere),
             }
         }
-        // A thread on a CPU uses time; one that does not is waiting for a CPU.
-        Ok(Activity::Running) if cpu_ns(thread.tid()) == Some(now_ns) => {
-            Observation::There(Found::Waiting(thread.woken.of(thread.tid())))
-        }
-        Ok(Activity::Running) => Observation::There(Found::Elsewhere),
+        Ok(Activity::Running) => Observation::There(running_or_waiting(thread)),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Observation::Gone,
         Err(_) => Observation::There(Found::Unknown),
     })
+}
+
+/// What a thread does that is ready, and whose clock was read before. On a CPU it uses time; one
+/// that does not is waiting for a CPU.
+pub fn running_or_waiting(thread: &mut ThreadState) -> Found {
+    match cpu_ns(thread.tid()) == Some(thread.cpu_ns) {
+        true => Found::Waiting(thread.woken.of(thread.tid())),
+        false => Found::Elsewhere,
+    }
 }
 
 /// Whether the thread is in the signal handler's process_vm_readv(2) (`guarded_copy` of
