@@ -14,11 +14,9 @@ static void mask_all(int how)
 }
 static void compute_ms(long ms)
 {
-    struct timespec start, now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
-    do
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < ms);
+    uint64_t start = host_thread_cpu_ns();
+    while (host_thread_cpu_ns() - start < (uint64_t)ms * 1000000)
+        ;
 }
 FRAME static void unmasked(void)
 {

@@ -26,13 +26,9 @@ FRAME static void sleep_masked(long microseconds)
 FRAME static void compute(void)
 {
     static volatile uint64_t sink;
-    struct timespec start, now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
-    do {
+    for (uint64_t start = host_thread_cpu_ns(); host_thread_cpu_ns() - start < 40000000;)
         for (int i = 0; i < 1000000; i++)
             sink++;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 40);
 }
 FRAME static void *sleeper_main(void *argument)
 {

@@ -27,13 +27,9 @@ FRAME static void *burner_main(void *argument)
 }
 FRAME static void code_between(void)
 {
-    struct timespec start, now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
-    do {
+    for (uint64_t start = host_thread_cpu_ns(); host_thread_cpu_ns() - start < 300000000;)
         for (int i = 0; i < 100000; i++)
             sink++;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 300);
 }
 static bool file_holds(const char *path, const char *text)
 {
