@@ -36,6 +36,15 @@ pub fn get(socket: &Path, target: &str) -> io::Result<Answer> {
     send(socket, "GET", target, "")
 }
 
+/// Where the agent of this socket listens by TCP, by its help: `SWIPR_LISTEN=127.0.0.1:0` has it
+/// choose a port. One that was free a moment before may be another program's.
+pub fn tcp_address(socket: &Path) -> String {
+    let answer = get(socket, "/").and_then(Answer::read_all).expect("the help");
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    let page = text.lines().find_map(|line| line.strip_prefix("http://")?.strip_suffix('/'));
+    page.unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
 /// Sends a request and waits for the answer's head.
 pub fn send(socket: &Path, method: &str, target: &str, body: &str) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;

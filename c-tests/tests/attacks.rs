@@ -2,7 +2,7 @@
 //! neither grows nor spins.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
@@ -135,12 +135,12 @@ fn no_client_makes_the_server_spin() {
 #[test]
 fn recordings_that_were_given_up_leave_their_places() {
     let (_directory, program) = compiled("closed_by_client");
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
     let mut command = Command::new(&program.executable);
-    command.env("LD_PRELOAD", agent::library()).env("SWIPR_LISTEN", free.to_string());
+    command.env("LD_PRELOAD", agent::library()).env("SWIPR_LISTEN", "127.0.0.1:0");
     let mut host = Host::spawn(command);
     host.wait_for("ready");
     let socket = host.socket();
+    let address = http::tcp_address(&socket);
     let running = || {
         let answer = http::get(&socket, "/status").and_then(http::Answer::read_all).expect("the status");
         let status: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
@@ -156,7 +156,7 @@ fn recordings_that_were_given_up_leave_their_places() {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let clients: Vec<TcpStream> = (0..8)
             .map(|_| {
-                let mut client = TcpStream::connect(free).expect("a connection");
+                let mut client = TcpStream::connect(&address).expect("a connection");
                 client.write_all(request.as_bytes()).expect("sent");
                 client
             })

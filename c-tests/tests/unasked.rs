@@ -265,10 +265,7 @@ fn a_line_in_the_programs_log_overwrites_nothing_there() {
 #[test]
 fn the_help_names_the_live_page() {
     let said = said_by_shell(("SWIPR_LISTEN", "127.0.0.1:0"), |socket| {
-        let answer = http::get(socket, "/").and_then(http::Answer::read_all).expect("the help");
-        let text = String::from_utf8(answer.body).expect("UTF-8");
-        let page = text.lines().find_map(|line| line.strip_prefix("http://")?.strip_suffix('/'));
-        let mut connection = TcpStream::connect(page.unwrap_or_else(|| panic!("{text}"))).expect("the page");
+        let mut connection = TcpStream::connect(http::tcp_address(socket)).expect("the page");
         assert_eq!(health(&mut connection), "HTTP/1.1 200 ");
     });
     assert_eq!(said, "");

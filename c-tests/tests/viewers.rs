@@ -44,18 +44,14 @@ struct Demo {
 
 fn demo() -> Demo {
     let (built, executable) = built("mini_demo");
-    let free =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
     let mut command = Command::new(executable);
     command
         .args(["--threads", "2", "--iterations", "1000000"])
         .env("LD_PRELOAD", agent::library())
-        .env("SWIPR_LISTEN", free.to_string());
+        .env("SWIPR_LISTEN", "127.0.0.1:0");
     let host = Host::spawn(command);
-    host.socket();
-    let address = free.to_string();
+    let address = http::tcp_address(&host.socket());
     wait_until("its threads to have had a CPU", || has_threads_that_ran(host.pid()));
-    wait_until("the agent to listen by TCP", || std::net::TcpStream::connect(free).is_ok());
     Demo { host, directory: Directory::new(), _built: built, address }
 }
 

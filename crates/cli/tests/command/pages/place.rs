@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Host, wait_until};
-use swipr_c_tests::{agent, program};
+use swipr_c_tests::{agent, http, program};
 
 /// The user, where the test is root's.
 const NOBODY: u32 = 65534;
@@ -95,13 +95,12 @@ impl Place {
         let library = install(&prefix);
         // Where it was built an ordinary user may not be allowed to look.
         copy_of(Path::new(env!("CARGO_BIN_EXE_swipr")), &bin.join("real"));
-        let port = free_port();
         // Others of that name may run.
         let name = format!("nginx-{}", std::process::id());
         copy_of(&room.join("app"), &room.join(&name));
         let mut command = Command::new(room.join(&name));
         command.env("LD_PRELOAD", &library).env_remove("SWIPR_SOCKET");
-        command.env("SWIPR_CONTINUOUS", "49hz,60s").env("SWIPR_LISTEN", format!("127.0.0.1:{port}"));
+        command.env("SWIPR_CONTINUOUS", "49hz,60s").env("SWIPR_LISTEN", "127.0.0.1:0");
         copy_of(&agent::checkout().join("loader-scripts"), &room.join("loader-scripts"));
         symlink(&library, room.join("loader-scripts/libswipr.so")).expect("a link");
         give_away(directory.path());
@@ -109,6 +108,8 @@ impl Place {
         let mut service = Host::spawn(command);
         service.wait_for("ready");
         let socket = socket_of(service.pid());
+        let address = http::tcp_address(&socket);
+        let (_, port) = address.rsplit_once(':').expect("a port");
         recordings(&room, service.pid(), &bin);
         let (store, requests) = push::store(&["200 OK"]);
         // As long as the store is to answer.
@@ -129,7 +130,7 @@ impl Place {
             ("VERB", "run".to_owned()),
             ("localhost:4040", store.to_owned()),
             ("localhost:4318", store.to_owned()),
-            ("7377", port.to_string()),
+            ("7377", port.to_owned()),
             ("--port 6060", "--port 0".to_owned()),
             // Other tests run beside it.
             ("& sleep 1", "& sleep 3".to_owned()),
@@ -329,9 +330,4 @@ fn socket_of(pid: u32) -> PathBuf {
         found.is_some()
     });
     found.expect("a path")
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
-    listener.local_addr().expect("an address").port()
 }
