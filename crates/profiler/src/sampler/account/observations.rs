@@ -66,6 +66,10 @@ impl Account {
     }
 
     fn add(&mut self, now: Moment, found: Found, ticks: u32, used_ns: u64, was_blocked: bool) {
+        // The end of its last wait, if the kernel has counted that since the last observation.
+        let waited_before_ns =
+            self.waits_since_ns.map_or(0, |since_ns| self.last.ns.saturating_sub(since_ns));
+        let counted_ns = now.delay_ns.saturating_sub(self.last.delay_ns).saturating_sub(waited_before_ns);
         if used_ns > 0 || !matches!(found, Found::Waiting(_)) {
             self.waits_since_ns = None;
         }
@@ -91,7 +95,9 @@ impl Account {
                 let passed_ns = now.ns.saturating_sub(self.last.ns);
                 let waits_ns = match was_blocked {
                     true => passed_ns / 2,
-                    false if passed_ns < STOPPED_NS => passed_ns.saturating_sub(used_ns),
+                    false if passed_ns < STOPPED_NS => {
+                        passed_ns.saturating_sub(used_ns).saturating_sub(counted_ns)
+                    }
                     false => 0,
                 };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);

@@ -20,8 +20,15 @@ impl Account {
         let waits_ns = self.waits_since_ns.map_or(0, |since_ns| to.ns.saturating_sub(since_ns.max(from.ns)));
         self.attributed_early_ns += waits_ns;
         let running_ns = to.cpu_ns.saturating_sub(from.cpu_ns);
-        let waiting_ns = counted_ns + waits_ns;
-        let blocked_ns = to.ns.saturating_sub(from.ns).saturating_sub(running_ns.saturating_add(waiting_ns));
+        // A wait that the kernel counts now may have begun before the window, where it was taken
+        // for blocked time, or before the recording.
+        let rest_ns = to.ns.saturating_sub(from.ns).saturating_sub(running_ns);
+        let waiting_ns = rest_ns.min(counted_ns + waits_ns);
+        let [_, left_waiting_ns, left_blocked_ns] = &mut self.left_ns;
+        let earlier_ns = ((counted_ns + waits_ns - waiting_ns) as f64).min(left_blocked_ns.max(0.0));
+        *left_waiting_ns += earlier_ns;
+        *left_blocked_ns -= earlier_ns;
+        let blocked_ns = rest_ns - waiting_ns;
         [running_ns, waiting_ns, blocked_ns]
     }
 
