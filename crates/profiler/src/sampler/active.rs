@@ -173,16 +173,21 @@ impl RunningRecording {
             // After the recording's end there are no ticks, even if the program was stopped and the
             // sampler is late.
             let late = self.ticks.take(now.min(self.end_ns().saturating_sub(1)));
-            self.counters.late.add(late);
-            let filled = if late > MAX_LATE { 0 } else { late };
-            self.filled += filled;
-            self.passed += 1 + filled;
+            self.count_late(late);
+            self.passed += 1;
             if let Some(swept_ns) = self.swept_ns.get_mut(self.counters.ticks.get() as usize % SWEEPS) {
                 *swept_ns = now;
             }
             self.counters.ticks.add(1);
         }
         self.due
+    }
+
+    fn count_late(&mut self, late: u64) {
+        self.counters.late.add(late);
+        let filled = if late > MAX_LATE { 0 } else { late };
+        self.filled += filled;
+        self.passed += filled;
     }
 
     /// Whether a sweep has picked the kernel's tick at `tick_ns`: whoever ran then is hit, if the
@@ -272,7 +277,13 @@ impl RunningRecording {
             Length::Open => false,
         };
         if self.answers_until_ns.is_none() && (over || self.is_stopped()) {
-            self.counters.duration_ns.set(self.at_most_end_ns(now).saturating_sub(self.started_ns));
+            let end_ns = self.at_most_end_ns(now);
+            self.counters.duration_ns.set(end_ns.saturating_sub(self.started_ns));
+            // The program was stopped in the last sweep, or the sampler got no CPU.
+            if self.ticks.next_ns() < end_ns && !matches!(self.request.length, Length::Ticks(_)) {
+                let late = self.ticks.take(end_ns - 1) + 1;
+                self.count_late(late);
+            }
             self.answers_until_ns = Some(now + hit_within_ns());
         }
         self.answers_until_ns.is_some()

@@ -59,6 +59,18 @@ fn ticks_behind_the_end_of_a_recording_are_not_late() {
     assert!((99..=100).contains(&(counters.ticks.get() + counters.late.get())), "{counters:?}");
 }
 
+/// Regression: a program that was stopped during a sweep until after the recording's end had a
+/// recording of the ticks before.
+#[test]
+fn ticks_in_which_no_sweep_began_before_the_end_are_late() {
+    let (mut recording, _receiver) = of_a_second();
+    let start = recording.next_tick();
+    assert!(recording.begin_tick(start, 0));
+    recording.end_tick();
+    assert!(recording.has_ended(start + 3_000_000_000) && recording.has_ended(start + 4_000_000_000));
+    assert_eq!((recording.counters().late.get(), recording.passed()), (99, (100, 99)));
+}
+
 #[test]
 fn samples_are_handed_on_at_once_then_in_batches_and_all_of_them_at_the_end() {
     let (mut recording, receiver) = of_a_second();
