@@ -3,7 +3,7 @@
 //!
 //! The order of things: which frame descriptions there are (`descriptions`); what their
 //! instructions say at each pc (`cfi_fast` for the usual ones, `cfi_machine` for any); what rule
-//! that is (`convert`); what `main`'s code says where nothing describes it (`prologue_scan`); where
+//! that is (`convert`); what `main`'s code says where nothing describes it (`main_function`); where
 //! the other registers are for code without a search table (`register_rows`). Debug information is
 //! not read here, except `.debug_frame`, and neither is any file: the input is bytes in memory. A
 //! crate of its own, so that it can be built for speed.
@@ -14,11 +14,11 @@ mod convert;
 mod debug_frame;
 mod descriptions;
 pub mod error;
-mod prologue_scan;
+mod main_function;
 mod register_rows;
 pub mod table;
 
-pub use prologue_scan::main_of_start;
+pub use main_function::main_of_start;
 
 use crate::error::Error;
 use crate::table::{OwnedTable, TableBuilder};
@@ -27,7 +27,7 @@ use cfi_machine::{Machine, State};
 use convert::Converter;
 use debug_frame::DebugFunctions;
 use descriptions::Descriptions;
-use prologue_scan::Straight;
+use main_function::Straight;
 use register_rows::RegisterRows;
 use std::ops::Range;
 use swipr_unwind::rule::Rule;
