@@ -16,7 +16,6 @@ pub mod first_functions;
 pub mod identity;
 pub mod jit;
 mod lines;
-mod order;
 mod pages;
 pub mod separate;
 pub mod symbol_api;

@@ -15,6 +15,7 @@ mod debug_frame;
 mod descriptions;
 pub mod error;
 mod main_function;
+pub mod order;
 mod register_rows;
 pub mod table;
 

@@ -7,13 +7,13 @@ use crate::demangle::demangle;
 use crate::elf::{ElfFile, Section};
 use crate::error::Error;
 use crate::lines::{Files, Lines};
-use crate::order::sorted_by;
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 use object::pod;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use swipr_unwind_tables::order::sorted_by;
 
 /// A larger section is a damaged one.
 const MAX_BYTES: u64 = 16 << 20;

@@ -5,10 +5,10 @@ use super::extent::Extent;
 use super::program::LineSequence;
 use super::unit::OpenUnit;
 use super::window::Window;
-use crate::order::sorted_by;
 use crate::pages::PagedReader;
 use gimli::{Dwarf, EndianSlice, EntriesRaw, LittleEndian, UnitOffset, UnitRef};
 use std::ops::Range;
+use swipr_unwind_tables::order::sorted_by;
 
 /// Functions before an address that are looked at: how deep they nest, or overlap.
 const MAX_ENTRIES: usize = 16;

@@ -6,9 +6,9 @@
 //! gimli reads the table's header; it cannot run a program from a place in its middle.
 
 use super::window::Window;
-use crate::order::sorted_by;
 use crate::pages::PagedReader;
 use gimli::{DwLne, DwLns, LineProgramHeader, Reader};
+use swipr_unwind_tables::order::sorted_by;
 
 /// Bytes of the program between two places from which it can be resumed.
 const STRETCH_BYTES: usize = 1 << 10;

@@ -7,13 +7,13 @@ use crate::demangle::is_mangled;
 use crate::elf::ElfFile;
 use crate::error::Error;
 use crate::lines::{Files, LineFrame, Lines};
-use crate::order::sorted_by;
 use crate::separate::{self, Finder};
 use crate::symbols::{FoundSymbol, SymbolTable, described_functions, function_at};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use swipr_unwind_tables::order::sorted_by;
 
 /// Bytes of an answer besides its symbols.
 const ANSWER_BYTES: usize = 64;

@@ -4,9 +4,9 @@
 
 use super::function_at;
 use crate::elf::{ElfFile, Section};
-use crate::order::sorted_by;
 use object::elf;
 use std::ops::Range;
+use swipr_unwind_tables::order::sorted_by;
 
 /// Bytes of code that are searched; objects with more have no such beginnings.
 const MAX_CODE_BYTES: u64 = 16 << 20;

@@ -2,10 +2,10 @@
 
 use super::super::code_map::LineEntry;
 use super::{Fields, text};
-use crate::order::sorted_by;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use swipr_unwind_tables::order::sorted_by;
 
 /// Lines of one function.
 const MAX_LINES: u64 = 1 << 16;
