@@ -86,6 +86,7 @@ programs! {
     a_handler_that_interrupted_a_handler_is_walked_to_the_root => "nested_signals",
     stacks_of_coroutines_reach_their_entries => "coroutines",
     assembly_without_sizes_has_no_others_name_and_no_false_end => "assembly_without_sizes",
+    assembly_without_unwind_information_is_left_as_its_end_says => "undescribed_assembly",
     the_stack_of_a_fiber_is_complete_where_it_begins => "fiber",
     cpu_time_of_a_thread_that_blocks_signals_is_told_as_not_sampled => "blocks_signals_later",
     threads_that_are_started_with_all_signals_blocked_are_recorded => "masked_workers",

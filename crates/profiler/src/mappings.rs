@@ -14,6 +14,7 @@ mod origin;
 mod publication;
 mod reader;
 mod registered;
+mod undescribed;
 mod unwind_info;
 
 use crate::interpreters::{Interpreters, Wanted};
@@ -32,6 +33,8 @@ use swipr_os::objects::{self, Changes};
 use swipr_os::process;
 use swipr_unwind::published::Range;
 use swipr_unwind::slot::{Extent, StackBounds};
+pub use undescribed::CodePlace;
+use undescribed::Undescribed;
 pub use unwind_info::UnwindInfo;
 
 /// Readings of the mappings until all objects are in one.
@@ -75,6 +78,8 @@ pub struct Tables {
     jit_tables: Arc<JitTables>,
     jit_generation: u64,
     jit_tables_taken: Option<Instant>,
+    /// Unwind tables of code that nothing describes.
+    undescribed: Undescribed,
     publication: Publication,
     interpreters: Arc<Interpreters>,
     memory_file: i32,
@@ -107,6 +112,7 @@ impl Tables {
             jit_tables,
             jit_generation: 0,
             jit_tables_taken: None,
+            undescribed: Undescribed::default(),
             publication: Publication::default(),
             interpreters: Arc::new(Interpreters::new(wanted, memory_file)),
             memory_file,
@@ -138,6 +144,7 @@ impl Tables {
         let started = Instant::now();
         let has_new_frames =
             self.registered.refresh(self.memory_file) | self.has_new_jit_tables() | self.build_wanted();
+        let has_new_frames = has_new_frames | self.undescribed.scan(&self.objects, self.memory_file);
         let changes = objects::changes().filter(|changes| self.seen != Some(*changes));
         let Some((changes, list)) = changes.and_then(|changes| Some((changes, objects::list()?))) else {
             let is_first = self.maps.is_empty() && self.read_maps();
@@ -170,6 +177,12 @@ impl Tables {
         inherited::keep(changes, &self.objects, &self.any_wanted);
         self.publish();
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
+    }
+
+    /// A walk has begun or ended at a place: if nothing describes its code, that is scanned at the
+    /// next refresh.
+    pub fn note(&self, at: CodePlace) {
+        self.undescribed.note(at);
     }
 
     /// Whether a table would pay off, or a walk has met code that only a table can say more of.
@@ -293,7 +306,8 @@ impl Tables {
         self.figures.rows =
             infos.iter().filter_map(|table| table.table()).map(|table| table.rows() as u64).sum();
         self.figures.bytes = infos.iter().map(|table| table.bytes() as u64).sum();
-        self.publication.publish(infos, &self.executable);
+        let undescribed = self.undescribed.tables(&self.objects);
+        self.publication.publish(infos, undescribed, &self.executable);
     }
 }
 

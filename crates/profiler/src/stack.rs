@@ -1,7 +1,7 @@
 //! A stack as it was walked: addresses, not yet names.
 
 use crate::interpreters::Interpreted;
-use crate::mappings::Mappings;
+use crate::mappings::{CodePlace, Mappings, Tables};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use swipr_unwind::frames::{self, EXACT, Storage};
@@ -91,8 +91,15 @@ impl RawStack {
     }
 
     /// Whether its mappings lack the code that ran, or code on the way to the root: they are older.
-    pub fn is_in_unknown_code(&self) -> bool {
+    /// Notes where the walk has begun, and where it has ended for want of a rule.
+    pub fn is_in_unknown_code(&self, tables: &Tables) -> bool {
         let innermost = self.addresses().next();
+        let end = self.addresses().last().filter(|_| self.stop == Stop::NoTable);
+        for at in innermost.into_iter().chain(end) {
+            if self.mappings.find(at.inside()).is_some_and(|code| code.symbols.is_some()) {
+                tables.note(CodePlace { address: at.address, inside: at.inside() });
+            }
+        }
         self.stop == Stop::NoTable || innermost.is_some_and(|at| self.mappings.find(at.inside()).is_none())
     }
 

@@ -4,12 +4,14 @@
 //! The order of things: which frame descriptions there are (`descriptions`); what their
 //! instructions say at each pc (`cfi_fast` for the usual ones, `cfi_machine` for any); what rule
 //! that is (`convert`); what `main`'s code says where nothing describes it (`main_function`); where
-//! the other registers are for code without a search table (`register_rows`). Debug information is
+//! the other registers are for code without a search table (`register_rows`). What other code says
+//! that nothing describes (`code_scan`) is asked once a walk has met it. Debug information is
 //! not read here, except `.debug_frame`, and neither is any file: the input is bytes in memory. A
 //! crate of its own, so that it can be built for speed.
 
 mod cfi_fast;
 mod cfi_machine;
+pub mod code_scan;
 mod convert;
 mod debug_frame;
 mod descriptions;
@@ -28,7 +30,7 @@ use cfi_machine::{Machine, State};
 use convert::Converter;
 use debug_frame::DebugFunctions;
 use descriptions::Descriptions;
-use main_function::Straight;
+use main_function::Function;
 use register_rows::RegisterRows;
 use std::ops::Range;
 use swipr_unwind::rule::Rule;
@@ -85,11 +87,11 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let mut quick = input.eh_frame_hdr.map(|_| CfiFast::new(input.eh_frame, input.aarch64));
     let mut saved = RegisterRows::new(input.text.start, input.aarch64);
     let mut end = input.text.start;
-    let mut main = input.main.filter(|_| !input.aarch64).and_then(|(start, code)| Straight::new(start, code));
+    let main = input.main.filter(|_| !input.aarch64).map(|(start, code)| Function { start, code });
     let mut undescribed = 0;
     let starts = functions.iter().skip(1).map(|next| next.start).chain([u64::MAX]);
     for (&function, next) in functions.iter().zip(starts) {
-        end = push_main(&mut main, end..function.start, &mut builder);
+        end = push_main(main, end..function.start, &mut builder);
         if let Some(debug) = &debug {
             end = debug.fill(end..function.start, &mut machine, &mut converter, &mut builder, &mut saved);
             converter.read_from(input.eh_frame.1);
@@ -131,7 +133,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
         let Some(description) = description.or_else(|| descriptions.parse(function)) else { continue };
         machine.run(&description, descriptions.section(), descriptions.bases(), row);
     }
-    end = push_main(&mut main, end..input.text.end, &mut builder);
+    end = push_main(main, end..input.text.end, &mut builder);
     if let Some(debug) = &debug {
         end = debug.fill(end..input.text.end, &mut machine, &mut converter, &mut builder, &mut saved);
     }
@@ -173,9 +175,15 @@ fn push_hole(hole: Range<u64>, builder: &mut TableBuilder) {
 
 /// Adds the rows of `main` if it lies in this hole between functions; returns where the hole goes
 /// on.
-fn push_main(main: &mut Option<Straight>, hole: Range<u64>, builder: &mut TableBuilder) -> u64 {
-    let Some(main) = main.take_if(|main| main.lies_in(hole.clone())) else { return hole.start };
-    builder.push(hole.start, Rule::NONE);
-    main.rows().for_each(|(pc, rule)| builder.push(pc, rule));
-    main.end()
+fn push_main(main: Option<Function<'_>>, hole: Range<u64>, builder: &mut TableBuilder) -> u64 {
+    let states = main.map_or(vec![], |main| main.states_in(&hole));
+    let mut end = hole.start;
+    for (range, state) in states {
+        if end != range.start {
+            builder.push(end, Rule::NONE);
+        }
+        builder.push(range.start, state.rule(&mut vec![]).unwrap_or(Rule::NONE));
+        end = range.end;
+    }
+    end
 }

@@ -1,19 +1,9 @@
-//! Unwind rows of a function that nothing describes, from its instructions: only straight-line code
-//! up to its `ret`, and only instructions whose effect on the stack pointer is certain. Anything
-//! else has no rows at all.
-//!
-//! Made for the `main` that rustc writes around `std::rt::lang_start`: with `panic=abort`
-//! and optimization it has no entry in `.eh_frame`, and every stack of the program's
-//! first thread would end there.
+//! The `main` that rustc writes around `std::rt::lang_start`: with `panic=abort` and optimization
+//! it has no entry in `.eh_frame`, and every stack of the program's first thread would end there.
 
+use crate::code_scan::{self, Code, CodeState, READ};
 use std::ops::Range;
 use swipr_unwind::rule::Rule;
-use swipr_unwind::x86_code::{Effect, Instruction};
-
-/// Instructions that are read.
-const MAX_INSTRUCTIONS: usize = 64;
-/// The CFA when a function begins: above the return address.
-const AT_ENTRY: i64 = 8;
 
 /// The address of `main`, from the code of `_start` at `entry`: its first argument to
 /// `__libc_start_main` (`lea main(%rip),%rdi` or `mov $main,%rdi`).
@@ -31,54 +21,33 @@ fn four_bytes(a: u8, b: u8, c: u8, d: u8) -> i64 {
     i64::from(i32::from_le_bytes([a, b, c, d]))
 }
 
-/// A straight-line function.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Straight {
-    start: u64,
-    end: u64,
-    /// Where the CFA's distance from the stack pointer changes, and to what.
-    cfa: Vec<(u64, i64)>,
+/// A function and its code, as far as it is known.
+#[derive(Clone, Copy)]
+pub(super) struct Function<'c> {
+    pub start: u64,
+    pub code: &'c [u8],
 }
 
-impl Straight {
-    /// Reads the code of a function that begins at `start`.
-    pub fn new(start: u64, mut code: &[u8]) -> Option<Straight> {
-        let (mut at, mut distance) = (start, AT_ENTRY);
-        let mut cfa = vec![(start, distance)];
-        for _ in 0..MAX_INSTRUCTIONS {
-            let Instruction { length, effect } = Instruction::decode(code)?;
-            (at, code) = (at.checked_add(length as u64)?, code.get(length..)?);
-            match effect {
-                Effect::None | Effect::Call => {}
-                Effect::Push => distance += 8,
-                Effect::Pop => distance -= 8,
-                Effect::Down(bytes) => distance += i64::from(bytes),
-                Effect::Return => return (distance == AT_ENTRY).then_some(Straight { start, end: at, cfa }),
-            }
-            if distance < AT_ENTRY {
-                return None;
-            }
-            if cfa.last().is_some_and(|&(_, last)| last != distance) {
-                cfa.push((at, distance));
-            }
-        }
-        None
+impl Function<'_> {
+    /// The states of its code if all of it lies in this hole between described functions.
+    pub fn states_in(mut self, hole: &Range<u64>) -> Vec<(Range<u64>, CodeState)> {
+        let states = if hole.contains(&self.start) { code_scan::scan(self.start, &mut self) } else { vec![] };
+        let lies_in_hole = |(range, _): &(Range<u64>, _)| hole.start <= range.start && range.end <= hole.end;
+        if states.iter().all(lies_in_hole) { states } else { vec![] }
+    }
+}
+
+impl Code for Function<'_> {
+    fn read(&mut self, address: u64, bytes: &mut [u8; READ]) -> usize {
+        let from = address.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
+        let known = from.and_then(|from| self.code.get(from..)).unwrap_or(&[]);
+        bytes.iter_mut().zip(known).map(|(byte, known)| *byte = *known).count()
     }
 
-    /// Whether all of it lies there.
-    pub fn lies_in(&self, hole: Range<u64>) -> bool {
-        hole.start <= self.start && self.end <= hole.end
-    }
-
-    /// The address behind its `ret`.
-    pub fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// Its rows, by address.
-    pub fn rows(&self) -> impl Iterator<Item = (u64, Rule)> + '_ {
-        // `frame pointer unchanged`: none of the known instructions writes it.
-        self.cfa.iter().map(|&(at, distance)| (at, Rule::sp(distance, 0).unwrap_or(Rule::NONE)))
+    /// It calls other functions.
+    fn rule(&mut self, address: u64) -> Rule {
+        let is_own = address.checked_sub(self.start).is_some_and(|from| from < self.code.len() as u64);
+        if is_own { Rule::NONE } else { Rule::END }
     }
 }
 
@@ -96,28 +65,17 @@ mod tests {
 
     #[test]
     fn the_main_of_a_rust_program_has_exact_rows() {
-        let main = Straight::new(0x1000, &RUSTC_MAIN).unwrap();
-        assert_eq!(main.cfa, [(0x1000, 8), (0x1001, 16), (0x1026, 8)]);
-        assert_eq!(main.end(), 0x1027);
-        assert!(main.lies_in(0x1000..0x1027) && !main.lies_in(0x1001..0x2000) && !main.lies_in(0..0x1026));
-        assert_eq!(main.rows().nth(1), Some((0x1001, Rule::sp(16, 0).unwrap())));
-    }
-
-    #[test]
-    fn code_that_is_not_wholly_understood_has_no_rows() {
+        let main = Function { start: 0x1000, code: &RUSTC_MAIN };
+        let states = main.states_in(&(0x1000..0x1027));
+        let rules: Vec<_> =
+            states.iter().map(|(range, state)| (range.start, state.rule(&mut vec![]).unwrap())).collect();
+        let [entry, pushed] = [8, 16].map(|cfa| Rule::sp(cfa, 0).unwrap());
+        assert_eq!(rules, [(0x1000, entry), (0x1001, pushed), (0x1026, entry)]);
+        assert_eq!(states.last().unwrap().0.end, 0x1027);
+        assert!([0x1001..0x2000, 0..0x1026].iter().all(|hole| main.states_in(hole).is_empty()));
         for length in 0..RUSTC_MAIN.len() {
-            assert_eq!(Straight::new(0, &RUSTC_MAIN[..length]), None, "cut after {length} bytes");
-        }
-        let cases: [&[u8]; 6] = [
-            &[0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3], // push %rbp; mov %rsp,%rbp; pop %rbp: the frame pointer is written
-            &[0x50, 0xc3],                         // returns to what it pushed
-            &[0x59, 0x50, 0xc3],                   // pops its return address
-            &[0x50, 0x74, 0x01, 0x59, 0xc3],       // a branch
-            &[0x5c, 0xc3],                         // pop %rsp
-            &[0x48, 0x8b, 0x24, 0x24, 0xc3],       // mov (%rsp),%rsp
-        ];
-        for code in cases {
-            assert_eq!(Straight::new(0, code), None, "{code:x?}");
+            let cut = Function { start: 0, code: &RUSTC_MAIN[..length] };
+            assert!(cut.states_in(&(0..0x1000)).is_empty(), "cut after {length} bytes");
         }
     }
 

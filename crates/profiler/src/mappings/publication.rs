@@ -26,9 +26,17 @@ pub struct Publication {
 unsafe impl Send for Publication {}
 
 impl Publication {
-    /// Makes these tables, which are sorted and do not overlap, the ones that handlers use.
-    pub fn publish(&mut self, tables: Vec<Arc<UnwindInfo>>, executable: &[Range]) {
-        let objects: Box<[Object<'static>]> = tables.iter().map(|table| table.published()).collect();
+    /// Makes these tables, which are sorted and do not overlap, the ones that handlers use, with
+    /// those of code inside theirs that they do not describe.
+    pub fn publish(
+        &mut self,
+        mut tables: Vec<Arc<UnwindInfo>>,
+        mut inner: Vec<Arc<UnwindInfo>>,
+        executable: &[Range],
+    ) {
+        inner.sort_unstable_by_key(|table| table.text().start);
+        let objects: Box<[Object<'static>]> = in_pieces(&tables, &inner).into();
+        tables.append(&mut inner);
         let executable = Box::leak(Box::<[Range]>::from(executable));
         let objects = Box::leak(objects);
         let snapshot = Box::leak(Box::new(Snapshot { objects, executable }));
@@ -56,6 +64,25 @@ impl Publication {
     }
 }
 
+/// The objects of `tables`, each divided where one of `inner` lies in it, and these.
+fn in_pieces(tables: &[Arc<UnwindInfo>], inner: &[Arc<UnwindInfo>]) -> Vec<Object<'static>> {
+    let mut objects: Vec<Object<'static>> = inner.iter().map(|table| table.published()).collect();
+    for mut object in tables.iter().map(|table| table.published()) {
+        let (low, high) = (object.text.low, object.text.high);
+        for hole in
+            inner.iter().map(|table| table.text()).filter(|hole| low <= hole.start && hole.end <= high)
+        {
+            let text = Range { low: object.text.low, high: hole.start };
+            objects.push(Object { text, ..object });
+            object.text.low = hole.end;
+        }
+        objects.push(object);
+    }
+    objects.retain(|object| object.text.low < object.text.high);
+    objects.sort_unstable_by_key(|object| object.text.low);
+    objects
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         // SAFETY: made by Box::leak in `publish`, and freed once, here.
@@ -79,5 +106,22 @@ impl Drop for Publication {
             std::mem::forget(held);
         }
         published::clear_cache();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swipr_symbols::rows::code_scan::{CodeState, table};
+
+    #[test]
+    fn objects_are_divided_where_other_tables_lie_in_them() {
+        let info = |text: std::ops::Range<u64>| {
+            Arc::new(UnwindInfo::new(table(&[(text.clone(), CodeState::AT_ENTRY)]).unwrap(), text, 0))
+        };
+        let (tables, inner) = ([info(10..50), info(60..70)], [info(10..12), info(20..30), info(80..90)]);
+        let texts: Vec<_> =
+            in_pieces(&tables, &inner).iter().map(|object| object.text.low..object.text.high).collect();
+        assert_eq!(texts, [10..12, 12..20, 20..30, 30..50, 60..70, 80..90]);
     }
 }

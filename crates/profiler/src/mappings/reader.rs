@@ -90,7 +90,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    fn copy(&self, range: Range<u64>) -> Option<Vec<u8>> {
+    /// A copy of that memory, as far as it can be read.
+    pub fn copy(&self, range: Range<u64>) -> Option<Vec<u8>> {
         let length = range.end.checked_sub(range.start).filter(|&length| length <= MAX_BYTES)?;
         let mut bytes = vec![0; length as usize];
         let read = memory::guarded_copy_or_file(range.start, &mut bytes, self.memory_file);

@@ -25,7 +25,7 @@ use activity::{set_activity, stays_quiet};
 use arming::{arm_running, arm_waiting};
 use collect::take_waited_hit;
 use copy::RemoteWalker;
-use observe::{Observation, is_in_unknown_code, observe};
+use observe::{Observation, observe};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -195,7 +195,7 @@ impl Sweeper {
                 }
             };
             set_activity(thread, backoff, cpu_before_ns, due);
-            *unknown_code |= is_in_unknown_code(&found);
+            *unknown_code |= matches!(&found, Found::At(_, stack) if stack.is_in_unknown_code(tables));
             if thread.cpu_ns != cpu_before_ns {
                 *unknown_code |= take_waited_hit(thread, timers, tables, counters, recordings);
             }

@@ -32,7 +32,7 @@ impl Sweeper {
     pub fn collect(&mut self, recordings: &mut [RunningRecording]) {
         let Sweeper { threads, tables, timers, preempter, counters, unknown_code, .. } = self;
         preempter.collect(threads, timers, tables, counters, |thread, answer| {
-            *unknown_code |= answer.stack.is_in_unknown_code();
+            *unknown_code |= answer.stack.is_in_unknown_code(tables);
             for recording in of(recordings, answer.recordings & thread.recordings) {
                 if let Some(account) = account_of(thread, recording) {
                     account.was_preempted(&answer.stack, answer.asked_ns);
@@ -47,7 +47,7 @@ impl Sweeper {
             let answer = timers.take(thread, now_ns, tables, counters);
             let began_armed = thread.began_armed_ns.is_some();
             if let Some(answer) = answer {
-                *unknown_code |= answer.stack.is_in_unknown_code();
+                *unknown_code |= answer.stack.is_in_unknown_code(tables);
                 let asked = answer.recordings & thread.recordings;
                 for recording in of(recordings, asked) {
                     let is_picked = |from_ns| recording.has_picked_since(from_ns, answer.hit_ns);
@@ -103,7 +103,7 @@ pub fn take_waited_hit(
             account.ran(&hit.stack, hit.hit_ns, hit.hit_ns / tick_ns);
         }
     }
-    hit.stack.is_in_unknown_code()
+    hit.stack.is_in_unknown_code(tables)
 }
 
 /// Takes the stack of a thread that has ended before a sweep saw it.

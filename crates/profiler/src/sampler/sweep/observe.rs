@@ -10,7 +10,6 @@ use swipr_formats::model::State;
 use swipr_os::threads::{Activity, cpu_ns};
 use swipr_unwind::arch::Native;
 use swipr_unwind::registers::Registers;
-use swipr_unwind::walk::Stop;
 
 /// Attempts to observe a thread that moves at each.
 const LOOKS: usize = 3;
@@ -102,9 +101,4 @@ fn is_answering(thread: &ThreadState, activity: Activity) -> bool {
     const READ: u32 = libc::SYS_process_vm_readv as u32;
     let own = u64::from(thread.tid());
     matches!(activity, Activity::Blocked { system_call: Some(READ), first_argument, .. } if first_argument == own)
-}
-
-/// Whether a stack ends in code without an unwind table.
-pub fn is_in_unknown_code(found: &Found) -> bool {
-    matches!(found, Found::At(_, stack) if stack.stop == Stop::NoTable)
 }
