@@ -1,13 +1,13 @@
 /* Assembly as in OpenBLAS, x264 and GMP: no unwind information, the stack pointer realigned, its old value in a register
  * or on the stack, the frame pointer used for something else. What a function's end says leads to its caller, but for
  * the first samples, which show that there is such code. A thread whose code does not say how it ends stays truncated. */
-// cflags: -O2 -fomit-frame-pointer
+// cflags: -O2 -fno-omit-frame-pointer
 // record: samples=400&hz=200&mode=cpu
-// expect: share of in_register with stack call_assembly;in_register >= 0.9
-// expect: share of on_stack with stack call_assembly;on_stack >= 0.9
-// expect: share of pushes with stack call_assembly;pushes >= 0.9
-// expect: share of realigned with stack call_assembly;calls_its_part;its_part >= 0.9
-// expect: share of leaf with stack call_assembly;leaf >= 0.9
+// expect: share of in_register with stack thread_main;call_assembly;in_register >= 0.9
+// expect: share of on_stack with stack thread_main;call_assembly;on_stack >= 0.9
+// expect: share of pushes with stack thread_main;call_assembly;pushes >= 0.9
+// expect: share of realigned with stack thread_main;call_assembly;calls_its_part;its_part >= 0.9
+// expect: share of leaf with stack thread_main;call_assembly;leaf >= 0.9
 // expect: every sample of never_ends is truncated
 #include "host.h"
 

@@ -239,6 +239,8 @@ fn read(at: u64, code: &mut dyn Code) -> Option<(u64, Effect)> {
     let Effect::Call(distance) = effect else { return Some((next, effect)) };
     let is_own = distance.is_some_and(|distance| code.rule(target(next, distance)) == Rule::NONE);
     let effect = match bytes.get(length..) {
+        // It gets the address of the next instruction.
+        _ if distance == Some(0) => Effect::Push(None),
         // Padding: it does not return.
         Some([0x90 | 0xcc, ..] | [0x0f, 0x1f, ..] | [0x66, 0x90 | 0x0f | 0x2e, ..]) => Effect::End,
         // Assembly calls its own parts with any sp, and keeps what it needs.

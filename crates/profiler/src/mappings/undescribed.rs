@@ -58,7 +58,7 @@ impl Undescribed {
         // SAFETY: this is the thread that publishes.
         let Some(rules) = (unsafe { published::current() }) else { return };
         let mut met = self.met.borrow_mut();
-        if matches!(rules.rule(at.inside), Rule::NONE | Rule::PADDING)
+        if rules.rule(at.inside) == Rule::NONE
             && met.len() < PLACES_A_TIME
             && self.places.binary_search(&at).is_err()
         {
@@ -207,8 +207,7 @@ impl Code for LoadedCode<'_> {
         if !self.text.contains(&address) {
             return Rule::END;
         }
-        let rule = self.table.map_or(Rule::NONE, |table| table.view().rule(address));
-        if rule == Rule::PADDING { Rule::NONE } else { rule }
+        self.table.map_or(Rule::NONE, |table| table.view().rule(address))
     }
 }
 

@@ -27,8 +27,8 @@ pub enum Base {
 /// Where the caller's frame pointer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePointer {
-    /// In its register.
-    Unchanged,
+    /// In a register; in [`FP`] it was not touched.
+    In(Register),
     /// In memory, so many bytes from the CFA.
     AtCfa(i64),
     /// Not known.
@@ -46,7 +46,7 @@ pub struct CodeState {
 
 impl CodeState {
     /// Before the first instruction of a function, and before `ret`.
-    pub const AT_ENTRY: CodeState = CodeState { base: Base::Register(SP, WORD), fp: FramePointer::Unchanged };
+    pub const AT_ENTRY: CodeState = CodeState { base: Base::Register(SP, WORD), fp: FramePointer::In(FP) };
 
     /// Of described code; `None`: its rule is a rarer one.
     pub fn of_rule(rule: Rule) -> Option<CodeState> {
@@ -56,7 +56,7 @@ impl CodeState {
             _ => return None,
         };
         let fp = match rule.fp_offset() {
-            0 => FramePointer::Unchanged,
+            0 => FramePointer::In(FP),
             offset => FramePointer::AtCfa(offset),
         };
         Some(CodeState { base: Base::Register(register, rule.cfa_offset() as i64), fp })
@@ -65,32 +65,35 @@ impl CodeState {
     /// What holds before an instruction behind which this holds; `None`: not known.
     pub fn before(self, effect: Effect) -> Option<CodeState> {
         let base = self.base_before(effect)?;
-        let place = |base_register: Register, offset: i64| match base {
-            Base::Register(register, plus) if register == base_register => Some(offset - plus),
+        let place = |register: Register, offset: i64| match base {
+            Base::Register(known, plus) if known == register => Some(offset - plus),
             _ => None,
         };
-        let saved = |place: Option<i64>| match self.fp {
-            FramePointer::AtCfa(offset) if place == Some(offset) => FramePointer::Unchanged,
-            other => other,
+        let loaded = |place: Option<i64>| place.map_or(FramePointer::Unknown, FramePointer::AtCfa);
+        let fp = match self.fp {
+            FramePointer::In(register) => match effect {
+                Effect::Pop(to) if to == register => loaded(place(SP, 0)),
+                Effect::Leave if register == FP => loaded(place(FP, 0)),
+                Effect::Load { to, base, offset } if to == register => loaded(place(base, offset)),
+                Effect::Copy { to, from, plus: 0 } if to == register => FramePointer::In(from),
+                Effect::Copy { to, .. } | Effect::Write(to) if to == register => FramePointer::Unknown,
+                Effect::Call(_) if !is_kept(register) => FramePointer::Unknown,
+                _ => self.fp,
+            },
+            FramePointer::AtCfa(saved) => match effect {
+                Effect::Push(Some(from)) if place(SP, -WORD) == Some(saved) => FramePointer::In(from),
+                Effect::Store { from, base, offset } if place(base, offset) == Some(saved) => {
+                    FramePointer::In(from)
+                }
+                // It was saved while another register than sp said where the CFA is.
+                Effect::Push(_) | Effect::Down(_) | Effect::Copy { .. } if matches!(base, Base::Register(SP, plus) if saved < -plus) => {
+                    FramePointer::In(FP)
+                }
+                _ => self.fp,
+            },
+            FramePointer::Unknown => self.fp,
         };
-        let loaded = |place: Option<i64>| match self.fp {
-            FramePointer::Unchanged => place.map_or(FramePointer::Unknown, FramePointer::AtCfa),
-            other => other,
-        };
-        let fp = match effect {
-            Effect::Push(Some(FP)) => saved(place(SP, -WORD)),
-            Effect::Store { from: FP, base, offset } => saved(place(base, offset)),
-            Effect::Pop(FP) => loaded(place(SP, 0)),
-            Effect::Leave => loaded(place(FP, 0)),
-            Effect::Load { to: FP, base, offset } => loaded(place(base, offset)),
-            Effect::Write(FP) | Effect::Copy { to: FP, .. } => loaded(None),
-            _ => self.fp,
-        };
-        // It was saved while another register than sp said where the CFA is.
-        let is_pushed = matches!(effect, Effect::Push(_) | Effect::Down(_) | Effect::Copy { .. });
-        let is_unsaved =
-            matches!((base, fp), (Base::Register(SP, plus), FramePointer::AtCfa(offset)) if offset < -plus);
-        Some(CodeState { base, fp: if is_pushed && is_unsaved { FramePointer::Unchanged } else { fp } })
+        Some(CodeState { base, fp })
     }
 
     fn base_before(self, effect: Effect) -> Option<Base> {
@@ -110,8 +113,7 @@ impl CodeState {
             Effect::Leave if is_base(FP) => return None,
             Effect::Load { to, .. } | Effect::Write(to) if is_base(to) => return None,
             Effect::Call(_) if is_base(SP) => Some(self.base).filter(|_| plus % ALIGNMENT == 0)?,
-            // rbx, rbp and r12 to r15 are kept by calls.
-            Effect::Call(_) => Some(self.base).filter(|_| matches!(register, 3 | FP | 12..=15))?,
+            Effect::Call(_) => Some(self.base).filter(|_| is_kept(register))?,
             _ => self.base,
         })
     }
@@ -119,9 +121,9 @@ impl CodeState {
     /// As unwind tables have it; bytes of expressions are added to `expressions`.
     pub fn rule(self, expressions: &mut Vec<u8>) -> Result<Rule, Extended> {
         let fp_offset = match self.fp {
-            FramePointer::Unchanged => Some(0),
+            FramePointer::In(FP) => Some(0),
             FramePointer::AtCfa(offset) => Some(offset),
-            FramePointer::Unknown => None,
+            _ => None,
         };
         let packed = match self.base {
             Base::Register(SP, plus) => fp_offset.and_then(|offset| Rule::sp(plus, offset)),
@@ -129,18 +131,26 @@ impl CodeState {
             _ => None,
         };
         let cfa = match self.base {
-            Base::Register(register, plus) => {
-                CfaRule::Register(DWARF.get(usize::from(register)).copied().unwrap_or(register), plus)
-            }
+            Base::Register(register, plus) => CfaRule::Register(dwarf(register), plus),
             Base::Slot { slot, plus } => CfaRule::Expression(push_slot(expressions, slot, plus)),
         };
         let fp = match self.fp {
-            FramePointer::Unchanged => ValueRule::Same,
+            FramePointer::In(FP) => ValueRule::Same,
+            FramePointer::In(register) => ValueRule::Register(dwarf(register)),
             FramePointer::AtCfa(offset) => ValueRule::AtCfa(offset),
             FramePointer::Unknown => ValueRule::Undefined,
         };
         packed.ok_or(Extended { cfa, fp, return_address: ValueRule::AtCfa(-WORD) })
     }
+}
+
+/// Whether calls keep a register: rbx, rbp and r12 to r15.
+fn is_kept(register: Register) -> bool {
+    matches!(register, 3 | FP | 12..=15)
+}
+
+fn dwarf(register: Register) -> u8 {
+    DWARF.get(usize::from(register)).copied().unwrap_or(register)
 }
 
 fn slot_before(slot: i64, plus: i64, effect: Effect) -> Option<Base> {

@@ -99,8 +99,10 @@ fn agree(ours: CodeState, described: CodeState) -> Option<bool> {
     // For a while a register is in both places: compilers say so behind the last push, and do not
     // say that it was popped.
     let is_popped = matches!(described.fp, FramePointer::AtCfa(fp) if fp < -offset);
-    let is_pushed = described.fp == FramePointer::Unchanged;
-    let same_fp = ours.fp == described.fp || ours.fp == FramePointer::Unknown || is_popped || is_pushed;
+    let is_pushed = described.fp == FramePointer::In(FP);
+    let is_copied = matches!(ours.fp, FramePointer::In(register) if register != FP);
+    let is_unknown = is_popped || is_pushed || is_copied || ours.fp == FramePointer::Unknown;
+    let same_fp = ours.fp == described.fp || is_unknown;
     (register == of_description).then_some(plus == offset && same_fp)
 }
 
@@ -166,7 +168,7 @@ fn a_realigned_stack_is_left_by_the_register_that_has_its_old_value() {
         0x81, 0xec, 0x80, 0, 0, 0, 0x48, 0x81, 0xe4, 0, 0xf0, 0xff, 0xff, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0x48,
         0x89, 0xdc, 0x48, 0x8b, 0x1c, 0x24, 0x48, 0x8b, 0x6c, 0x24, 8, 0x48, 0x83, 0xc4, 0x60, 0xc3,
     ];
-    let (here, saved) = (FramePointer::Unchanged, FramePointer::AtCfa(8 - 0x68));
+    let (here, saved) = (FramePointer::In(FP), FramePointer::AtCfa(8 - 0x68));
     let [entry, moved] = [8, 0x68].map(|plus| Base::Register(SP, plus));
     let expected = [
         (0, entry, here),
@@ -188,7 +190,7 @@ fn a_realigned_stack_is_left_by_the_word_that_has_its_old_value() {
         0x55, 0x48, 0x89, 0xe0, 0x48, 0x81, 0xec, 0x88, 0, 0, 0, 0x48, 0x83, 0xe4, 0xe0, 0x48, 0x89, 0x44,
         0x24, 0x40, 0x51, 0x59, 0x48, 0x8b, 0x64, 0x24, 0x40, 0x5d, 0xc3,
     ];
-    let (here, saved) = (FramePointer::Unchanged, FramePointer::AtCfa(-16));
+    let (here, saved) = (FramePointer::In(FP), FramePointer::AtCfa(-16));
     let slot = |slot| Base::Slot { slot, plus: 16 };
     let expected = [
         (0, Base::Register(SP, 8), here),
@@ -211,11 +213,29 @@ fn frame_pointers_and_jumps_to_either_side_are_followed() {
     let fp = (Base::Register(FP, 16), FramePointer::AtCfa(-16));
     let [entry, pushed] = [8, 16].map(|plus| Base::Register(SP, plus));
     let expected = [
-        (0, entry, FramePointer::Unchanged),
+        (0, entry, FramePointer::In(FP)),
         (1, pushed, FramePointer::AtCfa(-16)),
         (4, fp.0, fp.1),
-        (14, entry, FramePointer::Unchanged),
+        (14, entry, FramePointer::In(FP)),
         (15, fp.0, fp.1),
+    ];
+    assert_eq!(states(&code), expected);
+}
+
+#[test]
+fn the_frame_pointer_may_be_in_another_register_and_a_call_may_get_the_pc() {
+    // mov %rbp,%r11; push %rbx; call 1f; 1: pop %rax; pop %rbx; mov %r11,%rbp; ret
+    let code = [0x49, 0x89, 0xeb, 0x53, 0xe8, 0, 0, 0, 0, 0x58, 0x5b, 0x4c, 0x89, 0xdd, 0xc3];
+    let [entry, one, two] = [8, 16, 24].map(|plus| Base::Register(SP, plus));
+    let (here, copied) = (FramePointer::In(FP), FramePointer::In(11));
+    let expected = [
+        (0, entry, here),
+        (3, entry, copied),
+        (4, one, copied),
+        (9, two, copied),
+        (10, one, copied),
+        (11, entry, copied),
+        (14, entry, here),
     ];
     assert_eq!(states(&code), expected);
 }
