@@ -31,7 +31,8 @@ use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Changes};
 use swipr_os::process;
-use swipr_unwind::published::Range;
+use swipr_unwind::published::{self, Range};
+use swipr_unwind::rule::Rule;
 use swipr_unwind::slot::{Extent, StackBounds};
 pub use undescribed::CodePlace;
 use undescribed::Undescribed;
@@ -179,8 +180,13 @@ impl Tables {
         self.figures.build_ns += started.elapsed().as_nanos() as u64;
     }
 
-    /// A walk has begun or ended at a place: if nothing describes its code, that is scanned at the
-    /// next refresh.
+    /// Whether nothing describes the code at an address.
+    pub fn is_undescribed(&self, address: u64) -> bool {
+        // SAFETY: this is the thread that publishes.
+        unsafe { published::current() }.is_some_and(|rules| rules.rule(address) == Rule::NONE)
+    }
+
+    /// A walk has come to such code of an object: it is scanned at the next refresh.
     pub fn note(&self, at: CodePlace) {
         self.undescribed.note(at);
     }

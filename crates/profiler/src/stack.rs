@@ -91,15 +91,16 @@ impl RawStack {
     }
 
     /// Whether its mappings lack the code that ran, or code on the way to the root: they are older.
-    /// Notes where the walk has begun, and where it has ended for want of a rule.
+    /// Notes undescribed code: the walk has guessed there, or ended.
     pub fn is_in_unknown_code(&self, tables: &Tables) -> bool {
-        let innermost = self.addresses().next();
-        let end = self.addresses().last().filter(|_| self.stop == Stop::NoTable);
-        for at in innermost.into_iter().chain(end) {
-            if self.mappings.find(at.inside()).is_some_and(|code| code.symbols.is_some()) {
-                tables.note(CodePlace { address: at.address, inside: at.inside() });
+        for (address, inside) in self.addresses().map(|at| (at.address, at.inside())) {
+            if tables.is_undescribed(inside)
+                && self.mappings.find(inside).is_some_and(|code| code.symbols.is_some())
+            {
+                tables.note(CodePlace { address, inside });
             }
         }
+        let innermost = self.addresses().next();
         self.stop == Stop::NoTable || innermost.is_some_and(|at| self.mappings.find(at.inside()).is_none())
     }
 

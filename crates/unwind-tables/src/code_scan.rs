@@ -242,7 +242,13 @@ fn read(at: u64, code: &mut dyn Code) -> Option<(u64, Effect)> {
         // It gets the address of the next instruction.
         _ if distance == Some(0) => Effect::Push(None),
         // Padding: it does not return.
-        Some([0x90 | 0xcc, ..] | [0x0f, 0x1f, ..] | [0x66, 0x90 | 0x0f | 0x2e, ..]) => Effect::End,
+        Some(
+            [0x90 | 0xcc, ..]
+            | [0x0f, 0x1f, ..]
+            | [0x66, 0x90, ..]
+            | [0x66, 0x0f, 0x1f, ..]
+            | [0x66, 0x2e | 0x66, ..],
+        ) => Effect::End,
         // Assembly calls its own parts with any sp, and keeps what it needs.
         _ if is_own => Effect::None,
         _ => effect,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Module;
 use swipr_symbols::rows::code_scan::{self, Code, CodeState, READ};
 use swipr_symbols::table::OwnedTable;
-use swipr_unwind::published;
+use swipr_unwind::published::interpreter;
 use swipr_unwind::rule::Rule;
 use swipr_unwind::table::Table;
 
@@ -20,6 +20,8 @@ const MAX_PLACES: usize = 4096;
 /// How often code is scanned, at most, and how many places are then.
 const INTERVAL: Duration = Duration::from_millis(100);
 const PLACES_A_TIME: usize = 64;
+/// After so long no other place is scanned: the sampler has ticks to take.
+const LONGEST: Duration = Duration::from_millis(4);
 /// Undescribed code is searched for functions in parts of this size.
 const PART: u64 = 64 << 10;
 const PAGE: u64 = 4096;
@@ -53,15 +55,10 @@ pub struct Undescribed {
 }
 
 impl Undescribed {
-    /// Remembers a place, if nothing describes its code.
+    /// Remembers a place whose code nothing describes.
     pub fn note(&self, at: CodePlace) {
-        // SAFETY: this is the thread that publishes.
-        let Some(rules) = (unsafe { published::current() }) else { return };
         let mut met = self.met.borrow_mut();
-        if rules.rule(at.inside) == Rule::NONE
-            && met.len() < PLACES_A_TIME
-            && self.places.binary_search(&at).is_err()
-        {
+        if met.len() < PLACES_A_TIME && self.places.binary_search(&at).is_err() {
             met.push(at);
         }
     }
@@ -72,8 +69,13 @@ impl Undescribed {
         if !cfg!(target_arch = "x86_64") || is_early || self.met.get_mut().is_empty() {
             return false;
         }
-        self.last = Some(Instant::now());
+        let began = Instant::now();
+        self.last = Some(began);
         for at in self.met.take() {
+            // What is left is met again.
+            if began.elapsed() > LONGEST {
+                break;
+            }
             let object = objects.iter().find(|object| object.text().contains(&at.inside));
             if let Some(object) = object.filter(|_| self.is_new(at)) {
                 self.scan_at(at, object, memory_file);
@@ -125,8 +127,13 @@ impl Undescribed {
         }
     }
 
-    /// The tables of objects that are still loaded.
+    /// The tables of objects that are still loaded. V8's builtins are undescribed code, too: its
+    /// frames are known by the frame pointers that were followed.
     pub fn tables(&mut self, objects: &[Arc<LoadedObject>]) -> Vec<Arc<UnwindInfo>> {
+        // SAFETY: this is the thread that publishes.
+        if unsafe { interpreter::current() }.is_some_and(|interpreter| interpreter.is_native) {
+            self.scanned.clear();
+        }
         let before = self.scanned.len();
         self.scanned.retain(|scanned| objects.iter().any(|object| scanned.is_of(object)));
         if self.scanned.len() < before {

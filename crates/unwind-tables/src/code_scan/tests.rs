@@ -240,6 +240,14 @@ fn the_frame_pointer_may_be_in_another_register_and_a_call_may_get_the_pc() {
     assert_eq!(states(&code), expected);
 }
 
+/// Regression: vector instructions behind a call were taken for padding.
+#[test]
+fn calls_return_to_any_instruction_but_padding() {
+    // push %rax; call far away; pxor %xmm0,%xmm0; pop %rax; ret
+    let code = [0x50, 0xe8, 0, 0x10, 0, 0, 0x66, 0x0f, 0xef, 0xc0, 0x58, 0xc3];
+    assert_eq!(states(&code)[1], (1, Base::Register(SP, 16), FramePointer::In(FP)));
+}
+
 #[test]
 fn nothing_is_said_where_the_code_does_not_say_it() {
     let cases: [&[u8]; 7] = [
