@@ -3,6 +3,8 @@
  * read, the stack is not complete. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=200&hz=200&mode=cpu
+// expect: share of assembly with stack exported_label = 0
+// record: samples=200&hz=200&mode=cpu
 // expect: share of assembly with stack assembly_main;enter_assembly;[unknown];[unknown] >= 0.9
 // expect: share of assembly with stack exported_label = 0
 #include "host.h"

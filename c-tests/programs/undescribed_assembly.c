@@ -3,6 +3,8 @@
  * the first samples, which show that there is such code. A thread whose code does not say how it ends stays truncated. */
 // cflags: -O2 -fno-omit-frame-pointer
 // record: samples=400&hz=200&mode=cpu
+// expect: every sample of never_ends is truncated
+// record: samples=400&hz=200&mode=cpu
 // expect: share of in_register with stack thread_main;call_assembly;in_register >= 0.9
 // expect: share of on_stack with stack thread_main;call_assembly;on_stack >= 0.9
 // expect: share of pushes with stack thread_main;call_assembly;pushes >= 0.9

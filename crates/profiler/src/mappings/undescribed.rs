@@ -17,9 +17,11 @@ use swipr_unwind::table::Table;
 
 /// Places at which walks have ended that are remembered: each is scanned once.
 const MAX_PLACES: usize = 4096;
-/// How often code is scanned, at most, and how many places are then.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// Places that are scanned at a time.
 const PLACES_A_TIME: usize = 64;
+/// The sampler rests so many times as long as it has scanned, and at least for a few ticks.
+const REST: u32 = 10;
+const LEAST_REST: Duration = Duration::from_millis(10);
 /// After so long no other place is scanned: the sampler has ticks to take.
 const LONGEST: Duration = Duration::from_millis(4);
 /// Undescribed code is searched for functions in parts of this size.
@@ -51,7 +53,8 @@ pub struct Undescribed {
     /// Sorted.
     places: Vec<CodePlace>,
     scanned: Vec<Scanned>,
-    last: Option<Instant>,
+    /// When to scan again.
+    next: Option<Instant>,
 }
 
 impl Undescribed {
@@ -65,12 +68,11 @@ impl Undescribed {
 
     /// Scans the code that was met. Returns whether there are new tables.
     pub fn scan(&mut self, objects: &[Arc<LoadedObject>], memory_file: i32) -> bool {
-        let is_early = self.last.is_some_and(|last| last.elapsed() < INTERVAL);
+        let is_early = self.next.is_some_and(|next| Instant::now() < next);
         if !cfg!(target_arch = "x86_64") || is_early || self.met.get_mut().is_empty() {
             return false;
         }
         let began = Instant::now();
-        self.last = Some(began);
         for at in self.met.take() {
             // What is left is met again.
             if began.elapsed() > LONGEST {
@@ -88,6 +90,7 @@ impl Undescribed {
                 has_new = true;
             }
         }
+        self.next = Some(Instant::now() + (began.elapsed() * REST).max(LEAST_REST));
         has_new
     }
 
