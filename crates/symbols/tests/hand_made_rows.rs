@@ -313,8 +313,8 @@ fn an_instruction_that_is_not_understood_ends_only_its_function() {
 
 #[test]
 fn a_main_that_nothing_describes_has_rows_only_in_a_hole_between_functions() {
-    // push %rax; call; pop %rcx; ret
-    let code = [0x50, 0xe8, 0, 0, 0, 0, 0x59, 0xc3];
+    // push %rax; call far away; pop %rcx; ret
+    let code = [0x50, 0xe8, 0, 0x10, 0, 0, 0x59, 0xc3];
     let functions: [Function; 2] = [(0x1000..0x1100, &[]), (0x2000..0x2100, &[])];
     let table = X86_64.table_with_main(&functions, Some((0x1800, &code)));
     let rule = |pc| table.view().rule(pc);
