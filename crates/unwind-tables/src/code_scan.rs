@@ -6,25 +6,24 @@
 //! backwards from there: at `ret` CFA = sp + 8, before a `pop` it is 8 more, before `mov %rbx,%rsp`
 //! it is said by rbx. No beginning of a function has to be known, and no symbol.
 //!
-//! Assumption: calls return. Behind a call that does not, another function may begin, with another
-//! distance to its CFA. At a call sp is a multiple of 16, as the CFA is, and at a function's
-//! beginning it is not; so that is told from the code behind the call. Where two ways to the end
-//! disagree, nothing is said of all the code.
+//! Assumption: calls return. Behind a call that does not, another function may begin, whose CFA is
+//! at another distance. Mostly that shows: by padding, or by a distance at which no compiler calls.
+//! (At a call sp is a multiple of 16, as the CFA is; where a function begins it is not.) Where two
+//! ways to the end disagree, nothing is said of all the code.
 
-mod instruction;
 mod state;
 
 pub use state::{Base, CodeState, FramePointer};
 
 use crate::order::sorted_by;
 use crate::table::{OwnedTable, TableBuilder};
-use instruction::{Effect, Instruction, decode};
 use std::ops::Range;
 use swipr_unwind::register_rules::RegisterRule;
 use swipr_unwind::register_table::{DESCRIBED, RegisterRow};
 use swipr_unwind::rule::Rule;
+use swipr_unwind::x86_code::{Effect, Instruction, decode};
 
-/// Instructions that are followed: OpenBLAS's longest function has 12,000.
+/// Instructions that are followed: OpenBLAS's `dgemm_kernel_HASWELL` has 5,500.
 const MAX_INSTRUCTIONS: usize = 20_000;
 /// The same, in a search for functions: of some milliseconds.
 const MAX_IN_ALL: usize = 60_000;
@@ -56,11 +55,12 @@ pub fn scan(start: u64, code: &mut dyn Code) -> Vec<(Range<u64>, CodeState)> {
 
 /// The unwind table of such pieces; `None`: there are none.
 pub fn table(pieces: &[(Range<u64>, CodeState)]) -> Option<OwnedTable> {
-    let mut builder = TableBuilder::new(pieces.first()?.0.start, pieces.len());
-    let (mut extended, mut expressions, mut end) = (vec![], vec![], 0);
+    let start = pieces.first()?.0.start;
+    let mut builder = TableBuilder::new(start, pieces.len());
+    let (mut extended, mut expressions, mut end) = (vec![], vec![], start);
     for (range, state) in pieces {
         if end != range.start {
-            builder.push(end.max(pieces.first()?.0.start), Rule::NONE);
+            builder.push(end, Rule::NONE);
         }
         let rule = state.rule(&mut expressions).or_else(|full| {
             extended.push(full);
@@ -69,7 +69,6 @@ pub fn table(pieces: &[(Range<u64>, CodeState)]) -> Option<OwnedTable> {
         builder.push(range.start, rule.unwrap_or(Rule::NONE));
         end = range.end;
     }
-    let start = pieces.first()?.0.start;
     Some(builder.finish(end, extended, expressions, 0).with_saved(saved(end - start)))
 }
 

@@ -23,7 +23,7 @@ use crate::memory::Memory;
 use crate::published::Rules;
 use crate::rule::{Kind, Rule};
 use crate::table::Table;
-use crate::x86_code::{Effect, Instruction};
+use crate::x86_code::{Effect, FP, Instruction, SP, decode};
 
 /// Rows to go back in search of the prologue.
 const MAX_ROWS_BACK: usize = 64;
@@ -106,20 +106,22 @@ fn body_behind<M: Memory + ?Sized>(FrameSetup { pushed, moved }: FrameSetup, mem
 /// How far the instructions of a prologue move sp down after `mov %rsp,%rbp`.
 fn frame_bytes(mut code: &[u8]) -> Option<u64> {
     let mut bytes = 0;
-    while let Some(Instruction { length, effect }) = Instruction::decode(code) {
+    while let Some(Instruction { length, effect }) = decode(code) {
         match effect {
-            Effect::None => {}
-            Effect::Push => bytes += 8,
+            Effect::Push(Some(_)) => bytes += 8,
             Effect::Down(more) => return Some(bytes + u64::try_from(more).ok()?),
-            Effect::Pop | Effect::Call | Effect::Return => return Some(bytes),
+            // By an amount that is not known here, as `and $-N,%rsp`.
+            Effect::Write(SP) | Effect::Copy { to: SP, .. } | Effect::Load { to: SP, .. } => return None,
+            Effect::Write(FP) | Effect::Copy { to: FP, .. } | Effect::Load { to: FP, .. } => break,
+            Effect::None | Effect::Write(_) | Effect::Copy { .. } | Effect::Load { .. } => {}
+            Effect::Store { .. } => {}
+            // The prologue is over.
+            Effect::Push(None) | Effect::Pop(_) | Effect::Leave | Effect::Call(_) => break,
+            Effect::Return | Effect::Jump(_) | Effect::Branch(_) | Effect::End => break,
         }
         code = code.get(length..)?;
     }
-    match code {
-        // `lea -N(%rsp),%rsp` and `and $-N,%rsp` also move sp, by an amount that is not known here
-        [0x48, 0x8d, 0x64 | 0xa4, 0x24, ..] | [0x48, 0x83, 0xe4, ..] | [0x48, 0x81, 0xe4, ..] => None,
-        _ => Some(bytes),
-    }
+    Some(bytes)
 }
 
 /// Whether code from `start` to a little behind `pc` moves sp by an amount known only when it runs.
@@ -283,7 +285,7 @@ mod tests {
             (&[0x41, 0x57, 0x48, 0x83, 0xc4, 0x80], Some(136)),
             // and $-32,%rsp: realigned
             (&[0x48, 0x83, 0xe4, 0xe0], None),
-            (&[0x48, 0x8d, 0x64, 0x24, 0xf0], None),
+            (&[0x48, 0x8d, 0x64, 0x24, 0xf0], Some(16)),
             (&[], Some(0)),
         ];
         for (code, expected) in cases {

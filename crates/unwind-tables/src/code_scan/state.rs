@@ -1,8 +1,8 @@
 //! Where the CFA and the caller's frame pointer are before an instruction, from where they are
 //! behind it.
 
-use super::instruction::{Effect, FP, Register, SP};
 use swipr_unwind::rule::{CfaRule, Expression, Extended, Kind, Rule, ValueRule};
+use swipr_unwind::x86_code::{Effect, FP, Register, SP};
 
 /// DWARF's numbers of the first eight registers (psABI, figure 3.36). The others have the same.
 const DWARF: [u8; 8] = [0, 2, 1, 3, 7, 6, 4, 5];
@@ -86,7 +86,7 @@ impl CodeState {
                     FramePointer::In(from)
                 }
                 // It was saved while another register than sp said where the CFA is.
-                Effect::Push(_) | Effect::Down(_) | Effect::Copy { .. } if matches!(base, Base::Register(SP, plus) if saved < -plus) => {
+                Effect::Push(_) | Effect::Down(_) | Effect::Copy { .. } if is_below_sp(base, saved) => {
                     FramePointer::In(FP)
                 }
                 _ => self.fp,
@@ -147,6 +147,11 @@ impl CodeState {
 /// Whether calls keep a register: rbx, rbp and r12 to r15.
 fn is_kept(register: Register) -> bool {
     matches!(register, 3 | FP | 12..=15)
+}
+
+/// Whether the word so many bytes from the CFA lies below the stack pointer.
+fn is_below_sp(base: Base, from_cfa: i64) -> bool {
+    matches!(base, Base::Register(SP, plus) if from_cfa < -plus)
 }
 
 fn dwarf(register: Register) -> u8 {

@@ -1,7 +1,6 @@
 //! What instructions say, beside other readers of the same: a disassembler, and the descriptions
 //! that compilers have written.
 
-use super::instruction::{FP, SP, decode};
 use super::*;
 use crate::{UnwindInput, build_table, described_functions};
 use iced_x86::{Decoder, DecoderOptions};
@@ -9,6 +8,7 @@ use object::{Object, ObjectSection, ReadRef};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::path::PathBuf;
+use swipr_unwind::x86_code::{FP, SP};
 
 /// The C library, OpenSSL's with much assembly where it is, and this test.
 fn libraries() -> Vec<PathBuf> {
