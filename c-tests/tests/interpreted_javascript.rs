@@ -123,6 +123,28 @@ fn expect_known_stacks_with(how: &str, flags: &[&str]) {
     }
 }
 
+/// Regression: rows that were read of the builtins' own instructions hid where V8's frames lie.
+#[test]
+fn stacks_through_builtins_are_whole_however_often_they_were_met() {
+    for interpreter in interpreters("node", "NODES") {
+        let mut host = start_with(
+            &interpreter,
+            &["--no-opt", "--no-sparkplug", "--regexp-interpret-all"],
+            "builtins.js",
+            &[],
+            &[],
+        );
+        let has_outer = |stack: &Stack| stack.javascript().any(|frame| frame.name == "outer");
+        let stacks =
+            record_running(&host, 1500, |stack| has_outer(stack) || stack.text().contains("[truncated"));
+        host.tell("end");
+        assert!(host.ended().success());
+        let cut: Vec<String> = stacks.iter().filter(|stack| !has_outer(stack)).map(Stack::text).collect();
+        let what = format!("{}: {} of {}", interpreter.display(), cut.len(), stacks.len());
+        assert!(stacks.len() >= 1500 && cut.len() <= stacks.len() / 500, "{what}: {:#?}", cut.first());
+    }
+}
+
 #[test]
 fn no_stack_of_functions_that_call_each_other_is_impossible() {
     expect_known_stacks("plain");

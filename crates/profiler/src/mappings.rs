@@ -309,10 +309,10 @@ impl Tables {
         infos.sort_unstable_by_key(|table| table.text().start);
         infos.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.figures.objects = infos.len() as u64;
-        self.figures.rows =
-            infos.iter().filter_map(|table| table.table()).map(|table| table.rows() as u64).sum();
-        self.figures.bytes = infos.iter().map(|table| table.bytes() as u64).sum();
         let undescribed = self.undescribed.tables(&self.objects);
+        let all = || infos.iter().chain(&undescribed);
+        self.figures.rows = all().filter_map(|table| table.table()).map(|table| table.rows() as u64).sum();
+        self.figures.bytes = all().map(|table| table.bytes() as u64).sum();
         self.publication.publish(infos, undescribed, &self.executable);
     }
 }

@@ -61,7 +61,7 @@ impl Undescribed {
     /// Remembers a place whose code nothing describes.
     pub fn note(&self, at: CodePlace) {
         let mut met = self.met.borrow_mut();
-        if met.len() < PLACES_A_TIME && self.places.binary_search(&at).is_err() {
+        if met.len() < PLACES_A_TIME && !met.contains(&at) && self.places.binary_search(&at).is_err() {
             met.push(at);
         }
     }
@@ -69,7 +69,7 @@ impl Undescribed {
     /// Scans the code that was met. Returns whether there are new tables.
     pub fn scan(&mut self, objects: &[Arc<LoadedObject>], memory_file: i32) -> bool {
         let is_early = self.next.is_some_and(|next| Instant::now() < next);
-        if !cfg!(target_arch = "x86_64") || is_early || self.met.get_mut().is_empty() {
+        if !cfg!(target_arch = "x86_64") || is_early || self.met.get_mut().is_empty() || is_v8_here() {
             return false;
         }
         let began = Instant::now();
@@ -130,11 +130,9 @@ impl Undescribed {
         }
     }
 
-    /// The tables of objects that are still loaded. V8's builtins are undescribed code, too: its
-    /// frames are known by the frame pointers that were followed.
+    /// The tables of objects that are still loaded.
     pub fn tables(&mut self, objects: &[Arc<LoadedObject>]) -> Vec<Arc<UnwindInfo>> {
-        // SAFETY: this is the thread that publishes.
-        if unsafe { interpreter::current() }.is_some_and(|interpreter| interpreter.is_native) {
+        if is_v8_here() {
             self.scanned.clear();
         }
         let before = self.scanned.len();
@@ -144,6 +142,14 @@ impl Undescribed {
         }
         self.scanned.iter().flat_map(|it| it.tables.iter().cloned()).collect()
     }
+}
+
+/// V8's builtins are undescribed code, too, which is not to be scanned: its frames are known by the
+/// frame pointers that were followed.
+fn is_v8_here() -> bool {
+    // SAFETY: this is the thread that publishes.
+    let interpreter = unsafe { interpreter::current() };
+    interpreter.is_some_and(|interpreter| interpreter.is_native && interpreter.code_cache.is_none())
 }
 
 impl Scanned {
