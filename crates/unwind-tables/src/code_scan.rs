@@ -35,13 +35,11 @@ const KEPT: [u8; 5] = [3, 12, 13, 14, 15];
 const FARTHEST: u64 = 1 << 20;
 /// Passes over them: each follows one more jump backwards.
 const MAX_PASSES: usize = 32;
-/// Bytes of the longest instruction, and one.
-pub const READ: usize = 16;
-
 /// The code that is scanned.
 pub trait Code {
-    /// Copies the bytes at an address; returns how many there are.
-    fn read(&mut self, address: u64, bytes: &mut [u8; READ]) -> usize;
+    /// The bytes from an address on, as far as they are known: of an instruction and of what is
+    /// behind it.
+    fn bytes(&mut self, address: u64) -> &[u8];
     /// The rule of described code; [`Rule::NONE`]: nothing describes it.
     fn rule(&mut self, address: u64) -> Rule;
 }
@@ -231,28 +229,34 @@ impl Scan {
 
 /// Where the instruction at `at` ends, and what it does.
 fn read(at: u64, code: &mut dyn Code) -> Option<(u64, Effect)> {
-    let mut bytes = [0; READ];
-    let length = code.read(at, &mut bytes);
-    let Instruction { length, effect } = decode(bytes.get(..length)?)?;
+    let bytes = code.bytes(at);
+    let Instruction { length, effect } = decode(bytes)?;
+    let is_at_end = bytes.get(length..).is_some_and(begins_with_padding);
     let next = at.wrapping_add(length as u64);
     let Effect::Call(distance) = effect else { return Some((next, effect)) };
     let is_own = distance.is_some_and(|distance| code.rule(target(next, distance)) == Rule::NONE);
-    let effect = match bytes.get(length..) {
-        // It gets the address of the next instruction.
-        _ if distance == Some(0) => Effect::Push(None),
-        // Padding: it does not return.
-        Some(
-            [0x90 | 0xcc, ..]
+    let effect = if distance == Some(0) {
+        Effect::Push(None) // it gets the address of the next instruction
+    } else if is_at_end {
+        Effect::End // it does not return
+    } else if is_own {
+        Effect::None // assembly calls its own parts with any sp, and keeps what it needs
+    } else {
+        effect
+    };
+    Some((next, effect))
+}
+
+/// nop of any length, int3.
+fn begins_with_padding(bytes: &[u8]) -> bool {
+    matches!(
+        bytes,
+        [0x90 | 0xcc, ..]
             | [0x0f, 0x1f, ..]
             | [0x66, 0x90, ..]
             | [0x66, 0x0f, 0x1f, ..]
-            | [0x66, 0x2e | 0x66, ..],
-        ) => Effect::End,
-        // Assembly calls its own parts with any sp, and keeps what it needs.
-        _ if is_own => Effect::None,
-        _ => effect,
-    };
-    Some((next, effect))
+            | [0x66, 0x2e | 0x66, ..]
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The `main` that rustc writes around `std::rt::lang_start`: with `panic=abort` and optimization
 //! it has no entry in `.eh_frame`, and every stack of the program's first thread would end there.
 
-use crate::code_scan::{self, Code, CodeState, READ};
+use crate::code_scan::{self, Code, CodeState};
 use std::ops::Range;
 use swipr_unwind::rule::Rule;
 
@@ -38,10 +38,9 @@ impl Function<'_> {
 }
 
 impl Code for Function<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8; READ]) -> usize {
+    fn bytes(&mut self, address: u64) -> &[u8] {
         let from = address.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
-        let known = from.and_then(|from| self.code.get(from..)).unwrap_or(&[]);
-        bytes.iter_mut().zip(known).map(|(byte, known)| *byte = *known).count()
+        from.and_then(|from| self.code.get(from..)).unwrap_or(&[])
     }
 
     /// It calls other functions.

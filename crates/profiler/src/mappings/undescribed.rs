@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use swipr_formats::model::Module;
-use swipr_symbols::rows::code_scan::{self, Code, CodeState, READ};
+use swipr_symbols::rows::code_scan::{self, Code, CodeState};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::published::interpreter;
 use swipr_unwind::rule::Rule;
@@ -27,6 +27,8 @@ const LONGEST: Duration = Duration::from_millis(4);
 /// Undescribed code is searched for functions in parts of this size.
 const PART: u64 = 64 << 10;
 const PAGE: u64 = 4096;
+/// Bytes behind a page: an instruction may reach so far, and one byte more is looked at.
+const LOOK_AHEAD: u64 = 16;
 
 /// An instruction of a stack; `inside`: an address in it, or in the call before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -209,14 +211,13 @@ impl LoadedCode<'_> {
 }
 
 impl Code for LoadedCode<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8; READ]) -> usize {
+    fn bytes(&mut self, address: u64) -> &[u8] {
         let (start, reader) = (address & !(PAGE - 1), &self.reader);
-        let end = (start + PAGE + READ as u64).min(self.text.end);
         if self.page.0 != start {
+            let end = (start + PAGE + LOOK_AHEAD).min(self.text.end);
             self.page = (start, reader.copy(start..end).unwrap_or_default());
         }
-        let known = self.page.1.get((address - start) as usize..).unwrap_or(&[]);
-        bytes.iter_mut().zip(known).map(|(byte, known)| *byte = *known).count()
+        self.page.1.get((address - start) as usize..).unwrap_or(&[])
     }
 
     fn rule(&mut self, address: u64) -> Rule {

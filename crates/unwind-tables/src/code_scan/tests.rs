@@ -56,10 +56,9 @@ impl Library {
 struct Undescribed<'l>(&'l Library, Range<u64>);
 
 impl Code for Undescribed<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8; READ]) -> usize {
+    fn bytes(&mut self, address: u64) -> &[u8] {
         let from = address.checked_sub(self.0.start).map_or(usize::MAX, |from| from as usize);
-        let known = self.0.text.get(from..).unwrap_or(&[]);
-        bytes.iter_mut().zip(known).map(|(byte, known)| *byte = *known).count()
+        self.0.text.get(from..).unwrap_or(&[])
     }
 
     fn rule(&mut self, address: u64) -> Rule {
@@ -143,9 +142,8 @@ struct Assembly<'c>(&'c [u8]);
 const START: u64 = 0x1000;
 
 impl Code for Assembly<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8; READ]) -> usize {
-        let known = address.checked_sub(START).and_then(|from| self.0.get(from as usize..)).unwrap_or(&[]);
-        bytes.iter_mut().zip(known).map(|(byte, known)| *byte = *known).count()
+    fn bytes(&mut self, address: u64) -> &[u8] {
+        address.checked_sub(START).and_then(|from| self.0.get(from as usize..)).unwrap_or(&[])
     }
 
     fn rule(&mut self, address: u64) -> Rule {
