@@ -34,7 +34,7 @@ use swipr_os::process;
 use swipr_unwind::published::{self, Range};
 use swipr_unwind::rule::Rule;
 use swipr_unwind::slot::{Extent, StackBounds};
-pub use undescribed::CodePlace;
+pub use undescribed::CodeLocation;
 use undescribed::Undescribed;
 pub use unwind_info::UnwindInfo;
 
@@ -187,8 +187,8 @@ impl Tables {
     }
 
     /// A walk has come to such code of an object: it is scanned at the next refresh.
-    pub fn note(&self, at: CodePlace) {
-        self.undescribed.note(at);
+    pub fn record_undescribed(&self, at: CodeLocation) {
+        self.undescribed.record(at);
     }
 
     /// Whether a table would pay off, or a walk has met code that only a table can say more of.

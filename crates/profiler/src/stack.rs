@@ -1,7 +1,7 @@
 //! A stack as it was walked: addresses, not yet names.
 
 use crate::interpreters::Interpreted;
-use crate::mappings::{CodePlace, Mappings, Tables};
+use crate::mappings::{CodeLocation, Mappings, Tables};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use swipr_unwind::frames::{self, EXACT, Storage};
@@ -97,7 +97,7 @@ impl RawStack {
             if tables.is_undescribed(inside)
                 && self.mappings.find(inside).is_some_and(|code| code.symbols.is_some())
             {
-                tables.note(CodePlace { address, inside });
+                tables.record_undescribed(CodeLocation { address, inside });
             }
         }
         let innermost = self.addresses().next();

@@ -48,7 +48,7 @@ pub trait Code {
 /// as that is known. Sorted.
 pub fn scan(start: u64, code: &mut dyn Code) -> Vec<(Range<u64>, CodeState)> {
     let scan = Scan::new(start, code, &mut Seen::around(start));
-    if scan.is_contradictory() { vec![] } else { scan.rows() }
+    if scan.is_inconsistent() { vec![] } else { scan.rows() }
 }
 
 /// The unwind table of such pieces; `None`: there are none.
@@ -87,7 +87,7 @@ pub fn scan_functions(hole: &Range<u64>, code: &mut dyn Code) -> Vec<(Range<u64>
     while at < hole.end && left > 0 {
         let scan = Scan::new(at, code, &mut seen);
         left = left.saturating_sub(scan.known.len());
-        let is_function = scan.state(at) == Some(CodeState::AT_ENTRY) && !scan.is_contradictory();
+        let is_function = scan.state(at) == Some(CodeState::AT_ENTRY) && !scan.is_inconsistent();
         let mut end = at + 1;
         if is_function {
             for (range, state) in scan.rows() {
@@ -203,7 +203,7 @@ impl Scan {
         }
     }
 
-    fn is_contradictory(&self) -> bool {
+    fn is_inconsistent(&self) -> bool {
         let base = |at| Some(self.state(at)?.base);
         self.known.iter().any(|Known { place, effect, .. }| match effect {
             Effect::Branch(distance) => {

@@ -1,5 +1,5 @@
-//! Code of loaded objects that nothing describes, as hand-written assembly: once a walk has ended
-//! in it, its instructions are read.
+//! Code of loaded objects that nothing describes, as hand-written assembly: once a walk has come
+//! to it, its instructions are read.
 
 use super::loaded::LoadedObject;
 use super::reader::Reader;
@@ -15,24 +15,24 @@ use swipr_unwind::published::interpreter;
 use swipr_unwind::rule::Rule;
 use swipr_unwind::table::Table;
 
-/// Places at which walks have ended that are remembered: each is scanned once.
-const MAX_PLACES: usize = 4096;
-/// Places that are scanned at a time.
-const PLACES_A_TIME: usize = 64;
+/// Locations that walks have met: each is scanned once.
+const MAX_LOCATIONS: usize = 4096;
+/// Locations that are scanned at a time.
+const LOCATIONS_A_TIME: usize = 64;
 /// The sampler rests so many times as long as it has scanned, and at least for a few ticks.
 const REST: u32 = 10;
 const LEAST_REST: Duration = Duration::from_millis(10);
-/// After so long no other place is scanned: the sampler has ticks to take.
+/// After so long no other location is scanned: the sampler has ticks to take.
 const LONGEST: Duration = Duration::from_millis(4);
-/// Undescribed code is searched for functions in parts of this size.
-const PART: u64 = 64 << 10;
+/// Undescribed code is searched for functions in chunks of this size.
+const CHUNK: u64 = 64 << 10;
 const PAGE: u64 = 4096;
-/// Bytes behind a page: an instruction may reach so far, and one byte more is looked at.
-const LOOK_AHEAD: u64 = 16;
+/// Bytes behind a page: an instruction may reach there, and what is behind it is looked at.
+const LOOK_AHEAD: u64 = 32;
 
 /// An instruction of a stack; `inside`: an address in it, or in the call before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CodePlace {
+pub struct CodeLocation {
     pub address: u64,
     pub inside: u64,
 }
@@ -50,32 +50,32 @@ struct Scanned {
 /// Belongs to the sampler.
 #[derive(Debug, Default)]
 pub struct Undescribed {
-    met: RefCell<Vec<CodePlace>>,
-    /// What was scanned of it already, and, as places, the parts that were searched for functions.
-    /// Sorted.
-    places: Vec<CodePlace>,
+    pending: RefCell<Vec<CodeLocation>>,
+    /// What was scanned, and, as locations, the chunks that were searched for functions. Sorted.
+    done: Vec<CodeLocation>,
     scanned: Vec<Scanned>,
     /// When to scan again.
     next: Option<Instant>,
 }
 
 impl Undescribed {
-    /// Remembers a place whose code nothing describes.
-    pub fn note(&self, at: CodePlace) {
-        let mut met = self.met.borrow_mut();
-        if met.len() < PLACES_A_TIME && !met.contains(&at) && self.places.binary_search(&at).is_err() {
-            met.push(at);
+    /// Has the code at a location, which nothing describes, scanned.
+    pub fn record(&self, at: CodeLocation) {
+        let mut pending = self.pending.borrow_mut();
+        if pending.len() < LOCATIONS_A_TIME && !pending.contains(&at) && self.done.binary_search(&at).is_err()
+        {
+            pending.push(at);
         }
     }
 
-    /// Scans the code that was met. Returns whether there are new tables.
+    /// Scans what is pending. Returns whether there are new tables.
     pub fn scan(&mut self, objects: &[Arc<LoadedObject>], memory_file: i32) -> bool {
         let is_early = self.next.is_some_and(|next| Instant::now() < next);
-        if !cfg!(target_arch = "x86_64") || is_early || self.met.get_mut().is_empty() || is_v8_here() {
+        if !cfg!(target_arch = "x86_64") || is_early || self.pending.get_mut().is_empty() || is_v8_here() {
             return false;
         }
         let began = Instant::now();
-        for at in self.met.take() {
+        for at in self.pending.take() {
             // What is left is met again.
             if began.elapsed() > LONGEST {
                 break;
@@ -96,24 +96,24 @@ impl Undescribed {
         has_new
     }
 
-    fn is_new(&mut self, at: CodePlace) -> bool {
-        let found = self.places.binary_search(&at).err().filter(|_| self.places.len() < MAX_PLACES);
-        found.into_iter().for_each(|number| self.places.insert(number, at));
+    fn is_new(&mut self, at: CodeLocation) -> bool {
+        let found = self.done.binary_search(&at).err().filter(|_| self.done.len() < MAX_LOCATIONS);
+        found.into_iter().for_each(|number| self.done.insert(number, at));
         found.is_some()
     }
 
-    fn scan_at(&mut self, at: CodePlace, object: &LoadedObject, memory_file: i32) {
+    fn scan_at(&mut self, at: CodeLocation, object: &LoadedObject, memory_file: i32) {
         // An object whose rules are read one by one has a table soon: one is asked for.
         let table = object.unwind_info().map(|info| info.table());
         if matches!(table, Some(None)) {
-            self.places.retain(|place| *place != at);
+            self.done.retain(|location| *location != at);
             return;
         }
         let reader = Reader { memory_file };
         let mut code = LoadedCode { text: object.text(), table: table.flatten(), reader, page: (0, vec![]) };
-        let part = code.part_of_hole(at.inside);
-        let is_new = self.is_new(CodePlace { address: part.start, inside: part.end });
-        let mut pieces = if is_new { code_scan::scan_functions(&part, &mut code) } else { vec![] };
+        let chunk = code.chunk_of_hole(at.inside);
+        let is_new = self.is_new(CodeLocation { address: chunk.start, inside: chunk.end });
+        let mut pieces = if is_new { code_scan::scan_functions(&chunk, &mut code) } else { vec![] };
         if !pieces.iter().any(|(range, _)| range.contains(&at.address)) {
             pieces.append(&mut code_scan::scan(at.address, &mut code));
         }
@@ -140,7 +140,7 @@ impl Undescribed {
         let before = self.scanned.len();
         self.scanned.retain(|scanned| objects.iter().any(|object| scanned.is_of(object)));
         if self.scanned.len() < before {
-            self.places.clear();
+            self.done.clear();
         }
         self.scanned.iter().flat_map(|it| it.tables.iter().cloned()).collect()
     }
@@ -199,14 +199,14 @@ struct LoadedCode<'o> {
 }
 
 impl LoadedCode<'_> {
-    /// The undescribed code around an address, within a part.
-    fn part_of_hole(&self, address: u64) -> Range<u64> {
+    /// The undescribed code around an address, within a chunk.
+    fn chunk_of_hole(&self, address: u64) -> Range<u64> {
         let table = self.table.map_or(Table::EMPTY, OwnedTable::view);
         let row = table.row(address).unwrap_or(table.ids.len().saturating_sub(1));
         let [start, end] = [row, row + 1].map(|row| table.start_of_row(row));
         let (start, end) = (start.unwrap_or(self.text.start), end.unwrap_or(self.text.end));
-        let part = address & !(PART - 1);
-        start.max(part)..end.min(part + PART)
+        let low = address & !(CHUNK - 1);
+        start.max(low)..end.min(low + CHUNK)
     }
 }
 
