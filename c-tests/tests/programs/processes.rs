@@ -119,10 +119,11 @@ fn the_program_of_a_script_with_a_fixed_socket_is_found_by_the_script() {
     host.wait_for("ready");
     let name = "# stacks of the child process fork_child (";
     let mut help = String::new();
-    host::wait_until("the help names the child", || {
+    // The program, and its own child, which may listen before it. The nearest is named first.
+    host::wait_until("the help names both", || {
         let answer = http::get(&socket, "/").and_then(http::Answer::read_all);
         help = answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()).unwrap_or_default();
-        help.contains(name)
+        help.matches(name).count() == 2
     });
     let command = help.split(name).nth(1).expect("a child").lines().nth(1).expect("a command");
     let of_child = command.split_whitespace().nth(3).expect("a socket");
