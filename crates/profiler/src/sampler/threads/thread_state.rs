@@ -81,6 +81,8 @@ pub struct ThreadState {
     activity: Option<ActivityFile>,
     readable: bool,
     observations: u32,
+    /// Its CPU clock when its name was last read.
+    named_cpu_ns: u64,
 }
 
 impl ThreadState {
@@ -117,6 +119,7 @@ impl ThreadState {
             readable,
             activity: activity.ok().filter(|_| keep),
             observations: 0,
+            named_cpu_ns: cpu_ns,
         })
     }
 
@@ -152,10 +155,11 @@ impl ThreadState {
     }
 
     /// Whether it is time to read the name again: at each of the first four calls, later at every
-    /// fourth.
+    /// fourth if the thread has run since, as it names itself, and at every sixteenth.
     pub fn is_name_old(&mut self) -> bool {
         self.observations = self.observations.wrapping_add(1);
-        self.observations <= 4 || self.observations.is_multiple_of(4)
+        let every = if self.cpu_ns == self.named_cpu_ns { 16 } else { 4 };
+        self.observations <= 4 || self.observations.is_multiple_of(every)
     }
 
     /// Whether its name has been read again once at the most.
@@ -165,6 +169,7 @@ impl ThreadState {
 
     /// Reads the name again. `true` if it changed.
     pub fn refresh_name(&mut self) -> bool {
+        self.named_cpu_ns = self.cpu_ns;
         let name = threads::name(self.tid());
         let changed = !name.is_empty() && name != self.thread.name;
         if changed {
