@@ -8,6 +8,7 @@ use std::process::Command;
 use swipr_c_tests::agent::library;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::Host;
+use swipr_c_tests::http;
 use swipr_c_tests::interpreted::{
     Frame, Stack, pythons, record, record_running, stack_of_waiting, start, start_command, start_with,
 };
@@ -434,6 +435,34 @@ fn threads_that_wait_for_the_lock_are_told_and_no_others() {
         told_by += 1;
     }
     assert!(told_by > 0 || pythons(READ).is_empty());
+}
+
+/// By the kernel from 3.14 on, but for later changes.
+#[test]
+fn threads_have_the_names_that_the_program_gives_them() {
+    for (minor, python) in pythons(READ) {
+        let host = start(&python, "thread_names.py", &[]);
+        let mut names = vec![];
+        // One that has only just begun has its creator's.
+        for _ in 0..20 {
+            let answer =
+                http::get(&host.socket(), "/threads").and_then(http::Answer::read_all).expect("threads");
+            let list: Value = serde_json::from_slice(&answer.body).expect("JSON");
+            names =
+                list["threads"].as_array().expect("a list").iter().map(|each| text(&each["name"])).collect();
+            names.sort();
+            if names.iter().filter(|name| *name == "own жук").count() == 2 && names.contains(&"later".into())
+            {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let process = std::fs::read_to_string(format!("/proc/{}/comm", host.pid())).expect("a name");
+        let mut expected = ["deep", "later", "own жук", "own жук", process.trim_end(), "spins", "waits"];
+        expected.sort_unstable();
+        assert_eq!(names, expected, "3.{minor}");
+        host.end();
+    }
 }
 
 #[test]

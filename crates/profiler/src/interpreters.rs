@@ -176,6 +176,11 @@ impl Interpreters {
         lock(&self.state).is_some_and(|state| state.reading.is_some())
     }
 
+    /// What the program calls a thread, where the interpreter does not tell the kernel.
+    pub fn thread_name(&self, tid: u32) -> Option<String> {
+        lock(&self.state)?.reading.as_mut()?.thread_name(tid)
+    }
+
     /// Frees what handlers do not use any more.
     pub fn free_retired(&self) {
         if let Some(reading) = lock(&self.state).as_mut().and_then(|state| state.reading.as_mut()) {

@@ -147,7 +147,7 @@ fn path_of(name: &str) -> String {
 }
 
 /// A string of `kind` bytes a character (PEP 393), or [`TEXT`].
-fn text(bytes: &[u8], kind: u32) -> String {
+pub(crate) fn text(bytes: &[u8], kind: u32) -> String {
     let character = |code: u32| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
     match kind {
         TEXT if str::from_utf8(bytes).is_ok() => String::from_utf8_lossy(bytes).into_owned(),

@@ -8,6 +8,8 @@ mod layout;
 mod orders;
 mod rows;
 mod several;
+#[cfg(feature = "names")]
+mod thread_name;
 
 use crate::blocks::BlockMemory;
 use crate::content::{HEAD, put_head};
@@ -19,6 +21,8 @@ use core::ops::Range;
 use layout::{Entry, Instruction};
 pub use layout::{Layout, Row, ThreadKey};
 pub use rows::ROWS;
+#[cfg(feature = "names")]
+pub use thread_name::thread_name;
 
 /// Names and paths are kept up to these lengths in bytes, line tables up to this one.
 const MAX_NAME: usize = 512;

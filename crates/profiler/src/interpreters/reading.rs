@@ -15,7 +15,7 @@ use swipr_runtimes::blocks::{BlockMemory, Blocks};
 use swipr_runtimes::known::KnownKeys;
 use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::php::{PhpGlobals, PhpLayout};
-use swipr_runtimes::python::ThreadKey;
+use swipr_runtimes::python::{ThreadKey, thread_name};
 use swipr_runtimes::room::{End, Room};
 use swipr_runtimes::runtime::Runtime;
 use swipr_unwind::frame_runs::NativeFrames;
@@ -123,6 +123,14 @@ impl Reading {
             }
             Runtime::Perl(_) | Runtime::Php(_) | Runtime::V8(_) | Runtime::Java(_) => None,
         }
+    }
+
+    /// See [`super::Interpreters::thread_name`].
+    pub fn thread_name(&mut self, tid: u32) -> Option<String> {
+        let state = self.state_of(tid)?;
+        let Runtime::Python(layout) = &self.runtime else { return None };
+        let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
+        thread_name(layout, state, &mut memory, &mut self.room.as_mut()?.chain)
     }
 
     /// See [`super::Interpreters::read_blocked`].

@@ -4,6 +4,7 @@ use super::collect::{take_last_hit, take_waited_hit};
 use super::filter::apply_filter;
 use super::finalize::finalize_end;
 use super::{MAPS_AGAIN_NS, Sweeper};
+use crate::interpreters::Interpreters;
 use crate::sampler::active::RunningRecording;
 use crate::sampler::threads::ThreadState;
 use crate::sampler::timers::acquire_slot;
@@ -30,8 +31,9 @@ impl Sweeper {
         for (thread, clock_ns) in self.threads.iter_mut().zip(clocks) {
             thread.recordings &= !recording.bit();
             thread.counted &= !recording.bit();
-            if thread.observed_ns != 0 {
-                thread.refresh_name(); // else it was found just now
+            // One that was found just now has the kernel's name.
+            if thread.observed_ns != 0 || self.tables.interpreters().is_read() {
+                thread.refresh_name(self.tables.interpreters());
             }
             if recording.request().mode == Mode::Cpu {
                 // In wall mode the first sweep does this.
@@ -55,7 +57,7 @@ impl Sweeper {
         let (mut blocking, mut excluded, mut in_step) = (vec![], vec![], vec![]);
         for thread in self.threads.iter_mut() {
             if thread.is_name_old() {
-                refresh_name(thread, recordings);
+                refresh_name(thread, recordings, self.tables.interpreters());
             }
             if thread.blocks_signal && !thread.is_new() {
                 blocking.push(thread.thread.name.clone());
@@ -111,7 +113,7 @@ impl Sweeper {
         let newborn = threads.take_newborn();
         for tid in threads.take_young(process::monotonic_ns()) {
             if let Some(thread) = threads.get_mut(tid) {
-                refresh_name(thread, recordings);
+                refresh_name(thread, recordings, tables.interpreters());
             }
         }
         if ended.is_empty() && newborn.is_empty() && armed.is_empty() {
@@ -148,8 +150,8 @@ impl Sweeper {
 }
 
 /// Reads a thread's name again, by which recordings may select it.
-fn refresh_name(thread: &mut ThreadState, recordings: &mut [RunningRecording]) {
-    if !thread.refresh_name() {
+fn refresh_name(thread: &mut ThreadState, recordings: &mut [RunningRecording], interpreters: &Interpreters) {
+    if !thread.refresh_name(interpreters) {
         return;
     }
     let clock_ns = cpu_ns(thread.tid()).unwrap_or(thread.cpu_ns);

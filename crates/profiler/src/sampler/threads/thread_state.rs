@@ -2,6 +2,7 @@
 
 use super::recent_stacks::RecentStacks;
 use super::woken_share::WokenShare;
+use crate::interpreters::Interpreters;
 use crate::sampler::account::Account;
 use crate::sampler::preempt::Preempted;
 use crate::sampler::timers::ThreadTimer;
@@ -83,6 +84,8 @@ pub struct ThreadState {
     observations: u32,
     /// Its CPU clock when its name was last read.
     named_cpu_ns: u64,
+    /// The name is the program's own.
+    has_own_name: bool,
 }
 
 impl ThreadState {
@@ -120,6 +123,7 @@ impl ThreadState {
             activity: activity.ok().filter(|_| keep),
             observations: 0,
             named_cpu_ns: cpu_ns,
+            has_own_name: false,
         })
     }
 
@@ -167,10 +171,15 @@ impl ThreadState {
         self.observations <= 1
     }
 
-    /// Reads the name again. `true` if it changed.
-    pub fn refresh_name(&mut self) -> bool {
+    /// Reads the name again: the program's own, or what the kernel has. `true` if it changed.
+    pub fn refresh_name(&mut self, interpreters: &Interpreters) -> bool {
         self.named_cpu_ns = self.cpu_ns;
-        let name = threads::name(self.tid());
+        let own = interpreters.thread_name(self.tid());
+        if own.is_none() && self.has_own_name {
+            return false; // it cannot be read at any moment
+        }
+        self.has_own_name = own.is_some();
+        let name = own.unwrap_or_else(|| threads::name(self.tid()));
         let changed = !name.is_empty() && name != self.thread.name;
         if changed {
             self.thread = Arc::new(Thread { tid: self.tid(), name });

@@ -1,0 +1,42 @@
+import sys, threading
+
+ended = threading.Event()
+
+def spin():
+    while not ended.is_set():
+        sorted(range(100), key=lambda number: -number)
+
+def deep(calls):
+    deep(calls - 1) if calls else spin()
+
+def renamed():
+    threading.current_thread().name = "later"
+    ended.wait()
+
+class Own(threading.Thread):
+    def __init__(self, number):
+        # Other attributes, of other types, before and behind the name.
+        self.url = "http://example"
+        super().__init__(name="own жук")
+        for at in range(number):
+            setattr(self, f"a{at}", at)
+
+    def run(self):
+        ended.wait()
+
+threads = [
+    threading.Thread(target=spin, name="spins"),
+    threading.Thread(target=deep, args=(300,), name="deep"),
+    threading.Thread(target=ended.wait, name="waits", daemon=True),
+    threading.Thread(target=renamed),
+    Own(0),
+    Own(60),
+]
+for thread in threads:
+    thread.start()
+print("ready", flush=True)
+sys.stdin.readline()
+ended.set()
+for thread in threads:
+    thread.join()
+print("ok", flush=True)
