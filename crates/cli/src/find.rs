@@ -3,6 +3,7 @@
 pub mod folders;
 mod in_root;
 mod kernel_sockets;
+pub mod socket_watch;
 pub mod sockets;
 
 use crate::client::{Client, Status};

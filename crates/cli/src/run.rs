@@ -4,7 +4,6 @@
 
 mod child;
 mod end;
-mod socket_watch;
 mod sockets;
 
 use crate::args::Run;

@@ -1,7 +1,7 @@
 //! The folder in which the agents of a run have their sockets.
 
-use super::socket_watch::SocketWatch;
 use crate::error::Error;
+use crate::find::socket_watch::SocketWatch;
 use crate::process::Process;
 use crate::temp_dir::Folder;
 use std::os::unix::fs::MetadataExt;
