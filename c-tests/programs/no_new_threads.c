@@ -1,5 +1,6 @@
 /* A service whose user may have no new threads (setrlimit(2), RLIMIT_NPROC), as haproxy's after its start. The hazard:
- * each recording needs threads, and none could be made. The limit does not hold for root: then the user is changed. */
+ * each recording needs threads, and none could be made. The limit does not hold for root: then the user is changed.
+ * With an argument, that is its root directory then, if it may have another one. */
 // cflags: -O2
 #include "burner.h"
 #include "host.h"
@@ -12,7 +13,7 @@ static void *never(void *argument)
     return argument;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     char line[64];
     const struct rlimit none = {0, 0};
@@ -28,6 +29,8 @@ int main(void)
         HOST_CHECK(syscall(SYS_prlimit64, 0, RLIMIT_NPROC, &none, NULL) == 0);
     }
     HOST_CHECK(setrlimit(RLIMIT_NPROC, &none) == 0);
+    if (count > 1 && geteuid() == 0)
+        HOST_CHECK(chroot(arguments[1]) == 0 && chdir("/") == 0);
     if (geteuid() == 0)
         HOST_CHECK(setresuid(USER, USER, USER) == 0);
     HOST_CHECK(pthread_create(&thread, NULL, never, NULL) == EAGAIN);

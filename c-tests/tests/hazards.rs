@@ -149,22 +149,26 @@ fn a_service_that_may_queue_few_signals_changes_its_user_in_all_threads() {
     host.end();
 }
 
-/// Regression: haproxy could not be recorded: no thread could be started for it.
+/// Regression: haproxy could not be recorded: no thread could be started for it. Later, those that
+/// were started before its limit had its root directory, in which there is no `/proc`.
 #[test]
 fn a_service_that_may_have_no_new_threads_is_recorded() {
     let (_directory, program) = compiled("no_new_threads");
-    let mut host = Host::start(&program);
-    let socket = host.socket(); // it is where root may make it
-    host.tell("begin");
-    host.wait_for("limited");
-    for _ in 0..3 {
-        expect(
-            &host.record("samples=50&hz=200&mode=cpu"),
-            &["share of burner with stack burner_main >= 0.9"],
-        );
-        assert_eq!(http::get(&socket, "/dump").expect("an answer").status, 200);
+    let root = Directory::new();
+    for arguments in [&[][..], &[root.path().as_os_str()]] {
+        let mut host = Host::start_with(Start { program: &program, arguments, agent: Agent::Loaded });
+        let socket = host.socket(); // it is where root may make it
+        host.tell("begin");
+        host.wait_for("limited");
+        for _ in 0..3 {
+            expect(
+                &host.record("samples=50&hz=200&mode=cpu"),
+                &["share of burner with stack burner_main >= 0.9"],
+            );
+            assert_eq!(http::get(&socket, "/dump").expect("an answer").status, 200);
+        }
+        host.end();
     }
-    host.end();
 }
 
 /// Regression: each of haproxy's threads sets this limit. The second one never returned.

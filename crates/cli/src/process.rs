@@ -20,8 +20,7 @@ pub struct Process {
 impl Process {
     /// The process of that id, if there is one.
     pub fn new(pid: u32) -> Option<Process> {
-        let folder = PathBuf::from(format!("/proc/{pid}"));
-        folder.join("stat").exists().then_some(Process { pid, folder })
+        Some(Process::of(pid)).filter(|process| process.folder.join("stat").exists())
     }
 
     /// Every process that can be seen.
@@ -29,7 +28,11 @@ impl Process {
         let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
         let mut pids: Vec<u32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
         pids.sort_unstable();
-        pids.into_iter().filter_map(Process::new).collect()
+        pids.into_iter().map(Process::of).collect()
+    }
+
+    fn of(pid: u32) -> Process {
+        Process { pid, folder: PathBuf::from(format!("/proc/{pid}")) }
     }
 
     /// Its folder in `/proc`.
@@ -86,7 +89,13 @@ impl Process {
 
     /// Its parent.
     pub fn parent(&self) -> Option<u32> {
-        self.status("PPid")?.parse().ok()
+        self.stat_field(4)?.try_into().ok()
+    }
+
+    /// Whether it is that process, or a child of it, or a child of such a one.
+    pub fn descends_from(&self, ancestor: u32) -> bool {
+        let parent = |process: &Process| process.parent().and_then(Process::new);
+        std::iter::successors(Some(self.clone()), parent).any(|process| process.pid == ancestor)
     }
 
     /// Its id as it sees it itself, in the innermost namespace.
@@ -101,12 +110,17 @@ impl Process {
         Some(self.namespace(namespace)? == namespace_of(Path::new("/proc/self"), namespace)?)
     }
 
-    /// Whether a path of the process means the same file here: it has the same mounts and the same
-    /// root. `None` where that may not be known.
+    /// Whether a path of the process means the same file here. `None` where that may not be known.
     pub fn sees_our_files(&self) -> Option<bool> {
-        let root = |path: &Path| fs::metadata(path).map(|root| (root.dev(), root.ino())).ok();
-        let shares = self.shares("mnt")?;
-        Some(shares && root(&self.folder.join("root")).is_none_or(|its| Some(its) == root(Path::new("/"))))
+        sees_our_files(&self.folder)
+    }
+
+    /// The folder of that one of the agent's threads which has another root directory than the
+    /// process: it keeps its own when the program calls chroot(2). Else the process's.
+    pub fn agents_view(&self, agent_threads: &[PathBuf]) -> PathBuf {
+        let own = root_of(&self.folder);
+        let differs = |thread: &&PathBuf| root_of(thread).is_some_and(|root| Some(root) != own);
+        agent_threads.iter().find(differs).unwrap_or(&self.folder).clone()
     }
 
     fn namespace(&self, kind: &str) -> Option<u64> {
@@ -199,6 +213,17 @@ impl Process {
     pub fn has_no_room_for_timers(&self) -> bool {
         self.status("SigQ").is_some_and(|queue| leaves_no_timer(&queue))
     }
+}
+
+/// Whether a path of the process or thread of this folder means the same file here: it has the same
+/// mounts and the same root. `None` where that may not be known.
+pub fn sees_our_files(folder: &Path) -> Option<bool> {
+    let shares = namespace_of(folder, "mnt")? == namespace_of(Path::new("/proc/self"), "mnt")?;
+    Some(shares && root_of(folder).is_none_or(|its| Some(its) == root_of(Path::new("/proc/self"))))
+}
+
+fn root_of(folder: &Path) -> Option<(u64, u64)> {
+    fs::metadata(folder.join("root")).map(|root| (root.dev(), root.ino())).ok()
 }
 
 fn namespace_of(folder: &Path, kind: &str) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 mod descendants;
 mod losses;
+pub mod missing;
 pub mod no_sample;
 pub mod progress;
 pub mod session;
@@ -17,6 +18,7 @@ use crate::error::{Error, Exit};
 use crate::find::{self, Found};
 use crate::shape::ReuseThreads;
 use crate::signals::Signals;
+use missing::Missing;
 use no_sample::Recorder;
 use progress::Progress;
 use session::{Over, Session};
@@ -27,6 +29,9 @@ use unrecorded::{Member, report_exec, report_unrecorded};
 /// How long to wait for samples before signals and the clock are looked at again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// What to do about children that live too short for a recording that nothing waits for.
+const SHORT_CHILDREN: &str = "`swipr run -s` has child processes from their beginning to their end; those that are static, setuid or in a sandbox it has not, either";
+
 /// Runs the verb.
 pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     let signals = Signals::take()?;
@@ -34,14 +39,15 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     expect_on(&found)?;
     let plan = Plan::new(&arguments.output, &found.name(), found.pid())?;
     let (sampling, shape) = (&arguments.sampling, arguments.output.shape());
-    let mut session = Session::new(plan.open()?, shape, Recorder::Record, sampling);
+    let mut session = Session::new(plan.open()?, shape, Recorder::of_running(sampling), sampling);
     let deadline = sampling.duration.map(|duration| Instant::now() + duration);
     let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    let mut descendants = if sampling.subprocesses { Some(descendants_of(&found)?) } else { None };
+    let follows = sampling.subprocesses;
+    let mut descendants = follows.then(|| descendants_of(&found, session.waker())).transpose()?;
     let reuse = arguments.output.reuse();
-    let own = |_| member(&found, sampling.subprocesses, reuse);
+    let own = |_| member(&found, follows, reuse);
     // Its children may have the threads that it has not.
-    let query = if descendants.is_some() { sampling.query_of_any(left()) } else { sampling.query(left()) };
+    let query = if follows { sampling.query_of_any(left()) } else { sampling.query(left()) };
     let mut main = session.add(found.client.clone(), found.status.clone(), query, own)?;
     let (mut main_runs, mut is_cut) = (true, false);
     let mut progress = Progress::new(plan.talk);
@@ -61,7 +67,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
             Some((id, over)) if id == main => (main_runs, is_cut) = (false, over == Over::Cut),
             _ => {}
         }
-        if !main_runs && (descendants.is_none() || session.running() == 0) {
+        if !main_runs && (!follows || session.running() == 0) {
             break;
         }
         // The agents end by themselves at the deadline; what does not is not waited for.
@@ -70,22 +76,43 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
             break;
         }
         let left = left();
-        if left.is_none_or(|left| !left.is_zero()) {
-            for child in descendants.iter_mut().flat_map(Descendants::new_ones) {
-                add_child(&mut session, child, sampling.query_of_any(left), reuse);
+        match &mut descendants {
+            Some(descendants) if left.is_some_and(|left| left.is_zero()) => descendants.end(),
+            descendants => {
+                for child in descendants.iter_mut().flat_map(Descendants::new_ones) {
+                    add_child(&mut session, child, sampling.query_of_any(left), reuse);
+                }
             }
         }
         progress.show(&what, || session.figures());
     }
     progress.clear();
+    descendants.iter_mut().for_each(Descendants::end);
     session.stop()?;
+    let done = write(session, &plan, sampling, &found, descendants.as_ref());
+    report_exec(Some(&found).filter(|_| is_cut), plan.talk);
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+/// Writes the recording, and says what it has and lacks.
+fn write(
+    session: Session,
+    plan: &Plan,
+    sampling: &Sampling,
+    found: &Found,
+    descendants: Option<&Descendants>,
+) -> Result<(), Error> {
+    let used = descendants.and_then(Descendants::used).filter(|_| sampling.thread_name.is_none());
+    let missing = used.and_then(|used| Missing::of(used, session.running_time(), session.started()));
     let unrecorded = session.unrecorded.names().clone();
-    let done = session.finish().map(|summary| tell_recording(&plan, &summary, if_idle(sampling, &found)));
+    let done = session.finish().map(|summary| tell_recording(plan, &summary, if_idle(sampling, found)));
     if descendants.is_some() {
         report_unrecorded(&unrecorded, plan.talk);
     }
-    report_exec(Some(&found).filter(|_| is_cut), plan.talk);
-    done.map(|()| ExitCode::SUCCESS)
+    if let Some(missing) = missing {
+        missing.report("the processes'", SHORT_CHILDREN, plan.talk);
+    }
+    done
 }
 
 /// What to do if the process hardly uses the CPU; `None`: threads that wait are recorded, too.
@@ -94,13 +121,14 @@ fn if_idle(sampling: &Sampling, found: &Found) -> Option<String> {
     (!sampling.is_wall()).then(|| format!("--idle records threads that wait, too; {dump}"))
 }
 
-fn descendants_of(found: &Found) -> Result<Descendants, Error> {
+fn descendants_of(found: &Found, wake: impl Fn() + Send + 'static) -> Result<Descendants, Error> {
     let unseen = || {
         let endpoint = found.client.endpoint();
         let what = format!("the process behind {endpoint} cannot be seen from here, nor its children");
         Error::new(what, "record where the process runs, or without --subprocesses").exit(Exit::NotProfilable)
     };
-    found.process.as_ref().map(Descendants::of).ok_or_else(unseen)
+    let process = found.process.as_ref().ok_or_else(unseen)?;
+    Ok(Descendants::from_now_on(process, &found.client, wake))
 }
 
 /// A child that ended meanwhile is no reason to end.

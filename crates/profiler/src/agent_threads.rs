@@ -2,7 +2,7 @@
 
 mod spare;
 
-pub use spare::{end as end_spare, keep as keep_spare};
+pub use spare::{end as end_spare, keep_spare_if_wanted, want_spare};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};

@@ -6,7 +6,7 @@ use super::in_root::in_root;
 use super::kernel_sockets::listening;
 use crate::client::Client;
 use crate::endpoint::Endpoint;
-use crate::process::Process;
+use crate::process::{Process, sees_our_files};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,11 @@ pub fn of_process(process: &Process) -> Vec<Endpoint> {
     inodes.sort_unstable();
     inodes.dedup();
     let listening = if inodes.is_empty() { Vec::new() } else { listening(process.folder(), &inodes) };
-    let mut found: Vec<Endpoint> = listening.iter().map(|place| from_here(process, place)).collect();
+    let view = process.agents_view(&threads);
+    let mut found: Vec<Endpoint> = listening.iter().map(|place| from_here(&view, place)).collect();
     if found.is_empty() {
-        found =
-            default_places(process).into_iter().filter(|path| is_socket(path)).map(Endpoint::Path).collect();
+        let places = default_places(process, &view).into_iter();
+        found = places.filter(|path| is_socket(path)).map(Endpoint::Path).collect();
     }
     // The kernel hides a process whose group is another one than its user's: its files and its
     // namespaces.
@@ -50,27 +51,26 @@ pub(super) fn sockets_of(thread: &Path) -> Vec<u64> {
     entries.filter_map(|entry| inode(entry.path())).collect()
 }
 
-/// A place as the process writes it, as this command reaches it.
-fn from_here(process: &Process, place: &Endpoint) -> Endpoint {
+/// A place as the agent writes it, whose files are those of that folder in `/proc`, as this command
+/// reaches it.
+fn from_here(view: &Path, place: &Endpoint) -> Endpoint {
     match place {
-        Endpoint::Path(path) if process.sees_our_files() != Some(true) => {
-            Endpoint::Path(under_root(process, path))
-        }
+        Endpoint::Path(path) if sees_our_files(view) != Some(true) => Endpoint::Path(under_root(view, path)),
         other => other.clone(),
     }
 }
 
-fn under_root(process: &Process, path: &Path) -> PathBuf {
-    in_root(&process.folder().join("root"), path)
+fn under_root(view: &Path, path: &Path) -> PathBuf {
+    in_root(&view.join("root"), path)
 }
 
 /// Where an agent listens by default, and where its environment makes it listen, as this command
 /// reaches it.
-pub fn default_places(process: &Process) -> Vec<PathBuf> {
+fn default_places(process: &Process, view: &Path) -> Vec<PathBuf> {
     let places = places(process);
-    match process.sees_our_files() {
+    match sees_our_files(view) {
         Some(true) => places,
-        _ => places.iter().map(|path| under_root(process, path)).collect(),
+        _ => places.iter().map(|path| under_root(view, path)).collect(),
     }
 }
 

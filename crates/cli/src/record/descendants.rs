@@ -1,52 +1,222 @@
 //! The child processes of one that is recorded, and theirs, as they come.
+//!
+//! Most have their sockets beside the first one's, where the kernel reports them at once. Those of
+//! other users, or with other mounts, have them elsewhere: `/proc` is looked through, which is
+//! harder on them. Whoever looks into the folder of a process that ends may hold up its parent,
+//! whose wait(2) forgets the same entries. So the young ones, many of which end soon, are left
+//! alone.
 
+use crate::client::Client;
+use crate::endpoint::Endpoint;
+use crate::find::socket_watch::SocketWatch;
 use crate::find::{self, Found};
 use crate::process::Process;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-/// How often `/proc` is looked through.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often `/proc` is looked through, and how old processes are then whose sockets are not
+/// reported.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// The same without reports.
+const UNREPORTED_INTERVAL: Duration = Duration::from_millis(100);
+/// A socket's file exists before the agent listens.
+const BINDING: Duration = Duration::from_secs(10);
+
+/// By what a socket's file differs from every other one: its number may be used again.
+type SocketId = (u64, i64, i64);
+
+fn id_of(endpoint: &Endpoint) -> Option<SocketId> {
+    let Endpoint::Path(path) = endpoint else { return None };
+    std::fs::metadata(path).ok().map(|file| (file.ino(), file.ctime(), file.ctime_nsec()))
+}
 
 /// See the module's text.
 #[derive(Debug)]
 pub struct Descendants {
     root: u32,
-    known: FxHashSet<u32>,
+    /// With their sockets: after exec(2) a process has another one.
+    known: FxHashMap<u32, Option<SocketId>>,
     looked: Option<Instant>,
+    /// How old they are to be at the next attempt, of those in which no agent was found.
+    without: FxHashMap<u32, Duration>,
+    /// Sockets that have appeared.
+    sockets: Option<Receiver<PathBuf>>,
+    /// Those at which no agent has answered yet, and until when it may.
+    arriving: Vec<(PathBuf, Instant)>,
+    used_before: Option<Duration>,
+    used_at_end: Option<Duration>,
 }
 
 impl Descendants {
-    /// Of this process, which is not one of them.
+    /// Those that are there, of this process, which is not one of them.
     pub fn of(process: &Process) -> Descendants {
-        Descendants { root: process.pid, known: [process.pid].into_iter().collect(), looked: None }
+        Descendants {
+            root: process.pid,
+            known: FxHashMap::default(),
+            looked: None,
+            without: FxHashMap::default(),
+            sockets: None,
+            arriving: Vec::new(),
+            used_before: None,
+            used_at_end: None,
+        }
+    }
+
+    /// The same, and those to come. `wake` is called when one appears.
+    pub fn from_now_on(process: &Process, agent: &Client, wake: impl Fn() + Send + 'static) -> Descendants {
+        let folder = match agent.endpoint() {
+            Endpoint::Path(path) => path.parent(),
+            _ => None,
+        };
+        let watch = folder.and_then(|folder| SocketWatch::new(folder).ok());
+        let sockets = watch.and_then(|watch| watch.start(wake).ok());
+        let mut descendants = Descendants { sockets, ..Descendants::of(process) };
+        descendants.used_before = descendants.cpu_time();
+        descendants
+    }
+
+    /// The recording is over: what is used from now on is not to be in it.
+    pub fn end(&mut self) {
+        self.used_at_end = self.used_at_end.or_else(|| self.cpu_time());
+    }
+
+    /// The CPU time that they have used between [`Descendants::from_now_on`] and
+    /// [`Descendants::end`]. `None`: not known.
+    pub fn used(&self) -> Option<Duration> {
+        Some(self.used_at_end?.saturating_sub(self.used_before?))
+    }
+
+    /// The CPU time that the first process and its descendants have used, those for which one of
+    /// them has waited, too. `None`: it is gone.
+    fn cpu_time(&self) -> Option<Duration> {
+        let first = Process::new(self.root)?.cpu_time_with_children()?;
+        let (children, mut open, mut sum) = (by_parent(), vec![self.root], first);
+        while let Some(pid) = open.pop() {
+            for child in children.get(&pid).into_iter().flatten() {
+                open.push(child.pid);
+                sum += child.cpu_time_with_children().unwrap_or_default();
+            }
+        }
+        Some(sum)
     }
 
     /// Those with an agent that were not there at the last look.
     pub fn new_ones(&mut self) -> Vec<Found> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < POLL_INTERVAL) {
-            return Vec::new();
+        let mut found = self.reported();
+        let interval = if self.sockets.is_some() { LOOK_INTERVAL } else { UNREPORTED_INTERVAL };
+        if self.looked.is_none_or(|looked| looked.elapsed() >= interval) {
+            self.look(&mut found);
+            self.looked = Some(Instant::now());
         }
-        self.looked = Some(Instant::now());
-        let mut children: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for process in Process::all() {
-            if let Some(parent) = process.parent() {
-                children.entry(parent).or_default().push(process.pid);
-            }
+        found
+    }
+
+    /// Those whose sockets were reported.
+    fn reported(&mut self) -> Vec<Found> {
+        let new = self.sockets.iter().flat_map(Receiver::try_iter);
+        self.arriving.extend(new.map(|socket| (socket, Instant::now() + BINDING)));
+        let mut found = vec![];
+        for (socket, until) in std::mem::take(&mut self.arriving) {
+            let client = Client::new(Endpoint::Path(socket.clone()));
+            let Ok(connection) = client.connect() else {
+                if Instant::now() < until && socket.exists() {
+                    self.arriving.push((socket, until));
+                }
+                continue;
+            };
+            let is_new =
+                |pid: &u32| *pid != self.root && self.known.get(pid) != Some(&id_of(client.endpoint()));
+            let process = connection.peer().filter(is_new).and_then(Process::new);
+            let process = process.filter(|process| process.descends_from(self.root));
+            let agent = process.map(|process| find::at(client.endpoint().clone(), Some(process)));
+            found.extend(agent.and_then(Result::ok).inspect(|agent| self.keep(agent)));
         }
-        let (mut found, mut open) = (Vec::new(), vec![self.root]);
+        found
+    }
+
+    fn keep(&mut self, agent: &Found) {
+        self.known.insert(agent.pid(), id_of(agent.client.endpoint()));
+    }
+
+    /// The others.
+    fn look(&mut self, found: &mut Vec<Found>) {
+        let children = by_parent();
+        let least =
+            if self.sockets.is_some() && self.looked.is_some() { LOOK_INTERVAL } else { Duration::ZERO };
+        let mut open = vec![self.root];
         while let Some(pid) = open.pop() {
-            for &child in children.get(&pid).into_iter().flatten() {
-                open.push(child);
-                // Its agent may be about to start: it is looked for again.
-                if !self.known.contains(&child)
-                    && let Ok(agent) = find::of_pid(child)
-                {
-                    self.known.insert(child);
-                    found.push(agent);
+            for child in children.get(&pid).into_iter().flatten() {
+                open.push(child.pid);
+                let age = child.age().unwrap_or_default();
+                let is_due = age >= self.without.get(&child.pid).copied().unwrap_or(least);
+                if !is_due || self.known.contains_key(&child.pid) {
+                    continue;
+                }
+                match find::of_pid(child.pid) {
+                    Ok(agent) => {
+                        self.keep(&agent);
+                        found.push(agent);
+                    }
+                    // Its agent may be about to start.
+                    Err(_) => _ = self.without.insert(child.pid, 2 * age),
                 }
             }
         }
-        found
+    }
+}
+
+/// All processes by their parents.
+fn by_parent() -> FxHashMap<u32, Vec<Process>> {
+    let mut children: FxHashMap<u32, Vec<Process>> = FxHashMap::default();
+    for process in Process::all() {
+        if let Some(parent) = process.parent() {
+            children.entry(parent).or_default().push(process);
+        }
+    }
+    children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use swipr_c_tests::agent::library;
+    use swipr_c_tests::directory::Directory;
+
+    /// Regression: only `/proc` said that there was a child, ten times a second. Shorter ones were
+    /// not found, and parents whose children ended just then waited longer for them.
+    #[test]
+    fn a_child_is_found_by_its_socket_and_once_more_when_it_executes_a_program() {
+        let directory = Directory::new();
+        let agent = Client::new(Endpoint::Path(directory.path().join("of_the_first.sock")));
+        let own = Process::new(std::process::id()).expect("this process");
+        let mut descendants = Descendants::from_now_on(&own, &agent, || {});
+        descendants.looked = Some(Instant::now() + Duration::from_secs(3600));
+        let mut next = || {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let found = std::iter::repeat_with(|| {
+                std::thread::sleep(Duration::from_millis(1));
+                descendants.new_ones()
+            });
+            found.take_while(|_| Instant::now() < deadline).flatten().next().expect("a child")
+        };
+        let mut child = Command::new("sh")
+            .args(["-c", "read line; exec cat"])
+            .env("LD_PRELOAD", library())
+            .env("SWIPR_SOCKET", directory.path().join("{PID}.sock"))
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let shell = next();
+        std::io::Write::write_all(&mut stdin, b"go\n").expect("it reads");
+        let other = next();
+        assert_eq!([shell.pid(), other.pid()], [child.id(); 2]);
+        assert_ne!(shell.name(), "", "{shell:?}");
+        drop(stdin);
+        assert!(child.wait().expect("its end").success());
     }
 }

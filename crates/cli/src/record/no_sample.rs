@@ -1,6 +1,7 @@
 //! Why a recording has not a single sample, by its figures, and what to do.
 
 use super::progress::grouped;
+use crate::args::Sampling;
 use crate::error::Error;
 use swipr_formats::model::Summary;
 
@@ -11,14 +12,21 @@ pub enum Recorder {
     Run,
     /// `swipr record`.
     Record,
+    /// The same, with child processes.
+    RecordAll,
 }
 
 impl Recorder {
+    /// `swipr record` with these options.
+    pub fn of_running(sampling: &Sampling) -> Recorder {
+        if sampling.subprocesses { Recorder::RecordAll } else { Recorder::Record }
+    }
+
     /// What else an agent may have done that gave nothing. One that `record` asks has started.
     fn no_start(self) -> &'static str {
         match self {
             Recorder::Run => ", or did not start (SWIPR_LOG=1 says why)",
-            Recorder::Record => "",
+            Recorder::Record | Recorder::RecordAll => "",
         }
     }
 
@@ -28,6 +36,7 @@ impl Recorder {
         match self {
             Recorder::Run => "",
             Recorder::Record => " `swipr dump` shows where they are; -s records child processes;",
+            Recorder::RecordAll => " `swipr dump -s` shows where they are;",
         }
     }
 
@@ -35,7 +44,7 @@ impl Recorder {
     fn iteration_count(self) -> &'static str {
         match self {
             Recorder::Run => "--iteration-count",
-            Recorder::Record => "`swipr run --iteration-count`",
+            Recorder::Record | Recorder::RecordAll => "`swipr run --iteration-count`",
         }
     }
 }

@@ -4,6 +4,7 @@ use super::sockets::listening;
 use super::{POLL_INTERVAL, Runner};
 use crate::error::{Error, Exit};
 use crate::process::Process;
+use crate::record::missing::Missing;
 use crate::record::progress::Talk;
 use crate::record::session::Session;
 use crate::record::tell_recording;
@@ -16,11 +17,6 @@ use std::time::{Duration, Instant};
 /// How long the program's last samples may take to be read after its end; then its children's
 /// recordings are ended.
 const ENDING: Duration = Duration::from_millis(300);
-/// CPU time that may be missing without a word: the kernel counts it in hundredths of a second, and
-/// the loader's is not recorded.
-const TOLERATED: Duration = Duration::from_millis(150);
-/// The loader's, of each further process.
-const TOLERATED_MORE: Duration = Duration::from_millis(5);
 /// What to do about processes that the program left running.
 const FOREGROUND: &str = "have it stay in the foreground, or start it with LD_PRELOAD (see README) and `swipr record` what still runs";
 
@@ -73,17 +69,14 @@ impl Runner {
         }
     }
 
-    /// How much of the program's CPU time is not in the recording, and how much it used; `None`:
-    /// hardly any, or not all of it was to be recorded.
-    fn missing(&self, recorded: Duration, started: u32) -> Option<(Duration, Duration)> {
+    /// How much of the program's CPU time is not in the recording; `None`: hardly any, or not all
+    /// of it was to be recorded.
+    fn missing(&self, recorded: Duration, started: u32) -> Option<Missing> {
         let sampling = &self.arguments.sampling;
         // What cannot be preloaded was reported at the start.
         let can_be = self.library.is_some() || sampling.subprocesses;
         let is_of_all = can_be && sampling.duration.is_none() && sampling.thread_name.is_none();
-        let used = self.used.filter(|_| is_of_all)?;
-        let missing = used.checked_sub(recorded)?;
-        let tolerated = TOLERATED + started.saturating_sub(1) * TOLERATED_MORE;
-        (missing > tolerated && missing > used / 20).then_some((missing, used))
+        Missing::of(self.used.filter(|_| is_of_all)?, recorded, started)
     }
 
     /// Writes the recording, once.
@@ -100,9 +93,9 @@ impl Runner {
         let next_if_idle = (!is_told).then(|| "--idle records threads that wait, too".to_owned());
         let done = stopped.and_then(|()| session.finish());
         let done = done.map(|summary| tell_recording(&self.plan, &summary, next_if_idle));
-        let all_used = missing.filter(|(missing, used)| done.is_err() && *missing > *used * 9 / 10);
+        let all_used = missing.as_ref().and_then(Missing::of_all).filter(|_| done.is_err());
         let done = done.map_err(|error| match all_used {
-            Some((_, used)) => no_sample_of(used, error.exit),
+            Some(used) => no_sample_of(used, error.exit),
             None => error,
         });
         self.outcome = Some(done.map_err(|error| match &left {
@@ -110,16 +103,11 @@ impl Runner {
             None => error,
         }));
         report_unrecorded(&unrecorded, self.plan.talk);
-        if let Some((missing, used)) = missing.filter(|_| self.plan.talk != Talk::Quiet && all_used.is_none())
-        {
-            let (missing, used) = (missing.as_secs_f64(), used.as_secs_f64());
-            let (of, next) = match self.arguments.sampling.subprocesses {
-                true => ("the processes'", FULL_CHILDREN),
-                false => ("the program's", FULL_END),
-            };
-            say(format_args!(
-                "swipr: {missing:.1} of {used:.1} s of {of} CPU time are not in the recording\nnext: {next}"
-            ));
+        if let Some(missing) = missing.filter(|_| all_used.is_none()) {
+            match self.arguments.sampling.subprocesses {
+                true => missing.report("the processes'", FULL_CHILDREN, self.plan.talk),
+                false => missing.report("the program's", FULL_END, self.plan.talk),
+            }
         }
         if self.plan.talk == Talk::Quiet {
             return;

@@ -39,17 +39,12 @@ pub fn is_of_program(socket: &Path, pid: u32, main: u32) -> bool {
         return true;
     }
     let process = Process::new(pid).filter(|process| process.uid() == Some(owner));
-    descends_from(process, main)
-}
-
-fn descends_from(process: Option<Process>, ancestor: u32) -> bool {
-    let parent = |process: &Process| process.parent().and_then(Process::new);
-    std::iter::successors(process, parent).any(|process| process.pid == ancestor)
+    process.is_some_and(|process| process.descends_from(main))
 }
 
 /// The name of a process that did not answer; empty: the id is that of another PID namespace, for
 /// the process here is none that was started by this command.
 pub fn name_of_descendant(pid: u32) -> String {
-    let is_here = descends_from(Process::new(pid), std::process::id());
-    Process::new(pid).filter(|_| is_here).map(|process| process.name()).unwrap_or_default()
+    let is_here = |process: &Process| process.descends_from(std::process::id());
+    Process::new(pid).filter(is_here).map(|process| process.name()).unwrap_or_default()
 }

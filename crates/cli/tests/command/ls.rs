@@ -112,3 +112,56 @@ fn a_process_in_another_mount_namespace_is_reached_through_its_root() {
     drop(child.stdin.take());
     assert!(child.wait().expect("its end").success());
 }
+
+/// Regression: the socket was looked for below the process's new root. The agent keeps the old one.
+#[test]
+fn a_process_that_changed_its_root_directory_is_reached() {
+    let folder = Directory::new();
+    let (source, program) = (folder.path().join("chroots.c"), folder.path().join("chroots"));
+    let text = r#"
+        #include <stdio.h>
+        #include <time.h>
+        #include <unistd.h>
+        __attribute__((noinline)) static void hot(void)
+        {
+            while ((double)clock() / CLOCKS_PER_SEC < 30)
+                ;
+        }
+        int main(int count, char **arguments)
+        {
+            getchar();
+            if (chroot(arguments[1]) || chdir("/"))
+                return 77;
+            puts("changed");
+            fflush(stdout);
+            hot();
+            return count;
+        }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    swipr_c_tests::program::compile(&source, &program, &["-O1".into()], &[]);
+    let root = Directory::new();
+    let mut child = Command::new(&program)
+        .arg(root.path())
+        .env("LD_PRELOAD", agent::library())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("a program");
+    let pid = child.id();
+    wait_until("it in the list", || row(&says(["ls"]), pid).is_some());
+    drop(child.stdin.take());
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    std::io::BufRead::read_line(&mut out, &mut line).expect("its output");
+    if line.is_empty() {
+        assert_eq!(child.wait().expect("its end").code(), Some(77));
+        println!("not run: this machine does not let us change the root directory");
+        return;
+    }
+    let said = says(["record", &pid.to_string(), "-d", "1s", "-o", "-", "-f", "folded"]).well();
+    assert!(said.out.contains(";hot "), "{said:?}");
+    assert!(row(&says(["ls"]), pid).is_some_and(|row| !row.contains("/root/")), "its socket is where it was");
+    child.kill().expect("ours");
+    child.wait().expect("its end");
+}

@@ -2,7 +2,7 @@
 
 use super::figures::Snapshot;
 use super::{Agent, metrics, status};
-use crate::last_thread;
+use crate::{agent_threads, last_thread};
 use std::sync::Arc;
 use std::time::Duration;
 use swipr_os::disabled;
@@ -53,6 +53,7 @@ impl Recorder for SharedAgent {
 
     fn poll(&self) {
         last_thread::check();
+        agent_threads::keep_spare_if_wanted();
         self.0.start_submitted();
     }
 }

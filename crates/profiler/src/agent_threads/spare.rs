@@ -1,5 +1,6 @@
 //! Threads that wait for work of the agent's, in a program that forbids its user new threads
-//! (`RLIMIT_NPROC`, as haproxy does after its start). They are started before the limit is set.
+//! (`RLIMIT_NPROC`, as haproxy does after its start). They are started before the limit is set, by
+//! the server thread: they share its root directory and descriptors, which are not the host's.
 //!
 //! Each waits at a channel of its own, whose sender lies in a place. Who takes the sender out has
 //! the thread: it sends work, or drops the sender, which ends the thread.
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use swipr_os::own_threads::PREFIX;
+use swipr_os::process;
 use swipr_os::threads::{self, Body};
 
 /// The sampler, and writers and symbols for it.
@@ -20,6 +22,12 @@ const PAUSE: Duration = Duration::from_secs(3600);
 
 static PLACES: [AtomicPtr<Sender<Body>>; SPARE] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SPARE];
 
+/// How often, and how long each time, a thread of the host waits until they are there.
+const WAITS: u32 = 10_000;
+const WAIT: Duration = Duration::from_micros(100);
+
+/// Whether the server thread is to start some.
+static ARE_WANTED: AtomicBool = AtomicBool::new(false);
 /// Whether there are to be some.
 static ARE_KEPT: AtomicBool = AtomicBool::new(false);
 
@@ -48,8 +56,25 @@ fn put(sender: Sender<Body>) -> bool {
     false
 }
 
-/// Starts as many as are missing, unless the program may have no new thread already.
-pub fn keep() {
+/// Has the server thread, which `wake` wakes, start as many as are missing, and waits for that.
+pub fn want_spare(wake: impl Fn()) {
+    ARE_WANTED.store(true, SeqCst);
+    wake();
+    let mut waits = 0..WAITS;
+    while ARE_WANTED.load(SeqCst) && waits.next().is_some() {
+        process::sleep(WAIT);
+    }
+}
+
+/// On the server thread: starts them, if they are wanted, and the program may have new threads.
+pub fn keep_spare_if_wanted() {
+    if ARE_WANTED.load(SeqCst) {
+        keep();
+        ARE_WANTED.store(false, SeqCst);
+    }
+}
+
+fn keep() {
     ARE_KEPT.store(true, SeqCst);
     for _ in 0..SPARE {
         let is_missing = PLACES.iter().any(|place| place.load(Relaxed).is_null());
@@ -98,6 +123,7 @@ pub fn end() {
 
 /// After fork, in the child: there are none. Those of the parent are leaked.
 pub fn forget_after_fork() {
+    ARE_WANTED.store(false, Release);
     ARE_KEPT.store(false, Release);
     PLACES.iter().for_each(|place| place.store(std::ptr::null_mut(), Release));
 }

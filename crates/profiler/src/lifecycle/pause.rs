@@ -1,6 +1,6 @@
 //! Pauses the agent while its threads would be in the way of something that the host does.
 
-use super::{Instance, Phase, STATE, TIMEOUT, start_again, stop_until};
+use super::{Instance, Phase, STATE, TIMEOUT, start_again, stop_until, wake};
 use crate::{agent_threads, signal_exclusion};
 use std::time::{Duration, Instant};
 use swipr_os::own_threads;
@@ -45,7 +45,7 @@ pub fn keep_threads_before_limit(resource: u32, limit: u64) {
         && is_hosts_thread()
         && matches!(STATE.wait_briefly(), Phase::Running)
     {
-        agent_threads::keep_spare();
+        agent_threads::want_spare(wake);
     }
 }
 
