@@ -16,7 +16,7 @@ use crate::model::{Frame, FrameKind, Function};
 pub const UNKNOWN: &str = "[unknown]";
 
 /// A function's name; `None` when it has none. Names of interpreted functions are not shortened:
-/// they have no arguments. Their parentheses become braces, because FlameGraph and inferno cut a
+/// they have no arguments, and Crystal's are told apart by theirs. Their parentheses become braces, because FlameGraph and inferno cut a
 /// name at its first parenthesis: of `block (2 levels) in f` they would leave `block`.
 ///
 /// Never empty, never begins with `(` or `0x`, has no `;`, no `->`, no control
@@ -24,7 +24,9 @@ pub const UNKNOWN: &str = "[unknown]";
 pub fn symbol(frame: &Frame, function: &Function, names: Names) -> Option<String> {
     let mangled = function.mangled.as_deref().filter(|name| !name.is_empty());
     let chosen = match (names, mangled) {
-        (Names::Safe, _) if matches!(frame.kind, FrameKind::Interpreted(_)) => {
+        (Names::Safe, _)
+            if matches!(frame.kind, FrameKind::Interpreted(_)) || is_of_crystal(&function.name) =>
+        {
             Cow::Owned(function.name.replace('(', "{").replace(')', "}"))
         }
         (Names::Safe, _) => Cow::Owned(shorten::shorten(&function.name)),
@@ -32,6 +34,12 @@ pub fn symbol(frame: &Frame, function: &Function, names: Names) -> Option<String
         (Names::Mangled, None) | (Names::Raw, _) => Cow::Borrowed(&*function.name),
     };
     Some(guard(&chosen)).filter(|name| !name.is_empty() && name != UNKNOWN)
+}
+
+/// Whether a symbol is a function of Crystal, `*Fiber#run:(File | Nil)`, or a block:
+/// `~procProc(Int32)@a.cr:7`. No name in C++, Rust or Swift begins so.
+fn is_of_crystal(name: &str) -> bool {
+    name.starts_with(['*', '~'])
 }
 
 /// A remark in place of a function's name, by the same rules.

@@ -135,9 +135,11 @@ impl SymbolTable {
     }
 }
 
-/// `memcpy` of `memcpy@@GLIBC_2.14`.
+/// `memcpy` of `memcpy@@GLIBC_2.14`. What cannot be a version is part of the name: Crystal's
+/// `~procProc(Int32)@a.cr:7`.
 fn without_version(name: &str) -> &str {
-    name.split_once('@').map_or(name, |(name, _)| name)
+    let is_version = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_.+-@".contains(c));
+    name.split_once('@').filter(|(_, version)| is_version(version)).map_or(name, |(name, _)| name)
 }
 
 /// The code ranges that a file's `.eh_frame` describes, sorted, without overlaps.

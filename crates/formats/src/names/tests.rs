@@ -65,6 +65,17 @@ fn drops_argument_lists() {
     }
 }
 
+/// Regression: Crystal's methods of one name were one.
+#[test]
+fn argument_types_of_crystal_stay() {
+    for (name, expected) in [
+        ("*Fiber#run:(IO::FileDescriptor | Nil)", "*Fiber#run:{IO::FileDescriptor | Nil}"),
+        ("~procProc(Int32)@a.cr:7", "~procProc{Int32}@a.cr:7"),
+    ] {
+        assert_eq!(safe(name), expected);
+    }
+}
+
 #[test]
 fn keeps_operators_whole() {
     for (name, expected) in [

@@ -99,6 +99,8 @@ fn versions_are_not_part_of_a_name() {
     for name in ["memcpy@@GLIBC_2.14", "memcpy@GLIBC_2.2.5", "memcpy"] {
         assert_eq!(without_version(name), "memcpy");
     }
+    // Regression: Crystal's blocks had one name.
+    assert_eq!(without_version("~procProc(Int32)@a.cr:7"), "~procProc(Int32)@a.cr:7");
 }
 
 #[test]
