@@ -81,6 +81,8 @@ impl Dump {
         });
         let address = frame.address;
         match name {
+            // There need not be a map that it could be looked up in.
+            None if frame.kind == FrameKind::Jit => format!("{address:#018x} {}", names::unnamed(frame)),
             None => format!("{address:#018x} {} ({module})", names::UNKNOWN),
             // Such a function has no code of its own, in which there could be an offset.
             Some((name, function)) if matches!(frame.kind, FrameKind::Interpreted(_)) => {
