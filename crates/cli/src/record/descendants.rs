@@ -44,6 +44,8 @@ pub struct Descendants {
     without: FxHashMap<u32, Duration>,
     /// Sockets that have appeared.
     sockets: Option<Receiver<PathBuf>>,
+    /// How the agents' sockets are called: the program may make others beside them.
+    pattern: String,
     /// Those at which no agent has answered yet, and until when it may.
     arriving: Vec<(PathBuf, Instant)>,
     used_before: Option<Duration>,
@@ -59,6 +61,7 @@ impl Descendants {
             looked: None,
             without: FxHashMap::default(),
             sockets: None,
+            pattern: String::new(),
             arriving: Vec::new(),
             used_before: None,
             used_at_end: None,
@@ -73,7 +76,9 @@ impl Descendants {
         };
         let watch = folder.and_then(|folder| SocketWatch::new(folder).ok());
         let sockets = watch.and_then(|watch| watch.start(wake).ok());
-        let mut descendants = Descendants { sockets, ..Descendants::of(process) };
+        let pattern = process.variable("SWIPR_SOCKET").unwrap_or_else(|| "swipr-pid-{PID}.sock".into());
+        let pattern = pattern.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut descendants = Descendants { sockets, pattern, ..Descendants::of(process) };
         descendants.used_before = descendants.cpu_time();
         descendants
     }
@@ -116,7 +121,10 @@ impl Descendants {
 
     /// Those whose sockets were reported.
     fn reported(&mut self) -> Vec<Found> {
-        let new = self.sockets.iter().flat_map(Receiver::try_iter);
+        let is_agents = |socket: &PathBuf| {
+            socket.file_name().and_then(|name| name.to_str()).is_some_and(|name| is_of(name, &self.pattern))
+        };
+        let new = self.sockets.iter().flat_map(Receiver::try_iter).filter(is_agents);
         self.arriving.extend(new.map(|socket| (socket, Instant::now() + BINDING)));
         let mut found = vec![];
         for (socket, until) in std::mem::take(&mut self.arriving) {
@@ -168,6 +176,15 @@ impl Descendants {
     }
 }
 
+/// Whether a file's name is what that pattern makes of a process.
+fn is_of(name: &str, pattern: &str) -> bool {
+    let (begin, end) = match (pattern.find('{'), pattern.rfind('}')) {
+        (Some(from), Some(to)) => (&pattern[..from], &pattern[to + 1..]),
+        _ => (pattern, ""),
+    };
+    name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
+}
+
 /// All processes by their parents.
 fn by_parent() -> FxHashMap<u32, Vec<Process>> {
     let mut children: FxHashMap<u32, Vec<Process>> = FxHashMap::default();
@@ -185,6 +202,19 @@ mod tests {
     use std::process::Command;
     use swipr_c_tests::agent::library;
     use swipr_c_tests::directory::Directory;
+
+    #[test]
+    fn sockets_of_agents_are_told_from_others_by_their_names() {
+        for (name, pattern, is_one) in [
+            ("swipr-pid-12.sock", "swipr-pid-{PID}.sock", true),
+            ("mysqld.sock", "swipr-pid-{PID}.sock", false),
+            ("a-sh-7-x.sock", "a-{COMM}-{PID}-x.sock", true),
+            ("a.pid", "a-{PID}.sock", false),
+            ("fixed.sock", "fixed.sock", true),
+        ] {
+            assert_eq!(is_of(name, pattern), is_one, "{name}");
+        }
+    }
 
     /// Regression: only `/proc` said that there was a child, ten times a second. Shorter ones were
     /// not found, and parents whose children ended just then waited longer for them.
@@ -206,7 +236,7 @@ mod tests {
         let mut child = Command::new("sh")
             .args(["-c", "read line; exec cat"])
             .env("LD_PRELOAD", library())
-            .env("SWIPR_SOCKET", directory.path().join("{PID}.sock"))
+            .env("SWIPR_SOCKET", directory.path().join("swipr-pid-{PID}.sock"))
             .stdin(std::process::Stdio::piped())
             .spawn()
             .expect("a shell");
