@@ -66,7 +66,7 @@ fn wait_for_start(pid: u32) {
     let Some(process) = Process::new(pid) else { return };
     let left = process.age().map_or(Duration::ZERO, |age| STARTING.saturating_sub(age));
     let deadline = Instant::now() + left;
-    let has_none = || sockets::of_process(&process).is_empty() && process.has_library() == Some(true);
+    let has_none = || sockets::one_of_process(&process).is_empty() && process.has_library() == Some(true);
     while Instant::now() < deadline && has_none() {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -111,7 +111,7 @@ pub fn no_process(pid: u32) -> Error {
 pub fn of_pid(pid: u32) -> Result<Found, Error> {
     let Some(process) = Process::new(pid) else { return Err(no_process(pid)) };
     let (mut failure, asked_at) = (None, Instant::now());
-    for endpoint in sockets::of_process(&process) {
+    for endpoint in sockets::one_of_process(&process) {
         match at(endpoint, Some(process.clone())) {
             Ok(found) => return Ok(found),
             Err(error) => failure = Some(error),

@@ -16,8 +16,9 @@ use crate::model::{Frame, FrameKind, Function};
 pub const UNKNOWN: &str = "[unknown]";
 
 /// A function's name; `None` when it has none. Names of interpreted functions are not shortened:
-/// they have no arguments, and Crystal's are told apart by theirs. Their parentheses become braces, because FlameGraph and inferno cut a
-/// name at its first parenthesis: of `block (2 levels) in f` they would leave `block`.
+/// they have no arguments, and Crystal's are told apart by theirs. Their parentheses become braces,
+/// because FlameGraph and inferno cut a name at its first parenthesis: of `block (2 levels) in f`
+/// they would leave `block`.
 ///
 /// Never empty, never begins with `(` or `0x`, has no `;`, no `->`, no control
 /// character and no white space but the blank, none at its ends.

@@ -1,6 +1,9 @@
-//! Where the agent of a process listens: what the kernel says of its threads, and where that may
-//! not be known, the default places. Paths are as this process reaches them, also into other mount
-//! namespaces and roots.
+//! Where the agent of a process listens: the default places, and what the kernel says of its
+//! threads. Paths are as this process reaches them, also into other mount namespaces and roots.
+//!
+//! What lists a process's threads in `/proc` makes the kernel keep an entry for each. When the
+//! process ends, its parent's wait(2) forgets them, and spins while one of the threads does so,
+//! too. So who wants one place has them listed only where no agent answers at a default one.
 
 use super::in_root::in_root;
 use super::kernel_sockets::listening;
@@ -10,6 +13,22 @@ use crate::process::{Process, sees_our_files};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+
+/// A place where the agent of this process listens, or all of them, those that answer soonest
+/// first.
+pub fn one_of_process(process: &Process) -> Vec<Endpoint> {
+    let places = default_places(process, process.folder()).into_iter().filter(|path| is_socket(path));
+    match places.map(Endpoint::Path).find(|place| is_own(process, place)) {
+        Some(found) => vec![found],
+        None => of_process(process),
+    }
+}
+
+/// Whether it is this process that listens there.
+fn is_own(process: &Process, place: &Endpoint) -> bool {
+    let connected = Client::new(place.clone()).connect();
+    connected.is_ok_and(|connection| connection.peer() == Some(process.pid))
+}
 
 /// Every place where the agent of this process listens, those that answer soonest first.
 pub fn of_process(process: &Process) -> Vec<Endpoint> {
@@ -30,11 +49,8 @@ pub fn of_process(process: &Process) -> Vec<Endpoint> {
     // The kernel hides a process whose group is another one than its user's: its files and its
     // namespaces.
     if found.is_empty() && process.sees_our_files().is_none() {
-        let own = |place: &Endpoint| {
-            let connected = Client::new(place.clone()).connect();
-            connected.is_ok_and(|connection| connection.peer() == Some(process.pid))
-        };
-        found.extend(places(process).into_iter().map(Endpoint::Path).filter(own));
+        let places = places(process).into_iter().map(Endpoint::Path);
+        found.extend(places.filter(|place| is_own(process, place)));
     }
     found.sort();
     found

@@ -11,14 +11,14 @@ use crate::endpoint::Endpoint;
 use crate::find::socket_watch::SocketWatch;
 use crate::find::{self, Found};
 use crate::process::Process;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-/// How often `/proc` is looked through, and how old processes are then whose sockets are not
-/// reported.
+/// How often `/proc` is looked through. Processes that were not there at the last look are left
+/// alone.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// The same without reports.
 const UNREPORTED_INTERVAL: Duration = Duration::from_millis(100);
@@ -40,8 +40,13 @@ pub struct Descendants {
     /// With their sockets: after exec(2) a process has another one.
     known: FxHashMap<u32, Option<SocketId>>,
     looked: Option<Instant>,
-    /// How old they are to be at the next attempt, of those in which no agent was found.
-    without: FxHashMap<u32, Duration>,
+    looks: u64,
+    /// Processes that were there at the last look, and the parents of those that were there at the
+    /// one before, too.
+    listed: FxHashSet<u32>,
+    parents: FxHashMap<u32, u32>,
+    /// In which no agent was found: the look that asks again, and how many later the next.
+    without: FxHashMap<u32, (u64, u64)>,
     /// Sockets that have appeared.
     sockets: Option<Receiver<PathBuf>>,
     /// How the agents' sockets are called: the program may make others beside them.
@@ -59,6 +64,9 @@ impl Descendants {
             root: process.pid,
             known: FxHashMap::default(),
             looked: None,
+            looks: 0,
+            listed: FxHashSet::default(),
+            parents: FxHashMap::default(),
             without: FxHashMap::default(),
             sockets: None,
             pattern: String::new(),
@@ -98,14 +106,10 @@ impl Descendants {
     /// them has waited, too. `None`: it is gone.
     fn cpu_time(&self) -> Option<Duration> {
         let first = Process::new(self.root)?.cpu_time_with_children()?;
-        let (children, mut open, mut sum) = (by_parent(), vec![self.root], first);
-        while let Some(pid) = open.pop() {
-            for child in children.get(&pid).into_iter().flatten() {
-                open.push(child.pid);
-                sum += child.cpu_time_with_children().unwrap_or_default();
-            }
-        }
-        Some(sum)
+        let all = Process::all().into_iter();
+        let parents = all.filter_map(|process| Some((process.pid, process.parent()?))).collect();
+        let others = descendants_of(self.root, &parents).into_iter().filter_map(Process::new);
+        Some(first + others.filter_map(|process| process.cpu_time_with_children()).sum())
     }
 
     /// Those with an agent that were not there at the last look.
@@ -151,26 +155,31 @@ impl Descendants {
 
     /// The others.
     fn look(&mut self, found: &mut Vec<Found>) {
-        let children = by_parent();
-        let least =
-            if self.sockets.is_some() && self.looked.is_some() { LOOK_INTERVAL } else { Duration::ZERO };
-        let mut open = vec![self.root];
-        while let Some(pid) = open.pop() {
-            for child in children.get(&pid).into_iter().flatten() {
-                open.push(child.pid);
-                let age = child.age().unwrap_or_default();
-                let is_due = age >= self.without.get(&child.pid).copied().unwrap_or(least);
-                if !is_due || self.known.contains_key(&child.pid) {
-                    continue;
+        self.looks += 1;
+        let listed: FxHashSet<u32> = Process::all().into_iter().map(|process| process.pid).collect();
+        self.parents.retain(|pid, _| listed.contains(pid));
+        self.without.retain(|pid, _| listed.contains(pid));
+        let before = std::mem::replace(&mut self.listed, listed);
+        let is_first = self.looks == 1;
+        for pid in self.listed.iter().filter(|pid| is_first || before.contains(pid)) {
+            if !self.parents.contains_key(pid)
+                && let Some(parent) = Process::new(*pid).and_then(|process| process.parent())
+            {
+                self.parents.insert(*pid, parent);
+            }
+        }
+        for pid in descendants_of(self.root, &self.parents) {
+            let (due, pause) = self.without.get(&pid).copied().unwrap_or((0, 1));
+            if self.looks < due || self.known.contains_key(&pid) {
+                continue;
+            }
+            match find::of_pid(pid) {
+                Ok(agent) => {
+                    self.keep(&agent);
+                    found.push(agent);
                 }
-                match find::of_pid(child.pid) {
-                    Ok(agent) => {
-                        self.keep(&agent);
-                        found.push(agent);
-                    }
-                    // Its agent may be about to start.
-                    Err(_) => _ = self.without.insert(child.pid, 2 * age),
-                }
+                // Its agent may be about to start.
+                Err(_) => _ = self.without.insert(pid, (self.looks + pause, 2 * pause)),
             }
         }
     }
@@ -185,15 +194,15 @@ fn is_of(name: &str, pattern: &str) -> bool {
     name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
 }
 
-/// All processes by their parents.
-fn by_parent() -> FxHashMap<u32, Vec<Process>> {
-    let mut children: FxHashMap<u32, Vec<Process>> = FxHashMap::default();
-    for process in Process::all() {
-        if let Some(parent) = process.parent() {
-            children.entry(parent).or_default().push(process);
-        }
+/// The processes that descend from this one, by the parents of all.
+fn descendants_of(root: u32, parents: &FxHashMap<u32, u32>) -> Vec<u32> {
+    let mut found = vec![root];
+    let mut at = 0;
+    while let Some(pid) = found.get(at).copied() {
+        found.extend(parents.iter().filter(|(_, parent)| **parent == pid).map(|(child, _)| *child));
+        at += 1;
     }
-    children
+    found.split_off(1)
 }
 
 #[cfg(test)]
