@@ -6,12 +6,15 @@
 //! whose wait(2) forgets the same entries. So the young ones, many of which end soon, are left
 //! alone.
 
-use crate::client::Client;
+mod process_list;
+
+use crate::client::{Client, Status};
 use crate::endpoint::Endpoint;
 use crate::find::socket_watch::SocketWatch;
 use crate::find::{self, Found};
 use crate::process::Process;
-use rustc_hash::{FxHashMap, FxHashSet};
+use process_list::ProcessList;
+use rustc_hash::FxHashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
@@ -41,10 +44,7 @@ pub struct Descendants {
     known: FxHashMap<u32, Option<SocketId>>,
     looked: Option<Instant>,
     looks: u64,
-    /// Processes that were there at the last look, and the parents of those that were there at the
-    /// one before, too.
-    listed: FxHashSet<u32>,
-    parents: FxHashMap<u32, u32>,
+    processes: ProcessList,
     /// In which no agent was found: the look that asks again, and how many later the next.
     without: FxHashMap<u32, (u64, u64)>,
     /// Sockets that have appeared.
@@ -65,8 +65,7 @@ impl Descendants {
             known: FxHashMap::default(),
             looked: None,
             looks: 0,
-            listed: FxHashSet::default(),
-            parents: FxHashMap::default(),
+            processes: ProcessList::default(),
             without: FxHashMap::default(),
             sockets: None,
             pattern: String::new(),
@@ -106,9 +105,7 @@ impl Descendants {
     /// them has waited, too. `None`: it is gone.
     fn cpu_time(&self) -> Option<Duration> {
         let first = Process::new(self.root)?.cpu_time_with_children()?;
-        let all = Process::all().into_iter();
-        let parents = all.filter_map(|process| Some((process.pid, process.parent()?))).collect();
-        let others = descendants_of(self.root, &parents).into_iter().filter_map(Process::new);
+        let others = ProcessList::now().descendants_of(self.root).into_iter().filter_map(Process::new);
         Some(first + others.filter_map(|process| process.cpu_time_with_children()).sum())
     }
 
@@ -139,43 +136,31 @@ impl Descendants {
                 }
                 continue;
             };
-            let is_new =
-                |pid: &u32| *pid != self.root && self.known.get(pid) != Some(&id_of(client.endpoint()));
+            let id = id_of(client.endpoint());
+            let is_new = |pid: &u32| *pid != self.root && self.known.get(pid) != Some(&id);
             let process = connection.peer().filter(is_new).and_then(Process::new);
-            let process = process.filter(|process| process.descends_from(self.root));
-            let agent = process.map(|process| find::at(client.endpoint().clone(), Some(process)));
-            found.extend(agent.and_then(Result::ok).inspect(|agent| self.keep(agent)));
+            if let Some(process) = process.filter(|process| process.descends_from(self.root)) {
+                self.known.insert(process.pid, id);
+                // It has only just begun: it need not be asked for its figures.
+                found.push(Found { client, process: Some(process), status: Status::default() });
+            }
         }
         found
-    }
-
-    fn keep(&mut self, agent: &Found) {
-        self.known.insert(agent.pid(), id_of(agent.client.endpoint()));
     }
 
     /// The others.
     fn look(&mut self, found: &mut Vec<Found>) {
         self.looks += 1;
-        let listed: FxHashSet<u32> = Process::all().into_iter().map(|process| process.pid).collect();
-        self.parents.retain(|pid, _| listed.contains(pid));
-        self.without.retain(|pid, _| listed.contains(pid));
-        let before = std::mem::replace(&mut self.listed, listed);
-        let is_first = self.looks == 1;
-        for pid in self.listed.iter().filter(|pid| is_first || before.contains(pid)) {
-            if !self.parents.contains_key(pid)
-                && let Some(parent) = Process::new(*pid).and_then(|process| process.parent())
-            {
-                self.parents.insert(*pid, parent);
-            }
-        }
-        for pid in descendants_of(self.root, &self.parents) {
+        self.processes.look_again();
+        self.without.retain(|pid, _| self.processes.has(*pid));
+        for pid in self.processes.descendants_of(self.root) {
             let (due, pause) = self.without.get(&pid).copied().unwrap_or((0, 1));
             if self.looks < due || self.known.contains_key(&pid) {
                 continue;
             }
             match find::of_pid(pid) {
                 Ok(agent) => {
-                    self.keep(&agent);
+                    self.known.insert(pid, id_of(agent.client.endpoint()));
                     found.push(agent);
                 }
                 // Its agent may be about to start.
@@ -192,17 +177,6 @@ fn is_of(name: &str, pattern: &str) -> bool {
         _ => (pattern, ""),
     };
     name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
-}
-
-/// The processes that descend from this one, by the parents of all.
-fn descendants_of(root: u32, parents: &FxHashMap<u32, u32>) -> Vec<u32> {
-    let mut found = vec![root];
-    let mut at = 0;
-    while let Some(pid) = found.get(at).copied() {
-        found.extend(parents.iter().filter(|(_, parent)| **parent == pid).map(|(child, _)| *child));
-        at += 1;
-    }
-    found.split_off(1)
 }
 
 #[cfg(test)]

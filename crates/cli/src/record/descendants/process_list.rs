@@ -1,0 +1,71 @@
+//! All processes, and whose children they are. Those that have only just begun are not read, see
+//! `descendants.rs`.
+
+use crate::process::Process;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(super) struct ProcessList {
+    listed: FxHashSet<u32>,
+    parents: FxHashMap<u32, u32>,
+    has_looked: bool,
+}
+
+impl ProcessList {
+    /// Those that are there.
+    pub fn now() -> ProcessList {
+        let mut list = ProcessList::default();
+        list.look_again();
+        list
+    }
+
+    /// Takes those in that were there at the last look, and are still; at the first, all.
+    pub fn look_again(&mut self) {
+        let listed: FxHashSet<u32> = Process::all().into_iter().map(|process| process.pid).collect();
+        self.parents.retain(|pid, _| listed.contains(pid));
+        let new = listed.iter().filter(|pid| !self.has_looked || self.listed.contains(pid));
+        let new: Vec<u32> = new.filter(|pid| !self.parents.contains_key(pid)).copied().collect();
+        for process in new.into_iter().filter_map(Process::new) {
+            self.parents.extend(process.parent().map(|parent| (process.pid, parent)));
+        }
+        (self.listed, self.has_looked) = (listed, true);
+    }
+
+    /// Whether it is still there.
+    pub fn has(&self, pid: u32) -> bool {
+        self.listed.contains(&pid)
+    }
+
+    /// Its children, and theirs.
+    pub fn descendants_of(&self, root: u32) -> Vec<u32> {
+        let mut found = vec![root];
+        let mut at = 0;
+        while let Some(pid) = found.get(at).copied() {
+            found.extend(self.parents.iter().filter(|(_, parent)| **parent == pid).map(|(child, _)| *child));
+            at += 1;
+        }
+        found.split_off(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_of_children_are_descendants_and_what_has_just_begun_is_not_read() {
+        let mut list = ProcessList::now();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a child");
+        let pid = child.id();
+        let is_ours = |list: &ProcessList| list.descendants_of(std::process::id()).contains(&pid);
+        list.look_again();
+        assert!(list.has(pid) && !is_ours(&list));
+        list.look_again();
+        assert!(is_ours(&list));
+        child.kill().expect("ours");
+        child.wait().expect("its end");
+        list.look_again();
+        assert!(!list.has(pid) && !is_ours(&list));
+    }
+}
