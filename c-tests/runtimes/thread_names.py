@@ -24,6 +24,12 @@ class Own(threading.Thread):
     def run(self):
         ended.wait()
 
+class Other(threading.Thread):
+    def _bootstrap(self):
+        # The program calls this thread so, and not by the name of what the variable is now.
+        self, other = threads[0], self
+        threading.Thread._bootstrap(other)
+
 threads = [
     threading.Thread(target=spin, name="spins"),
     threading.Thread(target=deep, args=(300,), name="deep"),
@@ -31,6 +37,7 @@ threads = [
     threading.Thread(target=renamed),
     Own(0),
     Own(60),
+    Other(target=ended.wait, name="other"),
 ]
 for thread in threads:
     thread.start()

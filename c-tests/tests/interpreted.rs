@@ -458,7 +458,10 @@ fn threads_have_the_names_that_the_program_gives_them() {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         let process = std::fs::read_to_string(format!("/proc/{}/comm", host.pid())).expect("a name");
-        let mut expected = ["deep", "later", "own жук", "own жук", process.trim_end(), "spins", "waits"];
+        // Another class's method is the outermost function of the last one.
+        let last = if minor < 14 { process.trim_end() } else { "other" };
+        let mut expected =
+            ["deep", "later", "own жук", "own жук", process.trim_end(), "spins", "waits", last];
         expected.sort_unstable();
         assert_eq!(names, expected, "3.{minor}");
         host.end();

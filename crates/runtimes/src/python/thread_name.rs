@@ -5,13 +5,14 @@
 //! the object, its type. What the other frames say meanwhile may lead nowhere: no name then.
 
 use super::layout::Layout;
-use super::{Entry, MAX_READS, MAX_STEPS, SHIM, Walk};
+use super::{Entry, MAX_FILE, MAX_READS, MAX_STEPS, SHIM, Walk};
 use crate::blocks::BlockMemory;
 use crate::code::text;
 use crate::known::KnownKeys;
 use crate::room::{Chain, End};
 
 const OUTERMOST: &[u8] = b"_bootstrap";
+const ITS_FILE: &[u8] = b"threading.py";
 const ATTRIBUTE: &[u8] = b"_name";
 /// Attributes of an object that are looked through.
 const MAX_ATTRIBUTES: u64 = 128;
@@ -102,12 +103,15 @@ pub fn thread_name(
     let code = walk.word(frame, layout.row.frame_code).ok()?;
     walk.expect_type(code, layout.code_type).ok()?;
     let function = walk.word(code, layout.row.code_name).ok()?;
-    if !walk.string(function)?.1.ends_with(OUTERMOST) {
+    let file = walk.word(code, layout.row.code_file).ok()?;
+    if !walk.string(function, MAX_NAME)?.1.ends_with(OUTERMOST)
+        || !walk.string(file, MAX_FILE)?.1.ends_with(ITS_FILE)
+    {
         return None;
     }
     let thread = walk.word(frame, row.frame_locals).ok()?;
     let name = walk.attribute(row, thread).ok()??;
-    let (kind, bytes) = walk.string(name)?;
+    let (kind, bytes) = walk.string(name, MAX_NAME)?;
     Some(text(&bytes, kind))
 }
 
@@ -132,8 +136,8 @@ impl Walk<'_, '_, '_> {
     }
 
     /// A text: the width of its characters, and what it has of them.
-    fn string(&mut self, object: u64) -> Option<(u32, Vec<u8>)> {
-        let text = self.text(object, MAX_NAME).ok()?;
+    fn string(&mut self, object: u64, at_most: usize) -> Option<(u32, Vec<u8>)> {
+        let text = self.text(object, at_most).ok()?;
         let mut bytes = vec![0; text.bytes];
         self.memory.copy(text.at, &mut bytes)?;
         Some((text.kind, bytes))
@@ -203,7 +207,7 @@ impl Walk<'_, '_, '_> {
         for number in 0..count.min(MAX_ATTRIBUTES) {
             let entry = entries.wrapping_add(bytes * number);
             let key = self.word(entry, key_at)?;
-            if key != 0 && self.string(key).is_some_and(|(_, key)| key == ATTRIBUTE) {
+            if key != 0 && self.string(key, MAX_NAME).is_some_and(|(_, key)| key == ATTRIBUTE) {
                 let value = match values {
                     Some(values) => self.word(values, 8 * number)?,
                     None => self.word(entry, key_at + 8)?,
