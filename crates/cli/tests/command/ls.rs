@@ -160,7 +160,7 @@ fn a_process_that_changed_its_root_directory_is_reached() {
         return;
     }
     let said = says(["record", &pid.to_string(), "-d", "1s", "-o", "-", "-f", "folded"]).well();
-    assert!(said.out.contains(";hot "), "{said:?}");
+    assert!(said.out.contains("main;hot"), "{said:?}");
     assert!(row(&says(["ls"]), pid).is_some_and(|row| !row.contains("/root/")), "its socket is where it was");
     child.kill().expect("ours");
     child.wait().expect("its end");
