@@ -4,7 +4,7 @@
 //! Threads may run while this is read. All that is relied on stays as long as they do: that frame,
 //! the object, its type. What the other frames say meanwhile may lead nowhere: no name then.
 
-use super::layout::Layout;
+use super::layout::{Layout, ThreadKey};
 use super::{Entry, MAX_FILE, MAX_READS, MAX_STEPS, SHIM, Walk};
 use crate::blocks::BlockMemory;
 use crate::code::text;
@@ -86,11 +86,13 @@ const NAME_ROWS: [NameRow; 8] = [
     row(13, 72, 880),
 ];
 
-/// What the program calls the thread whose state is at `state`; `None`: nothing, or CPython tells
-/// the kernel.
+/// What the program calls the thread, whose state is at `state`; `None`: nothing, or CPython tells
+/// the kernel, or the state is another thread's by now. The program may change the name meanwhile:
+/// what is read twice alike is the name.
 pub fn thread_name(
     layout: &Layout,
     state: u64,
+    thread: ThreadKey,
     memory: &mut BlockMemory<'_>,
     chain: &mut Chain,
 ) -> Option<String> {
@@ -98,6 +100,7 @@ pub fn thread_name(
     let is_known = |row: &&NameRow| row.minor == layout.row.minor && layout.row.object_type == 8;
     let row = NAME_ROWS.iter().find(is_known)?;
     memory.allow(MAX_READS);
+    layout.is_of(state, thread, memory).filter(|is_its| *is_its)?;
     let mut walk = Walk { layout, memory, known: KnownKeys::new(&[]), chain };
     let frame = walk.outermost(state).ok()??;
     let code = walk.word(frame, layout.row.frame_code).ok()?;
@@ -109,8 +112,8 @@ pub fn thread_name(
     {
         return None;
     }
-    let thread = walk.word(frame, row.frame_locals).ok()?;
-    let name = walk.attribute(row, thread).ok()??;
+    let object = walk.word(frame, row.frame_locals).ok()?;
+    let name = walk.attribute(row, object).ok()??;
     let (kind, bytes) = walk.string(name, MAX_NAME)?;
     Some(text(&bytes, kind))
 }
@@ -245,7 +248,9 @@ mod tests {
             }
             for row in ROWS {
                 with_walk(*row, start, |walk| {
-                    _ = thread_name(walk.layout, start + 8 * (next() % 128), walk.memory, walk.chain);
+                    let thread = ThreadKey { tid: 0, pointer: start, pc: 0 };
+                    _ = thread_name(walk.layout, start + 8 * (next() % 128), thread, walk.memory, walk.chain);
+                    _ = walk.outermost(start + 8 * (next() % 128));
                     let row = NAME_ROWS.iter().find(|name| name.minor == row.minor).unwrap();
                     _ = walk.attribute(row, start + 8 * (next() % 128));
                 });
