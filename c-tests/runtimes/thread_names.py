@@ -24,6 +24,16 @@ class Own(threading.Thread):
     def run(self):
         ended.wait()
 
+def rename_all():
+    number = 0
+    while not ended.is_set():
+        number += 1
+        for letter, thread in zip("ABCDEF", threads):
+            thread.name = letter * (number % 60 + 1)
+            # Names stay for longer than it takes to read one.
+            for _ in range(1000):
+                pass
+
 class Other(threading.Thread):
     def _bootstrap(self):
         # The program calls this thread so, and not by the name of what the variable is now.
@@ -39,6 +49,10 @@ threads = [
     Own(60),
     Other(target=ended.wait, name="other"),
 ]
+if "renames" in sys.argv:
+    # Their texts take turns in the same memory.
+    threads = [threading.Thread(target=ended.wait, name=letter) for letter in "ABCDEF"]
+    threads.append(threading.Thread(target=rename_all))
 for thread in threads:
     thread.start()
 print("ready", flush=True)

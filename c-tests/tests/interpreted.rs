@@ -468,6 +468,30 @@ fn threads_have_the_names_that_the_program_gives_them() {
     }
 }
 
+/// Regression: the text of a name that had been given up, whose memory another name had by then,
+/// was taken for it.
+#[test]
+fn a_name_that_changes_all_the_time_is_never_another_threads() {
+    for (minor, python) in pythons(READ) {
+        let host = start(&python, "thread_names.py", &["renames"]);
+        let mut letters: BTreeMap<u64, BTreeSet<char>> = BTreeMap::new();
+        for _ in 0..60 {
+            let answer =
+                http::get(&host.socket(), "/threads").and_then(http::Answer::read_all).expect("threads");
+            let list: Value = serde_json::from_slice(&answer.body).expect("JSON");
+            for thread in list["threads"].as_array().expect("a list") {
+                let name = text(&thread["name"]);
+                if thread["tid"] != host.pid() && name.starts_with(|first| ('A'..='F').contains(&first)) {
+                    letters.entry(thread["tid"].as_u64().expect("an id")).or_default().extend(name.chars());
+                }
+            }
+        }
+        host.end();
+        assert!(letters.len() == 6 && letters.values().all(|own| own.len() == 1), "3.{minor}: {letters:?}");
+        assert_eq!(letters.values().flatten().collect::<BTreeSet<_>>().len(), 6, "3.{minor}: {letters:?}");
+    }
+}
+
 #[test]
 fn stacks_of_blocked_threads_are_those_that_python_itself_sees() {
     for (minor, python) in pythons(READ) {

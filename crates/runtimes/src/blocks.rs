@@ -91,6 +91,11 @@ impl<'b> BlockMemory<'b> {
         self.most = most;
     }
 
+    /// What was read is read again.
+    pub fn forget(&mut self) {
+        self.reads = 0;
+    }
+
     /// How many blocks may still be read.
     pub fn left(&self) -> usize {
         self.most.saturating_sub(self.reads)
@@ -152,7 +157,8 @@ impl<'b> BlockMemory<'b> {
         self.read_many(addresses.map(|address| (address, length)));
     }
 
-    fn read_many(&mut self, places: impl Iterator<Item = (u64, usize)>) {
+    /// The same for other lengths: bytes at addresses, in this order.
+    pub fn read_many(&mut self, places: impl Iterator<Item = (u64, usize)>) {
         let (mut list, mut count) = ([IoVec { base: 0, length: 0 }; BATCH], 0);
         for (address, length) in places {
             let length = length.min(BLOCK);
@@ -166,7 +172,7 @@ impl<'b> BlockMemory<'b> {
         }
         let at = self.reads % BLOCKS;
         let count = count.min(BLOCKS - at).min(self.most.saturating_sub(self.reads));
-        let Some(list) = list.get(..count).filter(|_| self.memory_file == -1 && count > 1) else { return };
+        let Some(list) = list.get(..count).filter(|_| count > 1) else { return };
         let Some(free) = self.blocks.bytes.get_mut(at..at + count) else { return };
         let mut into = [IoVec { base: 0, length: 0 }; BATCH];
         for ((into, block), from) in into.iter_mut().zip(free).zip(list) {

@@ -127,19 +127,12 @@ impl Reading {
 
     /// See [`super::Interpreters::thread_name`].
     pub fn thread_name(&mut self, tid: u32) -> Option<String> {
+        let Runtime::Python(layout) = self.runtime else { return None };
         let state = self.state_of(tid)?;
         // Not by its control block: the next thread has the same one.
         let thread = ThreadKey { tid, pointer: 0, pc: 0 };
-        let (Runtime::Python(layout), chain) = (&self.runtime, &mut self.room.as_mut()?.chain) else {
-            return None;
-        };
-        let mut read = || {
-            let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
-            thread_name(layout, state, thread, &mut memory, chain)
-        };
-        // The program may be changing it, and use the memory of the old one for something else.
-        let name = read()?;
-        (read().as_ref() == Some(&name)).then_some(name)
+        let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
+        thread_name(&layout, state, thread, &mut memory, &mut self.room.as_mut()?.chain)
     }
 
     /// See [`super::Interpreters::read_blocked`].

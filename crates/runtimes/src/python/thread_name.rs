@@ -1,8 +1,10 @@
 //! What a Python program calls its threads. CPython tells the kernel from 3.14 on. Before, only
 //! the `Thread` object has the name. Its method `_bootstrap` is a thread's outermost function.
 //!
-//! Threads may run while this is read. All that is relied on stays as long as they do: that frame,
-//! the object, its type. What the other frames say meanwhile may lead nowhere: no name then.
+//! Threads may run while this is read. That frame, the object and its type stay as long as the
+//! thread does. What the other frames say meanwhile may lead nowhere: no name then. The text may be
+//! given up, and its memory used for another one. So it is read once more, in one system call with
+//! the attribute behind it, which must still refer to it.
 
 use super::layout::{Layout, ThreadKey};
 use super::{Entry, MAX_FILE, MAX_READS, MAX_STEPS, SHIM, Walk};
@@ -16,8 +18,9 @@ const ITS_FILE: &[u8] = b"threading.py";
 const ATTRIBUTE: &[u8] = b"_name";
 /// Attributes of an object that are looked through.
 const MAX_ATTRIBUTES: u64 = 128;
-/// Bytes of a name that are kept.
+/// Bytes of a name that are kept, and of a text with so many.
 const MAX_NAME: usize = 128;
+const TEXT_BYTES: usize = 72 + MAX_NAME;
 
 /// Bytes from the start of structures, the same in all these versions: PyTypeObject.
 const TYPE_BASIC_SIZE: u64 = 32;
@@ -87,8 +90,7 @@ const NAME_ROWS: [NameRow; 8] = [
 ];
 
 /// What the program calls the thread, whose state is at `state`; `None`: nothing, or CPython tells
-/// the kernel, or the state is another thread's by now. The program may change the name meanwhile:
-/// what is read twice alike is the name.
+/// the kernel, or the state is another thread's by now, or the name was changed meanwhile.
 pub fn thread_name(
     layout: &Layout,
     state: u64,
@@ -113,9 +115,13 @@ pub fn thread_name(
         return None;
     }
     let object = walk.word(frame, row.frame_locals).ok()?;
-    let name = walk.attribute(row, object).ok()??;
+    let place = walk.attribute(row, object).ok()??;
+    let name = walk.word(place, 0).ok()?;
+    walk.memory.forget();
+    walk.memory.read_many([(name, TEXT_BYTES), (place, size_of::<u64>())].into_iter());
     let (kind, bytes) = walk.string(name, MAX_NAME)?;
-    Some(text(&bytes, kind))
+    let is_same = walk.word(place, 0) == Ok(name) && layout.is_of(state, thread, walk.memory) == Some(true);
+    is_same.then(|| text(&bytes, kind))
 }
 
 impl Walk<'_, '_, '_> {
@@ -146,7 +152,7 @@ impl Walk<'_, '_, '_> {
         Some((text.kind, bytes))
     }
 
-    /// The value of the object's attribute [`ATTRIBUTE`].
+    /// Where the value of the object's attribute [`ATTRIBUTE`] is.
     fn attribute(&mut self, row: &NameRow, object: u64) -> Result<Option<u64>, End> {
         const HAS_INLINE_VALUES: u64 = 1 << 2;
         const IS_MANAGED: u64 = 1 << 4;
@@ -188,7 +194,7 @@ impl Walk<'_, '_, '_> {
         self.value(row, keys, split)
     }
 
-    /// The attribute's value in a table of keys, or in the values that it is the table of.
+    /// Where the attribute's value is: in a table of keys, or in the values that it is for.
     fn value(&mut self, row: &NameRow, keys: u64, values: Option<u64>) -> Result<Option<u64>, End> {
         let (entries, count, bytes, key_at) = match row.keys {
             KeysForm::Places => {
@@ -211,11 +217,11 @@ impl Walk<'_, '_, '_> {
             let entry = entries.wrapping_add(bytes * number);
             let key = self.word(entry, key_at)?;
             if key != 0 && self.string(key, MAX_NAME).is_some_and(|(_, key)| key == ATTRIBUTE) {
-                let value = match values {
-                    Some(values) => self.word(values, 8 * number)?,
-                    None => self.word(entry, key_at + 8)?,
+                let place = match values {
+                    Some(values) => values.wrapping_add(8 * number),
+                    None => entry.wrapping_add(key_at + 8),
                 };
-                return Ok(Some(value).filter(|&value| value != 0));
+                return Ok(Some(place));
             }
         }
         Ok(None)
