@@ -31,9 +31,12 @@ impl Sweeper {
         for (thread, clock_ns) in self.threads.iter_mut().zip(clocks) {
             thread.recordings &= !recording.bit();
             thread.counted &= !recording.bit();
-            // One that was found just now has the kernel's name.
-            if thread.observed_ns != 0 || self.tables.interpreters().is_read() {
-                thread.refresh_name(self.tables.interpreters());
+            let interpreters = self.tables.interpreters();
+            if thread.observed_ns != 0 {
+                thread.refresh_name(interpreters);
+            } else {
+                // It was found just now: the kernel's name is new.
+                thread.take_own_name(interpreters);
             }
             if recording.request().mode == Mode::Cpu {
                 // In wall mode the first sweep does this.

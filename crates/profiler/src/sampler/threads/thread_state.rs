@@ -174,12 +174,21 @@ impl ThreadState {
     /// Reads the name again: the program's own, or what the kernel has. `true` if it changed.
     pub fn refresh_name(&mut self, interpreters: &Interpreters) -> bool {
         self.named_cpu_ns = self.cpu_ns;
-        let own = interpreters.thread_name(self.tid());
-        if own.is_none() && self.has_own_name {
-            return false; // it cannot be read at any moment
+        match self.take_own_name(interpreters) {
+            Some(changed) => changed,
+            None if self.has_own_name => false, // it cannot be read at any moment
+            None => self.set_name(threads::name(self.tid())),
         }
-        self.has_own_name = own.is_some();
-        let name = own.unwrap_or_else(|| threads::name(self.tid()));
+    }
+
+    /// Takes the program's own name, and returns whether it is another one; `None`: there is none.
+    pub fn take_own_name(&mut self, interpreters: &Interpreters) -> Option<bool> {
+        let name = interpreters.thread_name(self.tid())?;
+        self.has_own_name = true;
+        Some(self.set_name(name))
+    }
+
+    fn set_name(&mut self, name: String) -> bool {
         let changed = !name.is_empty() && name != self.thread.name;
         if changed {
             self.thread = Arc::new(Thread { tid: self.tid(), name });
