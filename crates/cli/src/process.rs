@@ -117,7 +117,7 @@ impl Process {
 
     /// The folder of that one of the agent's threads which has another root directory than the
     /// process: it keeps its own when the program calls chroot(2). Else the process's.
-    pub fn agents_view(&self, agent_threads: &[PathBuf]) -> PathBuf {
+    pub fn agents_folder(&self, agent_threads: &[PathBuf]) -> PathBuf {
         let own = root_of(&self.folder);
         let differs = |thread: &&PathBuf| root_of(thread).is_some_and(|root| Some(root) != own);
         agent_threads.iter().find(differs).unwrap_or(&self.folder).clone()

@@ -14,6 +14,22 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+/// How an agent's socket is called if `SWIPR_SOCKET` does not say so.
+const DEFAULT_NAME: &str = "swipr-pid-{PID}.sock";
+
+/// How the sockets of a process and of its children are called, with placeholders.
+pub fn name_pattern(process: &Process) -> String {
+    let path = process.variable("SWIPR_SOCKET").unwrap_or_else(|| DEFAULT_NAME.to_owned());
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// Whether a file's name is what that pattern makes of a process.
+pub fn has_pattern(name: &str, pattern: &str) -> bool {
+    let (begin, rest) = pattern.split_once('{').unwrap_or((pattern, ""));
+    let end = rest.rsplit_once('}').map_or(rest, |(_, end)| end);
+    name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
+}
+
 /// A place where the agent of this process listens, or all of them, those that answer soonest
 /// first.
 pub fn one_of_process(process: &Process) -> Vec<Endpoint> {
@@ -40,10 +56,10 @@ pub fn of_process(process: &Process) -> Vec<Endpoint> {
     inodes.sort_unstable();
     inodes.dedup();
     let listening = if inodes.is_empty() { Vec::new() } else { listening(process.folder(), &inodes) };
-    let view = process.agents_view(&threads);
-    let mut found: Vec<Endpoint> = listening.iter().map(|place| from_here(&view, place)).collect();
+    let folder = process.agents_folder(&threads);
+    let mut found: Vec<Endpoint> = listening.iter().map(|place| from_here(&folder, place)).collect();
     if found.is_empty() {
-        let places = default_places(process, &view).into_iter();
+        let places = default_places(process, &folder).into_iter();
         found = places.filter(|path| is_socket(path)).map(Endpoint::Path).collect();
     }
     // The kernel hides a process whose group is another one than its user's: its files and its
@@ -69,31 +85,33 @@ pub(super) fn sockets_of(thread: &Path) -> Vec<u64> {
 
 /// A place as the agent writes it, whose files are those of that folder in `/proc`, as this command
 /// reaches it.
-fn from_here(view: &Path, place: &Endpoint) -> Endpoint {
+fn from_here(folder: &Path, place: &Endpoint) -> Endpoint {
     match place {
-        Endpoint::Path(path) if sees_our_files(view) != Some(true) => Endpoint::Path(under_root(view, path)),
+        Endpoint::Path(path) if sees_our_files(folder) != Some(true) => {
+            Endpoint::Path(under_root(folder, path))
+        }
         other => other.clone(),
     }
 }
 
-fn under_root(view: &Path, path: &Path) -> PathBuf {
-    in_root(&view.join("root"), path)
+fn under_root(folder: &Path, path: &Path) -> PathBuf {
+    in_root(&folder.join("root"), path)
 }
 
 /// Where an agent listens by default, and where its environment makes it listen, as this command
 /// reaches it.
-fn default_places(process: &Process, view: &Path) -> Vec<PathBuf> {
+fn default_places(process: &Process, folder: &Path) -> Vec<PathBuf> {
     let places = places(process);
-    match sees_our_files(view) {
+    match sees_our_files(folder) {
         Some(true) => places,
-        _ => places.iter().map(|path| under_root(view, path)).collect(),
+        _ => places.iter().map(|path| under_root(folder, path)).collect(),
     }
 }
 
 /// The same, as the process reaches it.
 fn places(process: &Process) -> Vec<PathBuf> {
     let pid = process.own_pid();
-    let name = format!("swipr-pid-{pid}.sock");
+    let name = DEFAULT_NAME.replace("{PID}", &pid.to_string());
     let mut places = vec![PathBuf::from("/var/run").join(&name)];
     places.extend(process.variable("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join(&name)));
     for parent in ["/tmp", "/dev/shm"] {
@@ -111,4 +129,22 @@ fn places(process: &Process) -> Vec<PathBuf> {
 /// Whether there is a socket's file.
 pub fn is_socket(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_of_agents_are_told_from_others_by_their_names() {
+        for (name, pattern, is_one) in [
+            ("swipr-pid-12.sock", DEFAULT_NAME, true),
+            ("mysqld.sock", DEFAULT_NAME, false),
+            ("a-sh-7-x.sock", "a-{COMM}-{PID}-x.sock", true),
+            ("a.pid", "a-{PID}.sock", false),
+            ("fixed.sock", "fixed.sock", true),
+        ] {
+            assert_eq!(has_pattern(name, pattern), is_one, "{name}");
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! The child processes of one that is recorded, and theirs, as they come.
 //!
 //! Most have their sockets beside the first one's, where the kernel reports them at once. Those of
-//! other users, or with other mounts, have them elsewhere: `/proc` is looked through, which is
-//! harder on them. Whoever looks into the folder of a process that ends may hold up its parent,
+//! other users, or with other mounts, have them elsewhere: `/proc` is scanned, which is
+//! harder on them. Whoever opens the folder of a process that ends may hold up its parent,
 //! whose wait(2) forgets the same entries. So the young ones, many of which end soon, are left
 //! alone.
 
@@ -11,7 +11,7 @@ mod process_list;
 use crate::client::{Client, Status};
 use crate::endpoint::Endpoint;
 use crate::find::socket_watch::SocketWatch;
-use crate::find::{self, Found};
+use crate::find::{self, Found, sockets};
 use crate::process::Process;
 use process_list::ProcessList;
 use rustc_hash::FxHashMap;
@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-/// How often `/proc` is looked through. Processes that were not there at the last look are left
+/// How often `/proc` is scanned. Processes that were not there at the last scan are left
 /// alone.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const SCAN_INTERVAL: Duration = Duration::from_millis(500);
 /// The same without reports.
 const UNREPORTED_INTERVAL: Duration = Duration::from_millis(100);
 /// A socket's file exists before the agent listens.
@@ -42,10 +42,10 @@ pub struct Descendants {
     root: u32,
     /// With their sockets: after exec(2) a process has another one.
     known: FxHashMap<u32, Option<SocketId>>,
-    looked: Option<Instant>,
-    looks: u64,
+    scanned: Option<Instant>,
+    scans: u64,
     processes: ProcessList,
-    /// In which no agent was found: the look that asks again, and how many later the next.
+    /// In which no agent was found: the scan that asks again, and how many later the next.
     without: FxHashMap<u32, (u64, u64)>,
     /// Sockets that have appeared.
     sockets: Option<Receiver<PathBuf>>,
@@ -63,8 +63,8 @@ impl Descendants {
         Descendants {
             root: process.pid,
             known: FxHashMap::default(),
-            looked: None,
-            looks: 0,
+            scanned: None,
+            scans: 0,
             processes: ProcessList::default(),
             without: FxHashMap::default(),
             sockets: None,
@@ -83,8 +83,7 @@ impl Descendants {
         };
         let watch = folder.and_then(|folder| SocketWatch::new(folder).ok());
         let sockets = watch.and_then(|watch| watch.start(wake).ok());
-        let pattern = process.variable("SWIPR_SOCKET").unwrap_or_else(|| "swipr-pid-{PID}.sock".into());
-        let pattern = pattern.rsplit('/').next().unwrap_or_default().to_owned();
+        let pattern = sockets::name_pattern(process);
         let mut descendants = Descendants { sockets, pattern, ..Descendants::of(process) };
         descendants.used_before = descendants.cpu_time();
         descendants
@@ -109,13 +108,13 @@ impl Descendants {
         Some(first + others.filter_map(|process| process.cpu_time_with_children()).sum())
     }
 
-    /// Those with an agent that were not there at the last look.
+    /// Those with an agent that were not there at the last scan.
     pub fn new_ones(&mut self) -> Vec<Found> {
         let mut found = self.reported();
-        let interval = if self.sockets.is_some() { LOOK_INTERVAL } else { UNREPORTED_INTERVAL };
-        if self.looked.is_none_or(|looked| looked.elapsed() >= interval) {
-            self.look(&mut found);
-            self.looked = Some(Instant::now());
+        let interval = if self.sockets.is_some() { SCAN_INTERVAL } else { UNREPORTED_INTERVAL };
+        if self.scanned.is_none_or(|scanned| scanned.elapsed() >= interval) {
+            self.scan(&mut found);
+            self.scanned = Some(Instant::now());
         }
         found
     }
@@ -123,7 +122,8 @@ impl Descendants {
     /// Those whose sockets were reported.
     fn reported(&mut self) -> Vec<Found> {
         let is_agents = |socket: &PathBuf| {
-            socket.file_name().and_then(|name| name.to_str()).is_some_and(|name| is_of(name, &self.pattern))
+            let name = socket.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| sockets::has_pattern(name, &self.pattern))
         };
         let new = self.sockets.iter().flat_map(Receiver::try_iter).filter(is_agents);
         self.arriving.extend(new.map(|socket| (socket, Instant::now() + BINDING)));
@@ -149,13 +149,13 @@ impl Descendants {
     }
 
     /// The others.
-    fn look(&mut self, found: &mut Vec<Found>) {
-        self.looks += 1;
-        self.processes.look_again();
+    fn scan(&mut self, found: &mut Vec<Found>) {
+        self.scans += 1;
+        self.processes.refresh();
         self.without.retain(|pid, _| self.processes.has(*pid));
         for pid in self.processes.descendants_of(self.root) {
             let (due, pause) = self.without.get(&pid).copied().unwrap_or((0, 1));
-            if self.looks < due || self.known.contains_key(&pid) {
+            if self.scans < due || self.known.contains_key(&pid) {
                 continue;
             }
             match find::of_pid(pid) {
@@ -164,19 +164,10 @@ impl Descendants {
                     found.push(agent);
                 }
                 // Its agent may be about to start.
-                Err(_) => _ = self.without.insert(pid, (self.looks + pause, 2 * pause)),
+                Err(_) => _ = self.without.insert(pid, (self.scans + pause, 2 * pause)),
             }
         }
     }
-}
-
-/// Whether a file's name is what that pattern makes of a process.
-fn is_of(name: &str, pattern: &str) -> bool {
-    let (begin, end) = match (pattern.find('{'), pattern.rfind('}')) {
-        (Some(from), Some(to)) => (&pattern[..from], &pattern[to + 1..]),
-        _ => (pattern, ""),
-    };
-    name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
 }
 
 #[cfg(test)]
@@ -186,19 +177,6 @@ mod tests {
     use swipr_c_tests::agent::library;
     use swipr_c_tests::directory::Directory;
 
-    #[test]
-    fn sockets_of_agents_are_told_from_others_by_their_names() {
-        for (name, pattern, is_one) in [
-            ("swipr-pid-12.sock", "swipr-pid-{PID}.sock", true),
-            ("mysqld.sock", "swipr-pid-{PID}.sock", false),
-            ("a-sh-7-x.sock", "a-{COMM}-{PID}-x.sock", true),
-            ("a.pid", "a-{PID}.sock", false),
-            ("fixed.sock", "fixed.sock", true),
-        ] {
-            assert_eq!(is_of(name, pattern), is_one, "{name}");
-        }
-    }
-
     /// Regression: only `/proc` said that there was a child, ten times a second. Shorter ones were
     /// not found, and parents whose children ended just then waited longer for them.
     #[test]
@@ -207,7 +185,7 @@ mod tests {
         let agent = Client::new(Endpoint::Path(directory.path().join("of_the_first.sock")));
         let own = Process::new(std::process::id()).expect("this process");
         let mut descendants = Descendants::from_now_on(&own, &agent, || {});
-        descendants.looked = Some(Instant::now() + Duration::from_secs(3600));
+        descendants.scanned = Some(Instant::now() + Duration::from_secs(3600));
         let mut next = || {
             let deadline = Instant::now() + Duration::from_secs(60);
             let found = std::iter::repeat_with(|| {

@@ -9,27 +9,27 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct ProcessList {
     listed: FxHashSet<u32>,
     parents: FxHashMap<u32, u32>,
-    has_looked: bool,
+    was_scanned: bool,
 }
 
 impl ProcessList {
     /// Those that are there.
     pub fn now() -> ProcessList {
         let mut list = ProcessList::default();
-        list.look_again();
+        list.refresh();
         list
     }
 
-    /// Takes those in that were there at the last look, and are still; at the first, all.
-    pub fn look_again(&mut self) {
+    /// Takes those in that were there at the last scan, and are still; at the first, all.
+    pub fn refresh(&mut self) {
         let listed: FxHashSet<u32> = Process::all().into_iter().map(|process| process.pid).collect();
         self.parents.retain(|pid, _| listed.contains(pid));
-        let new = listed.iter().filter(|pid| !self.has_looked || self.listed.contains(pid));
+        let new = listed.iter().filter(|pid| !self.was_scanned || self.listed.contains(pid));
         let new: Vec<u32> = new.filter(|pid| !self.parents.contains_key(pid)).copied().collect();
         for process in new.into_iter().filter_map(Process::new) {
             self.parents.extend(process.parent().map(|parent| (process.pid, parent)));
         }
-        (self.listed, self.has_looked) = (listed, true);
+        (self.listed, self.was_scanned) = (listed, true);
     }
 
     /// Whether it is still there.
@@ -59,13 +59,13 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a child");
         let pid = child.id();
         let is_ours = |list: &ProcessList| list.descendants_of(std::process::id()).contains(&pid);
-        list.look_again();
+        list.refresh();
         assert!(list.has(pid) && !is_ours(&list));
-        list.look_again();
+        list.refresh();
         assert!(is_ours(&list));
         child.kill().expect("ours");
         child.wait().expect("its end");
-        list.look_again();
+        list.refresh();
         assert!(!list.has(pid) && !is_ours(&list));
     }
 }
