@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use std::process::Command;
+use swipr_c_tests::agent::library;
 use swipr_c_tests::directory::Directory;
+use swipr_c_tests::host::wait_until;
 use swipr_c_tests::program;
 
 /// Python's multiprocessing ends its processes by `_exit`: a fifth of the CPU time of short ones
@@ -91,6 +93,54 @@ fn cpu_time_of_children_that_have_no_agent_is_told() {
     assert!(missing && said.errors.contains("of the processes' CPU time are not"), "{said:?}");
     let said = says(["run", "-o", "-", "-f", "folded", "--", &program]).well();
     assert!(!said.errors.contains("CPU time are not"), "children were not asked for: {said:?}");
+}
+
+/// `swipr record` said nothing of them.
+#[test]
+fn a_recording_of_a_running_program_tells_the_cpu_time_of_children_that_have_no_agent() {
+    let directory = Directory::new();
+    let (source, program) = (directory.path().join("starts.c"), directory.path().join("starts"));
+    let text = r#"
+        #include <signal.h>
+        #include <sys/syscall.h>
+        #include <sys/wait.h>
+        #include <time.h>
+        #include <unistd.h>
+        static void use(double seconds)
+        {
+            const clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
+            while (clock() < end)
+                ;
+        }
+        int main(void)
+        {
+            for (alarm(300);;) {
+                if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) {
+                    use(0.05);
+                    _exit(0);
+                }
+                wait(NULL);
+                use(0.02);
+            }
+        }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    program::compile(&source, &program, &["-O2".into()], &[]);
+    let socket = directory.path().join("swipr-pid-{PID}.sock");
+    let mut command = Command::new(&program);
+    let mut child =
+        command.env("LD_PRELOAD", library()).env("SWIPR_SOCKET", socket).spawn().expect("a program");
+    let pid = child.id().to_string();
+    wait_until("its agent", || says(["ls"]).out.contains(&pid));
+    let record = |more: &[&str]| {
+        let arguments = ["record", &pid, "-d", "2s", "-f", "folded", "-o", "-"];
+        says(arguments.iter().chain(more)).well()
+    };
+    let (alone, with_children) = (record(&[]), record(&["-s"]));
+    child.kill().expect("ours");
+    child.wait().expect("its end");
+    assert!(!alone.errors.contains("CPU time are not"), "children were not asked for: {alone:?}");
+    assert!(with_children.errors.contains("s of the processes' CPU time are not"), "{with_children:?}");
 }
 
 /// In a PID namespace a process has another id for itself: the machine's first process was blamed.
