@@ -66,7 +66,10 @@ fn wait_for_start(pid: u32) {
     let Some(process) = Process::new(pid) else { return };
     let left = process.age().map_or(Duration::ZERO, |age| STARTING.saturating_sub(age));
     let deadline = Instant::now() + left;
-    let has_none = || sockets::one_of_process(&process).is_empty() && process.has_library() == Some(true);
+    // A socket's file is there before the agent listens.
+    let listens = |place: Endpoint| Client::new(place).connect().is_ok();
+    let has_none =
+        || !sockets::one_of_process(&process).into_iter().any(listens) && process.has_library() == Some(true);
     while Instant::now() < deadline && has_none() {
         std::thread::sleep(Duration::from_millis(20));
     }

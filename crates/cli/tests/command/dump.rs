@@ -78,7 +78,8 @@ fn a_process_that_has_just_begun_is_waited_for() {
     shell.arg("-c").arg(SCRIPT).env("FIFO", &fifo).env("SWIPR", env!("CARGO_BIN_EXE_swipr"));
     shell.env("LD_PRELOAD", swipr_c_tests::agent::library());
     let output = shell.output().expect("a shell");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{errors}");
 }
 
 #[test]
