@@ -460,6 +460,10 @@ fn threads_have_the_names_that_the_program_gives_them() {
         let process = std::fs::read_to_string(format!("/proc/{}/comm", host.pid())).expect("a name");
         // Another class's method is the outermost function of the last one.
         let last = if minor < 14 { process.trim_end() } else { "other" };
+        // A filter knows them, too.
+        let selected = record(&host, "samples=20&hz=200&mode=wall&threads=^(waits|deep)$");
+        let tids: BTreeSet<u64> = selected.iter().map(|stack| stack.tid).collect();
+        assert_eq!(tids.len(), 2, "3.{minor}: {selected:?}");
         let mut expected =
             ["deep", "later", "own жук", "own жук", process.trim_end(), "spins", "waits", last];
         expected.sort_unstable();

@@ -38,7 +38,8 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Language;
 use swipr_os::locks::lock;
 use swipr_os::memory::map_forever;
-use swipr_os::objects::Object;
+use swipr_os::objects::{self, Object};
+use swipr_os::process;
 use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::room::{End, Room};
 use swipr_unwind::frame_runs::NativeFrames;
@@ -46,6 +47,15 @@ use swipr_unwind::frames::{self, EXACT};
 use swipr_unwind::slot::Slot;
 use swipr_unwind::walk::Stop;
 pub use wanted::Wanted;
+
+/// Whether threads may have names that the kernel does not know: the program has a CPython.
+pub fn may_name_threads() -> bool {
+    swipr_unwind::memory::set_process(process::pid() as i32);
+    let has_python = |object: &Object| {
+        Exported::of(object, -1).is_some_and(|exported| exported.find(python::HEAD).is_some())
+    };
+    objects::list().is_none_or(|list| list.iter().any(has_python))
+}
 
 /// The interpreter of this process, if there is one whose frames can be read.
 #[derive(Debug, Default)]
