@@ -2,9 +2,11 @@
 
 use crate::figure;
 use crate::read_until_stack;
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+use swipr_c_tests::agent;
 use swipr_c_tests::expectation::expect;
-use swipr_c_tests::host::{self, Host};
+use swipr_c_tests::host::{self, Host, wait_until};
 use swipr_c_tests::http;
 use swipr_c_tests::program::compiled;
 use swipr_c_tests::recording;
@@ -75,5 +77,28 @@ fn recordings_that_begin_take_nothing_of_the_waits_that_another_counts() {
     }
     let long = long.join().expect("the recording");
     expect(&long, &["stats cpu_wait_ns >= 3000000000"]);
+    host.end();
+}
+
+/// Regression: when the time of day had been set, or the machine had been asleep, the flight
+/// recorder had nothing of the last minute, for ever.
+#[test]
+fn the_last_minute_is_there_when_the_time_of_day_was_set() {
+    let (_directory, program) = compiled("clock_is_set");
+    let mut command = Command::new(&program.executable);
+    command.env("LD_PRELOAD", agent::library()).env("SWIPR_CONTINUOUS", "49hz,60s");
+    let mut host = Host::spawn(command);
+    let socket = host.socket();
+    let last = || http::get(&socket, "/last?seconds=30&format=raw").and_then(http::Answer::read_all);
+    wait_until("samples to be kept", || last().is_ok_and(|answer| answer.status == 200));
+    host.tell("now");
+    host.wait_for("set");
+    let answer = last().expect("an answer");
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    assert_eq!(answer.status, 200, "{text}");
+    let header: serde_json::Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
+    let start = header["start_ns"].as_u64().expect("a time") / 1_000_000_000;
+    assert!((now + 500..=now + 600).contains(&start), "it begins at {start}, and it is {now}");
     host.end();
 }

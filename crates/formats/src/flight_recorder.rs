@@ -181,17 +181,20 @@ impl FlightRecorder {
     }
 
     /// Writes what was sampled from that time on, as a recording: `name` gives stacks their names,
-    /// then `is_wanted` filters. Returns its figures. Losses are those of all threads, but for
-    /// stacks that their names show to be whole.
+    /// then `is_wanted` filters. The samples' clock shows `behind_ns` less (or more) than the time
+    /// of day by now, which is written. Returns its figures. Losses are those of all threads, but
+    /// for stacks that their names show to be whole.
     pub fn write(
         &self,
         since_ns: u64,
+        behind_ns: i64,
         format: &mut dyn Format,
         mut name: impl FnMut(Stack) -> Stack,
         mut is_wanted: impl FnMut(&Sample<'_>) -> bool,
         out: &mut Vec<u8>,
     ) -> Summary {
         let (start_ns, mut summary) = self.summary(since_ns);
+        let start_ns = start_ns.saturating_add_signed(behind_ns);
         format.begin(&Header { start_ns, ..self.header.clone() }, out);
         let mut tids = rustc_hash::FxHashSet::default();
         for generation in &self.generations {
@@ -211,7 +214,7 @@ impl FlightRecorder {
                         summary.truncated.saturating_sub(if *is_whole { sum.samples } else { 0 });
                     let ticks = u32::try_from(sum.samples).unwrap_or(u32::MAX).max(1);
                     let each = |ticks: u32, weight_ns: u64| Sample {
-                        time_ns: slice.end_ns,
+                        time_ns: slice.end_ns.saturating_add_signed(behind_ns),
                         ticks,
                         thread,
                         state,

@@ -122,7 +122,7 @@ impl Writer {
     fn new_flight_recorder(&self, header: &Header) -> Option<SharedFlightRecorder> {
         let WriterTask::Keep(keep) = self.request.purpose else { return None };
         if let Some(mut place) = lock(&self.flight_recorder) {
-            *place = Some(AddressRecorder::new(header.clone(), keep));
+            *place = Some(AddressRecorder::new(header.clone(), keep, self.names.clock));
         }
         Some(self.flight_recorder.clone())
     }

@@ -35,7 +35,7 @@ fn fill(ring: &mut FlightRecorder, seconds: std::ops::Range<u64>, name: &str) {
 fn folded(ring: &FlightRecorder, since_s: u64) -> (String, Summary) {
     let mut format = (crate::find("folded").unwrap().make)(&Options::default());
     let mut out = Vec::new();
-    let summary = ring.write(since_s * 1_000_000_000, format.as_mut(), |stack| stack, |_| true, &mut out);
+    let summary = ring.write(since_s * 1_000_000_000, 0, format.as_mut(), |stack| stack, |_| true, &mut out);
     format.finish(&summary, &mut out);
     (String::from_utf8(out).unwrap(), summary)
 }
@@ -100,7 +100,7 @@ fn stacks_are_named_when_they_are_written_and_may_turn_out_to_be_whole() {
     let mut format = (crate::find("folded").unwrap().make)(&Options::default());
     let mut out = Vec::new();
     let name = |stack: Stack| if stack.frames.len() == 1 { stack } else { (*stack_at(2, "_start")).clone() };
-    let summary = ring.write(0, format.as_mut(), name, |_| true, &mut out);
+    let summary = ring.write(0, 0, format.as_mut(), name, |_| true, &mut out);
     format.finish(&summary, &mut out);
     assert_eq!(String::from_utf8(out).unwrap(), "main;_start 5\nmain;work 500\n");
     assert_eq!(summary.truncated, 0);

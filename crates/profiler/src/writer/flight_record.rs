@@ -29,7 +29,6 @@ pub fn write_flight_record(
     let mut passed = SampleFilter::new(&request.filter);
     let mut bytes = vec![];
     let asked_ns = time.min(Duration::from_secs(86_400)).as_nanos() as u64;
-    let since_ns = process::epoch_ns().saturating_sub(asked_ns);
     let (threads, tids) = (&request.threads, &request.filter.tids);
     let names = StackSymbolizer::new(sources, request.symbolize, request.frames, symbol_time);
     let (mut late, frames) = match lock(flight_recorder).as_ref().and_then(|shared| shared.as_ref()) {
@@ -41,8 +40,10 @@ pub fn write_flight_record(
     // Files are read before the lock is held for the samples: that takes long.
     frames.into_iter().for_each(|frame| drop(late.frame(frame, false)));
     let summary = lock(flight_recorder).as_ref().and_then(|shared| shared.as_ref()).map(|shared| {
+        let now_ns = shared.clock.epoch(process::monotonic_ns());
         shared.recorder.write(
-            since_ns,
+            now_ns.saturating_sub(asked_ns),
+            process::epoch_ns().wrapping_sub(now_ns) as i64,
             format.as_mut(),
             |stack| late.stack(stack),
             |sample| {

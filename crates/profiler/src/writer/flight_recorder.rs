@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use swipr_formats::FlightRecorder;
 use swipr_formats::model::{Header, Module};
+use swipr_os::process::EpochClock;
 use swipr_symbols::symbolizer::Symbolizer;
 
 /// Symbols are dropped when no name was requested for so long.
@@ -25,14 +26,17 @@ pub struct AddressRecorder {
     pub recorder: FlightRecorder,
     /// Where the names of the samples' modules are found.
     pub places: Places,
+    /// That of the samples' times: it knows of no later change of the time of day.
+    pub clock: EpochClock,
 }
 
 impl AddressRecorder {
-    /// Keeps the last `keep` of a recording.
-    pub fn new(header: Header, keep: Duration) -> AddressRecorder {
+    /// Keeps the last `keep` of a recording, whose samples have their times by `clock`.
+    pub fn new(header: Header, keep: Duration, clock: EpochClock) -> AddressRecorder {
         AddressRecorder {
             recorder: FlightRecorder::new(header, keep.as_nanos() as u64),
             places: Places::default(),
+            clock,
         }
     }
 

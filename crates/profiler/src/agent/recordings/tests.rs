@@ -58,7 +58,8 @@ fn what_was_kept_is_written_for_so_many_clients_as_may_record() {
         interval_ns: 10_000_000,
         mode: Mode::Wall,
     };
-    *agent.flight_recorder.lock().unwrap() = Some(AddressRecorder::new(header, Duration::from_secs(1)));
+    *agent.flight_recorder.lock().unwrap() =
+        Some(AddressRecorder::new(header, Duration::from_secs(1), EpochClock::now()));
     let all_write = Arc::new(Barrier::new(MAX_RECORDINGS + 1));
     let ask = || agent.begin(last(), Box::new(Deaf(all_write.clone())), Arc::default());
     for _ in 0..MAX_RECORDINGS {
