@@ -1,6 +1,7 @@
 /* Children by vfork(2) that burn CPU in the parent's memory before they exec, while the parent is recorded. The host
- * must see the thread that waits for them stay in vfork(2) until they exec, and lose no signal of its own. The hazard:
- * the agent signals that thread, which waits for a child that uses its memory. */
+ * must see the thread that waits for them stay in vfork(2) until they exec, lose no signal of its own, and stay
+ * cancellable when one ends by _exit(2). The hazard: the agent signals that thread, or runs in a child that uses the
+ * thread's memory. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=500&hz=500
 // expect: every sample of parent has stack parent_main;child_after_child
@@ -36,6 +37,11 @@ FRAME static void child_after_child(void)
     char *const arguments[] = {"true", NULL};
     char *const environment[] = {NULL};
     volatile sig_atomic_t sent = 0;
+    if (vfork() == 0)
+        _exit(0);
+    HOST_CHECK(wait(NULL) > 0);
+    int cancel_state;
+    HOST_CHECK(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancel_state) == 0 && cancel_state == PTHREAD_CANCEL_ENABLE);
     while (!atomic_load(&host_ending)) {
         pid_t child = vfork();
         if (child == 0) {

@@ -21,8 +21,11 @@ type Exit = unsafe extern "C" fn(c_int) -> !;
 /// _exit(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    host_thread::keep_from_cancellation();
-    disabled::contained(lifecycle::before_exit);
+    // The child of vfork(2) has the thread of its parent, which goes on and may be cancelled then.
+    if lifecycle::is_agents_process() {
+        host_thread::keep_from_cancellation();
+        disabled::contained(lifecycle::before_exit);
+    }
     let next = EXIT.get();
     if next.is_null() {
         loop {

@@ -1,12 +1,13 @@
-//! `fork`, interposed where the library is preloaded: no handler of the program runs inside of it.
-//! In a process of one thread the C library takes no lock there; the agent's threads make it lock
+//! `fork`, interposed where the library is preloaded: in a process of one thread no handler of the
+//! program runs inside of it. The C library takes no lock there; the agent's threads make it lock
 //! the heap and its list of fork handlers. A handler that ends the process by exit(3), which needs
-//! these, would wait for ever. Not interposed: the C library's own calls (daemon(3), forkpty(3)).
+//! these, would wait for ever. With several threads it would anyway. Not interposed: the C
+//! library's own calls (daemon(3), forkpty(3)).
 
 use crate::interpose::real_fn::RealFn;
-use profiler::for_library::signal_exclusion;
+use profiler::for_library::{agent_threads, lifecycle};
 use std::ffi::c_void;
-use swipr_os::signals;
+use swipr_os::{disabled, signals};
 
 static FORK: RealFn = RealFn::new(c"fork");
 
@@ -33,5 +34,6 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
     let fork = unsafe { std::mem::transmute::<*mut c_void, Fork>(next) };
     // SAFETY: the caller's contract.
     let fork = || unsafe { fork() };
-    if signal_exclusion::is_in_sandbox() { fork() } else { signals::with_signals_blocked(fork) }
+    let is_alone = || disabled::contained(agent_threads::host_has_one_thread).unwrap_or(true);
+    if lifecycle::is_agents_process() && is_alone() { signals::with_signals_blocked(fork) } else { fork() }
 }

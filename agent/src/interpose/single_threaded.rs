@@ -121,7 +121,9 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
     let paused = quietly(lifecycle::pause);
     signal_exclusion::set_all_in_sandbox(true);
     let result = call();
-    if result != 0 {
+    // Not 0: the thread that prevents it, or the descriptor of a filter that is in force.
+    let gives_descriptor = flags & libc::SECCOMP_FILTER_FLAG_NEW_LISTENER != 0;
+    if result < 0 || result > 0 && !gives_descriptor {
         signal_exclusion::set_all_in_sandbox(false);
         quietly(|| paused.map(lifecycle::Paused::resume));
     }
@@ -137,14 +139,14 @@ fn exit_as(call: impl FnOnce() -> c_long) -> c_long {
 }
 
 /// Makes a call after which the calling thread may not even be allowed to return from a signal
-/// handler: it is excluded from signals before.
+/// handler: it is excluded from signals before. The call fails if it returns less than 0.
 fn kept_out(reason: Reason, call: impl FnOnce() -> c_long) -> c_long {
     let is_new = quietly(|| signal_exclusion::add(reason));
     if is_new {
         quietly(last_thread::may_end_unseen);
     }
     let result = call();
-    if result != 0 && is_new {
+    if result < 0 && is_new {
         quietly(|| signal_exclusion::remove(reason));
     }
     result

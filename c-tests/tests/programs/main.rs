@@ -111,6 +111,8 @@ programs! {
     a_program_that_sandboxes_itself_lives_until_it_ends => "sandboxed_service",
     threads_of_a_sandboxed_threads_threads_make_no_timers => "sandboxed_threads",
     programs_that_are_started_in_a_sandbox_have_no_agent => "sandboxed_children",
+    children_of_threads_in_a_sandbox_have_no_agent => "sandboxed_forks",
+    threads_that_fork_handlers_start_have_the_masks_of_who_forks => "threads_in_fork_handlers",
     a_thread_that_took_its_thread_pointer_away_is_no_danger => "no_thread_pointer",
     a_thread_that_may_not_read_the_time_stamp_counter_is_not_killed => "no_time_stamps",
     memory_that_a_host_gives_back_is_left_free => "memory_given_back",

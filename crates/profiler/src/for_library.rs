@@ -1,7 +1,7 @@
 //! What only the shared library (`agent/`) uses of this crate.
 
 pub mod agent_threads {
-    pub use crate::agent_threads::exit_thread;
+    pub use crate::agent_threads::{exit_thread, host_has_one_thread};
 }
 
 pub mod config {
@@ -15,9 +15,9 @@ pub mod injected {
 
 pub mod lifecycle {
     pub use crate::lifecycle::{
-        LifeError, Paused, Wait, address, before_exit, is_here, keep_threads_before_limit, pause,
-        pause_if_only_thread, pause_if_thread, settle_before_change, start, stop, submit, wait_for_recorder,
-        wake_sampler,
+        LifeError, Paused, Wait, address, before_exit, is_agents_process, is_here, keep_threads_before_limit,
+        pause, pause_if_only_thread, pause_if_thread, settle_before_change, start, stop, submit,
+        wait_for_recorder, wake_sampler,
     };
 
     pub mod fork {

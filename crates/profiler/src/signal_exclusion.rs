@@ -132,6 +132,12 @@ pub fn remove(reason: Reason) {
     }
 }
 
+/// The calling thread begins in the sandbox of the thread that created it. Makes no system call:
+/// the sampler sees it by itself.
+pub fn begin_in_sandbox() {
+    MINE.set(MINE.get() | 1 << Reason::Sandbox as u8);
+}
+
 /// Whether the calling thread is in a sandbox of its own, or its system calls are emulated: the
 /// agent may make none on it. Makes none itself.
 pub fn is_in_sandbox() -> bool {

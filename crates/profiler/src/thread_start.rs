@@ -40,6 +40,8 @@ pub struct Place {
     /// The thread, and the kernel's number of its timer.
     tid: AtomicU32,
     timer: AtomicI32,
+    /// There is no slot: a thread in a sandbox creates another, which is to know that it is there.
+    is_for_sandbox: bool,
 }
 
 /// A thread that has armed a timer as it started.
@@ -53,21 +55,23 @@ pub struct Armed {
     pub ticket: Ticket,
 }
 
-static PLACE: [Place; PLACES] = [const { Place::new() }; PLACES];
+static PLACE: [Place; PLACES] = [const { Place::new(EMPTY, false) }; PLACES];
+static FOR_SANDBOX: [Place; PLACES] = [const { Place::new(OFFERED, true) }; PLACES];
 /// Threads that start are to arm timers.
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// Where the next creator begins to look.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 impl Place {
-    const fn new() -> Place {
+    const fn new(phase: u32, is_for_sandbox: bool) -> Place {
         Place {
-            phase: AtomicU32::new(EMPTY),
+            phase: AtomicU32::new(phase),
             ticket: AtomicU64::new(0),
             routine: AtomicUsize::new(0),
             argument: AtomicUsize::new(0),
             tid: AtomicU32::new(0),
             timer: AtomicI32::new(0),
+            is_for_sandbox,
         }
     }
 
@@ -89,6 +93,10 @@ impl Place {
     /// To be called by the thread that was created: arms its timer. `None`: there is no timer, and
     /// the place is to be given back.
     pub fn arm(&self) -> Option<()> {
+        if self.is_for_sandbox {
+            signal_exclusion::begin_in_sandbox();
+            return None;
+        }
         if !OPEN.load(Relaxed) {
             return None;
         }
@@ -112,16 +120,20 @@ impl Place {
 /// new thread arms no timer.
 pub fn take(routine: usize, argument: usize) -> Option<&'static Place> {
     let is_ours = || threads::is_ours(routine) || last_thread::is_ours(routine);
-    if !OPEN.load(Relaxed) || is_ours() || signal_exclusion::is_any_in_sandbox() {
+    if signal_exclusion::is_any_in_sandbox() {
+        let takes = signal_exclusion::is_in_sandbox() && !is_ours();
+        return takes.then(|| offered(&FOR_SANDBOX, routine, argument)).flatten();
+    }
+    if !OPEN.load(Relaxed) || is_ours() {
         return None;
     }
-    offered(routine, argument)
+    offered(&PLACE, routine, argument)
 }
 
-fn offered(routine: usize, argument: usize) -> Option<&'static Place> {
+fn offered(places: &'static [Place; PLACES], routine: usize, argument: usize) -> Option<&'static Place> {
     let first = NEXT.fetch_add(1, Relaxed);
     let place = (0..PLACES)
-        .filter_map(|n| PLACE.get(first.wrapping_add(n) % PLACES))
+        .filter_map(|n| places.get(first.wrapping_add(n) % PLACES))
         .find(|place| place.changes(OFFERED, TAKEN))?;
     place.routine.store(routine, Relaxed);
     place.argument.store(argument, Relaxed);
@@ -162,6 +174,7 @@ pub fn take_armed() -> impl Iterator<Item = Armed> {
 pub fn reset_after_fork() {
     OPEN.store(false, Relaxed);
     PLACE.iter().for_each(|place| place.phase.store(EMPTY, Relaxed));
+    FOR_SANDBOX.iter().for_each(Place::give_back);
 }
 
 #[cfg(test)]
@@ -176,15 +189,15 @@ mod tests {
 
     #[test]
     fn a_thread_that_starts_takes_an_offer_and_leaves_its_timer() {
-        assert!(offered(1, 2).is_none());
+        assert!(offered(&PLACE, 1, 2).is_none());
         offer(|| acquire_slot(0, StackBounds::default()));
         assert_eq!(count(OFFERED), PLACES);
         // The signal has a handler: a default action would end the process.
         std::thread::spawn(signals::install).join().unwrap().unwrap();
-        let place = offered(1, 2).unwrap();
+        let place = offered(&PLACE, 1, 2).unwrap();
         assert_eq!(place.body(), [1, 2]);
         let armed = std::thread::spawn(|| (place.arm(), process::tid()).1).join().unwrap();
-        let failed = offered(3, 4).unwrap();
+        let failed = offered(&PLACE, 3, 4).unwrap();
         failed.give_back();
         let mut taken = take_armed();
         let timer = taken.next().unwrap();
@@ -194,6 +207,6 @@ mod tests {
         let mut back = 0;
         withdraw(|ticket| back += usize::from(slot::release(ticket)));
         assert_eq!((back, count(EMPTY)), (PLACES - 1, PLACES));
-        assert!(offered(1, 2).is_none() && take(1, 2).is_none());
+        assert!(offered(&PLACE, 1, 2).is_none() && take(1, 2).is_none());
     }
 }

@@ -63,15 +63,19 @@ pub fn before_exit() {
     }
 }
 
+/// Whether this process may have an agent, and the calling thread may make its system calls.
+pub fn is_agents_process() -> bool {
+    // In a sandbox, a wrong system call ends the process. A child that no fork handler has seen, as
+    // by vfork(2), has no agent, and threads that are not there may hold its locks.
+    !signal_exclusion::is_in_sandbox() && Instance::get().is_some_and(Instance::is_of_this_process)
+}
+
 /// The agent of the process that ends. Takes no lock.
 fn own() -> Option<(&'static Instance, &'static Live)> {
-    // In a sandbox, a wrong system call ends the process.
-    if signal_exclusion::is_in_sandbox() {
+    if !is_agents_process() {
         return None;
     }
-    // A child that no fork handler has seen, as by vfork(2), has no agent, and threads that are not
-    // there may hold its locks.
-    let instance = Instance::get().filter(|instance| instance.is_of_this_process())?;
+    let instance = Instance::get()?;
     if instance.config.life_file.is_some() {
         // A short program may end before its agent is there.
         STATE.wait_until_started(Instant::now() + START_AT_EXIT);
