@@ -42,6 +42,8 @@ struct Inbox {
     new: Vec<RunningRecording>,
     /// The thread is there and will take `new`.
     attended: bool,
+    /// Something changed since the thread waited last.
+    changed: bool,
 }
 
 /// How other threads reach the sampler.
@@ -86,7 +88,9 @@ impl Handle {
 
     /// Wakes the sampler: something about a recording changed (it is to end).
     pub fn notify(&self) {
-        let _inbox = lock(&self.inbox);
+        if let Some(mut inbox) = lock(&self.inbox) {
+            inbox.changed = true;
+        }
         self.changed.notify_all();
     }
 
@@ -116,7 +120,7 @@ impl Handle {
     /// Waits until `deadline_ns` or a change; `None`: it is time to end.
     fn wait(&self, deadline_ns: u64) -> Option<Vec<RunningRecording>> {
         let mut inbox = lock(&self.inbox)?;
-        if inbox.new.is_empty() && !self.is_closed() {
+        if inbox.new.is_empty() && !inbox.changed && !self.is_closed() {
             let left = deadline_ns.saturating_sub(monotonic_ns());
             if left > 0 {
                 inbox = after_waiting(self.changed.wait_timeout(inbox, Duration::from_nanos(left))).0;
@@ -125,6 +129,7 @@ impl Handle {
         if self.is_closed() {
             return None;
         }
+        inbox.changed = false;
         Some(std::mem::take(&mut inbox.new))
     }
 
