@@ -13,6 +13,7 @@ use swipr_c_tests::directory::Directory;
 use swipr_c_tests::examples::built;
 use swipr_c_tests::host::{Host, wait_until};
 use swipr_c_tests::http;
+use swipr_c_tests::program::compiled;
 use swipr_c_tests::recording::folded;
 
 fn demo(iterations: &str, variable: (&str, &str)) -> (Directory, Command) {
@@ -80,6 +81,36 @@ fn what_happened_lately_is_told_in_any_format_without_a_new_recording() {
     assert!(
         folded(&text).expect("folded text").iter().any(|sample| sample.chain().contains("burn_cpu_once"))
     );
+}
+
+/// Regression: the whole answer was made in the program's memory: 1.7 GB for 400 threads and a
+/// minute.
+#[test]
+fn what_is_kept_is_written_a_piece_at_a_time() {
+    let (_built, program) = compiled("many_threads");
+    let mut command = Command::new(&program.executable);
+    command.env("LD_PRELOAD", agent::library()).env("SWIPR_CONTINUOUS", "49hz,60s");
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let peak_kb = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.trim_end_matches("kB").trim().parse::<u64>().expect("a number")
+    };
+    let last = |format: &str| {
+        let target = format!("/last?seconds=30&format={format}");
+        http::get(&host.socket(), &target).and_then(http::Answer::read_all).expect("an answer").body
+    };
+    let samples = || {
+        let text = String::from_utf8_lossy(&last("folded")).into_owned();
+        folded(&text).map_or(0, |stacks| stacks.iter().map(|stack| stack.weight).sum::<u64>())
+    };
+    wait_until("400,000 samples to be kept", || samples() > 400_000);
+    let before_kb = peak_kb();
+    let answer_kb = last("perf").len() as u64 / 1024;
+    let more_kb = peak_kb() - before_kb;
+    assert!(answer_kb > 50_000 && more_kb < answer_kb / 4, "{more_kb} KB more for {answer_kb} KB");
+    host.end();
 }
 
 /// Regression: the flight recorder read symbols and debug information of all code that it met, and

@@ -5,16 +5,19 @@
 //! time to time a new tree is begun, and the old one is dropped when nothing that is kept is in it.
 //! So the memory is that of two or three small trees, however long this runs.
 
+mod record;
+
+pub use record::FlightRecord;
+
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::Options;
 use crate::aggregate::Sum;
 use crate::intern::ThreadNumbers;
-use crate::model::{Frame, FrameKind, Header, Mode, Sample, Stack, State, Summary, Thread};
+use crate::model::{Header, Mode, Sample, State, Summary};
 use crate::raw_tree::RawTree;
-use crate::{Format, Options};
 
 /// Samples of this much time are summed up.
 const SLICE_NS: u64 = 1_000_000_000;
@@ -27,6 +30,8 @@ const MAX_SUMS: usize = 20_000;
 
 /// One tree and the seconds whose stacks are in it.
 struct Generation {
+    /// No other has it.
+    number: u64,
     stacks: RawTree<MAX_RECENT>,
     threads: ThreadNumbers,
     slices: VecDeque<RingSlice>,
@@ -58,16 +63,16 @@ impl std::fmt::Debug for FlightRecorder {
 }
 
 impl Generation {
-    fn new() -> Self {
+    fn new(number: u64) -> Self {
         let stacks = RawTree::with_at_most(MAX_NODES);
-        Generation { stacks, threads: ThreadNumbers::new(), slices: VecDeque::new() }
+        Generation { number, stacks, threads: ThreadNumbers::new(), slices: VecDeque::new() }
     }
 }
 
 impl FlightRecorder {
     /// Keeps so much time of a recording.
     pub fn new(header: Header, keep_ns: u64) -> FlightRecorder {
-        let generations = VecDeque::from([Generation::new()]);
+        let generations = VecDeque::from([Generation::new(0)]);
         FlightRecorder { header, keep_ns: keep_ns.max(SLICE_NS), generations, figures: Summary::default() }
     }
 
@@ -136,7 +141,8 @@ impl FlightRecorder {
         let begun_ns =
             self.generations.back().and_then(|last| last.slices.front()).map(|first| first.start_ns);
         if begun_ns.is_some_and(|begun_ns| begun_ns.saturating_add(self.keep_ns / 2) < now_ns) {
-            self.generations.push_back(Generation::new());
+            let number = self.generations.back().map_or(0, |last| last.number + 1);
+            self.generations.push_back(Generation::new(number));
         }
         for generation in &mut self.generations {
             while generation.slices.front().is_some_and(|slice| slice.end_ns < oldest_ns) {
@@ -148,100 +154,6 @@ impl FlightRecorder {
             self.generations.pop_front();
         }
     }
-
-    /// All frames of what is kept, each about once.
-    pub fn frames(&self) -> Vec<Frame> {
-        let frames = self.generations.iter().flat_map(|generation| generation.stacks.tree.frames());
-        frames.map(|known| known.0.clone()).collect()
-    }
-
-    /// When what is kept since then begins, and its figures but for samples and threads.
-    fn summary(&self, since_ns: u64) -> (u64, Summary) {
-        let all = || self.generations.iter().flat_map(|generation| generation.slices.iter());
-        let wanted = || all().filter(|slice| slice.end_ns >= since_ns);
-        let start_ns = wanted().next().map_or(since_ns, |slice| slice.start_ns.max(self.header.start_ns));
-        let end_ns = wanted().next_back().map_or(start_ns, |slice| slice.end_ns);
-        let (now, none) = (&self.figures, Summary::default());
-        let before = wanted().next().map_or(&none, |first| &first.before);
-        let since = |of: fn(&Summary) -> u64| of(now).saturating_sub(of(before));
-        let unkept = wanted().map(|slice| slice.dropped).sum::<u64>();
-        let summary = Summary {
-            duration_ns: end_ns.saturating_sub(start_ns),
-            ticks: since(|figures| figures.ticks),
-            late: since(|figures| figures.late),
-            truncated: since(|figures| figures.truncated),
-            dropped: since(|figures| figures.dropped).saturating_add(unkept),
-            filled: since(|figures| figures.filled),
-            inferred: since(|figures| figures.inferred),
-            unsampled_cpu_ns: since(|figures| figures.unsampled_cpu_ns),
-            cpu_wait_ns: since(|figures| figures.cpu_wait_ns),
-            ..Summary::default()
-        };
-        (start_ns, summary)
-    }
-
-    /// Writes what was sampled from that time on, as a recording: `name` gives stacks their names,
-    /// then `is_wanted` filters. The samples' clock shows `behind_ns` less (or more) than the time
-    /// of day by now, which is written. Returns its figures. Losses are those of all threads, but
-    /// for stacks that their names show to be whole.
-    pub fn write(
-        &self,
-        since_ns: u64,
-        behind_ns: i64,
-        format: &mut dyn Format,
-        mut name: impl FnMut(Stack) -> Stack,
-        mut is_wanted: impl FnMut(&Sample<'_>) -> bool,
-        out: &mut Vec<u8>,
-    ) -> Summary {
-        let (start_ns, mut summary) = self.summary(since_ns);
-        let start_ns = start_ns.saturating_add_signed(behind_ns);
-        format.begin(&Header { start_ns, ..self.header.clone() }, out);
-        let mut tids = rustc_hash::FxHashSet::default();
-        for generation in &self.generations {
-            let threads: Vec<&Arc<Thread>> = generation.threads.values();
-            let mut stacks = FxHashMap::default();
-            for slice in generation.slices.iter().filter(|slice| slice.end_ns >= since_ns) {
-                for (&(thread, state, node), sum) in &slice.sums {
-                    let Some(&thread) = threads.get(thread) else { continue };
-                    let (stack, is_whole) = stacks.entry(node).or_insert_with(|| {
-                        let stack = generation.stacks.stack(node);
-                        let was_cut = is_cut(&stack);
-                        let stack = Arc::new(name(stack));
-                        let is_whole = was_cut && !is_cut(&stack);
-                        (stack, is_whole)
-                    });
-                    summary.truncated =
-                        summary.truncated.saturating_sub(if *is_whole { sum.samples } else { 0 });
-                    let ticks = u32::try_from(sum.samples).unwrap_or(u32::MAX).max(1);
-                    let each = |ticks: u32, weight_ns: u64| Sample {
-                        time_ns: slice.end_ns.saturating_add_signed(behind_ns),
-                        ticks,
-                        thread,
-                        state,
-                        weight_ns,
-                        stack,
-                    };
-                    // CPU weights differ: what does not divide is one tick's.
-                    let weight_ns = sum.ns / u64::from(ticks);
-                    let rest_ns = sum.ns - weight_ns * u64::from(ticks);
-                    for sample in [each(ticks - 1, weight_ns), each(1, weight_ns + rest_ns)] {
-                        if sample.ticks > 0 && is_wanted(&sample) {
-                            tids.insert(thread.tid);
-                            summary.samples += u64::from(sample.ticks);
-                            format.sample(&sample, out);
-                        }
-                    }
-                }
-            }
-        }
-        summary.threads = tids.len() as u64;
-        summary
-    }
-}
-
-/// Whether a stack does not reach the thread's root.
-fn is_cut(stack: &Stack) -> bool {
-    stack.frames.last().is_some_and(|last| last.kind == FrameKind::Note)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ mod tree;
 pub use clock::utc;
 pub use diff::{Diff, ReadError, Stacks};
 pub use firefox::debug_id;
-pub use flight_recorder::FlightRecorder;
+pub use flight_recorder::{FlightRecord, FlightRecorder};
 pub use format::{Format, Names, Options, Weight};
 pub use go_text::{GOROUTINE_STACKS, GOROUTINES};
 pub use gperftools::GPERFTOOLS;

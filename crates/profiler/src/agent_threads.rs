@@ -2,6 +2,7 @@
 
 mod spare;
 
+use crate::signal_exclusion;
 pub use spare::{end as end_spare, keep_spare_if_wanted, want_spare};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -86,6 +87,7 @@ fn start_new(
 /// Makes the calling thread one of the agent's, `swipr-` and
 /// its `name`.
 pub fn register(name: &str) -> OwnThread {
+    signal_exclusion::begin_outside();
     let registered = OwnThread::new(process::tid());
     threads::set_name(&format!("{PREFIX}{name}"));
     threads::reset_scheduling();

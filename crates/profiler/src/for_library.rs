@@ -51,5 +51,7 @@ pub mod server {
 }
 
 pub mod signal_exclusion {
-    pub use crate::signal_exclusion::{Reason, add, is_in_sandbox, remove, set_all_in_sandbox};
+    pub use crate::signal_exclusion::{
+        Reason, add, begin_outside, is_in_sandbox, remove, set_all_in_sandbox,
+    };
 }

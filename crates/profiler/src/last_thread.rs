@@ -106,9 +106,7 @@ extern "C" fn end_with_the_last(_: *mut c_void) -> *mut c_void {
         process::sleep(POLL_INTERVAL);
         // The first thread stays listed until the process ends.
         match threads::count() {
-            Some(_) if agent_threads::host_certainly_has_one_thread(threads::count) => {
-                process::exit_successfully()
-            }
+            Some(_) if !host_is_left() => process::exit_successfully(),
             Some(_) => {}
             None => {
                 leave_it_to_the_server();

@@ -50,10 +50,12 @@ const ALL: [Reason; REASONS] = [Reason::SmallStack, Reason::Sandbox, Reason::For
 
 /// Those for which the agent makes no system calls on the thread.
 const SANDBOXES: u8 = 1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as u8;
+/// No reason: the thread was not started by one in a sandbox.
+const OUTSIDE: u8 = 1 << 7;
 
 thread_local! {
-    /// The calling thread's own reasons, one bit each: known without a system call, and after a
-    /// fork.
+    /// The calling thread's own reasons, one bit each, and [`OUTSIDE`]: known without a system
+    /// call, and after a fork.
     static MINE: Cell<u8> = const { Cell::new(0) };
 }
 
@@ -132,16 +134,17 @@ pub fn remove(reason: Reason) {
     }
 }
 
-/// The calling thread begins in the sandbox of the thread that created it. Makes no system call:
-/// the sampler sees it by itself.
-pub fn begin_in_sandbox() {
-    MINE.set(MINE.get() | 1 << Reason::Sandbox as u8);
+/// The calling thread is in no sandbox, until it enters one itself.
+pub fn begin_outside() {
+    MINE.set(MINE.get() | OUTSIDE);
 }
 
-/// Whether the calling thread is in a sandbox of its own, or its system calls are emulated: the
-/// agent may make none on it. Makes none itself.
+/// Whether the calling thread may be in a sandbox, or its system calls are emulated: the agent may
+/// make none on it. Once a thread has entered a sandbox, that may be any that it started. Makes no
+/// system call itself.
 pub fn is_in_sandbox() -> bool {
-    MINE.get() & SANDBOXES != 0 || ALL_IN_SANDBOX.load(Relaxed)
+    let mine = MINE.get();
+    mine & SANDBOXES != 0 || ALL_IN_SANDBOX.load(Relaxed) || mine & OUTSIDE == 0 && ANY_SANDBOX.load(Relaxed)
 }
 
 /// All threads are about to enter a sandbox, or stay out of it after all.
@@ -218,6 +221,7 @@ mod tests {
 
     #[test]
     fn a_thread_in_a_sandbox_knows_it() {
+        begin_outside();
         assert!(!is_in_sandbox());
         add(Reason::Sandbox);
         assert!(is_in_sandbox());

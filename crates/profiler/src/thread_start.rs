@@ -40,8 +40,6 @@ pub struct Place {
     /// The thread, and the kernel's number of its timer.
     tid: AtomicU32,
     timer: AtomicI32,
-    /// There is no slot: a thread in a sandbox creates another, which is to know that it is there.
-    is_for_sandbox: bool,
 }
 
 /// A thread that has armed a timer as it started.
@@ -55,23 +53,21 @@ pub struct Armed {
     pub ticket: Ticket,
 }
 
-static PLACE: [Place; PLACES] = [const { Place::new(EMPTY, false) }; PLACES];
-static FOR_SANDBOX: [Place; PLACES] = [const { Place::new(OFFERED, true) }; PLACES];
+static PLACE: [Place; PLACES] = [const { Place::new() }; PLACES];
 /// Threads that start are to arm timers.
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// Where the next creator begins to look.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 impl Place {
-    const fn new(phase: u32, is_for_sandbox: bool) -> Place {
+    const fn new() -> Place {
         Place {
-            phase: AtomicU32::new(phase),
+            phase: AtomicU32::new(EMPTY),
             ticket: AtomicU64::new(0),
             routine: AtomicUsize::new(0),
             argument: AtomicUsize::new(0),
             tid: AtomicU32::new(0),
             timer: AtomicI32::new(0),
-            is_for_sandbox,
         }
     }
 
@@ -93,10 +89,6 @@ impl Place {
     /// To be called by the thread that was created: arms its timer. `None`: there is no timer, and
     /// the place is to be given back.
     pub fn arm(&self) -> Option<()> {
-        if self.is_for_sandbox {
-            signal_exclusion::begin_in_sandbox();
-            return None;
-        }
         if !OPEN.load(Relaxed) {
             return None;
         }
@@ -120,20 +112,16 @@ impl Place {
 /// new thread arms no timer.
 pub fn take(routine: usize, argument: usize) -> Option<&'static Place> {
     let is_ours = || threads::is_ours(routine) || last_thread::is_ours(routine);
-    if signal_exclusion::is_any_in_sandbox() {
-        let takes = signal_exclusion::is_in_sandbox() && !is_ours();
-        return takes.then(|| offered(&FOR_SANDBOX, routine, argument)).flatten();
-    }
-    if !OPEN.load(Relaxed) || is_ours() {
+    if !OPEN.load(Relaxed) || is_ours() || signal_exclusion::is_any_in_sandbox() {
         return None;
     }
-    offered(&PLACE, routine, argument)
+    offered(routine, argument)
 }
 
-fn offered(places: &'static [Place; PLACES], routine: usize, argument: usize) -> Option<&'static Place> {
+fn offered(routine: usize, argument: usize) -> Option<&'static Place> {
     let first = NEXT.fetch_add(1, Relaxed);
     let place = (0..PLACES)
-        .filter_map(|n| places.get(first.wrapping_add(n) % PLACES))
+        .filter_map(|n| PLACE.get(first.wrapping_add(n) % PLACES))
         .find(|place| place.changes(OFFERED, TAKEN))?;
     place.routine.store(routine, Relaxed);
     place.argument.store(argument, Relaxed);
@@ -174,7 +162,6 @@ pub fn take_armed() -> impl Iterator<Item = Armed> {
 pub fn reset_after_fork() {
     OPEN.store(false, Relaxed);
     PLACE.iter().for_each(|place| place.phase.store(EMPTY, Relaxed));
-    FOR_SANDBOX.iter().for_each(Place::give_back);
 }
 
 #[cfg(test)]
@@ -189,15 +176,15 @@ mod tests {
 
     #[test]
     fn a_thread_that_starts_takes_an_offer_and_leaves_its_timer() {
-        assert!(offered(&PLACE, 1, 2).is_none());
+        assert!(offered(1, 2).is_none());
         offer(|| acquire_slot(0, StackBounds::default()));
         assert_eq!(count(OFFERED), PLACES);
         // The signal has a handler: a default action would end the process.
         std::thread::spawn(signals::install).join().unwrap().unwrap();
-        let place = offered(&PLACE, 1, 2).unwrap();
+        let place = offered(1, 2).unwrap();
         assert_eq!(place.body(), [1, 2]);
         let armed = std::thread::spawn(|| (place.arm(), process::tid()).1).join().unwrap();
-        let failed = offered(&PLACE, 3, 4).unwrap();
+        let failed = offered(3, 4).unwrap();
         failed.give_back();
         let mut taken = take_armed();
         let timer = taken.next().unwrap();
@@ -207,6 +194,6 @@ mod tests {
         let mut back = 0;
         withdraw(|ticket| back += usize::from(slot::release(ticket)));
         assert_eq!((back, count(EMPTY)), (PLACES - 1, PLACES));
-        assert!(offered(&PLACE, 1, 2).is_none() && take(1, 2).is_none());
+        assert!(offered(1, 2).is_none() && take(1, 2).is_none());
     }
 }

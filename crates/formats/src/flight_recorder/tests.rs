@@ -1,5 +1,8 @@
+use super::record::Second;
 use super::*;
-use crate::model::Function;
+use crate::Format;
+use crate::model::{Frame, FrameKind, Function, Stack, Thread};
+use std::sync::Arc;
 
 fn stack(name: &str) -> Arc<Stack> {
     stack_at(1, name)
@@ -33,11 +36,50 @@ fn fill(ring: &mut FlightRecorder, seconds: std::ops::Range<u64>, name: &str) {
 }
 
 fn folded(ring: &FlightRecorder, since_s: u64) -> (String, Summary) {
+    named(ring, since_s, |stack| stack)
+}
+
+fn named(ring: &FlightRecorder, since_s: u64, mut name: impl FnMut(Stack) -> Stack) -> (String, Summary) {
     let mut format = (crate::find("folded").unwrap().make)(&Options::default());
     let mut out = Vec::new();
-    let summary = ring.write(since_s * 1_000_000_000, 0, format.as_mut(), |stack| stack, |_| true, &mut out);
+    let mut record = FlightRecord::begin(ring, since_s * 1_000_000_000, 0, format.as_mut(), &mut out);
+    while let Some(second) = record.take(ring) {
+        write(&mut record, second, format.as_mut(), &mut name, &mut out);
+    }
+    let summary = record.into_summary();
     format.finish(&summary, &mut out);
     (String::from_utf8(out).unwrap(), summary)
+}
+
+fn write(
+    record: &mut FlightRecord,
+    second: Second,
+    format: &mut dyn Format,
+    name: impl FnMut(Stack) -> Stack,
+    out: &mut Vec<u8>,
+) {
+    record.write::<()>(second, format, name, |_| true, out, |_| Ok(())).unwrap();
+}
+
+/// What a slow reader has not got by then is gone, and is counted.
+#[test]
+fn what_is_let_go_while_it_is_written_counts_as_dropped() {
+    let mut ring = ring();
+    fill(&mut ring, 0..60, "before");
+    let mut format = (crate::find("folded").unwrap().make)(&Options::default());
+    let mut out = Vec::new();
+    let mut record = FlightRecord::begin(&ring, 0, 0, format.as_mut(), &mut out);
+    let first = record.take(&ring).unwrap();
+    write(&mut record, first, format.as_mut(), |stack| stack, &mut out);
+    fill(&mut ring, 60..100, "after");
+    while let Some(second) = record.take(&ring) {
+        write(&mut record, second, format.as_mut(), |stack| stack, &mut out);
+    }
+    let summary = record.into_summary();
+    format.finish(&summary, &mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), format!("main;before {}\n", summary.samples));
+    assert_eq!(summary.samples + summary.dropped, 3000);
+    assert!((1000..1200).contains(&summary.samples), "{summary:?}");
 }
 
 #[test]
@@ -96,13 +138,9 @@ fn stacks_are_named_when_they_are_written_and_may_turn_out_to_be_whole() {
     let (thread, state) = (Arc::new(Thread { tid: 7, name: "main".into() }), State::Running);
     ring.add(&Sample { time_ns: 9_990_000_000, ticks: 5, thread: &thread, state, weight_ns: 1, stack: &cut });
     ring.set_figures(Summary { truncated: 5, ..Summary::default() });
-    assert_eq!(ring.frames().len(), 3);
-    let mut format = (crate::find("folded").unwrap().make)(&Options::default());
-    let mut out = Vec::new();
     let name = |stack: Stack| if stack.frames.len() == 1 { stack } else { (*stack_at(2, "_start")).clone() };
-    let summary = ring.write(0, 0, format.as_mut(), name, |_| true, &mut out);
-    format.finish(&summary, &mut out);
-    assert_eq!(String::from_utf8(out).unwrap(), "main;_start 5\nmain;work 500\n");
+    let (text, summary) = named(&ring, 0, name);
+    assert_eq!(text, "main;_start 5\nmain;work 500\n");
     assert_eq!(summary.truncated, 0);
 }
 

@@ -3,18 +3,19 @@
 use super::late_names::LateNames;
 use super::names::StackSymbolizer;
 use super::sample_filter::SampleFilter;
-use super::{NameSources, SharedFlightRecorder};
+use super::{AddressRecorder, FLUSH_BYTES, NameSources, SharedFlightRecorder};
 use std::time::Duration;
+use swipr_formats::model::Summary;
+use swipr_formats::{FlightRecord, Format};
 use swipr_os::locks::lock;
 use swipr_os::process;
-use swipr_server::recording::{Output, Request, Symbolize, WriterTask};
+use swipr_server::recording::{Closed, Output, Request, Symbolize, WriterTask};
 
 /// A flight record may be shorter than requested by this much: it begins and ends with a sample,
 /// and its beginning is cut by the second.
 const SLACK_NS: u64 = 2_000_000_000;
 
-/// The body of a thread of its own. Symbolizes now, for at most `symbol_time` with lines. The
-/// flight recorder's writer waits while its samples are written; the sampler does not. Drops
+/// The body of a thread of its own. Symbolizes now, for at most `symbol_time` with lines. Drops
 /// `place` before it reports the end.
 pub fn write_flight_record(
     request: &Request,
@@ -25,25 +26,42 @@ pub fn write_flight_record(
     place: impl Sized,
 ) {
     let WriterTask::Last(time) = request.purpose else { return };
+    let names = StackSymbolizer::new(sources, request.symbolize, request.frames, symbol_time);
+    let end = match write(request, time, output.as_mut(), flight_recorder, LateNames::new(names)) {
+        Ok(Some(summary)) => Ok(summary),
+        Ok(None) => Err("there is no flight recorder any more".into()),
+        Err(Closed) => return,
+    };
+    drop(place);
+    output.finish(end);
+}
+
+/// Writes a second after the other: the flight recorder is locked while one is copied, never while
+/// names are read or the output waits. `None`: there is no flight recorder.
+fn write(
+    request: &Request,
+    time: Duration,
+    output: &mut dyn Output,
+    flight_recorder: &SharedFlightRecorder,
+    mut late: LateNames,
+) -> Result<Option<Summary>, Closed> {
+    let asked_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let mut format = (request.format.format.make)(&request.format.options);
     let mut passed = SampleFilter::new(&request.filter);
     let mut bytes = vec![];
-    let asked_ns = time.min(Duration::from_secs(86_400)).as_nanos() as u64;
     let (threads, tids) = (&request.threads, &request.filter.tids);
-    let names = StackSymbolizer::new(sources, request.symbolize, request.frames, symbol_time);
-    let (mut late, frames) = match lock(flight_recorder).as_ref().and_then(|shared| shared.as_ref()) {
-        Some(shared) if request.symbolize == Symbolize::Now => {
-            (LateNames::new(names, shared.places.clone()), shared.recorder.frames())
+    let begun = locked(flight_recorder, |shared| begin(shared, asked_ns, format.as_mut(), &mut bytes));
+    let Some(mut record) = begun else { return Ok(None) };
+    while let Some(second) = locked(flight_recorder, |shared| {
+        if request.symbolize == Symbolize::Now {
+            late.set_places(&shared.places);
         }
-        _ => (LateNames::new(names, Default::default()), vec![]),
-    };
-    // Files are read before the lock is held for the samples: that takes long.
-    frames.into_iter().for_each(|frame| drop(late.frame(frame, false)));
-    let summary = lock(flight_recorder).as_ref().and_then(|shared| shared.as_ref()).map(|shared| {
-        let now_ns = shared.clock.epoch(process::monotonic_ns());
-        shared.recorder.write(
-            now_ns.saturating_sub(asked_ns),
-            process::epoch_ns().wrapping_sub(now_ns) as i64,
+        record.take(&shared.recorder)
+    })
+    .flatten()
+    {
+        record.write(
+            second,
             format.as_mut(),
             |stack| late.stack(stack),
             |sample| {
@@ -52,22 +70,41 @@ pub fn write_flight_record(
                     && passed.is_wanted(sample.state, sample.stack, sample.ticks)
             },
             &mut bytes,
-        )
-    });
-    let Some(mut summary) = summary else {
-        return output.finish(Err("there is no flight recorder any more".into()));
-    };
+            |bytes| if bytes.len() < FLUSH_BYTES { Ok(()) } else { hand_on(output, bytes) },
+        )?;
+    }
+    let mut summary = record.into_summary();
     // Samples that passed the filter are counted already.
     summary.filtered = passed.filtered();
     summary.without_lines = late.without_lines();
     if summary.duration_ns.saturating_add(SLACK_NS) < asked_ns {
         summary.asked_ns = asked_ns;
     }
-    format.finish(&summary, &mut bytes);
     // A client gets an error if there is no sample, and no empty profile.
-    let has_something = summary.samples > 0 || output.takes_empty();
-    if !has_something || output.write(&bytes).is_ok() {
-        drop(place);
-        output.finish(Ok(summary));
+    if summary.samples > 0 || output.takes_empty() {
+        format.finish(&summary, &mut bytes);
+        hand_on(output, &mut bytes)?;
     }
+    Ok(Some(summary))
+}
+
+fn begin(
+    shared: &AddressRecorder,
+    asked_ns: u64,
+    format: &mut dyn Format,
+    bytes: &mut Vec<u8>,
+) -> FlightRecord {
+    let now_ns = shared.clock.epoch(process::monotonic_ns());
+    let behind_ns = process::epoch_ns().wrapping_sub(now_ns) as i64;
+    FlightRecord::begin(&shared.recorder, now_ns.saturating_sub(asked_ns), behind_ns, format, bytes)
+}
+
+fn hand_on(output: &mut dyn Output, bytes: &mut Vec<u8>) -> Result<(), Closed> {
+    output.write(bytes)?;
+    bytes.clear();
+    Ok(())
+}
+
+fn locked<T>(recorder: &SharedFlightRecorder, body: impl FnOnce(&AddressRecorder) -> T) -> Option<T> {
+    lock(recorder)?.as_ref().map(body)
 }

@@ -17,9 +17,14 @@ pub struct LateNames {
 }
 
 impl LateNames {
-    /// Symbolizes by `names` the frames in modules that `places` has.
-    pub fn new(names: StackSymbolizer, places: Places) -> LateNames {
-        LateNames { names, places, known: FxHashMap::default() }
+    /// Symbolizes by `names` the frames in modules whose places are set.
+    pub fn new(names: StackSymbolizer) -> LateNames {
+        LateNames { names, places: Places::default(), known: FxHashMap::default() }
+    }
+
+    /// Where the names of modules are found by now.
+    pub fn set_places(&mut self, places: &Places) {
+        self.places.clone_from(places);
     }
 
     /// Addresses whose lines were not looked up for want of time.
@@ -47,7 +52,7 @@ impl LateNames {
     }
 
     /// A frame with names; `is_exact`: its address is no return address of a call.
-    pub fn frame(&mut self, frame: Frame, is_exact: bool) -> Frame {
+    fn frame(&mut self, frame: Frame, is_exact: bool) -> Frame {
         let is_unnamed = frame.kind == FrameKind::Native && frame.functions.is_empty();
         let Some(module) = frame.module.as_ref().filter(|_| is_unnamed) else { return frame };
         let key = (Arc::as_ptr(module).addr(), frame.address, is_exact);
@@ -98,7 +103,8 @@ mod tests {
         let names =
             StackSymbolizer::new(sources, Symbolize::Now, ShownFrames::Merged, Duration::from_secs(3600));
         let places = Places::from_iter([(code.module.clone(), code.symbols.clone().unwrap())]);
-        let mut late = LateNames::new(names, places);
+        let mut late = LateNames::new(names);
+        late.set_places(&places);
         let at =
             |address, module| Frame { address, kind: FrameKind::Native, module, functions: Arc::from([]) };
         let text = Function { name: "[cut]".into(), mangled: None, offset: 0, file: None, line: None };

@@ -1,0 +1,168 @@
+//! Writes what the flight recorder keeps, as a recording: a second at a time, so that neither the
+//! memory for its text nor a slow reader grows with the time that is asked for.
+
+use super::FlightRecorder;
+use crate::Format;
+use crate::aggregate::Sum;
+use crate::model::{FrameKind, Header, Sample, Stack, State, Summary, Thread};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// A stack of the recorder's: its generation and its node.
+type StackKey = (u64, u32);
+
+/// A recording of the latest time, while it is written.
+#[derive(Debug)]
+pub struct FlightRecord {
+    since_ns: u64,
+    /// The next second begins then or later, and the last one at `until_ns`.
+    next_ns: u64,
+    until_ns: u64,
+    behind_ns: i64,
+    /// Stacks with their names, and whether these show that a stack is whole which was cut.
+    named: FxHashMap<StackKey, (Arc<Stack>, bool)>,
+    tids: FxHashSet<u32>,
+    summary: Summary,
+    /// Samples that the recorder had at the beginning and that are not taken yet.
+    left: u64,
+}
+
+/// What the recorder keeps of a second.
+#[derive(Debug)]
+pub struct Second {
+    end_ns: u64,
+    sums: Vec<(Arc<Thread>, State, StackKey, Sum)>,
+    /// Those that were not in the seconds before.
+    stacks: Vec<(StackKey, Stack)>,
+}
+
+impl FlightRecord {
+    /// Begins with what was sampled from `since_ns` on. The samples' clock shows `behind_ns` less
+    /// than the time of day by now, which is written.
+    pub fn begin(
+        recorder: &FlightRecorder,
+        since_ns: u64,
+        behind_ns: i64,
+        format: &mut dyn Format,
+        out: &mut Vec<u8>,
+    ) -> FlightRecord {
+        let (start_ns, summary) = summary(recorder, since_ns);
+        let header =
+            Header { start_ns: start_ns.saturating_add_signed(behind_ns), ..recorder.header.clone() };
+        format.begin(&header, out);
+        let slices = || recorder.generations.iter().flat_map(|generation| generation.slices.iter());
+        let wanted = || slices().filter(|slice| slice.end_ns >= since_ns);
+        FlightRecord {
+            since_ns,
+            next_ns: 0,
+            until_ns: wanted().map(|slice| slice.start_ns).max().unwrap_or(0),
+            behind_ns,
+            named: FxHashMap::default(),
+            tids: FxHashSet::default(),
+            summary,
+            left: wanted().flat_map(|slice| slice.sums.values()).map(|sum| sum.samples).sum(),
+        }
+    }
+
+    /// Takes the next second from the recorder; `None`: that was all.
+    pub fn take(&mut self, recorder: &FlightRecorder) -> Option<Second> {
+        let FlightRecord { since_ns, next_ns, until_ns, .. } = *self;
+        let is_next = |start_ns| (next_ns..=until_ns).contains(&start_ns);
+        let (generation, slice) = recorder
+            .generations
+            .iter()
+            .flat_map(|generation| generation.slices.iter().map(move |slice| (generation, slice)))
+            .find(|(_, slice)| is_next(slice.start_ns) && slice.end_ns >= since_ns)?;
+        self.next_ns = slice.start_ns + 1;
+        let threads: Vec<&Arc<Thread>> = generation.threads.values();
+        let (mut sums, mut stacks, mut new) = (vec![], vec![], FxHashSet::default());
+        for (&(thread, state, node), sum) in &slice.sums {
+            let Some(&thread) = threads.get(thread) else { continue };
+            let key = (generation.number, node);
+            if !self.named.contains_key(&key) && new.insert(key) {
+                stacks.push((key, generation.stacks.stack(node)));
+            }
+            self.left = self.left.saturating_sub(sum.samples);
+            sums.push((thread.clone(), state, key, *sum));
+        }
+        Some(Second { end_ns: slice.end_ns, sums, stacks })
+    }
+
+    /// Writes a second: `name` gives stacks their names, then `is_wanted` filters. `hand_on` is
+    /// called between samples, and ends it by an error.
+    pub fn write<E>(
+        &mut self,
+        second: Second,
+        format: &mut dyn Format,
+        mut name: impl FnMut(Stack) -> Stack,
+        mut is_wanted: impl FnMut(&Sample<'_>) -> bool,
+        out: &mut Vec<u8>,
+        mut hand_on: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (key, stack) in second.stacks {
+            let was_cut = is_cut(&stack);
+            let stack = Arc::new(name(stack));
+            let is_whole = was_cut && !is_cut(&stack);
+            self.named.insert(key, (stack, is_whole));
+        }
+        let time_ns = second.end_ns.saturating_add_signed(self.behind_ns);
+        for (thread, state, key, sum) in &second.sums {
+            let Some((stack, is_whole)) = self.named.get(key) else { continue };
+            let (thread, state) = (thread, *state);
+            let seen_whole = if *is_whole { sum.samples } else { 0 };
+            self.summary.truncated = self.summary.truncated.saturating_sub(seen_whole);
+            let ticks = u32::try_from(sum.samples).unwrap_or(u32::MAX).max(1);
+            let each =
+                |ticks: u32, weight_ns: u64| Sample { time_ns, ticks, thread, state, weight_ns, stack };
+            // CPU weights differ: what does not divide is one tick's.
+            let weight_ns = sum.ns / u64::from(ticks);
+            let rest_ns = sum.ns - weight_ns * u64::from(ticks);
+            for sample in [each(ticks - 1, weight_ns), each(1, weight_ns + rest_ns)] {
+                if sample.ticks > 0 && is_wanted(&sample) {
+                    self.tids.insert(thread.tid);
+                    self.summary.samples += u64::from(sample.ticks);
+                    format.sample(&sample, out);
+                    hand_on(out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The recording's figures. Losses are those of all threads, but for stacks that their names
+    /// show to be whole. What the recorder let go of meanwhile counts as dropped.
+    pub fn into_summary(self) -> Summary {
+        let dropped = self.summary.dropped.saturating_add(self.left);
+        Summary { threads: self.tids.len() as u64, dropped, ..self.summary }
+    }
+}
+
+/// When what is kept since then begins, and its figures but for samples and threads.
+fn summary(recorder: &FlightRecorder, since_ns: u64) -> (u64, Summary) {
+    let all = || recorder.generations.iter().flat_map(|generation| generation.slices.iter());
+    let wanted = || all().filter(|slice| slice.end_ns >= since_ns);
+    let start_ns = wanted().next().map_or(since_ns, |slice| slice.start_ns.max(recorder.header.start_ns));
+    let end_ns = wanted().next_back().map_or(start_ns, |slice| slice.end_ns);
+    let (now, none) = (&recorder.figures, Summary::default());
+    let before = wanted().next().map_or(&none, |first| &first.before);
+    let since = |of: fn(&Summary) -> u64| of(now).saturating_sub(of(before));
+    let unkept = wanted().map(|slice| slice.dropped).sum::<u64>();
+    let summary = Summary {
+        duration_ns: end_ns.saturating_sub(start_ns),
+        ticks: since(|figures| figures.ticks),
+        late: since(|figures| figures.late),
+        truncated: since(|figures| figures.truncated),
+        dropped: since(|figures| figures.dropped).saturating_add(unkept),
+        filled: since(|figures| figures.filled),
+        inferred: since(|figures| figures.inferred),
+        unsampled_cpu_ns: since(|figures| figures.unsampled_cpu_ns),
+        cpu_wait_ns: since(|figures| figures.cpu_wait_ns),
+        ..Summary::default()
+    };
+    (start_ns, summary)
+}
+
+/// Whether a stack does not reach the thread's root.
+fn is_cut(stack: &Stack) -> bool {
+    stack.frames.last().is_some_and(|last| last.kind == FrameKind::Note)
+}
