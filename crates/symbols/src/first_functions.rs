@@ -4,7 +4,7 @@
 
 /// What the kernel starts; what clone(2) returns to; what begins a stack of its own, or switches to
 /// another one and continues there.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 14] = [
     "_start",
     "_dl_start_user",
     "__clone",
@@ -18,10 +18,7 @@ const NAMES: [&str; 17] = [
     "runtime.mstart",
     "runtime.goexit",
     "runtime.mcall",
-    "runtime.systemstack",
     "runtime.morestack",
-    "runtime.asmcgocall",
-    "runtime.cgocallback",
     // Erlang's emulator: its compiled code keeps frame pointers, the first of which is 0.
     "global::process_main",
     "erts_beamasm:normal_exit/0",
@@ -32,7 +29,7 @@ const NAMES: [&str; 17] = [
 const SIGNAL_RETURN: [&str; 2] = ["__restore_rt", "__kernel_rt_sigreturn"];
 
 /// What Go's linker adds to the names of its assembly.
-const GO_ASSEMBLY: &str = ".abi0";
+pub(crate) const GO_ASSEMBLY: &str = ".abi0";
 
 /// Whether a stack ends at a function of this name, which called the next one further in.
 pub fn is_first(name: &str) -> bool {

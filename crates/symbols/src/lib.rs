@@ -13,6 +13,7 @@ pub mod demangle;
 pub mod elf;
 pub mod error;
 pub mod first_functions;
+pub mod go;
 pub mod identity;
 pub mod jit;
 mod lines;

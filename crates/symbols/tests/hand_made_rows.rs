@@ -2,7 +2,7 @@
 //! one machine need not have, among them all of aarch64's.
 
 use std::ops::Range;
-use swipr_symbols::rows::{UnwindInput, build_table};
+use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::rule::{CfaRule, Extended, Kind, Rule, ValueRule};
 
@@ -273,7 +273,7 @@ fn a_return_address_behind_padding_ends_a_stack_and_larger_holes_have_no_rule() 
         text: 0x1000..0x9000,
         eh_frame_hdr: None,
         eh_frame: (ADDRESS, &[]),
-        debug_frame: Some((0, &of_debug_frame)),
+        debug_frame: Some(DebugFrameInput { bias: 0, bytes: &of_debug_frame, stack_switches: &[] }),
         main: None,
         aarch64: false,
     });
@@ -346,6 +346,10 @@ fn debug_frame(functions: &[Function]) -> Vec<u8> {
     section
 }
 
+fn debug_input(bias: u64, bytes: &[u8]) -> DebugFrameInput<'_> {
+    DebugFrameInput { bias, bytes, stack_switches: &[] }
+}
+
 #[test]
 fn debug_frame_describes_what_eh_frame_does_not() {
     let eh_frame = X86_64.bytes(&[(0x2000..0x2100, &[0x41, 0x0e, 16]), (0x3000..0x3100, &[])]);
@@ -355,7 +359,7 @@ fn debug_frame_describes_what_eh_frame_does_not() {
     let functions = [0x100..0x180, 0x1000..0x1100, 0x1800..0x1900, 0x2400..0x2480, 0x20_0000..0x20_0020]
         .map(|code| (code, pushes));
     let debug = debug_frame(&functions);
-    fn input<'a>(eh_frame: &'a [u8], debug_frame: Option<(u64, &'a [u8])>) -> UnwindInput<'a> {
+    fn input<'a>(eh_frame: &'a [u8], debug_frame: Option<DebugFrameInput<'a>>) -> UnwindInput<'a> {
         let text = 0x1000..0x9000;
         UnwindInput {
             text,
@@ -366,7 +370,7 @@ fn debug_frame_describes_what_eh_frame_does_not() {
             aarch64: false,
         }
     }
-    let table = build_table(&input(&eh_frame, Some((0x1000, &debug)))).unwrap();
+    let table = build_table(&input(&eh_frame, Some(debug_input(0x1000, &debug)))).unwrap();
     let at = |pc| table.view().rule(pc);
     assert_eq!(
         [at(0x1100), at(0x1101), at(0x117f), at(0x1180)],
@@ -375,18 +379,26 @@ fn debug_frame_describes_what_eh_frame_does_not() {
     assert_eq!([at(0x2001), at(0x20ff), at(0x2100)], [sp(16, 0), sp(16, 0), Rule::NONE]);
     assert_eq!([at(0x2800), at(0x28ff), at(0x2900), at(0x3050)], [sp(8, 0), sp(32, 0), Rule::NONE, sp(8, 0)]);
     assert_eq!([at(0x3400), at(0x3401), at(0x3480)], [sp(8, 0), sp(32, 0), Rule::NONE]);
+    let switches =
+        DebugFrameInput { stack_switches: &[(0x1800, Rule::OTHER_STACK)], ..debug_input(0x1000, &debug) };
+    let other = build_table(&input(&eh_frame, Some(switches))).unwrap();
+    let at = |pc| other.view().rule(pc);
+    assert_eq!(
+        [at(0x2800), at(0x28ff), at(0x2900), at(0x3401)],
+        [Rule::OTHER_STACK, Rule::OTHER_STACK, Rule::NONE, sp(32, 0)]
+    );
     let without = build_table(&input(&eh_frame, None)).unwrap();
     assert_eq!(without.undescribed(), 0x8000 - 0x100 - 0x100);
     assert_eq!(without.view().rule(0x1101), Rule::NONE);
-    let alone = build_table(&input(&[], Some((0x1000, &debug)))).unwrap();
+    let alone = build_table(&input(&[], Some(debug_input(0x1000, &debug)))).unwrap();
     assert_eq!([alone.view().rule(0x2001), alone.view().rule(0x2100)], [sp(32, 0), Rule::NONE]);
-    assert!(build_table(&input(&[], Some((0x100_0000, &debug)))).is_err());
+    assert!(build_table(&input(&[], Some(debug_input(0x100_0000, &debug)))).is_err());
     // Damage gives fewer rows and never a panic.
     for at in 0..debug.len() {
         let mut damaged = debug.clone();
         for value in [0, 1, 0x7f, 0x80, 0xff] {
             damaged[at] = value;
-            let _ = build_table(&input(&eh_frame, Some((0x1000, &damaged))));
+            let _ = build_table(&input(&eh_frame, Some(debug_input(0x1000, &damaged))));
         }
     }
 }

@@ -10,9 +10,21 @@ use super::register_rows::RegisterRows;
 use crate::table::TableBuilder;
 use gimli::{BaseAddresses, DebugFrame, DebugFrameOffset, LittleEndian, UnwindSection, Vendor};
 use std::ops::Range;
-use swipr_unwind::rule::Rule;
+use swipr_unwind::rule::{Kind, Rule};
 
 const ADDRESS_BYTES: u8 = 8;
+
+/// What a file says of code that `.eh_frame` does not describe.
+#[derive(Clone, Copy, Debug)]
+pub struct DebugFrameInput<'a> {
+    /// What was added to the addresses in the file.
+    pub bias: u64,
+    /// The bytes of `.debug_frame`.
+    pub bytes: &'a [u8],
+    /// Where functions of Go begin, in the file, that change stacks, but are described as if they
+    /// did not, and the rules that hold in them. Empty: the code is not Go's.
+    pub stack_switches: &'a [(u64, Rule)],
+}
 
 /// The functions that a `.debug_frame` describes.
 pub(super) struct DebugFunctions<'a> {
@@ -22,11 +34,14 @@ pub(super) struct DebugFunctions<'a> {
     bias: u64,
     /// Address in the process and place in the section; by address.
     functions: Vec<Described>,
+    /// As in [`DebugFrameInput`].
+    stack_switches: &'a [(u64, Rule)],
 }
 
 impl<'a> DebugFunctions<'a> {
-    /// Those that begin in `text`. `bias` is what was added to the addresses in the file.
-    pub(super) fn new(bias: u64, bytes: &'a [u8], aarch64: bool, text: &Range<u64>) -> DebugFunctions<'a> {
+    /// Those that begin in `text`.
+    pub(super) fn new(input: DebugFrameInput<'a>, aarch64: bool, text: &Range<u64>) -> DebugFunctions<'a> {
+        let DebugFrameInput { bias, bytes, stack_switches } = input;
         let mut section = DebugFrame::new(bytes, LittleEndian);
         section.set_address_size(ADDRESS_BYTES);
         if aarch64 {
@@ -48,7 +63,7 @@ impl<'a> DebugFunctions<'a> {
         }
         functions.sort_unstable();
         functions.dedup_by_key(|function| function.start);
-        DebugFunctions { section, bytes, bases, bias, functions }
+        DebugFunctions { section, bytes, bases, bias, functions, stack_switches }
     }
 
     /// Whether there is none.
@@ -78,17 +93,59 @@ impl<'a> DebugFunctions<'a> {
             let Ok(description) = parsed else { continue };
             push_hole(end..start, builder);
             end = start.saturating_add(description.len()).min(limit);
+            let is_here = |(function, _): &&(u64, Rule)| function.wrapping_add(self.bias) == start;
+            if let Some((_, rule)) = self.stack_switches.iter().find(is_here) {
+                builder.push(start, *rule);
+                continue;
+            }
             converter.read_from(self.bytes);
             saved.add(&description, (&self.section, &self.bases, self.bias), start..end, converter);
+            let mut go_frame = GoFrame::default();
             machine.run(&description, &self.section, &self.bases, |pc, state| {
                 let pc = pc.wrapping_add(self.bias);
                 let inside = (start..end).contains(&pc);
                 if inside {
-                    builder.push(pc, state.map_or(Rule::NONE, |state| converter.rule(state)));
+                    let rule = state.map_or(Rule::NONE, |state| converter.rule(state));
+                    if self.stack_switches.is_empty() {
+                        builder.push(pc, rule);
+                    } else {
+                        go_frame.push(pc, rule, builder);
+                    }
                 }
                 inside
             });
         }
         end
+    }
+}
+
+/// A function of Go that has a frame saves its caller's frame pointer at the upper end. That is not
+/// described.
+#[derive(Default)]
+struct GoFrame {
+    /// The frame was made at once: the frame pointer is saved by the next instruction, which ends
+    /// here.
+    saved_at: u64,
+}
+
+impl GoFrame {
+    fn push(&mut self, pc: u64, rule: Rule, builder: &mut TableBuilder) {
+        let size = rule.cfa_offset();
+        let Some(saved) = Rule::sp(size as i64, -16).filter(|_| rule.kind() == Kind::Sp && size >= 16) else {
+            return builder.push(pc, rule);
+        };
+        if self.saved_at == 0 {
+            // mov %rbp,size-16(%rsp), with one or four bytes of distance, or push.
+            self.saved_at = pc
+                + if size == 16 {
+                    0
+                } else if size < 16 + 128 {
+                    5
+                } else {
+                    8
+                };
+            builder.push(pc, rule);
+        }
+        builder.push(pc.max(self.saved_at), saved);
     }
 }

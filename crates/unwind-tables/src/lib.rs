@@ -28,6 +28,7 @@ use crate::table::{OwnedTable, TableBuilder};
 use cfi_fast::CfiFast;
 use cfi_machine::{Machine, State};
 use convert::Converter;
+pub use debug_frame::DebugFrameInput;
 use debug_frame::DebugFunctions;
 use descriptions::Descriptions;
 use main_function::Function;
@@ -53,9 +54,8 @@ pub struct UnwindInput<'a> {
     pub eh_frame_hdr: Option<(u64, &'a [u8])>,
     /// Address and bytes of `.eh_frame`.
     pub eh_frame: (u64, &'a [u8]),
-    /// What was added to the addresses in the file, and the bytes of the file's `.debug_frame`, for
-    /// code that `.eh_frame` does not describe.
-    pub debug_frame: Option<(u64, &'a [u8])>,
+    /// For code that `.eh_frame` does not describe.
+    pub debug_frame: Option<DebugFrameInput<'a>>,
     /// Address and code of the program's `main`: its instructions are read where `.eh_frame` does
     /// not describe it, as in Rust programs built with `panic=abort`.
     pub main: Option<(u64, &'a [u8])>,
@@ -74,8 +74,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     }
     let mut descriptions = Descriptions::new(input.eh_frame, input.aarch64).of_code_at(input.text.start);
     let functions = descriptions.sorted(input.eh_frame_hdr, &input.text);
-    let debug =
-        input.debug_frame.map(|(bias, bytes)| DebugFunctions::new(bias, bytes, input.aarch64, &input.text));
+    let debug = input.debug_frame.map(|debug| DebugFunctions::new(debug, input.aarch64, &input.text));
     let debug = debug.filter(|debug| !debug.is_empty());
     if functions.is_empty() && debug.is_none() {
         return Err(Error::NoRows);

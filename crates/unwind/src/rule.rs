@@ -51,6 +51,9 @@ impl Rule {
     /// was begun with it, as with [`Rule::END`]. A thread that runs in it, or returns into it, runs
     /// undescribed code, as with [`Rule::NONE`].
     pub const PADDING: Rule = Rule(Kind::End as u32 | 1 << 3);
+    /// The function has left its caller's stack for another one, with a frame pointer to its own
+    /// frame, or its caller's, in the register: CFA = fp + 16, on a stack of unknown extent.
+    pub const OTHER_STACK: Rule = Rule(Kind::End as u32 | 2 << 3);
     /// A signal frame.
     pub const SIGNAL: Rule = Rule(Kind::Signal as u32);
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use swipr_symbols::demangle::Names;
 use swipr_symbols::elf::ElfFile;
-use swipr_symbols::rows::{UnwindInput, build_table};
+use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table};
 use swipr_symbols::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
 
 /// Addresses that are looked up in each executable section.
@@ -69,7 +69,11 @@ fn rows(file: &ElfFile) {
             text: code.address..end,
             eh_frame_hdr: header.as_ref().map(|(address, bytes)| (*address, &bytes[..])),
             eh_frame: (address, &frames),
-            debug_frame: debug_frame.as_ref().map(|(_, bytes)| (0, &bytes[..])),
+            debug_frame: debug_frame.as_ref().map(|(_, bytes)| DebugFrameInput {
+                bias: 0,
+                bytes,
+                stack_switches: &[],
+            }),
             main: None,
             aarch64: file.is_aarch64(),
         };

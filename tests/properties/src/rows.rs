@@ -11,7 +11,7 @@ use gimli::{
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use swipr_symbols::elf::build_id_of_notes;
-use swipr_symbols::rows::{UnwindInput, build_table, described_code, main_of_start};
+use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table, described_code, main_of_start};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::arch::{Arch, Native};
 use swipr_unwind::cfi_machine::Descriptions;
@@ -74,7 +74,7 @@ pub fn any(bytes: &[u8]) {
         text: text.clone(),
         eh_frame_hdr: header.map(|header| (HEADER, header)),
         eh_frame: (FRAMES, frames),
-        debug_frame: debug.map(|debug| (bias, debug)),
+        debug_frame: debug.map(|bytes| DebugFrameInput { bias, bytes, stack_switches: &[] }),
         main,
         aarch64: processor.aarch64,
     };

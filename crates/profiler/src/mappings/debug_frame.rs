@@ -2,7 +2,10 @@
 //! in memory: the file is opened, which most objects are spared.
 
 use super::origin::Origin;
+use swipr_symbols::go;
+use swipr_symbols::rows::DebugFrameInput;
 use swipr_symbols::table::OwnedTable;
+use swipr_unwind::rule::Rule;
 
 /// Larger sections are not read.
 const MAX_BYTES: u64 = 64 << 20;
@@ -15,9 +18,22 @@ pub fn is_wanted(table: &OwnedTable) -> bool {
     table.undescribed() > USUAL
 }
 
-/// The section, if the file has one and is certainly the one whose code is mapped.
-pub fn of_object(origin: &Origin, build_id: &[u8]) -> Option<Vec<u8>> {
-    let file = origin.open_proven(build_id)?;
-    let bytes = file.bytes(file.section(".debug_frame")?, MAX_BYTES).ok()?;
-    (!bytes.is_empty()).then_some(bytes)
+/// What is read of a file.
+pub struct DebugFrame {
+    bytes: Vec<u8>,
+    stack_switches: Vec<(u64, Rule)>,
+}
+
+impl DebugFrame {
+    /// That of the object whose code is mapped: if the file has one, and is certainly the one.
+    pub fn of_object(origin: &Origin, build_id: &[u8]) -> Option<DebugFrame> {
+        let file = origin.open_proven(build_id)?;
+        let bytes = file.bytes(file.section(".debug_frame")?, MAX_BYTES).ok()?;
+        (!bytes.is_empty()).then(|| DebugFrame { bytes, stack_switches: go::stack_switches(&file) })
+    }
+
+    /// For a table; `bias` is what was added to the addresses in the file.
+    pub fn input(&self, bias: u64) -> DebugFrameInput<'_> {
+        DebugFrameInput { bias, bytes: &self.bytes, stack_switches: &self.stack_switches }
+    }
 }

@@ -1,9 +1,10 @@
 //! One loaded object: where its code is, its unwind table, and where its names are.
 
+use super::Symbols;
+use super::debug_frame::{self, DebugFrame};
 use super::origin::Origin;
 use super::reader::{MAX_BYTES, Reader, frame_header};
 use super::unwind_info::UnwindInfo;
-use super::{Symbols, debug_frame};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +12,7 @@ use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Object, Segment};
 use swipr_symbols::error::Error;
-use swipr_symbols::rows::{UnwindInput, build_table};
+use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table};
 use swipr_symbols::symbolizer::ObjectKey;
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::published;
@@ -80,14 +81,14 @@ impl LoadedObject {
         let main = reader.main_function(text);
         let main = main.as_ref().map(|(address, code)| (*address, code.as_slice()));
         let sections = reader.unwind_sections(&self.source);
-        let from_memory = |debug_frame: Option<(u64, &[u8])>| {
+        let from_memory = |debug_frame: Option<DebugFrameInput<'_>>| {
             sections.as_ref().and_then(|it| it.table(text, main, debug_frame))
         };
         let (origin, build_id, bias) = (&self.origin, &self.module.build_id, self.source.bias);
         let table = match from_memory(None) {
             Some(table) if self.symbols.key.image.is_none() && debug_frame::is_wanted(&table) => {
-                let debug_frame = debug_frame::of_object(origin, build_id);
-                let better = debug_frame.and_then(|bytes| from_memory(Some((bias, &bytes))));
+                let debug_frame = DebugFrame::of_object(origin, build_id);
+                let better = debug_frame.and_then(|frame| from_memory(Some(frame.input(bias))));
                 better.or(Some(table))
             }
             Some(table) => Some(table),
@@ -196,7 +197,7 @@ fn table_from_file(bias: u64, origin: &Origin, build_id: &[u8], text: &Range<u64
     let section = file.section(".eh_frame");
     let read = section.and_then(|section| Some((section.address, file.bytes(section, MAX_BYTES).ok()?)));
     let (address, bytes) = read.unwrap_or_default();
-    let with = |debug_frame: Option<(u64, &[u8])>| {
+    let with = |debug_frame: Option<DebugFrameInput<'_>>| {
         let input = UnwindInput {
             text: text.clone(),
             eh_frame_hdr: None,
@@ -211,6 +212,6 @@ fn table_from_file(bias: u64, origin: &Origin, build_id: &[u8], text: &Range<u64
     if table.as_ref().is_some_and(|table| !debug_frame::is_wanted(table)) {
         return table;
     }
-    let debug_frame = debug_frame::of_object(origin, build_id);
-    debug_frame.and_then(|bytes| with(Some((bias, &bytes)))).or(table)
+    let debug_frame = DebugFrame::of_object(origin, build_id);
+    debug_frame.and_then(|frame| with(Some(frame.input(bias)))).or(table)
 }

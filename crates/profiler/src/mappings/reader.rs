@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use swipr_os::maps::Mapping;
 use swipr_os::objects::{self, Object, Segment};
 use swipr_symbols::elf::build_id_of_notes;
-use swipr_symbols::rows::{UnwindInput, build_table, main_of_start};
+use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table, main_of_start};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::memory;
 use swipr_unwind::sections::{Room, Sections, TableDemand};
@@ -37,7 +37,7 @@ impl UnwindSections {
         &self,
         text: &Range<u64>,
         main: Option<(u64, &[u8])>,
-        debug_frame: Option<(u64, &[u8])>,
+        debug_frame: Option<DebugFrameInput<'_>>,
     ) -> Option<OwnedTable> {
         build_table(&UnwindInput {
             text: text.clone(),

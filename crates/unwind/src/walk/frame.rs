@@ -34,7 +34,7 @@ impl Frame {
 
     #[inline(always)]
     pub(super) fn is_outermost(&self, rules: &Rules<'_>, rule: Rule) -> bool {
-        rule.kind() == Kind::End && (rule != Rule::PADDING || self.was_begun_by_hand(rules))
+        rule == Rule::END || rule == Rule::PADDING && self.was_begun_by_hand(rules)
     }
 
     /// Whether the return address is the first byte behind padding: a stack was begun with it. If

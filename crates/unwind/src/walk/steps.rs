@@ -140,6 +140,7 @@ fn step_special<A: Arch, M: Memory + ?Sized>(
 ) -> Result<(), StepError> {
     match rule.kind() {
         Kind::End if frame.is_outermost(rules, rule) => Err(Stop::Root.into()),
+        Kind::End if rule == Rule::OTHER_STACK => Ok(step_to_other_stack::<A, M>(memory, frame)?),
         Kind::Plt => {
             let pushed = frame.at.pc & 15 >= rule.plt_threshold();
             let cfa = frame.at.sp.wrapping_add(if pushed { 16 } else { 8 });
@@ -170,6 +171,19 @@ fn step_special<A: Arch, M: Memory + ?Sized>(
             }
         }
     }
+}
+
+/// Steps to the caller whose frame pointer is known, wherever its stack is.
+#[cold]
+#[inline(never)]
+fn step_to_other_stack<A: Arch, M: Memory + ?Sized>(memory: &mut M, frame: &mut Frame) -> Result<(), Stop> {
+    let fp = frame.at.fp.ok_or(Stop::FramePointerUnknown)?;
+    let word = |memory: &mut M, at: u64| memory.word(at).ok_or(Stop::OutOfBounds);
+    let (caller_fp, pc) = (word(memory, fp)?, word(memory, fp.wrapping_add(8))?);
+    let cfa = fp.wrapping_add(16);
+    enter_caller::<A>(frame, pc, cfa, Some(caller_fp))?;
+    *frame = Frame { exact: false, ..Frame::new(frame.at, 0) };
+    Ok(())
 }
 
 /// Steps from the trampoline behind a signal handler to the frame that the signal interrupted.

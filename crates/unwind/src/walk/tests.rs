@@ -382,6 +382,20 @@ fn endless_recursion_ends_at_the_limit_and_keeps_both_ends() {
     assert_eq!((frames.len(), stop), (CAPACITY, Stop::TooDeep));
 }
 
+/// Go's asmcgocall: the caller's stack is elsewhere, here further down.
+#[test]
+fn a_stack_goes_on_elsewhere_where_a_function_has_left_it() {
+    let rows = [(0, sp(16, 0)), (0x10, Rule::OTHER_STACK), (0x20, sp(16, 0)), (0x40, Rule::END)];
+    let fp = STACK + 8;
+    let stack = [0, fp, TEXT + 0x25, 0, TEXT + 0x45, 0, 0, TEXT + 0x15];
+    let start = Registers { pc: TEXT + 4, sp: STACK + 6 * 8, fp: Some(fp), link: None, context: 0 };
+    let frames = vec![TEXT + 4, TEXT + 0x15, TEXT + 0x25, TEXT + 0x45];
+    assert_eq!(world(&rows, &stack).walk::<X86_64>(start), (frames, Stop::Root));
+    let unknown = Registers { fp: None, ..start };
+    let cut = (vec![TEXT + 4, TEXT + 0x15], Stop::FramePointerUnknown);
+    assert_eq!(world(&rows, &stack).walk::<X86_64>(unknown), cut);
+}
+
 /// A caller at 0x100 with a frame pointer, blocked below it: the callee's rule is
 /// sp-relative and does not save the frame pointer. `later`: what the function does last.
 fn blocked_under_a_frame_pointer(call: [u8; 5], later: &[u8]) -> (Vec<u64>, Stop) {

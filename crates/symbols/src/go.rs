@@ -1,0 +1,59 @@
+//! Go's assembly that changes stacks. Its unwind information describes it as if it did not.
+
+use crate::elf::ElfFile;
+use crate::first_functions::GO_ASSEMBLY;
+use crate::symbols::address_of;
+use swipr_unwind::rule::Rule;
+
+/// They call others, or the kernel's functions, on the thread's own stack. Their own frame's
+/// pointer, or their caller's, is in its register.
+const SWITCHES: [&str; 7] = [
+    "runtime.systemstack",
+    "runtime.asmcgocall",
+    "runtime.nanotime1",
+    "runtime.walltime",
+    "time.now",
+    "runtime.callCgoMmap",
+    "runtime.callCgoMunmap",
+];
+/// C calls Go. Its return address is made up: the goroutine's stack goes on there.
+const CALLED_BY_C: &str = "runtime.cgocallback";
+/// The first version of Go, 1.21, whose made-up address is described.
+const DESCRIBED: u32 = 21;
+/// The first version whose assembly has a suffix. What has both names is a wrapper by the other.
+const WITH_SUFFIX: u32 = 17;
+/// More is not read of a section with a version in it.
+const MAX_BYTES: u64 = 4096;
+
+/// Where such functions begin, in the file's own numbering, and the rules that hold in them.
+pub fn stack_switches(file: &ElfFile) -> Vec<(u64, Rule)> {
+    let Some(section) = file.section(".go.buildinfo") else { return vec![] };
+    let minor = minor_version(&file.bytes(section, MAX_BYTES).unwrap_or_default());
+    let suffix = if minor.is_some_and(|minor| minor < WITH_SUFFIX) { "" } else { GO_ASSEMBLY };
+    let switches = SWITCHES.map(|name| (name, Rule::OTHER_STACK));
+    let outermost = minor.is_none_or(|minor| minor < DESCRIBED).then_some((CALLED_BY_C, Rule::END));
+    // `time.now` has none.
+    let address =
+        |name: &str| address_of(file, &format!("{name}{suffix}")).or_else(|| address_of(file, name));
+    let of = |(name, rule)| Some((address(name)?, rule));
+    switches.into_iter().chain(outermost).filter_map(of).collect()
+}
+
+/// Of `go1.21.13`. Before Go 1.18 it is elsewhere.
+fn minor_version(text: &[u8]) -> Option<u32> {
+    let at = text.windows(4).position(|part| part == b"go1.")?;
+    let digits = text.get(at + 4..)?.iter().take_while(|digit| digit.is_ascii_digit());
+    std::str::from_utf8(&digits.copied().collect::<Vec<u8>>()).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_go_are_read() {
+        assert_eq!(minor_version(b"\xff Go buildinf:\x08\x02\0\0\x08go1.19.8\x20path"), Some(19));
+        assert_eq!([minor_version(b"go1."), minor_version(b"go1"), minor_version(b"")], [None; 3]);
+        assert_eq!(minor_version(b"go1.99999999999"), None);
+    }
+}
