@@ -207,13 +207,32 @@ fn a_file_that_cannot_be_written_is_told_at_the_start() {
 fn a_file_that_a_full_disk_cuts_is_told_at_the_end() {
     let directory = Directory::new();
     let (_built, executable) = built("mini_demo");
-    // The program has the shell's process id.
-    let script = r#"ln -s /dev/full "$1/life.$$.folded.part" && exec env LD_PRELOAD="$2" SWIPR_OUTPUT="$1/life.%p.folded" "$3" --burn-cpu --threads 1 --iterations 100"#;
+    // Each write to a file fails.
+    let script = r#"trap '' XFSZ && ulimit -f 0 && exec env LD_PRELOAD="$2" SWIPR_OUTPUT="$1/life.%p.folded" "$3" --burn-cpu --threads 1 --iterations 100"#;
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh"]).args([directory.path(), &agent::library(), &executable]);
     let output = command.env_remove("LD_LIBRARY_PATH").stdin(Stdio::null()).output().expect("the program");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("]: SWIPR_OUTPUT: cannot write "), "{said}");
+}
+
+/// Regression: the file behind a link of that name was overwritten.
+#[test]
+fn a_link_that_waits_for_the_file_leads_nowhere() {
+    let directory = Directory::new();
+    let (_built, executable) = built("mini_demo");
+    let victim = directory.path().join("victim");
+    std::fs::write(&victim, "kept").expect("a file");
+    // The program has the shell's process id.
+    let script = r#"ln -s "$1/victim" "$1/life.$$.folded.part" && exec env LD_PRELOAD="$2" SWIPR_OUTPUT="$1/life.%p.folded" "$3" --burn-cpu --threads 1 --iterations 100"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).args([directory.path(), &agent::library(), &executable]);
+    let output = command.env_remove("LD_LIBRARY_PATH").stdin(Stdio::null()).output().expect("the program");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_to_string(victim).expect("the file"), "kept");
+    let names = std::fs::read_dir(directory.path()).expect("the folder").flatten();
+    assert!(names.into_iter().any(|file| file.file_type().is_ok_and(|kind| kind.is_file())
+        && file.file_name().to_string_lossy().ends_with(".folded")));
 }
 
 /// Regression: the agent listened on its socket alone, and did not say so. A child cannot have its

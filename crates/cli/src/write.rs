@@ -230,7 +230,9 @@ fn destination(place: &Path) -> io::Result<Sink> {
     let place = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
     let beside = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    Ok(Sink::Beside { file: File::create(&beside)?, beside, place })
+    // Anybody may have put a link there, in a folder like /tmp.
+    let _ = fs::remove_file(&beside);
+    Ok(Sink::Beside { file: File::create_new(&beside)?, beside, place })
 }
 
 fn cannot_write(place: &Path, error: &io::Error) -> Error {

@@ -119,7 +119,7 @@ impl Agent {
         self.stopping.store(true, Relaxed);
         let submitted = lock(&self.submitted).map(|mut submitted| std::mem::take(&mut *submitted));
         for submitted in submitted.into_iter().flatten() {
-            submitted.output.finish(Err("the agent is stopping".into()));
+            submitted.output.finish(Err(StartError::Stopping.to_string()));
         }
         if let Some(mut questions) = lock(&self.questions) {
             *questions = None;

@@ -1,6 +1,6 @@
 //! A recording's output into a file, and waiting for its end.
 
-use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl};
 use nix::unistd::{AccessFlags, faccessat};
 use std::fs::File;
 use std::io::Write;
@@ -117,7 +117,18 @@ impl FileOutput {
             false => return Err(std::io::ErrorKind::NotFound.into()),
         };
         let mut options = File::options();
-        options.write(true).create(true).truncate(true).mode(MODE).custom_flags(flags).open(path)
+        // A FIFO without a reader is an error, and not waited for.
+        options.write(true).mode(MODE).custom_flags(flags | libc::O_NONBLOCK);
+        if self.complete.is_some() {
+            // Anybody may have put a link there, in a folder like /tmp.
+            let _ = std::fs::remove_file(path);
+            options.create_new(true);
+        } else {
+            options.create(true).truncate(true);
+        }
+        let file = options.open(path)?;
+        fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+        Ok(file)
     }
 
     /// The same, but until the file is complete its name ends in `.part`.
@@ -192,6 +203,16 @@ mod tests {
         assert!(output.write(b"x").is_err() && !path.exists());
         let mut output = FileOutput::new(path.clone(), Arc::default());
         assert!(output.write(b"x").is_ok() && path.exists());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// Regression: the writer waited for a reader for ever.
+    #[test]
+    fn a_fifo_that_nobody_reads_is_an_error() {
+        let path = std::env::temp_dir().join(format!("swipr-fifo-{}", std::process::id()));
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let mut output = FileOutput::new(path.clone(), Arc::default());
+        assert_eq!(output.write(b"x"), Err(Closed));
         std::fs::remove_file(path).unwrap();
     }
 

@@ -79,11 +79,19 @@ impl Handle {
         !std::mem::replace(&mut inbox.attended, true)
     }
 
-    /// The thread could not be started: drops the recordings, which reports that to their writers.
+    /// The thread could not be started.
     pub fn abandon(&self) {
-        let Some(mut inbox) = lock(&self.inbox) else { return };
-        inbox.new.clear();
-        inbox.attended = false;
+        self.refuse();
+        if let Some(mut inbox) = lock(&self.inbox) {
+            inbox.attended = false;
+        }
+    }
+
+    /// Drops the recordings, which reports that to their writers.
+    fn refuse(&self) {
+        if let Some(mut inbox) = lock(&self.inbox) {
+            inbox.new.clear();
+        }
     }
 
     /// Wakes the sampler: something about a recording changed (it is to end).
@@ -161,7 +169,7 @@ pub fn run(handle: &Handle, counters: &Arc<AgentCounters>, when_idle: impl Fn())
         // one.
         if let Err(error) = sample(handle, counters) {
             counters.fail(format_args!("cannot sample: {error}"));
-            handle.abandon();
+            handle.refuse();
         }
         when_idle();
         if handle.leave() {
@@ -192,6 +200,10 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
         sweeper.preempt(&recordings);
         if !new.is_empty() || recordings.iter().any(|recording| recording.is_due(monotonic_ns())) {
             sweeper.refresh();
+        }
+        if !new.is_empty() {
+            // Their writers have given their places to the new ones.
+            sweeper.retire(&mut recordings, monotonic_ns());
         }
         for recording in new {
             sweeper.admit(recording, &mut recordings);

@@ -49,6 +49,8 @@ impl Agent {
     /// calling [`Agent::wake_sampler`]) ends the recording.
     pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<StopTime>) {
         match lock(&self.submitted) {
+            // Who stops the agent says so before it takes what was submitted.
+            Some(_) if self.stopping.load(Relaxed) => output.finish(Err(StartError::Stopping.to_string())),
             Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
             None => output.finish(Err(disabled::message().unwrap_or_default())),
         }
