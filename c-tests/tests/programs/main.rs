@@ -168,6 +168,7 @@ const WRITTEN_OUT: &[&str] = &[
     "needs_one_thread",
     "no_memory",
     "no_new_threads",
+    "clock_is_set",
     "sandboxed_process",
     "sanitized",
     "starts_without_descriptors",

@@ -75,7 +75,7 @@ const SHORT_CPU_NS: u64 = 100_000_000;
 const IDLE_SHARE: u64 = 100;
 
 /// What to do where threads that ran could not be sampled.
-const DOCTOR: &str = "`swipr doctor` names threads that block signals, while the program runs";
+const DOCTOR: &str = "`swipr doctor` says why, while the program runs; `--source preempt` samples threads in step with the kernel's tick";
 
 /// Why threads that ran have no sample, and what to do.
 fn unsampled(

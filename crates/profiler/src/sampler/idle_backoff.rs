@@ -3,7 +3,11 @@
 //! A thread that has not run for many observations is observed in every second, fourth, at last
 //! sixteenth sweep only. If its clock has not moved at the next observation, that proves where it
 //! was at the ticks between (`account.rs`). If it did run, its first moments are sampled less well.
-//! So there is no back-off where observations cost next to nothing.
+//! So there is no back-off where observations cost next to nothing. And the back-off of a thread
+//! whose timer waits ends when that has hit it: else the thread's first tick would be hit, and its
+//! next ones seldom.
+
+use swipr_unwind::slot::{self, Ticket};
 
 /// What one observation of an idle thread costs.
 const OBSERVATION_NS: u64 = 700;
@@ -32,16 +36,24 @@ pub struct IdleBackoff {
     until: u64,
     /// Observations in a row that found the thread idle.
     idle: u32,
+    /// The slot of its timer that waits until the thread runs.
+    waits: Option<Ticket>,
 }
 
 impl IdleBackoff {
     /// Whether this sweep is to observe the thread. If so, notes that it has.
     pub fn is_due(&mut self, sweep: u64) -> bool {
-        let due = self.observed != sweep && sweep >= self.until;
+        let was_hit = || self.waits.is_some_and(slot::is_done);
+        let due = self.observed != sweep && (sweep >= self.until || was_hit());
         if due {
             self.observed = sweep;
         }
         due
+    }
+
+    /// The thread's timer waits, or none does.
+    pub fn waits_for(&mut self, timer: Option<Ticket>) {
+        self.waits = timer;
     }
 
     /// The next sweep observes the thread.

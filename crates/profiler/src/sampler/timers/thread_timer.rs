@@ -69,6 +69,11 @@ impl ThreadTimer {
         self.waits
     }
 
+    /// Its slot, if it waits.
+    pub fn waiting_ticket(&self) -> Option<Ticket> {
+        self.waits.then_some(self.ticket)
+    }
+
     /// Whether it still is if the thread's clock is at `cpu_ns`, and may expire: a thread that has
     /// run for two ticks blocks the signal.
     pub fn may_expire(&self, cpu_ns: u64, tick_ns: u64) -> bool {
