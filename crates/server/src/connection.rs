@@ -86,7 +86,6 @@ pub(super) struct Connection {
     input_ended: bool,
     /// There is more to do although the socket is not ready.
     unfinished: bool,
-    connected: Instant,
     /// When the present state began.
     since: Instant,
     /// When output last moved.
@@ -108,7 +107,6 @@ impl Connection {
             sent: 0,
             input_ended: false,
             unfinished: false,
-            connected: now,
             since: now,
             moved: now,
             answered: 0,

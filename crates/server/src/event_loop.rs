@@ -214,15 +214,15 @@ impl EventLoop {
     }
 }
 
-/// Whether one more client fits. If not, drops the oldest client that has never completed a
-/// request: clients that only connect, or send a head byte by byte, cannot keep others out.
+/// Whether one more client fits. If not, drops the client that the server has waited for longest:
+/// those that only connect, send a head byte by byte, or have their answer keep nobody out.
 fn make_room(clients: &mut Vec<Client>, most: usize) -> bool {
     if clients.len() < most {
         return true;
     }
-    let silent =
-        clients.iter().enumerate().filter_map(|(at, client)| Some((client.connection.silent_since()?, at)));
-    match silent.min() {
+    let waiting =
+        clients.iter().enumerate().filter_map(|(at, client)| Some((client.connection.waiting_since()?, at)));
+    match waiting.min() {
         Some((_, at)) => {
             clients.remove(at);
             true

@@ -7,7 +7,7 @@ use crate::proto::head::Head;
 use std::net::{IpAddr, SocketAddr};
 
 /// Probes of orchestrators have no token.
-const HEALTH: &str = "/health";
+pub(crate) const HEALTH: &str = "/health";
 
 /// The query parameter that carries the token.
 pub(crate) const TOKEN_PARAMETER: &str = "token";

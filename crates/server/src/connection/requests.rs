@@ -125,14 +125,17 @@ impl Connection {
         if let Some(asked) = firefox_request.as_ref().filter(|_| refusal.is_none()).and_then(page::follow) {
             return self.ask(asked, head, body, context, now);
         }
+        // What strangers get does not keep their connection.
+        let is_public = head.path == access::HEALTH && context.settings.token.is_some();
+        let keep = if refusal.is_some() || is_public { Keep::Close } else { head.keep };
         let outcome = match refusal {
             Some(answer) => Outcome::Answer(answer),
             None => routes::follow(head, body, context.recorder.as_ref(), &self.address),
         };
         match outcome {
             Outcome::Answer(answer) => {
-                answer.encode(head.form(), &mut self.output);
-                self.finished(head.keep, now);
+                answer.encode(Form { keep, ..head.form() }, &mut self.output);
+                self.finished(keep, now);
             }
             Outcome::Record(request, manner) => self.record(head, *request, manner, context, now),
         }

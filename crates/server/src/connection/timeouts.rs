@@ -37,9 +37,12 @@ impl Connection {
         self.resume(context, now)
     }
 
-    /// When the client connected, if it has not completed a single request.
-    pub(crate) fn silent_since(&self) -> Option<Instant> {
-        (self.answered == 0 && matches!(self.state, ConnectionState::Head | ConnectionState::Body(..)))
-            .then_some(self.connected)
+    /// Since when the server has waited for the client, to which it owes nothing.
+    pub(crate) fn waiting_since(&self) -> Option<Instant> {
+        let waits = matches!(
+            self.state,
+            ConnectionState::Head | ConnectionState::Body(..) | ConnectionState::Draining(_)
+        );
+        (waits && self.waiting_bytes() == 0).then_some(self.since)
     }
 }

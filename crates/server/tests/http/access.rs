@@ -1,24 +1,30 @@
 //! Authorization, by TCP and by abstract sockets.
 
-use super::support::{BOUND, Client, Player, serve};
+use super::support::{Answer, BOUND, Client, Player, serve};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use swipr_server::listen::{Pattern, Place};
-use swipr_server::{Server, Settings};
+use swipr_server::{Limits, Server, Settings};
 
 fn tcp(token: Option<&str>) -> (Server, String) {
-    let settings = Settings { token: token.map(str::to_owned), ..Settings::default() };
+    let limits = Limits { connections: 4, ..Limits::default() };
+    let settings = Settings { token: token.map(str::to_owned), limits, ..Settings::default() };
     let place = Place::Tcp("127.0.0.1:0".parse().unwrap());
     serve(&place, settings, &Arc::new(Player::default()))
 }
 
 fn status(address: &str, target: &str, headers: &str) -> u16 {
+    ask(address, target, headers).1.status
+}
+
+fn ask(address: &str, target: &str, headers: &str) -> (Client<TcpStream>, Answer) {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(BOUND)).unwrap();
     let mut client = Client::over(stream);
     client.send(format!("GET {target} HTTP/1.1\r\n{headers}\r\n"));
-    client.answer().status
+    let answer = client.answer();
+    (client, answer)
 }
 
 #[test]
@@ -91,6 +97,23 @@ fn a_token_is_asked_for_by_tcp() {
         ("/health?token=s3cret", "Origin: http://evil.example\r\n", 403),
     ] {
         assert_eq!(status(&address, target, headers), expected, "{target} {headers}");
+    }
+}
+
+/// Regression: the connection of a client that was refused was kept for a minute; with 64 of them
+/// the owner got 503.
+#[test]
+fn strangers_who_keep_their_connections_do_not_keep_the_owner_out() {
+    let (_server, address) = tcp(Some("s3cret"));
+    let mut held = Vec::new();
+    for (target, expected) in [("/status", 401), ("/health", 200)] {
+        for _ in 0..5 {
+            let (client, answer) = ask(&address, target, "");
+            assert_eq!((answer.status, answer.header("Connection")), (expected, Some("close")));
+            held.push(client);
+        }
+        let (_, answer) = ask(&address, "/status", "Authorization: Bearer s3cret\r\n");
+        assert_eq!((answer.status, answer.header("Connection")), (200, None));
     }
 }
 

@@ -300,15 +300,33 @@ fn clients_that_never_ask_cannot_keep_others_out() {
     }
 }
 
+/// Regression: 64 clients that kept their connections after an answer kept all others out.
+#[test]
+fn the_connection_that_is_idle_longest_makes_room() {
+    let stage = Stage::with(Limits { connections: 4, ..Limits::default() });
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        let mut client = stage.client();
+        client.send(HEALTH);
+        assert_eq!(client.answer().status, 200);
+        clients.push(client);
+    }
+    assert_eq!(clients.remove(0).rest(), b"", "it was closed");
+    for client in &mut clients {
+        client.send(HEALTH);
+        assert_eq!(client.answer().status, 200);
+    }
+}
+
 #[test]
 fn one_connection_too_many_is_told_so_and_the_next_is_served() {
     let limits = Limits { connections: 4, ..Limits::default() };
     let stage = Stage::with(limits);
     let mut clients: Vec<_> = (0..4).map(|_| stage.client()).collect();
     for client in &mut clients {
-        client.send(HEALTH);
-        assert_eq!(client.answer().status, 200);
+        client.send("GET /profile?title=silent HTTP/1.1\r\nHost: x\r\n\r\n");
     }
+    stage.player.wait_until_started(4);
     let mut more = stage.client();
     assert_eq!(more.answer().status, 503);
     drop(clients);
