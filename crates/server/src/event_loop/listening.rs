@@ -54,10 +54,17 @@ impl Acceptor {
     }
 
     /// Has the poller report clients, unless the acceptor backs off or has lost its socket. Returns
-    /// whether it can.
+    /// whether it can. If not, clients are accepted once, and the acceptor backs off: there is no
+    /// memory, or the user's limit is reached (`fs.epoll.max_user_watches`).
     pub(super) fn arm(&mut self, poller: &Poller, token: usize) -> bool {
-        self.health != Health::Well
-            || poller.arm(self.listener.socket(), token, libc::POLLIN, &mut self.watch)
+        if self.health != Health::Well {
+            return true;
+        }
+        let is_armed = poller.arm(self.listener.socket(), token, libc::POLLIN, &mut self.watch);
+        if !is_armed {
+            self.health = Health::Rests(Instant::now() + REST);
+        }
+        is_armed
     }
 
     /// When to call [`Acceptor::look_after`].
@@ -107,5 +114,33 @@ impl Acceptor {
             },
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::poller::waker;
+    use super::*;
+    use crate::listen::{Directories, Identity, Place, Reach};
+
+    /// Regression: the loop did not wait while the poller refused the listener (ENOSPC).
+    #[test]
+    fn a_listener_that_the_poller_refuses_rests_and_is_tried_again() {
+        let place = Place::Tcp("127.0.0.1:0".parse().unwrap());
+        let directories = Directories::system(None);
+        let listener = Listener::open(&place, &Identity::of_this_process(), &directories, Reach::Owner);
+        let control = Arc::new(Control::new(waker().unwrap().0));
+        let mut acceptor = Acceptor::new(listener.unwrap(), &control);
+        let full = Poller::new().unwrap();
+        // A socket that is there already is refused, too.
+        assert!(full.arm(acceptor.listener.socket(), 0, libc::POLLIN, &mut Watch::default()));
+        assert!(!acceptor.arm(&full, 1));
+        assert_eq!(acceptor.watch.take_ready(), libc::POLLNVAL, "who waits is accepted");
+        assert!(acceptor.next(Instant::now()).is_none());
+        assert!(acceptor.arm(&full, 1), "the loop may wait");
+        let later = acceptor.look_at().unwrap();
+        acceptor.look_after(&control, Log::default(), later);
+        assert!(acceptor.arm(&Poller::new().unwrap(), 1));
+        assert_eq!(acceptor.look_at(), None);
     }
 }
