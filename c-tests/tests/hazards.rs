@@ -401,6 +401,17 @@ fn another_allocator_may_be_preloaded_before_and_behind() {
     }
 }
 
+/// Regression: the help lists child processes, and opendir(3) entered the host's malloc for that.
+#[test]
+fn the_help_does_not_enter_the_hosts_malloc() {
+    let (_directory, program) = compiled("own_malloc");
+    let host = Host::start(&program);
+    for target in ["/", "/nothing"].repeat(10) {
+        http::get(&host.socket(), target).and_then(http::Answer::read_all).expect("an answer");
+    }
+    host.end();
+}
+
 #[test]
 fn a_program_under_gperftools_is_profiled_by_both() {
     let Some(other) = system_library("libprofiler.so.0") else { return not_run("libprofiler.so.0") };

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use swipr_os::directory::for_each_name;
 use swipr_os::process::user;
 
 /// Processes that are looked at, at most.
@@ -57,9 +58,9 @@ fn descendants(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = VecDeque::from([pid]);
     while let Some(parent) = next.pop_front() {
-        let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
-        for thread in threads.take(MAX_THREADS) {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for thread in threads(parent) {
+            let children =
+                fs::read_to_string(format!("/proc/{parent}/task/{thread}/children")).unwrap_or_default();
             let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok());
             next.extend(children.clone().take(MAX_PROCESSES));
             found.extend(children);
@@ -69,5 +70,17 @@ fn descendants(pid: u32) -> Vec<u32> {
             }
         }
     }
+    found
+}
+
+/// The first threads of a process.
+fn threads(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let _ = fs::File::open(format!("/proc/{pid}/task")).and_then(|directory| {
+        for_each_name(&directory, |name| {
+            let thread: Option<u32> = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+            found.extend(thread.filter(|_| found.len() < MAX_THREADS));
+        })
+    });
     found
 }
