@@ -31,6 +31,8 @@ use swipr_os::socket::Socket;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
+/// How often a path is claimed, a millisecond apart. Another agent needs it for less.
+const CLAIMS: u32 = 50;
 
 /// The directories of the default places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +141,8 @@ impl Listener {
     }
 
     fn at_path(path: PathBuf, reach: Reach) -> Result<Listener, ListenError> {
+        // Not for ever: any user may have taken the name.
+        let _claim = file::claim(&path, CLAIMS);
         let (socket, file) = file::bind(&path, reach)?;
         Listener::listening(socket, Address::Path(path), Some(Arc::new(file)), reach)
     }

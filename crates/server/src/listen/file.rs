@@ -8,9 +8,12 @@ use nix::sys::stat::{Mode, fchmod};
 use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 use swipr_os::process;
 use swipr_os::socket::Socket;
 
@@ -50,6 +53,22 @@ impl SocketFile {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Keeps agents of the same network namespace from binding or removing sockets at a path while the
+/// result lives: a socket that is bound and does not listen yet looks stale. The kernel gives the
+/// path's text once as an abstract name, and takes it back when the process ends (unix(7)).
+/// `None`: it has been taken at each of `tries`, a millisecond apart, or there is no socket for it.
+pub(super) fn claim(path: &Path, tries: u32) -> Option<Socket> {
+    let raw = Raw::new(&Address::Abstract(path.as_os_str().as_bytes().to_vec())).ok()?;
+    let socket = Socket::new(AddressFamily::Unix).ok()?;
+    for _ in 0..tries {
+        match raw.bind(&socket) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => thread::sleep(Duration::from_millis(1)),
+            bound => return bound.ok().map(|()| socket),
+        }
+    }
+    None
 }
 
 /// Binds a socket to a path. A stale file of the process's own user is replaced.

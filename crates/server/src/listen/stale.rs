@@ -34,7 +34,7 @@ pub fn remove_neighbours(own: &Path) {
     });
     for pid in gone.into_iter().take(MAX_SOCKETS) {
         let path = directory.join(default_name(pid).as_str());
-        if let Ok(raw) = Raw::new(&Address::Path(path.clone())) {
+        if let (Ok(raw), Some(_claim)) = (Raw::new(&Address::Path(path.clone())), file::claim(&path, 1)) {
             let _ = file::clear_stale(&path, &raw);
         }
     }

@@ -65,6 +65,36 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     drop(listener);
 }
 
+/// Regression: between bind(2) and listen(2) a socket looks stale, and of agents that started at
+/// the same time two listened at one path.
+#[test]
+fn of_agents_that_start_together_one_has_the_path() {
+    let scratch = Scratch::new();
+    for round in 0..200 {
+        let path = scratch.join(&round.to_string());
+        drop(UnixListener::bind(&path).unwrap());
+        let start = std::sync::Barrier::new(4);
+        let opened: Vec<_> = std::thread::scope(|scope| {
+            let agent = || {
+                start.wait();
+                open(&path)
+            };
+            let agents = [0; 4].map(|_| scope.spawn(agent));
+            agents.into_iter().map(|agent| agent.join().unwrap()).collect()
+        });
+        assert_eq!(opened.iter().flatten().count(), 1, "{opened:?}");
+        UnixStream::connect(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_path_that_another_program_claims_is_opened_all_the_same() {
+    let scratch = Scratch::new();
+    let path = scratch.join("s");
+    let _claim = file::claim(&path, 1).unwrap();
+    drop(open(&path).unwrap());
+}
+
 #[test]
 fn a_file_that_is_no_socket_stays() {
     let scratch = Scratch::new();
