@@ -15,7 +15,7 @@ use crate::auth::admission::ClientAccess;
 use crate::listen::Address;
 use crate::pipe::Wake;
 use crate::proto::chunked::Decoder;
-use crate::proto::head::Head;
+use crate::proto::head::{Head, Keep};
 use crate::recording::Recorder;
 use asked::DeferredResponse;
 use recorded::{Progress, Recorded};
@@ -36,13 +36,6 @@ pub(super) struct ServerContext {
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) settings: Settings,
     pub(super) wake: Wake,
-}
-
-/// Whether to keep a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KeepAlive {
-    Yes,
-    No,
 }
 
 enum ConnectionState {
@@ -148,37 +141,37 @@ impl Connection {
     }
 
     /// Something happened on the socket.
-    pub(super) fn on_ready(&mut self, events: i16, context: &ServerContext, now: Instant) -> KeepAlive {
+    pub(super) fn on_ready(&mut self, events: i16, context: &ServerContext, now: Instant) -> Keep {
         // On a Unix socket POLLHUP means that the peer has closed, not only shut down its sending;
         // on TCP that both sides have shut down.
         if events & (libc::POLLERR | libc::POLLNVAL | libc::POLLHUP) != 0 {
-            return KeepAlive::No;
+            return Keep::Close;
         }
-        if events & libc::POLLIN != 0 && self.read(now) == KeepAlive::No {
-            return KeepAlive::No;
+        if events & libc::POLLIN != 0 && self.read(now) == Keep::Close {
+            return Keep::Close;
         }
         // By TCP, a client that only reads looks the same as a client that is gone.
         if self.input_ended && self.is_recording() && matches!(self.gate, ClientAccess::Tcp(_)) {
-            return KeepAlive::No;
+            return Keep::Close;
         }
         self.resume(context, now)
     }
 
     /// Does what can be done without waiting.
-    pub(super) fn resume(&mut self, context: &ServerContext, now: Instant) -> KeepAlive {
+    pub(super) fn resume(&mut self, context: &ServerContext, now: Instant) -> Keep {
         self.unfinished = false;
         for _ in 0..STEPS {
-            if self.flush(now) == KeepAlive::No {
-                return KeepAlive::No;
+            if self.flush(now) == Keep::Close {
+                return Keep::Close;
             }
             match self.step(context, now) {
                 Step::Moved => {}
-                Step::Waits => return KeepAlive::Yes,
-                Step::Ends => return KeepAlive::No,
+                Step::Waits => return Keep::Open,
+                Step::Ends => return Keep::Close,
             }
         }
         self.unfinished = true;
-        KeepAlive::Yes
+        Keep::Open
     }
 
     fn step(&mut self, context: &ServerContext, now: Instant) -> Step {

@@ -7,8 +7,9 @@ pub(crate) mod listening;
 pub(crate) mod poller;
 
 use crate::auth::admission;
-use crate::connection::{Connection, KeepAlive, ServerContext};
+use crate::connection::{Connection, ServerContext};
 use crate::proto::answer::{Answer, Form};
+use crate::proto::head::Keep;
 use control::{Control, Done, OpenDescriptor};
 use listening::{Acceptor, REST};
 use poller::{Poller, Watch};
@@ -153,15 +154,13 @@ impl EventLoop {
     }
 
     fn on_waker_ready(&mut self, events: i16) {
-        if events & !libc::POLLIN != 0 {
+        let Some(sleeper) = self.sleeper.as_ref().filter(|_| events != 0) else { return };
+        if events == libc::POLLIN {
+            self.control.waker.drain(sleeper);
+        }
+        if events != libc::POLLIN || !sleeper.is_ours() {
             self.sleeper = None;
             self.sleeper_descriptor = None;
-        } else if let Some(sleeper) = self.sleeper.as_ref().filter(|_| events != 0) {
-            self.control.waker.drain(sleeper);
-            if !sleeper.is_ours() {
-                self.sleeper = None;
-                self.sleeper_descriptor = None;
-            }
         }
     }
 
@@ -170,7 +169,7 @@ impl EventLoop {
         clients.retain_mut(|client| {
             let events = client.watch.take_ready();
             let connection = &mut client.connection;
-            let mut life = KeepAlive::Yes;
+            let mut life = Keep::Open;
             if events != 0 {
                 life = connection.on_ready(events, context, now);
             } else if connection.is_recording() {
@@ -178,10 +177,10 @@ impl EventLoop {
                 life = connection.resume(context, now);
             }
             let deadline = connection.deadline(&context.settings);
-            if life == KeepAlive::Yes && deadline.is_some_and(|deadline| deadline <= now) {
+            if life == Keep::Open && deadline.is_some_and(|deadline| deadline <= now) {
                 life = connection.out_of_time(context, now);
             }
-            life == KeepAlive::Yes
+            life == Keep::Open
         });
     }
 

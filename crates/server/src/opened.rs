@@ -3,9 +3,9 @@
 
 use crate::Settings;
 use crate::auth::admission::ClientAccess;
-use crate::connection::{Connection, KeepAlive, ServerContext};
+use crate::connection::{Connection, ServerContext};
 use crate::listen::Address;
-use crate::proto::head::{self, Framing, Parsed};
+use crate::proto::head::{self, Framing, Keep, Parsed};
 use crate::recording::{Recorder, Request};
 use crate::routes::sample_request;
 use crate::routes::{self, Outcome};
@@ -70,7 +70,7 @@ pub fn conversation<'a>(
             // A connection that has ended takes no more.
             let Ok(count) = client.send(rest) else { return Ok(answers) };
             rest = rest.get(count..).unwrap_or_default();
-            if turn(&mut connection, &around, &client, &mut answers) == KeepAlive::No {
+            if turn(&mut connection, &around, &client, &mut answers) == Keep::Close {
                 return Ok(answers);
             }
         }
@@ -81,12 +81,7 @@ pub fn conversation<'a>(
 }
 
 /// Lets the connection do what there is to do, and takes what it sends.
-fn turn(
-    connection: &mut Connection,
-    around: &ServerContext,
-    client: &Socket,
-    answers: &mut Vec<u8>,
-) -> KeepAlive {
+fn turn(connection: &mut Connection, around: &ServerContext, client: &Socket, answers: &mut Vec<u8>) -> Keep {
     for _ in 0..MAX_TURNS {
         let wanted = PollFlags::from_bits_retain(connection.events());
         let mut one = [PollFd::new(connection.socket.as_fd(), wanted)];
@@ -94,13 +89,13 @@ fn turn(
         let events = one[0].revents().map_or(0, |events| events.bits());
         let life = match happened {
             true => connection.on_ready(events, around, Instant::now()),
-            false => KeepAlive::Yes,
+            false => Keep::Open,
         };
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = client.receive(&mut bytes) {
             answers.extend(bytes.iter().take(count));
         }
-        if life == KeepAlive::No || !happened {
+        if life == Keep::Close || !happened {
             return life;
         }
     }

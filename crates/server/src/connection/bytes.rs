@@ -1,6 +1,7 @@
 //! A connection's bytes, in and out, without waiting.
 
-use super::{Connection, ConnectionState, KeepAlive};
+use super::{Connection, ConnectionState};
+use crate::proto::head::Keep;
 use std::io::ErrorKind;
 use std::time::Instant;
 
@@ -10,22 +11,22 @@ const READ_BYTES: usize = 16 * 1024;
 const MAX_DRAINED_BYTES: usize = 4 * 1024 * 1024;
 
 impl Connection {
-    pub(super) fn read(&mut self, now: Instant) -> KeepAlive {
+    pub(super) fn read(&mut self, now: Instant) -> Keep {
         let mut bytes = [0; READ_BYTES];
         let count = match self.socket.receive(&mut bytes) {
             Ok(count) => count,
             Err(error) => {
                 return match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::Interrupted => KeepAlive::Yes,
-                    _ => KeepAlive::No,
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Keep::Open,
+                    _ => Keep::Close,
                 };
             }
         };
         if let ConnectionState::Draining(drained) = &mut self.state {
             *drained += count;
             return match count == 0 || *drained > MAX_DRAINED_BYTES {
-                true => KeepAlive::No,
-                false => KeepAlive::Yes,
+                true => Keep::Close,
+                false => Keep::Open,
             };
         }
         if count == 0 {
@@ -34,10 +35,10 @@ impl Connection {
             self.since = now;
         }
         self.input.extend(bytes.iter().take(count));
-        KeepAlive::Yes
+        Keep::Open
     }
 
-    pub(super) fn flush(&mut self, now: Instant) -> KeepAlive {
+    pub(super) fn flush(&mut self, now: Instant) -> Keep {
         while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
             match self.socket.send(rest) {
                 Ok(count) => {
@@ -46,8 +47,8 @@ impl Connection {
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => return KeepAlive::Yes,
-                    _ => return KeepAlive::No,
+                    ErrorKind::WouldBlock => return Keep::Open,
+                    _ => return Keep::Close,
                 },
             }
         }
@@ -55,6 +56,6 @@ impl Connection {
         self.sent = 0;
         // The time a client has to take bytes starts when there are some.
         self.moved = now;
-        KeepAlive::Yes
+        Keep::Open
     }
 }

@@ -1,8 +1,9 @@
 //! A connection's time-outs: how long it may take for what it is doing, and what happens then.
 
-use super::{Connection, ConnectionState, KeepAlive, ServerContext};
+use super::{Connection, ConnectionState, ServerContext};
 use crate::Settings;
 use crate::proto::answer::Answer;
+use crate::proto::head::Keep;
 use std::time::{Duration, Instant};
 
 impl Connection {
@@ -22,14 +23,14 @@ impl Connection {
     }
 
     /// The deadline has passed.
-    pub(crate) fn out_of_time(&mut self, context: &ServerContext, now: Instant) -> KeepAlive {
+    pub(crate) fn out_of_time(&mut self, context: &ServerContext, now: Instant) -> Keep {
         let waits_for_request = match self.state {
             ConnectionState::Head => !self.input.is_empty(),
             ConnectionState::Body(..) => true,
             _ => false,
         };
         if self.waiting_bytes() > 0 || !waits_for_request {
-            return KeepAlive::No;
+            return Keep::Close;
         }
         let time = context.settings.limits.head;
         let what = format!("the request was not complete after {time:?}");

@@ -21,7 +21,7 @@ pub(crate) enum Method {
     Other,
 }
 
-/// Whether another request may follow on the same connection.
+/// Whether a connection is kept, so that another request may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     Open,
