@@ -11,12 +11,7 @@ use crate::recording::Recorder;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
-
-/// Stack of the server thread. Nothing it calls goes deep: JSON is checked for its
-/// depth before it is parsed, regular expressions nest at most 50 deep.
-const STACK_BYTES: usize = 512 * 1024;
 
 /// The handle of a server. Dropping it stops the server without waiting.
 pub struct Server {
@@ -56,20 +51,6 @@ impl Server {
         let noted = control.register(control.waker.socket());
         let server = Server { control, _descriptor: noted };
         Ok((server, event_loop))
-    }
-
-    /// Makes a server and its thread, `swipr-server`. The thread has the caller's
-    /// signal mask: block every signal context this call.
-    pub fn start(
-        listeners: Vec<Listener>,
-        recorder: Arc<dyn Recorder>,
-        settings: Settings,
-    ) -> io::Result<Server> {
-        let (server, event_loop) = Server::new(listeners, recorder, settings)?;
-        let thread = thread::Builder::new().name("swipr-server".to_owned());
-        let thread = thread.stack_size(STACK_BYTES);
-        thread.spawn(move || event_loop.run())?;
-        Ok(server)
     }
 
     /// Has the thread check its connections. Takes no lock and does not wait.

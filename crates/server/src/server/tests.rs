@@ -8,6 +8,7 @@ use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -35,6 +36,12 @@ fn listener(name: &str) -> (Listener, PathBuf) {
     let directories = Directories::system(None);
     let listener = Listener::open(&place, &Identity::of_this_process(), &directories, Reach::Owner);
     (listener.unwrap(), path)
+}
+
+fn start(listener: Listener, recorder: impl Recorder + 'static, settings: Settings) -> Server {
+    let (server, event_loop) = Server::new(vec![listener], Arc::new(recorder), settings).unwrap();
+    thread::spawn(move || event_loop.run());
+    server
 }
 
 fn is_healthy(path: &Path) -> bool {
@@ -78,7 +85,7 @@ fn lost_to(name: &str, take: impl Fn(RawFd)) {
     let (listener, path) = listener(name);
     let fd = listener.socket().fd();
     let settings = Settings { shares_descriptors: true, ..Settings::default() };
-    let server = Server::start(vec![listener], Arc::new(Nobody), settings).unwrap();
+    let server = start(listener, Nobody, settings);
     assert!(is_healthy(&path));
     take(fd);
     assert!(becomes_healthy(&path), "the listener is opened again");
@@ -121,7 +128,7 @@ fn the_child_of_a_fork_closes_its_copies_and_leaves_the_parent_its_server() {
         let (listener, path) = listener("fork");
         let fd = listener.socket().fd();
         let settings = Settings::default();
-        let server = Server::start(vec![listener], Arc::new(Nobody), settings).unwrap();
+        let server = start(listener, Nobody, settings);
         // SAFETY: the child makes system calls only and leaves by _exit(2).
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -189,7 +196,7 @@ impl Recorder for Panics {
 #[test]
 fn a_server_whose_thread_panicked_is_done_and_its_socket_is_removed() {
     let (listener, path) = listener("panics");
-    let server = Server::start(vec![listener], Arc::new(Panics), Settings::default()).unwrap();
+    let server = start(listener, Panics, Settings::default());
     server.wake();
     assert!(server.wait(BOUND));
     assert!(!path.exists());

@@ -218,7 +218,8 @@ pub fn serve(place: &Place, settings: Settings, player: &Arc<Player>) -> (Server
     let listener = Listener::open(place, &identity, &Directories::system(None), reach).unwrap();
     let address = listener.address().to_string();
     let recorder = Arc::new(Handle(Arc::clone(player)));
-    let server = Server::start(vec![listener], recorder, settings).unwrap();
+    let (server, event_loop) = Server::new(vec![listener], recorder, settings).unwrap();
+    thread::spawn(move || event_loop.run());
     (server, address)
 }
 
