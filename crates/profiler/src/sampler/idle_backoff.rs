@@ -51,18 +51,14 @@ impl IdleBackoff {
         due
     }
 
-    /// The thread's timer waits, or none does.
-    pub fn waits_for(&mut self, timer: Option<Ticket>) {
-        self.waits = timer;
-    }
-
     /// The next sweep observes the thread.
     pub fn end(&mut self) {
         self.until = 0;
     }
 
-    /// An observation found the thread idle.
-    pub fn was_idle(&mut self, tid: u32, sweeps_per_check: u32) {
+    /// An observation found the thread idle. `waits`: the slot of a timer that waits until it runs.
+    pub fn was_idle(&mut self, tid: u32, sweeps_per_check: u32, waits: Option<Ticket>) {
+        self.waits = waits;
         self.idle = self.idle.saturating_add(1);
         let sweeps = match self.idle / IDLE_OBSERVATIONS {
             0 => 1,
@@ -104,7 +100,7 @@ mod tests {
         for sweep in 0..400u64 {
             if backoff.is_due(sweep + 1) {
                 checks.push(sweep);
-                backoff.was_idle(3, 8);
+                backoff.was_idle(3, 8, None);
             }
         }
         assert_eq!(checks[..16], (0..16).collect::<Vec<u64>>());
@@ -115,7 +111,7 @@ mod tests {
         backoff.has_run();
         assert!(backoff.is_due(401));
         assert!(!backoff.is_due(401), "once a sweep");
-        backoff.was_idle(3, 8);
+        backoff.was_idle(3, 8, None);
         assert!(backoff.is_due(402));
     }
 }

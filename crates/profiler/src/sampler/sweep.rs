@@ -175,7 +175,7 @@ impl Sweeper {
                 continue;
             }
             if stays_quiet(thread, wanted, due) {
-                backoff.was_idle(thread.tid(), due.sweeps_per_check);
+                backoff.was_idle(thread.tid(), due.sweeps_per_check, thread.waiting_ticket());
                 counters.reused.add(1);
                 continue;
             }
@@ -216,7 +216,6 @@ impl Sweeper {
                 true => arm_running(thread, timers, by_timer, now_ns, counters),
                 false => arm_waiting(thread, timers, due, &mut made, counters),
             };
-            backoff.waits_for(thread.timer.as_ref().and_then(ThreadTimer::waiting_ticket));
             for recording in of(recordings, wanted) {
                 let asked = preempted.filter(|_| recording.bit() & preempt != 0).unwrap_or(timed);
                 add_observation(thread, recording, due.tick_ns, found.clone(), asked);

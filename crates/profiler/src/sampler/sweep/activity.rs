@@ -19,7 +19,7 @@ pub fn set_activity(thread: &mut ThreadState, backoff: &mut IdleBackoff, cpu_bef
         thread.ran_ns = due.tick_ns;
         thread.is_timer_set = false;
     } else {
-        backoff.was_idle(thread.tid(), due.sweeps_per_check);
+        backoff.was_idle(thread.tid(), due.sweeps_per_check, thread.waiting_ticket());
     }
 }
 

@@ -13,7 +13,7 @@ use swipr_formats::model::{State, Thread};
 use swipr_os::run_delay::RunDelay;
 use swipr_os::threads::{self, Activity, ActivityFile};
 use swipr_server::recording::MAX_RECORDINGS;
-use swipr_unwind::slot::StackBounds;
+use swipr_unwind::slot::{StackBounds, Ticket};
 
 /// See [`ThreadState::is_young`].
 const YOUNG_NS: u64 = 250_000_000;
@@ -130,6 +130,11 @@ impl ThreadState {
     /// The thread's id.
     pub fn tid(&self) -> u32 {
         self.thread.tid
+    }
+
+    /// The slot of its timer, if that waits until the thread runs.
+    pub fn waiting_ticket(&self) -> Option<Ticket> {
+        self.timer.as_ref().and_then(ThreadTimer::waiting_ticket)
     }
 
     /// What the kernel says it is doing.
