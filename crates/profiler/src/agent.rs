@@ -25,7 +25,7 @@ use swipr_os::disabled;
 use swipr_os::locks::lock;
 use swipr_os::process::EpochClock;
 use swipr_server::listen::Address;
-use swipr_server::recording::{Question, StartError};
+use swipr_server::recording::{Question, STOPPING, StartError};
 use swipr_symbols::symbolizer::{Budget, Symbolizer};
 
 /// Each source of JIT code may use one part in so many of the memory for names.
@@ -119,7 +119,7 @@ impl Agent {
         self.stopping.store(true, Relaxed);
         let submitted = lock(&self.submitted).map(|mut submitted| std::mem::take(&mut *submitted));
         for submitted in submitted.into_iter().flatten() {
-            submitted.output.finish(Err(StartError::Stopping.to_string()));
+            submitted.output.finish(Err(STOPPING.into()));
         }
         if let Some(mut questions) = lock(&self.questions) {
             *questions = None;

@@ -140,13 +140,16 @@ pub enum StartError {
     Failed(String),
 }
 
+/// What a client is told of [`StartError::Stopping`].
+pub const STOPPING: &str = "the agent is stopping";
+
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::TooMany => {
                 write!(f, "{MAX_RECORDINGS} recordings are running, which is the most")
             }
-            StartError::Stopping => f.write_str("the agent is stopping"),
+            StartError::Stopping => f.write_str(STOPPING),
             StartError::NoFlightRecorder => f.write_str(
                 "there is no flight recorder: the program has to be started with SWIPR_CONTINUOUS=1",
             ),

@@ -8,16 +8,16 @@ use swipr_unwind::rule::Rule;
 /// They call others, or the kernel's functions, on the thread's own stack. Their own frame's
 /// pointer, or their caller's, is in its register.
 const SWITCHES: [&str; 7] = [
-    "runtime.systemstack",
-    "runtime.asmcgocall",
-    "runtime.nanotime1",
-    "runtime.walltime",
+    "runtime.systemstack.abi0",
+    "runtime.asmcgocall.abi0",
+    "runtime.nanotime1.abi0",
+    "runtime.walltime.abi0",
     "time.now",
-    "runtime.callCgoMmap",
-    "runtime.callCgoMunmap",
+    "runtime.callCgoMmap.abi0",
+    "runtime.callCgoMunmap.abi0",
 ];
 /// C calls Go. Its return address is made up: the goroutine's stack goes on there.
-const CALLED_BY_C: &str = "runtime.cgocallback";
+const CALLED_BY_C: &str = "runtime.cgocallback.abi0";
 /// The first version of Go, 1.21, whose made-up address is described.
 const DESCRIBED: u32 = 21;
 /// The first version whose assembly has a suffix. What has both names is a wrapper by the other.
@@ -29,13 +29,13 @@ const MAX_BYTES: u64 = 4096;
 pub fn stack_switches(file: &ElfFile) -> Vec<(u64, Rule)> {
     let Some(section) = file.section(".go.buildinfo") else { return vec![] };
     let minor = minor_version(&file.bytes(section, MAX_BYTES).unwrap_or_default());
-    let suffix = if minor.is_some_and(|minor| minor < WITH_SUFFIX) { "" } else { GO_ASSEMBLY };
+    let has_suffixes = minor.is_none_or(|minor| minor >= WITH_SUFFIX);
     let switches = SWITCHES.map(|name| (name, Rule::OTHER_STACK));
     let outermost = minor.is_none_or(|minor| minor < DESCRIBED).then_some((CALLED_BY_C, Rule::END));
-    // `time.now` has none.
-    let address =
-        |name: &str| address_of(file, &format!("{name}{suffix}")).or_else(|| address_of(file, name));
-    let of = |(name, rule)| Some((address(name)?, rule));
+    let of = |(name, rule): (&str, Rule)| {
+        let plain = name.strip_suffix(GO_ASSEMBLY).filter(|_| !has_suffixes);
+        Some((address_of(file, plain.unwrap_or(name))?, rule))
+    };
     switches.into_iter().chain(outermost).filter_map(of).collect()
 }
 

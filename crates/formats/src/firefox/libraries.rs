@@ -76,7 +76,7 @@ pub fn debug_id(build_id: &[u8]) -> String {
             number.reverse();
         }
     }
-    format!("{}0", hex_bytes(&bytes).to_uppercase())
+    format!("{}0", hex_bytes(&bytes).to_ascii_uppercase())
 }
 
 #[cfg(test)]

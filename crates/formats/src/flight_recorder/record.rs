@@ -5,11 +5,18 @@ use super::FlightRecorder;
 use crate::Format;
 use crate::aggregate::Sum;
 use crate::model::{FrameKind, Header, Sample, Stack, State, Summary, Thread};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// A stack of the recorder's: its generation and its node.
-type StackKey = (u64, u32);
+/// A stack of the recorder's that was met.
+#[derive(Clone, Debug, Default)]
+struct Met {
+    is_met: bool,
+    /// With its names.
+    stack: Option<Arc<Stack>>,
+    /// It was cut, and the names show that it is whole.
+    is_whole: bool,
+}
 
 /// A recording of the latest time, while it is written.
 #[derive(Debug)]
@@ -19,8 +26,9 @@ pub struct FlightRecord {
     next_ns: u64,
     until_ns: u64,
     behind_ns: i64,
-    /// Stacks with their names, and whether these show that a stack is whole which was cut.
-    named: FxHashMap<StackKey, (Arc<Stack>, bool)>,
+    /// The generation of the last second, and its stacks that were met, by node.
+    generation: u64,
+    met: Vec<Met>,
     tids: FxHashSet<u32>,
     summary: Summary,
     /// Samples that the recorder had at the beginning and that are not taken yet.
@@ -31,9 +39,10 @@ pub struct FlightRecord {
 #[derive(Debug)]
 pub struct Second {
     end_ns: u64,
-    sums: Vec<(Arc<Thread>, State, StackKey, Sum)>,
+    /// By thread, state and node.
+    sums: Vec<(Arc<Thread>, State, usize, Sum)>,
     /// Those that were not in the seconds before.
-    stacks: Vec<(StackKey, Stack)>,
+    stacks: Vec<(usize, Stack)>,
 }
 
 impl FlightRecord {
@@ -57,7 +66,8 @@ impl FlightRecord {
             next_ns: 0,
             until_ns: wanted().map(|slice| slice.start_ns).max().unwrap_or(0),
             behind_ns,
-            named: FxHashMap::default(),
+            generation: 0,
+            met: vec![],
             tids: FxHashSet::default(),
             summary,
             left: wanted().flat_map(|slice| slice.sums.values()).map(|sum| sum.samples).sum(),
@@ -74,16 +84,24 @@ impl FlightRecord {
             .flat_map(|generation| generation.slices.iter().map(move |slice| (generation, slice)))
             .find(|(_, slice)| is_next(slice.start_ns) && slice.end_ns >= since_ns)?;
         self.next_ns = slice.start_ns + 1;
+        if self.generation != generation.number {
+            self.generation = generation.number;
+            self.met.clear();
+        }
         let threads: Vec<&Arc<Thread>> = generation.threads.values();
-        let (mut sums, mut stacks, mut new) = (vec![], vec![], FxHashSet::default());
+        let (mut sums, mut stacks) = (vec![], vec![]);
         for (&(thread, state, node), sum) in &slice.sums {
             let Some(&thread) = threads.get(thread) else { continue };
-            let key = (generation.number, node);
-            if !self.named.contains_key(&key) && new.insert(key) {
-                stacks.push((key, generation.stacks.stack(node)));
+            let at = node as usize;
+            if self.met.len() <= at {
+                self.met.resize(at + 1, Met::default());
+            }
+            if let Some(met) = self.met.get_mut(at).filter(|met| !met.is_met) {
+                met.is_met = true;
+                stacks.push((at, generation.stacks.stack(node)));
             }
             self.left = self.left.saturating_sub(sum.samples);
-            sums.push((thread.clone(), state, key, *sum));
+            sums.push((thread.clone(), state, at, *sum));
         }
         Some(Second { end_ns: slice.end_ns, sums, stacks })
     }
@@ -94,20 +112,22 @@ impl FlightRecord {
         &mut self,
         second: Second,
         format: &mut dyn Format,
-        mut name: impl FnMut(Stack) -> Stack,
-        mut is_wanted: impl FnMut(&Sample<'_>) -> bool,
+        name: &mut dyn FnMut(Stack) -> Stack,
+        is_wanted: &mut dyn FnMut(&Sample<'_>) -> bool,
         out: &mut Vec<u8>,
         mut hand_on: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (key, stack) in second.stacks {
+        for (at, stack) in second.stacks {
             let was_cut = is_cut(&stack);
             let stack = Arc::new(name(stack));
             let is_whole = was_cut && !is_cut(&stack);
-            self.named.insert(key, (stack, is_whole));
+            if let Some(met) = self.met.get_mut(at) {
+                *met = Met { is_met: true, stack: Some(stack), is_whole };
+            }
         }
         let time_ns = second.end_ns.saturating_add_signed(self.behind_ns);
-        for (thread, state, key, sum) in &second.sums {
-            let Some((stack, is_whole)) = self.named.get(key) else { continue };
+        for (thread, state, at, sum) in &second.sums {
+            let Some(Met { stack: Some(stack), is_whole, .. }) = self.met.get(*at) else { continue };
             let (thread, state) = (thread, *state);
             let seen_whole = if *is_whole { sum.samples } else { 0 };
             self.summary.truncated = self.summary.truncated.saturating_sub(seen_whole);

@@ -55,10 +55,10 @@ fn write(
     record: &mut FlightRecord,
     second: Second,
     format: &mut dyn Format,
-    name: impl FnMut(Stack) -> Stack,
+    mut name: impl FnMut(Stack) -> Stack,
     out: &mut Vec<u8>,
 ) {
-    record.write::<()>(second, format, name, |_| true, out, |_| Ok(())).unwrap();
+    record.write::<()>(second, format, &mut name, &mut |_| true, out, |_| Ok(())).unwrap();
 }
 
 /// What a slow reader has not got by then is gone, and is counted.

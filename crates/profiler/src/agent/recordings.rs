@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use swipr_os::disabled;
 use swipr_os::locks::lock;
 use swipr_os::process::{EpochClock, monotonic_ns};
-use swipr_server::recording::{Length, MAX_RECORDINGS, Output, Request, StartError, WriterTask};
+use swipr_server::recording::{Length, MAX_RECORDINGS, Output, Request, STOPPING, StartError, WriterTask};
 
 /// A recording that is under way.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Agent {
     pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<StopTime>) {
         match lock(&self.submitted) {
             // Who stops the agent says so before it takes what was submitted.
-            Some(_) if self.stopping.load(Relaxed) => output.finish(Err(StartError::Stopping.to_string())),
+            Some(_) if self.stopping.load(Relaxed) => output.finish(Err(STOPPING.into())),
             Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
             None => output.finish(Err(disabled::message().unwrap_or_default())),
         }

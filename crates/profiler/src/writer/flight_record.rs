@@ -63,8 +63,8 @@ fn write(
         record.write(
             second,
             format.as_mut(),
-            |stack| late.stack(stack),
-            |sample| {
+            &mut |stack| late.stack(stack),
+            &mut |sample| {
                 threads.as_ref().is_none_or(|regex| regex.is_match(&sample.thread.name))
                     && (tids.is_empty() || tids.contains(&sample.thread.tid))
                     && passed.is_wanted(sample.state, sample.stack, sample.ticks)

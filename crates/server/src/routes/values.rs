@@ -62,7 +62,7 @@ fn scaled(number: &str, unit: u64) -> Result<Option<u64>, String> {
 /// White space and letter case do not matter.
 pub(crate) fn interval(text: &str) -> Result<u64, String> {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let compact = compact.to_lowercase();
+    let compact = compact.to_ascii_lowercase();
     let end = compact.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-');
     let (number, unit) = compact.split_at(end.unwrap_or(compact.len()));
     let Some((_, unit_ns)) = UNITS.iter().find(|(name, _)| *name == unit) else {
