@@ -275,7 +275,9 @@ fn no_stack_is_impossible_while_classes_are_collected() {
 fn code_that_is_of_no_method_is_called_by_methods() {
     let Some(program) = compiled(&[("Stubs.java".into(), source("Stubs.java"))], "8") else { return };
     for java in interpreters("java", "JAVAS") {
-        let mut host = start(&java, &program, &["Stubs"]);
+        // Compiled into `main`, it would be in no stack.
+        let alone = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Stubs.sines", "Stubs"];
+        let mut host = start(&java, &program, &alone);
         let is_stub = |frame: &Frame| frame.name.starts_with("StubRoutines");
         let has_stub = |stack: &Stack| stack.frames.iter().any(is_stub);
         let stacks = record_running(&host, LEAST, has_stub);
