@@ -20,22 +20,19 @@ const SWITCHES: [&str; 7] = [
 const CALLED_BY_C: &str = "runtime.cgocallback.abi0";
 /// The first version of Go, 1.21, whose made-up address is described.
 const DESCRIBED: u32 = 21;
-/// The first version whose assembly has a suffix. What has both names is a wrapper by the other.
-const WITH_SUFFIX: u32 = 17;
-/// More is not read of a section with a version in it.
-const MAX_BYTES: u64 = 4096;
+/// The section with the version has all modules' names, too. Larger ones are not read.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Where such functions begin, in the file's own numbering, and the rules that hold in them.
 pub fn stack_switches(file: &ElfFile) -> Vec<(u64, Rule)> {
     let Some(section) = file.section(".go.buildinfo") else { return vec![] };
     let minor = minor_version(&file.bytes(section, MAX_BYTES).unwrap_or_default());
-    let has_suffixes = minor.is_none_or(|minor| minor >= WITH_SUFFIX);
     let switches = SWITCHES.map(|name| (name, Rule::OTHER_STACK));
     let outermost = minor.is_none_or(|minor| minor < DESCRIBED).then_some((CALLED_BY_C, Rule::END));
-    let of = |(name, rule): (&str, Rule)| {
-        let plain = name.strip_suffix(GO_ASSEMBLY).filter(|_| !has_suffixes);
-        Some((address_of(file, plain.unwrap_or(name))?, rule))
-    };
+    // Before Go 1.17 without the suffix. Since then that is the name of a wrapper.
+    let address =
+        |name: &str| address_of(file, name).or_else(|| address_of(file, name.strip_suffix(GO_ASSEMBLY)?));
+    let of = |(name, rule)| Some((address(name)?, rule));
     switches.into_iter().chain(outermost).filter_map(of).collect()
 }
 

@@ -137,12 +137,10 @@ impl GoFrame {
         if self.saved_at == 0 {
             // mov %rbp,size-16(%rsp), with one or four bytes of distance, or push.
             self.saved_at = pc
-                + if size == 16 {
-                    0
-                } else if size < 16 + 128 {
-                    5
-                } else {
-                    8
+                + match size {
+                    16 => 0,
+                    ..144 => 5,
+                    _ => 8,
                 };
             builder.push(pc, rule);
         }
