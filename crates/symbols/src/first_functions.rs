@@ -29,7 +29,7 @@ const NAMES: [&str; 14] = [
 const SIGNAL_RETURN: [&str; 2] = ["__restore_rt", "__kernel_rt_sigreturn"];
 
 /// What Go's linker adds to the names of its assembly.
-pub(crate) const GO_ASSEMBLY: &str = ".abi0";
+const GO_ASSEMBLY: &str = ".abi0";
 
 /// Whether a stack ends at a function of this name, which called the next one further in.
 pub fn is_first(name: &str) -> bool {

@@ -1,23 +1,23 @@
 //! Go's assembly that changes stacks. Its unwind information describes it as if it did not.
 
 use crate::elf::ElfFile;
-use crate::first_functions::GO_ASSEMBLY;
-use crate::symbols::address_of;
+use crate::symbols::addresses_of;
 use swipr_unwind::rule::Rule;
 
 /// They call others, or the kernel's functions, on the thread's own stack. Their own frame's
-/// pointer, or their caller's, is in its register.
-const SWITCHES: [&str; 7] = [
-    "runtime.systemstack.abi0",
-    "runtime.asmcgocall.abi0",
-    "runtime.nanotime1.abi0",
-    "runtime.walltime.abi0",
-    "time.now",
-    "runtime.callCgoMmap.abi0",
-    "runtime.callCgoMunmap.abi0",
+/// pointer, or their caller's, is in its register. Before Go 1.17 without the suffix; since then
+/// that is the name of a wrapper.
+const SWITCHES: [[&str; 2]; 7] = [
+    ["runtime.systemstack.abi0", "runtime.systemstack"],
+    ["runtime.asmcgocall.abi0", "runtime.asmcgocall"],
+    ["runtime.nanotime1.abi0", "runtime.nanotime1"],
+    ["runtime.walltime.abi0", "runtime.walltime"],
+    ["time.now", "time.now"],
+    ["runtime.callCgoMmap.abi0", "runtime.callCgoMmap"],
+    ["runtime.callCgoMunmap.abi0", "runtime.callCgoMunmap"],
 ];
 /// C calls Go. Its return address is made up: the goroutine's stack goes on there.
-const CALLED_BY_C: &str = "runtime.cgocallback.abi0";
+const CALLED_BY_C: [&str; 2] = ["runtime.cgocallback.abi0", "runtime.cgocallback"];
 /// The first version of Go, 1.21, whose made-up address is described.
 const DESCRIBED: u32 = 21;
 /// The section with the version has all modules' names, too. Larger ones are not read.
@@ -27,13 +27,18 @@ const MAX_BYTES: u64 = 1 << 20;
 pub fn stack_switches(file: &ElfFile) -> Vec<(u64, Rule)> {
     let Some(section) = file.section(".go.buildinfo") else { return vec![] };
     let minor = minor_version(&file.bytes(section, MAX_BYTES).unwrap_or_default());
-    let switches = SWITCHES.map(|name| (name, Rule::OTHER_STACK));
-    let outermost = minor.is_none_or(|minor| minor < DESCRIBED).then_some((CALLED_BY_C, Rule::END));
-    // Before Go 1.17 without the suffix. Since then that is the name of a wrapper.
-    let address =
-        |name: &str| address_of(file, name).or_else(|| address_of(file, name.strip_suffix(GO_ASSEMBLY)?));
-    let of = |(name, rule)| Some((address(name)?, rule));
-    switches.into_iter().chain(outermost).filter_map(of).collect()
+    let mut found = with_rule(file, SWITCHES, Rule::OTHER_STACK);
+    if minor.is_none_or(|minor| minor < DESCRIBED) {
+        found.append(&mut with_rule(file, [CALLED_BY_C], Rule::END));
+    }
+    found
+}
+
+fn with_rule<const N: usize>(file: &ElfFile, names: [[&str; 2]; N], rule: Rule) -> Vec<(u64, Rule)> {
+    let with_suffix = addresses_of(file, names.map(|[with, _]| with));
+    let without = addresses_of(file, names.map(|[_, without]| without));
+    let addresses = with_suffix.into_iter().zip(without).filter_map(|(with, without)| with.or(without));
+    addresses.map(|address| (address, rule)).collect()
 }
 
 /// Of `go1.21.13`. Before Go 1.18 it is elsewhere.

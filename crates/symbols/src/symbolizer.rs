@@ -91,7 +91,8 @@ pub fn address_of(key: &ObjectKey, name: &str) -> Option<u64> {
         Some(_) => return None,
         None => separate::open_loaded(places, &key.build_id, key.file.as_ref(), max_bytes).ok()?,
     };
-    symbols::address_of(&file, name)
+    let [address] = symbols::addresses_of(&file, [name]);
+    address
 }
 
 impl PartialEq for ObjectKey {

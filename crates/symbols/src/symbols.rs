@@ -29,25 +29,27 @@ const MAX_NESTED: usize = 16;
 /// Bytes of names and symbols that are searched for one of them.
 const MAX_SEARCHED_BYTES: u64 = 64 << 20;
 
-/// The address of what is called `name`, exported or not.
-pub(crate) fn address_of(file: &ElfFile, name: &str) -> Option<u64> {
-    let wanted = format!("\0{name}\0");
+/// The addresses of what has these names, exported or not: each file's table is read once.
+pub(crate) fn addresses_of<const N: usize>(file: &ElfFile, names: [&str; N]) -> [Option<u64>; N] {
+    let mut found = [None; N];
     let tables =
         [elf::SHT_DYNSYM, elf::SHT_SYMTAB].map(|kind| file.sections().iter().find(|it| it.kind == kind));
-    tables.into_iter().flatten().find_map(|section| {
-        let strings = file.sections().get(section.link as usize)?;
-        let strings = file.bytes(strings, MAX_SEARCHED_BYTES).ok()?;
-        let at = 1 + find(&strings, wanted.as_bytes())?;
-        let symbols = file.bytes(section, MAX_SEARCHED_BYTES).ok()?;
-        let symbols = pod::slice_from_all_bytes::<Sym64<LE>>(&symbols).ok()?;
-        let is_it =
-            |symbol: &&Sym64<LE>| symbol.st_name.get(LE) as usize == at && symbol.st_shndx.get(LE) != 0;
-        symbols.iter().find(is_it).map(|symbol| symbol.st_value.get(LE))
-    })
-}
-
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|part| part == wanted)
+    for section in tables.into_iter().flatten() {
+        let strings = file.sections().get(section.link as usize);
+        let bytes = |section| file.bytes(section, MAX_SEARCHED_BYTES).unwrap_or_default();
+        let (strings, symbols) = (strings.map(bytes).unwrap_or_default(), bytes(section));
+        let symbols = pod::slice_from_all_bytes::<Sym64<LE>>(&symbols).unwrap_or_default();
+        for symbol in symbols.iter().filter(|symbol| symbol.st_shndx.get(LE) != 0) {
+            let text = strings.get(symbol.st_name.get(LE) as usize..).unwrap_or_default();
+            let is_it = |name: &&str| {
+                text.starts_with(name.as_bytes()) && text.get(name.len()).is_some_and(|&end| end == 0)
+            };
+            if let Some((_, address)) = names.iter().zip(&mut found).find(|(name, _)| is_it(name)) {
+                address.get_or_insert(symbol.st_value.get(LE));
+            }
+        }
+    }
+    found
 }
 
 /// A function found for an address.
