@@ -11,7 +11,7 @@ use swipr_os::{disabled, own_threads, process};
 pub fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        signal_exclusion::begin_outside();
+        signal_exclusion::begin_outside_sandbox();
         // Not in tests, whose panics show what failed.
         if cfg!(not(test)) {
             watch_panics();

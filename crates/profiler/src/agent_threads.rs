@@ -87,7 +87,7 @@ fn start_new(
 /// Makes the calling thread one of the agent's, `swipr-` and
 /// its `name`.
 pub fn register(name: &str) -> OwnThread {
-    signal_exclusion::begin_outside();
+    signal_exclusion::begin_outside_sandbox();
     let registered = OwnThread::new(process::tid());
     threads::set_name(&format!("{PREFIX}{name}"));
     threads::reset_scheduling();

@@ -42,8 +42,8 @@ struct Inbox {
     new: Vec<RunningRecording>,
     /// The thread is there and will take `new`.
     attended: bool,
-    /// Something changed since the thread waited last.
-    changed: bool,
+    /// [`Handle::notify`] was called since the thread waited last.
+    was_notified: bool,
 }
 
 /// How other threads reach the sampler.
@@ -97,7 +97,7 @@ impl Handle {
     /// Wakes the sampler: something about a recording changed (it is to end).
     pub fn notify(&self) {
         if let Some(mut inbox) = lock(&self.inbox) {
-            inbox.changed = true;
+            inbox.was_notified = true;
         }
         self.changed.notify_all();
     }
@@ -128,7 +128,7 @@ impl Handle {
     /// Waits until `deadline_ns` or a change; `None`: it is time to end.
     fn wait(&self, deadline_ns: u64) -> Option<Vec<RunningRecording>> {
         let mut inbox = lock(&self.inbox)?;
-        if inbox.new.is_empty() && !inbox.changed && !self.is_closed() {
+        if inbox.new.is_empty() && !inbox.was_notified && !self.is_closed() {
             let left = deadline_ns.saturating_sub(monotonic_ns());
             if left > 0 {
                 inbox = after_waiting(self.changed.wait_timeout(inbox, Duration::from_nanos(left))).0;
@@ -137,7 +137,7 @@ impl Handle {
         if self.is_closed() {
             return None;
         }
-        inbox.changed = false;
+        inbox.was_notified = false;
         Some(std::mem::take(&mut inbox.new))
     }
 
@@ -264,4 +264,20 @@ fn next_deadline(
     let tick = recordings.iter().map(RunningRecording::next_tick).min().unwrap_or(wake);
     let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_BEFORE_NS);
     collect.map_or(wake, |at| at.min(wake))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a notification between the sampler's last check and its wait was lost.
+    #[test]
+    fn who_is_notified_before_it_waits_does_not_wait() {
+        let handle = Handle::default();
+        handle.notify();
+        let deadline_ns = monotonic_ns() + 60_000_000_000;
+        assert!(handle.wait(deadline_ns).is_some() && monotonic_ns() < deadline_ns);
+        let soon_ns = monotonic_ns() + 1_000_000;
+        assert!(handle.wait(soon_ns).is_some() && monotonic_ns() >= soon_ns, "once");
+    }
 }

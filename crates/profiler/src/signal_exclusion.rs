@@ -51,10 +51,10 @@ const ALL: [Reason; REASONS] = [Reason::SmallStack, Reason::Sandbox, Reason::For
 /// Those for which the agent makes no system calls on the thread.
 const SANDBOXES: u8 = 1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as u8;
 /// No reason: the thread was not started by one in a sandbox.
-const OUTSIDE: u8 = 1 << 7;
+const OUTSIDE_SANDBOX: u8 = 1 << 7;
 
 thread_local! {
-    /// The calling thread's own reasons, one bit each, and [`OUTSIDE`]: known without a system
+    /// The calling thread's own reasons, one bit each, and [`OUTSIDE_SANDBOX`]: known without a system
     /// call, and after a fork.
     static MINE: Cell<u8> = const { Cell::new(0) };
 }
@@ -135,8 +135,8 @@ pub fn remove(reason: Reason) {
 }
 
 /// The calling thread is in no sandbox, until it enters one itself.
-pub fn begin_outside() {
-    MINE.set(MINE.get() | OUTSIDE);
+pub fn begin_outside_sandbox() {
+    MINE.set(MINE.get() | OUTSIDE_SANDBOX);
 }
 
 /// Whether the calling thread may be in a sandbox, or its system calls are emulated: the agent may
@@ -144,7 +144,9 @@ pub fn begin_outside() {
 /// system call itself.
 pub fn is_in_sandbox() -> bool {
     let mine = MINE.get();
-    mine & SANDBOXES != 0 || ALL_IN_SANDBOX.load(Relaxed) || mine & OUTSIDE == 0 && ANY_SANDBOX.load(Relaxed)
+    mine & SANDBOXES != 0
+        || ALL_IN_SANDBOX.load(Relaxed)
+        || mine & OUTSIDE_SANDBOX == 0 && ANY_SANDBOX.load(Relaxed)
 }
 
 /// All threads are about to enter a sandbox, or stay out of it after all.
@@ -221,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_thread_in_a_sandbox_knows_it() {
-        begin_outside();
+        begin_outside_sandbox();
         assert!(!is_in_sandbox());
         add(Reason::Sandbox);
         assert!(is_in_sandbox());

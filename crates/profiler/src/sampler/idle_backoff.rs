@@ -82,6 +82,8 @@ impl IdleBackoff {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::acquire_slot;
+    use swipr_unwind::slot::StackBounds;
 
     #[test]
     fn few_threads_and_slow_ticks_need_no_rest() {
@@ -113,5 +115,25 @@ mod tests {
         assert!(!backoff.is_due(401), "once a sweep");
         backoff.was_idle(3, 8, None);
         assert!(backoff.is_due(402));
+    }
+
+    /// Regression: the second tick of a thread's turn was seldom hit, the first always.
+    #[test]
+    fn a_thread_that_its_waiting_timer_has_hit_is_observed_in_the_next_sweep() {
+        let ticket = acquire_slot(3, StackBounds::default()).unwrap();
+        ticket.slot().unwrap().set_owner(3, 5);
+        let mut backoff = IdleBackoff::default();
+        let observed = (1..).filter(|sweep| {
+            backoff.is_due(*sweep) && {
+                backoff.was_idle(3, 16, Some(ticket));
+                true
+            }
+        });
+        let last = observed.take(200).last().unwrap();
+        assert!(!backoff.is_due(last + 1));
+        assert!(slot::begin(ticket, 5) && !backoff.is_due(last + 1));
+        slot::end(ticket);
+        assert!(backoff.is_due(last + 1));
+        assert!(slot::release(ticket));
     }
 }

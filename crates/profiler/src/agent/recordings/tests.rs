@@ -71,3 +71,30 @@ fn what_was_kept_is_written_for_so_many_clients_as_may_record() {
         std::thread::yield_now();
     }
 }
+
+/// How a recording ended.
+struct End(std::sync::mpsc::Sender<Result<Summary, String>>);
+
+impl Output for End {
+    fn write(&mut self, _: &[u8]) -> Result<(), Closed> {
+        Ok(())
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn finish(self: Box<Self>, end: Result<Summary, String>) {
+        self.0.send(end).unwrap();
+    }
+}
+
+/// Regression: nobody took it any more, and its caller waited for two minutes.
+#[test]
+fn a_recording_that_is_submitted_to_an_agent_that_has_stopped_ends() {
+    let agent = Agent::new(&Config::default());
+    agent.stop();
+    let (sender, ends) = std::sync::mpsc::channel();
+    agent.submit(last(), Box::new(End(sender)), Arc::default());
+    assert_eq!(ends.try_recv().unwrap().unwrap_err(), STOPPING);
+}
