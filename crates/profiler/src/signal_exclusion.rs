@@ -54,8 +54,8 @@ const SANDBOXES: u8 = 1 << Reason::Sandbox as u8 | 1 << Reason::ForeignCalls as 
 const OUTSIDE_SANDBOX: u8 = 1 << 7;
 
 thread_local! {
-    /// The calling thread's own reasons, one bit each, and [`OUTSIDE_SANDBOX`]: known without a system
-    /// call, and after a fork.
+    /// The calling thread's own reasons, one bit each, and [`OUTSIDE_SANDBOX`]: known without a
+    /// system call, and after a fork.
     static MINE: Cell<u8> = const { Cell::new(0) };
 }
 

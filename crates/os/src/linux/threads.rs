@@ -22,7 +22,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 const NO_PROC: &str = "there is no /proc: it is not mounted, or the program called chroot(2) where a seccomp \
                        filter refuses unshare(2)";
 
-/// `/proc/self/task`, kept open.
+/// `/proc/self/task`, or another process's, kept open.
 #[derive(Debug)]
 pub struct TaskDirectory {
     file: File,
@@ -45,6 +45,11 @@ impl TaskDirectory {
             }
             _ => Ok(TaskDirectory { file }),
         }
+    }
+
+    /// The same of another process, without these checks.
+    pub fn of(pid: u32) -> io::Result<TaskDirectory> {
+        File::open(format!("/proc/{pid}/task")).map(|file| TaskDirectory { file })
     }
 
     /// How many threads there are, without listing them: the directory's link count.

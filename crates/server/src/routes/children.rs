@@ -7,8 +7,8 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use swipr_os::directory::for_each_name;
 use swipr_os::process::user;
+use swipr_os::threads::TaskDirectory;
 
 /// Processes that are looked at, at most.
 const MAX_PROCESSES: usize = 64;
@@ -76,11 +76,7 @@ fn descendants(pid: u32) -> Vec<u32> {
 /// The first threads of a process.
 fn threads(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
-    let _ = fs::File::open(format!("/proc/{pid}/task")).and_then(|directory| {
-        for_each_name(&directory, |name| {
-            let thread: Option<u32> = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
-            found.extend(thread.filter(|_| found.len() < MAX_THREADS));
-        })
-    });
+    let _ = TaskDirectory::of(pid).and_then(|directory| directory.list(&mut found));
+    found.truncate(MAX_THREADS);
     found
 }
