@@ -58,6 +58,15 @@ impl Host {
         Self::start_with(Start { program, arguments: &[], agent: Agent::Loaded })
     }
 
+    /// Starts a program with the agent and this variable, and waits for its `ready`.
+    pub fn start_with_variable(program: &Program, name: &str, value: &str) -> Self {
+        let mut command = Command::new(&program.executable);
+        command.env("LD_PRELOAD", agent::library()).env(name, value);
+        let mut host = Self::spawn(command);
+        host.wait_for("ready");
+        host
+    }
+
     /// Starts a program as `start` says and waits for its `ready`.
     pub fn start_with(start: Start<'_>) -> Self {
         let mut command = Command::new(&start.program.executable);

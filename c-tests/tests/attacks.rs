@@ -5,9 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
-use swipr_c_tests::agent;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::expectation::check;
 use swipr_c_tests::host::{self, Agent, Host, Start, wait_until};
@@ -135,10 +133,7 @@ fn no_client_makes_the_server_spin() {
 #[test]
 fn recordings_that_were_given_up_leave_their_places() {
     let (_directory, program) = compiled("closed_by_client");
-    let mut command = Command::new(&program.executable);
-    command.env("LD_PRELOAD", agent::library()).env("SWIPR_LISTEN", "127.0.0.1:0");
-    let mut host = Host::spawn(command);
-    host.wait_for("ready");
+    let host = Host::start_with_variable(&program, "SWIPR_LISTEN", "127.0.0.1:0");
     let socket = host.socket();
     let address = http::tcp_address(&socket);
     let running = || {

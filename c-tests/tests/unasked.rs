@@ -88,10 +88,7 @@ fn what_happened_lately_is_told_in_any_format_without_a_new_recording() {
 #[test]
 fn what_is_kept_is_written_a_piece_at_a_time() {
     let (_built, program) = compiled("many_threads");
-    let mut command = Command::new(&program.executable);
-    command.env("LD_PRELOAD", agent::library()).env("SWIPR_CONTINUOUS", "49hz,60s");
-    let mut host = Host::spawn(command);
-    host.wait_for("ready");
+    let host = Host::start_with_variable(&program, "SWIPR_CONTINUOUS", "49hz,60s");
     let peak_kb = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).expect("its status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
