@@ -44,7 +44,7 @@ pub fn walk<A: Arch, M: Memory>(
 ) -> Stop {
     workspace.begin(Frame::new(start, high));
     // SAFETY: begun in the line above.
-    let (state, runs, ..) = unsafe { workspace.parts() };
+    let (state, runs, _) = unsafe { workspace.parts() };
     let mut tables = UncachedRules(rules);
     loop {
         let outcome = resume_fast::<A, M, _>(&mut tables, memory, state, frames)
@@ -55,8 +55,8 @@ pub fn walk<A: Arch, M: Memory>(
     }
 }
 
-/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace. Steps
-/// that need more than a few hundred bytes of stack run on the workspace's own.
+/// As [`walk`], from the `ucontext` at `context`. The registers go straight to the workspace. From
+/// the first step on that needs more than a few hundred bytes of stack, it runs on the workspace's.
 ///
 /// # Safety
 /// No signal handler runs before this returns.
@@ -69,26 +69,11 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     frames: &mut Frames<'_>,
     workspace: &mut Workspace,
 ) -> Stop {
-    let mut rule = match begin_fast::<A, M>(rules, memory, context, high, frames, workspace) {
-        Ok(rule) => rule,
-        Err(stop) => return stop,
-    };
-    let top = workspace.stack_top();
-    loop {
-        let mut job = SlowStep { rules, memory, workspace, frames, rule, outcome: Ok(()) };
-        // SAFETY: the job has these very types. The stack is the workspace's own, and many times as
-        // large as what these steps use. No signal handler runs, says the caller. `begin_fast` has
-        // begun the workspace where it gives a rule.
-        unsafe { arch::call_on_stack(top, step_on_own_stack::<A, M>, (&raw mut job).cast()) };
-        let outcome = job.outcome;
-        // SAFETY: as above.
-        let (state, _, stack_cache, _) = unsafe { workspace.parts() };
-        match outcome.and_then(|()| {
-            resume_fast::<A, M, _>(&mut CachedRules::new(rules, stack_cache), memory, state, frames)
-        }) {
-            Ok(next) => rule = next,
-            Err(stop) => return stop,
-        }
+    match begin_fast::<A, M>(rules, memory, context, high, frames, workspace) {
+        // SAFETY: `begin_fast` has begun the workspace where it gives a rule. No signal handler
+        // runs, says the caller.
+        Ok(rule) => unsafe { walk_on::<A, M>(rules, memory, frames, workspace, rule) },
+        Err(stop) => stop,
     }
 }
 
@@ -113,25 +98,55 @@ fn begin_fast<A: Arch, M: Memory>(
     Ok(rule)
 }
 
-/// Arguments and result of [`step_slow`].
-struct SlowStep<'j, 'r, 'f, M> {
-    rules: &'j Rules<'r>,
-    memory: &'j mut M,
-    workspace: &'j mut Workspace,
-    frames: &'j mut Frames<'f>,
+/// Walks on, on the workspace's stack, from the frame whose rule is `rule`.
+///
+/// # Safety
+/// The workspace was begun. No signal handler runs before this returns.
+#[cold]
+#[inline(never)]
+unsafe fn walk_on<A: Arch, M: Memory>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frames: &mut Frames<'_>,
+    workspace: &mut Workspace,
     rule: Rule,
-    outcome: Result<(), Stop>,
+) -> Stop {
+    let top = workspace.stack_top();
+    let mut rest = Rest { rules, memory, workspace, frames, rule, stop: Stop::NotReady };
+    // SAFETY: it has these very types. The stack is the workspace's own, and many times as large as
+    // what these steps use. Nothing else runs there, says the caller.
+    unsafe { arch::call_on_stack(top, walk_rest::<A, M>, (&raw mut rest).cast()) };
+    rest.stop
+}
+
+/// Arguments and result of [`walk_rest`].
+struct Rest<'w, 'r, 'f, M> {
+    rules: &'w Rules<'r>,
+    memory: &'w mut M,
+    workspace: &'w mut Workspace,
+    frames: &'w mut Frames<'f>,
+    rule: Rule,
+    stop: Stop,
 }
 
 /// # Safety
-/// `job` is the address of a [`SlowStep`] with this memory, and its workspace was begun.
-unsafe extern "C" fn step_on_own_stack<A: Arch, M: Memory>(job: *mut c_void) {
+/// `rest` is the address of a [`Rest`] with this memory, and its workspace was begun.
+unsafe extern "C" fn walk_rest<A: Arch, M: Memory>(rest: *mut c_void) {
     // SAFETY: says the caller.
-    let job = unsafe { &mut *job.cast::<SlowStep<'_, '_, '_, M>>() };
+    let Rest { rules, memory, workspace, frames, rule, stop } =
+        unsafe { &mut *rest.cast::<Rest<'_, '_, '_, M>>() };
     // SAFETY: says the caller.
-    let (state, runs, stack_cache, _) = unsafe { job.workspace.parts() };
-    let stepped = step_slow::<A>(job.rules, job.memory, (state, runs), job.rule, job.frames);
-    job.outcome = stepped.map(|step| step.into_iter().for_each(|step| stack_cache.add(step)));
+    let (state, runs, stack_cache) = unsafe { workspace.parts() };
+    *stop = loop {
+        let outcome = step_slow::<A>(rules, *memory, (state, runs), *rule, frames).and_then(|step| {
+            step.into_iter().for_each(|step| stack_cache.add(step));
+            resume_fast::<A, M, _>(&mut CachedRules::new(rules, stack_cache), *memory, state, frames)
+        });
+        match outcome {
+            Ok(next) => *rule = next,
+            Err(stop) => break stop,
+        }
+    };
 }
 
 /// Steps from the current frame to its caller by `rule`, one of the rarer ones. Returns the step if

@@ -17,9 +17,10 @@ use core::mem::MaybeUninit;
 /// Bytes of an expression that are read out of a frame description.
 const EXPRESSION: usize = 32;
 
-/// Bytes of the stack for the rarer steps. Their frames add up to less than 1000 bytes in optimized
-/// builds, and to many more in others. Nothing else runs there, see [`super::walk_interrupted`].
-/// In its lower half rules are read of descriptions, from within such steps and outside of them.
+/// Bytes of the stack for the rarer steps and all behind the first of them. Their frames add up to
+/// less than 1000 bytes in optimized builds, and to many more in others. Nothing else runs there,
+/// see [`super::walk_interrupted`]. In its lower half rules are read of descriptions, from within
+/// such steps and outside of them.
 const STACK: usize = if cfg!(debug_assertions) { 32 * 1024 } else { 8 * 1024 };
 
 /// Room for one walk at a time; zeroed memory is valid, too.
@@ -116,17 +117,15 @@ impl Workspace {
         &self.runs
     }
 
-    /// The walk's state and runs, its stack cache, and the upper end of the stack for the rarer
-    /// steps.
+    /// The walk's state and runs, and its stack cache.
     ///
     /// # Safety
     /// A walk was begun.
     #[inline(always)]
-    pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut FrameRuns, &mut StackCache, *mut u8) {
-        let top = self.stack_top();
+    pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut FrameRuns, &mut StackCache) {
         // SAFETY: both ways to begin write it.
         let state = unsafe { self.state.assume_init_mut() };
-        (state, &mut self.runs, &mut self.stack_cache, top)
+        (state, &mut self.runs, &mut self.stack_cache)
     }
 }
 
