@@ -75,11 +75,6 @@ fn live() -> Option<&'static Live> {
     Instance::get().and_then(Instance::live)
 }
 
-/// Whether there is an agent in this process, or it is being started.
-pub fn is_here() -> bool {
-    STATE.phase() != Phase::Idle
-}
-
 /// The running agent and where it listens.
 fn running() -> Option<(&'static Arc<Agent>, &'static Address)> {
     live().filter(|_| STATE.phase() == Phase::Running).map(|live| (&live.agent, &live.address))

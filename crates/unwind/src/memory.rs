@@ -69,6 +69,13 @@ pub fn guarded_copy(address: u64, buffer: &mut [u8]) -> usize {
     system_call::process_vm_readv(system_call::thread_id(), address, buffer).unwrap_or(0)
 }
 
+/// Little-endian words, read as by [`guarded_copy`].
+pub fn guarded_words<const COUNT: usize>(address: u64) -> Option<[u64; COUNT]> {
+    let mut words = [[0; 8]; COUNT];
+    let read = guarded_copy(address, words.as_flattened_mut());
+    (read == 8 * COUNT).then(|| words.map(u64::from_le_bytes))
+}
+
 /// As [`guarded_copy`]. Where process_vm_readv is refused it reads `memory_file`, a descriptor of
 /// `/proc/self/mem` in the calling thread's own table (see close_range(2)); -1: none.
 pub fn guarded_copy_or_file(address: u64, buffer: &mut [u8], memory_file: i32) -> usize {

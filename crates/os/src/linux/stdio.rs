@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use swipr_unwind::memory::guarded_copy;
+use swipr_unwind::memory::{guarded_copy, guarded_words};
 
 /// Where the list of all streams begins; 0: not looked for yet, or there is none.
 static LIST: AtomicUsize = AtomicUsize::new(0);
@@ -46,7 +46,7 @@ pub fn unwritten(file: &File) -> Vec<u8> {
         let same = std::fs::metadata(format!("/proc/self/fd/{number}")).ok();
         same.is_some_and(|same| (same.dev(), same.ino()) == (about.dev(), about.ino()))
     };
-    let Some([mut at]) = words(list) else { return vec![] };
+    let Some([mut at]) = guarded_words(list) else { return vec![] };
     for _ in 0..MAX_STREAMS {
         let Some(stream) = Stream::read(at) else { break };
         if let Some(bytes) = stream.buffered().filter(|_| is_it(stream.file_number)) {
@@ -67,7 +67,7 @@ impl Stream {
         // Words of 8 bytes: `_flags`, three for reading, `_IO_write_base`, `_IO_write_ptr`,
         // `_IO_write_end`, `_IO_buf_base`, `_IO_buf_end`, three for another purpose, `_markers`,
         // `_chain`, `_fileno` in the lower half of its word.
-        let words = words::<15>(at).filter(|_| at != 0)?;
+        let words = guarded_words::<15>(at).filter(|_| at != 0)?;
         let [_, _, _, _, write_base, write_ptr, _, buffer, buffer_end, _, _, _, _, next, file_number] = words;
         Some(Stream { write_base, write_ptr, buffer, buffer_end, next, file_number: file_number as u32 })
     }
@@ -78,14 +78,4 @@ impl Stream {
         let mut bytes = vec![0; if is_sound { to - from } else { 0 } as usize];
         (is_sound && guarded_copy(from, &mut bytes) == bytes.len()).then_some(bytes)
     }
-}
-
-fn words<const COUNT: usize>(address: u64) -> Option<[u64; COUNT]> {
-    let mut bytes = vec![0; 8 * COUNT];
-    let read = guarded_copy(address, &mut bytes);
-    let mut words = [0; COUNT];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(*bytes.first_chunk()?);
-    }
-    (read == bytes.len()).then_some(words)
 }

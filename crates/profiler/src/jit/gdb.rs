@@ -12,7 +12,7 @@ use std::sync::Arc;
 use swipr_symbols::jit::CodeMap;
 use swipr_symbols::jit::objects::{self, JitObject};
 use swipr_symbols::symbolizer::address_of;
-use swipr_unwind::memory::guarded_copy;
+use swipr_unwind::memory::{guarded_copy, guarded_words};
 
 /// What the list's head is called.
 const DESCRIPTOR: &str = "__jit_debug_descriptor";
@@ -107,27 +107,18 @@ impl GdbJit {
 
 /// Adds the entries of a list.
 fn follow(head: u64, listed: &mut HashSet<ListEntry>) {
-    let Some([version, _relevant, mut at]) = words(head) else { return };
+    let Some([version, _relevant, mut at]) = guarded_words(head) else { return };
     if version as u32 != VERSION {
         return;
     }
     for _ in 0..MAX_OBJECTS {
-        let Some([next, _previous, address, size]) = words(at).filter(|_| at != 0) else { return };
+        let Some([next, _previous, address, size]) = guarded_words(at).filter(|_| at != 0) else { return };
         // The same entry again: the list changed meanwhile, or is a circle.
         if size == 0 || !listed.insert((at, address, size)) {
             return;
         }
         at = next;
     }
-}
-
-fn words<const COUNT: usize>(address: u64) -> Option<[u64; COUNT]> {
-    let bytes = copied(address, 8 * COUNT as u64)?;
-    let mut words = [0; COUNT];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(*bytes.first_chunk()?);
-    }
-    Some(words)
 }
 
 fn copied(address: u64, size: u64) -> Option<Vec<u8>> {

@@ -1,5 +1,7 @@
 //! What hits stand for that come at the ends of system calls and of forks.
 
+use crate::sampler::ticks::mixed;
+
 /// Where a hit found the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HitAt {
@@ -20,7 +22,8 @@ pub enum HitAt {
 impl HitAt {
     /// How many hits there would be if signals came in system calls, too, or sweeps were not held
     /// up by the fork: one for each sweep at which the thread had a CPU, or for each tick if that
-    /// is longer. Fractions of a hit count at random.
+    /// is longer. Fractions of a hit count at random,
+    /// by the mixed bits of a clock.
     pub fn hits(self, interval_ns: u64, tick_ns: u64) -> u32 {
         let (ns, count) = match self {
             HitAt::Tick => return 1,
@@ -30,7 +33,7 @@ impl HitAt {
             }
             HitAt::Fork(ns) => (ns, ns as f64 / interval_ns.max(tick_ns) as f64),
         };
-        count as u32 + u32::from(pseudo_random(ns) < count.fract())
+        count as u32 + u32::from((mixed(ns) as f64) < count.fract() * u64::MAX as f64)
     }
 }
 
@@ -43,11 +46,6 @@ fn more_sweeps(passed_ns: u64, interval_ns: u64, tick_ns: u64) -> f64 {
     }
     let intervals = passed_ns.saturating_sub(tick_ns / 2) as f64 / interval_ns as f64;
     if intervals < 1.0 { intervals * intervals / 2.0 } else { intervals - 0.5 }
-}
-
-/// The low bits of a clock, mixed (the multiplier of Knuth's hash), in 0 to 1.
-fn pseudo_random(ns: u64) -> f64 {
-    f64::from((ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]
