@@ -123,7 +123,8 @@ fn run(output: PathBuf, samples: u64) {
                 // The first answer of a thread only shows where its stack is.
                 Some(answer) if !stack.contains(answer.sp) => {
                     run.tables.refresh_maps();
-                    *stack = run.tables.stack_of(answer.sp).unwrap_or_default();
+                    let bounds = run.tables.stack_of_thread(answer.sp, tid, answer.thread_pointer);
+                    *stack = bounds.unwrap_or_default();
                     run.findings.count("stack not known yet");
                 }
                 Some(answer) => run.add(&answer),

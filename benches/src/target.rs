@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::*;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use swipr_os::{maps, memory, process};
-use swipr_unwind::slot::{Extent, StackBounds};
+use swipr_unwind::slot::StackBounds;
 
 /// Pauses of the thread that are longer count as gaps, nanoseconds.
 const GAP_NS: f64 = 600.0;
@@ -62,7 +62,8 @@ impl Target {
         let (tid, local) = receiver.recv().map_err(io::Error::other)?;
         let mappings = maps::read()?;
         let stack = maps::find(&mappings, local).ok_or(io::ErrorKind::NotFound)?;
-        let bounds = StackBounds { low: stack.low, high: stack.high, extent: Extent::Shared };
+        // The thread was made for this: nothing else is in there.
+        let bounds = StackBounds::of_first_thread(stack.low, stack.high);
         Ok(Target { watch, thread: Some(thread), scale, tid, bounds, signal_stack })
     }
 

@@ -47,8 +47,10 @@ pub struct Answer {
     pub stop: Stop,
     /// libgcc's.
     pub libgcc: Vec<u64>,
-    /// The stack pointer.
+    /// The stack pointer, and the one to the thread's control block.
     pub sp: u64,
+    /// See `sp`.
+    pub thread_pointer: u64,
     /// What the one of [`WAYS`] that was the first took; 0: the others.
     pub first: [u64; WAYS.len()],
     /// What each of [`WAYS`] took when all had walked before.
@@ -115,6 +117,7 @@ impl Interrupter {
             // SAFETY: answered, so no handler fills the buffer.
             libgcc: unsafe { LIBGCC.stack(PC.load(Relaxed)) },
             sp: slot.sp.load(Relaxed),
+            thread_pointer: slot.thread_pointer.load(Relaxed),
             first: FIRST.each_ref().map(|ticks| ticks.load(Relaxed)),
             warm: WARM.each_ref().map(|ticks| ticks.load(Relaxed)),
         };

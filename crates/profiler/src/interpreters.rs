@@ -18,7 +18,7 @@ mod publication;
 mod python;
 mod reading;
 mod ruby;
-mod thread_data;
+pub(crate) mod thread_data;
 mod thread_states;
 mod v8;
 mod vm_structs;

@@ -11,6 +11,7 @@ mod jit_tables;
 mod loaded;
 mod map;
 mod origin;
+mod own_stacks;
 mod publication;
 mod reader;
 mod registered;
@@ -22,8 +23,10 @@ pub use inherited::inherit;
 pub use jit_tables::JitTables;
 use loaded::LoadedObject;
 pub use map::{Code, JitDump, Mappings, Symbols};
+use own_stacks::OwnStacks;
 use publication::Publication;
 use registered::Registered;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::{Duration, Instant};
@@ -33,7 +36,7 @@ use swipr_os::objects::{self, Changes};
 use swipr_os::process;
 use swipr_unwind::published::{self, Range};
 use swipr_unwind::rule::Rule;
-use swipr_unwind::slot::{Extent, StackBounds};
+use swipr_unwind::slot::StackBounds;
 pub use undescribed::CodeLocation;
 use undescribed::Undescribed;
 pub use unwind_info::UnwindInfo;
@@ -84,6 +87,8 @@ pub struct Tables {
     publication: Publication,
     interpreters: Arc<Interpreters>,
     memory_file: i32,
+    /// `None` in it: it is not known where the C library keeps them.
+    own_stacks: OnceCell<Option<OwnStacks>>,
     figures: TableFigures,
 }
 
@@ -117,6 +122,7 @@ impl Tables {
             publication: Publication::default(),
             interpreters: Arc::new(Interpreters::new(wanted, memory_file)),
             memory_file,
+            own_stacks: OnceCell::new(),
             figures: TableFigures::default(),
         }
     }
@@ -255,8 +261,20 @@ impl Tables {
         let above = || self.maps.get(self.maps.partition_point(|mapping| mapping.low <= sp));
         let grown = || above().filter(|mapping| mapping.path == "[stack]");
         let mapping = maps::find(&self.maps, sp).or_else(grown).filter(|mapping| mapping.writable)?;
-        let extent = if mapping.path == "[stack]" { Extent::Whole } else { Extent::Shared };
-        Some(StackBounds { low: mapping.low, high: mapping.high, extent })
+        let (low, high) = (mapping.low, mapping.high);
+        Some(match mapping.path == "[stack]" {
+            true => StackBounds::of_first_thread(low, high),
+            false => StackBounds::of_mapping(low, high),
+        })
+    }
+
+    /// The same for a thread that was interrupted there, with its own stack if that is in there.
+    pub fn stack_of_thread(&self, sp: u64, tid: u32, thread_pointer: u64) -> Option<StackBounds> {
+        let bounds = self.stack_of(sp)?;
+        let stacks = self.own_stacks.get_or_init(|| OwnStacks::new(self.memory_file)).as_ref();
+        let own = stacks.and_then(|stacks| stacks.of(tid, thread_pointer));
+        let own = own.filter(|own| bounds.low <= own.start && own.end < bounds.high);
+        Some(own.map_or(bounds, |own| StackBounds { own_low: own.start, own_high: own.end, ..bounds }))
     }
 
     /// Reads the mappings. Returns whether executable memory changed.

@@ -89,10 +89,9 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     let rules = unsafe { published::current() };
     if let (Some(mut rules), Some(sp)) = (rules, of_context::<Native, _>(&mut memory, context, Native::SP)) {
         let bounds = slot.bounds().grown_to(sp, system_call::is_mapped);
-        let in_use = bounds.in_use_up_to(sp, arch::thread_pointer());
-        // SAFETY: from sp to the end of what is in use are this thread's own frames. It needs them
-        // to resume, so they stay mapped.
-        unsafe { memory.set_stack(sp, bounds.low, in_use) };
+        // SAFETY: from sp to the end of its own stack are this thread's frames. It needs them to
+        // resume, so they stay mapped.
+        unsafe { memory.set_stack(sp, bounds.own_low, bounds.own_high) };
         let mut frames = Frames::new(&slot.frames);
         // SAFETY: the slot is marked as being written, by this handler.
         let room = unsafe { slot.workspace() };
@@ -103,6 +102,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
         };
         total = frames.total();
         slot.sp.store(sp, Relaxed);
+        slot.thread_pointer.store(arch::thread_pointer(), Relaxed);
         // SAFETY: the slot is marked as being written.
         if let Some(interpreter) = unsafe { interpreter::current() } {
             // SAFETY: the slot is marked as being written, by this handler, and the walk is over.

@@ -21,7 +21,7 @@
 mod bounds;
 mod state;
 
-pub use bounds::{Extent, StackBounds};
+pub use bounds::StackBounds;
 
 use crate::frames::Storage;
 use crate::walk::Workspace;
@@ -41,20 +41,18 @@ pub const SLOTS: usize = CHUNK * CHUNKS;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Slot {
-    /// Sampler to handler: the bounds of the thread's stack as far as known (0, 0: not known).
-    pub low: AtomicU64,
-    /// See `low`.
-    pub high: AtomicU64,
+    /// Sampler to handler: [`StackBounds`], in the order of its fields.
+    bounds: [AtomicU64; 4],
     /// The thread's id and the number of its timer, see [`Slot::set_owner`].
     owner: AtomicU64,
-    /// What is known of that mapping ([`Extent`]).
-    pub extent: AtomicU32,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
     pub held: AtomicU32,
     /// Handler to sampler: when it came, in [`crate::arch::ticks`].
     pub at: AtomicU64,
     /// Handler to sampler: the stack pointer, so that the sampler can learn the bounds.
     pub sp: AtomicU64,
+    /// The same for [`crate::arch::thread_pointer`].
+    pub thread_pointer: AtomicU64,
     /// Why the walk stopped (`walk::Stop`).
     pub stop: AtomicU32,
     /// Frames of the stack, kept or not.
@@ -118,17 +116,16 @@ impl Slot {
 
     /// Sampler, while the slot is free or answered: the bounds for the next answer.
     fn set_bounds(&self, bounds: StackBounds) {
-        self.low.store(bounds.low, Relaxed);
-        self.high.store(bounds.high, Relaxed);
-        self.extent.store(bounds.extent as u32, Relaxed);
+        let StackBounds { low, high, own_low, own_high } = bounds;
+        let values = [low, high, own_low, own_high];
+        self.bounds.iter().zip(values).for_each(|(bound, value)| bound.store(value, Relaxed));
     }
 
     /// The bounds that [`acquire`] or [`again`] set.
     #[inline(always)]
     pub fn bounds(&self) -> StackBounds {
-        let extent =
-            if self.extent.load(Relaxed) == Extent::Whole as u32 { Extent::Whole } else { Extent::Shared };
-        StackBounds { low: self.low.load(Relaxed), high: self.high.load(Relaxed), extent }
+        let [low, high, own_low, own_high] = self.bounds.each_ref().map(|bound| bound.load(Relaxed));
+        StackBounds { low, high, own_low, own_high }
     }
 }
 

@@ -1,14 +1,19 @@
-//! Where the C library keeps the values of pthread_getspecific(3), and a thread's id: looked for in
-//! this thread's own control block, with values that nothing else there has. Nothing is assumed of
-//! its structures but that the first keys lie in a row there.
+//! Where the C library keeps the values of pthread_getspecific(3), a thread's id, and where its
+//! stack is: looked for in this thread's own control block, with values that nothing else there
+//! has. Nothing is assumed of its structures but that the first keys lie in a row there, and what
+//! says where the stack is.
 
+use std::ops::Range;
 use swipr_os::process;
 use swipr_unwind::arch;
-use swipr_unwind::memory::guarded_copy;
+use swipr_unwind::memory::{guarded_copy, guarded_copy_or_file};
 
 /// Bytes of the control block that are searched, and of each key: a number and the value.
 const SEARCHED: usize = 2048;
 const OF_KEY: usize = 16;
+/// Stacks that the C library has made begin and end with pages.
+const PAGE: u64 = 4096;
+const NO_FILE: i32 = -1;
 /// The value that is looked for: an address that nobody has.
 const VALUE: u64 = 0x0000_5157_4950_5231;
 
@@ -36,18 +41,53 @@ pub fn of_first_key() -> Option<u64> {
 
 /// From what pthread_self(3) says of a thread to the kernel's id of it. `None`: it is not known.
 pub fn of_tid() -> Option<u64> {
+    of_tid_by(NO_FILE)
+}
+
+/// The same; `memory_file` as for [`guarded_copy_or_file`].
+pub fn of_tid_by(memory_file: i32) -> Option<u64> {
     let mut bytes = [0; SEARCHED];
     // SAFETY: asks for a value that this thread has.
-    let read = guarded_copy(unsafe { libc::pthread_self() }, &mut bytes);
+    let read = guarded_copy_or_file(unsafe { libc::pthread_self() }, &mut bytes, memory_file);
     let mut numbers = bytes.get(..read)?.as_chunks::<4>().0.iter();
     let is_tid = |bytes: &[u8; 4]| u32::from_ne_bytes(*bytes) == process::tid();
     let at = numbers.position(is_tid)?;
     (!numbers.any(is_tid)).then_some(4 * at as u64)
 }
 
+/// From there to the lower end of a thread's stack, its length, and that of the guard at its lower
+/// end: three words in a row. `None`: it is not known, or this is the first thread.
+pub fn of_stack(memory_file: i32) -> Option<u64> {
+    let mut bytes = [0; SEARCHED];
+    // SAFETY: asks for a value that this thread has.
+    let block = unsafe { libc::pthread_self() };
+    let read = guarded_copy_or_file(block, &mut bytes, memory_file);
+    let words: Vec<u64> =
+        bytes.get(..read)?.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+    let local = 0;
+    let sp = &raw const local as u64;
+    let is_it = |words: &[u64]| {
+        let &[low, length, guard] = words else { return false };
+        let is_whole = words.iter().all(|word| word % PAGE == 0);
+        let own = own_stack([low, length, guard], block);
+        is_whole && own.is_some_and(|own| own.contains(&sp))
+    };
+    let mut places = words.windows(3).enumerate().filter(|(_, words)| is_it(words));
+    let (at, _) = places.next()?;
+    places.next().is_none().then_some(8 * at as u64)
+}
+
+/// The stack that a thread has by these words, up to its control block at `block`.
+pub fn own_stack([low, length, guard]: [u64; 3], block: u64) -> Option<Range<u64>> {
+    let end = low.checked_add(length)?;
+    let start = low.checked_add(guard)?;
+    (low != 0 && start < block && block < end).then_some(start..block)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swipr_unwind::memory::guarded_words;
 
     #[test]
     fn the_id_of_each_thread_is_where_it_was_said() {
@@ -59,6 +99,25 @@ mod tests {
             of_tid()
         };
         assert_eq!(own(), std::thread::spawn(own).join().unwrap());
+    }
+
+    #[test]
+    fn the_stack_of_each_thread_is_where_it_was_said() {
+        let own = |bytes| {
+            let of_thread = move || {
+                let at = of_stack(NO_FILE).expect("glibc");
+                // SAFETY: asks for a value that this thread has.
+                let block = unsafe { libc::pthread_self() };
+                let own = own_stack(guarded_words(block + at).unwrap(), block).unwrap();
+                let local = 0;
+                assert!(own.contains(&(&raw const local as u64)));
+                // It may be a larger one of a thread that has ended.
+                assert!(own.end - own.start > bytes - (64 << 10), "{own:x?}");
+                at
+            };
+            std::thread::Builder::new().stack_size(bytes as usize).spawn(of_thread).unwrap().join().unwrap()
+        };
+        assert_eq!(own(256 << 10), own(1 << 20));
     }
 
     #[test]

@@ -151,7 +151,7 @@ fn the_first_threads_stack_is_known_below_where_it_ended() {
     let mut tables = Tables::new(-1);
     tables.refresh();
     let stack = tables.maps.iter().find(|mapping| mapping.path == "[stack]").unwrap();
-    let bounds = StackBounds { low: stack.low, high: stack.high, extent: Extent::Whole };
+    let bounds = StackBounds::of_first_thread(stack.low, stack.high);
     assert_eq!(tables.stack_of(stack.low - 4096), Some(bounds));
     let below = tables.maps.iter().rfind(|mapping| mapping.high < stack.low).unwrap();
     assert_ne!(tables.stack_of(below.low), Some(bounds));

@@ -1,45 +1,30 @@
 //! Where a thread's stack is, as far as known.
 
-/// What is known of the mapping that a thread's stack is in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Extent {
-    /// Other things may lie in it, too: memory that a program got by mmap(2) and gave to a thread
-    /// as its stack.
-    #[default]
-    Shared = 0,
-    /// All of it is the stack: the kernel's `[stack]` of the first thread.
-    Whole = 1,
-}
-
 /// Where a thread's stack is; `low` = `high`: not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackBounds {
-    /// First address of the mapping.
+    /// First address of the mapping. Other things may lie in it, too: memory that a program got by
+    /// mmap(2), other threads' stacks, those of coroutines.
     pub low: u64,
     /// The address behind its last.
     pub high: u64,
-    /// What else may lie in the mapping.
-    pub extent: Extent,
+    /// The lower end of what is sure to be this thread's own stack; `own_low` = `own_high`: not
+    /// known. While the thread is at a stack pointer in there, all above that stays mapped: frames
+    /// that are still in use.
+    pub own_low: u64,
+    /// Its upper end.
+    pub own_high: u64,
 }
 
 impl StackBounds {
-    /// Up to where memory above `sp` stays mapped as long as the thread is at `sp`; 0: not known.
-    /// The C library puts the thread's control block, which `thread_pointer` points to, at the
-    /// upper end of the stack, even of a stack that the program allocated (glibc's allocate_stack,
-    /// also for pthread_attr_setstack(3)). From `sp` to there are frames still in use. Beyond that,
-    /// only memory of the kernel's own `[stack]` is sure to stay.
-    #[inline(always)]
-    pub fn in_use_up_to(&self, sp: u64, thread_pointer: u64) -> u64 {
-        if !self.contains(sp) {
-            0
-        } else if self.extent == Extent::Whole {
-            self.high
-        } else if self.low < thread_pointer && sp < thread_pointer && thread_pointer < self.high {
-            thread_pointer
-        } else {
-            0
-        }
+    /// A mapping, of which nothing else is known.
+    pub fn of_mapping(low: u64, high: u64) -> StackBounds {
+        StackBounds { low, high, ..StackBounds::default() }
+    }
+
+    /// The kernel's `[stack]` of the first thread: all of it is the stack.
+    pub fn of_first_thread(low: u64, high: u64) -> StackBounds {
+        StackBounds { low, high, own_low: low, own_high: high }
     }
 
     /// The same, if the kernel's `[stack]` has grown to `sp` since: `is_mapped` says of two pages
@@ -48,13 +33,19 @@ impl StackBounds {
     pub fn grown_to(self, sp: u64, is_mapped: impl FnOnce(u64, u64) -> bool) -> StackBounds {
         const PAGE: u64 = 4096;
         let low = sp & !(PAGE - 1);
-        let is_below = self.extent == Extent::Whole && sp < self.low;
-        if is_below && is_mapped(low, self.low) { StackBounds { low, ..self } } else { self }
+        // Above another thread's own stack is its control block, in the same mapping.
+        let is_below = self.own_high == self.high && sp < self.low;
+        if is_below && is_mapped(low, self.low) { StackBounds { low, own_low: low, ..self } } else { self }
     }
 
     /// Whether `sp` is in that mapping.
     pub fn contains(&self, sp: u64) -> bool {
         (self.low..self.high).contains(&sp)
+    }
+
+    /// Whether the mapping is the same.
+    pub fn has_mapping_of(&self, other: &StackBounds) -> bool {
+        (self.low, self.high) == (other.low, other.high)
     }
 }
 
@@ -63,24 +54,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_above_the_control_block_is_not_believed_to_stay() {
-        let shared = StackBounds { low: 0x1000, high: 0x9000, extent: Extent::Shared };
-        assert_eq!(shared.in_use_up_to(0x2000, 0x4fc0), 0x4fc0);
-        assert_eq!(shared.in_use_up_to(0x5000, 0x4fc0), 0, "a stack of its own, in the same mapping");
-        assert_eq!(shared.in_use_up_to(0x2000, 0x20000), 0, "a coroutine's stack");
-        assert_eq!(shared.in_use_up_to(0x20000, 0x4fc0), 0);
-        let whole = StackBounds { extent: Extent::Whole, ..shared };
-        assert_eq!(whole.in_use_up_to(0x2000, 0x20000), 0x9000);
-    }
-
-    #[test]
     fn the_first_threads_stack_may_have_grown_and_no_others() {
-        let whole = StackBounds { low: 0x9000, high: 0xa000, extent: Extent::Whole };
-        let grown = whole.grown_to(0x5678, |from, to| (from, to) == (0x5000, 0x9000));
-        assert_eq!(grown, StackBounds { low: 0x5000, ..whole });
-        assert_eq!(whole.grown_to(0x5678, |_, _| false), whole, "something else is between");
-        assert_eq!(whole.grown_to(0x9678, |_, _| true), whole);
-        let shared = StackBounds { extent: Extent::Shared, ..whole };
-        assert_eq!(shared.grown_to(0x5678, |_, _| true), shared);
+        let first = StackBounds::of_first_thread(0x9000, 0xa000);
+        let grown = first.grown_to(0x5678, |from, to| (from, to) == (0x5000, 0x9000));
+        assert_eq!(grown, StackBounds::of_first_thread(0x5000, 0xa000));
+        assert_eq!(first.grown_to(0x5678, |_, _| false), first, "something else is between");
+        assert_eq!(first.grown_to(0x9678, |_, _| true), first);
+        let other = StackBounds { own_high: 0x9fc0, ..first };
+        assert_eq!(other.grown_to(0x5678, |_, _| true), other);
+        let unknown = StackBounds::of_mapping(0x9000, 0xa000);
+        assert_eq!(unknown.grown_to(0x5678, |_, _| true), unknown);
     }
 }

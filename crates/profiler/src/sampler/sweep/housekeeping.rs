@@ -73,7 +73,8 @@ impl Sweeper {
             }
             // The stack's memory may have been unmapped and used for something else.
             let bounds = thread.stack_bounds;
-            let has_other_stack = self.tables.stack_of(bounds.low) != Some(bounds);
+            let has_other_stack =
+                !self.tables.stack_of(bounds.low).is_some_and(|now| now.has_mapping_of(&bounds));
             if has_other_stack {
                 thread.stack_bounds = StackBounds::default();
             }

@@ -172,7 +172,9 @@ impl Timers {
         // Where process_vm_readv(2) is refused, a stack can be read only if its bounds are known:
         // they are from the next hit on.
         if !thread.stack_bounds.contains(sp) {
-            thread.stack_bounds = tables.stack_of(sp).unwrap_or_default();
+            let thread_pointer = slot.thread_pointer.load(Relaxed);
+            let bounds = tables.stack_of_thread(sp, thread.tid(), thread_pointer);
+            thread.stack_bounds = bounds.unwrap_or_default();
         }
         self.interpreters.prepare(slot, thread.tid());
         let forked_at = slot.fork_from.swap(0, Relaxed);
