@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_stack_of_each_thread_is_where_it_was_said() {
-        let own = |bytes| {
+        let own = |bytes: u64| {
             let of_thread = move || {
                 let at = of_stack(NO_FILE).expect("glibc");
                 // SAFETY: asks for a value that this thread has.
@@ -112,7 +112,7 @@ mod tests {
                 let local = 0;
                 assert!(own.contains(&(&raw const local as u64)));
                 // It may be a larger one of a thread that has ended.
-                assert!(own.end - own.start > bytes - (64 << 10), "{own:x?}");
+                assert!(own.end - own.start > bytes - 0x10000, "{own:x?}");
                 at
             };
             std::thread::Builder::new().stack_size(bytes as usize).spawn(of_thread).unwrap().join().unwrap()
