@@ -74,6 +74,8 @@ pub struct CodeMap {
     pieces: BTreeMap<u64, Piece>,
     /// The latest at the end: first address, until when, and what it was.
     displaced: VecDeque<(u64, u64, Piece)>,
+    displaced_bytes: usize,
+    /// With those.
     bytes: usize,
     max_bytes: usize,
     refused: u64,
@@ -90,7 +92,7 @@ impl CodeMap {
         let Some(end) = start.checked_add(size).filter(|&end| end > start) else { return };
         if self.bytes.saturating_add(function.bytes()) > self.max_bytes {
             self.displaced.clear();
-            self.recount();
+            self.bytes -= std::mem::take(&mut self.displaced_bytes);
             if self.bytes.saturating_add(function.bytes()) > self.max_bytes {
                 self.refused += 1;
                 // What was there is there no more, whatever is now.
@@ -166,7 +168,7 @@ impl CodeMap {
     /// Takes a part out of a piece, and puts what is left of it back.
     fn cut(&mut self, start: u64, end: u64, part: &Range<u64>, time: u64) {
         let Some(piece) = self.pieces.remove(&start) else { return };
-        self.bytes = self.bytes.saturating_sub(piece.function.bytes());
+        self.bytes -= piece.function.bytes();
         if start < part.start {
             self.put(start, Piece { end: part.start, ..piece.clone() });
         }
@@ -174,13 +176,13 @@ impl CodeMap {
             self.put(part.end, piece.clone());
         }
         if piece.from < time {
-            if self.displaced.len() >= MAX_DISPLACED
-                && let Some((_, _, oldest)) = self.displaced.pop_front()
-            {
-                self.bytes = self.bytes.saturating_sub(oldest.function.bytes());
-            }
+            let is_full = self.displaced.len() >= MAX_DISPLACED;
+            let oldest = if is_full { self.displaced.pop_front() } else { None };
+            let less = oldest.map_or(0, |(_, _, oldest)| oldest.function.bytes());
             let gone = Piece { end: end.min(part.end), ..piece };
-            self.bytes += gone.function.bytes();
+            let more = gone.function.bytes();
+            self.bytes = self.bytes + more - less;
+            self.displaced_bytes = self.displaced_bytes + more - less;
             self.displaced.push_back((start.max(part.start), time, gone));
         }
     }
@@ -188,10 +190,6 @@ impl CodeMap {
     fn put(&mut self, start: u64, piece: Piece) {
         self.bytes += piece.function.bytes();
         self.pieces.insert(start, piece);
-    }
-
-    fn recount(&mut self) {
-        self.bytes = self.pieces.values().map(|piece| piece.function.bytes()).sum();
     }
 }
 
@@ -267,6 +265,9 @@ mod tests {
         assert!(at(&map, 5, 1000).is_some() && at(&map, 9990, 1000).is_none());
         map.insert(0, 10, 2000, named(&"x".repeat(1000)));
         assert_eq!(at(&map, 5, 2001), None);
+        map.forget(0..10_000, 3000);
+        map.insert(0, 10, 4000, named(&"x".repeat(19 * PIECE_BYTES)));
+        assert_eq!(map.bytes(), 20 * PIECE_BYTES, "what was displaced is gone");
     }
 
     #[test]
