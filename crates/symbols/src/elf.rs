@@ -28,13 +28,15 @@ const CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
 const MAX_HEADERS: u64 = 1 << 16;
 /// Bytes of notes and of section names that are looked at.
 const MAX_SMALL_BYTES: u64 = 1 << 20;
+/// Bytes of a section's name; of longer ones none is kept.
+const MAX_NAME_BYTES: usize = 128;
 
 /// An opened ELF file or image.
 #[derive(Clone, Debug)]
 pub struct ElfFile {
     image: Arc<Image>,
     machine: u16,
-    sections: Vec<Section>,
+    sections: Arc<[Section]>,
     build_id: Option<Vec<u8>>,
 }
 
@@ -61,7 +63,7 @@ impl ElfFile {
         }
         let mut file = ElfFile {
             machine: header.e_machine.get(LE),
-            sections: Vec::new(),
+            sections: Arc::default(),
             build_id: None,
             image: Arc::new(image),
         };
@@ -71,11 +73,11 @@ impl ElfFile {
         Ok(file)
     }
 
-    fn read_sections(&self, header: &FileHeader64<LE>) -> Result<Vec<Section>, Error> {
+    fn read_sections(&self, header: &FileHeader64<LE>) -> Result<Arc<[Section]>, Error> {
         let start = header.e_shoff.get(LE);
         let size = size_of::<SectionHeader64<LE>>() as u64;
         if start == 0 || u64::from(header.e_shentsize.get(LE)) != size {
-            return Ok(Vec::new());
+            return Ok(Arc::default());
         }
         let malformed = |()| Error::Malformed("section headers");
         let first = self.image.read(start, size, size)?;
@@ -98,8 +100,14 @@ impl ElfFile {
             self.image.read(names.sh_offset.get(LE), names.sh_size.get(LE), MAX_SMALL_BYTES).ok()
         });
         let names = names.unwrap_or_default();
+        // All sections may have the same long name. None that is looked for has.
+        let name = |header: &SectionHeader64<LE>| {
+            let start = header.sh_name.get(LE) as usize;
+            let rest = names.get(start..)?;
+            string_at(rest.get(..=MAX_NAME_BYTES).unwrap_or(rest), 0)
+        };
         let section = |header: &SectionHeader64<LE>| Section {
-            name: string_at(&names, header.sh_name.get(LE) as usize).unwrap_or_default().to_owned(),
+            name: name(header).unwrap_or_default().to_owned(),
             kind: header.sh_type.get(LE),
             flags: header.sh_flags.get(LE),
             address: header.sh_addr.get(LE),

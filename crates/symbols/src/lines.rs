@@ -12,6 +12,7 @@ mod contents;
 mod extent;
 mod index;
 mod inlined;
+mod parse;
 mod program;
 mod split;
 mod unit;
@@ -147,31 +148,36 @@ impl Lines {
 
     /// The frames at an address, innermost first; empty where nothing is known.
     pub(crate) fn frames(&mut self, address: u64) -> Vec<LineFrame> {
-        for start in self.index.units_at(&self.dwarf, address) {
-            let Some(contents) = self.contents(start) else { continue };
-            let (function, stretch) = (contents.function(address), contents.stretch(address));
-            if function.is_none() && stretch.is_none() {
-                continue;
-            }
-            let Some(unit) = self.unit(start) else { continue };
-            let row = stretch.zip(unit.program()).map(|(stretch, program)| program.row(stretch, address));
-            let place = row.map(|row| unit.place(&self.dwarf, row)).unwrap_or_default();
-            return match function {
-                Some(function) => self.frames_of(start, &unit, function, address, place),
-                None => vec![LineFrame { name: None, file: place.file, line: place.line }],
-            };
+        let Some((start, contents, unit)) = self.unit_at(address) else { return Vec::new() };
+        let row = contents.stretch(address).zip(unit.program());
+        let row = row.map(|(stretch, program)| program.row(stretch, address));
+        let place = row.map(|row| unit.place(&self.dwarf, row)).unwrap_or_default();
+        match contents.function(address) {
+            Some(function) => self.frames_of(start, &unit, function, address, place),
+            None => vec![LineFrame { name: None, file: place.file, line: place.line }],
         }
-        Vec::new()
+    }
+
+    /// The unit that has a function or lines at an address, and where it begins.
+    fn unit_at(&mut self, address: u64) -> Option<(usize, Arc<Contents>, Arc<OpenUnit>)> {
+        let listed = self.index.listed_at(address);
+        self.first_of(listed, address).or_else(|| {
+            let others = self.index.others_at(&self.dwarf, address);
+            self.first_of(others, address)
+        })
+    }
+
+    fn first_of(&mut self, units: Vec<usize>, address: u64) -> Option<(usize, Arc<Contents>, Arc<OpenUnit>)> {
+        units.into_iter().find_map(|start| {
+            let contents = self.contents(start)?;
+            let is_there = contents.function(address).is_some() || contents.stretch(address).is_some();
+            is_there.then_some((start, contents, self.unit(start)?))
+        })
     }
 
     /// The places of the code in a range, each with where it begins; at most so many.
     pub(crate) fn places(&mut self, code: &Range<u64>, most: usize) -> Vec<(u64, String, u32)> {
-        let units = self.index.units_at(&self.dwarf, code.start).into_iter();
-        let Some((contents, unit)) =
-            units.filter_map(|start| self.contents(start).zip(self.unit(start))).next()
-        else {
-            return Vec::new();
-        };
+        let Some((_, contents, unit)) = self.unit_at(code.start) else { return Vec::new() };
         let mut places = Vec::new();
         let Some(program) = unit.program() else { return places };
         for stretch in contents.stretches(code) {
@@ -282,7 +288,7 @@ impl Lines {
         let unit = match self.referred.get(&(which, start)) {
             Some(known) => known.clone(),
             None => {
-                let new = Arc::new(dwarf.unit(dwarf.unit_header(DebugInfoOffset(start)).ok()?).ok()?);
+                let new = Arc::new(parse::unit(dwarf, dwarf.unit_header(DebugInfoOffset(start)).ok()?).ok()?);
                 self.open_bytes += abbreviation_bytes(&new);
                 self.referred.insert((which, start), new.clone());
                 new
@@ -296,7 +302,8 @@ impl Lines {
         if let Some(known) = self.units.get(&start) {
             return Some(known.clone());
         }
-        let main = self.dwarf.unit(self.dwarf.unit_header(DebugInfoOffset(start)).ok()?).ok()?;
+        let header = self.dwarf.unit_header(DebugInfoOffset(start)).ok()?;
+        let main = parse::unit(&self.dwarf, header).ok()?;
         let unit = Arc::new(OpenUnit::new(&self.dwarf, main, &self.split));
         self.open_bytes += unit.bytes();
         self.units.insert(start, unit.clone());

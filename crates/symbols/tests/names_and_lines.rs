@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use support::{C, compile, directory, expect, expect_c, frames, function, key, line_of};
-use support::{resolve_all, run, section};
+use support::{resolve_all, run, section, source};
 use swipr_symbols::demangle::Names;
 use swipr_symbols::identity::FileIdentity;
 use swipr_symbols::symbolizer::{Budget, Detail, Lookup, ObjectKey, Symbolizer};
@@ -28,6 +28,27 @@ fn inlined_c_functions_come_innermost_first_with_their_lines() {
         assert_eq!((&*outer.name, outer.offset, outer.inlined), ("outer", offset as u64, false));
         assert!(inlined.iter().all(|symbol| symbol.inlined && symbol.offset == 0));
     }
+}
+
+/// Regression: what a clang object had between two parts of a gcc object, which lists its
+/// addresses, had neither lines nor inlined functions.
+#[test]
+fn code_between_two_parts_of_another_unit_has_its_own_lines() {
+    let directory = directory("between");
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let around = "static volatile int own; int usual(void) { return own; } __attribute__((cold)) int rare(void) { return own + 1; }";
+    std::fs::write(path("around.c"), around).unwrap();
+    let (listed, unlisted, program) = (path("around.o"), path("unlisted.o"), path("program"));
+    run("gcc", &["-g", "-O2", "-c", &path("around.c"), "-o", &listed]);
+    run("gcc", &["-g", "-O2", "-c", source(C).to_str().unwrap(), "-o", &unlisted]);
+    // As clang and rustc do.
+    run("objcopy", &["--remove-section=.debug_aranges", "--remove-section=.rela.debug_aranges", &unlisted]);
+    run("gcc", &[&unlisted, &listed, "-o", &program]);
+    let program = Path::new(&program);
+    let [before, between, behind] =
+        ["rare", "outer", "usual"].map(|name| function(program, |it| it == name).0);
+    assert!(before < between && between < behind, "the linker has put them in another order");
+    expect_c(program);
 }
 
 /// What is inlined into a function is kept once it is looked up again.

@@ -12,6 +12,8 @@ use swipr_unwind_tables::order::sorted_by;
 
 /// Functions before an address that are looked at: how deep they nest, or overlap.
 const MAX_ENTRIES: usize = 16;
+/// So many attributes of an entry take as long as the range of a function.
+const MANY_ATTRIBUTES: usize = 16;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -81,7 +83,9 @@ fn gather(unit: UnitRef<PagedReader>, found: &mut Vec<DwarfFunction>, most: usiz
             let entry = entries.next_offset();
             at = entry.0 - root.0;
             // An entry that ends behind the window is read again in the next one.
-            let Ok(extent) = next_function(unit, &mut entries) else { break };
+            let Ok((extent, attributes)) = next_function(unit, &mut entries) else { break };
+            // An entry of a byte may have thousands.
+            looks += attributes / MANY_ATTRIBUTES;
             let Some(extent) = extent else { continue };
             looks += extent.each(unit, |begin, end| {
                 let (size, entry) = (u32::try_from(end - begin), u32::try_from(entry.0));
@@ -96,21 +100,21 @@ fn gather(unit: UnitRef<PagedReader>, found: &mut Vec<DwarfFunction>, most: usiz
     }
 }
 
-/// The addresses of the next entry, if it is a function with code.
+/// The addresses of the next entry, if it is a function with code, and how many attributes it has.
 fn next_function(
     unit: UnitRef<PagedReader>,
     entries: &mut EntriesRaw<EndianSlice<LittleEndian>>,
-) -> gimli::Result<Option<Extent>> {
-    let Some(abbreviation) = entries.read_abbreviation()? else { return Ok(None) };
+) -> gimli::Result<(Option<Extent>, usize)> {
+    let Some(abbreviation) = entries.read_abbreviation()? else { return Ok((None, 0)) };
     let attributes = abbreviation.attributes();
     let has_code = || attributes.iter().any(|attribute| Extent::begins_with(attribute.name()));
     if abbreviation.tag() != gimli::DW_TAG_subprogram || !has_code() {
         entries.skip_attributes(attributes)?;
-        return Ok(None);
+        return Ok((None, attributes.len()));
     }
     let mut extent = Extent::default();
     for &attribute in attributes {
         extent.note(unit, &entries.read_attribute(attribute)?);
     }
-    Ok(Some(extent))
+    Ok((Some(extent), attributes.len()))
 }

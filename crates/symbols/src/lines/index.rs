@@ -2,6 +2,7 @@
 //! themselves can be dropped and parsed again.
 
 use super::extent::Extent;
+use super::parse;
 use crate::pages::PagedReader;
 use gimli::{DebugInfoOffset, Dwarf, UnitRef, UnitType};
 use rustc_hash::FxHashSet;
@@ -66,11 +67,16 @@ impl Index {
         })
     }
 
-    /// The units that say that they have code at an address, the one that begins nearest to it
-    /// first.
-    pub(super) fn units_at(&self, dwarf: &Dwarf<PagedReader>, address: u64) -> Vec<usize> {
-        let listed = self.listed.units_at(address);
-        if listed.is_empty() { self.others(dwarf).0.units_at(address) } else { listed }
+    /// The units in the list that say that they have code at an address, the one that begins
+    /// nearest to it first.
+    pub(super) fn listed_at(&self, address: u64) -> Vec<usize> {
+        self.listed.units_at(address)
+    }
+
+    /// The same of the others. Units in the list may be of no use: between two ranges of one of
+    /// them may be another's code.
+    pub(super) fn others_at(&self, dwarf: &Dwarf<PagedReader>, address: u64) -> Vec<usize> {
+        self.others(dwarf).0.units_at(address)
     }
 
     /// The unit that holds an entry.
@@ -200,7 +206,7 @@ fn parts(dwarf: &Dwarf<PagedReader>, start: usize) -> Option<Vec<(u64, u64)>> {
     if !matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_)) {
         return None;
     }
-    let unit = dwarf.unit(header).ok()?;
+    let unit = parse::unit(dwarf, header).ok()?;
     let unit = UnitRef::new(dwarf, &unit);
     let mut entries = unit.entries_raw(None).ok()?;
     let root = entries.read_abbreviation().ok()??;

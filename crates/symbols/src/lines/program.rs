@@ -91,7 +91,8 @@ impl Program {
                 }
                 break;
             };
-            at += length;
+            // A length may be any number.
+            at = at.saturating_add(length);
             if step == Step::Nothing {
                 continue;
             }

@@ -2,6 +2,7 @@
 //! together from these. A file that has changed since is refused: its id is not the one that the
 //! program names.
 
+use super::parse;
 use crate::elf::ElfFile;
 use crate::error::Error;
 use crate::pages::{Counter, PagedReader, Residence};
@@ -94,7 +95,7 @@ impl Split {
         let mut dwarf = Dwarf::load(load).ok()?;
         dwarf.make_dwo(wanted.parent);
         let header = dwarf.units().next().ok()??;
-        let is_it = dwarf.unit(header).ok()?.dwo_id == Some(wanted.id);
+        let is_it = parse::unit(&dwarf, header).ok()?.dwo_id == Some(wanted.id);
         is_it.then_some(dwarf)
     }
 

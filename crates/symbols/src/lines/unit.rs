@@ -1,5 +1,6 @@
 //! One unit as gimli has it: its abbreviations and the names of its files. Cheap to read again.
 
+use super::parse;
 use super::program::{Program, Row};
 use super::split::Split;
 use crate::pages::PagedReader;
@@ -31,7 +32,7 @@ impl OpenUnit {
     pub(super) fn new(dwarf: &Dwarf<PagedReader>, main: Unit<PagedReader>, split: &Split) -> OpenUnit {
         let split = split.load(dwarf, &main).and_then(|dwarf| {
             let header = dwarf.units().next().ok()??;
-            let mut unit = dwarf.unit(header).ok()?;
+            let mut unit = parse::unit(&dwarf, header).ok()?;
             unit.copy_relocated_attributes(&main);
             Some((dwarf, unit))
         });

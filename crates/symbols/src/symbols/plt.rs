@@ -9,6 +9,7 @@ use object::elf::{self, Rela64, Sym64};
 use object::pod;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 const STUB_BYTES: u64 = 16;
 /// `jmp *displacement(%rip)`, then four bytes of displacement.
@@ -19,7 +20,14 @@ const PUSH: u8 = 0x68;
 /// A stub and what it is called.
 pub(super) struct Stub {
     pub(super) range: Range<u64>,
-    pub(super) name: String,
+    /// Of the function that it calls.
+    pub(super) target: Arc<str>,
+}
+
+impl Stub {
+    pub(super) fn name(&self) -> String {
+        format!("{}@plt", self.target)
+    }
 }
 
 /// All stubs of an object that have a name.
@@ -41,8 +49,8 @@ pub(super) fn stubs(object: &ElfFile, limit: u64) -> Vec<Stub> {
 
 /// Which function each GOT slot, and each numbered jump relocation, stands for.
 struct Slots {
-    by_address: HashMap<u64, String>,
-    by_number: Vec<Option<String>>,
+    by_address: HashMap<u64, Arc<str>>,
+    by_number: Vec<Option<Arc<str>>>,
 }
 
 impl Slots {
@@ -54,7 +62,7 @@ impl Slots {
             let names = object.section(name).and_then(|section| names_of(object, section, limit));
             for (slot, target) in names.unwrap_or_default() {
                 if let Some(target) = &target {
-                    slots.by_address.insert(slot, target.clone());
+                    slots.by_address.insert(slot, Arc::clone(target));
                 }
                 if name == ".rela.plt" {
                     slots.by_number.push(target);
@@ -71,7 +79,7 @@ impl Slots {
             let target = jump_slot(start, stub).and_then(|slot| self.by_address.get(&slot));
             let target = target.or_else(|| self.by_number.get(pushed_number(stub)? as usize)?.as_ref());
             if let Some(target) = target {
-                out.push(Stub { range: start..start.saturating_add(step), name: format!("{target}@plt") });
+                out.push(Stub { range: start..start.saturating_add(step), target: Arc::clone(target) });
             }
         }
     }
@@ -93,8 +101,9 @@ fn pushed_number(stub: &[u8]) -> Option<u32> {
     }
 }
 
-/// Slot address and symbol name of each relocation that fills a slot with a function.
-fn names_of(object: &ElfFile, section: &Section, limit: u64) -> Option<Vec<(u64, Option<String>)>> {
+/// Slot address and symbol name of each relocation that fills a slot with a function. Names beyond
+/// the limit are left out.
+fn names_of(object: &ElfFile, section: &Section, limit: u64) -> Option<Vec<(u64, Option<Arc<str>>)>> {
     let sections = object.sections();
     let symbols = sections.get(section.link as usize).filter(|symbols| symbols.kind == elf::SHT_DYNSYM)?;
     let strings = object.bytes(sections.get(symbols.link as usize)?, limit).ok()?;
@@ -102,14 +111,16 @@ fn names_of(object: &ElfFile, section: &Section, limit: u64) -> Option<Vec<(u64,
     let symbols = pod::slice_from_all_bytes::<Sym64<LE>>(&symbols).ok()?;
     let relocations = object.bytes(section, limit).ok()?;
     let relocations = pod::slice_from_all_bytes::<Rela64<LE>>(&relocations).ok()?;
-    let name = |relocation: &Rela64<LE>| {
+    let mut room = limit as usize;
+    let mut name = |relocation: &Rela64<LE>| {
         let info = relocation.r_info.get(LE);
         if !matches!(info as u32, elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT) {
             return None;
         }
         let symbol = symbols.get((info >> 32) as usize)?;
         let name = string_at(&strings, symbol.st_name.get(LE) as usize)?;
-        (!name.is_empty()).then(|| name.to_owned())
+        room = room.checked_sub(name.len())?;
+        (!name.is_empty()).then(|| name.into())
     };
     Some(relocations.iter().map(|relocation| (relocation.r_offset.get(LE), name(relocation))).collect())
 }
@@ -120,7 +131,7 @@ mod tests {
 
     #[test]
     fn stubs_at_the_end_of_all_addresses_have_names() {
-        let slots = Slots { by_address: HashMap::new(), by_number: vec![Some("f".to_owned())] };
+        let slots = Slots { by_address: HashMap::new(), by_number: vec![Some("f".into())] };
         let section = Section {
             name: ".plt".to_owned(),
             kind: elf::SHT_PROGBITS,
@@ -136,6 +147,6 @@ mod tests {
         let mut found = Vec::new();
         slots.name_stubs(&section, &stub.repeat(3), &mut found);
         assert_eq!(found.len(), 3);
-        assert!(found.iter().all(|stub| stub.name == "f@plt"));
+        assert!(found.iter().all(|stub| stub.name() == "f@plt"));
     }
 }

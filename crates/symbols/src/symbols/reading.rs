@@ -49,7 +49,7 @@ impl SymbolTable {
         for stub in plt::stubs(object, limit) {
             let size = stub.range.end.saturating_sub(stub.range.start);
             let rank = Rank { is_stub: true, is_untyped: false, binding: Binding::Global, is_unsized: false };
-            if let Some(name) = table.names.keep(&stub.name) {
+            if let Some(name) = table.names.keep(&stub.name()) {
                 candidates.push(Candidate {
                     start: stub.range.start,
                     rank,
@@ -57,6 +57,9 @@ impl SymbolTable {
                     section_end: stub.range.end,
                     name,
                 });
+            }
+            if table.is_over(&candidates, limit) {
+                return SymbolTable { is_over_limit: true, ..SymbolTable::default() };
             }
         }
         table.settle(candidates, object, limit);
@@ -80,12 +83,19 @@ impl SymbolTable {
             at += part.size;
             let Ok(bytes) = file.bytes(&part, PART_BYTES) else { return true };
             let Ok(symbols) = pod::slice_from_all_bytes::<Sym64<LE>>(&bytes) else { return true };
-            out.extend(symbols.iter().filter_map(|symbol| self.candidate(file, &strings, symbol)));
-            if size_of_val(out.as_slice()) as u64 + self.names.bytes() as u64 > limit {
-                return false;
+            for symbol in symbols {
+                out.extend(self.candidate(file, &strings, symbol));
+                // All may have the same long name.
+                if self.is_over(out, limit) {
+                    return false;
+                }
             }
         }
         true
+    }
+
+    fn is_over(&self, candidates: &[Candidate], limit: u64) -> bool {
+        size_of_val(candidates) as u64 + self.names.bytes() as u64 > limit
     }
 
     fn candidate(&mut self, file: &ElfFile, strings: &Strings, symbol: &Sym64<LE>) -> Option<Candidate> {
