@@ -313,7 +313,8 @@ impl Tables {
         let not_objects =
             self.files.iter().filter(|(_, object)| object.is_none()).map(|(mapping, _)| mapping);
         let mut code: Vec<Code> = objects.iter().flat_map(of_object).collect();
-        code.extend(others.into_iter().chain(not_objects).map(anonymous));
+        let others = others.into_iter().chain(not_objects).map(anonymous);
+        code.extend(others.map(|code| self.current.known(&code).cloned().unwrap_or(code)));
         code.sort_unstable_by_key(|code| code.low);
         self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
         let jit_dumps = self.maps.iter().filter_map(JitDump::of).collect();

@@ -68,9 +68,19 @@ impl Mappings {
         self.code.get(at).filter(|code| address < code.high)
     }
 
-    /// All code, by address.
-    pub fn code(&self) -> impl Iterator<Item = &Code> {
-        self.code.iter()
+    /// The same code without a file: of what stays, there is one module.
+    pub(super) fn known(&self, code: &Code) -> Option<&Code> {
+        let is_same = |known: &&Code| {
+            (known.low, known.high) == (code.low, code.high)
+                && known.symbols.is_none()
+                && known.module == code.module
+        };
+        self.find(code.low).filter(is_same)
+    }
+
+    /// Memory that this takes, without the modules, which others may have, too.
+    pub fn bytes(&self) -> usize {
+        size_of::<Mappings>() + size_of_val(&*self.code)
     }
 
     /// The jitdump files that JIT compilers have mapped.
@@ -81,5 +91,16 @@ impl Mappings {
     /// Where the names of all objects are found.
     pub fn symbols(&self) -> impl Iterator<Item = &Arc<Symbols>> {
         self.code.iter().filter_map(|code| code.symbols.as_ref())
+    }
+}
+
+#[cfg(test)]
+impl Mappings {
+    /// So many, of nothing.
+    pub fn of_size(count: usize) -> Mappings {
+        let build_id = vec![];
+        let module = Module { path: "".into(), start: 0, end: 0, file_offset: 0, base: 0, build_id };
+        let code = Code { low: 0, high: 0, module: module.into(), symbols: None };
+        Mappings { code: vec![code; count], ..Mappings::default() }
     }
 }

@@ -27,7 +27,7 @@ impl<'a> Modules<'a> {
 
     /// The code of a module; of one in several pieces the first.
     fn find(&self, name: &str, debug_id: &str) -> Option<&'a Code> {
-        self.mappings.code().find(|code| {
+        self.mappings.all().iter().find(|code| {
             let is_named = code.module.path.rsplit('/').next() == Some(name);
             is_named && swipr_formats::debug_id(&code.module.build_id).eq_ignore_ascii_case(debug_id)
         })

@@ -5,7 +5,7 @@ use super::{gil, interpreted};
 use crate::jit::JitCode;
 use crate::mappings::{Code, Mappings, Symbols};
 use crate::stack::{CodeAddress, RawStack};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,6 +21,9 @@ use swipr_unwind::walk::Stop;
 /// Stacks and addresses that are cached. A full cache is cleared.
 const MAX_STACKS: usize = 4096;
 const MAX_FRAMES: usize = 65_536;
+/// Memory of the mappings that cached stacks keep: a JIT compiler may change them fifty times a
+/// second.
+const MAX_MAPPINGS_BYTES: usize = 8 << 20;
 
 /// Where names come from. Shared by all writers.
 #[derive(Clone)]
@@ -64,6 +67,9 @@ pub struct StackSymbolizer {
     scripts: SourceLines,
     /// What `frames` holds for.
     mappings: Option<Arc<Mappings>>,
+    /// The addresses of the mappings that cached stacks have, and their memory.
+    kept_mappings: FxHashSet<usize>,
+    kept_bytes: usize,
     /// The generation of [`JitCode`]; `None`: not refreshed since the batch began.
     generation: Option<u64>,
 }
@@ -92,6 +98,8 @@ impl StackSymbolizer {
             new_modules: vec![],
             scripts: SourceLines::default(),
             mappings: None,
+            kept_mappings: FxHashSet::default(),
+            kept_bytes: 0,
             generation: None,
         }
     }
@@ -107,6 +115,12 @@ impl StackSymbolizer {
         if !same_code || self.frames.len() >= MAX_FRAMES {
             self.frames.clear();
             self.mappings = Some(mappings.clone());
+            if self.kept_bytes > MAX_MAPPINGS_BYTES {
+                self.forget_stacks();
+            }
+            if self.kept_mappings.insert(Arc::as_ptr(mappings).addr()) {
+                self.kept_bytes += mappings.bytes();
+            }
             if let Some(mut latest) = lock(&self.sources.latest) {
                 *latest = Some(mappings.clone());
             }
@@ -141,8 +155,13 @@ impl StackSymbolizer {
     /// Clears the caches if they have more than so many stacks.
     pub fn keep_at_most(&mut self, stacks: usize) {
         if self.recent.len().max(self.stacks.len()).max(self.made.len()) > stacks {
-            (self.recent, self.stacks, self.made, self.frames) = <_>::default();
+            self.forget_stacks();
         }
+    }
+
+    fn forget_stacks(&mut self) {
+        (self.recent, self.stacks, self.made, self.frames) = <_>::default();
+        (self.kept_mappings, self.kept_bytes) = <_>::default();
     }
 
     /// Symbolizes a stack that was sampled at that time since the epoch.
