@@ -77,6 +77,7 @@ programs! {
     debug_information_nested_without_end_is_no_danger => "deep_debug_info",
     who_holds_locks_is_sampled_and_never_waited_for => "locks_held",
     functions_that_are_bound_at_their_first_call_have_callers => "lazy_binding",
+    functions_that_are_marked_as_signal_frames_have_callers => "marked_as_signal_frames",
     memory_between_two_stacks_is_not_taken_for_the_threads_own => "memory_between_stacks",
     frames_relative_to_any_register_are_left => "frame_in_another_register",
     frames_relative_to_any_register_are_left_without_a_search_table => "frame_without_search_table",

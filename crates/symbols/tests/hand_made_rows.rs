@@ -193,9 +193,15 @@ fn the_outermost_frame_has_no_return_address_until_it_is_restored() {
 }
 
 #[test]
-fn a_signal_frame_is_known_by_its_augmentation() {
-    let signal = Section { augmentation: b"zRS\0", ..X86_64 };
-    assert_eq!(signal.rule(&[0x0e, 32]).0, Rule::SIGNAL);
+fn a_signal_frame_is_known_by_its_augmentation_and_where_its_registers_are() {
+    let marked = |processor| Section { augmentation: b"zRS\0", ..processor };
+    // The CFA and the return address are in the `ucontext`.
+    let kernels = [0x0f, 4, 0x77, 0xa0, 1, 0x06, 0x10, 16, 3, 0x77, 0xa8, 1];
+    assert_eq!(marked(X86_64).rule(&kernels).0, Rule::SIGNAL);
+    assert_eq!(marked(X86_64).rule(&[0x0e, 32]).0, sp(32, 0), "as OCaml's runtime marks others");
+    let (_, full) = marked(X86_64).rule(&[0x0f, 3, 0x77, 0, 0x06]);
+    assert!(matches!(full.unwrap().cfa, CfaRule::OtherStack(_)));
+    assert_eq!(marked(AARCH64).rule(&[0x0c, 29, 0]).0, Rule::SIGNAL);
 }
 
 #[test]

@@ -14,6 +14,8 @@ const AARCH64_LR: Register = Register(30);
 pub(crate) struct Converter<'a> {
     section: &'a [u8],
     aarch64: bool,
+    /// The function is marked as a signal frame.
+    pub(crate) is_marked: bool,
     extended: Vec<Extended>,
     extended_numbers: HashMap<Extended, u32>,
     expressions: Vec<u8>,
@@ -26,6 +28,7 @@ impl<'a> Converter<'a> {
         Converter {
             section,
             aarch64,
+            is_marked: false,
             extended: Vec::new(),
             extended_numbers: HashMap::new(),
             expressions: Vec::new(),
@@ -46,6 +49,9 @@ impl<'a> Converter<'a> {
     /// The rule of a state; [`Rule::NONE`] where even an extended rule cannot say it.
     #[inline]
     pub(crate) fn rule(&mut self, state: &State) -> Rule {
+        if self.is_marked && self.aarch64 {
+            return Rule::SIGNAL;
+        }
         let Some(full) = self.full(state) else {
             // A rule has no room for such a register. An outermost frame needs none.
             let is_outermost = match state.return_address {
@@ -55,6 +61,8 @@ impl<'a> Converter<'a> {
             };
             return if is_outermost { Rule::END } else { Rule::NONE };
         };
+        let full = if self.is_marked { full.of_marked() } else { Some(full) };
+        let Some(full) = full else { return Rule::SIGNAL };
         let packed = Rule::packed(&full, &self.expressions, self.aarch64);
         packed.or_else(|| self.extended(full)).unwrap_or(Rule::NONE)
     }

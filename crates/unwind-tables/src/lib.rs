@@ -91,6 +91,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
     let starts = functions.iter().skip(1).map(|next| next.start).chain([u64::MAX]);
     for (&function, next) in functions.iter().zip(starts) {
         end = push_main(main, end..function.start, &mut builder);
+        converter.is_marked = false;
         if let Some(debug) = &debug {
             end = debug.fill(end..function.start, &mut machine, &mut converter, &mut builder, &mut saved);
             converter.read_from(input.eh_frame.1);
@@ -106,10 +107,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
         };
         push_hole(end..function.start, &mut builder);
         end = function.start.saturating_add(length).min(next).min(input.text.end);
-        if description.as_ref().is_some_and(|it| it.is_signal_trampoline()) {
-            builder.push(function.start, Rule::SIGNAL);
-            continue;
-        }
+        converter.is_marked = description.as_ref().is_some_and(|it| it.is_signal_trampoline());
         if let (None, Some(description)) = (&quick, &description) {
             let from = (descriptions.section(), descriptions.bases(), 0);
             saved.add(description, from, function.start..end, &mut converter);
@@ -133,6 +131,7 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
         machine.run(&description, descriptions.section(), descriptions.bases(), row);
     }
     end = push_main(main, end..input.text.end, &mut builder);
+    converter.is_marked = false;
     if let Some(debug) = &debug {
         end = debug.fill(end..input.text.end, &mut machine, &mut converter, &mut builder, &mut saved);
     }

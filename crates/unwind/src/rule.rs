@@ -177,6 +177,9 @@ pub enum CfaRule {
     Register(u8, i64),
     /// The value of a DWARF expression.
     Expression(Expression),
+    /// The same, maybe on another stack: the function switches stacks, as OCaml's runtime does, and
+    /// is marked as a signal frame for that.
+    OtherStack(Expression),
 }
 
 /// Where a caller's register is, for frames whose rule does not fit [`Rule`].
@@ -209,6 +212,18 @@ pub struct Extended {
     pub fp: ValueRule,
     /// The caller's pc.
     pub return_address: ValueRule,
+}
+
+impl Extended {
+    /// The rule of a function that is marked as a signal frame. `None`: it is one of the kernel's,
+    /// which has all registers in the `ucontext`, and its CFA, too.
+    pub fn of_marked(self) -> Option<Extended> {
+        match (self.cfa, self.return_address) {
+            (CfaRule::Expression(_), ValueRule::At(_)) => None,
+            (CfaRule::Expression(cfa), _) => Some(Extended { cfa: CfaRule::OtherStack(cfa), ..self }),
+            _ => Some(self),
+        }
+    }
 }
 
 #[cfg(test)]

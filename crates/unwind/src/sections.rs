@@ -141,12 +141,18 @@ impl Sections<'_> {
             return Some(if (1..PADDING).contains(&hole) { Rule::PADDING } else { Rule::NONE });
         }
         let common = *descriptions.common();
-        if common.is_signal {
+        if common.is_signal && !Native::CALL_PUSHES {
             return Some(Rule::SIGNAL);
         }
         let return_register = u8::try_from(common.return_register).ok()?;
         let row = descriptions.row(memory, pc, [Native::FP, return_register])?;
         full.set(self, row, return_register)?;
+        if common.is_signal {
+            match full.rule.of_marked() {
+                Some(rule) => full.rule = rule,
+                None => return Some(Rule::SIGNAL),
+            }
+        }
         let aarch64 = cfg!(target_arch = "aarch64");
         Some(Rule::packed(&full.rule, &full.expressions, aarch64).unwrap_or(Self::FULL))
     }

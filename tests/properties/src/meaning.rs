@@ -94,7 +94,7 @@ fn gimlis_place(rule: Option<RegisterRule<usize>>, frames: &[u8]) -> Place {
 }
 
 fn gimlis_meaning(row: &Row, signal: bool, frames: &[u8], processor: Processor) -> Meaning {
-    if signal {
+    if signal && processor.aarch64 {
         return Meaning::Signal;
     }
     let return_address = row.register(gimli::Register(processor.return_address));
@@ -127,6 +127,10 @@ fn gimlis_meaning(row: &Row, signal: bool, frames: &[u8], processor: Processor) 
     let has_no_such_register = |place: &Place| matches!(place, Place::Register(number, _) if *number > 255);
     if [&cfa, &fp, &return_address].into_iter().any(has_no_such_register) {
         return Meaning::Nothing;
+    }
+    // What switches stacks is marked as the kernel's frames are.
+    if signal && matches!((&cfa, &return_address), (Place::Value(_), Place::At(_))) {
+        return Meaning::Signal;
     }
     Meaning::Frame { cfa, fp, return_address }
 }
@@ -196,7 +200,7 @@ pub fn ours(rule: Rule, table: &Table<'_>, processor: Processor) -> Option<Meani
             let extended = table.extended_rule(rule).unwrap();
             let cfa = match extended.cfa {
                 rule::CfaRule::Register(register, offset) => Place::Register(register.into(), offset),
-                rule::CfaRule::Expression(e) => Place::Value(expression(e)),
+                rule::CfaRule::Expression(e) | rule::CfaRule::OtherStack(e) => Place::Value(expression(e)),
             };
             let (fp, return_address) = (value(extended.fp), value(extended.return_address));
             if return_address == Place::Undefined {

@@ -7,6 +7,7 @@ use super::{Frame, Stop};
 use crate::arch::Arch;
 use crate::expression::{self, Stack};
 use crate::memory::Memory;
+use crate::prologue;
 use crate::published::Rules;
 use crate::registers::of_context;
 use crate::rule::{CfaRule, Expression, Rule, ValueRule};
@@ -41,22 +42,42 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
         CfaRule::Register(number, offset) => {
             here.register::<A, M>(memory, number).map(|value| value.wrapping_add_signed(offset))
         }
-        CfaRule::Expression(range) => here.evaluate::<A, M>(memory, range),
+        CfaRule::Expression(range) | CfaRule::OtherStack(range) => here.evaluate::<A, M>(memory, range),
     };
     let cfa = cfa.ok_or_else(|| here.needs(unknown))?;
-    if !here.frame.in_stack(cfa) {
+    let is_elsewhere = !here.frame.in_stack(cfa);
+    if is_elsewhere && !may_switch_stacks::<A>(extended.cfa) {
         return Err(Stop::OutOfBounds.into());
     }
     here.cfa = Some(cfa);
     let link = here.frame.at.link;
     let pc = here.value::<A, M>(memory, &extended.return_address, link);
-    let pc = pc.ok_or_else(|| here.needs(Stop::Unsupported))?;
+    let nowhere = if is_elsewhere { Stop::OutOfBounds } else { Stop::Unsupported };
+    let pc = pc.ok_or_else(|| here.needs(nowhere))?;
     let fp = here.frame.at.fp;
     let fp = here.value::<A, M>(memory, &extended.fp, fp);
     if fp.is_none() && here.missing.is_some() {
         return Err(here.needs(Stop::Unsupported));
     }
-    Ok(enter_caller::<A>(frame, pc, cfa, fp)?)
+    enter_caller::<A>(frame, pc, cfa, fp)?;
+    if is_elsewhere {
+        let is_said = matches!(extended.cfa, CfaRule::OtherStack(_));
+        if !is_said && prologue::follows_call(rules, memory, frame.at.pc) != Some(true) {
+            return Err(Stop::OutOfBounds.into());
+        }
+        frame.begin_other_stack();
+    }
+    Ok(())
+}
+
+/// Whether the CFA may be on another stack. Code that calls on another stack and keeps its own
+/// stack pointer in a register meanwhile, as OCaml's for functions in C, need not say so.
+fn may_switch_stacks<A: Arch>(cfa: CfaRule) -> bool {
+    match cfa {
+        CfaRule::OtherStack(_) => true,
+        CfaRule::Register(number, _) => number != A::SP && number != A::FP,
+        CfaRule::Expression(_) => false,
+    }
 }
 
 /// What rules refer to in one frame.

@@ -72,6 +72,11 @@ impl Frame {
         (cfa > self.at.sp || cfa == self.at.sp && self.exact) && cfa <= self.limit && cfa & 7 == 0
     }
 
+    /// The current frame is on a stack of unknown extent.
+    pub(super) fn begin_other_stack(&mut self) {
+        self.limit = Frame::new(self.at, 0).limit;
+    }
+
     /// Makes the caller the current frame.
     #[inline(always)]
     pub(super) fn set_caller(&mut self, pc: u64, sp: u64, fp: Option<u64>) {

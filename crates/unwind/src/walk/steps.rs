@@ -182,7 +182,7 @@ fn step_to_other_stack<A: Arch, M: Memory + ?Sized>(memory: &mut M, frame: &mut 
     let (caller_fp, pc) = (word(memory, fp)?, word(memory, fp.wrapping_add(8))?);
     let cfa = fp.wrapping_add(16);
     enter_caller::<A>(frame, pc, cfa, Some(caller_fp))?;
-    *frame = Frame { exact: false, ..Frame::new(frame.at, 0) };
+    frame.begin_other_stack();
     Ok(())
 }
 
