@@ -81,15 +81,15 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
 /// Says which names are not those that were asked for, and which are missing.
 fn hint(are_demangled: bool, missing: &[String]) {
     if are_demangled {
-        eprintln!(
-            "swipr: of some functions the file has no mangled name: they have the one that they have in it"
+        crate::say(
+            "swipr: of some functions the file has no mangled name: they have the one that they have in it",
         );
     }
     if !missing.is_empty() {
         let missing = missing.join(", ");
-        eprintln!(
+        crate::say(format_args!(
             "swipr: no names for {missing}: no file with that build id\nnext: --symbols DIR names a folder that has it"
-        );
+        ));
     }
 }
 

@@ -58,10 +58,10 @@ pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
     std::fs::write(&output, text).map_err(|error| {
         Error::new(format!("cannot write {}: {error}", output.display()), "choose another place with -o FILE")
     })?;
-    eprintln!(
+    crate::say(format_args!(
         "swipr: wrote {}\nnext: open it in a browser: red has grown, blue has shrunk",
         output.display()
-    );
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

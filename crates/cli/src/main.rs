@@ -2,6 +2,9 @@
 //! reads, writes, shows and sends what they say. It loads nothing into itself and changes nothing
 //! about a process that runs.
 
+// They panic where the stream's reader is gone: see `say` and `print`.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod args;
 mod browser;
 mod client;

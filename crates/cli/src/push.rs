@@ -75,7 +75,7 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
     result?;
     if !arguments.quiet {
         let (sent, refused, dropped) = (delivered.sent, delivered.refused, queue.dropped());
-        eprintln!("swipr: sent {sent} profiles, refused {refused}, dropped {dropped}");
+        crate::say(format_args!("swipr: sent {sent} profiles, refused {refused}, dropped {dropped}"));
     }
     if delivered.sent == 0 {
         return Err(Error::new(
@@ -147,18 +147,18 @@ fn deliver(queue: &Queue<Profile>, destination: &Destination, quiet: bool) -> De
             Sent::Refused(why) => {
                 delivered.refused += 1;
                 if !quiet {
-                    eprintln!(
+                    crate::say(format_args!(
                         "swipr: {destination} refuses a profile: {why}\nnext: check --url, --protocol and --header"
-                    );
+                    ));
                 }
             }
             Sent::Failed { why, after } => {
                 failures += 1;
                 let wait = after.unwrap_or_else(|| wait_after(failures));
                 if !quiet && failures == 1 {
-                    eprintln!(
+                    crate::say(format_args!(
                         "swipr: cannot reach {destination}: {why}\nnext: nothing: it is tried again, and up to --queue profiles are kept"
-                    );
+                    ));
                 }
                 queue.put_back(profile);
                 if queue.is_closed() {

@@ -1,7 +1,8 @@
-//! Options that are not right.
+//! Options that are not right, and messages that nobody reads.
 
 use crate::support::*;
 use std::os::unix::process::CommandExt;
+use swipr_c_tests::directory::Directory;
 
 /// Of all errors these had no `next:` line.
 #[test]
@@ -20,4 +21,20 @@ fn wrong_options_are_refused_with_the_help_that_has_the_right_ones() {
     // The help itself is no error.
     assert!(!says(["record", "--help"]).well().out.contains("\nnext: "));
     assert!(!says([""; 0]).errors.contains("\nnext: "));
+}
+
+/// `convert` and `diff` ended with 101, though the file was written.
+#[test]
+fn messages_that_cannot_be_written_change_no_exit_status() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let file = path("a.folded");
+    std::fs::write(&file, "shop::main;shop::sell 5\n").expect("a file");
+    for arguments in [
+        &["convert", &file, "--names", "mangled", "-o", &path("b.folded")][..],
+        &["diff", &file, &file, "-o", &path("d.html")],
+    ] {
+        let said = said(swipr(arguments).stderr(full_device()));
+        assert_eq!(said.status, Some(0), "{arguments:?}: {said:?}");
+    }
 }

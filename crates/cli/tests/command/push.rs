@@ -230,6 +230,18 @@ fn what_a_store_cannot_take_now_is_sent_again_and_what_it_refuses_is_not() {
     host.end();
 }
 
+/// After the first message that nobody read, profiles were recorded and none was sent.
+#[test]
+fn messages_that_cannot_be_written_do_not_end_the_delivery() {
+    let (url, requests) = store(&["400 No", "200 OK"]);
+    let host = running_burner();
+    let pid = host.pid().to_string();
+    let mut push = swipr(["push", &pid, "--url", &url, "-d", "300ms", "--count", "2"]);
+    said(push.stderr(full_device())).well();
+    assert_eq!(requests.try_iter().count(), 2);
+    host.end();
+}
+
 #[test]
 fn profiles_that_find_no_room_are_counted_and_the_newest_are_kept() {
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a socket").local_addr().expect("an address");

@@ -65,6 +65,11 @@ pub fn says<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Said {
     said(&mut swipr(arguments))
 }
 
+/// Nothing can be written to it.
+pub fn full_device() -> std::fs::File {
+    std::fs::File::options().write(true).open("/dev/full").expect("a device")
+}
+
 /// A program that computes in `burner_main;first;second;third;burn` and runs until it is ended.
 pub fn burner() -> &'static Program {
     static BURNER: OnceLock<(Directory, Program)> = OnceLock::new();
