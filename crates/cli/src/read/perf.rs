@@ -111,14 +111,14 @@ impl Reader<'_> {
     }
 
     /// `<hex> <symbol>+0x<offset> (<module>)`. A function that was inlined has the address of the
-    /// line below it, and no offset.
+    /// line below it, and no offset. Behind the path of a file that is gone is ` (deleted)`.
     fn frame(&mut self, line: &str, frames: &mut Vec<Frame>) {
         let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
         let address = u64::from_str_radix(address, 16).unwrap_or(0);
-        let (symbol, module) = match rest.rsplit_once(" (") {
-            Some((symbol, module)) => (symbol.trim(), module.strip_suffix(')').unwrap_or(module)),
-            None => (rest.trim(), ""),
-        };
+        let open = rest.strip_suffix(')').unwrap_or(rest);
+        let open = open.strip_suffix(" (deleted)").unwrap_or(open);
+        let (symbol, module) = open.rsplit_once(" (").unwrap_or((rest, ""));
+        let symbol = symbol.trim();
         let (name, offset) = match symbol.rsplit_once("+0x") {
             Some((name, offset)) => (name, u64::from_str_radix(offset, 16).unwrap_or(0)),
             None => (symbol, 0),
@@ -178,9 +178,17 @@ fn state(leaf: &Frame) -> Option<State> {
     }
 }
 
-/// `comm pid/tid [cpu] seconds.fraction: period event:`; a comm may have blanks.
+/// `comm pid/tid [cpu] seconds.fraction: period event:`; a comm may have blanks and `: `, as tmux's
+/// has.
 fn head(line: &str) -> Option<Head> {
-    let (before, event) = line.split_once(": ").or_else(|| line.strip_suffix(':').map(|line| (line, "")))?;
+    let colons = line.match_indices(": ").map(|(at, colon)| (at, at + colon.len()));
+    let at_end = line.strip_suffix(':').map(|line| (line.len(), line.len() + 1));
+    let mut places = colons.chain(at_end);
+    places.find_map(|(end, next)| sampled(line.get(..end)?, line.get(next..)?))
+}
+
+/// What stands before the colon behind a head's time, and behind it.
+fn sampled(before: &str, event: &str) -> Option<Head> {
     let mut words: Vec<&str> = before.split_whitespace().collect();
     let (seconds, fraction) = words.pop()?.split_once('.')?;
     let fraction = format!("{fraction:0<9}");
@@ -242,5 +250,9 @@ mod tests {
         );
         assert_eq!(of("swapper 0 1.5: cycles:"), Some(("swapper".into(), 0, 1_500_000_000, INTERVAL_NS)));
         assert!(of("nonsense").is_none() && of("a b c: d").is_none());
+        // Of a system with tmux nothing was read.
+        for line in ["tmux: server  7 12.5:     9 cpu-clock:", "tmux: server  7/7 [000] 12.5: 9 cpu-clock:"] {
+            assert_eq!(of(line), Some(("tmux: server".into(), 7, 12_500_000_000, 9)));
+        }
     }
 }

@@ -59,6 +59,37 @@ fn every_format_that_can_be_read_says_the_same_as_the_recording_it_was_written_f
     assert_eq!(folded(once.as_bytes(), &merged), once);
 }
 
+/// `bar (/opt/lib/libx.so` became a function, in a module `deleted)`.
+#[test]
+fn in_perfs_text_a_file_that_is_gone_has_its_functions_all_the_same() {
+    let text = "dotnet 7 12.5: 9 cpu-clock:pppH:
+\t1236 bar (/opt/lib/libx.so (deleted))
+\t1235 foo+0x12 (/opt/lib/libx.so (deleted))
+\t1234 [unknown] (/memfd:doublemapper (deleted))
+\t1233 f(int) (/app)
+\t1232 g(int)
+";
+    let raw = String::from_utf8(converted(text.as_bytes(), "raw", &Options::default())).expect("text");
+    let lines = || raw.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let of = |kind: &'static str| lines().filter(move |line: &serde_json::Value| line["type"] == kind);
+    let paths: Vec<_> = of("module").map(|module| module["path"].clone()).collect();
+    assert_eq!(paths, ["/opt/lib/libx.so", "/memfd:doublemapper", "/app"]);
+    let stack = of("stack").next().expect("a stack");
+    let frames = stack["frames"].as_array().expect("frames").iter();
+    let frames: Vec<_> = frames.map(|frame| (&frame["functions"][0]["name"], &frame["module"])).collect();
+    let name = |name: &str| serde_json::Value::from(name);
+    assert_eq!(
+        frames,
+        [
+            (&name("bar"), &0.into()),
+            (&name("foo"), &0.into()),
+            (&serde_json::Value::Null, &1.into()),
+            (&name("f(int)"), &2.into()),
+            (&name("g(int)"), &serde_json::Value::Null)
+        ]
+    );
+}
+
 #[test]
 fn folded_nanoseconds_are_not_taken_for_samples() {
     let options = Options { weight: Some(Weight::Nanoseconds), merge_threads: true, ..Options::default() };
