@@ -8,6 +8,7 @@ mod perf;
 mod pprof;
 mod protobuf;
 pub mod raw;
+mod system_calls;
 
 pub use folded::is_waiting;
 pub use lines::Lines;

@@ -2,18 +2,16 @@
 //! clock events are; for other events (cycles) the weights are what the event counts.
 
 use super::input::Input;
+use super::system_calls::SystemCalls;
 use super::{Figures, header, named_frame};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Language, Mode, Module, State, Thread};
-use swipr_formats::syscalls;
 
 /// The weight of a sample whose line has no period.
 const INTERVAL_NS: u64 = 10_000_000;
-/// System calls have smaller numbers.
-const SYSTEM_CALLS: u32 = 1024;
 
 #[derive(Debug)]
 struct Head {
@@ -34,6 +32,7 @@ pub(super) fn read(
     let mut reader = Reader {
         shape,
         modules: FxHashMap::default(),
+        calls: SystemCalls::new(),
         figures: Figures::default(),
         has_header: false,
         name,
@@ -76,6 +75,7 @@ pub(super) fn read(
 struct Reader<'a> {
     shape: &'a Arc<Shape>,
     modules: FxHashMap<String, Arc<Module>>,
+    calls: SystemCalls,
     figures: Figures,
     has_header: bool,
     name: &'a str,
@@ -94,7 +94,7 @@ impl Reader<'_> {
             let process = process_name(self.input, head.pid).unwrap_or_else(|| self.name.to_owned());
             to(Event::Header(header(&process, head.pid, mode, head.time_ns)))?;
         }
-        let state = frames.first().and_then(state);
+        let state = frames.first().and_then(|leaf| state(leaf, &self.calls));
         if state.is_some() {
             frames.remove(0);
         }
@@ -166,14 +166,14 @@ fn is_inlined_into(inner: &Frame, address: u64) -> bool {
 }
 
 /// The state that the leaf of a recording by swipr shows.
-fn state(leaf: &Frame) -> Option<State> {
+fn state(leaf: &Frame, calls: &SystemCalls) -> Option<State> {
     let text = &leaf.functions.first().filter(|_| leaf.kind == FrameKind::Note)?.name;
     match text.strip_prefix('[')?.strip_suffix(']')? {
         "waiting for a CPU" => Some(State::Runnable),
         "blocked" => Some(State::Blocked(None)),
         other => {
             let call = other.strip_prefix("blocked in ")?;
-            Some(State::Blocked((0..SYSTEM_CALLS).find(|&number| syscalls::name(number) == Some(call))))
+            Some(State::Blocked(calls.number(call.strip_prefix("system call ").unwrap_or(call))))
         }
     }
 }

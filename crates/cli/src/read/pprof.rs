@@ -3,6 +3,7 @@
 
 mod tables;
 
+use super::system_calls::SystemCalls;
 use super::{Figures, header};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
@@ -33,7 +34,7 @@ pub(super) fn read(
         header.interval_ns = profile.period;
     }
     to(Event::Header(header.clone()))?;
-    let modules = profile.modules();
+    let (modules, calls) = (profile.modules(), SystemCalls::new());
     let comments = profile.comments.iter().map(|&comment| profile.text(comment));
     let losses =
         comments.filter_map(|text| swipr_formats::read_stats_line(text.strip_prefix("swipr: ")?)).next();
@@ -45,7 +46,7 @@ pub(super) fn read(
         if value(count) == Some(0) && total == 0 {
             continue;
         }
-        let (thread, state) = profile.labels(sample, name);
+        let (thread, state) = profile.labels(sample, name, &calls);
         let frames = sample.locations.iter().map(|id| profile.frame(*id, &modules)).collect();
         let (thread, stack) = (shape.thread(thread), shape.stack(frames, None));
         for (ticks, weight_ns) in parts(ticks, total) {
@@ -125,12 +126,14 @@ impl PprofProfile<'_> {
         Frame { address: location.address, kind, module, functions: functions.into() }
     }
 
-    fn labels(&self, sample: &Sample, name: &str) -> (Thread, State) {
+    fn labels(&self, sample: &Sample, name: &str, calls: &SystemCalls) -> (Thread, State) {
         let (mut thread, mut state) = (Thread { tid: 0, name: name.to_owned() }, State::Running);
+        let mut call = None;
         for &(key, text, number) in &sample.labels {
             match self.text(key).as_str() {
                 "thread" => thread.name = self.text(text),
                 "thread_id" => thread.tid = u32::try_from(number).unwrap_or(0),
+                "syscall" => call = calls.number(&self.text(text)),
                 "state" => {
                     state = match self.text(text).as_str() {
                         "runnable" => State::Runnable,
@@ -141,7 +144,7 @@ impl PprofProfile<'_> {
                 _ => {}
             }
         }
-        (thread, state)
+        (thread, if state == State::Blocked(None) { State::Blocked(call) } else { state })
     }
 }
 

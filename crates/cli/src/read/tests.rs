@@ -36,23 +36,10 @@ fn every_format_that_can_be_read_says_the_same_as_the_recording_it_was_written_f
     let nanoseconds = Options { weight: Some(Weight::Nanoseconds), ..Options::default() };
     for options in [Options::default(), nanoseconds] {
         let wanted = folded(&raw, &options);
-        let pprof = converted(&raw, "pprof", &Options::default());
-        // The number of a system call is not in a pprof profile.
-        let without_calls = |text: &str| {
-            let lines = text.lines().map(|line| match line.split_once("[blocked in ") {
-                Some((before, after)) => format!("{before}[blocked]{}", after.split_once(']').expect("]").1),
-                None => line.to_owned(),
-            });
-            let mut counts = std::collections::BTreeMap::<String, u64>::new();
-            for line in lines {
-                let (stack, count) = line.rsplit_once(' ').expect("a count");
-                *counts.entry(stack.to_owned()).or_default() += count.parse::<u64>().expect("a number");
-            }
-            counts
-        };
-        assert_eq!(without_calls(&folded(&pprof, &options)), without_calls(&wanted));
-        let perf = converted(&raw, "perf", &Options::default());
-        assert_eq!(without_calls(&folded(&perf, &options)), without_calls(&wanted));
+        for format in ["pprof", "perf"] {
+            let written = converted(&raw, format, &Options::default());
+            assert_eq!(sorted(&folded(&written, &options)), sorted(&wanted), "{format}");
+        }
     }
     let merged = Options { merge_threads: true, states: false, ..Options::default() };
     let once = folded(&raw, &merged);
@@ -88,6 +75,31 @@ fn in_perfs_text_a_file_that_is_gone_has_its_functions_all_the_same() {
             (&name("g(int)"), &serde_json::Value::Null)
         ]
     );
+}
+
+fn sorted(lines: &str) -> std::collections::BTreeSet<&str> {
+    lines.lines().collect()
+}
+
+/// In a pprof profile all calls became one, and `swipr diff` showed changes that were none.
+#[test]
+fn the_system_call_that_a_thread_waits_in_stays_with_and_without_a_name() {
+    let start = r#"{"type":"header","swipr":1,"pid":7,"process_name":"app","executable":"/app","start_ns":1,"interval_ns":10000000,"mode":"wall"}
+{"type":"thread","id":0,"tid":7,"name":"app"}
+{"type":"stack","id":0,"frames":[{"address":"0x1","functions":[{"name":"wait","offset":0}]}]}"#;
+    let read = format!("\"syscall\":{},", libc::SYS_read);
+    let samples = [&read, "\"syscall\":999,", ""].map(|call| {
+        format!(
+            r#"{{"type":"sample","time_ns":1,"thread":0,"state":"blocked",{call}"weight_ns":10000000,"stack":0}}"#
+        )
+    });
+    let raw = format!("{start}\n{}\n", samples.join("\n"));
+    let wanted = ["[blocked in read]", "[blocked in system call 999]", "[blocked]"];
+    for format in ["raw", "pprof", "perf"] {
+        let text = folded(&converted(raw.as_bytes(), format, &Options::default()), &Options::default());
+        let leaves: Vec<_> = text.lines().filter_map(|line| line.rsplit(';').next()).collect();
+        assert_eq!(leaves, wanted.map(|leaf| format!("{leaf} 1")), "{format}: {text}");
+    }
 }
 
 #[test]
