@@ -59,7 +59,7 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
     let (ended, has_ended) = sync_channel(1);
     let (adding, client) = (Arc::clone(&queue), found.client.clone().waiting());
     let (query, count) = (arguments.query(), arguments.count);
-    threads::start(move || _ = ended.send(record_again_and_again(&adding, &client, &query, count)))?;
+    threads::start(move || _ = ended.send(record_again_and_again(&adding, &client, &query, count, quiet)))?;
     let result = loop {
         match has_ended.recv_timeout(POLL_INTERVAL) {
             Ok(result) => break result,
@@ -86,36 +86,64 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What became of a recording.
+enum Recorded {
+    Whole(Box<Profile>),
+    /// No CPU time was used: the next recording may find some.
+    Nothing,
+    /// The agent makes none now.
+    Refused(Error),
+    /// The process has ended in the middle.
+    Cut,
+}
+
 /// Records until the process ends, or as often as `count` says.
 fn record_again_and_again(
     queue: &Queue<Profile>,
     client: &Client,
     query: &str,
     count: Option<u64>,
+    quiet: bool,
 ) -> Result<(), Error> {
     let (mut made, mut any) = (0, false);
+    let (mut refusals, mut told) = (0, None);
     while count.is_none_or(|count| made < count) && !queue.is_closed() {
         match record(client, query) {
-            Ok(Some(profile)) => {
-                queue.add(profile);
+            Ok(Recorded::Whole(profile)) => {
+                queue.add(*profile);
                 any = true;
             }
-            Ok(None) => return Ok(()),
+            Ok(Recorded::Cut) => return Ok(()),
+            Ok(Recorded::Nothing) => {}
+            Ok(Recorded::Refused(error)) => {
+                if !quiet && told.as_ref() != Some(&error) {
+                    crate::say(format_args!("{error}; push asks again by itself"));
+                }
+                (refusals, told) = (refusals + 1, Some(error));
+                queue.rest(wait_after(refusals));
+                continue;
+            }
             // It has ended, or is just ending.
             Err(error) if any && error.exit == Exit::NotProfilable => return Ok(()),
             Err(_) if any && client.status().is_err() => return Ok(()),
-            // No CPU time was used: the next recording may have some.
-            Err(error) if error.exit == Exit::Failed && client.status().is_ok() => {}
             Err(error) => return Err(error),
         }
+        (refusals, told) = (0, None);
         made += 1;
     }
     Ok(())
 }
 
-/// One recording. None: the process has ended in the middle.
-fn record(client: &Client, query: &str) -> Result<Option<Profile>, Error> {
-    let mut answer = client.get(&format!("/profile?format=raw&id={}&{query}", new_recording_id()))?;
+/// One recording.
+fn record(client: &Client, query: &str) -> Result<Recorded, Error> {
+    let target = format!("/profile?format=raw&id={}&{query}", new_recording_id());
+    let answer = client.ask_on(&client.connect()?, &target)?;
+    let status = answer.status;
+    let mut answer = match (status, client.accepted(answer)) {
+        (422, Err(_)) => return Ok(Recorded::Nothing),
+        (429 | 500..=599, Err(error)) if error.exit == Exit::Failed => return Ok(Recorded::Refused(error)),
+        (_, answer) => answer?,
+    };
     let (mut reader, mut lines) = (RawReader::new(Arc::new(Shape::default()), None), Lines::default());
     let (mut header, mut samples, mut summary) = (None, Vec::new(), None);
     let mut buffer = vec![0; 64 << 10];
@@ -131,7 +159,10 @@ fn record(client: &Client, query: &str) -> Result<Option<Profile>, Error> {
         });
         taken.map_err(|why| Error::new(why, "use the library that came with this command"))?;
     }
-    Ok(header.zip(summary).map(|(header, summary)| Profile { header, samples, summary }))
+    Ok(match header.zip(summary) {
+        Some((header, summary)) => Recorded::Whole(Box::new(Profile { header, samples, summary })),
+        None => Recorded::Cut,
+    })
 }
 
 /// Sends until the queue is closed and empty.

@@ -1,5 +1,7 @@
 //! `swipr push`, with stores that write down what they get.
 
+mod busy_agent;
+
 use crate::otlp;
 use crate::support::*;
 use prost::Message;
