@@ -22,6 +22,7 @@ use queue::{Queue, wait_after};
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use swipr_formats::model::{Header, Summary};
@@ -39,11 +40,11 @@ pub struct Profile {
     summary: Summary,
 }
 
-/// What has become of profiles.
-#[derive(Clone, Copy, Debug, Default)]
+/// What has become of profiles. Counted while they are sent: the last one may never be answered.
+#[derive(Debug, Default)]
 struct Delivered {
-    sent: u64,
-    refused: u64,
+    sent: AtomicU64,
+    refused: AtomicU64,
 }
 
 /// Runs the verb.
@@ -52,10 +53,13 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
     let found = find::one(&arguments.target.text())?;
     let service = arguments.service.clone().unwrap_or_else(|| found.name());
     let destination = Destination::new(&arguments, service)?;
-    let queue = Arc::new(Queue::new(arguments.queue as usize));
+    let (queue, delivered) = (Arc::new(Queue::new(arguments.queue as usize)), Arc::<Delivered>::default());
     let (done, is_done) = sync_channel(1);
-    let (sending, quiet) = (Arc::clone(&queue), arguments.quiet);
-    threads::start(move || _ = done.send(deliver(&sending, &destination, quiet)))?;
+    let (sending, counting, quiet) = (Arc::clone(&queue), Arc::clone(&delivered), arguments.quiet);
+    threads::start(move || {
+        deliver(&sending, &destination, &counting, quiet);
+        let _ = done.send(());
+    })?;
     let (ended, has_ended) = sync_channel(1);
     let (adding, client) = (Arc::clone(&queue), found.client.clone().waiting());
     let (query, count) = (arguments.query(), arguments.count);
@@ -71,13 +75,14 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
         }
     };
     queue.close();
-    let delivered = is_done.recv_timeout(LAST_WORDS).unwrap_or_default();
+    let _ = is_done.recv_timeout(LAST_WORDS);
     result?;
+    let (sent, refused) = (delivered.sent.load(Ordering::Relaxed), delivered.refused.load(Ordering::Relaxed));
     if !arguments.quiet {
-        let (sent, refused, dropped) = (delivered.sent, delivered.refused, queue.dropped());
+        let dropped = queue.added().saturating_sub(sent + refused);
         crate::say(format_args!("swipr: sent {sent} profiles, refused {refused}, dropped {dropped}"));
     }
-    if delivered.sent == 0 {
+    if sent == 0 {
         return Err(Error::new(
             "no profile was delivered",
             "check --url and --protocol; the lines above say what was answered",
@@ -166,17 +171,16 @@ fn record(client: &Client, query: &str) -> Result<Recorded, Error> {
 }
 
 /// Sends until the queue is closed and empty.
-fn deliver(queue: &Queue<Profile>, destination: &Destination, quiet: bool) -> Delivered {
-    let (mut delivered, mut failures) = (Delivered::default(), 0);
-    let mut last_try = None;
+fn deliver(queue: &Queue<Profile>, destination: &Destination, delivered: &Delivered, quiet: bool) {
+    let (mut failures, mut last_try) = (0, None);
     while let Some(profile) = queue.take() {
         match destination.send(&profile) {
             Sent::Done => {
-                delivered.sent += 1;
+                delivered.sent.fetch_add(1, Ordering::Relaxed);
                 failures = 0;
             }
             Sent::Refused(why) => {
-                delivered.refused += 1;
+                delivered.refused.fetch_add(1, Ordering::Relaxed);
                 if !quiet {
                     crate::say(format_args!(
                         "swipr: {destination} refuses a profile: {why}\nnext: check --url, --protocol and --header"
@@ -196,7 +200,7 @@ fn deliver(queue: &Queue<Profile>, destination: &Destination, quiet: bool) -> De
                     // A few more tries, then the command ends.
                     let until = *last_try.get_or_insert_with(|| Instant::now() + LAST_WORDS / 2);
                     if Instant::now() > until {
-                        return delivered;
+                        return;
                     }
                     std::thread::sleep(wait.min(POLL_INTERVAL));
                 } else {
@@ -205,5 +209,4 @@ fn deliver(queue: &Queue<Profile>, destination: &Destination, quiet: bool) -> De
             }
         }
     }
-    delivered
 }

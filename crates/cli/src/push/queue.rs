@@ -1,5 +1,6 @@
 //! Profiles that wait to be sent: a bounded queue, whose oldest goes when there is no more room,
-//! and how long to wait after a failure.
+//! and how long to wait after a failure. What went for want of room, or was still there at the end,
+//! is what was added and not delivered.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -21,14 +22,14 @@ pub struct Queue<T> {
 #[derive(Debug)]
 struct Inner<T> {
     waiting: VecDeque<T>,
-    dropped: u64,
+    added: u64,
     closed: bool,
 }
 
 impl<T> Queue<T> {
     /// Holds at most so many.
     pub fn new(most: usize) -> Queue<T> {
-        let inner = Inner { waiting: VecDeque::new(), dropped: 0, closed: false };
+        let inner = Inner { waiting: VecDeque::new(), added: 0, closed: false };
         Queue { inner: Mutex::new(inner), changed: Condvar::new(), most: most.max(1) }
     }
 
@@ -37,8 +38,8 @@ impl<T> Queue<T> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.waiting.len() >= self.most {
             inner.waiting.pop_front();
-            inner.dropped += 1;
         }
+        inner.added += 1;
         inner.waiting.push_back(item);
         self.changed.notify_all();
     }
@@ -66,9 +67,7 @@ impl<T> Queue<T> {
     /// Puts one back that could not be sent, unless there is no room for it.
     pub fn put_back(&self, item: T) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.waiting.len() >= self.most {
-            inner.dropped += 1;
-        } else {
+        if inner.waiting.len() < self.most {
             inner.waiting.push_front(item);
         }
     }
@@ -84,9 +83,9 @@ impl<T> Queue<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).closed
     }
 
-    /// How many went for want of room.
-    pub fn dropped(&self) -> u64 {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).dropped
+    /// How many were added.
+    pub fn added(&self) -> u64 {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).added
     }
 }
 
@@ -101,13 +100,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_goes_where_there_is_no_room_and_is_counted() {
+    fn the_oldest_goes_where_there_is_no_room() {
         let queue = Queue::new(2);
         (1..=3).for_each(|number| queue.add(number));
-        assert_eq!((queue.dropped(), queue.take()), (1, Some(2)));
+        assert_eq!((queue.added(), queue.take()), (3, Some(2)));
         queue.put_back(2);
         queue.put_back(1);
-        assert_eq!(queue.dropped(), 2);
+        assert_eq!(queue.added(), 3);
         queue.close();
         assert_eq!([queue.take(), queue.take(), queue.take()], [Some(2), Some(3), None]);
     }

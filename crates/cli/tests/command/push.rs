@@ -25,13 +25,15 @@ impl Request {
     }
 }
 
-/// A store that answers with these, the last one again and again; and what it was sent.
+/// A store that answers with these, the last one again and again; and what it was sent. An empty
+/// answer never comes.
 pub fn store(answers: &'static [&'static str]) -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     let (sender, requests) = channel();
     std::thread::spawn(move || {
         let mut answers = answers.iter().chain(std::iter::repeat(answers.last().expect("an answer")));
+        let mut unanswered = Vec::new();
         for stream in listener.incoming().flatten() {
             let mut reader = BufReader::new(stream);
             let line = |reader: &mut BufReader<_>| {
@@ -53,6 +55,10 @@ pub fn store(answers: &'static [&'static str]) -> (String, Receiver<Request>) {
             // Before the answer, with which the command may end.
             if sender.send(request).is_err() {
                 return;
+            }
+            if answer.is_empty() {
+                unanswered.push(reader);
+                continue;
             }
             let _ = write!(reader.get_mut(), "HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
         }
@@ -252,6 +258,26 @@ fn profiles_that_find_no_room_are_counted_and_the_newest_are_kept() {
     let url = format!("http://{nobody}");
     let said = says(["push", &pid, "--url", &url, "-d", "200ms", "--count", "4", "--queue", "1"]);
     said.refuses(1, &["cannot reach", "no profile was delivered"]);
+    assert!(!said.errors.contains("dropped 0"), "{said:?}");
+    host.end();
+}
+
+/// With a store that did not answer at the end, the totals were 0 and the command had failed. What
+/// waited was in none of them.
+#[test]
+fn at_the_end_what_is_not_delivered_is_counted_as_dropped() {
+    let (url, requests) = store(&["200 OK", ""]);
+    let host = running_burner();
+    let mut command = swipr(["push", &host.pid().to_string(), "--url", &url, "-d", "200ms"]);
+    let child = command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn();
+    let child = child.expect("the command");
+    for _ in 0..2 {
+        requests.recv_timeout(TIMEOUT).expect("a request");
+    }
+    // SAFETY: kill(2) takes values.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    let said = Said::of(child.wait_with_output().expect("its end")).well();
+    assert!(said.errors.contains("sent 1 profiles, refused 0, dropped "), "{said:?}");
     assert!(!said.errors.contains("dropped 0"), "{said:?}");
     host.end();
 }
