@@ -6,6 +6,7 @@ mod destination;
 mod otlp;
 mod pyroscope;
 mod queue;
+mod url;
 
 use crate::args::Push;
 use crate::client::{Client, new_recording_id};

@@ -1,6 +1,7 @@
 //! Where profiles go: an address, how it wants them, and what it answers.
 
 use super::otlp::{self, Resource};
+use super::url::{Scheme, StoreUrl};
 use super::{Profile, by_curl, pyroscope};
 use crate::args::{Protocol, Push};
 use crate::error::{Error, Exit};
@@ -30,13 +31,6 @@ pub(super) enum Sent {
     },
 }
 
-/// How a store is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    Http,
-    Https,
-}
-
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Destination {
@@ -61,36 +55,22 @@ impl fmt::Display for Destination {
 impl Destination {
     pub(super) fn new(arguments: &Push, service: String) -> Result<Destination, Error> {
         let usage = |what: String, next: &str| Error::new(what, next).exit(Exit::Usage);
-        let url = &arguments.url;
-        let (scheme, rest) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
-            (Some(rest), _) => (Scheme::Http, rest),
-            (_, Some(rest)) if by_curl::is_there() => (Scheme::Https, rest),
-            (_, Some(_)) => {
-                return Err(usage(
-                    format!("cannot send to {url}: TLS is left to curl, and there is no curl"),
-                    "install curl, or put a collector beside (Grafana Alloy, otelcol) and write http://HOST:PORT",
-                ));
-            }
-            _ => {
-                return Err(usage(
-                    format!("cannot send to {url}"),
-                    "write http://HOST[:PORT] or https://HOST[:PORT]",
-                ));
-            }
+        let Some(url) = StoreUrl::parse(&arguments.url) else {
+            return Err(usage(
+                format!("cannot send to {}", arguments.url),
+                "write http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]; --header 'Authorization: …' says who sends",
+            ));
         };
-        let (authority, path) = match rest.find('/') {
-            Some(at) => rest.split_at(at),
-            None => (rest, ""),
-        };
-        let authority = if authority.contains(':') || scheme == Scheme::Https {
-            authority.to_owned()
-        } else {
-            format!("{authority}:{}", arguments.protocol.port())
-        };
+        if url.scheme == Scheme::Https && !by_curl::is_there() {
+            return Err(usage(
+                format!("cannot send to {}: TLS is left to curl, and there is no curl", arguments.url),
+                "install curl, or put a collector beside (Grafana Alloy, otelcol) and write http://HOST:PORT",
+            ));
+        }
         Ok(Destination {
-            scheme,
-            authority,
-            path: path.trim_end_matches('/').to_owned(),
+            scheme: url.scheme,
+            authority: url.authority(arguments.protocol.port()),
+            path: url.path.to_owned(),
             protocol: arguments.protocol,
             service,
             labels: arguments.label.clone(),
