@@ -71,7 +71,7 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if std::iter::from_fn(|| signals.next(Duration::ZERO)).any(|signal| signal.ends()) {
+        if signals.ending().is_some() {
             break Ok(());
         }
     };

@@ -72,7 +72,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         }
         // The agents end by themselves at the deadline; what does not is not waited for.
         let is_late = deadline.is_some_and(|deadline| Instant::now() > deadline + Duration::from_secs(2));
-        if is_late || std::iter::from_fn(|| signals.next(Duration::ZERO)).any(|signal| signal.ends()) {
+        if is_late || signals.ending().is_some() {
             break;
         }
         let left = left();

@@ -86,6 +86,11 @@ impl Signals {
         Some(Signal { number: info.ssi_signo.cast_signed(), from_kernel: info.ssi_code == libc::SI_KERNEL })
     }
 
+    /// The signal that ends the command, if one has come.
+    pub fn ending(&self) -> Option<Signal> {
+        std::iter::from_fn(|| self.next(Duration::ZERO)).find(|signal| signal.ends())
+    }
+
     /// The command, started with the signal mask that this one was started with.
     pub fn unblocked<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let before = self.mask_before;

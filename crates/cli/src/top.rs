@@ -6,6 +6,7 @@
 mod aggregate;
 mod draw;
 mod flame;
+mod hang_up;
 mod keys;
 
 use crate::args::Top;
@@ -15,6 +16,7 @@ use crate::find::{self, Found};
 use crate::process::Process;
 use crate::record::source::{Message, Running, Source};
 use crate::shape::{Files, Shape};
+use crate::signals::{self, Signal, Signals};
 use aggregate::Aggregate;
 use keys::{Act, TopView};
 use ratatui::DefaultTerminal;
@@ -59,6 +61,7 @@ pub(crate) struct Screen {
 
 /// Runs the verb.
 pub fn top(arguments: Top) -> Result<ExitCode, Error> {
+    let signals = Signals::take()?;
     let found = find::one(&arguments.target.text())?;
     // Such a terminal, an editor's for example, has lines and nothing else.
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -92,13 +95,17 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
         scroll: 0,
         losses: None,
     };
-    let ended = show(&mut screen, &wall, [&of_cpu, &of_wall], arguments.delay);
+    hang_up::watch()?;
+    let ended = show(&mut screen, &wall, [&of_cpu, &of_wall], arguments.delay, &signals);
     cpu.stop(Duration::ZERO);
     wall.stop(Duration::ZERO);
-    ended.map_err(|error| {
+    let ended = ended.map_err(|error| {
         Error::new(format!("the terminal failed: {error}"), "try another terminal, or `swipr dump`")
     })?;
-    Ok(ExitCode::SUCCESS)
+    match ended {
+        Some(signal) => signals::end_by(signal.number),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// Starts one of the two recordings.
@@ -133,29 +140,35 @@ struct Restore;
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        ratatui::restore();
+        // The terminal may be gone.
+        let _ = ratatui::try_restore();
     }
 }
 
+/// Until a key ends it, or a signal.
 fn show(
     screen: &mut Screen,
     running: &Running,
     [of_cpu, of_wall]: [&Receiver<Message>; 2],
     delay: Duration,
-) -> std::io::Result<()> {
+    signals: &Signals,
+) -> std::io::Result<Option<Signal>> {
     let mut terminal = ratatui::try_init()?;
     let _restore = Restore;
     execute!(stdout(), terminal::SetTitle("swipr top"))?;
     let mut next = Instant::now();
     loop {
+        if let Some(signal) = signals.ending() {
+            return Ok(Some(signal));
+        }
         let mut changed = false;
         if event::poll(POLL_INTERVAL)? {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match keys::press(screen, key) {
-                    Act::Quit => return Ok(()),
+                    Act::Quit => return Ok(None),
                     Act::Go => changed = true,
                     Act::Suspend => {
-                        suspend(&mut terminal)?;
+                        suspend(&mut terminal, signals)?;
                         changed = true;
                     }
                 },
@@ -182,9 +195,13 @@ fn show(
 }
 
 /// Gives the terminal back to the shell, until that continues this process.
-fn suspend(terminal: &mut DefaultTerminal) -> std::io::Result<()> {
-    ratatui::restore();
-    crate::signals::suspend();
+fn suspend(terminal: &mut DefaultTerminal, signals: &Signals) -> std::io::Result<()> {
+    let _ = ratatui::try_restore();
+    signals::suspend();
+    // The shell's `kill %1`: the terminal is not ours.
+    if let Some(signal) = signals.ending() {
+        signals::end_by(signal.number);
+    }
     terminal::enable_raw_mode()?;
     execute!(stdout(), terminal::EnterAlternateScreen)?;
     terminal.clear()

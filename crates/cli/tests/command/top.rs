@@ -85,6 +85,12 @@ fn it_goes_to_the_background_and_comes_back_as_other_programs_do() {
     terminal.press("q");
     terminal.type_line("echo $((7*7)) after");
     terminal.shows(&["49 after"]);
+    terminal.type_line(&format!("{} top {}", env!("CARGO_BIN_EXE_swipr"), host.pid()));
+    terminal.shows(&["%CPU↓"]);
+    terminal.press("C-z");
+    terminal.shows(&["[1]+  Stopped"]);
+    terminal.type_line("kill %1; wait; echo $((8*8)) killed");
+    terminal.shows(&["64 killed"]);
 }
 
 #[test]
@@ -131,6 +137,50 @@ fn functions_threads_and_a_flame_graph_are_shown_and_keys_change_them() {
     wait_until("other functions to go", || !terminal.picture().contains("second ("));
     terminal.press("q");
     wait_until("the end", || terminal.tmux(&["list-panes"]).is_none());
+    host.end();
+}
+
+impl Terminal {
+    /// Has the shell start `top`, waits for its picture and returns its id.
+    fn top(&self, host: u32) -> String {
+        let file = self.directory.path().join("pid");
+        let command = env!("CARGO_BIN_EXE_swipr");
+        self.type_line(&format!("sh -c 'echo $$ > {}; exec {command} top {host}'", file.display()));
+        self.shows(&["%CPU↓"]);
+        read(&file).trim().to_owned()
+    }
+
+    /// Whether it shows the screen that programs take for themselves.
+    fn is_on_other_screen(&self) -> bool {
+        self.tmux(&["display-message", "-p", "#{alternate_on}"]).expect("the terminal").trim() == "1"
+    }
+}
+
+/// The terminal stayed raw, and the shell's lines were on the other screen.
+#[test]
+fn a_signal_that_ends_it_gives_the_terminal_back() {
+    let host = running_burner();
+    for (signal, status) in [("TERM", "status 143"), ("HUP", "status 129")] {
+        let Some(terminal) = Terminal::run("bash --noprofile --norc -i") else { return };
+        let top = terminal.top(host.pid());
+        assert!(terminal.is_on_other_screen());
+        assert!(
+            Command::new("kill").args(["-s", signal, &top]).status().is_ok_and(|status| status.success())
+        );
+        wait_until("the shell's screen", || !terminal.is_on_other_screen());
+        terminal.type_line("echo status $?");
+        terminal.shows(&[status]);
+    }
+    host.end();
+}
+
+#[test]
+fn it_ends_with_its_terminal() {
+    let host = running_burner();
+    let Some(terminal) = Terminal::run("bash --noprofile --norc -i") else { return };
+    let top = terminal.top(host.pid());
+    drop(terminal);
+    wait_until("its end", || !std::fs::exists(format!("/proc/{top}")).expect("an answer"));
     host.end();
 }
 
