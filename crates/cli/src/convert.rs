@@ -13,6 +13,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use swipr_formats::FORMATS;
 use swipr_formats::model::{Frame, FrameKind, Function, Summary};
 use swipr_offline::{LlvmSymbolizer, SearchPath};
 
@@ -130,11 +131,23 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
     }
 }
 
-/// The file's name without its suffixes.
+/// Suffixes of recordings, besides those of the formats.
+const SUFFIXES: [&str; 4] = ["json", "gz", "pb", "samples"];
+
+/// The file's name without the suffixes that recordings have. What else is behind a point, a date
+/// or a version, belongs to the name.
 pub fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("profile");
-    if stem == "-" { "profile".to_owned() } else { stem.to_owned() }
+    let mut stem = name.trim_start_matches('.');
+    while let Some(rest) = without_suffix(stem) {
+        stem = rest;
+    }
+    if ["", "-"].contains(&stem) { "profile".to_owned() } else { stem.to_owned() }
+}
+
+fn without_suffix(name: &str) -> Option<&str> {
+    let mut suffixes = FORMATS.iter().map(|format| format.suffix).chain(SUFFIXES);
+    suffixes.find_map(|suffix| name.strip_suffix(suffix)?.strip_suffix('.')).filter(|rest| !rest.is_empty())
 }
 
 /// The same with the file's name, and what says its format, in another verb's hint.
@@ -151,4 +164,28 @@ fn not_read(path: &Path, error: Error, from: &str) -> Error {
 fn is_demangled(frame: &Frame) -> bool {
     let is = |function: &Function| function.mangled.is_none() && function.name.contains("::");
     frame.kind == FrameKind::Native && frame.functions.iter().any(is)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Recordings of two days, `my.app.2024-01-05.jsonl` and the next, were both `my`.
+    #[test]
+    fn a_name_loses_the_suffixes_of_recordings_and_nothing_else() {
+        for (file, name) in [
+            ("/a/my.app.2024-01-05.jsonl", "my.app.2024-01-05"),
+            ("swipr-python3.11-7.pb.gz", "swipr-python3.11-7"),
+            ("app.folded.gz", "app"),
+            ("a.firefox.json", "a"),
+            ("zoo.samples", "zoo"),
+            ("perf.out", "perf.out"),
+            ("samples", "samples"),
+            (".folded", "folded"),
+            ("-", "profile"),
+            ("..", "profile"),
+        ] {
+            assert_eq!(name_of(Path::new(file)), name, "{file}");
+        }
+    }
 }

@@ -296,6 +296,10 @@ fn a_file_that_is_there_is_written_over_only_if_it_is_named() {
     assert!(read(&path("app.html")).contains("<html"));
     convert(&["-f", "svg"]).well();
     assert!(read(&path("app.svg")).contains("<svg"));
+    std::fs::copy(path("app.folded"), path("app.v1.2.folded")).expect("a copy");
+    let mut other = swipr(["convert", "app.v1.2.folded", "-f", "svg"]);
+    assert!(other.current_dir(directory.path()).status().expect("the command").success());
+    assert!(read(&path("app.v1.2.svg")).contains("<svg"));
 }
 
 /// Files of a megabyte took all memory there was, and the command was killed.
