@@ -1,10 +1,11 @@
-//! The output of a recording: a format's writer before a file, which is there whole or not at all.
+//! The output of a recording: a format's writer before what it is written to.
+
+mod sink;
 
 use crate::error::{Error, Exit};
 use crate::event::OwnedSample;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use sink::Sink;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use swipr_formats::model::{FrameKind, Header, Sample, State, Summary};
@@ -89,25 +90,10 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-enum Sink {
-    Stdout,
-    /// Written in place: a pipe, a device.
-    Special(File, PathBuf),
-    /// Written beside its place and renamed when it is whole.
-    Beside {
-        file: File,
-        beside: PathBuf,
-        place: PathBuf,
-    },
-}
-
 impl Writer {
     /// Opens the output: an error is reported before anything is recorded.
     pub fn open(selection: &Selection, target: &OutputTarget) -> Result<Writer, Error> {
-        let to = match target {
-            OutputTarget::Stdout => Sink::Stdout,
-            OutputTarget::File(place) => destination(place).map_err(|error| cannot_write(place, &error))?,
-        };
+        let to = Sink::open(target)?;
         let format = (selection.format.make)(&selection.options);
         Ok(Writer {
             format,
@@ -123,10 +109,7 @@ impl Writer {
 
     /// The file that was there before. It stays as it is unless the recording is finished.
     pub fn earlier_file(&self) -> Option<&Path> {
-        match &self.to {
-            Sink::Beside { place, .. } => Some(place.as_path()).filter(|place| place.exists()),
-            Sink::Stdout | Sink::Special(..) => None,
-        }
+        self.to.earlier_file()
     }
 
     /// A recording begins. That of further ones, which are merged into the first, is left out.
@@ -163,15 +146,11 @@ impl Writer {
     /// Hands on what there is, from time to time: a pipe's reader waits for it, and a file has it
     /// though this command is killed. Fails where nobody reads a pipe any more.
     pub fn keep_up(&mut self) -> Result<(), Error> {
-        let fd = match &self.to {
-            Sink::Stdout => libc::STDOUT_FILENO,
-            Sink::Special(file, _) | Sink::Beside { file, .. } => file.as_raw_fd(),
-        };
-        let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
+        let mut poll = libc::pollfd { fd: self.to.fd(), events: 0, revents: 0 };
         // SAFETY: one pollfd, which lives on this stack.
         match unsafe { libc::poll(&mut poll, 1, 0) } {
             1 if poll.revents & libc::POLLERR != 0 => {
-                Err(cannot_write(self.to.place(), &io::ErrorKind::BrokenPipe.into()))
+                Err(self.to.cannot_write(&io::ErrorKind::BrokenPipe.into()))
             }
             _ if self.bytes.is_empty() || self.flushed.elapsed() < FLUSH_INTERVAL => Ok(()),
             _ => self.flush(),
@@ -181,65 +160,17 @@ impl Writer {
     /// Writes what there is.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.flushed = Instant::now();
-        let written = match &mut self.to {
-            Sink::Stdout => {
-                let mut out = io::stdout().lock();
-                out.write_all(&self.bytes).and_then(|()| out.flush())
-            }
-            Sink::Special(file, _) | Sink::Beside { file, .. } => file.write_all(&self.bytes),
-        };
+        let written = self.to.write(&self.bytes);
         self.bytes.clear();
-        written.map_err(|error| cannot_write(self.to.place(), &error))
+        written
     }
 
     /// Ends the recording; the file is there from now on.
     pub fn finish(mut self, summary: &Summary) -> Result<(), Error> {
         self.format.finish(summary, &mut self.bytes);
         self.flush()?;
-        if let Sink::Beside { beside, place, .. } = &self.to {
-            fs::rename(beside, place).map_err(|error| cannot_write(place, &error))?;
-        }
-        Ok(())
+        self.to.finish()
     }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        if let Sink::Beside { beside, .. } = &self.to {
-            // Gone already where the recording is whole.
-            let _ = fs::remove_file(beside);
-        }
-    }
-}
-
-impl Sink {
-    fn place(&self) -> &Path {
-        match self {
-            Sink::Stdout => Path::new("standard output"),
-            Sink::Special(_, place) | Sink::Beside { place, .. } => place,
-        }
-    }
-}
-
-fn destination(place: &Path) -> io::Result<Sink> {
-    let is_special = fs::metadata(place).is_ok_and(|found| !found.is_file());
-    if is_special {
-        return Ok(Sink::Special(File::options().write(true).open(place)?, place.to_owned()));
-    }
-    // A link's target is what is written.
-    let place = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
-    let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
-    let beside = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    // Anybody may have put a link there, in a folder like /tmp.
-    let _ = fs::remove_file(&beside);
-    Ok(Sink::Beside { file: File::create_new(&beside)?, beside, place })
-}
-
-fn cannot_write(place: &Path, error: &io::Error) -> Error {
-    let what = format!("cannot write {}: {error}", place.display());
-    let has_no_reader = error.kind() == io::ErrorKind::BrokenPipe;
-    let exit = if has_no_reader { Exit::NoReader } else { Exit::Failed };
-    Error::new(what, "choose another place with -o FILE").exit(exit)
 }
 
 #[cfg(test)]

@@ -1,0 +1,105 @@
+//! What output is written to: standard output, a pipe or a device, or a file that is there whole or
+//! not at all.
+
+use super::OutputTarget;
+use crate::error::{Error, Exit};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+
+/// See the module's text.
+pub(super) enum Sink {
+    Stdout,
+    /// Written in place: a pipe, a device.
+    Special(File, PathBuf),
+    /// Written beside its place and renamed when it is whole.
+    Beside {
+        file: File,
+        beside: PathBuf,
+        place: PathBuf,
+    },
+}
+
+impl Sink {
+    pub(super) fn open(target: &OutputTarget) -> Result<Sink, Error> {
+        match target {
+            OutputTarget::Stdout => Ok(Sink::Stdout),
+            OutputTarget::File(place) => destination(place).map_err(|error| cannot_write(place, &error)),
+        }
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        match self {
+            Sink::Stdout => libc::STDOUT_FILENO,
+            Sink::Special(file, _) | Sink::Beside { file, .. } => file.as_raw_fd(),
+        }
+    }
+
+    /// The file that was there before. It stays as it is until [`Sink::finish`].
+    pub(super) fn earlier_file(&self) -> Option<&Path> {
+        match self {
+            Sink::Beside { place, .. } => Some(place.as_path()).filter(|place| place.exists()),
+            Sink::Stdout | Sink::Special(..) => None,
+        }
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = match self {
+            Sink::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush())
+            }
+            Sink::Special(file, _) | Sink::Beside { file, .. } => file.write_all(bytes),
+        };
+        written.map_err(|error| self.cannot_write(&error))
+    }
+
+    /// The file is there from now on.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        match &self {
+            Sink::Beside { beside, place, .. } => {
+                fs::rename(beside, place).map_err(|error| self.cannot_write(&error))
+            }
+            Sink::Stdout | Sink::Special(..) => Ok(()),
+        }
+    }
+
+    /// Why it cannot be written.
+    pub(super) fn cannot_write(&self, error: &io::Error) -> Error {
+        match self {
+            Sink::Stdout => cannot_write(Path::new("standard output"), error),
+            Sink::Special(_, place) | Sink::Beside { place, .. } => cannot_write(place, error),
+        }
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        if let Sink::Beside { beside, .. } = self {
+            // Gone already where the output is whole.
+            let _ = fs::remove_file(beside);
+        }
+    }
+}
+
+fn destination(place: &Path) -> io::Result<Sink> {
+    let is_special = fs::metadata(place).is_ok_and(|found| !found.is_file());
+    if is_special {
+        return Ok(Sink::Special(File::options().write(true).open(place)?, place.to_owned()));
+    }
+    // A link's target is what is written.
+    let place = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+    let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
+    let beside = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    // Anybody may have put a link there, in a folder like /tmp.
+    let _ = fs::remove_file(&beside);
+    Ok(Sink::Beside { file: File::create_new(&beside)?, beside, place })
+}
+
+fn cannot_write(place: &Path, error: &io::Error) -> Error {
+    let what = format!("cannot write {}: {error}", place.display());
+    let has_no_reader = error.kind() == io::ErrorKind::BrokenPipe;
+    let exit = if has_no_reader { Exit::NoReader } else { Exit::Failed };
+    Error::new(what, "choose another place with -o FILE").exit(exit)
+}
