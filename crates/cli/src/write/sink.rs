@@ -6,7 +6,11 @@ use crate::error::{Error, Exit};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+
+/// A file system takes names of 255 bytes; that of an unfinished file has a number and more.
+const MAX_NAME_BYTES: usize = 200;
 
 /// See the module's text.
 pub(super) enum Sink {
@@ -91,10 +95,33 @@ fn destination(place: &Path) -> io::Result<Sink> {
     // A link's target is what is written.
     let place = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
-    let beside = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let beside = place.with_file_name(format!(".{}.{}.part", shortened(&name), std::process::id()));
     // Anybody may have put a link there, in a folder like /tmp.
     let _ = fs::remove_file(&beside);
-    Ok(Sink::Beside { file: File::create_new(&beside)?, beside, place })
+    let earlier = fs::metadata(&place).ok();
+    let mode = if earlier.is_some() { 0o600 } else { 0o666 };
+    let file = File::options().write(true).create_new(true).mode(mode).open(&beside)?;
+    if let Some(earlier) = earlier {
+        keep_access(&file, &earlier);
+    }
+    Ok(Sink::Beside { file, beside, place })
+}
+
+/// As many characters as an unfinished file's name has room for.
+fn shortened(name: &str) -> &str {
+    let ends = name.char_indices().map(|(at, character)| at + character.len_utf8());
+    name.get(..ends.take_while(|&end| end <= MAX_NAME_BYTES).last().unwrap_or(0)).unwrap_or(name)
+}
+
+/// Gives the file the owner and the mode of the one that it replaces, as far as this user may.
+/// Another group may do what all may.
+fn keep_access(file: &File, earlier: &fs::Metadata) {
+    let is_given = fchown(file, Some(earlier.uid()), Some(earlier.gid())).is_ok();
+    let keeps_group = is_given || fchown(file, None, Some(earlier.gid())).is_ok();
+    let mode = earlier.mode() & 0o777;
+    let mode = if keeps_group { mode } else { mode & (0o707 | (mode & 0o007) << 3) };
+    // Where that fails, it is this user's alone.
+    let _ = file.set_permissions(fs::Permissions::from_mode(mode));
 }
 
 fn cannot_write(place: &Path, error: &io::Error) -> Error {

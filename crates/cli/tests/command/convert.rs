@@ -302,6 +302,41 @@ fn a_file_that_is_there_is_written_over_only_if_it_is_named() {
     assert!(read(&path("app.v1.2.svg")).contains("<svg"));
 }
 
+/// A file that only its owner could read was everybody's when it was written again.
+#[test]
+fn a_file_that_is_written_over_keeps_its_mode_and_its_owner() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let directory = Directory::new();
+    let (input, output) = (directory.path().join("app.folded"), directory.path().join("app.perf"));
+    std::fs::write(&input, "main;work 6\n").expect("a file");
+    let convert = || says(["convert", "-o"].map(Path::new).into_iter().chain([&*output, &input]));
+    convert().well();
+    for mode in [0o600, 0o640, 0o444] {
+        std::fs::set_permissions(&output, std::fs::Permissions::from_mode(mode)).expect("a mode");
+        // Other users' files are written by root only.
+        let _ = chown(&output, Some(12345), Some(12345));
+        let before = std::fs::metadata(&output).expect("the file");
+        convert().well();
+        let after = std::fs::metadata(&output).expect("the file");
+        assert_eq!(after.mode() & 0o777, mode, "{:o}", after.mode());
+        assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+        assert_ne!(after.ino(), before.ino(), "it was written in place");
+    }
+}
+
+/// Ten bytes less were too many: the unfinished file's name was longer.
+#[test]
+fn a_files_name_may_be_as_long_as_the_file_system_allows() {
+    let directory = Directory::new();
+    let input = directory.path().join("app.folded");
+    std::fs::write(&input, "main;work 6\n").expect("a file");
+    for name in ["n".repeat(250), "\u{20ac}".repeat(83)] {
+        let output = directory.path().join(format!("{name}.perf"));
+        says(["convert", "-o"].map(Path::new).into_iter().chain([&*output, &input])).well();
+        assert!(read(&output).contains("work"), "{name}");
+    }
+}
+
 /// Files of a megabyte took all memory there was, and the command was killed.
 #[test]
 fn what_unpacks_to_hundreds_of_times_its_size_takes_little_memory_or_is_refused() {
