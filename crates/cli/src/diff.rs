@@ -7,6 +7,7 @@ use crate::error::{Error, Exit};
 use crate::event::Event;
 use crate::read::{self, Readable, Symbols};
 use crate::shape::Shape;
+use crate::write::{OutputTarget, write_whole};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -55,9 +56,7 @@ pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
             return Err(Error::new(what, "end it with .html, .svg or .txt").exit(Exit::Usage));
         }
     };
-    std::fs::write(&output, text).map_err(|error| {
-        Error::new(format!("cannot write {}: {error}", output.display()), "choose another place with -o FILE")
-    })?;
+    write_whole(&OutputTarget::new(&output), text.as_bytes())?;
     crate::say(format_args!(
         "swipr: wrote {}\nnext: open it in a browser: red has grown, blue has shrunk",
         output.display()

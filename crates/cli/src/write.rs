@@ -69,6 +69,13 @@ fn default_format() -> &'static FormatInfo {
     wanted.unwrap_or(&FORMATS[0])
 }
 
+/// Writes what is ready, at once.
+pub fn write_whole(target: &OutputTarget, bytes: &[u8]) -> Result<(), Error> {
+    let mut sink = Sink::open(target)?;
+    sink.write(bytes)?;
+    sink.finish()
+}
+
 /// Writes one recording.
 pub struct Writer {
     format: Box<dyn Format>,

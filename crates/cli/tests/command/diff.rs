@@ -57,6 +57,33 @@ fn a_folded_file_of_nanoseconds_is_of_cpu_time_and_one_that_does_not_say_is_name
     }
 }
 
+/// Regression: on a full disk a part of the new page was where the earlier one had been.
+#[test]
+fn an_earlier_comparison_stays_until_the_new_one_is_whole() {
+    use std::os::unix::process::CommandExt;
+    let directory = Directory::new();
+    let (stacks, page) = (directory.path().join("a.folded"), directory.path().join("d.html"));
+    std::fs::write(&stacks, "main;parse 10\n").expect("a file");
+    std::fs::write(&page, "the earlier one").expect("a file");
+    let diff = || swipr(["diff".as_ref(), &*stacks, &stacks, "-o".as_ref(), &page]);
+    let short = libc::rlimit { rlim_cur: 100, rlim_max: 100 };
+    let limit = move || {
+        // SAFETY: signal(2) and setrlimit(2) take values and a struct that lives here.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            libc::setrlimit(libc::RLIMIT_FSIZE, &short);
+        }
+        Ok(())
+    };
+    let mut limited = diff();
+    // SAFETY: two system calls, which take no lock and no memory.
+    said(unsafe { limited.pre_exec(limit) }).refuses(1, &["cannot write", "File too large"]);
+    assert_eq!(read(&page), "the earlier one");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("the folder").count(), 2);
+    said(&mut diff()).well();
+    assert!(read(&page).contains("<html"));
+}
+
 #[test]
 fn what_cannot_be_compared_is_told() {
     let directory = Directory::new();
