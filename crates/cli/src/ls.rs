@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
+use swipr_formats::names::printable;
 
 /// Agents that are asked at the same time.
 const AT_A_TIME: usize = 64;
@@ -174,11 +175,6 @@ fn table(rows: &[AgentRow]) -> String {
             writeln!(out, "(id): as the process sees itself, in another container: name it by its socket");
     }
     String::from_utf8_lossy(&out).into_owned()
-}
-
-/// Names come from the programs: nothing in them may move the cursor.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// `5s`, `12m`, `3h`, `9d`.

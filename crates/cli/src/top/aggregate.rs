@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use swipr_formats::model::{Frame, FrameKind, Stack, State};
+use swipr_formats::names::{printable, symbol};
 
 /// What threads do with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,15 +271,9 @@ pub(super) fn names(frame: &Frame, with_lines: bool) -> Vec<(String, String)> {
         (None, _) => module.to_owned(),
     };
     let name = |function| {
-        swipr_formats::names::symbol(frame, function, swipr_formats::Names::Safe)
-            .unwrap_or_else(|| function.name.to_string())
+        symbol(frame, function, swipr_formats::Names::Safe).unwrap_or_else(|| function.name.to_string())
     };
     frame.functions.iter().map(|function| (printable(&name(function)), printable(&place(function)))).collect()
-}
-
-/// Names come from the program: nothing in them may move the cursor.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 #[cfg(test)]

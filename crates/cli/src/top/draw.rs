@@ -10,6 +10,7 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use swipr_formats::model::State;
+use swipr_formats::names::printable;
 
 /// Colours of a flame graph's bars, by name: the same function has the same everywhere.
 const WARM: [Color; 6] = [
@@ -220,7 +221,7 @@ fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
                 )
             }
         };
-        let name: String = thread.name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        let name = printable(&thread.name);
         Line::from(vec![
             Span::from(format!("{:>8} {name:<16} {cpu:>6.1}%{waits}  ", thread.tid)),
             Span::styled(format!("{state:<18} "), style),

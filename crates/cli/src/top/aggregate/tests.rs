@@ -55,3 +55,17 @@ fn a_turn_forgets_what_was_before_and_threads_that_are_gone() {
     assert_eq!(aggregate.functions.rows[0].own.ns(StateFilter::Blocked), 10_000_000);
     assert!(aggregate.threads.is_empty());
 }
+
+/// Names come from the program: nothing in them may move the cursor or turn the text.
+#[test]
+fn names_of_files_have_nothing_that_a_terminal_obeys() {
+    let function = Function {
+        name: "f".into(),
+        mangled: None,
+        offset: 0,
+        file: Some("a\u{1b}[2J\u{202e}.c".into()),
+        line: None,
+    };
+    let frame = Frame { address: 1, kind: FrameKind::Native, module: None, functions: Arc::from([function]) };
+    assert_eq!(names(&frame, false), [("f".to_owned(), "a_[2J_.c".to_owned())]);
+}
