@@ -337,6 +337,28 @@ fn the_first_thread_of_a_forked_child_has_its_functions_while_it_waits() {
     }
 }
 
+/// Regression: a library with another interpreter, at a lower address and never started, was taken
+/// for the one whose functions are read.
+#[test]
+fn another_languages_library_that_is_loaded_later_changes_nothing() {
+    for ruby in interpreters("ruby", "RUBIES") {
+        let mut host = start(&ruby, "other_library.rb", &["libperl.so.5.36"]);
+        let names_of_ruby = |host: &Host| {
+            let stacks = record_running(host, LEAST / 10, |stack| stack.frames.len() > 2);
+            let named = stacks.iter().filter(|stack| stack.ruby().any(|it| it.name == "Object#computes"));
+            (named.count(), stacks.len())
+        };
+        let (named, all) = names_of_ruby(&host);
+        assert!(named * 10 > all * 9, "{named} of {all}");
+        host.tell("load");
+        let answer = host.wait_for("loaded ");
+        let (named, all) = names_of_ruby(&host);
+        host.tell("end");
+        assert!(host.ended().success());
+        assert!(named * 10 > all * 9, "{named} of {all} with {answer}");
+    }
+}
+
 /// Frames of C between those of Ruby: `qsort` calls a block back, in eight levels.
 #[test]
 fn native_functions_stand_between_their_callers_and_the_blocks_that_they_call() {

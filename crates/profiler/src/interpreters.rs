@@ -70,9 +70,9 @@ struct Discovery {
     reading: Option<Reading>,
     /// What there is, or why it is not read.
     text: Option<String>,
-    /// The object that it is in.
+    /// The object that the one that is read is in.
     found: Option<ObjectKey>,
-    /// Objects without one.
+    /// Objects without one that can be read.
     without: FxHashSet<ObjectKey>,
     /// When one that had not started was found, first and last.
     not_started: Option<(Instant, Instant)>,
@@ -93,34 +93,50 @@ impl Interpreters {
         Interpreters { wanted, memory_file, ..Interpreters::default() }
     }
 
-    /// Looks for one among the loaded objects, given with their code. Returns where its code is.
+    /// Looks for one among the loaded objects, given with their code. Returns where its code is. One
+    /// that is read stays the one, whatever else is loaded; else the first that can be read is it.
     pub fn refresh<'o>(
         &self,
         objects: impl Iterator<Item = (&'o Object, Range<u64>)>,
     ) -> Option<Arc<RuntimeCode>> {
         let mut state = lock(&self.state).filter(|_| self.wanted != Wanted::OFF)?;
+        let key_of = |object: &Object, text: &Range<u64>| (object.bias, text.end, object.name.clone());
+        let objects: Vec<_> = objects.collect();
+        if let Some(reading) = &state.reading
+            && objects.iter().any(|(object, text)| state.found.as_ref() == Some(&key_of(object, text)))
+        {
+            return Some(reading.code.clone());
+        }
         let (mut without, mut waits) = (FxHashSet::default(), false);
-        let not_started = state.not_started.take();
-        for (object, text) in objects {
-            let key = (object.bias, text.end, object.name.clone());
-            if state.found.as_ref() == Some(&key) {
-                return state.reading.as_ref().map(|reading| reading.code.clone());
-            }
+        let (mut found, mut text) = (None, state.text.take().filter(|_| state.reading.is_none()));
+        for (object, code) in objects {
+            let key = key_of(object, &code);
             let exported =
                 if state.without.contains(&key) { None } else { Exported::of(object, self.memory_file) };
-            match exported.and_then(|exported| self.identify(&exported, object, text)) {
+            match exported.and_then(|exported| self.identify(&exported, object, code)) {
                 None => _ = without.insert(key),
                 Some(Err(NotRead::NotYet)) => waits = true,
-                Some(found) => {
-                    state.found = Some(key);
-                    return self.take_up(&mut state, found);
+                Some(Err(NotRead::Because(why))) => {
+                    text.get_or_insert(why);
+                    without.insert(key);
+                }
+                Some(Ok(runtime)) => {
+                    found = Some((key, runtime));
+                    break;
                 }
             }
         }
         let now = Instant::now();
-        let not_started = waits.then(|| (not_started.map_or(now, |(first, _)| first), now));
-        *state = Discovery { without, not_started, ..Discovery::default() };
-        None
+        let since = state.not_started.map_or(now, |(first, _)| first);
+        *state = Discovery { without, text, ..Discovery::default() };
+        let Some((key, FoundRuntime { runtime, code, name })) = found else {
+            state.not_started = waits.then_some((since, now));
+            return None;
+        };
+        let reading = state.reading.insert(Reading::new(runtime, code, self.memory_file));
+        let code = reading.code.clone();
+        (state.found, state.text) = (Some(key), Some(name));
+        Some(code)
     }
 
     /// Whether it is time for another [`Interpreters::refresh`]: an interpreter starts without
@@ -156,24 +172,6 @@ impl Interpreters {
             return Some(java::find(exported, text));
         }
         exports(Language::JavaScript, v8::FUNCTION_TYPE).map(|_| v8::find(exported, text))
-    }
-
-    /// Begins to read it, if it can be read.
-    fn take_up(
-        &self,
-        state: &mut Discovery,
-        found: Result<FoundRuntime, NotRead>,
-    ) -> Option<Arc<RuntimeCode>> {
-        state.reading = None;
-        match found {
-            Ok(FoundRuntime { runtime, code, name }) => {
-                state.text = Some(name);
-                state.reading = Some(Reading::new(runtime, code, self.memory_file));
-            }
-            Err(NotRead::Because(why)) => state.text = Some(why),
-            Err(NotRead::NotYet) => {}
-        }
-        state.reading.as_ref().map(|reading| reading.code.clone())
     }
 
     /// What there is, for the status.

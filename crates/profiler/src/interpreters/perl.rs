@@ -12,6 +12,8 @@ use swipr_runtimes::runtime::Runtime;
 pub const RUN_LOOP: &str = "Perl_runops_standard";
 /// What it exports if it has threads.
 const THREAD_KEY: &str = "PL_thr_key";
+/// An interpreter, once there is one.
+const CURRENT: &str = "PL_curinterp";
 /// More ops than any version has.
 const MAX_OPS: u64 = 1024;
 
@@ -23,6 +25,11 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
         return Err(NotRead::hidden("Perl"));
     };
     let name = format!("Perl 5.{version}.{subversion}");
+    let current = exported.find(CURRENT).ok_or_else(|| NotRead::hidden(&name))?.start;
+    // Other programs' libraries bring it along, too, and do not start it.
+    if exported.copy::<8>(current).is_none_or(|interpreter| interpreter == [0; 8]) {
+        return Err(NotRead::NotYet);
+    }
     let row = row_of(exported, version).ok_or_else(|| NotRead::unknown_version(&name))?;
     let find = |symbol: &str| Ok(exported.find(symbol).ok_or_else(|| NotRead::hidden(&name))?.start);
     let (variables, compiling, threads) = match exported.find(THREAD_KEY) {
@@ -34,7 +41,7 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
         Some(key) => {
             let not_known = || NotRead::because(&name, "the C library's thread data is not known");
             let of_first_key = thread_data::of_first_key().ok_or_else(not_known)?;
-            let threads = Threads { key: key.start, of_first_key, current: find("PL_curinterp")? };
+            let threads = Threads { key: key.start, of_first_key, current };
             let returns = row.returns.map_or(0, |returns| returns.stack);
             let variables = [row.op, row.line, row.stack_info, returns].map(u64::from);
             (variables, row.compiling.into(), Some(threads))
