@@ -55,12 +55,15 @@ impl RawStack {
         interpreted: Interpreted,
     ) -> RawStack {
         let mut words = Vec::with_capacity(total - frames::elided(total));
-        words.extend(frames::kept(storage, total));
+        // libcoro begins its stacks so. What the walk finds behind it are no callers.
+        words
+            .extend(frames::kept(storage, total).take_while(|&word| word != libc::abort as *const () as u64));
+        let has_begun = words.len() < words.capacity();
         RawStack {
             words: words.into(),
             interpreted,
             is_cut: frames::elided(total) > 0,
-            stop,
+            stop: if has_begun { Stop::Root } else { stop },
             mappings: mappings.clone(),
             remark: None,
         }

@@ -259,8 +259,9 @@ pub struct Pool {
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// Handlers that can read at the same time.
-    pub const SIZE: usize = 8;
+    /// Handlers that can read at the same time. A tick of the kernel comes to all processors at
+    /// once. Memory of those that are never used is never touched.
+    pub const SIZE: usize = 64;
 
     /// In a child of fork: handlers of threads that are not there have no blocks.
     pub fn reset(&self) {
