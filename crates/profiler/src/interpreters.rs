@@ -93,8 +93,9 @@ impl Interpreters {
         Interpreters { wanted, memory_file, ..Interpreters::default() }
     }
 
-    /// Looks for one among the loaded objects, given with their code. Returns where its code is. One
-    /// that is read stays the one, whatever else is loaded; else the first that can be read is it.
+    /// Looks for one among the loaded objects, given with their code. Returns where its code is.
+    /// One that is read stays the one, whatever else is loaded; else the first that can be read is
+    /// it.
     pub fn refresh<'o>(
         &self,
         objects: impl Iterator<Item = (&'o Object, Range<u64>)>,

@@ -54,11 +54,12 @@ impl RawStack {
         mappings: &Arc<Mappings>,
         interpreted: Interpreted,
     ) -> RawStack {
-        let mut words = Vec::with_capacity(total - frames::elided(total));
+        let kept = total - frames::elided(total);
+        let mut words = Vec::with_capacity(kept);
         // libcoro begins its stacks so. What the walk finds behind it are no callers.
-        words
-            .extend(frames::kept(storage, total).take_while(|&word| word != libc::abort as *const () as u64));
-        let has_begun = words.len() < words.capacity();
+        let abort = libc::abort as *const () as u64;
+        words.extend(frames::kept(storage, total).take_while(|&word| word != abort));
+        let has_begun = words.len() < kept;
         RawStack {
             words: words.into(),
             interpreted,
@@ -185,6 +186,16 @@ impl Hash for RawStack {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn a_stack_that_was_begun_with_the_address_of_abort_ends_there() {
+        let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; frames::CAPACITY]);
+        let mut walked = frames::Frames::new(&storage);
+        [0x10 | EXACT, 0x20, libc::abort as *const () as u64, 0x30].map(|word| walked.push(word));
+        let stack = RawStack::new(&storage, 4, Stop::OutOfBounds, &Arc::default(), Interpreted::default());
+        assert_eq!(stack.addresses().map(|at| at.address).collect::<Vec<_>>(), [0x10, 0x20]);
+        assert_eq!(stack.stop, Stop::Root);
+    }
 
     #[test]
     fn a_handler_at_its_first_instruction_has_not_run() {
